@@ -1,0 +1,41 @@
+#pragma once
+// 64-bit mixing and the 128-bit keys of positions and evaluations.
+
+#include <cstdint>
+
+namespace tengen {
+
+// Bijective finaliser. Source: Stafford 2011, "Better bit mixing", variant 13.
+constexpr uint64_t mix64(uint64_t x) {
+  x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9ull;
+  x = (x ^ (x >> 27)) * 0x94d049bb133111ebull;
+  return x ^ (x >> 31);
+}
+
+// 128 bits: two independently mixed halves. Equal keys are taken as equal positions.
+struct Key128 {
+  uint64_t lo = 0;
+  uint64_t hi = 0;
+
+  friend constexpr bool operator==(const Key128&, const Key128&) = default;
+  constexpr Key128 operator^(const Key128& other) const { return {lo ^ other.lo, hi ^ other.hi}; }
+  constexpr Key128& operator^=(const Key128& other) {
+    lo ^= other.lo;
+    hi ^= other.hi;
+    return *this;
+  }
+};
+
+// A fixed pseudo-random key for `index` in table `table` (Zobrist entries).
+constexpr Key128 zobrist_key(uint64_t table, uint64_t index) {
+  const uint64_t base = mix64(table * 0x9e3779b97f4a7c15ull + index + 1);
+  return {mix64(base ^ 0x243f6a8885a308d3ull), mix64(base ^ 0x13198a2e03707344ull)};
+}
+
+// Combines a key with one more word; order matters.
+constexpr Key128 combine(const Key128& key, uint64_t word) {
+  const uint64_t mixed = mix64(word + 0x9e3779b97f4a7c15ull);
+  return {mix64(key.lo ^ mixed), mix64(key.hi + (mixed ^ 0xa4093822299f31d0ull))};
+}
+
+}  // namespace tengen

@@ -1,0 +1,35 @@
+// Errors and the random streams, for tests and for Python code that must draw the same numbers.
+
+#include <nanobind/stl/array.h>
+
+#include "base/error.h"
+#include "base/rng.h"
+#include "python/bindings.h"
+
+namespace nb = nanobind;
+
+namespace tengen {
+
+void bind_base(nb::module_& m) {
+  nb::exception<Error>(m, "CoreError", PyExc_ValueError);
+
+  nb::class_<Rng>(m, "Rng", "A counter-based random stream (Philox4x32-10).")
+      .def(
+          "__init__",
+          [](Rng* self, uint64_t seed, uint64_t generation, uint64_t game, uint32_t ply,
+             uint32_t purpose) {
+            new (self) Rng(seed, generation, game, ply, static_cast<Purpose>(purpose));
+          },
+          nb::arg("seed"), nb::arg("generation") = 0, nb::arg("game") = 0, nb::arg("ply") = 0,
+          nb::arg("purpose") = static_cast<uint32_t>(Purpose::kTest))
+      .def("next32", &Rng::next32)
+      .def("next64", &Rng::next64)
+      .def("uniform", &Rng::uniform)
+      .def("below", &Rng::below, nb::arg("bound"))
+      .def("normal", &Rng::normal)
+      .def("gumbel", &Rng::gumbel)
+      .def("gamma", &Rng::gamma, nb::arg("alpha"));
+  m.def("philox4x32", &philox4x32, nb::arg("counter"), nb::arg("key"));
+}
+
+}  // namespace tengen

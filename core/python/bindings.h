@@ -1,0 +1,14 @@
+#pragma once
+// One bind_<folder> function a folder of the core; module.cc calls them in dependency order.
+
+#include <nanobind/nanobind.h>
+
+namespace tengen {
+
+void bind_base(nanobind::module_& m);
+void bind_games(nanobind::module_& m);
+void bind_search(nanobind::module_& m);
+void bind_store(nanobind::module_& m);
+void bind_selfplay(nanobind::module_& m);
+
+}  // namespace tengen

@@ -1,0 +1,12 @@
+// tengen._core: the native part of tengen. Private; use it through the packages above it.
+
+#include "python/bindings.h"
+
+NB_MODULE(_core, m) {
+  m.doc() = "The native core of tengen. Private.";
+  tengen::bind_base(m);
+  tengen::bind_games(m);
+  tengen::bind_search(m);
+  tengen::bind_store(m);
+  tengen::bind_selfplay(m);
+}
