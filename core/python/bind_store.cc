@@ -117,8 +117,8 @@ void bind_records(nb::module_& m) {
         return to_dict(std::move(columns));
       },
       nb::arg("frames"), nb::arg("generation"),
-      nb::sig("def merge_games(frames: Sequence[bytes], generation: int)"
-              " -> dict[str, numpy.typing.NDArray[Any]]"));
+      nb::sig("def merge_games(frames: collections.abc.Sequence[bytes], generation: int)"
+              " -> dict[str, numpy.typing.NDArray[typing.Any]]"));
 }
 
 void bind_journal(nb::module_& m) {
