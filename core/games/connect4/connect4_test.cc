@@ -1,5 +1,6 @@
 #include "games/connect4/connect4.h"
 
+#include "games/perft.h"
 #include "games/testing.h"
 
 using namespace tengen;
