@@ -27,7 +27,7 @@ std::string Connect4::to_string(const State& state) const {
     text += stone_text(first >> bit & 1, state.occupied >> bit & 1);
     text += cell % kWidth == kWidth - 1 ? '\n' : ' ';
   }
-  return text + "0 1 2 3 4 5 6\n" + status_text(to_play(state), outcome(state)) + '\n';
+  return text + "0 1 2 3 4 5 6\n" + status_text(to_play(state), outcome(state));
 }
 
 }  // namespace tengen

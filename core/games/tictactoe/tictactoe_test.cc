@@ -22,5 +22,5 @@ int main() {
                "2 X X O\n"
                "1 O O X\n"
                "  a b c\n"
-               "draw\n");
+               "draw");
 }
