@@ -1,0 +1,338 @@
+"""Strict configs: frozen dataclasses to and from JSON, and ``--set`` overrides.
+
+A component's config lives beside the component and looks like this::
+
+    @dataclass(frozen=True, kw_only=True)
+    class SearchConfig:
+        \"\"\"Settings of one search.\"\"\"
+
+        num_simulations: int = 64
+        \"\"\"Simulations a move, at least 1.\"\"\"
+
+        def __post_init__(self) -> None:
+            check(self.num_simulations >= 1, "num_simulations", self.num_simulations,
+                  "must be at least 1; raise it")
+
+Field types may be bool, int, float, str, ``X | None``, ``Literal[...]``,
+``tuple[X, ...]``, ``tuple[X, Y]``, ``dict[str, X]``, another config, and a union of
+configs told apart by a ``Literal`` field named ``kind``.
+"""
+
+from __future__ import annotations
+
+import ast
+import dataclasses
+import inspect
+import itertools
+import json
+import math
+import textwrap
+import types
+import typing
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal, TypeVar, Union, get_args, get_origin
+
+from tengen.errors import UsageError, did_you_mean
+
+__all__ = ["check", "field_docs", "from_dict", "override", "to_dict"]
+
+T = TypeVar("T")
+
+
+def check(ok: bool, name: str, value: object, rule: str) -> None:
+    """Raises UsageError ``<name> (<value>) <rule>`` unless ``ok``.
+
+    Args:
+        ok: Whether the rule holds.
+        name: The field, as in the config.
+        value: Its value.
+        rule: The rule and the advice, ``must be positive; raise it``.
+    """
+    if not ok:
+        raise UsageError(f"{name} ({value}) {rule}")
+
+
+def to_dict(cfg: Any) -> dict[str, Any]:
+    """Returns ``cfg`` as plain JSON values; tuples become lists.
+
+    ``from_dict(type(cfg), to_dict(cfg)) == cfg`` holds for every config.
+    """
+    return {f.name: _plain(getattr(cfg, f.name)) for f in dataclasses.fields(cfg)}
+
+
+def from_dict(cls: type[T], data: Mapping[str, Any], where: str = "") -> T:
+    """Builds a config from JSON values; missing keys take their defaults.
+
+    Args:
+        cls: A dataclass.
+        data: Its fields; nested configs are mappings.
+        where: Dotted path of ``data`` in its file, put before names in messages.
+
+    Raises:
+        UsageError: A key is unknown, is missing or has the wrong type, or the
+            config's own checks refuse a value.
+    """
+    if not isinstance(data, Mapping):
+        raise UsageError(
+            f"{where or cls.__name__} ({_shown(data)}) must be a mapping of fields; "
+            f"give {{name: value}}"
+        )
+    kinds = _field_types(cls)
+    for key in data:
+        if key not in kinds:
+            raise UsageError(
+                f"{_join(where, str(key))} ({_shown(data[key])}) is not a known key; "
+                f"{did_you_mean(str(key), kinds)}"
+            )
+    values: dict[str, Any] = {}
+    for field in dataclasses.fields(cls):  # type: ignore[arg-type]
+        path = _join(where, field.name)
+        if field.name in data:
+            values[field.name] = _convert(kinds[field.name], data[field.name], path)
+        elif _is_required(field):
+            raise UsageError(f"{path} (nothing) is required; give it a value")
+    try:
+        return cls(**values)
+    except UsageError as error:
+        raise _located(error, where) from None
+
+
+def override(cfg: T, settings: Sequence[str]) -> T:
+    """Returns ``cfg`` with ``--set`` settings applied and checked, in order.
+
+    Args:
+        cfg: A config.
+        settings: ``path.to.field=value``. A value is read as JSON, then as a
+            Python literal, else it is the text itself. Naming the ``kind`` of a
+            union first switches to that config with its defaults.
+
+    Raises:
+        UsageError: A setting is malformed, unknown or refused.
+    """
+    data: dict[str, Any] = to_dict(cfg)
+    for setting in settings:
+        path, equals, text = setting.partition("=")
+        if not equals or not path:
+            raise UsageError(
+                f"setting ({setting}) must look like path.to.field=value; rewrite it"
+            )
+        _assign(type(cfg), data, path.strip(), _parse(text.strip()))
+    return from_dict(type(cfg), data)
+
+
+def field_docs(cls: type) -> dict[str, str]:
+    """Returns the docstring under each field of a config, one line each.
+
+    Blocks on reading the source file.
+    """
+    docs: dict[str, str] = {}
+    for base in reversed(cls.__mro__):
+        if not dataclasses.is_dataclass(base):
+            continue
+        tree = ast.parse(textwrap.dedent(inspect.getsource(base)))
+        body = typing.cast(ast.ClassDef, tree.body[0]).body
+        for statement, below in itertools.pairwise(body):
+            match statement, below:
+                case (
+                    ast.AnnAssign(target=ast.Name(id=name)),
+                    ast.Expr(value=ast.Constant(value=str(text))),
+                ):
+                    docs[name] = " ".join(text.split())
+    return docs
+
+
+def _plain(value: Any) -> Any:
+    if dataclasses.is_dataclass(value):
+        return to_dict(value)
+    if isinstance(value, (tuple, list)):
+        return [_plain(item) for item in value]
+    if isinstance(value, Mapping):
+        return {str(key): _plain(item) for key, item in value.items()}
+    return value
+
+
+def _field_types(cls: type) -> dict[str, Any]:
+    hints = typing.get_type_hints(cls)
+    return {f.name: hints[f.name] for f in dataclasses.fields(cls)}
+
+
+def _is_required(field: dataclasses.Field[Any]) -> bool:
+    missing = dataclasses.MISSING
+    return field.default is missing and field.default_factory is missing
+
+
+def _join(where: str, name: str) -> str:
+    return f"{where}.{name}" if where else name
+
+
+def _shown(value: object) -> str:
+    text = json.dumps(value) if isinstance(value, str) else repr(value)
+    return text if len(text) <= 60 else text[:57] + "..."
+
+
+def _located(error: UsageError, where: str) -> UsageError:
+    """Puts the dotted path before a name that ``__post_init__`` gave alone."""
+    return UsageError(_join(where, str(error)))
+
+
+def _refuse(path: str, value: object, expected: str) -> typing.NoReturn:
+    raise UsageError(f"{path} ({_shown(value)}) must be {expected}; change it")
+
+
+def _convert(kind: Any, value: Any, path: str) -> Any:
+    """Returns ``value`` as ``kind``, or raises UsageError with ``path``."""
+    origin, args = get_origin(kind), get_args(kind)
+    if kind is Any:
+        return value
+    if origin in (Union, types.UnionType):
+        return _convert_union(args, value, path)
+    if origin is Literal:
+        # bool is an int in Python: True must not pass for 1.
+        if any(value == arg and type(value) is type(arg) for arg in args):
+            return value
+        if isinstance(value, str) and all(isinstance(arg, str) for arg in args):
+            raise UsageError(
+                f"{path} ({_shown(value)}) is not known; {did_you_mean(value, args)}"
+            )
+        _refuse(path, value, "one of " + ", ".join(map(_shown, args)))
+    if origin is tuple:
+        return _convert_tuple(args, value, path)
+    if origin is dict:
+        if not isinstance(value, Mapping):
+            _refuse(path, value, "a mapping")
+        return {
+            str(key): _convert(args[1], item, _join(path, str(key)))
+            for key, item in value.items()
+        }
+    if dataclasses.is_dataclass(kind):
+        if isinstance(value, typing.cast(type, kind)):
+            return value
+        return from_dict(typing.cast(type, kind), value, path)
+    return _convert_scalar(kind, value, path)
+
+
+def _convert_scalar(kind: Any, value: Any, path: str) -> Any:
+    if kind is types.NoneType and value is None:
+        return None
+    if kind is bool and isinstance(value, bool):
+        return value
+    if kind is int and isinstance(value, int) and not isinstance(value, bool):
+        return value
+    if kind is float and isinstance(value, (int, float)) and type(value) is not bool:
+        if not math.isfinite(value):
+            _refuse(path, value, "a finite number")
+        return float(value)
+    if kind is str and isinstance(value, str):
+        return value
+    words = {
+        types.NoneType: "null",
+        bool: "true or false",
+        int: "a whole number",
+        float: "a number",
+        str: "text",
+    }
+    if kind not in words:
+        raise TypeError(f"{path}: a config field cannot be of type {kind!r}")
+    _refuse(path, value, words[kind])
+
+
+def _convert_tuple(args: tuple[Any, ...], value: Any, path: str) -> tuple[Any, ...]:
+    if not isinstance(value, (list, tuple)):
+        _refuse(path, value, "a list")
+    if len(args) == 2 and args[1] is Ellipsis:
+        kinds: Sequence[Any] = [args[0]] * len(value)
+    else:
+        kinds = args
+    if len(kinds) != len(value):
+        _refuse(path, value, f"a list of {len(kinds)}")
+    return tuple(
+        _convert(kind, item, f"{path}[{index}]")
+        for index, (kind, item) in enumerate(zip(kinds, value, strict=True))
+    )
+
+
+def _convert_union(args: tuple[Any, ...], value: Any, path: str) -> Any:
+    if value is None and types.NoneType in args:
+        return None
+    configs: list[Any] = [arg for arg in args if dataclasses.is_dataclass(arg)]
+    if any(isinstance(value, config) for config in configs):
+        return value
+    if configs and isinstance(value, Mapping):
+        chosen = _config_of_kind(configs, value, path)
+        return from_dict(chosen, value, path)
+    rest = [arg for arg in args if arg is not types.NoneType]
+    if len(rest) == 1:
+        return _convert(rest[0], value, path)
+    for arg in rest:
+        if arg not in configs:
+            try:
+                return _convert(arg, value, path)
+            except UsageError:
+                continue
+    names = (getattr(arg, "__name__", str(arg)) for arg in args)
+    _refuse(path, value, "one of " + ", ".join(names))
+
+
+def _config_of_kind(
+    configs: Sequence[Any], value: Mapping[str, Any], path: str
+) -> type[Any]:
+    """Returns the config whose ``kind`` is the value's; the first is the default."""
+    if len(configs) == 1:
+        return typing.cast("type[Any]", configs[0])
+    known: dict[str, type[Any]] = {
+        name: config
+        for config in configs
+        for name in get_args(_field_types(config)["kind"])
+    }
+    kind = value.get("kind", get_args(_field_types(configs[0])["kind"])[0])
+    if kind not in known:
+        raise UsageError(
+            f"{_join(path, 'kind')} ({_shown(kind)}) is not known; "
+            f"{did_you_mean(str(kind), known)}"
+        )
+    return known[kind]
+
+
+def _parse(text: str) -> Any:
+    for read in (json.loads, ast.literal_eval):
+        try:
+            return read(text)
+        except (ValueError, SyntaxError):
+            continue
+    return text
+
+
+def _assign(cls: type, data: dict[str, Any], path: str, value: Any) -> None:
+    """Puts ``value`` at ``path`` in the plain form of a config of type ``cls``."""
+    names = path.split(".")
+    config: Any = cls
+    for depth, name in enumerate(names):
+        here = ".".join(names[: depth + 1])
+        kinds = _field_types(config) if config is not None else {}
+        if config is not None and name not in kinds:
+            raise UsageError(
+                f"{here} ({_shown(value)}) is not a known key; "
+                f"{did_you_mean(name, kinds)}"
+            )
+        if depth == len(names) - 1:
+            if name == "kind" and value not in get_args(kinds.get("kind")):
+                data.clear()  # another config of the union: its own defaults
+            data[name] = value
+            return
+        if data.get(name) is None:
+            data[name] = {}
+        if not isinstance(data[name], dict):
+            raise UsageError(
+                f"{path} ({_shown(value)}) must name a field; {here} has no fields"
+            )
+        config = _nested_config(kinds.get(name), data[name], here)
+        data = data[name]
+
+
+def _nested_config(kind: Any, data: Mapping[str, Any], path: str) -> type | None:
+    """Returns the config class that ``data`` at ``path`` holds; None for a dict."""
+    members = (kind, *get_args(kind))
+    configs = [member for member in members if dataclasses.is_dataclass(member)]
+    if not configs or get_origin(kind) is dict:
+        return None
+    return _config_of_kind(configs, data, path)

@@ -1,0 +1,218 @@
+import json
+import math
+from dataclasses import dataclass, field
+from typing import Literal
+
+import pytest
+
+from tengen.config import check, field_docs, from_dict, override, to_dict
+from tengen.errors import UsageError
+
+
+@dataclass(frozen=True, kw_only=True)
+class Puct:
+    """A policy."""
+
+    kind: Literal["puct"] = "puct"
+    c_init: float = 1.1
+    """Exploration, at least 0,
+    over two lines."""
+
+    def __post_init__(self) -> None:
+        check(self.c_init >= 0, "c_init", self.c_init, "must not be negative; raise it")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Gumbel:
+    kind: Literal["gumbel"] = "gumbel"
+    num_considered: int = 16
+
+
+@dataclass(frozen=True, kw_only=True)
+class Search:
+    num_simulations: int = 64
+    """Simulations a move."""
+    policy: Puct | Gumbel = field(default_factory=Puct)
+    reuse_tree: bool = True
+
+
+@dataclass(frozen=True, kw_only=True)
+class Run:
+    task: str
+    search: Search = field(default_factory=Search)
+    mode: Literal["sync", "async"] = "sync"
+    rates: tuple[float, ...] = (0.1, 0.01)
+    size: tuple[int, int] = (9, 9)
+    limit_s: float | None = None
+    options: dict[str, int] = field(default_factory=dict)
+    stages: tuple[Search, ...] = ()
+    gate: Puct | None = None
+
+
+def refused(cls, data) -> str:
+    with pytest.raises(UsageError) as error:
+        from_dict(cls, data)
+    message = str(error.value)
+    assert "\n" not in message
+    assert ";" in message
+    return message
+
+
+def test_round_trip_through_json():
+    run = Run(
+        task="gomoku/9",
+        search=Search(policy=Gumbel(num_considered=4)),
+        limit_s=2.5,
+        options={"a": 1},
+        stages=(Search(num_simulations=8),),
+        gate=Puct(c_init=2.0),
+    )
+    assert from_dict(Run, json.loads(json.dumps(to_dict(run)))) == run
+
+
+def test_defaults_fill_missing_keys():
+    run = from_dict(Run, {"task": "go/9", "search": {"num_simulations": 8}})
+    assert run == Run(task="go/9", search=Search(num_simulations=8))
+
+
+def test_unknown_key_is_refused_with_the_nearest_and_the_path():
+    message = refused(Run, {"task": "x", "search": {"num_simulation": 8}})
+    assert message == (
+        'search.num_simulation (8) is not a known key; did you mean "num_simulations"?'
+    )
+
+
+def test_missing_required_key():
+    assert refused(Run, {}) == "task (nothing) is required; give it a value"
+
+
+@pytest.mark.parametrize(
+    ("data", "start"),
+    [
+        ({"task": 3}, "task (3) must be text"),
+        ({"task": "x", "search": 3}, "search (3) must be a mapping"),
+        (
+            {"task": "x", "search": {"num_simulations": 1.5}},
+            "search.num_simulations (1.5) must be a whole number",
+        ),
+        (
+            {"task": "x", "search": {"num_simulations": True}},
+            "search.num_simulations (True) must be a whole number",
+        ),
+        (
+            {"task": "x", "search": {"reuse_tree": 1}},
+            "search.reuse_tree (1) must be true or false",
+        ),
+        ({"task": "x", "rates": 0.5}, "rates (0.5) must be a list"),
+        ({"task": "x", "rates": [0.5, "a"]}, 'rates[1] ("a") must be a number'),
+        ({"task": "x", "size": [9]}, "size ([9]) must be a list of 2"),
+        ({"task": "x", "limit_s": "long"}, 'limit_s ("long") must be a number'),
+        ({"task": "x", "limit_s": math.nan}, "limit_s (nan) must be a finite number"),
+        ({"task": "x", "limit_s": True}, "limit_s (True) must be a number"),
+        ({"task": "x", "options": {"a": "b"}}, 'options.a ("b") must be a whole'),
+        (
+            {"task": "x", "stages": [{}, {"reuse_tree": 0}]},
+            "stages[1].reuse_tree (0) must be true or false",
+        ),
+    ],
+)
+def test_wrong_types_are_refused(data, start):
+    assert refused(Run, data).startswith(start)
+
+
+def test_int_passes_for_float_and_becomes_one():
+    limit = from_dict(Run, {"task": "x", "limit_s": 3}).limit_s
+    assert limit == 3.0
+    assert isinstance(limit, float)
+
+
+def test_literal_is_refused_with_the_nearest():
+    message = refused(Run, {"task": "x", "mode": "asynch"})
+    assert message == 'mode ("asynch") is not known; did you mean "async"?'
+
+
+def test_union_is_told_apart_by_kind():
+    data = {"task": "x", "search": {"policy": {"kind": "gumbel"}}}
+    assert from_dict(Run, data).search.policy == Gumbel()
+    data = {"task": "x", "search": {"policy": {"kind": "gumble"}}}
+    assert refused(Run, data) == (
+        'search.policy.kind ("gumble") is not known; did you mean "gumbel"?'
+    )
+    data = {"task": "x", "search": {"policy": {"kind": "puct", "num_considered": 4}}}
+    assert refused(Run, data).startswith("search.policy.num_considered (4) is not")
+
+
+def test_own_checks_get_the_dotted_path():
+    data = {"task": "x", "search": {"policy": {"c_init": -1}}}
+    assert refused(Run, data) == (
+        "search.policy.c_init (-1.0) must not be negative; raise it"
+    )
+
+
+def test_override_reads_literals_and_words():
+    run = override(
+        Run(task="x"),
+        [
+            "search.num_simulations=128",
+            "mode=async",
+            "rates=[1, 2]",
+            "size=(5, 5)",
+            "limit_s=1e-3",
+            "options.depth=3",
+            "search.reuse_tree=False",
+        ],
+    )
+    assert run.search.num_simulations == 128
+    assert run.mode == "async"
+    assert run.rates == (1.0, 2.0)
+    assert run.size == (5, 5)
+    assert run.limit_s == 1e-3
+    assert run.options == {"depth": 3}
+    assert run.search.reuse_tree is False
+    assert override(run, ["limit_s=null"]).limit_s is None
+
+
+def test_override_of_kind_takes_the_other_config_with_its_defaults():
+    run = override(
+        Run(task="x", search=Search(policy=Puct(c_init=3.0))),
+        ["search.policy.kind=gumbel", "search.policy.num_considered=2"],
+    )
+    assert run.search.policy == Gumbel(num_considered=2)
+    same = override(
+        Run(task="x", search=Search(policy=Puct(c_init=3.0))),
+        ["search.policy.kind=puct"],
+    )
+    assert same.search.policy == Puct(c_init=3.0)
+
+
+def test_override_reaches_into_an_absent_config():
+    assert override(Run(task="x"), ["gate.c_init=2"]).gate == Puct(c_init=2.0)
+
+
+@pytest.mark.parametrize(
+    ("setting", "start"),
+    [
+        ("search.num_simulations", "setting (search.num_simulations) must look like"),
+        ("serach.num_simulations=3", "serach (3) is not a known key; did you mean"),
+        ("search.num_simulation=3", "search.num_simulation (3) is not a known key"),
+        ("mode.x=3", "mode.x (3) must name a field; mode has no fields"),
+        ("search.num_simulations=many", 'search.num_simulations ("many") must be'),
+        ("search.policy.kind=gumble", 'search.policy.kind ("gumble") is not known'),
+        ("search.policy.c_init=-1", "search.policy.c_init (-1.0) must not be"),
+    ],
+)
+def test_override_refuses(setting, start):
+    with pytest.raises(UsageError) as error:
+        override(Run(task="x"), [setting])
+    assert str(error.value).startswith(start)
+
+
+def test_override_leaves_the_original_alone():
+    run = Run(task="x")
+    override(run, ["search.num_simulations=1"])
+    assert run == Run(task="x")
+
+
+def test_field_docs():
+    assert field_docs(Puct) == {"c_init": "Exploration, at least 0, over two lines."}
+    assert field_docs(Search)["num_simulations"] == "Simulations a move."

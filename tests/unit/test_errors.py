@@ -1,0 +1,18 @@
+from tengen.errors import RunError, TengenError, UsageError, did_you_mean
+
+
+def test_exit_codes_tell_usage_from_failure():
+    assert UsageError("x").exit_code == 2
+    assert RunError("x").exit_code == 1
+    assert issubclass(UsageError, TengenError)
+    assert issubclass(RunError, TengenError)
+
+
+def test_advice_is_the_nearest_name():
+    names = ["num_games", "num_steps", "seed"]
+    assert did_you_mean("num_game", names) == 'did you mean "num_games"?'
+
+
+def test_advice_lists_the_names_when_none_is_near():
+    assert did_you_mean("zzz", ["b", "a"]) == "known: a, b"
+    assert did_you_mean("zzz", []) == "known: none"
