@@ -17,10 +17,10 @@ namespace tengen {
 
 // How the policy head maps features [C, H, W] to actions.
 enum class PolicyLayout : uint8_t {
-  kCells = 0,          // num_actions == H * W, action = row * W + column
-  kCellsAndPass = 1,   // num_actions == H * W + 1, pass last
-  kColumns = 2,        // num_actions == W, action = column
-  kFlat = 3,           // anything else: a dense layer
+  kCells = 0,         // num_actions == H * W, action = row * W + column
+  kCellsAndPass = 1,  // num_actions == H * W + 1, pass last
+  kColumns = 2,       // num_actions == W, action = column
+  kFlat = 3,          // anything else: a dense layer
 };
 
 enum class Outcome : uint8_t { kOngoing = 0, kFirstWins = 1, kSecondWins = 2, kDraw = 3 };
@@ -34,24 +34,24 @@ template <class G>
 concept Game = requires(const G game, typename G::State state, const typename G::State& view,
                         uint16_t* actions, float* planes, int action, int symmetry) {
   requires std::copyable<typename G::State>;
-  { game.name() } -> std::convertible_to<std::string>;      // as in `tengen train NAME`
+  { game.name() } -> std::convertible_to<std::string>;  // as in `tengen train NAME`
   { game.num_actions() } -> std::same_as<int>;
   { game.num_planes() } -> std::same_as<int>;
   { game.height() } -> std::same_as<int>;
   { game.width() } -> std::same_as<int>;
-  { game.max_plies() } -> std::same_as<int>;                // no game is longer
+  { game.max_plies() } -> std::same_as<int>;  // no game is longer
   { game.policy_layout() } -> std::same_as<PolicyLayout>;
-  { game.num_symmetries() } -> std::same_as<int>;           // 1 where there is none; 0 is identity
+  { game.num_symmetries() } -> std::same_as<int>;  // 1 where there is none; 0 is identity
   { game.initial_state() } -> std::same_as<typename G::State>;
-  { game.to_play(view) } -> std::same_as<int>;              // 0 first, 1 second
-  { game.ply(view) } -> std::same_as<int>;                  // moves made so far
+  { game.to_play(view) } -> std::same_as<int>;  // 0 first, 1 second
+  { game.ply(view) } -> std::same_as<int>;      // moves made so far
   { game.outcome(view) } -> std::same_as<Outcome>;
   // Writes the legal actions in increasing order; returns how many (0 only when finished).
   { game.legal_actions(view, actions) } -> std::same_as<int>;
   { game.is_legal(view, action) } -> std::same_as<bool>;
   // Precondition: is_legal(state, action). Not checked here.
   { game.apply(state, action) } -> std::same_as<void>;
-  { game.key(view) } -> std::same_as<Key128>;               // everything that planes depend on
+  { game.key(view) } -> std::same_as<Key128>;  // everything that planes depend on
   // Writes all num_planes * height * width floats, the board transformed by `symmetry`.
   { game.encode(view, symmetry, planes) } -> std::same_as<void>;
   // The action that `action` becomes when the board is transformed by `symmetry`.

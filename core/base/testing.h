@@ -1,0 +1,14 @@
+#pragma once
+// What the native tests (core/**/*_test.cc) assert with. Kept on in release builds.
+
+#include <cstdio>
+#include <cstdlib>
+
+// Ends the test program with the place and text of a condition that does not hold.
+#define TENGEN_CHECK(condition)                                                      \
+  do {                                                                               \
+    if (!(condition)) {                                                              \
+      std::fprintf(stderr, "%s:%d: not true: %s\n", __FILE__, __LINE__, #condition); \
+      std::exit(1);                                                                  \
+    }                                                                                \
+  } while (false)

@@ -1,0 +1,111 @@
+#pragma once
+// Connect Four: 6 rows x 7 columns, stones fall, four in a row wins.
+//
+// Actions: column 0..6. Planes (4): on the board, own stones, opponent stones, ones if the first
+// player is to move (games/planes.h). Symmetries: 2, identity and mirror.
+//
+// A column is 7 bits, the lowest cell first and an empty seventh bit above, so that shifts by
+// 1 (up), 7 (right), 6 and 8 (diagonals) never run from one column into the next.
+
+#include <bit>
+#include <string>
+
+#include "games/game.h"
+#include "games/planes.h"
+
+namespace tengen {
+
+class Connect4 {
+ public:
+  static constexpr int kHeight = 6;
+  static constexpr int kWidth = 7;
+  static constexpr int kNumCells = kHeight * kWidth;
+
+  struct State {
+    uint64_t own = 0;       // stones of the side to move
+    uint64_t occupied = 0;  // stones of both
+  };
+
+  std::string name() const { return "connect4"; }
+  int num_actions() const { return kWidth; }
+  int num_planes() const { return 4; }
+  int height() const { return kHeight; }
+  int width() const { return kWidth; }
+  int max_plies() const { return kNumCells; }
+  PolicyLayout policy_layout() const { return PolicyLayout::kColumns; }
+  int num_symmetries() const { return 2; }
+
+  State initial_state() const { return {}; }
+  int ply(const State& state) const { return std::popcount(state.occupied); }
+  int to_play(const State& state) const { return ply(state) & 1; }
+
+  // Looked up when asked for, not at each move: a search replays many moves that it knows end
+  // nothing. Only the player who just moved can have four.
+  Outcome outcome(const State& state) const {
+    if (has_four(state.own ^ state.occupied)) {
+      return to_play(state) == 1 ? Outcome::kFirstWins : Outcome::kSecondWins;
+    }
+    return state.occupied == kBoard ? Outcome::kDraw : Outcome::kOngoing;
+  }
+
+  int legal_actions(const State& state, uint16_t* actions) const {
+    if (outcome(state) != Outcome::kOngoing) return 0;
+    int count = 0;
+    for (int column = 0; column < kWidth; ++column) {
+      // Stored always and kept only if the column is open: no branch to mispredict. The store
+      // stays in bounds because count <= column.
+      actions[count] = static_cast<uint16_t>(column);
+      count += (state.occupied & top_cell(column)) == 0;
+    }
+    return count;
+  }
+  bool is_legal(const State& state, int action) const {
+    return action >= 0 && action < kWidth && (state.occupied & top_cell(action)) == 0 &&
+           outcome(state) == Outcome::kOngoing;
+  }
+  void apply(State& state, int action) const {
+    state.own ^= state.occupied;  // the other side's, who moves next
+    state.occupied |= state.occupied + (uint64_t{1} << (action * kColumnBits));
+  }
+
+  // Exact: two positions never share a key. Adding the bottom row to `occupied` sets one bit above
+  // every column, which makes the sum with `own` unique.
+  Key128 key(const State& state) const {
+    return combine(zobrist_key(kKeyTable, 0), state.own + state.occupied + kBottomRow);
+  }
+  void encode(const State& state, int symmetry, float* planes) const;
+  int transform_action(int action, int symmetry) const {
+    return symmetry == 1 ? kWidth - 1 - action : action;
+  }
+  std::string to_string(const State& state) const;
+
+ private:
+  static constexpr uint64_t kKeyTable = 2;
+  static constexpr int kColumnBits = kHeight + 1;
+  static constexpr uint64_t kBottomRow = [] {
+    uint64_t row = 0;
+    for (int column = 0; column < kWidth; ++column) row |= uint64_t{1} << (column * kColumnBits);
+    return row;
+  }();
+  static constexpr uint64_t kBoard = kBottomRow * ((uint64_t{1} << kHeight) - 1);
+
+  static constexpr uint64_t top_cell(int column) {
+    return uint64_t{1} << (column * kColumnBits + kHeight - 1);
+  }
+  static constexpr bool has_four(uint64_t stones) {
+    for (const int step : {1, kColumnBits, kColumnBits - 1, kColumnBits + 1}) {
+      const uint64_t pairs = stones & (stones >> step);
+      if (pairs & (pairs >> (2 * step))) return true;
+    }
+    return false;
+  }
+  // The bit of plane cell `cell` (row * 7 + column, row 0 at the top).
+  static constexpr int bit_of(int cell) {
+    return cell % kWidth * kColumnBits + kHeight - 1 - cell / kWidth;
+  }
+};
+
+static_assert(Game<Connect4>);
+static_assert(sizeof(Connect4::State) == 16);
+
+}  // namespace tengen

@@ -1,0 +1,28 @@
+#include "games/registry.h"
+
+#include <string>
+
+#include "base/error.h"
+#include "base/testing.h"
+
+using namespace tengen;
+
+int main() {
+  const auto names = known_games();
+  TENGEN_CHECK(names.size() == 2 + 15 * 2);
+  for (const std::string& name : names) {
+    TENGEN_CHECK(with_game(name, [](const auto& game) { return game.name(); }) == name);
+  }
+  for (const std::string name :
+       {"", "chess", "gomoku", "gomoku/", "gomoku/4", "gomoku/20", "gomoku/09", "gomoku/9/",
+        "gomoku/9/renju", "gomoku/9x", "connect4/7", "Tictactoe"}) {
+    std::string message;
+    try {
+      parse_game_name(name);
+    } catch (const Error& error) {
+      message = error.what();
+    }
+    TENGEN_CHECK(message.find("task (" + name + ") must be ") == 0);
+    TENGEN_CHECK(message.find("; ") != std::string::npos);
+  }
+}

@@ -1,0 +1,20 @@
+#pragma once
+// Text boards, for people and tests.
+
+#include <string>
+
+#include "games/game.h"
+
+namespace tengen {
+
+// 'X' for the first player, 'O' for the second, '.' for an empty cell.
+constexpr char stone_text(bool first, bool second) { return first ? 'X' : second ? 'O' : '.'; }
+
+// A square board: letters for columns, numbers for rows from the bottom up, as diagrams of Go and
+// gomoku have them. `cells` holds size * size characters, the top row first.
+std::string square_board_text(const std::string& cells, int size);
+
+// "X to play", "X wins", "O wins" or "draw".
+std::string status_text(int to_play, Outcome outcome);
+
+}  // namespace tengen

@@ -1,0 +1,48 @@
+#pragma once
+// One finished game: what self-play writes and the store keeps. Planes and targets are not
+// here; they are derived by replaying the game when a row is sampled (store/rows.h).
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "games/game.h"
+
+namespace tengen {
+
+// One searched ply.
+struct PlyRecord {
+  uint16_t action = 0;           // the move played
+  float root_value = 0.0f;       // in [-1, 1], to play, after the search
+  float policy_weight = 0.0f;    // 0: a cheap search, no policy target
+  float value_weight = 0.0f;     // 0: no value target
+  uint32_t num_simulations = 0;  // of the search that chose the move
+  // The policy target, sparse: (action, weight), every weight above 0 and scaled so that it
+  // fits 16 bits; the target is weight / sum of weights. Empty where policy_weight is 0.
+  std::vector<std::pair<uint16_t, uint16_t>> policy;
+
+  friend bool operator==(const PlyRecord&, const PlyRecord&) = default;
+};
+
+struct GameRecord {
+  uint32_t generation = 0;
+  uint32_t game_index = 0;  // within the generation; (generation, game_index) names the game
+  uint32_t model = 0;       // number of the published model that played
+  Outcome outcome = Outcome::kOngoing;
+  uint16_t num_opening_plies = 0;  // size of `opening`: random moves, no search, never rows
+  std::vector<uint16_t> opening;
+  std::vector<PlyRecord> plies;  // after the opening
+
+  friend bool operator==(const GameRecord&, const GameRecord&) = default;
+};
+
+// Bytes of one record (layout in docs/store_format.md). Throws Error where the record breaks
+// a rule above: an undecided outcome, a zero or missing policy weight, a length over 65535.
+std::string encode(const GameRecord& record);
+
+// Exact inverse of encode. Throws Error for bytes that are damaged or of a newer version.
+GameRecord decode(std::string_view bytes);
+
+}  // namespace tengen

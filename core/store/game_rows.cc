@@ -1,0 +1,183 @@
+#include "store/game_rows.h"
+
+#include <algorithm>
+#include <limits>
+#include <mutex>
+#include <utility>
+
+#include "base/error.h"
+#include "base/rng.h"
+#include "games/registry.h"
+#include "store/rows.h"
+
+namespace tengen {
+namespace {
+
+template <class T>
+std::vector<T> copy(std::span<const T> span) {
+  return std::vector<T>(span.begin(), span.end());
+}
+
+std::vector<uint32_t> offsets(std::span<const uint16_t> counts) {
+  std::vector<uint32_t> result{0};
+  result.reserve(counts.size() + 1);
+  uint64_t total = 0;
+  for (const uint16_t count : counts) {
+    total += count;
+    if (total > std::numeric_limits<uint32_t>::max()) {
+      throw Error("segment (" + std::to_string(total) +
+                  " entries) must have fewer than 2^32; seal smaller generations");
+    }
+    result.push_back(static_cast<uint32_t>(total));
+  }
+  return result;
+}
+
+void check_length(const char* name, size_t length, size_t wanted) {
+  if (length == wanted) return;
+  throw Error("column " + std::string(name) + " (" + std::to_string(length) +
+              " entries) must have " + std::to_string(wanted) + "; the segment is damaged");
+}
+
+uint64_t num_bytes(const RowSegment& segment) {
+  return 4 * (segment.row_ply.size() + segment.first_ply.size() + segment.first_opening.size() +
+              segment.first_entry.size() + 3 * segment.root_value.size()) +
+         2 * (segment.opening.size() + segment.action.size() + 2 * segment.policy_action.size()) +
+         segment.outcome.size();
+}
+
+}  // namespace
+
+RowSegment make_row_segment(const SegmentView& view) {
+  const size_t num_games = view.outcome.size();
+  check_length("num_opening_plies", view.num_opening_plies.size(), num_games);
+  check_length("num_plies", view.num_plies.size(), num_games);
+  RowSegment segment;
+  segment.first_opening = offsets(view.num_opening_plies);
+  segment.first_ply = offsets(view.num_plies);
+  const size_t num_plies = segment.first_ply.back();
+  check_length("opening", view.opening.size(), segment.first_opening.back());
+  check_length("action", view.action.size(), num_plies);
+  check_length("root_value", view.root_value.size(), num_plies);
+  check_length("policy_weight", view.policy_weight.size(), num_plies);
+  check_length("value_weight", view.value_weight.size(), num_plies);
+  check_length("num_policy_entries", view.num_policy_entries.size(), num_plies);
+  segment.first_entry = offsets(view.num_policy_entries);
+  check_length("policy_action", view.policy_action.size(), segment.first_entry.back());
+  check_length("policy_mass", view.policy_mass.size(), segment.first_entry.back());
+  segment.outcome = copy(view.outcome);
+  segment.opening = copy(view.opening);
+  segment.action = copy(view.action);
+  segment.root_value = copy(view.root_value);
+  segment.policy_weight = copy(view.policy_weight);
+  segment.value_weight = copy(view.value_weight);
+  segment.policy_action = copy(view.policy_action);
+  segment.policy_mass = copy(view.policy_mass);
+  if (std::ranges::find(segment.policy_mass, 0) != segment.policy_mass.end()) {
+    throw Error("policy_mass (0) must be above 0; the segment is damaged");
+  }
+  for (uint32_t ply = 0; ply < num_plies; ++ply) {
+    if (segment.policy_weight[ply] > 0.0f || segment.value_weight[ply] > 0.0f) {
+      segment.row_ply.push_back(ply);
+    }
+  }
+  return segment;
+}
+
+uint64_t GameRows::add_segment(const SegmentView& view) {
+  RowSegment segment = make_row_segment(view);
+  check_games(segment);
+  const uint64_t num_new = segment.row_ply.size();
+  const std::unique_lock lock(mutex_);
+  segment.first_row = num_rows_;
+  num_rows_ += num_new;
+  if (num_new > 0) segments_.push_back(std::make_shared<const RowSegment>(std::move(segment)));
+  return num_new;
+}
+
+void GameRows::skip_rows(uint64_t num_rows) {
+  const std::unique_lock lock(mutex_);
+  if (!segments_.empty()) {
+    throw Error("skip_rows (" + std::to_string(num_rows) +
+                ") must come before every segment; skip first");
+  }
+  num_rows_ += num_rows;
+}
+
+void GameRows::drop_before(uint64_t row) {
+  const std::unique_lock lock(mutex_);
+  while (!segments_.empty() &&
+         segments_.front()->first_row + segments_.front()->row_ply.size() <= row) {
+    segments_.pop_front();
+  }
+}
+
+uint64_t GameRows::num_rows() const {
+  const std::shared_lock lock(mutex_);
+  return num_rows_;
+}
+
+uint64_t GameRows::first_row() const {
+  const std::shared_lock lock(mutex_);
+  return segments_.empty() ? num_rows_ : segments_.front()->first_row;
+}
+
+uint64_t GameRows::size_bytes() const {
+  const std::shared_lock lock(mutex_);
+  uint64_t total = 0;
+  for (const auto& segment : segments_) total += num_bytes(*segment);
+  return total;
+}
+
+void GameRows::fill(std::span<const int64_t> rows, std::span<const uint8_t> symmetries,
+                    const BatchView& out) const {
+  check_length("symmetries", symmetries.size(), rows.size());
+  std::vector<uint16_t> scratch(static_cast<size_t>(num_actions()));
+  std::vector<std::shared_ptr<const RowSegment>> segments;
+  {
+    const std::shared_lock lock(mutex_);
+    segments.assign(segments_.begin(), segments_.end());
+  }
+  for (size_t i = 0; i < rows.size(); ++i) {
+    const uint64_t row = static_cast<uint64_t>(rows[i]);
+    const auto after = std::upper_bound(
+        segments.begin(), segments.end(), row,
+        [](uint64_t value, const auto& segment) { return value < segment->first_row; });
+    const RowSegment* segment = after == segments.begin() ? nullptr : std::prev(after)->get();
+    if (segment == nullptr || row - segment->first_row >= segment->row_ply.size()) {
+      throw Error("row (" + std::to_string(rows[i]) +
+                  ") is not held; ask for first_row up to num_rows");
+    }
+    if (symmetries[i] >= num_symmetries()) {
+      throw Error("symmetry (" + std::to_string(symmetries[i]) + ") must be below " +
+                  std::to_string(num_symmetries()) + "; draw it from the game's");
+    }
+    const uint32_t ply = segment->row_ply[row - segment->first_row];
+    fill_row(*segment, ply, symmetries[i], i, out, scratch.data());
+  }
+}
+
+std::unique_ptr<GameRows> make_game_rows(const std::string& name) {
+  return with_game(name, [](auto game) -> std::unique_ptr<GameRows> {
+    return std::make_unique<RowsOf<decltype(game)>>(std::move(game));
+  });
+}
+
+RowDraw draw_rows(uint64_t seed, uint64_t step, size_t num_rows, uint64_t first_row, uint32_t size,
+                  uint32_t num_symmetries) {
+  if (size < 1 || num_symmetries < 1) {
+    throw Error("window (" + std::to_string(size) + " rows) must hold at least 1; add games");
+  }
+  Rng row_stream(seed, step, 0, 0, Purpose::kSampling);
+  Rng symmetry_stream(seed, step, 0, 0, Purpose::kSymmetry);
+  RowDraw draw;
+  draw.rows.reserve(num_rows);
+  draw.symmetries.reserve(num_rows);
+  for (size_t i = 0; i < num_rows; ++i) {
+    draw.rows.push_back(static_cast<int64_t>(first_row + row_stream.below(size)));
+    draw.symmetries.push_back(static_cast<uint8_t>(symmetry_stream.below(num_symmetries)));
+  }
+  return draw;
+}
+
+}  // namespace tengen

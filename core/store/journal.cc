@@ -1,0 +1,204 @@
+#include "store/journal.h"
+
+#include <filesystem>
+#include <utility>
+
+#include "base/crc32c.h"
+#include "base/error.h"
+#include "store/fault.h"
+#include "store/little_endian.h"
+
+namespace tengen {
+namespace {
+
+constexpr std::string_view kMagic = "TENGENJL";
+constexpr size_t kFixedHeaderBytes = 20;
+constexpr uint32_t kMaxFrameBytes = 1u << 30;
+constexpr uint32_t kMaxMetaBytes = 1u << 20;
+
+std::string header_bytes(const std::string& meta) {
+  std::string header(kMagic);
+  ByteWriter out(&header);
+  out.u32(kJournalSchema);
+  out.u32(static_cast<uint32_t>(meta.size()));
+  out.u32(crc32c(meta, crc32c(header)));
+  return header + meta;
+}
+
+void append_frame(std::string* out, std::string_view payload) {
+  std::string length;
+  ByteWriter(&length).u32(static_cast<uint32_t>(payload.size()));
+  out->append(length);
+  ByteWriter(out).u32(crc32c(payload, crc32c(length)));
+  out->append(payload);
+}
+
+// Under another name until the header is durable, so that a reader never sees half of one.
+File create_journal(const std::string& path, const std::string& meta) {
+  if (meta.size() > kMaxMetaBytes) {
+    throw Error("meta (" + std::to_string(meta.size()) +
+                " bytes) must be at most 1 MiB; describe less");
+  }
+  if (std::filesystem::exists(path)) {
+    throw Error("journal (" + path + ") must not exist yet; open a new incarnation");
+  }
+  const std::string temporary = path + ".tmp";
+  File file = File::create(temporary);
+  file.write(0, header_bytes(meta));
+  fault_point("journal.header_written");
+  file.sync();
+  fault_point("journal.header_synced");
+  rename_durably(temporary, path);
+  fault_point("journal.renamed");
+  return file;
+}
+
+}  // namespace
+
+Journal::Journal(const std::string& path, const std::string& meta, uint64_t max_queue_bytes)
+    : path_(path),
+      max_queue_bytes_(max_queue_bytes),
+      file_(create_journal(path, meta)),
+      size_bytes_(kFixedHeaderBytes + meta.size()),
+      writer_([this] { write_loop(); }) {}
+
+Journal::~Journal() {
+  {
+    const std::scoped_lock lock(mutex_);
+    closing_ = true;
+    to_writer_.notify_one();
+  }
+  if (writer_.joinable()) writer_.join();
+}
+
+void Journal::append(std::string payload) {
+  if (payload.empty() || payload.size() > kMaxFrameBytes) {
+    throw Error("frame (" + std::to_string(payload.size()) +
+                " bytes) must be 1 byte to 1 GiB; split it");
+  }
+  std::unique_lock lock(mutex_);
+  to_callers_.wait(
+      lock, [this] { return closing_ || !error_.empty() || queue_bytes_ < max_queue_bytes_; });
+  if (closing_) throw Error("journal (" + path_ + ") is closed; open a new incarnation");
+  if (!error_.empty()) throw Error(error_);
+  queue_bytes_ += payload.size();
+  queue_.push_back(std::move(payload));
+  ++num_appended_;
+  to_writer_.notify_one();
+}
+
+void Journal::flush() {
+  std::unique_lock lock(mutex_);
+  error_.clear();
+  const uint64_t target = num_appended_;
+  to_writer_.notify_one();
+  to_callers_.wait(lock, [&] { return num_durable_ >= target || !error_.empty(); });
+  if (num_durable_ < target) throw Error(error_);
+}
+
+void Journal::close() {
+  flush();
+  {
+    const std::scoped_lock lock(mutex_);
+    closing_ = true;
+    to_writer_.notify_one();
+    to_callers_.notify_all();
+  }
+  if (writer_.joinable()) writer_.join();
+}
+
+uint64_t Journal::num_appended() const {
+  const std::scoped_lock lock(mutex_);
+  return num_appended_;
+}
+
+uint64_t Journal::num_durable() const {
+  const std::scoped_lock lock(mutex_);
+  return num_durable_;
+}
+
+// Returns why it failed, or nothing. A group that failed is written again in full, at the same
+// place: after a failed sync the system may have dropped the pages, so syncing alone would lie.
+std::string Journal::write_group(const std::deque<std::string>& group) {
+  std::string bytes;
+  for (const std::string& payload : group) append_frame(&bytes, payload);
+  try {
+    fault_point("journal.group_gathered");
+    const size_t half = bytes.size() / 2;  // so that a test can be killed inside a frame
+    file_.write(size_bytes_, std::string_view(bytes).substr(0, half));
+    fault_point("journal.group_half_written");
+    file_.write(size_bytes_ + half, std::string_view(bytes).substr(half));
+    fault_point("journal.group_written");
+    file_.sync();
+    fault_point("journal.group_synced");
+  } catch (const Error& error) {
+    return error.what();
+  }
+  size_bytes_ += bytes.size();
+  return {};
+}
+
+void Journal::write_loop() {
+  std::unique_lock lock(mutex_);
+  for (;;) {
+    to_writer_.wait(lock, [this] { return closing_ || (!queue_.empty() && error_.empty()); });
+    if (queue_.empty() || !error_.empty()) return;
+    std::deque<std::string> group = std::exchange(queue_, {});
+    lock.unlock();
+    std::string error = write_group(group);
+    lock.lock();
+    if (error.empty()) {
+      num_durable_ += group.size();
+      for (const std::string& payload : group) queue_bytes_ -= payload.size();
+    } else {
+      error_ = std::move(error);
+      for (std::string& payload : queue_) group.push_back(std::move(payload));
+      queue_ = std::move(group);
+    }
+    to_callers_.notify_all();
+  }
+}
+
+JournalContents recover(const std::string& path) {
+  File file = File::open_to_write(path);
+  const std::string bytes = file.read(0, file.size_bytes());
+  const std::string_view view(bytes);
+  if (view.size() < kFixedHeaderBytes || view.substr(0, kMagic.size()) != kMagic) {
+    throw Error("journal (" + path + ") is not a tengen journal; move it out of the run");
+  }
+  ByteReader header(view.substr(kMagic.size()), "journal header");
+  const uint32_t schema = header.u32();
+  if (schema != kJournalSchema) {
+    throw SchemaError("journal (" + path + ") has schema " + std::to_string(schema) +
+                      ", this build reads " + std::to_string(kJournalSchema) +
+                      "; use the release that wrote it");
+  }
+  const uint32_t meta_bytes = header.u32();
+  const uint32_t header_crc = header.u32();
+  if (meta_bytes > view.size() - kFixedHeaderBytes ||
+      crc32c(view.substr(kFixedHeaderBytes, meta_bytes), crc32c(view.substr(0, 16))) !=
+          header_crc) {
+    throw Error("journal (" + path + ") has a damaged header; restore it from a copy");
+  }
+  JournalContents contents;
+  contents.meta = view.substr(kFixedHeaderBytes, meta_bytes);
+  size_t at = kFixedHeaderBytes + meta_bytes;
+  while (view.size() - at >= 8) {
+    ByteReader frame(view.substr(at, 8), "frame");
+    const uint32_t length = frame.u32();
+    const uint32_t crc = frame.u32();
+    if (length == 0 || length > view.size() - at - 8) break;
+    const std::string_view payload = view.substr(at + 8, length);
+    if (crc32c(payload, crc32c(view.substr(at, 4))) != crc) break;
+    contents.frames.emplace_back(payload);
+    at += 8 + length;
+  }
+  contents.num_cut_bytes = view.size() - at;
+  if (contents.num_cut_bytes > 0) {
+    file.truncate(at);
+    file.sync();
+  }
+  return contents;
+}
+
+}  // namespace tengen

@@ -1,0 +1,120 @@
+#pragma once
+// Deriving a training row: replay the game to the ply, encode it, and write its targets from
+// the side to move's point of view.
+
+#include <algorithm>
+#include <string>
+#include <utility>
+
+#include "base/error.h"
+#include "games/game.h"
+#include "store/game_rows.h"
+
+namespace tengen {
+
+template <Game G>
+class RowsOf final : public GameRows {
+ public:
+  explicit RowsOf(G game) : game_(std::move(game)) {}
+
+  int num_planes() const override { return game_.num_planes(); }
+  int height() const override { return game_.height(); }
+  int width() const override { return game_.width(); }
+  int num_actions() const override { return game_.num_actions(); }
+  int num_symmetries() const override { return game_.num_symmetries(); }
+
+ private:
+  using State = typename G::State;
+
+  // Every move and every target must be legal, so that fill_row() need not look. A game may
+  // stop early (resigned, adjudicated); one that reached its end must have that result.
+  void check_games(const RowSegment& segment) const override {
+    for (size_t game = 0; game < segment.outcome.size(); ++game) {
+      State state = game_.initial_state();
+      size_t ply = 0;
+      for (size_t i = segment.first_opening[game]; i < segment.first_opening[game + 1]; ++i) {
+        check_legal(state, segment.opening[i], game, ply++);
+        game_.apply(state, segment.opening[i]);
+      }
+      for (size_t i = segment.first_ply[game]; i < segment.first_ply[game + 1]; ++i, ++ply) {
+        for (size_t entry = segment.first_entry[i]; entry < segment.first_entry[i + 1]; ++entry) {
+          check_legal(state, segment.policy_action[entry], game, ply);
+        }
+        check_legal(state, segment.action[i], game, ply);
+        game_.apply(state, segment.action[i]);
+      }
+      const Outcome recorded = static_cast<Outcome>(segment.outcome[game]);
+      const Outcome reached = game_.outcome(state);
+      if (recorded == Outcome::kOngoing || recorded > Outcome::kDraw ||
+          (reached != Outcome::kOngoing && reached != recorded)) {
+        throw Error("outcome (" + std::to_string(segment.outcome[game]) + ") of game " +
+                    std::to_string(game) + " must be the one its moves lead to (" +
+                    std::to_string(static_cast<int>(reached)) + "); the segment is of another " +
+                    "game or damaged");
+      }
+    }
+  }
+
+  void check_legal(const State& state, int action, size_t game, size_t ply) const {
+    if (game_.outcome(state) == Outcome::kOngoing && action < game_.num_actions() &&
+        game_.is_legal(state, action)) {
+      return;
+    }
+    throw Error("action (" + std::to_string(action) + ") must be legal in " +
+                std::string(game_.name()) + " at ply " + std::to_string(ply) + " of game " +
+                std::to_string(game) + "; the segment is of another game or damaged");
+  }
+
+  void fill_row(const RowSegment& segment, uint32_t ply, int symmetry, size_t at,
+                const BatchView& out, uint16_t* scratch) const override {
+    const auto after = std::upper_bound(segment.first_ply.begin(), segment.first_ply.end(), ply);
+    const size_t game = static_cast<size_t>(after - segment.first_ply.begin()) - 1;
+    State state = game_.initial_state();
+    for (size_t i = segment.first_opening[game]; i < segment.first_opening[game + 1]; ++i) {
+      game_.apply(state, segment.opening[i]);
+    }
+    for (size_t i = segment.first_ply[game]; i < ply; ++i) game_.apply(state, segment.action[i]);
+
+    const size_t num_cells = static_cast<size_t>(game_.height()) * game_.width();
+    game_.encode(state, symmetry, out.planes + at * game_.num_planes() * num_cells);
+    fill_policy(segment, ply, state, symmetry, at, out, scratch);
+    out.policy_weight[at] = segment.policy_weight[ply];
+    out.value_weight[at] = segment.value_weight[ply];
+    out.search_value[at] = segment.root_value[ply];
+    const float to_first = value_to_first(static_cast<Outcome>(segment.outcome[game]));
+    const float to_play = game_.to_play(state) == 0 ? to_first : -to_first;
+    out.outcome[3 * at] = to_play > 0.0f ? 1.0f : 0.0f;
+    out.outcome[3 * at + 1] = to_play == 0.0f ? 1.0f : 0.0f;
+    out.outcome[3 * at + 2] = to_play < 0.0f ? 1.0f : 0.0f;
+  }
+
+  // Without a target (weight 0) the policy is even over the legal actions, so that a cross
+  // entropy multiplied by that weight is a plain 0.
+  void fill_policy(const RowSegment& segment, uint32_t ply, const State& state, int symmetry,
+                   size_t at, const BatchView& out, uint16_t* scratch) const {
+    const size_t num_actions = static_cast<size_t>(game_.num_actions());
+    uint8_t* legal = out.legal + at * num_actions;
+    float* policy = out.policy + at * num_actions;
+    std::fill_n(legal, num_actions, uint8_t{0});
+    std::fill_n(policy, num_actions, 0.0f);
+    const uint32_t first = segment.first_entry[ply];
+    const uint32_t last = segment.first_entry[ply + 1];
+    const int num_legal = game_.legal_actions(state, scratch);
+    const float even = first == last ? 1.0f / static_cast<float>(num_legal) : 0.0f;
+    for (int i = 0; i < num_legal; ++i) {
+      const int action = game_.transform_action(scratch[i], symmetry);
+      legal[action] = 1;
+      policy[action] = even;
+    }
+    uint64_t total = 0;
+    for (uint32_t i = first; i < last; ++i) total += segment.policy_mass[i];
+    for (uint32_t i = first; i < last; ++i) {
+      policy[game_.transform_action(segment.policy_action[i], symmetry)] +=
+          static_cast<float>(segment.policy_mass[i]) / static_cast<float>(total);
+    }
+  }
+
+  G game_;
+};
+
+}  // namespace tengen

@@ -1,0 +1,171 @@
+"""The command line: a table of commands, each imported when it is called.
+
+A command is a function ``(args) -> report``. It prints for people unless
+``args.json``; then its report is printed as one JSON object, the last line of stdout.
+A report whose ``ok`` is false is a failure. The module's ``add_arguments(parser)``
+declares the arguments of its commands.
+
+Exit codes: 0 done, 1 failed, 2 bad usage or config, 130 interrupted.
+"""
+
+from __future__ import annotations
+
+import argparse
+import errno
+import importlib
+import json
+import os
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, NoReturn
+
+from tengen import __version__
+from tengen.errors import TengenError, UsageError, did_you_mean
+
+__all__ = ["COMMANDS", "Command", "main"]
+
+
+@dataclass(frozen=True)
+class Command:
+    """One row of the table."""
+
+    name: str
+    """As typed."""
+    target: str
+    """``module:function``; the module has ``add_arguments(parser)`` too."""
+    help: str
+    """One phrase."""
+
+
+COMMANDS = (
+    Command("train", "tengen.launch.command:train", "train an agent from nothing"),
+    Command("play", "tengen.play.command:play", "play against a trained agent"),
+    Command("match", "tengen.evaluation.command:match", "play two agents"),
+    Command("status", "tengen.observe.status:status", "say where a run is"),
+    Command("stop", "tengen.observe.status:stop", "ask a run to save and end"),
+    Command("recipes", "tengen.recipes.command:recipes", "list what can be trained"),
+    Command("doctor", "tengen.observe.doctor:doctor", "check this machine"),
+    Command("selfplay", "tengen.roles.command:selfplay", "one role: play games"),
+    Command("learn", "tengen.roles.command:learn", "one role: learn from experience"),
+    Command("export", "tengen.roles.command:export", "one role: export candidates"),
+    Command("gate", "tengen.roles.command:gate", "one role: accept or reject models"),
+    Command("bench", "tengen.bench.command:bench", "measure a part"),
+)
+
+
+class _Parser(argparse.ArgumentParser):
+    """Raises UsageError where argparse would print its usage and exit."""
+
+    def __init__(self, **settings: Any) -> None:
+        super().__init__(allow_abbrev=False, **settings)
+
+    def error(self, message: str) -> NoReturn:
+        raise UsageError(
+            f"arguments ({message}) are not understood; try {self.prog} -h"
+        )
+
+    def options(self) -> list[str]:
+        """Returns every long option."""
+        strings = (text for action in self._actions for text in action.option_strings)
+        return [text for text in strings if text.startswith("--")]
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Runs one command and returns the exit code; errors are one line on stderr."""
+    try:
+        code = _run(list(sys.argv[1:] if argv is None else argv))
+        sys.stdout.flush()
+        return code
+    except TengenError as error:
+        return _fail(str(error), error.exit_code)
+    except KeyboardInterrupt:
+        return _fail("interrupted", 130)
+    except BrokenPipeError:
+        # The reader left. Python would complain once more when it flushes at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return TengenError.exit_code
+    except OSError as error:
+        return _fail(_os_message(error), TengenError.exit_code)
+    except Exception as error:
+        if not _is_core_error(error):
+            raise
+        return _fail(str(error), TengenError.exit_code)
+
+
+def _run(argv: list[str]) -> int:
+    if not argv or argv[0] in ("-h", "--help", "help"):
+        print(_overview())
+        return 0 if argv else UsageError.exit_code
+    if argv[0] == "--version":
+        print(f"tengen {__version__}")
+        return 0
+    command = _find(argv[0])
+    module_name, function_name = command.target.split(":")
+    module = importlib.import_module(module_name)
+    parser = _Parser(prog=f"tengen {command.name}", description=command.help)
+    module.add_arguments(parser)
+    parser.add_argument(
+        "--json", action="store_true", help="end with one JSON object on stdout"
+    )
+    args = _parse(parser, argv[1:])
+    function: Callable[[argparse.Namespace], Mapping[str, Any]]
+    function = getattr(module, function_name)
+    report = function(args)
+    if args.json:
+        print(json.dumps(report))
+    return 0 if report.get("ok", True) else TengenError.exit_code
+
+
+def _find(name: str) -> Command:
+    known = {command.name: command for command in COMMANDS}
+    if name not in known:
+        raise UsageError(f"command ({name}) is not known; {did_you_mean(name, known)}")
+    return known[name]
+
+
+def _parse(parser: _Parser, argv: list[str]) -> argparse.Namespace:
+    args, unknown = parser.parse_known_args(argv)
+    if not unknown:
+        return args
+    name = unknown[0].partition("=")[0]
+    if name.startswith("-"):
+        known = parser.options()
+        raise UsageError(f"option ({name}) is not known; {did_you_mean(name, known)}")
+    raise UsageError(f"argument ({name}) is one too many; try {parser.prog} -h")
+
+
+def _overview() -> str:
+    width = max(len(command.name) for command in COMMANDS)
+    rows = [f"  {row.name:<{width}}  {row.help}" for row in COMMANDS]
+    return "\n".join(
+        [
+            "usage: tengen COMMAND ... [--json]",
+            "",
+            "Trains agents by reinforcement learning. Start with:",
+            "  tengen train gomoku/9 --minutes 10",
+            "",
+            *rows,
+            "",
+            "tengen COMMAND -h tells more.",
+        ]
+    )
+
+
+def _fail(message: str, code: int) -> int:
+    # One line whatever the message holds: scripts read it.
+    print("tengen:", " ".join(message.split()), file=sys.stderr)
+    return code
+
+
+def _os_message(error: OSError) -> str:
+    reason = (error.strerror or str(error)).lower()
+    if error.errno == errno.ENOSPC:
+        return f"disk ({error.filename or 'full'}) has no space left; free some"
+    return f"file ({error.filename}) cannot be used, {reason}; check it"
+
+
+def _is_core_error(error: Exception) -> bool:
+    """Whether the native core raised it, in the house form; it may not be loaded."""
+    core = sys.modules.get("tengen._core")
+    return core is not None and isinstance(error, core.CoreError)

@@ -1,0 +1,99 @@
+"""Append-only JSON lines, one file an incarnation of a role, one writer each.
+
+An event is ``{"time_s": <unix seconds>, "kind": <str>, ...}``. A writer that is killed
+may leave half a line at the end; readers pass over it.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from tengen.run import RunDirectory, storage_error
+
+__all__ = ["EventWriter", "read_events", "read_last_event"]
+
+
+class EventWriter:
+    """Appends events of one incarnation; a fresh file each time a role starts.
+
+    Not thread-safe. Each event is one write, so that a reader sees whole lines except
+    after a crash. Events are not fsynced: they tell, nothing resumes from them.
+
+    Args:
+        run: The run.
+        role: Who writes.
+        incarnation: From ``RunDirectory.new_incarnation``.
+
+    Raises:
+        RunError: The file cannot be opened.
+    """
+
+    def __init__(self, run: RunDirectory, role: str, incarnation: int) -> None:
+        self._path = run.events_path(role, incarnation)
+        try:
+            self._descriptor = os.open(
+                self._path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o644
+            )
+        except OSError as error:
+            raise storage_error(self._path, error) from error
+
+    def write(self, kind: str, **fields: Any) -> None:
+        """Appends one event.
+
+        Args:
+            kind: What happened, a word.
+            **fields: JSON values.
+
+        Raises:
+            RunError: The disk refuses.
+        """
+        event = {"time_s": round(time.time(), 3), "kind": kind, **fields}
+        try:
+            os.write(self._descriptor, (json.dumps(event) + "\n").encode())
+        except OSError as error:
+            raise storage_error(self._path, error) from error
+
+    def close(self) -> None:
+        """Closes the file. A second call does nothing."""
+        if self._descriptor >= 0:
+            os.close(self._descriptor)
+            self._descriptor = -1
+
+
+def read_events(path: Path) -> Iterator[dict[str, Any]]:
+    """Yields the whole events of one file in order; half a line is passed over."""
+    with open(path, "rb") as file:
+        for line in file:
+            if (event := _parse(line)) is not None:
+                yield event
+
+
+def read_last_event(run: RunDirectory, kind: str) -> dict[str, Any] | None:
+    """Returns the latest event of ``kind`` over every role and incarnation.
+
+    Within a file the last one counts; between files, the writers' clocks.
+    """
+    last: dict[str, Any] | None = None
+    for path in sorted(run.events.glob("*.jsonl")):
+        for event in read_events(path):
+            if event["kind"] == kind and (
+                last is None or event["time_s"] >= last["time_s"]
+            ):
+                last = event
+    return last
+
+
+def _parse(line: bytes) -> dict[str, Any] | None:
+    """Returns the event, or None for a line that a killed writer left unfinished."""
+    if not line.endswith(b"\n"):
+        return None
+    try:
+        event = json.loads(line)
+    except ValueError:
+        return None
+    return event if isinstance(event, dict) and "kind" in event else None

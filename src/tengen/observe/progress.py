@@ -1,0 +1,66 @@
+"""How far a run is: the one record that the view, ``status`` and TensorBoard show."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+__all__ = ["Progress"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Progress:
+    """The state of a run at one instant; what does not apply is None.
+
+    The runner writes one as an event of kind ``progress`` after every generation.
+    """
+
+    generation: int
+    """Generations finished."""
+    elapsed_s: float
+    """Seconds of this call."""
+    stage: str = ""
+    """What happens now: self-play, learning, rating."""
+    num_games: int | None = None
+    """Games finished since the run began."""
+    num_episodes: int | None = None
+    """Episodes finished since the run began."""
+    num_rows: int | None = None
+    """Rows of experience made since the run began."""
+    num_steps: int | None = None
+    """Learner steps since the run began."""
+    rows_per_s: float | None = None
+    """Rows of experience made a second, last generation."""
+    evaluations_per_s: float | None = None
+    """Positions evaluated by the net a second; cache hits do not count."""
+    batch_fill: float | None = None
+    """Rows in an inference batch over its capacity, in [0, 1]."""
+    loss: float | None = None
+    """Mean total loss of the last generation."""
+    mean_return: float | None = None
+    """Mean return of the last episodes."""
+    rating: float | None = None
+    """Elo of the latest model, the uniform random player being 0."""
+    rating_error: float | None = None
+    """Half the 95 % interval of ``rating``, in Elo."""
+    eta_s: float | None = None
+    """Seconds until this call's budget ends."""
+    verdict: str = ""
+    """What limits the run, in one line."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """Returns the fields that are known, as JSON values."""
+        fields = dataclasses.asdict(self).items()
+        return {name: value for name, value in fields if value not in (None, "")}
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> Progress:
+        """Returns what ``to_dict`` gave; other keys, as events have, are passed over.
+
+        Raises:
+            TypeError: ``generation`` or ``elapsed_s`` is missing.
+        """
+        names = {field.name for field in dataclasses.fields(cls)}
+        return cls(**{name: value for name, value in data.items() if name in names})

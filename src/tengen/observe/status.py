@@ -1,0 +1,92 @@
+"""``tengen status`` and ``tengen stop``: a run seen from outside, by its directory."""
+
+from __future__ import annotations
+
+import argparse
+from typing import Any
+
+from tengen.observe.events import read_last_event
+from tengen.observe.progress import Progress
+from tengen.observe.view import describe
+from tengen.run import RunDirectory
+
+__all__ = ["add_arguments", "read_status", "status", "stop"]
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Adds the arguments that ``status`` and ``stop`` share."""
+    parser.add_argument("run", metavar="RUN", help="the run directory")
+
+
+def status(args: argparse.Namespace) -> dict[str, Any]:
+    """Prints where a run is and what limits it; returns ``read_status``.
+
+    Raises:
+        UsageError: There is no run.
+        RunError: ``run.json`` is damaged.
+    """
+    report = read_status(RunDirectory.open(args.run))
+    if not args.json:
+        print(_text(report))
+    return report
+
+
+def stop(args: argparse.Namespace) -> dict[str, Any]:
+    """Asks every role of a run to save and end; returns at once.
+
+    Raises:
+        UsageError: There is no run.
+        RunError: The disk refuses.
+    """
+    run = RunDirectory.open(args.run)
+    run.request_stop()
+    if not args.json:
+        print(f"{run.path}: every role saves its work and ends")
+    return {"run": str(run.path), "stop_requested": True}
+
+
+def read_status(run: RunDirectory) -> dict[str, Any]:
+    """Returns a run's state from its files alone, as JSON values.
+
+    Keys: ``run``, ``task``, ``running`` (``PID on HOST`` or None), ``stop_requested``,
+    ``num_models``, ``latest_model``, ``latest_checkpoint``, ``num_rejected``,
+    ``experience_bytes`` and ``progress`` (the last ``Progress``, or None).
+    """
+    last = read_last_event(run, "progress")
+    progress = Progress.from_dict(last).to_dict() if last is not None else None
+    config = run.read_run().get("config", {})
+    files = (path for path in run.experience.rglob("*") if path.is_file())
+    return {
+        "run": str(run.path),
+        "task": config.get("task"),
+        "running": run.lock_holder("train"),
+        "stop_requested": run.stop_requested(),
+        "num_models": len(run.models.numbers()),
+        "latest_model": run.models.latest(),
+        "latest_checkpoint": run.checkpoints.latest(),
+        "num_rejected": len(run.rejected.numbers()),
+        "experience_bytes": sum(path.stat().st_size for path in files),
+        "progress": progress,
+    }
+
+
+def _text(report: dict[str, Any]) -> str:
+    if report["running"] is None:
+        state = "not running"
+    elif report["stop_requested"]:
+        state = f"stopping, process {report['running']}"
+    else:
+        state = f"running, process {report['running']}"
+    latest = report["latest_model"]
+    rows = [
+        ("run", f"{report['run']} ({report['task']}), {state}"),
+        ("models", "none yet" if latest is None else f"{latest:06d} is the latest"),
+        ("experience", f"{report['experience_bytes'] / 1e6:,.1f} MB"),
+    ]
+    if report["progress"] is not None:
+        progress = Progress.from_dict(report["progress"])
+        rows += describe(progress)
+        if progress.verdict:
+            rows.append(("limit", progress.verdict))
+    width = max(len(name) for name, _ in rows)
+    return "\n".join(f"{name:<{width}}  {text}" for name, text in rows)

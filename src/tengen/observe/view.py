@@ -1,0 +1,182 @@
+"""The view of a run in progress: a live panel on a terminal, else plain lines."""
+
+from __future__ import annotations
+
+from typing import IO, TYPE_CHECKING, Protocol
+
+from tengen.observe.progress import Progress
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+    from rich.live import Live
+
+__all__ = ["View", "describe", "make_view", "plain_line"]
+
+
+class View(Protocol):
+    """What the runner tells; every call returns soon. Not thread-safe.
+
+    ``with make_view(...) as view:`` opens and closes it.
+    """
+
+    def __enter__(self) -> View:
+        """Opens the view."""
+        ...
+
+    def __exit__(self, *details: object) -> None:
+        """Leaves the last state on the screen."""
+        ...
+
+    def update(self, progress: Progress) -> None:
+        """Shows where the run is now; call it as often as you like."""
+        ...
+
+    def generation(self, progress: Progress) -> None:
+        """Shows a finished generation."""
+        ...
+
+    def message(self, text: str) -> None:
+        """Prints a line that stays."""
+        ...
+
+
+def make_view(title: str, stream: IO[str]) -> View:
+    """Returns a live view if ``stream`` is a terminal, else a plain one.
+
+    Args:
+        title: What is trained, ``gomoku/9 by alphazero``.
+        stream: Where to show it, ``sys.stdout``.
+    """
+    return _LiveView(title, stream) if stream.isatty() else _PlainView(stream)
+
+
+def describe(progress: Progress) -> list[tuple[str, str]]:
+    """Returns the known numbers of a run as (name, text), in the order of the view."""
+    texts: list[tuple[str, str | None]] = [
+        ("generation", f"{progress.generation}"),
+        ("stage", progress.stage or None),
+        ("games", _shown(progress.num_games, "{:,}")),
+        ("episodes", _shown(progress.num_episodes, "{:,}")),
+        ("rows/s", _shown(progress.rows_per_s, "{:,.0f}")),
+        ("evaluations/s", _shown(progress.evaluations_per_s, "{:,.0f}")),
+        ("batch fill", _shown(progress.batch_fill, "{:.0%}")),
+        ("steps", _shown(progress.num_steps, "{:,}")),
+        ("loss", _shown(progress.loss, "{:.3f}")),
+        ("return", _shown(progress.mean_return, "{:.1f}")),
+        ("rating", _rating(progress)),
+        ("elapsed", _clock(progress.elapsed_s)),
+        ("ETA", None if progress.eta_s is None else _clock(progress.eta_s)),
+    ]
+    return [(name, text) for name, text in texts if text is not None]
+
+
+def plain_line(progress: Progress) -> str:
+    """Returns one generation as one line, ``generation 3 | games 128 | ...``."""
+    fields = [f"{name} {text}" for name, text in describe(progress)]
+    return " | ".join([*fields, *([progress.verdict] if progress.verdict else [])])
+
+
+class _PlainView:
+    """One line a generation, for logs and pipes."""
+
+    def __init__(self, stream: IO[str]) -> None:
+        self._stream = stream
+
+    def __enter__(self) -> _PlainView:
+        return self
+
+    def __exit__(self, *details: object) -> None:
+        self._stream.flush()
+
+    def update(self, progress: Progress) -> None:
+        """Shows nothing: a log keeps finished generations only."""
+
+    def generation(self, progress: Progress) -> None:
+        print(plain_line(progress), file=self._stream, flush=True)
+
+    def message(self, text: str) -> None:
+        print(text, file=self._stream, flush=True)
+
+
+class _LiveView:
+    """A panel that is drawn in place, and a curve of the rating."""
+
+    def __init__(self, title: str, stream: IO[str]) -> None:
+        # Imported here: rich costs a tenth of a second that a pipe need not pay.
+        from rich.console import Console
+        from rich.live import Live
+
+        self._title = title
+        self._ratings: list[float] = []
+        self._progress: Progress | None = None
+        self._console = Console(file=stream)
+        self._live: Live = Live(
+            console=self._console,
+            get_renderable=self._render,
+            refresh_per_second=4,
+            redirect_stderr=False,
+        )
+
+    def __enter__(self) -> _LiveView:
+        self._live.start()
+        return self
+
+    def __exit__(self, *details: object) -> None:
+        self._live.stop()
+
+    def update(self, progress: Progress) -> None:
+        self._progress = progress
+
+    def generation(self, progress: Progress) -> None:
+        self._progress = progress
+        if progress.rating is not None:
+            self._ratings.append(progress.rating)
+
+    def message(self, text: str) -> None:
+        self._console.print(text, highlight=False, markup=False)
+
+    def _render(self) -> RenderableType:
+        from rich import box
+        from rich.columns import Columns
+        from rich.console import Group
+        from rich.panel import Panel
+        from rich.text import Text
+
+        if self._progress is None:
+            return Panel("starting", title=self._title, box=box.ASCII)
+        fields = [
+            Text.assemble((f"{name} ", "dim"), (text, "bold"))
+            for name, text in describe(self._progress)
+        ]
+        parts: list[RenderableType] = [Columns(fields, padding=(0, 3), equal=True)]
+        if len(self._ratings) > 1:
+            parts.append(Text(f"rating {_curve(self._ratings)}", "cyan"))
+        if self._progress.verdict:
+            parts.append(Text(self._progress.verdict, "yellow"))
+        return Panel(Group(*parts), title=self._title, box=box.ASCII)
+
+
+def _curve(values: list[float], width: int = 60) -> str:
+    """Returns the last values as one line of ten heights, ``0`` lowest to ``9``."""
+    shown = values[-width:]
+    low, high = min(shown), max(shown)
+    scale = 9.0 / (high - low) if high > low else 0.0
+    return "".join(str(round((value - low) * scale)) for value in shown)
+
+
+def _shown(value: float | None, form: str) -> str | None:
+    return None if value is None else form.format(value)
+
+
+def _rating(progress: Progress) -> str | None:
+    if progress.rating is None:
+        return None
+    if progress.rating_error is None:
+        return f"{progress.rating:.0f}"
+    return f"{progress.rating:.0f} +- {progress.rating_error:.0f}"
+
+
+def _clock(seconds: float) -> str:
+    minutes, left_s = divmod(max(0, round(seconds)), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}:{minutes:02}:{left_s:02}" if hours else f"{minutes}:{left_s:02}"

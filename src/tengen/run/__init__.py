@@ -1,0 +1,35 @@
+"""The run directory: what every process of a run shares, and how it is written.
+
+``RunDirectory`` is the layout, ``publish_*`` put a file or a folder there so that a
+reader sees the old content or the new one and never half of it.
+"""
+
+from __future__ import annotations
+
+from tengen.run.layout import SCHEMA, NumberedFolder, RunDirectory
+from tengen.run.lock import WriterLock, lock_holder
+from tengen.run.machine import available_cores, memory_limit_bytes
+from tengen.run.publish import (
+    move_directory,
+    publish_directory,
+    publish_file,
+    publish_json,
+    remove_leftovers,
+    storage_error,
+)
+
+__all__ = [
+    "SCHEMA",
+    "NumberedFolder",
+    "RunDirectory",
+    "WriterLock",
+    "available_cores",
+    "lock_holder",
+    "memory_limit_bytes",
+    "move_directory",
+    "publish_directory",
+    "publish_file",
+    "publish_json",
+    "remove_leftovers",
+    "storage_error",
+]

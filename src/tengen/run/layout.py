@@ -1,0 +1,292 @@
+"""The run directory: where everything of one run lies, as in docs/run_directory.md.
+
+Order is always by number, never by file time. Every file has exactly one writer.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+from tengen.errors import RunError, UsageError
+from tengen.run.code import code_text
+from tengen.run.lock import WriterLock, lock_holder
+from tengen.run.publish import (
+    publish_directory,
+    publish_file,
+    publish_json,
+    remove_leftovers,
+    storage_error,
+)
+
+__all__ = ["SCHEMA", "NumberedFolder", "RunDirectory"]
+
+SCHEMA = 1
+"""The version of the layout that this code writes, and the newest that it reads."""
+
+_NUMBERED = ("models", "candidates", "rejected", "checkpoints")
+_FOLDERS = (*_NUMBERED, "experience", "eval", "games", "logs", "events", "locks")
+_FILES = ("run.json", "code.txt", "STOP")
+
+
+class NumberedFolder:
+    """A folder of immutable things named by six digits: ``models/000017``.
+
+    Args:
+        path: The folder.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    def numbers(self) -> list[int]:
+        """Returns the published numbers in increasing order."""
+        if not self.path.is_dir():
+            return []
+        names = (name for name in os.listdir(self.path) if name.isdecimal())
+        return sorted(int(name) for name in names)
+
+    def latest(self) -> int | None:
+        """Returns the greatest number, or None when there is none."""
+        return max(self.numbers(), default=None)
+
+    def entry(self, number: int) -> Path:
+        """Returns the path of ``number``, whether it is published or not."""
+        return self.path / f"{number:06d}"
+
+    def publish(self, number: int, write: Callable[[Path], None]) -> Path:
+        """Publishes a folder as ``number``; see ``publish_directory``.
+
+        Returns:
+            Its path.
+
+        Raises:
+            RunError: The number is taken, or the disk refuses.
+        """
+        publish_directory(self.entry(number), write)
+        return self.entry(number)
+
+
+class RunDirectory:
+    """Everything in one RUN by name. Holds no state: any number of processes may.
+
+    Use ``create_or_resume`` to train and ``open`` for everything else.
+
+    Attributes:
+        path: The directory.
+        models: Published models, accepted by the gate.
+        candidates: Exported models that wait for the gate.
+        rejected: Models that the gate refused.
+        checkpoints: Learner states to resume from.
+        experience: Segments, ``<writer>/<incarnation>/NNNNNN``.
+        eval: Ratings and matches.
+        games: Game records for people.
+        logs: What roles print.
+        events: ``<role>-<incarnation>.jsonl``, one writer each.
+    """
+
+    def __init__(self, path: Path | str) -> None:
+        self.path = Path(path)
+        self.models = NumberedFolder(self.path / "models")
+        self.candidates = NumberedFolder(self.path / "candidates")
+        self.rejected = NumberedFolder(self.path / "rejected")
+        self.checkpoints = NumberedFolder(self.path / "checkpoints")
+        self.experience = self.path / "experience"
+        self.eval = self.path / "eval"
+        self.games = self.path / "games"
+        self.logs = self.path / "logs"
+        self.events = self.path / "events"
+
+    @classmethod
+    def create_or_resume(cls, path: Path | str) -> RunDirectory:
+        """Returns the run at ``path``, made when absent.
+
+        ``is_new`` tells which: until ``write_run``, the run is new.
+
+        Raises:
+            UsageError: ``path`` holds something else, or a run of a newer schema.
+            RunError: The directory cannot be written.
+        """
+        run = cls(path)
+        if not run.is_new:
+            run.read_run()
+        elif run.path.is_dir():
+            run._refuse_foreign()
+        try:
+            for name in _FOLDERS:
+                (run.path / name).mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise storage_error(run.path, error) from error
+        for folder in (run.path, *(run.path / name for name in _FOLDERS)):
+            remove_leftovers(folder)
+        return run
+
+    @classmethod
+    def open(cls, path: Path | str) -> RunDirectory:
+        """Returns the run at ``path``.
+
+        Raises:
+            UsageError: There is none, or one of a newer schema.
+            RunError: Its ``run.json`` is damaged.
+        """
+        run = cls(path)
+        if run.is_new:
+            raise UsageError(
+                f"run ({path}) is not a run directory; "
+                f"give the folder that tengen train --out made"
+            )
+        run.read_run()
+        return run
+
+    @property
+    def is_new(self) -> bool:
+        """Whether no ``run.json`` was written yet."""
+        return not (self.path / "run.json").exists()
+
+    def write_run(self, content: Mapping[str, Any]) -> None:
+        """Publishes ``run.json``: the resolved config and what was measured once.
+
+        Args:
+            content: JSON values. The key ``schema`` is added.
+
+        Raises:
+            RunError: The disk refuses.
+        """
+        publish_json(self.path / "run.json", {"schema": SCHEMA, **content})
+
+    def read_run(self) -> dict[str, Any]:
+        """Returns the content of ``run.json``, ``schema`` included.
+
+        Raises:
+            UsageError: The schema is newer than this code.
+            RunError: The file is damaged.
+        """
+        path = self.path / "run.json"
+        try:
+            content = json.loads(path.read_bytes())
+            schema = content["schema"]
+        except OSError as error:
+            reason = (error.strerror or str(error)).lower()
+            raise RunError(
+                f"run.json ({path}) cannot be read, {reason}; check the folder"
+            ) from error
+        except (ValueError, TypeError, KeyError):
+            raise RunError(
+                f"run.json ({path}) is damaged; restore it from a copy or choose "
+                f"another --out"
+            ) from None
+        if not isinstance(schema, int) or schema > SCHEMA:
+            raise UsageError(
+                f"schema ({schema}) of {self.path} is newer than this tengen reads, "
+                f"which is {SCHEMA}; use the tengen that made it, or a later one"
+            )
+        return dict(content)
+
+    def write_code(self) -> None:
+        """Adds this process's code, libraries and machine to ``code.txt`` if new.
+
+        Raises:
+            RunError: The disk refuses.
+        """
+        path = self.path / "code.txt"
+        blocks = path.read_text().split("\n\n") if path.exists() else []
+        block = code_text().strip()
+        if not blocks or blocks[-1].strip() != block:
+            text = "\n\n".join([*(old.strip() for old in blocks), block])
+            publish_file(path, f"{text}\n".encode())
+
+    def lock(self, name: str) -> WriterLock:
+        """Takes the lock of what only one process may do, such as ``train``.
+
+        Raises:
+            UsageError: Another process holds it; the message names the process.
+            RunError: The disk refuses.
+        """
+        return WriterLock(self.path / "locks" / name)
+
+    def lock_holder(self, name: str) -> str | None:
+        """Returns who holds a lock, ``PID on HOST``, or None when it is free."""
+        return lock_holder(self.path / "locks" / name)
+
+    def new_incarnation(self, role: str) -> int:
+        """Returns the next incarnation of ``role``, 1 the first time.
+
+        Atomic: the role's event file is created exclusively, so that two processes
+        never get the same number.
+
+        Raises:
+            RunError: The disk refuses.
+        """
+        number = max(self.incarnations(role), default=0)
+        while True:
+            number += 1
+            try:
+                os.close(
+                    os.open(
+                        self.events_path(role, number),
+                        os.O_CREAT | os.O_EXCL | os.O_WRONLY,
+                        0o644,
+                    )
+                )
+            except FileExistsError:
+                continue
+            except OSError as error:
+                raise storage_error(self.events, error) from error
+            return number
+
+    def incarnations(self, role: str) -> list[int]:
+        """Returns every incarnation of ``role`` so far, in increasing order."""
+        found = []
+        for path in self.events.glob(f"{role}-*.jsonl"):
+            number = path.stem.removeprefix(f"{role}-")
+            if number.isdecimal():
+                found.append(int(number))
+        return sorted(found)
+
+    def events_path(self, role: str, incarnation: int) -> Path:
+        """Returns the event file of one incarnation."""
+        return self.events / f"{role}-{incarnation}.jsonl"
+
+    def experience_path(self, writer: str, incarnation: int) -> Path:
+        """Returns the folder of segments of one incarnation of a writer."""
+        return self.experience / writer / f"{incarnation}"
+
+    def request_stop(self) -> None:
+        """Asks every role to end cleanly.
+
+        Raises:
+            RunError: The disk refuses.
+        """
+        publish_file(self.path / "STOP", b"")
+
+    def clear_stop(self) -> None:
+        """Takes a request to stop back; the one that starts a run does.
+
+        Raises:
+            RunError: The disk refuses.
+        """
+        try:
+            (self.path / "STOP").unlink(missing_ok=True)
+        except OSError as error:
+            raise storage_error(self.path / "STOP", error) from error
+
+    def stop_requested(self) -> bool:
+        """Whether every role should end cleanly."""
+        return (self.path / "STOP").exists()
+
+    def _refuse_foreign(self) -> None:
+        """Refuses a folder with content that no killed ``train`` left behind."""
+        known = {*_FOLDERS, *_FILES}
+        foreign = sorted(
+            name
+            for name in os.listdir(self.path)
+            if name not in known and not name.startswith(".")
+        )
+        if foreign:
+            raise UsageError(
+                f"out ({self.path}) holds {foreign[0]} and no run; "
+                f"choose an empty or a new folder"
+            )

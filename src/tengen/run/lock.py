@@ -1,0 +1,85 @@
+"""One writer at a time: an advisory lock that dies with its process.
+
+The lock is ``flock`` on a file that holds the owner's process number. The kernel lets
+go of it when the process ends, however it ends, so that no lock is ever stale. POSIX
+only.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import socket
+from pathlib import Path
+from types import TracebackType
+
+from tengen.errors import UsageError
+from tengen.run.publish import storage_error
+
+__all__ = ["WriterLock", "lock_holder"]
+
+
+class WriterLock:
+    """Holds a lock file until ``release``, the end of ``with`` or of the process.
+
+    Args:
+        path: The lock file, made when absent.
+
+    Raises:
+        UsageError: Another process holds it; the message names the process.
+        RunError: The file cannot be written.
+    """
+
+    def __init__(self, path: Path) -> None:
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            self._descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
+        except OSError as error:
+            raise storage_error(path, error) from error
+        try:
+            fcntl.flock(self._descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            owner = os.pread(self._descriptor, 200, 0).decode().strip() or "unknown"
+            os.close(self._descriptor)
+            raise UsageError(
+                f"run ({path.parent.parent}) is in use by process {owner}; "
+                f"wait for it, stop it with tengen stop, or choose another --out"
+            ) from None
+        os.ftruncate(self._descriptor, 0)
+        os.pwrite(self._descriptor, f"{os.getpid()} on {_host()}\n".encode(), 0)
+
+    def release(self) -> None:
+        """Lets the next writer in. A second call does nothing."""
+        if self._descriptor >= 0:
+            os.close(self._descriptor)
+            self._descriptor = -1
+
+    def __enter__(self) -> WriterLock:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.release()
+
+
+def lock_holder(path: Path) -> str | None:
+    """Returns who holds the lock file, ``PID on HOST``, or None when it is free."""
+    try:
+        descriptor = os.open(path, os.O_RDONLY)
+    except OSError:
+        return None
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return os.pread(descriptor, 200, 0).decode().strip()
+    finally:
+        os.close(descriptor)
+    return None
+
+
+def _host() -> str:
+    return socket.gethostname()

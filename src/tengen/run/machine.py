@@ -1,0 +1,133 @@
+"""What this process may use of the machine: cores, memory, and a line that names it.
+
+A container sees every core of its host and is throttled to its quota, so the number
+of cores is the least of the host's, the affinity mask's and the cgroup's.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import platform
+from pathlib import Path
+
+__all__ = [
+    "available_cores",
+    "cpu_features",
+    "cpu_name",
+    "machine_line",
+    "memory_limit_bytes",
+    "quota_cores",
+]
+
+_CGROUPS = Path("/sys/fs/cgroup")
+_MEMBERSHIP = Path("/proc/self/cgroup")
+_CPUINFO = Path("/proc/cpuinfo")
+# A cgroup v1 memory limit above this is the kernel's way to write "none".
+_NO_LIMIT_BYTES = 1 << 60
+
+
+def available_cores() -> int:
+    """Returns how many threads can run at once here, at least 1."""
+    if hasattr(os, "sched_getaffinity"):
+        cores = len(os.sched_getaffinity(0))
+    else:
+        cores = os.cpu_count() or 1
+    quota = quota_cores()
+    return max(1, cores if quota is None else min(cores, math.floor(quota)))
+
+
+def quota_cores(
+    membership: Path = _MEMBERSHIP, cgroups: Path = _CGROUPS
+) -> float | None:
+    """Returns the CPU quota in cores, or None where there is none.
+
+    Args:
+        membership: The process's cgroups, ``/proc/self/cgroup``.
+        cgroups: Where cgroups are mounted.
+    """
+    quotas = []
+    for folder in _folders(membership, cgroups, "cpu"):
+        maximum = _words(folder / "cpu.max")
+        if len(maximum) == 2 and maximum[0] != "max":
+            quotas.append(int(maximum[0]) / int(maximum[1]))
+        quota = _words(folder / "cpu.cfs_quota_us")
+        period = _words(folder / "cpu.cfs_period_us")
+        if quota and period and int(quota[0]) > 0:
+            quotas.append(int(quota[0]) / int(period[0]))
+    return min(quotas, default=None)
+
+
+def memory_limit_bytes(membership: Path = _MEMBERSHIP, cgroups: Path = _CGROUPS) -> int:
+    """Returns the memory this process may use: the machine's, or less by cgroup.
+
+    Args:
+        membership: The process's cgroups, ``/proc/self/cgroup``.
+        cgroups: Where cgroups are mounted.
+    """
+    limits = [os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")]
+    for folder in _folders(membership, cgroups, "memory"):
+        for name in ("memory.max", "memory.limit_in_bytes"):
+            limit = _words(folder / name)
+            if limit and limit[0] != "max" and int(limit[0]) < _NO_LIMIT_BYTES:
+                limits.append(int(limit[0]))
+    return min(limits)
+
+
+def cpu_features() -> frozenset[str]:
+    """Returns the CPU's feature flags as Linux names them; empty elsewhere."""
+    for line in _lines(_CPUINFO):
+        name, _, value = line.partition(":")
+        if name.strip() in ("flags", "Features"):
+            return frozenset(value.split())
+    return frozenset()
+
+
+def cpu_name() -> str:
+    """Returns the CPU's model name."""
+    for line in _lines(_CPUINFO):
+        name, _, value = line.partition(":")
+        if name.strip() == "model name":
+            return value.strip()
+    return platform.processor() or platform.machine()
+
+
+def machine_line() -> str:
+    """Returns the line that stands beside every measured figure."""
+    memory_gib = memory_limit_bytes() / 2**30
+    return (
+        f"{cpu_name()}, {available_cores()} of {os.cpu_count()} cores, "
+        f"{memory_gib:.0f} GiB, {platform.system()} {platform.release()}"
+    )
+
+
+def _folders(membership: Path, cgroups: Path, controller: str) -> list[Path]:
+    """Returns the cgroup folders, own one first, that may limit ``controller``.
+
+    A container may see its own cgroup as the root, whatever membership says, so every
+    ancestor is looked at and an absent one is passed over.
+    """
+    folders = [cgroups, cgroups / controller]
+    for line in _lines(membership):
+        _, names, path = line.split(":", 2)
+        if names == "":
+            base = cgroups
+        elif controller in names.split(","):
+            base = cgroups / controller
+        else:
+            continue
+        own = base / path.strip("/")
+        folders += [own, *(up for up in own.parents if up.is_relative_to(base))]
+    return [folder for folder in dict.fromkeys(folders) if folder.is_dir()]
+
+
+def _lines(path: Path) -> list[str]:
+    try:
+        return path.read_text().splitlines()
+    except OSError:
+        return []
+
+
+def _words(path: Path) -> list[str]:
+    lines = _lines(path)
+    return lines[0].split() if lines else []

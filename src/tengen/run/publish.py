@@ -1,0 +1,218 @@
+"""Publishing: write to a temporary sibling, fsync, rename, fsync the directory.
+
+A reader sees the old content or the new one, never half of it, whatever instant the
+writer was killed at. A temporary is named after its host and process, so that the next
+writer can tell which ones nobody will finish.
+"""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+import re
+import secrets
+import shutil
+import socket
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from tengen.errors import RunError
+from tengen.run.faults import reach
+
+__all__ = [
+    "move_directory",
+    "publish_directory",
+    "publish_file",
+    "publish_json",
+    "remove_leftovers",
+    "storage_error",
+]
+
+_PREFIX = ".tmp-"
+# Tells this process from an earlier one with the same number (1, in a container).
+_TOKEN = secrets.token_hex(4)
+
+
+def publish_file(path: Path, data: bytes) -> None:
+    """Replaces ``path`` by ``data``. Blocks until it is durable.
+
+    Args:
+        path: The file; its folder exists.
+        data: The whole content.
+
+    Raises:
+        RunError: The disk is full or the folder cannot be written; the old content
+            stays.
+    """
+    temporary = _temporary(path)
+    with _storage(path, temporary):
+        with open(temporary, "xb") as file:
+            reach("publish.created")
+            file.write(data[: len(data) // 2])
+            file.flush()
+            reach("publish.half_written")
+            file.write(data[len(data) // 2 :])
+            file.flush()
+            reach("publish.written")
+            os.fsync(file.fileno())
+        reach("publish.synced")
+        os.replace(temporary, path)
+        reach("publish.renamed")
+        _sync(path.parent)
+        reach("publish.done")
+
+
+def publish_json(path: Path, value: Any) -> None:
+    """Replaces ``path`` by ``value`` as indented JSON. Blocks until it is durable.
+
+    Raises:
+        RunError: As ``publish_file``.
+    """
+    publish_file(path, (json.dumps(value, indent=2) + "\n").encode())
+
+
+def publish_directory(final: Path, write: Callable[[Path], None]) -> None:
+    """Makes the folder ``final`` from what ``write`` puts into a temporary one.
+
+    Blocks until every file is durable. A published folder is immutable.
+
+    Args:
+        final: The folder to make; it does not exist, its parent does.
+        write: Called once with an empty folder to fill.
+
+    Raises:
+        RunError: ``final`` exists, the disk is full or cannot be written. Nothing is
+            left at ``final``.
+    """
+    temporary = _temporary(final)
+    with _storage(final, temporary):
+        _refuse_existing(final)
+        temporary.mkdir()
+        reach("publish.created")
+        write(temporary)
+        reach("publish.written")
+        for folder, _, names in os.walk(temporary):
+            for name in names:
+                _sync(Path(folder) / name)
+            _sync(Path(folder))
+        reach("publish.synced")
+        os.rename(temporary, final)
+        reach("publish.renamed")
+        _sync(final.parent)
+        reach("publish.done")
+
+
+def move_directory(source: Path, final: Path) -> None:
+    """Renames a published folder, on one filesystem. Blocks until it is durable.
+
+    Raises:
+        RunError: ``source`` is gone, ``final`` exists or cannot be written.
+    """
+    with _storage(final, None):
+        _refuse_existing(final)
+        os.rename(source, final)
+        reach("publish.renamed")
+        _sync(final.parent)
+        _sync(source.parent)
+        reach("publish.done")
+
+
+def remove_leftovers(folder: Path) -> int:
+    """Removes temporaries in ``folder`` whose writers on this host are dead.
+
+    Those of other hosts stay: only their own host can tell.
+
+    Returns:
+        How many were removed.
+
+    Raises:
+        RunError: One cannot be removed.
+    """
+    num_removed = 0
+    for path in sorted(folder.glob(f"{_PREFIX}*")):
+        if _is_abandoned(path.name):
+            with _storage(path, None):
+                if path.is_dir():
+                    shutil.rmtree(path)
+                else:
+                    path.unlink()
+            num_removed += 1
+    return num_removed
+
+
+def storage_error(path: Path, error: OSError) -> RunError:
+    """Returns the clear form of an operating system's refusal to write ``path``."""
+    if error.errno in (errno.ENOSPC, errno.EDQUOT):
+        return RunError(
+            f"path ({path}) cannot be written, the disk is full; free some space and "
+            f"run the same command again, nothing published is lost"
+        )
+    if error.errno in (errno.EACCES, errno.EPERM, errno.EROFS):
+        return RunError(
+            f"path ({path}) cannot be written, access is denied; change its "
+            f"permissions or choose another folder"
+        )
+    reason = (error.strerror or str(error)).lower()
+    return RunError(
+        f"path ({path}) cannot be written, {reason}; "
+        f"check the folder and run the same command again"
+    )
+
+
+@contextmanager
+def _storage(path: Path, temporary: Path | None) -> Iterator[None]:
+    """Turns OSError into RunError, and removes ``temporary`` after any failure."""
+    try:
+        yield
+    except BaseException as error:
+        if temporary is not None and temporary.is_dir():
+            shutil.rmtree(temporary, ignore_errors=True)
+        elif temporary is not None:
+            temporary.unlink(missing_ok=True)
+        if isinstance(error, OSError):
+            raise storage_error(path, error) from error
+        raise
+
+
+def _temporary(path: Path) -> Path:
+    owner = f"{_host()}-{os.getpid()}-{_TOKEN}"
+    return path.with_name(f"{_PREFIX}{owner}-{secrets.token_hex(2)}-{path.name}")
+
+
+def _host() -> str:
+    return socket.gethostname().replace("-", "_")
+
+
+def _is_abandoned(name: str) -> bool:
+    owner = re.match(rf"{_PREFIX}([^-]+)-(\d+)-(\w+)-", name)
+    if owner is None or owner[1] != _host():
+        return False
+    pid = int(owner[2])
+    if pid == os.getpid():
+        return owner[3] != _TOKEN
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return True
+    except PermissionError:
+        return False
+    return False
+
+
+def _refuse_existing(final: Path) -> None:
+    if final.exists():
+        raise RunError(
+            f"path ({final}) exists already and is immutable; use the next number"
+        )
+
+
+def _sync(path: Path) -> None:
+    """Makes a file's bytes, or a folder's names, durable."""
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

@@ -1,0 +1,77 @@
+import argparse
+import json
+
+import pytest
+
+from tengen.cli import main
+from tengen.observe import EventWriter, Progress
+from tengen.observe.doctor import doctor, examine
+from tengen.observe.status import read_status
+from tengen.run import RunDirectory
+
+
+@pytest.fixture
+def run(tmp_path):
+    run = RunDirectory.create_or_resume(tmp_path)
+    run.write_run({"config": {"task": "gomoku/9"}})
+    return run
+
+
+def test_a_fresh_run(run):
+    assert read_status(run) == {
+        "run": str(run.path),
+        "task": "gomoku/9",
+        "running": None,
+        "stop_requested": False,
+        "num_models": 0,
+        "latest_model": None,
+        "latest_checkpoint": None,
+        "num_rejected": 0,
+        "experience_bytes": 0,
+        "progress": None,
+    }
+
+
+def test_a_run_in_progress(run, capsys):
+    run.models.publish(17, lambda folder: None)
+    segment = run.experience_path("selfplay", 1) / "000000"
+    segment.parent.mkdir(parents=True)
+    segment.write_bytes(b"x" * 100)
+    writer = EventWriter(run, "train", run.new_incarnation("train"))
+    writer.write("progress", **Progress(generation=1, elapsed_s=1.0).to_dict())
+    last = Progress(generation=2, elapsed_s=9.0, num_games=64, verdict="balanced")
+    writer.write("progress", **last.to_dict())
+    with run.lock("train"):
+        assert main(["status", str(run.path), "--json"]) == 0
+        report = json.loads(capsys.readouterr().out)
+        assert main(["status", str(run.path)]) == 0
+        text = capsys.readouterr().out
+    assert report["latest_model"] == 17
+    assert report["running"] is not None
+    assert report["experience_bytes"] == 100
+    assert report["progress"] == last.to_dict()
+    assert "000017 is the latest" in text
+    assert "running, process" in text
+    assert "balanced" in text
+
+
+def test_stop_asks(run, capsys):
+    assert main(["stop", str(run.path)]) == 0
+    assert run.stop_requested()
+    assert "ends" in capsys.readouterr().out
+
+
+def test_doctor_tells_what_is_missing(capsys, monkeypatch):
+    monkeypatch.setattr("tengen.observe.doctor.memory_limit_bytes", lambda: 2**20)
+    report = doctor(argparse.Namespace(json=False))
+    assert report["ok"] is False
+    assert report["checks"]["memory"] == {"ok": False, "text": "0.0 GiB (at least 2)"}
+    lines = capsys.readouterr().out.splitlines()
+    assert len(lines) == len(report["checks"])
+    assert any(line.startswith("BAD  memory") for line in lines)
+
+
+def test_doctor_survives_a_library_that_is_absent(monkeypatch):
+    monkeypatch.setattr("tengen.observe.doctor._LIBRARIES", ("no_such_library",))
+    monkeypatch.setattr("tengen.observe.doctor._REQUIRED", ("no_such_library",))
+    assert examine()["no_such_library"] == (False, "absent")

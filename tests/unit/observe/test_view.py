@@ -1,0 +1,77 @@
+import io
+
+import pytest
+
+from tengen.observe import Progress, make_view
+from tengen.observe.view import describe, plain_line
+
+FULL = Progress(
+    generation=3,
+    elapsed_s=61.0,
+    stage="self-play",
+    num_games=1234,
+    rows_per_s=567.8,
+    evaluations_per_s=12345.6,
+    batch_fill=0.93,
+    num_steps=400,
+    loss=1.2345,
+    rating=310.2,
+    rating_error=25.4,
+    eta_s=3661.0,
+    verdict="inference 94% busy: add actors",
+)
+
+
+class Terminal(io.StringIO):
+    def isatty(self):
+        return True
+
+
+def test_plain_line_has_every_number():
+    assert plain_line(FULL) == (
+        "generation 3 | stage self-play | games 1,234 | rows/s 568 | "
+        "evaluations/s 12,346 | batch fill 93% | steps 400 | loss 1.234 | "
+        "rating 310 +- 25 | elapsed 1:01 | ETA 1:01:01 | "
+        "inference 94% busy: add actors"
+    )
+
+
+def test_what_does_not_apply_is_left_out():
+    shown = describe(Progress(generation=0, elapsed_s=0.0, num_episodes=2))
+    assert shown == [("generation", "0"), ("episodes", "2"), ("elapsed", "0:00")]
+    assert describe(Progress(generation=0, elapsed_s=0, rating=5.0))[1][1] == "5"
+
+
+def test_progress_round_trip_passes_over_event_keys():
+    event = {"time_s": 1.0, "kind": "progress", **FULL.to_dict()}
+    assert Progress.from_dict(event) == FULL
+
+
+def test_pipe_gets_one_line_a_generation():
+    stream = io.StringIO()
+    with make_view("gomoku/9", stream) as view:
+        view.update(FULL)
+        view.message("hello")
+        view.generation(FULL)
+    assert stream.getvalue() == f"hello\n{plain_line(FULL)}\n"
+
+
+@pytest.mark.parametrize("rates", [[], [0.0, 100.0, 50.0]])
+def test_terminal_gets_a_panel(rates, monkeypatch):
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setenv("COLUMNS", "200")
+    stream = Terminal()
+    with make_view("gomoku/9 by alphazero", stream) as view:
+        view.message("hello [not markup]")
+        view.update(FULL)
+        for rating in rates:
+            view.generation(Progress(generation=1, elapsed_s=1, rating=rating))
+        if not rates:
+            view.generation(FULL)
+    text = stream.getvalue()
+    assert "gomoku/9 by alphazero" in text
+    assert "hello [not markup]" in text
+    if rates:
+        assert "094" in text
+    else:
+        assert "inference 94% busy: add actors" in text

@@ -1,0 +1,161 @@
+import os
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+from tengen.errors import RunError, UsageError
+from tengen.run import SCHEMA, RunDirectory
+from tengen.run.code import code_text, source_sha256
+
+HOLD = (
+    "import sys, time\n"
+    "from tengen.run import RunDirectory\n"
+    "lock = RunDirectory(sys.argv[1]).lock('train')\n"
+    "print('held', flush=True)\n"
+    "time.sleep(60)\n"
+)
+
+
+@pytest.fixture
+def run(tmp_path):
+    run = RunDirectory.create_or_resume(tmp_path / "run")
+    run.write_run({"config": {"task": "go/9"}})
+    return run
+
+
+def test_create_then_resume(tmp_path):
+    path = tmp_path / "deep" / "run"
+    run = RunDirectory.create_or_resume(path)
+    assert run.is_new
+    run.write_run({"config": {"seed": 3}})
+    again = RunDirectory.create_or_resume(path)
+    assert not again.is_new
+    assert again.read_run() == {"schema": SCHEMA, "config": {"seed": 3}}
+    assert RunDirectory.open(path).read_run()["config"] == {"seed": 3}
+
+
+def test_a_creation_killed_early_is_taken_up(tmp_path):
+    first = RunDirectory.create_or_resume(tmp_path)
+    (tmp_path / f".tmp-{os.uname().nodename}-1-00000000-ffff-run.json").touch()
+    assert RunDirectory.create_or_resume(tmp_path).is_new
+    assert first.is_new
+
+
+def test_a_folder_of_something_else_is_refused(tmp_path):
+    (tmp_path / "thesis.tex").touch()
+    with pytest.raises(UsageError, match=r"holds thesis\.tex and no run; choose"):
+        RunDirectory.create_or_resume(tmp_path)
+    assert os.listdir(tmp_path) == ["thesis.tex"]
+
+
+def test_open_refuses_what_is_no_run(tmp_path):
+    with pytest.raises(UsageError, match="is not a run directory"):
+        RunDirectory.open(tmp_path / "absent")
+
+
+def test_newer_schema_is_refused_by_number(run):
+    (run.path / "run.json").write_text('{"schema": 7}')
+    for start in (RunDirectory.open, RunDirectory.create_or_resume):
+        with pytest.raises(UsageError, match=rf"schema \(7\).*which is {SCHEMA};"):
+            start(run.path)
+
+
+@pytest.mark.parametrize("text", ["", '{"schema": 1, "conf', "[]", "3", "{}"])
+def test_damaged_run_json_is_one_clear_line(run, text):
+    (run.path / "run.json").write_text(text)
+    with pytest.raises(RunError, match="is damaged; restore it") as error:
+        RunDirectory.open(run.path)
+    assert "\n" not in str(error.value)
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")
+def test_unwritable_place(tmp_path):
+    tmp_path.chmod(0o500)
+    with pytest.raises(RunError, match="access is denied"):
+        RunDirectory.create_or_resume(tmp_path / "run")
+
+
+def test_a_file_in_the_way(tmp_path):
+    (tmp_path / "run").touch()
+    with pytest.raises(RunError, match="cannot be written"):
+        RunDirectory.create_or_resume(tmp_path / "run")
+
+
+def test_models_are_listed_by_number_not_time(run):
+    for number in (10, 2, 7):
+        run.models.publish(number, lambda folder: (folder / "a").touch())
+    (run.models.path / ".tmp-x").mkdir()
+    (run.models.path / "notes").mkdir()
+    assert run.models.numbers() == [2, 7, 10]
+    assert run.models.latest() == 10
+    assert run.models.entry(10) == run.path / "models" / "000010"
+    assert run.candidates.latest() is None
+
+
+def test_second_writer_is_refused_and_told_who(run):
+    with run.lock("train"):
+        child = subprocess.run(
+            [sys.executable, "-c", HOLD, str(run.path)], capture_output=True, text=True
+        )
+    assert child.returncode == 1
+    assert f"is in use by process {os.getpid()} on" in child.stderr
+
+
+def test_lock_dies_with_its_process(run):
+    child = subprocess.Popen(
+        [sys.executable, "-c", HOLD, str(run.path)], stdout=subprocess.PIPE, text=True
+    )
+    assert child.stdout is not None
+    assert child.stdout.readline() == "held\n"
+    holder = run.lock_holder("train")
+    assert holder is not None
+    assert holder.startswith(f"{child.pid} on ")
+    with pytest.raises(UsageError, match=f"process {child.pid} on"):
+        run.lock("train")
+    child.kill()
+    child.communicate()
+    run.lock("train").release()
+    assert run.lock_holder("train") is None
+
+
+def test_locks_of_two_names_are_apart(run):
+    with run.lock("train"), run.lock("learn"):
+        assert run.lock_holder("gate") is None
+
+
+def test_incarnations_are_never_given_twice(run):
+    with ThreadPoolExecutor(8) as pool:
+        numbers = list(pool.map(lambda _: run.new_incarnation("selfplay"), range(40)))
+    assert sorted(numbers) == list(range(1, 41))
+    assert run.new_incarnation("learn") == 1
+    assert run.incarnations("selfplay") == list(range(1, 41))
+    assert run.events_path("learn", 1).name == "learn-1.jsonl"
+
+
+def test_stop_file(run):
+    assert not run.stop_requested()
+    run.request_stop()
+    run.request_stop()
+    assert run.stop_requested()
+    run.clear_stop()
+    run.clear_stop()
+    assert not run.stop_requested()
+
+
+def test_code_txt_keeps_every_code_that_ran(run, monkeypatch):
+    run.write_code()
+    run.write_code()
+    text = (run.path / "code.txt").read_text()
+    assert text == code_text()
+    monkeypatch.setattr("tengen.run.layout.code_text", lambda: "tengen: later\n")
+    run.write_code()
+    assert (run.path / "code.txt").read_text() == f"{text}\ntengen: later\n"
+
+
+def test_code_names_commit_source_and_machine():
+    rows = dict(line.split(": ", 1) for line in code_text().splitlines())
+    assert rows["source sha256"] == source_sha256()
+    assert len(rows["source sha256"]) == 64
+    assert {"commit", "python", "numpy", "torch", "machine"} <= set(rows)

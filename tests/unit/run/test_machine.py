@@ -1,0 +1,98 @@
+import os
+
+import pytest
+
+from tengen.run.machine import (
+    available_cores,
+    cpu_name,
+    machine_line,
+    memory_limit_bytes,
+    quota_cores,
+)
+
+
+@pytest.fixture
+def place(tmp_path):
+    def write(files):
+        for name, text in files.items():
+            path = tmp_path / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(text)
+        return tmp_path / "membership", tmp_path / "cgroup"
+
+    return write
+
+
+def test_version_2_takes_the_least_of_all_ancestors(place):
+    where = place(
+        {
+            "membership": "0::/a/b\n",
+            "cgroup/a/cpu.max": "150000 100000\n",
+            "cgroup/a/b/cpu.max": "400000 100000\n",
+        }
+    )
+    assert quota_cores(*where) == 1.5
+
+
+def test_version_2_inside_a_container_reads_the_root(place):
+    where = place(
+        {
+            "membership": "0::/docker/0123\n",
+            "cgroup/cpu.max": "200000 100000\n",
+        }
+    )
+    assert quota_cores(*where) == 2.0
+
+
+def test_version_1(place):
+    where = place(
+        {
+            "membership": "7:memory:/x\n4:cpu,cpuacct:/x\n",
+            "cgroup/cpu/x/cpu.cfs_quota_us": "300000\n",
+            "cgroup/cpu/x/cpu.cfs_period_us": "100000\n",
+            "cgroup/memory/x/memory.limit_in_bytes": "4096\n",
+        }
+    )
+    assert quota_cores(*where) == 3.0
+    assert memory_limit_bytes(*where) == 4096
+
+
+@pytest.mark.parametrize(
+    "files",
+    [
+        {},
+        {"membership": "0::/\n", "cgroup/cpu.max": "max 100000\n"},
+        {
+            "membership": "4:cpu:/\n",
+            "cgroup/cpu/cpu.cfs_quota_us": "-1\n",
+            "cgroup/cpu/cpu.cfs_period_us": "100000\n",
+        },
+    ],
+)
+def test_no_quota(place, files):
+    assert quota_cores(*place(files)) is None
+
+
+def test_memory_without_a_limit_is_the_machine(place):
+    machine = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    assert memory_limit_bytes(*place({})) == machine
+    huge = place(
+        {
+            "membership": "7:memory:/\n",
+            "cgroup/memory/memory.limit_in_bytes": "9223372036854771712\n",
+        }
+    )
+    assert memory_limit_bytes(*huge) == machine
+
+
+@pytest.mark.parametrize(("quota", "cores"), [(0.5, 1), (1.9, 1), (None, 3), (9.0, 3)])
+def test_available_cores(monkeypatch, quota, cores):
+    monkeypatch.setattr("tengen.run.machine.quota_cores", lambda: quota)
+    monkeypatch.setattr(os, "sched_getaffinity", lambda pid: {0, 1, 2}, raising=False)
+    assert available_cores() == cores
+
+
+def test_machine_line_names_cpu_and_cores():
+    line = machine_line()
+    assert cpu_name() in line
+    assert f"{available_cores()} of {os.cpu_count()} cores" in line

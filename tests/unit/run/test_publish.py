@@ -1,0 +1,174 @@
+import errno
+import json
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tengen.errors import RunError
+from tengen.run import publish
+from tengen.run.publish import (
+    move_directory,
+    publish_directory,
+    publish_file,
+    publish_json,
+    remove_leftovers,
+    storage_error,
+)
+
+STEPS = ("created", "half_written", "written", "synced", "renamed", "done")
+
+
+def names(folder: Path) -> list[str]:
+    return sorted(os.listdir(folder))
+
+
+def run_killed_at(point: str, code: str) -> None:
+    """Runs `code` in a child that SIGKILLs itself on arriving at `point`."""
+    child = subprocess.run(
+        [sys.executable, "-c", code],
+        env={**os.environ, "TENGEN_FAULT": point},
+        check=False,
+    )
+    assert child.returncode == -signal.SIGKILL
+
+
+def test_publish_file_replaces(tmp_path):
+    path = tmp_path / "a"
+    publish_file(path, b"old")
+    publish_file(path, b"new")
+    assert path.read_bytes() == b"new"
+    assert names(tmp_path) == ["a"]
+
+
+def test_publish_json(tmp_path):
+    publish_json(tmp_path / "a.json", {"x": [1, None]})
+    assert json.loads((tmp_path / "a.json").read_text()) == {"x": [1, None]}
+
+
+def test_publish_directory_is_immutable(tmp_path):
+    def write(folder: Path) -> None:
+        (folder / "in").mkdir()
+        (folder / "in" / "a").write_bytes(b"1")
+
+    publish_directory(tmp_path / "m", write)
+    assert (tmp_path / "m" / "in" / "a").read_bytes() == b"1"
+    with pytest.raises(RunError, match="exists already and is immutable; use"):
+        publish_directory(tmp_path / "m", write)
+    assert names(tmp_path) == ["m"]
+
+
+def test_nothing_is_left_when_the_writer_raises(tmp_path):
+    def write(folder: Path) -> None:
+        (folder / "a").write_bytes(b"1")
+        raise ValueError("mine")
+
+    with pytest.raises(ValueError, match="mine"):
+        publish_directory(tmp_path / "m", write)
+    assert names(tmp_path) == []
+
+
+def test_move_directory(tmp_path):
+    (tmp_path / "candidates" / "1").mkdir(parents=True)
+    (tmp_path / "models").mkdir()
+    move_directory(tmp_path / "candidates" / "1", tmp_path / "models" / "1")
+    assert names(tmp_path / "models") == ["1"]
+    assert names(tmp_path / "candidates") == []
+    (tmp_path / "candidates" / "1").mkdir()
+    with pytest.raises(RunError, match="exists already"):
+        move_directory(tmp_path / "candidates" / "1", tmp_path / "models" / "1")
+
+
+@pytest.mark.parametrize("step", STEPS)
+def test_killed_file_is_old_or_new(tmp_path, step):
+    path = tmp_path / "a"
+    path.write_bytes(b"old" * 1000)
+    run_killed_at(
+        f"publish.{step}:1",
+        "from pathlib import Path\n"
+        "from tengen.run import publish_file\n"
+        f"publish_file(Path({str(path)!r}), b'new' * 1000)\n",
+    )
+    is_new = step in ("renamed", "done")
+    assert path.read_bytes() == (b"new" if is_new else b"old") * 1000
+    assert remove_leftovers(tmp_path) == (0 if is_new else 1)
+    assert names(tmp_path) == ["a"]
+
+
+@pytest.mark.parametrize("step", [step for step in STEPS if step != "half_written"])
+def test_killed_directory_is_absent_or_whole(tmp_path, step):
+    final = tmp_path / "m"
+    run_killed_at(
+        f"publish.{step}",
+        "from pathlib import Path\n"
+        "from tengen.run import publish_directory\n"
+        "def write(folder):\n"
+        "    for name in 'abc': (folder / name).write_text(name)\n"
+        f"publish_directory(Path({str(final)!r}), write)\n",
+    )
+    is_new = step in ("renamed", "done")
+    assert remove_leftovers(tmp_path) == (0 if is_new else 1)
+    assert names(tmp_path) == (["m"] if is_new else [])
+    if is_new:
+        assert [(final / name).read_text() for name in "abc"] == ["a", "b", "c"]
+
+
+def test_fault_counts_arrivals(tmp_path):
+    run_killed_at(
+        "publish.done:2",
+        "from pathlib import Path\n"
+        "from tengen.run import publish_file\n"
+        "for name in 'abc':\n"
+        f"    publish_file(Path({str(tmp_path)!r}) / name, b'x')\n",
+    )
+    assert names(tmp_path) == ["a", "b"]
+
+
+def test_leftovers_of_the_living_and_of_other_hosts_stay(tmp_path):
+    mine = publish._temporary(tmp_path / "a")
+    other_host = tmp_path / ".tmp-elsewhere.example-1-abcd1234-ffff-a"
+    living = tmp_path / f".tmp-{publish._host()}-{os.getppid()}-abcd1234-ffff-a"
+    earlier = tmp_path / f".tmp-{publish._host()}-{os.getpid()}-00000000-ffff-a"
+    foreign = tmp_path / ".tmp-x"
+    for path in (mine, other_host, living, earlier, foreign):
+        path.write_bytes(b"")
+    assert remove_leftovers(tmp_path) == 1
+    assert not earlier.exists()
+    assert len(names(tmp_path)) == 4
+
+
+def test_full_disk_is_one_clear_line(tmp_path, monkeypatch):
+    path = tmp_path / "a"
+    publish_file(path, b"old")
+
+    def full(descriptor: int) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.raises(RunError, match="disk is full; free some space") as error:
+        publish_file(path, b"new")
+    assert str(path) in str(error.value)
+    assert "\n" not in str(error.value)
+    assert path.read_bytes() == b"old"
+    assert names(tmp_path) == ["a"]
+
+
+def test_absent_folder_is_one_clear_line(tmp_path):
+    with pytest.raises(RunError, match="cannot be written, no such file"):
+        publish_file(tmp_path / "no" / "a", b"")
+
+
+@pytest.mark.parametrize("number", [errno.EACCES, errno.EROFS, errno.EPERM])
+def test_denied_is_told_from_full(number):
+    error = storage_error(Path("/x"), OSError(number, os.strerror(number)))
+    assert "access is denied; change its permissions" in str(error)
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")
+def test_unwritable_directory(tmp_path):
+    tmp_path.chmod(0o500)
+    with pytest.raises(RunError, match="access is denied"):
+        publish_file(tmp_path / "a", b"")

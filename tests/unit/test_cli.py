@@ -1,0 +1,145 @@
+import errno
+import json
+import os
+import subprocess
+import sys
+import types
+
+import pytest
+
+from tengen import cli
+from tengen.errors import RunError, UsageError
+
+
+@pytest.fixture
+def command(monkeypatch):
+    """Makes `tengen fake` run a function."""
+
+    def make(function):
+        module = types.ModuleType("fake_command")
+        module.fake = function
+        module.add_arguments = lambda parser: parser.add_argument("--num-games")
+        monkeypatch.setitem(sys.modules, "fake_command", module)
+        row = cli.Command("fake", "fake_command:fake", "does nothing")
+        monkeypatch.setattr(cli, "COMMANDS", (row,))
+
+    return make
+
+
+def raising(error):
+    def function(args):
+        raise error
+
+    return function
+
+
+def test_json_is_the_last_line_of_stdout(command, capsys):
+    command(lambda args: print("working") or {"games": args.num_games})
+    assert cli.main(["fake", "--num-games", "3", "--json"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0] == "working"
+    assert json.loads(lines[-1]) == {"games": "3"}
+
+
+def test_without_json_the_report_is_not_printed(command, capsys):
+    command(lambda args: {"games": 1})
+    assert cli.main(["fake"]) == 0
+    assert capsys.readouterr().out == ""
+
+
+@pytest.mark.parametrize(
+    ("error", "code", "line"),
+    [
+        (UsageError("a (1) is bad; fix it"), 2, "tengen: a (1) is bad; fix it\n"),
+        (RunError("two\nlines"), 1, "tengen: two lines\n"),
+        (KeyboardInterrupt(), 130, "tengen: interrupted\n"),
+        (
+            FileNotFoundError(errno.ENOENT, "No such file or directory", "/x"),
+            1,
+            "tengen: file (/x) cannot be used, no such file or directory; check it\n",
+        ),
+        (
+            OSError(errno.ENOSPC, "No space left on device"),
+            1,
+            "tengen: disk (full) has no space left; free some\n",
+        ),
+    ],
+)
+def test_errors_are_one_line_and_a_code(command, capsys, error, code, line):
+    command(raising(error))
+    assert cli.main(["fake"]) == code
+    assert capsys.readouterr().err == line
+
+
+def test_errors_of_the_core_are_one_line(command, capsys, monkeypatch):
+    core = types.ModuleType("tengen._core")
+    core.CoreError = type("CoreError", (ValueError,), {})
+    monkeypatch.setitem(sys.modules, "tengen._core", core)
+    command(raising(core.CoreError("size (99) is too large; use 5 to 19")))
+    assert cli.main(["fake"]) == 1
+    assert capsys.readouterr().err == "tengen: size (99) is too large; use 5 to 19\n"
+
+
+def test_a_bug_keeps_its_traceback(command):
+    command(raising(KeyError("bug")))
+    with pytest.raises(KeyError):
+        cli.main(["fake"])
+
+
+def test_a_report_that_is_not_ok_fails(command):
+    command(lambda args: {"ok": False})
+    assert cli.main(["fake"]) == 1
+
+
+@pytest.mark.parametrize(
+    ("argv", "line"),
+    [
+        (["fak"], 'tengen: command (fak) is not known; did you mean "fake"?\n'),
+        (
+            ["fake", "--num-game=3"],
+            'tengen: option (--num-game) is not known; did you mean "--num-games"?\n',
+        ),
+        (["fake", "x"], "tengen: argument (x) is one too many; try tengen fake -h\n"),
+        (
+            ["fake", "--num-games"],
+            "tengen: arguments (argument --num-games: expected one argument) are not "
+            "understood; try tengen fake -h\n",
+        ),
+    ],
+)
+def test_bad_usage(command, capsys, argv, line):
+    command(lambda args: {})
+    assert cli.main(argv) == 2
+    assert capsys.readouterr().err == line
+
+
+def test_overview_lists_every_command(capsys):
+    assert cli.main(["--help"]) == 0
+    text = capsys.readouterr().out
+    assert all(f"  {row.name} " in text for row in cli.COMMANDS)
+    assert cli.main([]) == 2
+
+
+def test_a_reader_that_leaves_is_no_error():
+    reading, writing = os.pipe()
+    os.close(reading)
+    try:
+        done = subprocess.run(
+            [sys.executable, "-m", "tengen", "--help"],
+            stdout=writing,
+            stderr=subprocess.PIPE,
+        )
+    finally:
+        os.close(writing)
+    assert done.stderr == b""
+
+
+def test_status_of_no_run_by_the_real_command(tmp_path):
+    done = subprocess.run(
+        [sys.executable, "-m", "tengen", "status", str(tmp_path)],
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 2
+    assert done.stderr.startswith("tengen: run (")
+    assert done.stderr.count("\n") == 1
