@@ -38,7 +38,8 @@ class _Conv3x3(nn.Module):
         nn.init.kaiming_normal_(self.weight, nonlinearity="relu")
 
     def forward(self, x: Tensor) -> Tensor:
-        return functional.conv2d(x, self.weight.to(x.dtype), padding=1)
+        y: Tensor = functional.conv2d(x, self.weight.to(x.dtype), padding=1)
+        return y
 
 
 class _Block(nn.Module):
