@@ -76,9 +76,10 @@ class _Host:
     def serve(self) -> int:
         """Takes turns until stopped; returns the exit code."""
         try:
-            config = read_config(self._run)
             while (name := self._wait()) is not None:
                 if name not in self._roles:
+                    # Read late: the export role completes the config once.
+                    config = read_config(self._run)
                     self._roles[name] = make_role(
                         name, config, self._run, self._context
                     )

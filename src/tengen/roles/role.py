@@ -15,6 +15,7 @@ from typing import Any, Protocol
 from tengen.errors import UsageError, did_you_mean
 from tengen.roles.config import RunConfig
 from tengen.run import RunDirectory
+from tengen.store import Table
 
 __all__ = ["ROLES", "Report", "Role", "RoleContext", "make_role"]
 
@@ -31,6 +32,8 @@ class RoleContext:
     """Set from outside: end the turn within a few seconds, losing nothing durable."""
     progress: Callable[[Report], None] = lambda report: None
     """Takes counts during a turn, for the view; cheap to call often."""
+    tables: dict[str, Table] = field(default_factory=dict)
+    """Tables that roles of one process share, by name."""
 
 
 class Role(Protocol):
