@@ -1,0 +1,26 @@
+"""Batched evaluation: ports ask, a driver loops, backends compute.
+
+``choose`` measures once what a run uses, ``open_backend`` compiles a model with it,
+``drive`` evaluates what a port asks for. Importing this imports neither torch nor
+OpenVINO.
+"""
+
+from __future__ import annotations
+
+from tengen.inference.backend import Backend, Port, Runner, drive
+from tengen.inference.choose import Choice, choose, open_backend
+from tengen.inference.config import InferenceConfig
+from tengen.inference.probe import ProbeResult, probe
+
+__all__ = [
+    "Backend",
+    "Choice",
+    "InferenceConfig",
+    "Port",
+    "ProbeResult",
+    "Runner",
+    "choose",
+    "drive",
+    "open_backend",
+    "probe",
+]
