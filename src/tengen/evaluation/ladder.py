@@ -36,6 +36,8 @@ class LadderConfig:
     """Simulations a move of the model, at least 1."""
     opening_plies: int = 2
     """Random plies that each game begins with."""
+    time_share: float = 0.05
+    """Most of a run's time that rating takes, in [0, 1); 0 rates no model."""
     anchors: tuple[str, ...] = ("random", "mcts:10", "mcts:100", "mcts:1000")
     """The ladder, weakest first: random, then mcts:N."""
 
@@ -60,6 +62,12 @@ class LadderConfig:
             "opening_plies",
             self.opening_plies,
             "must not be negative; use 0 for none",
+        )
+        check(
+            0.0 <= self.time_share < 1.0,
+            "time_share",
+            self.time_share,
+            "must be at least 0 and below 1; use 0.05",
         )
         fixed_players(self.anchors)
 

@@ -126,7 +126,6 @@ def play_match(
     watcher = _Watcher(watch) if watch is not None else None
     tables = [
         _Table(
-            game,
             (a, b),
             _core.make_match(
                 game.name,
@@ -176,12 +175,10 @@ class _Table:
 
     def __init__(
         self,
-        game: Game,
         players: tuple[MatchPlayer, MatchPlayer],
         match: Any,
         watcher: _Watcher | None,
     ) -> None:
-        self._game = game
         self._players = players
         self._match = match
         self._watcher = watcher
@@ -227,9 +224,7 @@ class _Table:
         who = self._players[player]
         if not isinstance(who, ModelPlayer):
             return None
-        game = self._game
-        shape = (-1, game.num_planes, game.height, game.width)
-        return who.backend.bind(port.planes.reshape(shape), port.policy, port.value)
+        return who.backend.bind(port.planes, port.policy, port.value)
 
 
 class _Watcher:
