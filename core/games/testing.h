@@ -10,21 +10,6 @@
 
 namespace tengen {
 
-// Move sequences of exactly `depth` plies (standard perft: a game that ended earlier adds none).
-template <Game G>
-uint64_t perft(const G& game, const typename G::State& state, int depth) {
-  if (depth == 0) return 1;
-  std::vector<uint16_t> actions(static_cast<size_t>(game.num_actions()));
-  const int num_legal = game.legal_actions(state, actions.data());
-  uint64_t count = 0;
-  for (int i = 0; i < num_legal; ++i) {
-    typename G::State child = state;
-    game.apply(child, actions[static_cast<size_t>(i)]);
-    count += perft(game, child, depth - 1);
-  }
-  return count;
-}
-
 // The planes of `state` under `symmetry`.
 template <Game G>
 std::vector<float> encoded(const G& game, const typename G::State& state, int symmetry) {

@@ -1,7 +1,238 @@
+// The native games for Python: one class Game and one class State over all of them. The virtual
+// calls are for Python only; search is a template over the concrete Game.
+
+#include <nanobind/ndarray.h>
+#include <nanobind/stl/pair.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/unique_ptr.h>
+#include <nanobind/stl/vector.h>
+
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/error.h"
+#include "games/perft.h"
+#include "games/registry.h"
 #include "python/bindings.h"
 
-namespace tengen {
+namespace nb = nanobind;
 
-void bind_games(nanobind::module_& m) { (void)m; }
+namespace tengen {
+namespace {
+
+using Planes = nb::ndarray<nb::numpy, float, nb::ndim<3>>;
+
+const char* layout_text(PolicyLayout layout) {
+  switch (layout) {
+    case PolicyLayout::kCells:
+      return "cells";
+    case PolicyLayout::kCellsAndPass:
+      return "cells_and_pass";
+    case PolicyLayout::kColumns:
+      return "columns";
+    case PolicyLayout::kFlat:
+      break;
+  }
+  return "flat";
+}
+
+class AnyState {
+ public:
+  virtual ~AnyState() = default;
+  virtual std::unique_ptr<AnyState> clone() const = 0;
+  virtual int to_play() const = 0;
+  virtual int ply() const = 0;
+  virtual Outcome outcome() const = 0;
+  virtual std::vector<int> legal_actions() const = 0;
+  virtual void apply(int action) = 0;
+  virtual Key128 key() const = 0;
+  virtual Planes observation(int symmetry) const = 0;
+  virtual std::string to_string() const = 0;
+};
+
+class AnyGame {
+ public:
+  virtual ~AnyGame() = default;
+  virtual std::string name() const = 0;
+  virtual int num_actions() const = 0;
+  virtual int num_planes() const = 0;
+  virtual int height() const = 0;
+  virtual int width() const = 0;
+  virtual int max_plies() const = 0;
+  virtual PolicyLayout policy_layout() const = 0;
+  virtual int num_symmetries() const = 0;
+  virtual std::unique_ptr<AnyState> new_state() const = 0;
+  virtual int transform_action(int action, int symmetry) const = 0;
+  virtual uint64_t perft_from_start(int depth) const = 0;
+};
+
+template <Game G>
+void check_symmetry(const G& game, int symmetry) {
+  if (symmetry < 0 || symmetry >= game.num_symmetries()) {
+    throw Error("symmetry (" + std::to_string(symmetry) + ") must be 0 to " +
+                std::to_string(game.num_symmetries() - 1) + "; see num_symmetries");
+  }
+}
+
+template <Game G>
+class StateOf final : public AnyState {
+ public:
+  explicit StateOf(std::shared_ptr<const G> game)
+      : game_(std::move(game)), state_(game_->initial_state()) {}
+
+  std::unique_ptr<AnyState> clone() const override { return std::make_unique<StateOf>(*this); }
+  int to_play() const override { return game_->to_play(state_); }
+  int ply() const override { return game_->ply(state_); }
+  Outcome outcome() const override { return game_->outcome(state_); }
+
+  std::vector<int> legal_actions() const override {
+    std::vector<uint16_t> actions(static_cast<size_t>(game_->num_actions()));
+    const int num_legal = game_->legal_actions(state_, actions.data());
+    return {actions.begin(), actions.begin() + num_legal};
+  }
+  void apply(int action) override {
+    if (!game_->is_legal(state_, action)) {
+      const std::string name = "action (" + std::to_string(action) + ") ";
+      throw Error(outcome() == Outcome::kOngoing
+                      ? name + "must be legal in this position; choose one of legal_actions()"
+                      : name + "cannot be played in a finished game; begin with new_state()");
+    }
+    game_->apply(state_, action);
+  }
+  Key128 key() const override { return game_->key(state_); }
+
+  Planes observation(int symmetry) const override {
+    check_symmetry(*game_, symmetry);
+    const auto num_planes = static_cast<size_t>(game_->num_planes());
+    const auto height = static_cast<size_t>(game_->height());
+    const auto width = static_cast<size_t>(game_->width());
+    auto planes = std::make_unique<float[]>(num_planes * height * width);
+    game_->encode(state_, symmetry, planes.get());
+    nb::capsule owner(planes.get(),
+                      [](void* data) noexcept { delete[] static_cast<float*>(data); });
+    return Planes(planes.release(), {num_planes, height, width}, owner);
+  }
+  std::string to_string() const override { return game_->to_string(state_); }
+
+ private:
+  std::shared_ptr<const G> game_;
+  typename G::State state_;
+};
+
+template <Game G>
+class GameOf final : public AnyGame {
+ public:
+  explicit GameOf(G game) : game_(std::make_shared<const G>(std::move(game))) {}
+
+  std::string name() const override { return game_->name(); }
+  int num_actions() const override { return game_->num_actions(); }
+  int num_planes() const override { return game_->num_planes(); }
+  int height() const override { return game_->height(); }
+  int width() const override { return game_->width(); }
+  int max_plies() const override { return game_->max_plies(); }
+  PolicyLayout policy_layout() const override { return game_->policy_layout(); }
+  int num_symmetries() const override { return game_->num_symmetries(); }
+  std::unique_ptr<AnyState> new_state() const override {
+    return std::make_unique<StateOf<G>>(game_);
+  }
+  int transform_action(int action, int symmetry) const override {
+    check_symmetry(*game_, symmetry);
+    if (action < 0 || action >= num_actions()) {
+      throw Error("action (" + std::to_string(action) + ") must be 0 to " +
+                  std::to_string(num_actions() - 1) + "; see num_actions");
+    }
+    return game_->transform_action(action, symmetry);
+  }
+  uint64_t perft_from_start(int depth) const override {
+    return perft(*game_, game_->initial_state(), depth);
+  }
+
+ private:
+  std::shared_ptr<const G> game_;
+};
+
+std::pair<float, float> returns_of(const AnyState& state) {
+  const Outcome outcome = state.outcome();
+  if (outcome == Outcome::kOngoing) {
+    throw Error("returns (after " + std::to_string(state.ply()) +
+                " plies) need a finished game; ask is_terminal() first");
+  }
+  const float first = value_to_first(outcome);
+  return {first, first == 0.0f ? 0.0f : -first};
+}
+
+void bind_state(nb::module_& m) {
+  nb::class_<AnyState>(m, "State",
+                       "A position of a native game.\n\n"
+                       "Threads: one thread at a time; clone() for another.")
+      .def_prop_ro("to_play", &AnyState::to_play, "Side to move: 0 the first player, 1 the second.")
+      .def_prop_ro("ply", &AnyState::ply, "Moves made so far.")
+      .def("legal_actions", &AnyState::legal_actions,
+           "Returns the legal actions in increasing order; empty when the game is finished.")
+      .def("apply", &AnyState::apply, nb::arg("action"),
+           "Plays ``action`` here.\n\nRaises:\n    CoreError: It is not legal.")
+      .def("clone", &AnyState::clone, "Returns a copy that shares nothing with this state.")
+      .def(
+          "is_terminal", [](const AnyState& state) { return state.outcome() != Outcome::kOngoing; },
+          "Returns whether the game is finished.")
+      .def("returns", &returns_of,
+           "Returns ``(first, second)``, each player's result in {-1, 0, 1}; the sum is 0.\n\n"
+           "Raises:\n    CoreError: The game is not finished.")
+      .def("observation", &AnyState::observation, nb::arg("symmetry") = 0,
+           "Returns the planes ``[C, H, W]`` float32 from the side to move's point of view.\n\n"
+           "A fresh array. Planes are listed in core/games/planes.h.\n\n"
+           "Args:\n    symmetry: 0 to num_symmetries - 1; transforms the board.")
+      .def(
+          "key",
+          [](const AnyState& state) {
+            const Key128 key = state.key();
+            return std::pair(key.lo, key.hi);
+          },
+          "Returns 128 bits ``(lo, hi)`` of everything that the planes depend on.")
+      .def("__str__", &AnyState::to_string);
+}
+
+void bind_game(nb::module_& m) {
+  nb::class_<AnyGame>(m, "Game",
+                      "A native game: what is fixed. Threads: shared freely, never changes.")
+      .def_prop_ro("name", &AnyGame::name, "The name that ``tengen train`` takes.")
+      .def_prop_ro("num_actions", &AnyGame::num_actions, "Actions are 0 to num_actions - 1.")
+      .def_prop_ro("num_planes", &AnyGame::num_planes, "Observation planes, C.")
+      .def_prop_ro("height", &AnyGame::height, "Rows of a plane, H.")
+      .def_prop_ro("width", &AnyGame::width, "Columns of a plane, W.")
+      .def_prop_ro("max_plies", &AnyGame::max_plies, "No game is longer.")
+      .def_prop_ro(
+          "policy_layout", [](const AnyGame& game) { return layout_text(game.policy_layout()); },
+          "How a policy head maps planes to actions: cells, cells_and_pass, columns or flat.")
+      .def_prop_ro("num_symmetries", &AnyGame::num_symmetries,
+                   "Symmetries of the board; 0 is the identity.")
+      .def("new_state", &AnyGame::new_state, "Returns the position before the first move.")
+      .def("transform_action", &AnyGame::transform_action, nb::arg("action"), nb::arg("symmetry"),
+           "Returns what ``action`` becomes when the board is transformed by ``symmetry``.")
+      .def("perft", &AnyGame::perft_from_start, nb::arg("depth"),
+           nb::call_guard<nb::gil_scoped_release>(),
+           "Returns the number of move sequences of exactly ``depth`` plies from the start.\n\n"
+           "For tests: exponential in depth. Releases the GIL.");
+}
+
+}  // namespace
+
+void bind_games(nb::module_& m) {
+  bind_state(m);
+  bind_game(m);
+  m.def(
+      "make_game",
+      [](const std::string& name) {
+        return with_game(name, [](auto&& game) -> std::unique_ptr<AnyGame> {
+          using G = std::decay_t<decltype(game)>;
+          return std::make_unique<GameOf<G>>(std::forward<decltype(game)>(game));
+        });
+      },
+      nb::arg("name"),
+      "Returns the native game of that name.\n\nRaises:\n    CoreError: No such name or size.");
+  m.def("known_games", &known_games, "Returns every name that make_game accepts.");
+}
 
 }  // namespace tengen

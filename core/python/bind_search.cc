@@ -1,7 +1,190 @@
+// Search settings and results, a search of the hash evaluator for tests, and the vector kernels.
+
+#include <nanobind/ndarray.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
+
+#include "base/error.h"
+#include "games/registry.h"
+#include "inference/evaluators.h"
 #include "python/bindings.h"
+#include "search/search.h"
+#include "simd/kernels.h"
+
+namespace nb = nanobind;
+using namespace nb::literals;
 
 namespace tengen {
+namespace {
 
-void bind_search(nanobind::module_& m) { (void)m; }
+// The whole tree, breadth first from the root: one dict a node.
+nb::list dump_tree(const Tree& tree) {
+  nb::list nodes;
+  std::vector<Arena::Offset> queue{tree.root()};
+  for (size_t i = 0; i < queue.size(); ++i) {
+    const Node& node = tree.node(queue[i]);
+    nb::list edges;
+    if (node.num_edges > 0) {
+      const Edges e = tree.edges(node);
+      for (int k = 0; k < node.num_edges; ++k) {
+        edges.append(nb::make_tuple(tree.actions(node)[e.legal_index[k]], e.prior[k],
+                                    static_cast<int>(e.visits[k]), e.value_sum[k],
+                                    queue.size()));
+        queue.push_back(e.child[k]);
+      }
+    }
+    nb::dict item;
+    item["visits"] = node.visits;
+    item["value_sum"] = node.value_sum;
+    item["value_to_play"] = node.value_to_play;
+    item["to_play"] = static_cast<int>(node.to_play);
+    item["proof"] = static_cast<int>(node.proof);
+    item["num_legal"] = static_cast<int>(node.num_legal);
+    item["edges"] = edges;  // (action, prior, visits, value_sum, index of the child's dict)
+    nodes.append(item);
+  }
+  return nodes;
+}
+
+template <Game G>
+nb::tuple hash_search(const G& game, const std::vector<int>& moves, const SearchSettings& settings,
+                      const SearchRequest& request, const std::vector<int>& then) {
+  typename G::State state = game.initial_state();
+  for (const int move : moves) {
+    if (!game.is_legal(state, move)) throw Error("move (" + std::to_string(move) + ") is illegal");
+    game.apply(state, move);
+  }
+  Search<G> search(game, settings);
+  Tree scratch;
+  SearchResult result;
+  std::vector<float> logits(static_cast<size_t>(game.num_actions()));
+  size_t played = 0;
+  for (;;) {
+    SearchRequest here = request;
+    here.ply = static_cast<uint32_t>(game.ply(state));
+    search.begin(state, here);
+    while (search.advance()) {
+      float value;
+      hash_evaluate(game.key(search.leaf()), game.num_actions(), logits.data(), &value);
+      search.accept(logits.data(), nullptr, value);
+    }
+    search.finish(result);
+    if (played == then.size()) break;
+    search.play(then[played], scratch);
+    game.apply(state, then[played++]);
+  }
+  return nb::make_tuple(nb::cast(result), dump_tree(search.tree()));
+}
+
+using Floats = nb::ndarray<float, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+
+std::vector<float> padded(const Floats& x) {
+  std::vector<float> copy(x.size() + simd::kOverread, -1e30f);
+  std::copy_n(x.data(), x.size(), copy.data());
+  return copy;
+}
+
+const simd::Kernels& kernel_set(const std::string& name) {
+  const simd::Kernels* table = simd::kernels_by_name(name.c_str());
+  if (table == nullptr) throw Error("kernels (" + name + ") must be ones that this processor has");
+  return *table;
+}
+
+}  // namespace
+
+void bind_search(nb::module_& m) {
+  nb::enum_<RootPolicy>(m, "RootPolicy")
+      .value("PUCT", RootPolicy::kPuct)
+      .value("GUMBEL", RootPolicy::kGumbel);
+
+  nb::class_<SearchSettings>(m, "SearchSettings", "See tengen.search.SearchConfig.")
+      .def(nb::init<>())
+      .def_rw("policy", &SearchSettings::policy)
+      .def_rw("cpuct", &SearchSettings::cpuct)
+      .def_rw("cpuct_log", &SearchSettings::cpuct_log)
+      .def_rw("cpuct_base", &SearchSettings::cpuct_base)
+      .def_rw("fpu_reduction", &SearchSettings::fpu_reduction)
+      .def_rw("root_fpu_reduction", &SearchSettings::root_fpu_reduction)
+      .def_rw("noise_alpha_total", &SearchSettings::noise_alpha_total)
+      .def_rw("noise_weight", &SearchSettings::noise_weight)
+      .def_rw("root_temperature", &SearchSettings::root_temperature)
+      .def_rw("gumbel_considered", &SearchSettings::gumbel_considered)
+      .def_rw("gumbel_visit", &SearchSettings::gumbel_visit)
+      .def_rw("gumbel_scale", &SearchSettings::gumbel_scale);
+
+  nb::class_<SearchRequest>(m, "SearchRequest", "How long a search is, and its random streams.")
+      .def(nb::init<>())
+      .def_rw("num_simulations", &SearchRequest::num_simulations)
+      .def_rw("explore", &SearchRequest::explore)
+      .def_rw("seed", &SearchRequest::seed)
+      .def_rw("generation", &SearchRequest::generation)
+      .def_rw("game", &SearchRequest::game)
+      .def_rw("ply", &SearchRequest::ply);
+
+  nb::class_<ActionResult>(m, "ActionResult", "What a search found of one legal action.")
+      .def_ro("action", &ActionResult::action)
+      .def_ro("prior", &ActionResult::prior)
+      .def_ro("visits", &ActionResult::visits)
+      .def_ro("value_to_play", &ActionResult::value_to_play)
+      .def_ro("policy", &ActionResult::policy)
+      .def_prop_ro("proof", [](const ActionResult& a) { return static_cast<int>(a.proof); });
+
+  nb::class_<SearchResult>(m, "SearchResult", "What a search found; see ActionResult.")
+      .def_ro("actions", &SearchResult::actions)
+      .def_ro("root_value_to_play", &SearchResult::root_value_to_play)
+      .def_ro("network_value_to_play", &SearchResult::network_value_to_play)
+      .def_ro("num_simulations", &SearchResult::num_simulations)
+      .def_ro("best_action", &SearchResult::best_action)
+      .def_prop_ro("proof", [](const SearchResult& r) { return static_cast<int>(r.proof); });
+
+  m.def(
+      "hash_search",
+      [](const std::string& name, const std::vector<int>& moves, const SearchSettings& settings,
+         const SearchRequest& request, const std::vector<int>& then) {
+        return with_game(name, [&](const auto& game) {
+          return hash_search(game, moves, settings, request, then);
+        });
+      },
+      "game"_a, "moves"_a, "settings"_a, "request"_a, "then"_a = std::vector<int>{},
+      "Searches the position after `moves` with the hash evaluator, plays `then` one by one with\n"
+      "a search (and tree reuse) after each, and returns (result, nodes) of the last search.");
+  m.def(
+      "hash_evaluate",
+      [](uint64_t lo, uint64_t hi, int num_actions) {
+        std::vector<float> logits(static_cast<size_t>(num_actions));
+        float value;
+        hash_evaluate({lo, hi}, num_actions, logits.data(), &value);
+        return nb::make_tuple(logits, value);
+      },
+      "lo"_a, "hi"_a, "num_actions"_a, "(logits, value_to_play) of a position's key.");
+  m.def("considered_visits", &considered_visits, "num_considered"_a, "num_simulations"_a,
+        "The visit count asked of each simulation of sequential halving.");
+
+  m.def("kernel_names", [] {
+    std::vector<std::string> names;
+    for (const char* name : {"baseline", "avx2", "avx512"}) {
+      if (simd::kernels_by_name(name) != nullptr) names.emplace_back(name);
+    }
+    return names;
+  });
+  m.def("kernel_name", [] { return std::string(simd::kernels().name); });
+  m.def("kernel_softmax", [](const std::string& set, const Floats& x) {
+    std::vector<float> values = padded(x);
+    kernel_set(set).softmax(values.data(), static_cast<int>(x.size()), values.data());
+    values.resize(x.size());
+    return values;
+  });
+  m.def("kernel_argmax", [](const std::string& set, const Floats& x) {
+    return kernel_set(set).argmax(padded(x).data(), static_cast<int>(x.size()));
+  });
+  m.def("kernel_best_edge", [](const std::string& set, const Floats& prior, const Floats& visits,
+                               const Floats& sum, float scale) {
+    float score;
+    const int index =
+        kernel_set(set).best_edge(padded(prior).data(), padded(visits).data(), padded(sum).data(),
+                                  static_cast<int>(prior.size()), scale, &score);
+    return nb::make_tuple(index, score);
+  });
+}
 
 }  // namespace tengen

@@ -1,7 +1,199 @@
+// Ports and what stands behind them: self-play workers, matches, sessions.
+
+#include <nanobind/ndarray.h>
+#include <nanobind/stl/shared_ptr.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/unique_ptr.h>
+#include <nanobind/stl/vector.h>
+
+#include "games/registry.h"
 #include "python/bindings.h"
+#include "selfplay/game_queue.h"
+#include "selfplay/match.h"
+#include "selfplay/search_benchmark.h"
+#include "selfplay/session.h"
+#include "selfplay/worker.h"
+
+namespace nb = nanobind;
+using namespace nb::literals;
 
 namespace tengen {
+namespace {
 
-void bind_selfplay(nanobind::module_& m) { (void)m; }
+template <int Axes>
+using View = nb::ndarray<nb::numpy, float, nb::ndim<Axes>>;
+
+// Views of a port's buffers; the port lives as long as they do.
+View<4> planes_view(nb::handle self) {
+  BatchBuffers& b = nb::cast<Port&>(self).buffers();
+  const auto [planes, height, width] = b.planes_shape;
+  return View<4>(b.planes.data(), {b.capacity, planes, height, width}, self);
+}
+View<2> policy_view(nb::handle self) {
+  BatchBuffers& b = nb::cast<Port&>(self).buffers();
+  return View<2>(b.policy.data(), {b.capacity, b.num_actions}, self);
+}
+View<1> value_view(nb::handle self) {
+  BatchBuffers& b = nb::cast<Port&>(self).buffers();
+  return View<1>(b.value.data(), {b.capacity}, self);
+}
+
+void bind_ports(nb::module_& m) {
+  nb::class_<Port>(m, "Port", "Rows that await evaluation; see tengen.inference.Port.")
+      .def("next", &Port::next, nb::call_guard<nb::gil_scoped_release>())
+      .def("done", &Port::done, nb::call_guard<nb::gil_scoped_release>())
+      .def_prop_ro("planes", &planes_view, "[capacity, C, H, W] float32, a view.")
+      .def_prop_ro("policy", &policy_view, "[capacity, A] float32 logits, a view.")
+      .def_prop_ro("value", &value_view, "[capacity] float32, a view.");
+
+  nb::class_<WorkerStats>(m, "WorkerStats", "Counters of one worker since its start.")
+      .def_ro("num_games", &WorkerStats::num_games)
+      .def_ro("num_plies", &WorkerStats::num_plies)
+      .def_ro("num_rows", &WorkerStats::num_rows)
+      .def_ro("num_simulations", &WorkerStats::num_simulations)
+      .def_ro("num_evaluations", &WorkerStats::num_evaluations)
+      .def_ro("num_cache_hits", &WorkerStats::num_cache_hits)
+      .def_ro("num_batches", &WorkerStats::num_batches);
+}
+
+void bind_workers(nb::module_& m) {
+  nb::class_<SelfplaySettings>(m, "SelfplaySettings", "See tengen.actors.SelfplayConfig.")
+      .def(nb::init<>())
+      .def_rw("search", &SelfplaySettings::search)
+      .def_rw("num_slots", &SelfplaySettings::num_slots)
+      .def_rw("full_simulations", &SelfplaySettings::full_simulations)
+      .def_rw("cheap_simulations", &SelfplaySettings::cheap_simulations)
+      .def_rw("full_probability", &SelfplaySettings::full_probability)
+      .def_rw("temperature_early", &SelfplaySettings::temperature_early)
+      .def_rw("temperature_late", &SelfplaySettings::temperature_late)
+      .def_rw("temperature_halflife", &SelfplaySettings::temperature_halflife)
+      .def_rw("max_opening_plies", &SelfplaySettings::max_opening_plies)
+      .def_rw("reuse_tree", &SelfplaySettings::reuse_tree)
+      .def_rw("cache_bytes", &SelfplaySettings::cache_bytes);
+
+  nb::class_<GameQueue>(m, "GameQueue", "The games of one generation, each handed out once.")
+      .def(
+          "__init__",
+          [](GameQueue* self, uint64_t seed, uint32_t generation, uint32_t model,
+             uint32_t num_games, std::vector<uint32_t> finished) {
+            new (self) GameQueue({seed, generation, model, num_games, std::move(finished)});
+          },
+          nb::kw_only(), "seed"_a, "generation"_a, "model"_a, "num_games"_a,
+          "finished"_a = std::vector<uint32_t>{})
+      .def("stop", &GameQueue::stop, "Workers drop their unfinished games and end. Thread-safe.");
+
+  nb::class_<SelfplayPort, Port>(m, "SelfplayPort", "One self-play worker.")
+      .def_prop_ro("stats", &SelfplayPort::stats, nb::rv_policy::copy);
+
+  m.def(
+      "make_selfplay_worker",
+      [](const std::string& name, const SelfplaySettings& settings,
+         std::shared_ptr<GameQueue> queue, std::shared_ptr<GameSink> sink) {
+        return with_game(name, [&](const auto& game) -> std::unique_ptr<SelfplayPort> {
+          using G = std::decay_t<decltype(game)>;
+          return std::make_unique<SelfplayWorker<G>>(game, settings, queue, sink);
+        });
+      },
+      "game"_a, "settings"_a, "queue"_a, "sink"_a);
+}
+
+void bind_sessions(nb::module_& m) {
+  nb::class_<SearchSession, Port>(m, "SearchSession", "One search driven from outside; one row.")
+      .def("begin", &SearchSession::begin, "moves"_a, "request"_a)
+      .def_prop_ro("result", &SearchSession::result, nb::rv_policy::copy);
+  m.def(
+      "make_session",
+      [](const std::string& name, const SearchSettings& settings, size_t cache_bytes) {
+        return with_game(name, [&](const auto& game) -> std::unique_ptr<SearchSession> {
+          using G = std::decay_t<decltype(game)>;
+          return std::make_unique<GameSession<G>>(game, settings, cache_bytes);
+        });
+      },
+      "game"_a, "settings"_a, "cache_bytes"_a = size_t{16} << 20);
+  m.def(
+      "benchmark_search",
+      [](const std::string& name, const SearchSettings& settings, int num_simulations,
+         uint64_t num_searches, bool encode, uint64_t seed) {
+        SearchBenchmark done;
+        {
+          nb::gil_scoped_release release;
+          done = with_game(name, [&](const auto& game) {
+            return benchmark_search(game, settings, num_simulations, num_searches, encode, seed);
+          });
+        }
+        return done.num_simulations;
+      },
+      "game"_a, "settings"_a, "num_simulations"_a, "num_searches"_a, "encode"_a, "seed"_a = 0,
+      "Simulations made in `num_searches` searches of the hash evaluator on this thread.");
+  m.def(
+      "mcts_choose",
+      [](const std::string& name, const std::vector<int>& moves, int num_playouts, uint64_t seed) {
+        nb::gil_scoped_release release;
+        return with_game(name, [&](const auto& game) {
+          auto state = game.initial_state();
+          for (const int move : moves) {
+            if (!game.is_legal(state, move)) {
+              throw Error("move (" + std::to_string(move) + ") must be legal");
+            }
+            game.apply(state, move);
+          }
+          const Rng rng(seed, 0, 0, static_cast<uint32_t>(game.ply(state)), Purpose::kRollout);
+          return Uct(game, num_playouts).choose(state, rng);
+        });
+      },
+      "game"_a, "moves"_a, "num_playouts"_a, "seed"_a = 0, "The move of `mcts:N`.");
+}
+
+void bind_matches(nb::module_& m) {
+  nb::enum_<MatchPlayer::Kind>(m, "PlayerKind")
+      .value("NETWORK", MatchPlayer::Kind::kNetwork)
+      .value("MCTS", MatchPlayer::Kind::kMcts)
+      .value("RANDOM", MatchPlayer::Kind::kRandom);
+  nb::class_<MatchPlayer>(m, "MatchPlayer", "One side of a match.")
+      .def(nb::init<>())
+      .def_rw("kind", &MatchPlayer::kind)
+      .def_rw("num_simulations", &MatchPlayer::num_simulations)
+      .def_rw("search", &MatchPlayer::search);
+  nb::class_<MatchGame>(m, "MatchGame", "One finished game of a match.")
+      .def_ro("index", &MatchGame::index)
+      .def_ro("first_player", &MatchGame::first_player)
+      .def_ro("moves", &MatchGame::moves)
+      .def_ro("num_opening_plies", &MatchGame::num_opening_plies)
+      .def_prop_ro("value_of_player0", &MatchGame::value_of_player0);
+  nb::class_<MatchRunner>(m, "Match", "Games between two players, driven by two ports.")
+      .def("port", &MatchRunner::port, "player"_a, nb::rv_policy::reference_internal)
+      .def_prop_ro("finished", &MatchRunner::finished)
+      .def_prop_ro("games", &MatchRunner::games, nb::rv_policy::copy)
+      .def("stop", &MatchRunner::stop);
+  m.def(
+      "make_match",
+      [](const std::string& name, const MatchPlayer& player0, const MatchPlayer& player1,
+         uint64_t seed, uint32_t first_game, uint32_t num_games, int num_slots,
+         int num_opening_plies) {
+        MatchSettings settings;
+        settings.players[0] = player0;
+        settings.players[1] = player1;
+        settings.seed = seed;
+        settings.first_game = first_game;
+        settings.num_games = num_games;
+        settings.num_slots = num_slots;
+        settings.num_opening_plies = num_opening_plies;
+        return with_game(name, [&](const auto& game) -> std::unique_ptr<MatchRunner> {
+          using G = std::decay_t<decltype(game)>;
+          return std::make_unique<Match<G>>(game, settings);
+        });
+      },
+      "game"_a, "player0"_a, "player1"_a, nb::kw_only(), "seed"_a, "first_game"_a, "num_games"_a,
+      "num_slots"_a = 16, "num_opening_plies"_a = 2);
+}
+
+}  // namespace
+
+void bind_selfplay(nb::module_& m) {
+  bind_ports(m);
+  bind_workers(m);
+  bind_sessions(m);
+  bind_matches(m);
+}
 
 }  // namespace tengen

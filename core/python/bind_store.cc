@@ -80,7 +80,9 @@ void bind_records(nb::module_& m) {
       .def_rw("value_weight", &PlyRecord::value_weight)
       .def_rw("num_simulations", &PlyRecord::num_simulations)
       .def_rw("policy", &PlyRecord::policy)
-      .def("__eq__", [](const PlyRecord& a, const PlyRecord& b) { return a == b; });
+      .def(
+          "__eq__", [](const PlyRecord& a, const PlyRecord& b) { return a == b; },
+          nb::is_operator(), nb::sig("def __eq__(self, other: object, /) -> bool"));
   nb::class_<GameRecord>(m, "GameRecord",
                          "One finished game. `outcome`: 1 first, 2 second, 3 draw.")
       .def(nb::init<>())
@@ -97,7 +99,9 @@ void bind_records(nb::module_& m) {
             r.opening = std::move(opening);
           })
       .def_rw("plies", &GameRecord::plies)
-      .def("__eq__", [](const GameRecord& a, const GameRecord& b) { return a == b; });
+      .def(
+          "__eq__", [](const GameRecord& a, const GameRecord& b) { return a == b; },
+          nb::is_operator(), nb::sig("def __eq__(self, other: object, /) -> bool"));
   m.def("encode_game", [](const GameRecord& record) { return bytes_of(encode(record)); });
   m.def("decode_game", [](const nb::bytes& bytes) { return decode(view_of(bytes)); });
   m.def(
@@ -112,7 +116,9 @@ void bind_records(nb::module_& m) {
         }
         return to_dict(std::move(columns));
       },
-      nb::arg("frames"), nb::arg("generation"));
+      nb::arg("frames"), nb::arg("generation"),
+      nb::sig("def merge_games(frames: collections.abc.Sequence[bytes], generation: int)"
+              " -> dict[str, numpy.typing.NDArray[typing.Any]]"));
 }
 
 void bind_journal(nb::module_& m) {
@@ -149,7 +155,7 @@ void bind_journal(nb::module_& m) {
         for (const std::string& frame : contents.frames) frames.append(bytes_of(frame));
         return nb::make_tuple(contents.meta, frames, contents.num_cut_bytes);
       },
-      nb::arg("path"));
+      nb::arg("path"), nb::sig("def recover(path: str) -> tuple[str, list[bytes], int]"));
 }
 
 void bind_rows(nb::module_& m) {
@@ -222,7 +228,10 @@ void bind_rows(nb::module_& m) {
         return nb::make_tuple(to_numpy(std::move(draw.rows)), to_numpy(std::move(draw.symmetries)));
       },
       nb::kw_only(), nb::arg("seed"), nb::arg("step"), nb::arg("num_rows"), nb::arg("first_row"),
-      nb::arg("size"), nb::arg("num_symmetries"));
+      nb::arg("size"), nb::arg("num_symmetries"),
+      nb::sig("def draw_rows(*, seed: int, step: int, num_rows: int, first_row: int, size: int,"
+              " num_symmetries: int) -> tuple[numpy.typing.NDArray[numpy.int64],"
+              " numpy.typing.NDArray[numpy.uint8]]"));
 }
 
 }  // namespace

@@ -10,6 +10,7 @@
 #include <bit>
 #include <string>
 
+#include "games/bits.h"
 #include "games/game.h"
 #include "games/planes.h"
 
@@ -98,10 +99,6 @@ class Connect4 {
       if (pairs & (pairs >> (2 * step))) return true;
     }
     return false;
-  }
-  // The bit of plane cell `cell` (row * 7 + column, row 0 at the top).
-  static constexpr int bit_of(int cell) {
-    return cell % kWidth * kColumnBits + kHeight - 1 - cell / kWidth;
   }
 };
 

@@ -1,5 +1,6 @@
 #include "games/connect4/connect4.h"
 
+#include "games/perft.h"
 #include "games/testing.h"
 
 using namespace tengen;
@@ -23,7 +24,7 @@ int main() {
                ". . O O O . .\n"
                ". . X X X X .\n"
                "0 1 2 3 4 5 6\n"
-               "X wins\n");
+               "X wins");
 
   // A full column takes no more stones.
   auto full = game.initial_state();

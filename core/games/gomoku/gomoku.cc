@@ -64,7 +64,7 @@ std::string Gomoku::to_string(const State& state) const {
   for (int cell = 0; cell < num_cells_; ++cell) {
     cells += stone_text(has_stone(state.stones[0], cell), has_stone(state.stones[1], cell));
   }
-  return square_board_text(cells, size_) + status_text(to_play(state), outcome(state)) + '\n';
+  return square_board_text(cells, size_) + status_text(to_play(state), outcome(state));
 }
 
 }  // namespace tengen

@@ -1,6 +1,7 @@
 #include "games/gomoku/gomoku.h"
 
 #include "base/error.h"
+#include "games/perft.h"
 #include "games/testing.h"
 
 using namespace tengen;

@@ -21,7 +21,7 @@ std::string TicTacToe::to_string(const State& state) const {
   for (int cell = 0; cell < kNumCells; ++cell) {
     cells += stone_text(state.stones[0] >> cell & 1, state.stones[1] >> cell & 1);
   }
-  return square_board_text(cells, kSize) + status_text(to_play(state), outcome(state)) + '\n';
+  return square_board_text(cells, kSize) + status_text(to_play(state), outcome(state));
 }
 
 }  // namespace tengen

@@ -1,12 +1,13 @@
 #include "games/tictactoe/tictactoe.h"
 
+#include "games/perft.h"
 #include "games/testing.h"
 
 using namespace tengen;
 
 int main() {
   const TicTacToe game;
-  // Published counts: https://oeis.org/A061529 and the 255168 games by length.
+  // Published counts of move sequences by length.
   const uint64_t expected[] = {1, 9, 72, 504, 3024, 15120, 54720, 148176, 200448, 127872};
   for (int depth = 0; depth <= 9; ++depth) {
     TENGEN_CHECK(perft(game, game.initial_state(), depth) == expected[depth]);
@@ -21,5 +22,5 @@ int main() {
                "2 X X O\n"
                "1 O O X\n"
                "  a b c\n"
-               "draw\n");
+               "draw");
 }

@@ -41,3 +41,8 @@ class InferenceConfig:
             self.batch_rows,
             "must be 1 to 4096; 8 to 32 suits a CPU",
         )
+
+    @property
+    def has_auto(self) -> bool:
+        """Whether something is left to choose."""
+        return "auto" in (self.backend, self.precision, self.batch_shape)

@@ -76,9 +76,7 @@ class _AxisMaps:
         self._pooled_head = _three_sections(self._head, config.head_channels)
         num_cells = net.features.height * net.features.width
         self._flat_head = torch.arange(net.config.head_channels * num_cells)
-        self._columns_head = torch.cat(
-            [self._head, self._head + config.head_channels]
-        )
+        self._columns_head = torch.cat([self._head, self._head + config.head_channels])
         self._layout = net.features.policy_layout
         self._pools = config.pools
 

@@ -25,7 +25,6 @@ class Mlp(nn.Module):
     Attributes:
         features: What it was built for; ``num_planes`` is the observation's length.
         config: Its size.
-        compute_dtype: Always float32 in effect; nothing here is worth bfloat16.
     """
 
     def __init__(self, features: FeatureSpec, config: MlpConfig) -> None:
@@ -33,7 +32,6 @@ class Mlp(nn.Module):
         super().__init__()
         self.features = features
         self.config = config
-        self.compute_dtype = torch.float32
         self.policy = _tower(features.num_planes, features.num_actions, config)
         self.baseline = _tower(features.num_planes, 1, config)
         # A nearly uniform first policy explores; a nearly zero baseline is unbiased.

@@ -38,7 +38,8 @@ class _Conv3x3(nn.Module):
         nn.init.kaiming_normal_(self.weight, nonlinearity="relu")
 
     def forward(self, x: Tensor) -> Tensor:
-        return functional.conv2d(x, self.weight.to(x.dtype), padding=1)
+        y: Tensor = functional.conv2d(x, self.weight.to(x.dtype), padding=1)
+        return y
 
 
 class _Block(nn.Module):
@@ -61,7 +62,8 @@ class _Block(nn.Module):
             pooled = _masked(y[:, : self.num_pool_channels].relu(), mask)
             bias = self.pool(global_pool(pooled, area))
             y = y + bias[:, :, None, None].to(y.dtype)
-        return x + self.conv2(_masked(y.relu(), mask))
+        out: Tensor = x + self.conv2(_masked(y.relu(), mask))
+        return out
 
 
 class ResNet(nn.Module):

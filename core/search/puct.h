@@ -1,0 +1,58 @@
+#pragma once
+// PUCT: which edge a descent takes.
+// Source: Silver et al. 2017 (AlphaGo Zero), Methods, "Select"; the logarithmic constant is
+// AlphaZero's (Silver et al. 2018, supplement), as KataGo writes it.
+// Differs from the paper: sqrt(N + 0.01) of the visits of the children, so that the prior decides
+// the first descent; an unvisited child is worth the parent's value less a reduction (FPU).
+
+#include <cmath>
+#include <vector>
+
+#include "search/settings.h"
+#include "search/tree.h"
+#include "simd/kernels.h"
+
+namespace tengen {
+
+inline constexpr int kNewEdge = -1;
+
+class Puct {
+ public:
+  explicit Puct(const SearchSettings& settings) : settings_(settings) {
+    scale_.reserve(kTableSize);
+    for (int n = 0; n < kTableSize; ++n) scale_.push_back(compute_scale(n));
+  }
+
+  // The index of the edge to descend, or kNewEdge for the best child not visited yet.
+  // Precondition: the node is expanded. Ties go to the older edge.
+  int select(const Tree& tree, const Node& node, bool is_root) const {
+    if (node.num_edges == 0) return kNewEdge;
+    const uint32_t child_visits = node.visits - 1;
+    const float scale = child_visits < kTableSize ? scale_[child_visits]
+                                                  : compute_scale(static_cast<int>(child_visits));
+    const Edges edges = tree.edges(node);
+    float best;
+    const int index = simd::kernels().best_edge(edges.prior, edges.visits, edges.value_sum,
+                                                node.num_edges, scale, &best);
+    if (node.next_prior < 0.0f) return index;
+    const float reduction = is_root ? settings_.root_fpu_reduction : settings_.fpu_reduction;
+    const float fpu = node.mean_value() - reduction * std::sqrt(node.visited_prior);
+    return fpu + scale * node.next_prior > best ? kNewEdge : index;
+  }
+
+ private:
+  static constexpr int kTableSize = 2048;
+
+  float compute_scale(int child_visits) const {
+    const double n = child_visits;
+    const double c = settings_.cpuct + settings_.cpuct_log *
+                                           std::log((n + settings_.cpuct_base) /
+                                                    static_cast<double>(settings_.cpuct_base));
+    return static_cast<float>(c * std::sqrt(n + 0.01));
+  }
+
+  SearchSettings settings_;
+  std::vector<float> scale_;
+};
+
+}  // namespace tengen

@@ -1,0 +1,379 @@
+#pragma once
+// One search of one position: yields leaves, accepts their evaluations, and knows nothing of
+// batches, caches or networks.
+//
+//   search.begin(state, request);
+//   while (search.advance()) {                      // a leaf wants an evaluation
+//     evaluate(search.leaf()) -> logits, value
+//     search.accept(logits, transform, value);
+//   }
+//   search.finish(result);
+//
+// Values are backed up in the order of selection, so a search is a pure function of its state,
+// request, settings and evaluations. Terminal values are proven up the tree.
+
+#include <cmath>
+#include <limits>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/error.h"
+#include "games/game.h"
+#include "search/gumbel.h"
+#include "search/puct.h"
+#include "search/result.h"
+#include "search/root_noise.h"
+#include "search/settings.h"
+#include "search/tree.h"
+
+namespace tengen {
+
+// Externally synchronised. `game` must outlive the search.
+template <Game G>
+class Search {
+ public:
+  using State = typename G::State;
+
+  Search(const G& game, const SearchSettings& settings)
+      : game_(game), settings_(settings), puct_(settings), gumbel_(settings) {
+    const auto num_actions = static_cast<size_t>(game.num_actions());
+    legal_.resize(num_actions);
+    priors_.resize(num_actions + simd::kOverread);
+    noise_.resize(num_actions);
+    path_.reserve(static_cast<size_t>(game.max_plies()) + 1);
+  }
+
+  // Starts a search of `root`. Where play() kept a subtree, it is searched on and its visits count
+  // towards the request; a Gumbel search starts afresh. Throws Error where `root` is finished or
+  // the number of simulations is out of range.
+  void begin(const State& root, const SearchRequest& request) {
+    if (game_.outcome(root) != Outcome::kOngoing) {
+      throw Error("root (after " + std::to_string(game_.ply(root)) +
+                  " plies) must not be finished; search a position with legal moves");
+    }
+    if (request.num_simulations < 0 || request.num_simulations > kMaxSimulations) {
+      throw Error("num_simulations (" + std::to_string(request.num_simulations) +
+                  ") must be 0 to " + std::to_string(kMaxSimulations) + "; lower it");
+    }
+    root_state_ = root;
+    request_ = request;
+    num_simulations_ = 0;
+    waiting_ = false;
+    budget_ = request.num_simulations;
+    if (!kept_) tree_.clear();
+    kept_ = false;
+    if (tree_.root() == Arena::kNull) {
+      tree_.set_root(tree_.add_node(game_.to_play(root)));
+    } else {
+      budget_ -= static_cast<int>(root_node().visits) - 1;
+      prepare_root();
+    }
+  }
+
+  // Descends until a leaf needs an evaluation (true) or the search is over (false). Throws Error
+  // before begin() and while a leaf waits: descending past one would build on a node without
+  // legal actions.
+  bool advance() {
+    if (tree_.root() == Arena::kNull || waiting_) {
+      throw Error(std::string("search.advance (") + (waiting_ ? "a leaf waits" : "no search") +
+                  ") must follow begin() or accept(); call that first");
+    }
+    if (root_node().num_legal == 0) {
+      path_.clear();
+      leaf_ = tree_.root();
+      leaf_state_ = root_state_;
+      return waiting_ = true;
+    }
+    while (num_simulations_ < budget_ && root_node().proof == Proof::kUnknown) {
+      ++num_simulations_;
+      if (descend()) return waiting_ = true;
+    }
+    return false;
+  }
+
+  // The position to evaluate, after advance() returned true.
+  const State& leaf() const { return leaf_state_; }
+
+  // The evaluation of leaf(): `logits` [num_actions] of any scale; that of action a stands at
+  // transform[a], or at a where transform is null. `value_to_play` in [-1, 1].
+  void accept(const float* logits, const uint16_t* transform, float value_to_play) {
+    if (!waiting_) throw Error("search.accept (no leaf) needs advance() to return true first");
+    const int n = game_.legal_actions(leaf_state_, legal_.data());
+    float* prior = priors_.data();
+    if (transform == nullptr) {
+      for (int i = 0; i < n; ++i) prior[i] = logits[legal_[static_cast<size_t>(i)]];
+    } else {
+      for (int i = 0; i < n; ++i) prior[i] = logits[transform[legal_[static_cast<size_t>(i)]]];
+    }
+    simd::kernels().softmax(prior, n, prior);
+    if (!std::isfinite(value_to_play) || !std::isfinite(prior[0])) {
+      throw Error("evaluation (not finite) must be numbers; the model is broken");
+    }
+    tree_.expand(leaf_, legal_.data(), prior, n);
+    tree_.node(leaf_).value_to_play = value_to_play;
+    waiting_ = false;
+    if (leaf_ == tree_.root()) {
+      Node& root = root_node();
+      root.visits = 1;
+      root.value_sum = value_to_play;
+      prepare_root();
+    } else {
+      back_up(value_to_play);
+    }
+  }
+
+  // What the search found so far. Throws Error before the root is evaluated and while a leaf
+  // waits.
+  void finish(SearchResult& result) {
+    if (tree_.root() == Arena::kNull || waiting_ || root_node().num_legal == 0) {
+      throw Error("search.finish (no result) needs an evaluated root and no waiting leaf; advance "
+                  "the search first");
+    }
+    const Node& root = root_node();
+    const Edges edges = tree_.edges(root);
+    const float* prior = tree_.priors(root);
+    const uint16_t* actions = tree_.actions(root);
+    result.actions.assign(root.num_legal, ActionResult{});
+    for (int i = 0; i < root.num_legal; ++i) {
+      result.actions[static_cast<size_t>(i)].action = actions[i];
+      result.actions[static_cast<size_t>(i)].prior = prior[i];
+    }
+    for (int i = 0; i < root.num_edges; ++i) {
+      ActionResult& a = result.actions[edges.legal_index[i]];
+      a.prior = edges.prior[i];
+      a.visits = static_cast<uint32_t>(edges.visits[i]);
+      a.proof = edge_proof(root, edges.child[i]);
+      a.value_to_play = a.proof == Proof::kUnknown ? edges.value_sum[i] / edges.visits[i]
+                                                   : proof_value(a.proof);
+    }
+    result.proof = root.proof;
+    result.root_value_to_play =
+        root.proof == Proof::kUnknown ? root.mean_value() : proof_value(root.proof);
+    result.network_value_to_play = root.value_to_play;
+    result.num_simulations = static_cast<uint32_t>(num_simulations_);
+    set_policy(root, edges, result);
+    result.best_action = best_action(root, result);
+  }
+
+  // The game went on with `action`: keeps its subtree for the next begin(), if there is one.
+  // `scratch` is any tree; it is overwritten (it serves many searches of one thread).
+  void play(int action, Tree& scratch) {
+    if (tree_.root() == Arena::kNull) return;
+    if (settings_.policy == RootPolicy::kGumbel) return reset();  // its schedule starts afresh
+    const Node& root = root_node();
+    const Edges edges = tree_.edges(root);
+    for (int i = 0; i < root.num_edges; ++i) {
+      if (tree_.actions(root)[edges.legal_index[i]] != action) continue;
+      if (tree_.node(edges.child[i]).num_legal == 0) break;
+      scratch.adopt(tree_, edges.child[i]);
+      std::swap(tree_, scratch);
+      kept_ = true;
+      return;
+    }
+    reset();
+  }
+
+  // Forgets every subtree and any waiting leaf.
+  void reset() {
+    tree_.clear();
+    kept_ = false;
+    waiting_ = false;
+  }
+
+  const Tree& tree() const { return tree_; }
+
+ private:
+  // Edges count visits in float32, exact up to here.
+  static constexpr int kMaxSimulations = 1 << 24;
+
+  struct Step {
+    Arena::Offset node;
+    int edge;
+  };
+
+  Node& root_node() { return tree_.node(tree_.root()); }
+
+  // The proof of `child` as the side to play at `node` sees it.
+  Proof edge_proof(const Node& node, Arena::Offset child_offset) const {
+    const Node& child = tree_.node(child_offset);
+    return child.to_play == node.to_play ? child.proof : opposite(child.proof);
+  }
+
+  // Root temperature and noise, or the Gumbel draws. The root is expanded.
+  void prepare_root() {
+    Node& root = root_node();
+    if (settings_.policy == RootPolicy::kGumbel) {
+      gumbel_.begin(tree_, root, request_);
+      return;
+    }
+    if (!request_.explore) return;
+    const int n = root.num_legal;
+    float* prior = priors_.data();
+    std::copy_n(tree_.priors(root), n, prior);
+    const Edges edges = tree_.edges(root);
+    for (int i = 0; i < root.num_edges; ++i) prior[edges.legal_index[i]] = edges.prior[i];
+    apply_root_temperature(prior, n, settings_.root_temperature);
+    Rng rng(request_.seed, request_.generation, request_.game, request_.ply, Purpose::kRootNoise);
+    add_root_noise(prior, n, settings_, rng, noise_.data());
+    tree_.set_priors(tree_.root(), prior);
+  }
+
+  // One descent. True: the leaf waits for an evaluation. False: it ended in a known value, which
+  // is backed up.
+  bool descend() {
+    path_.clear();
+    leaf_state_ = root_state_;
+    Arena::Offset current = tree_.root();
+    for (;;) {
+      const int edge = select(current);
+      const Node& node = tree_.node(current);
+      const Edges edges = tree_.edges(node);
+      const int action = tree_.actions(node)[edges.legal_index[edge]];
+      path_.push_back({current, edge});
+      game_.apply(leaf_state_, action);
+      if (edges.child[edge] == Arena::kNull) {
+        const Outcome outcome = game_.outcome(leaf_state_);
+        const int to_play = game_.to_play(leaf_state_);
+        leaf_ = tree_.add_node(to_play);
+        tree_.edges(tree_.node(current)).child[edge] = leaf_;
+        if (outcome == Outcome::kOngoing) return true;
+        const float value = to_play == 0 ? value_to_first(outcome) : -value_to_first(outcome);
+        tree_.node(leaf_).proof = value > 0   ? Proof::kWin
+                                  : value < 0 ? Proof::kLoss
+                                              : Proof::kDraw;
+        back_up(value);
+        return false;
+      }
+      current = edges.child[edge];
+      if (tree_.node(current).proof != Proof::kUnknown) {
+        leaf_ = current;
+        back_up(proof_value(tree_.node(current).proof));
+        return false;
+      }
+    }
+  }
+
+  // The edge to take from a node, made if it is new.
+  int select(Arena::Offset offset) {
+    const Node& node = tree_.node(offset);
+    if (settings_.policy == RootPolicy::kPuct) {
+      const int edge = puct_.select(tree_, node, offset == tree_.root());
+      return edge == kNewEdge ? tree_.add_edge(offset, node.next_index) : edge;
+    }
+    if (offset != tree_.root()) {
+      const int edge = gumbel_.select_below(tree_, node);
+      return edge == kNewEdge ? tree_.add_edge(offset, node.next_index) : edge;
+    }
+    const int legal_index = gumbel_.select_root(tree_, node, num_simulations_ - 1);
+    const Edges edges = tree_.edges(node);
+    for (int i = 0; i < node.num_edges; ++i) {
+      if (edges.legal_index[i] == legal_index) return i;
+    }
+    return tree_.add_edge(offset, legal_index);
+  }
+
+  // Adds the leaf's value (of its side to play) to every node and edge of the path, proving
+  // nodes on the way: a node is won if a child is won for it, and settled when all children are.
+  void back_up(float value) {
+    Node* child = &tree_.node(leaf_);
+    child->visits += 1;
+    child->value_sum += value;
+    for (size_t i = path_.size(); i-- > 0;) {
+      Node& node = tree_.node(path_[i].node);
+      const Edges edges = tree_.edges(node);
+      const int edge = path_[i].edge;
+      const bool same_player = child->to_play == node.to_play;
+      if (!same_player) value = -value;
+      edges.visits[edge] += 1.0f;
+      const Proof proof = same_player ? child->proof : opposite(child->proof);
+      if (proof == Proof::kUnknown) {
+        edges.value_sum[edge] += value;
+      } else {
+        edges.value_sum[edge] = proof == Proof::kLoss
+                                    ? -std::numeric_limits<float>::infinity()
+                                    : proof_value(proof) * edges.visits[edge];
+        node.proof = prove(node, edges, proof);
+        if (node.proof != Proof::kUnknown) value = proof_value(node.proof);
+      }
+      node.visits += 1;
+      node.value_sum += value;
+      child = &node;
+    }
+  }
+
+  // The proof of a node one of whose children was just seen to be `newest` for it.
+  Proof prove(const Node& node, const Edges& edges, Proof newest) const {
+    if (newest == Proof::kWin) return Proof::kWin;
+    if (node.num_edges < node.num_legal) return Proof::kUnknown;
+    Proof best = Proof::kLoss;
+    for (int i = 0; i < node.num_edges; ++i) {
+      if (edges.child[i] == Arena::kNull) return Proof::kUnknown;
+      const Proof proof = edge_proof(node, edges.child[i]);
+      if (proof == Proof::kUnknown) return Proof::kUnknown;
+      if (proof > best) best = proof;
+    }
+    return best;
+  }
+
+  // The training target: visit counts (PUCT) or the improved policy (Gumbel); all on winning
+  // actions where the root is won, none on losing ones while another action is left.
+  void set_policy(const Node& root, const Edges& edges, SearchResult& result) {
+    if (settings_.policy == RootPolicy::kGumbel) {
+      const float factor = gumbel_.improve(tree_, root);
+      for (ActionResult& a : result.actions) a.policy = a.visits == 0 ? a.prior * factor : 0.0f;
+      for (int i = 0; i < root.num_edges; ++i) {
+        result.actions[edges.legal_index[i]].policy = gumbel_.weights()[i];
+      }
+    } else {
+      for (ActionResult& a : result.actions) a.policy = static_cast<float>(a.visits);
+    }
+    float total = 0.0f;
+    for (ActionResult& a : result.actions) {
+      if (root.proof == Proof::kWin && a.proof != Proof::kWin) a.policy = 0.0f;
+      if (root.proof != Proof::kLoss && a.proof == Proof::kLoss) a.policy = 0.0f;
+      if (root.proof == Proof::kDraw && a.proof != Proof::kDraw) a.policy = 0.0f;
+      total += a.policy;
+    }
+    if (total <= 0.0f) {  // no simulation was made: the prior stands in
+      for (ActionResult& a : result.actions) total += a.policy = a.prior;
+    }
+    for (ActionResult& a : result.actions) a.policy /= total;
+  }
+
+  int best_action(const Node& root, const SearchResult& result) {
+    if (settings_.policy == RootPolicy::kGumbel && root.proof == Proof::kUnknown &&
+        root.num_edges > 0) {
+      return tree_.actions(root)[gumbel_.choose(tree_, root)];
+    }
+    // Most policy mass, then the larger prior, then the lower action.
+    const ActionResult* best = nullptr;
+    for (const ActionResult& a : result.actions) {
+      if (best == nullptr || a.policy > best->policy ||
+          (a.policy == best->policy && a.prior > best->prior)) {
+        best = &a;
+      }
+    }
+    return best->action;
+  }
+
+  const G& game_;
+  SearchSettings settings_;
+  Puct puct_;
+  Gumbel gumbel_;
+  Tree tree_;
+  SearchRequest request_;
+  State root_state_{};
+  State leaf_state_{};
+  Arena::Offset leaf_ = Arena::kNull;
+  int num_simulations_ = 0;
+  int budget_ = 0;
+  bool waiting_ = false;
+  bool kept_ = false;  // play() left the subtree of the next root
+  std::vector<Step> path_;
+  std::vector<uint16_t> legal_;
+  std::vector<float> priors_;
+  std::vector<double> noise_;
+};
+
+}  // namespace tengen

@@ -1,0 +1,41 @@
+#pragma once
+// What a search does. The Python face, with a docstring a field, is tengen/search/settings.py;
+// the two must list the same fields.
+
+#include <cstdint>
+
+namespace tengen {
+
+enum class RootPolicy : uint8_t { kPuct = 0, kGumbel = 1 };
+
+struct SearchSettings {
+  RootPolicy policy = RootPolicy::kPuct;
+  // PUCT: c(N) = cpuct + cpuct_log * ln((N + cpuct_base) / cpuct_base).
+  float cpuct = 1.1f;
+  float cpuct_log = 0.45f;
+  float cpuct_base = 500.0f;
+  // Value of an unvisited child: Q(parent) - reduction * sqrt(prior mass of visited children).
+  float fpu_reduction = 0.2f;
+  float root_fpu_reduction = 0.0f;
+  // Root noise: Dirichlet of total concentration `noise_alpha_total`, spread over legal moves.
+  float noise_alpha_total = 10.83f;
+  float noise_weight = 0.25f;
+  // Root prior P^(1/T), before the noise.
+  float root_temperature = 1.0f;
+  // Gumbel sequential halving.
+  int gumbel_considered = 16;
+  float gumbel_visit = 50.0f;
+  float gumbel_scale = 1.0f;
+};
+
+// One search: how long, and where its random numbers come from.
+struct SearchRequest {
+  int num_simulations = 64;  // descents below the root; the root's own evaluation is not one
+  bool explore = false;      // root noise and root temperature, or Gumbel draws, on
+  uint64_t seed = 0;
+  uint64_t generation = 0;
+  uint64_t game = 0;
+  uint32_t ply = 0;
+};
+
+}  // namespace tengen

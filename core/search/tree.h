@@ -1,0 +1,210 @@
+#pragma once
+// The search tree: nodes, their legal actions and the edges visited so far, all in one arena.
+//
+// A node knows its legal actions with their priors, in increasing order of action. An edge comes
+// to be when it is first visited. All unvisited children of a node share one value (FPU, or the
+// completed Q), so the best of them is the one with the largest prior: selection looks at the
+// visited edges and at that one, never at all legal actions.
+
+#include <cmath>
+#include <cstdint>
+
+#include "search/arena.h"
+#include "simd/kernels.h"
+
+namespace tengen {
+
+// Exact game value of a node for its side to play, where known.
+enum class Proof : uint8_t { kUnknown = 0, kLoss = 1, kDraw = 2, kWin = 3 };
+
+constexpr float proof_value(Proof proof) {
+  return proof == Proof::kWin ? 1.0f : proof == Proof::kLoss ? -1.0f : 0.0f;
+}
+constexpr Proof opposite(Proof proof) {
+  return proof == Proof::kWin    ? Proof::kLoss
+         : proof == Proof::kLoss ? Proof::kWin
+                                 : proof;
+}
+
+struct Node {
+  Arena::Offset legal = Arena::kNull;  // float prior[num_legal], then uint16_t action[num_legal]
+  Arena::Offset edges = Arena::kNull;  // the edge block, see Edges
+  uint32_t visits = 0;                 // own evaluation and every descent through it
+  float value_sum = 0.0f;              // of the side to play
+  float value_to_play = 0.0f;          // the evaluator's
+  float visited_prior = 0.0f;          // prior mass of the edges, in order of creation
+  float next_prior = -1.0f;            // the largest prior without an edge; -1 where none is left
+  uint16_t next_index = 0;             // its place among the legal actions
+  uint16_t num_legal = 0;              // 0: not expanded, or the game is over here
+  uint16_t num_edges = 0;
+  uint16_t capacity = 0;
+  Proof proof = Proof::kUnknown;
+  uint8_t to_play = 0;
+
+  float mean_value() const { return value_sum / static_cast<float>(visits); }
+};
+
+// The five columns of a node's edge block. Values are of the side to play at the node. The value
+// sum of an edge that is proven lost is minus infinity, so that selection avoids it.
+struct Edges {
+  float* prior;
+  float* visits;
+  float* value_sum;
+  Arena::Offset* child;
+  uint16_t* legal_index;
+};
+
+class Tree {
+ public:
+  void clear() {
+    arena_.clear();
+    root_ = Arena::kNull;
+  }
+
+  Arena::Offset root() const { return root_; }
+  void set_root(Arena::Offset node) { root_ = node; }
+  Node& node(Arena::Offset offset) { return *arena_.at<Node>(offset); }
+  const Node& node(Arena::Offset offset) const { return *arena_.at<Node>(offset); }
+  size_t used_bytes() const { return arena_.used_bytes(); }
+
+  Arena::Offset add_node(int to_play) {
+    const Arena::Offset offset = arena_.allocate(sizeof(Node));
+    Node& made = *new (arena_.at<Node>(offset)) Node();
+    made.to_play = static_cast<uint8_t>(to_play);
+    return offset;
+  }
+
+  float* priors(const Node& n) { return arena_.at<float>(n.legal); }
+  const float* priors(const Node& n) const { return arena_.at<float>(n.legal); }
+  uint16_t* actions(const Node& n) {
+    return reinterpret_cast<uint16_t*>(arena_.at<float>(n.legal) + n.num_legal);
+  }
+  const uint16_t* actions(const Node& n) const {
+    return reinterpret_cast<const uint16_t*>(arena_.at<float>(n.legal) + n.num_legal);
+  }
+
+  Edges edges(const Node& n) { return columns(arena_.at<float>(n.edges), n.capacity); }
+  Edges edges(const Node& n) const {
+    return columns(const_cast<float*>(arena_.at<float>(n.edges)), n.capacity);
+  }
+
+  // Gives the node its legal actions and priors: `num_legal` >= 1 of each, copied.
+  void expand(Arena::Offset offset, const uint16_t* legal, const float* prior, int num_legal) {
+    const Arena::Offset block =
+        arena_.allocate(static_cast<size_t>(num_legal) * (sizeof(float) + sizeof(uint16_t)));
+    Node& n = node(offset);
+    n.legal = block;
+    n.num_legal = static_cast<uint16_t>(num_legal);
+    std::memcpy(priors(n), prior, static_cast<size_t>(num_legal) * sizeof(float));
+    std::memcpy(actions(n), legal, static_cast<size_t>(num_legal) * sizeof(uint16_t));
+    find_next(n);
+  }
+
+  // Makes the edge to the unvisited legal action at `legal_index`; returns the edge's index. The
+  // caller attaches the child. The prior moves from the legal actions to the edge.
+  int add_edge(Arena::Offset offset, int legal_index) {
+    if (node(offset).num_edges == node(offset).capacity) grow_edges(offset);
+    Node& n = node(offset);
+    const Edges e = edges(n);
+    const int index = n.num_edges++;
+    float& prior = priors(n)[legal_index];
+    e.prior[index] = prior;
+    e.visits[index] = 0.0f;
+    e.value_sum[index] = 0.0f;
+    e.child[index] = Arena::kNull;
+    e.legal_index[index] = static_cast<uint16_t>(legal_index);
+    n.visited_prior += prior;
+    prior = kVisited;
+    find_next(n);
+    return index;
+  }
+
+  // Replaces the priors of an expanded node, keeping its edges.
+  void set_priors(Arena::Offset offset, const float* prior) {
+    Node& n = node(offset);
+    std::memcpy(priors(n), prior, n.num_legal * sizeof(float));
+    const Edges e = edges(n);
+    n.visited_prior = 0.0f;
+    for (int i = 0; i < n.num_edges; ++i) {
+      const int place = e.legal_index[i];
+      e.prior[i] = prior[place];
+      n.visited_prior += prior[place];
+      priors(n)[place] = kVisited;
+    }
+    find_next(n);
+  }
+
+  // Copies the subtree at `from` of another tree; it becomes this tree's root.
+  void adopt(const Tree& other, Arena::Offset from) {
+    clear();
+    root_ = copy(other, from);
+  }
+
+ private:
+  static constexpr int kFirstCapacity = 4;
+  static constexpr float kVisited = -1.0f;  // below every prior
+  static constexpr size_t kEdgeBytes = 3 * sizeof(float) + sizeof(Arena::Offset) + sizeof(uint16_t);
+
+  static Edges columns(float* block, int capacity) {
+    auto* child = reinterpret_cast<Arena::Offset*>(block + 3 * capacity);
+    return {block, block + capacity, block + 2 * capacity, child,
+            reinterpret_cast<uint16_t*>(child + capacity)};
+  }
+
+  void find_next(Node& n) {
+    if (n.num_edges == n.num_legal) {
+      n.next_prior = -1.0f;
+      return;
+    }
+    n.next_index = static_cast<uint16_t>(simd::kernels().argmax(priors(n), n.num_legal));
+    n.next_prior = priors(n)[n.next_index];
+  }
+
+  void grow_edges(Arena::Offset offset) {
+    int capacity = node(offset).capacity == 0 ? kFirstCapacity : 2 * node(offset).capacity;
+    if (capacity > node(offset).num_legal) capacity = node(offset).num_legal;
+    const Arena::Offset block = arena_.allocate(static_cast<size_t>(capacity) * kEdgeBytes);
+    Node& n = node(offset);
+    const Edges to = columns(arena_.at<float>(block), capacity);
+    if (n.num_edges > 0) copy_edges(edges(n), to, n.num_edges);
+    n.edges = block;
+    n.capacity = static_cast<uint16_t>(capacity);
+  }
+
+  static void copy_edges(const Edges& from, const Edges& to, int count) {
+    const auto n = static_cast<size_t>(count);
+    std::memcpy(to.prior, from.prior, n * sizeof(float));
+    std::memcpy(to.visits, from.visits, n * sizeof(float));
+    std::memcpy(to.value_sum, from.value_sum, n * sizeof(float));
+    std::memcpy(to.child, from.child, n * sizeof(Arena::Offset));
+    std::memcpy(to.legal_index, from.legal_index, n * sizeof(uint16_t));
+  }
+
+  Arena::Offset copy(const Tree& other, Arena::Offset from) {
+    const Arena::Offset offset = arena_.allocate(sizeof(Node));
+    new (arena_.at<Node>(offset)) Node(other.node(from));
+    const Node& source = other.node(from);
+    if (source.num_legal > 0) {
+      const size_t num_bytes = source.num_legal * (sizeof(float) + sizeof(uint16_t));
+      const Arena::Offset legal = arena_.allocate(num_bytes);
+      std::memcpy(arena_.at<char>(legal), other.arena_.at<char>(source.legal), num_bytes);
+      node(offset).legal = legal;
+    }
+    if (source.num_edges > 0) {
+      const Arena::Offset block = arena_.allocate(source.capacity * kEdgeBytes);
+      copy_edges(other.edges(source), columns(arena_.at<float>(block), source.capacity),
+                 source.num_edges);
+      node(offset).edges = block;
+      for (int i = 0; i < source.num_edges; ++i) {
+        const Arena::Offset child = copy(other, other.edges(source).child[i]);
+        edges(node(offset)).child[i] = child;
+      }
+    }
+    return offset;
+  }
+
+  Arena arena_;
+  Arena::Offset root_ = Arena::kNull;
+};
+
+}  // namespace tengen

@@ -1,0 +1,105 @@
+#pragma once
+// What self-play and matches share below the game: a search's leaves are answered from the cache
+// or put into the batch, each position under the symmetry that its own key chooses.
+
+#include <cstdint>
+#include <vector>
+
+#include "games/game.h"
+#include "inference/cache.h"
+#include "inference/port.h"
+#include "search/search.h"
+
+namespace tengen {
+
+// Counters of one worker since its start.
+struct WorkerStats {
+  uint64_t num_games = 0;
+  uint64_t num_plies = 0;        // searched ones
+  uint64_t num_rows = 0;         // plies with a full search
+  uint64_t num_simulations = 0;
+  uint64_t num_evaluations = 0;  // rows sent to the backend
+  uint64_t num_cache_hits = 0;
+  uint64_t num_batches = 0;
+};
+
+// Not thread-safe; `game` must outlive it.
+template <Game G>
+class LeafServer {
+ public:
+  LeafServer(const G& game, int capacity, size_t cache_bytes)
+      : game_(game),
+        buffers_(static_cast<size_t>(capacity),
+                 {static_cast<size_t>(game.num_planes()), static_cast<size_t>(game.height()),
+                  static_cast<size_t>(game.width())},
+                 static_cast<size_t>(game.num_actions())),
+        cache_(cache_bytes, game.num_actions()),
+        waiting_(static_cast<size_t>(capacity)) {
+    for (int symmetry = 0; symmetry < game.num_symmetries(); ++symmetry) {
+      auto& table = transforms_.emplace_back();
+      for (int action = 0; action < game.num_actions(); ++action) {
+        table.push_back(static_cast<uint16_t>(game.transform_action(action, symmetry)));
+      }
+    }
+  }
+
+  // Runs the search until it is over (true) or a leaf of it went into the batch (false).
+  bool run(Search<G>& search, WorkerStats& stats) {
+    while (search.advance()) {
+      const Key128 key = game_.key(search.leaf());
+      const int symmetry = symmetry_of(key);
+      EvaluationCache::Entry entry;
+      if (cache_.find(key, &entry)) {
+        ++stats.num_cache_hits;
+        search.accept(entry.policy, transforms_[static_cast<size_t>(symmetry)].data(), entry.value);
+        continue;
+      }
+      game_.encode(search.leaf(), symmetry, buffers_.planes_row(num_rows_));
+      waiting_[static_cast<size_t>(num_rows_)] = {key, symmetry, &search};
+      ++num_rows_;
+      return false;
+    }
+    return true;
+  }
+
+  // Hands every waiting search its evaluation and empties the batch.
+  void answer(WorkerStats& stats) {
+    for (int row = 0; row < num_rows_; ++row) {
+      const Waiting& w = waiting_[static_cast<size_t>(row)];
+      const float value = buffers_.value[static_cast<size_t>(row)];
+      cache_.insert(w.key, buffers_.policy_row(row), value);
+      w.search->accept(buffers_.policy_row(row),
+                       transforms_[static_cast<size_t>(w.symmetry)].data(), value);
+    }
+    stats.num_evaluations += static_cast<uint64_t>(num_rows_);
+    stats.num_batches += num_rows_ > 0;
+    num_rows_ = 0;
+  }
+
+  // Forgets the waiting rows; their searches must have been reset.
+  void clear() { num_rows_ = 0; }
+
+  int num_rows() const { return num_rows_; }
+  BatchBuffers& buffers() { return buffers_; }
+
+ private:
+  struct Waiting {
+    Key128 key;
+    int symmetry = 0;
+    Search<G>* search = nullptr;
+  };
+
+  int symmetry_of(const Key128& key) const {
+    const int n = game_.num_symmetries();
+    return n == 1 ? 0 : static_cast<int>(mix64(key.hi + 0x5bd1e995u) % static_cast<uint64_t>(n));
+  }
+
+  const G& game_;
+  BatchBuffers buffers_;
+  EvaluationCache cache_;
+  std::vector<std::vector<uint16_t>> transforms_;
+  std::vector<Waiting> waiting_;
+  int num_rows_ = 0;
+};
+
+}  // namespace tengen

@@ -1,0 +1,190 @@
+#pragma once
+// Matches: many games at once between two players, each a network search, mcts:N or random.
+// Games 2k and 2k + 1 share one random opening and exchange the players, so colours alternate.
+
+#include <atomic>
+#include <memory>
+#include <vector>
+
+#include "base/rng.h"
+#include "inference/port.h"
+#include "search/search.h"
+#include "search/uct.h"
+#include "selfplay/leaf_server.h"
+#include "selfplay/opening.h"
+
+namespace tengen {
+
+struct MatchPlayer {
+  enum class Kind : uint8_t { kNetwork = 0, kMcts = 1, kRandom = 2 };
+  Kind kind = Kind::kRandom;
+  int num_simulations = 64;  // of a network search, or the playouts of mcts:N
+  SearchSettings search;     // kNetwork; no noise, the strongest move is played
+};
+
+struct MatchSettings {
+  MatchPlayer players[2];
+  uint64_t seed = 0;
+  uint32_t first_game = 0;  // games [first_game, first_game + num_games)
+  uint32_t num_games = 0;
+  int num_slots = 16;
+  int num_opening_plies = 2;
+  uint64_t cache_bytes = 16ull << 20;
+};
+
+struct MatchGame {
+  uint32_t index;
+  int first_player;  // 0 or 1: who had the first move
+  Outcome outcome;
+  std::vector<uint16_t> moves;        // opening included
+  uint16_t num_opening_plies;
+
+  // Of player 0, in {-1, 0, 1}.
+  float value_of_player0() const {
+    return first_player == 0 ? value_to_first(outcome) : -value_to_first(outcome);
+  }
+};
+
+// Drive port(0) and port(1) in turn, each with its player's backend:
+//
+//   while (!match.finished())
+//     for (p : {0, 1}) if (n = port(p).next()) { evaluate n rows; port(p).done(); }
+class MatchRunner {
+ public:
+  virtual ~MatchRunner() = default;
+  virtual Port& port(int player) = 0;
+  // Every game was played, or stop() was called.
+  virtual bool finished() const = 0;
+  // Finished games so far, in no order.
+  virtual const std::vector<MatchGame>& games() const = 0;
+  // Thread-safe: ends the match and drops unfinished games.
+  virtual void stop() = 0;
+};
+
+template <Game G>
+class Match final : public MatchRunner {
+ public:
+  Match(const G& game, const MatchSettings& settings)
+      : game_(game), settings_(settings), ports_{PlayerPort(this, 0), PlayerPort(this, 1)} {
+    legal_.resize(static_cast<size_t>(game_.num_actions()));
+    for (int i = 0; i < settings.num_slots; ++i) {
+      slots_.push_back(std::make_unique<Slot>(game_, settings_));
+    }
+  }
+
+  Port& port(int player) override { return ports_[player]; }
+  bool finished() const override {
+    return games_.size() == settings_.num_games || stopped_.load(std::memory_order_relaxed);
+  }
+  const std::vector<MatchGame>& games() const override { return games_; }
+  void stop() override { stopped_.store(true, std::memory_order_relaxed); }
+
+ private:
+  struct Slot {
+    Slot(const G& rules, const MatchSettings& settings)
+        : search{Search<G>(rules, settings.players[0].search),
+                 Search<G>(rules, settings.players[1].search)} {}
+    Search<G> search[2];
+    typename G::State state{};
+    MatchGame game{};
+    bool idle = true;
+    bool thinking = false;  // the mover's search has begun
+  };
+
+  class PlayerPort final : public Port {
+   public:
+    PlayerPort(Match* match, int player)
+        : match_(match),
+          player_(player),
+          leaves_(match->game_, match->settings_.num_slots, match->settings_.cache_bytes) {}
+    int next() override {
+      for (auto& slot : match_->slots_) match_->run(*slot, player_, leaves_, stats_);
+      return leaves_.num_rows();
+    }
+    void done() override { leaves_.answer(stats_); }
+    BatchBuffers& buffers() override { return leaves_.buffers(); }
+
+   private:
+    Match* match_;
+    int player_;
+    LeafServer<G> leaves_;
+    WorkerStats stats_;
+  };
+
+  // Plays the slot on while `player` is to move, until a leaf of theirs went into the batch.
+  void run(Slot& slot, int player, LeafServer<G>& leaves, WorkerStats& stats) {
+    while (!stopped_.load(std::memory_order_relaxed)) {
+      if (slot.idle && !start_game(slot)) return;
+      if (mover(slot) != player) return;
+      const MatchPlayer& who = settings_.players[player];
+      const Rng rng(settings_.seed, 0, slot.game.index, static_cast<uint32_t>(game_.ply(slot.state)),
+                    Purpose::kRollout);
+      int action = 0;
+      if (who.kind == MatchPlayer::Kind::kNetwork) {
+        if (!slot.thinking) begin_search(slot, player);
+        if (!leaves.run(slot.search[player], stats)) return;
+        slot.search[player].finish(result_);
+        slot.thinking = false;
+        action = result_.best_action;
+      } else if (who.kind == MatchPlayer::Kind::kMcts) {
+        action = Uct<G>(game_, who.num_simulations).choose(slot.state, rng);
+      } else {
+        const int n = game_.legal_actions(slot.state, legal_.data());
+        action = legal_[Rng(rng).below(static_cast<uint32_t>(n))];
+      }
+      play(slot, action);
+    }
+  }
+
+  bool start_game(Slot& slot) {
+    if (num_started_ == settings_.num_games) return false;
+    slot.game = {};
+    slot.game.index = settings_.first_game + num_started_++;
+    slot.game.first_player = static_cast<int>(slot.game.index & 1);
+    slot.state = game_.initial_state();
+    Rng rng(settings_.seed, 0, slot.game.index / 2, 0, Purpose::kOpening);
+    play_opening(game_, slot.state, static_cast<uint32_t>(settings_.num_opening_plies), rng,
+                 legal_.data(), slot.game.moves);
+    slot.game.num_opening_plies = static_cast<uint16_t>(slot.game.moves.size());
+    for (auto& search : slot.search) search.reset();
+    slot.idle = false;
+    slot.thinking = false;
+    return true;
+  }
+
+  void begin_search(Slot& slot, int player) {
+    SearchRequest request;
+    request.num_simulations = settings_.players[player].num_simulations;
+    request.seed = settings_.seed;
+    request.game = slot.game.index;
+    request.ply = static_cast<uint32_t>(game_.ply(slot.state));
+    slot.search[player].reset();  // a fixed number of simulations a move, whatever came before
+    slot.search[player].begin(slot.state, request);
+    slot.thinking = true;
+  }
+
+  void play(Slot& slot, int action) {
+    game_.apply(slot.state, action);
+    slot.game.moves.push_back(static_cast<uint16_t>(action));
+    slot.game.outcome = game_.outcome(slot.state);
+    if (slot.game.outcome == Outcome::kOngoing) return;
+    games_.push_back(slot.game);
+    slot.idle = true;
+  }
+
+  int mover(const Slot& slot) const {
+    return game_.to_play(slot.state) == 0 ? slot.game.first_player : 1 - slot.game.first_player;
+  }
+
+  const G game_;
+  MatchSettings settings_;
+  std::vector<std::unique_ptr<Slot>> slots_;
+  PlayerPort ports_[2];
+  std::vector<MatchGame> games_;
+  std::vector<uint16_t> legal_;
+  SearchResult result_;
+  uint32_t num_started_ = 0;
+  std::atomic<bool> stopped_{false};
+};
+
+}  // namespace tengen

@@ -1,0 +1,60 @@
+#pragma once
+// From a search to a move and to what is recorded of it.
+
+#include <cmath>
+#include <cstdint>
+
+#include "base/rng.h"
+#include "search/result.h"
+#include "selfplay/settings.h"
+#include "store/game_record.h"
+
+namespace tengen {
+
+inline double move_temperature(const SelfplaySettings& settings, int ply) {
+  return settings.temperature_late +
+         (settings.temperature_early - settings.temperature_late) *
+             std::pow(0.5, ply / static_cast<double>(settings.temperature_halflife));
+}
+
+// Draws an action with probability proportional to policy^(1/T); below T = 0.01 the best one.
+inline int sample_action(const SearchResult& result, double temperature, Rng& rng) {
+  if (temperature < 0.01) return result.best_action;
+  float top = 0.0f;
+  for (const ActionResult& a : result.actions) top = a.policy > top ? a.policy : top;
+  double total = 0.0;
+  const auto weight = [&](const ActionResult& a) {
+    return a.policy <= 0.0f ? 0.0 : std::pow(static_cast<double>(a.policy / top), 1.0 / temperature);
+  };
+  for (const ActionResult& a : result.actions) total += weight(a);
+  double left = rng.uniform() * total;
+  int last = result.best_action;
+  for (const ActionResult& a : result.actions) {
+    const double w = weight(a);
+    if (w <= 0.0) continue;
+    last = a.action;
+    left -= w;
+    if (left < 0.0) break;
+  }
+  return last;
+}
+
+// The record of one searched ply. `is_full`: its policy is a training target.
+inline PlyRecord record_ply(const SearchResult& result, int action, bool is_full) {
+  PlyRecord ply;
+  ply.action = static_cast<uint16_t>(action);
+  ply.root_value = result.root_value_to_play;
+  ply.policy_weight = is_full ? 1.0f : 0.0f;
+  ply.value_weight = is_full ? 1.0f : 0.0f;
+  ply.num_simulations = result.num_simulations;
+  if (!is_full) return ply;
+  float top = 0.0f;
+  for (const ActionResult& a : result.actions) top = a.policy > top ? a.policy : top;
+  for (const ActionResult& a : result.actions) {
+    const auto weight = static_cast<uint16_t>(a.policy / top * 65535.0f + 0.5f);
+    if (weight > 0) ply.policy.emplace_back(a.action, weight);
+  }
+  return ply;
+}
+
+}  // namespace tengen

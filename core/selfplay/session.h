@@ -1,0 +1,66 @@
+#pragma once
+// One game's search driven from outside: play and analysis. A port of one row.
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/error.h"
+#include "inference/port.h"
+#include "search/search.h"
+#include "selfplay/leaf_server.h"
+
+namespace tengen {
+
+class SearchSession : public Port {
+ public:
+  // Starts a search of the position after `moves`. Throws Error where a move is illegal or the
+  // game is over. Then drive the port until next() returns 0 and read result().
+  virtual void begin(const std::vector<int>& moves, const SearchRequest& request) = 0;
+  virtual const SearchResult& result() = 0;
+};
+
+template <Game G>
+class GameSession final : public SearchSession {
+ public:
+  GameSession(const G& game, const SearchSettings& settings, size_t cache_bytes)
+      : game_(game), search_(game_, settings), leaves_(game_, 1, cache_bytes) {}
+
+  void begin(const std::vector<int>& moves, const SearchRequest& request) override {
+    typename G::State state = game_.initial_state();
+    for (size_t i = 0; i < moves.size(); ++i) {
+      if (game_.outcome(state) != Outcome::kOngoing || !game_.is_legal(state, moves[i])) {
+        throw Error("moves[" + std::to_string(i) + "] (" + std::to_string(moves[i]) +
+                    ") must be legal in its position; check the moves before it");
+      }
+      game_.apply(state, moves[i]);
+    }
+    if (game_.outcome(state) != Outcome::kOngoing) {
+      throw Error("moves (" + std::to_string(moves.size()) +
+                  " of them) must lead to a position that is not over; leave out the last");
+    }
+    leaves_.clear();  // a search left half way may have a row waiting
+    search_.reset();
+    search_.begin(state, request);
+  }
+
+  int next() override {
+    leaves_.run(search_, stats_);
+    return leaves_.num_rows();
+  }
+  void done() override { leaves_.answer(stats_); }
+  BatchBuffers& buffers() override { return leaves_.buffers(); }
+  const SearchResult& result() override {
+    search_.finish(result_);
+    return result_;
+  }
+
+ private:
+  const G game_;
+  Search<G> search_;
+  LeafServer<G> leaves_;
+  WorkerStats stats_;
+  SearchResult result_;
+};
+
+}  // namespace tengen

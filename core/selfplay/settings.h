@@ -1,0 +1,40 @@
+#pragma once
+// How self-play games are played. The Python face, with a docstring a field, is
+// tengen/actors/selfplay.py; the two must list the same fields.
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "search/settings.h"
+
+namespace tengen {
+
+struct SelfplaySettings {
+  SearchSettings search;
+  int num_slots = 16;             // games at once a worker: the rows of one batch
+  // Playout cap randomization: a full search with this probability, else a cheap one.
+  int full_simulations = 64;
+  int cheap_simulations = 16;
+  float full_probability = 1.0f;
+  // Temperature of the move choice: late + (early - late) * 0.5^(ply / halflife).
+  float temperature_early = 1.0f;
+  float temperature_late = 0.1f;
+  float temperature_halflife = 10.0f;
+  // Opening: a uniform number 0..max of uniform random moves, none of which ends the game.
+  int max_opening_plies = 0;
+  // A cheap search starts from the subtree that the last search left.
+  bool reuse_tree = true;
+  uint64_t cache_bytes = 64ull << 20;  // of evaluations, a worker
+};
+
+// One generation: a fixed set of games on one model.
+struct Generation {
+  uint64_t seed = 0;
+  uint32_t generation = 0;
+  uint32_t model = 0;
+  uint32_t num_games = 0;
+  std::vector<uint32_t> finished;  // games already durable, not to be played again
+};
+
+}  // namespace tengen

@@ -1,0 +1,6 @@
+// Compiled with the instruction set's flags (CMakeLists.txt); empty on other processors.
+#if defined(__x86_64__) || defined(_M_X64)
+#define TENGEN_KERNEL_SET avx2
+#define TENGEN_KERNEL_NAME "avx2"
+#include "simd/kernels_impl.h"
+#endif

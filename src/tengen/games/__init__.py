@@ -1,0 +1,28 @@
+"""Board games: native ones by name, and anyone's own by a small protocol.
+
+state = tengen.games.make("connect4").new_state()
+while not state.is_terminal():
+    state.apply(random.choice(state.legal_actions()))
+print(state, state.returns())
+"""
+
+from tengen.games.check import check_own_game
+from tengen.games.planes import stone_planes, transform_cell, transform_planes
+from tengen.games.positions import random_positions
+from tengen.games.protocol import Game, OwnGame, Planes, PolicyLayout, State
+from tengen.games.registry import make, names
+
+__all__ = [
+    "Game",
+    "OwnGame",
+    "Planes",
+    "PolicyLayout",
+    "State",
+    "check_own_game",
+    "make",
+    "names",
+    "random_positions",
+    "stone_planes",
+    "transform_cell",
+    "transform_planes",
+]

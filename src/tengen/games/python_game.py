@@ -1,0 +1,139 @@
+"""Shows a game written in Python with the face of a native one."""
+
+from __future__ import annotations
+
+import hashlib
+from typing import Any, cast
+
+import numpy as np
+
+from tengen._core import CoreError
+from tengen.games.protocol import OwnGame, Planes, PolicyLayout
+
+__all__ = ["PythonGame", "PythonState"]
+
+
+class PythonGame:
+    """A `tengen.games.Game` over an `OwnGame`. Does not check it: see `check.py`.
+
+    Args:
+        own: The game.
+        name: What `tengen.games.make` was asked for.
+    """
+
+    def __init__(self, own: OwnGame[Any], name: str) -> None:
+        self.own = own
+        self.name = name
+        self.num_actions = int(own.num_actions)
+        self.max_plies = int(own.max_plies)
+        self.num_symmetries = int(getattr(own, "num_symmetries", 1))
+        self.policy_layout = cast(PolicyLayout, getattr(own, "policy_layout", "flat"))
+        shape = np.shape(own.observation(own.initial_state()))
+        self.num_planes, self.height, self.width = shape
+
+    def new_state(self) -> PythonState:
+        """Returns the position before the first move."""
+        return PythonState(self, self.own.initial_state(), 0)
+
+    def transform_action(self, action: int, symmetry: int) -> int:
+        """Returns what ``action`` becomes when the board is so transformed."""
+        if symmetry == 0:
+            return action
+        return int(cast(Any, self.own).transform_action(action, symmetry))
+
+
+class PythonState:
+    """A `tengen.games.State` over a state value of an `OwnGame`."""
+
+    def __init__(self, game: PythonGame, value: Any, ply: int) -> None:
+        self._game = game
+        self._own = game.own
+        self._value = value
+        self._ply = ply
+
+    @property
+    def to_play(self) -> int:
+        """Side to move: 0 the first player, 1 the second."""
+        return int(self._own.to_play(self._value))
+
+    @property
+    def ply(self) -> int:
+        """Moves made so far."""
+        return self._ply
+
+    def legal_actions(self) -> list[int]:
+        """Returns the legal actions in increasing order; empty when finished."""
+        if self.is_terminal():
+            return []
+        return [int(action) for action in self._own.legal_actions(self._value)]
+
+    def apply(self, action: int) -> None:
+        """Plays ``action`` here.
+
+        Raises:
+            CoreError: It is not legal.
+        """
+        if self.is_terminal():
+            raise CoreError(
+                f"action ({action}) cannot be played in a finished game; "
+                "begin with new_state()"
+            )
+        if action not in self.legal_actions():
+            raise CoreError(
+                f"action ({action}) must be legal in this position; "
+                "choose one of legal_actions()"
+            )
+        self._value = self._own.apply(self._value, action)
+        self._ply += 1
+
+    def clone(self) -> PythonState:
+        """Returns a copy; state values never change, so they may be shared."""
+        return PythonState(self._game, self._value, self._ply)
+
+    def is_terminal(self) -> bool:
+        """Returns whether the game is finished."""
+        return bool(self._own.is_terminal(self._value))
+
+    def returns(self) -> tuple[float, float]:
+        """Returns each player's result, first and second, in {-1, 0, 1}.
+
+        Raises:
+            CoreError: The game is not finished.
+        """
+        if not self.is_terminal():
+            raise CoreError(
+                f"returns (after {self._ply} plies) need a finished game; "
+                "ask is_terminal() first"
+            )
+        first, second = self._own.returns(self._value)
+        return float(first), float(second)
+
+    def observation(self, symmetry: int = 0) -> Planes:
+        """Returns fresh planes ``[C, H, W] float32``, as the side to move sees them.
+
+        Args:
+            symmetry: In [0, num_symmetries); transforms the board.
+
+        Raises:
+            CoreError: There is no such symmetry.
+        """
+        num_symmetries = self._game.num_symmetries
+        if not 0 <= symmetry < num_symmetries:
+            raise CoreError(
+                f"symmetry ({symmetry}) must be 0 to {num_symmetries - 1}; "
+                "see num_symmetries"
+            )
+        planes = self._own.observation(self._value)
+        if symmetry:
+            planes = cast(Any, self._own).transform_planes(planes, symmetry)
+        return np.array(planes, dtype=np.float32, order="C")
+
+    def key(self) -> tuple[int, int]:
+        """Returns 128 bits, ``(lo, hi)``, of the planes."""
+        digest = hashlib.blake2b(self.observation().tobytes(), digest_size=16).digest()
+        return int.from_bytes(digest[:8], "little"), int.from_bytes(
+            digest[8:], "little"
+        )
+
+    def __str__(self) -> str:
+        return self._own.to_string(self._value)

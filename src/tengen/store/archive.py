@@ -1,0 +1,210 @@
+"""A zip of .npy columns with fixed bytes: what a sealed segment is made of.
+
+``numpy.load`` opens it. Entries are stored, not deflated; each entry's bytes start at a
+multiple of 64, and so does the data inside it; times and modes are fixed, so that equal
+columns give equal files. The first entry, ``meta.json``, says what the columns are.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import struct
+import zipfile
+import zlib
+from collections.abc import Mapping
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tengen.errors import RunError, UsageError
+
+__all__ = ["SCHEMA", "ArchiveReader", "pack"]
+
+SCHEMA = 1
+"""The version of sealed segments that this code writes, and the newest it reads."""
+
+_ALIGNMENT_BYTES = 64
+_LOCAL_HEADER_BYTES = 30
+_PADDING_FIELD = 0xD935  # the extra field by which zip aligners pad
+_NARROWER = (np.uint8, np.uint16, np.uint32)
+
+
+def pack(meta: Mapping[str, Any], columns: Mapping[str, NDArray[Any]]) -> bytes:
+    """Returns the file of ``columns``, a pure function of the arguments.
+
+    Unsigned columns are stored in the narrowest unsigned type that holds their values.
+
+    Args:
+        meta: JSON values; ``schema`` is added.
+        columns: Arrays without objects, by name.
+    """
+    text = json.dumps({**meta, "schema": SCHEMA}, sort_keys=True)
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w", zipfile.ZIP_STORED) as archive:
+        _add(archive, buffer, "meta.json", text.encode())
+        for name, column in columns.items():
+            _add(archive, buffer, f"{name}.npy", _npy(_narrow(column)))
+    return buffer.getvalue()
+
+
+class ArchiveReader:
+    """Reads a packed file column by column, each when it is asked for.
+
+    Bytes come by pread, never by mmap: a file on a shared filesystem that vanishes is
+    an error and not a signal. Safe to use from several threads.
+
+    Args:
+        path: The file.
+
+    Raises:
+        UsageError: Its schema is newer than this code reads.
+        RunError: It is missing, truncated or damaged.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        try:
+            self._descriptor = os.open(path, os.O_RDONLY)
+        except OSError as error:
+            raise RunError(
+                f"segment ({path}) cannot be opened, {error.strerror}; "
+                f"restore it from a copy"
+            ) from error
+        try:
+            self.size_bytes = os.fstat(self._descriptor).st_size
+            with (
+                open(self._descriptor, "rb", closefd=False) as file,
+                zipfile.ZipFile(file) as archive,
+            ):
+                self._entries = {info.filename: info for info in archive.infolist()}
+            self.meta = self._read_meta()
+        except BaseException as error:
+            self.close()
+            if isinstance(error, zipfile.BadZipFile | ValueError | OSError):
+                raise self._damaged(str(error)) from error
+            raise
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The names of the columns, in file order."""
+        names = (name for name in self._entries if name.endswith(".npy"))
+        return tuple(name.removesuffix(".npy") for name in names)
+
+    def read(self, name: str) -> NDArray[Any]:
+        """Returns one column as it is stored, checked against its CRC-32.
+
+        Raises:
+            RunError: The column is absent or its bytes are damaged.
+        """
+        data = self._bytes(f"{name}.npy")
+        file = io.BytesIO(data)
+        try:
+            np.lib.format.read_magic(file)
+            shape, fortran, dtype = np.lib.format.read_array_header_1_0(file)
+            if fortran or dtype.hasobject:
+                raise ValueError("not a plain array")
+            array = np.frombuffer(data, dtype, offset=file.tell())
+            return array.reshape(shape)
+        except ValueError as error:
+            raise self._damaged(f"column {name}: {error}") from error
+
+    def read_all(self) -> bytes:
+        """Returns the bytes of the whole file."""
+        return self._pread(0, self.size_bytes)
+
+    def close(self) -> None:
+        """Closes the file. A second call does nothing."""
+        if self._descriptor >= 0:
+            os.close(self._descriptor)
+            self._descriptor = -1
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def _read_meta(self) -> dict[str, Any]:
+        meta = json.loads(self._bytes("meta.json"))
+        if not isinstance(meta, dict) or not isinstance(meta.get("schema"), int):
+            raise ValueError("meta.json has no schema")
+        if meta["schema"] > SCHEMA:
+            raise UsageError(
+                f"schema ({meta['schema']}) of {self.path} is newer than this tengen "
+                f"reads, which is {SCHEMA}; use the tengen that made it, or a later one"
+            )
+        return meta
+
+    def _bytes(self, entry: str) -> bytes:
+        if entry not in self._entries:
+            raise self._damaged(f"{entry} is missing")
+        info = self._entries[entry]
+        header = self._pread(info.header_offset, _LOCAL_HEADER_BYTES)
+        name_bytes, extra_bytes = struct.unpack_from("<HH", header, 26)
+        start = info.header_offset + _LOCAL_HEADER_BYTES + name_bytes + extra_bytes
+        data = self._pread(start, info.file_size)
+        if zlib.crc32(data) != info.CRC:
+            raise self._damaged(f"{entry} differs from its CRC")
+        return data
+
+    def _pread(self, offset: int, num_bytes: int) -> bytes:
+        parts = []
+        while num_bytes > 0:
+            part = os.pread(self._descriptor, min(num_bytes, 1 << 30), offset)
+            if not part:
+                raise self._damaged("it ends too early")
+            parts.append(part)
+            offset += len(part)
+            num_bytes -= len(part)
+        return parts[0] if len(parts) == 1 else b"".join(parts)
+
+    def _damaged(self, reason: str) -> RunError:
+        return RunError(
+            f"segment ({self.path}) is damaged, {reason}; restore it from a copy"
+        )
+
+
+def _add(archive: zipfile.ZipFile, buffer: io.BytesIO, name: str, data: bytes) -> None:
+    """Adds a stored entry, padded so that its data starts at a multiple of 64."""
+    info = zipfile.ZipInfo(name, (1980, 1, 1, 0, 0, 0))
+    info.create_system = 3
+    info.external_attr = 0o644 << 16
+    unpadded = buffer.tell() + _LOCAL_HEADER_BYTES + len(name) + 4
+    num_bytes = -unpadded % _ALIGNMENT_BYTES
+    info.extra = struct.pack("<HH", _PADDING_FIELD, num_bytes) + bytes(num_bytes)
+    archive.writestr(info, data)
+
+
+def _narrow(column: NDArray[Any]) -> NDArray[Any]:
+    if column.dtype.kind != "u":
+        return column
+    largest = int(column.max()) if column.size else 0
+    for dtype in _NARROWER:
+        if column.dtype.itemsize > np.dtype(dtype).itemsize and (
+            largest <= np.iinfo(dtype).max
+        ):
+            return column.astype(dtype)
+    return column
+
+
+def _npy(column: NDArray[Any]) -> bytes:
+    """The .npy bytes, version 1.0: here and not by numpy, whose padding has changed."""
+    dtype = column.dtype.newbyteorder("<")
+    text = (
+        f"{{'descr': {dtype.str!r}, 'fortran_order': False, 'shape': {column.shape}, }}"
+    )
+    length = len(text) + 1
+    length += -(10 + length) % _ALIGNMENT_BYTES
+    header = b"\x93NUMPY\x01\x00" + struct.pack("<H", length)
+    header += text.ljust(length - 1).encode() + b"\n"
+    return header + np.ascontiguousarray(column, dtype).tobytes()

@@ -1,0 +1,22 @@
+"""Errors of the native store as the house's errors."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from tengen import _core
+from tengen.errors import RunError, UsageError
+
+__all__ = ["core_errors"]
+
+
+@contextmanager
+def core_errors() -> Iterator[None]:
+    """Raises what the core refuses as UsageError (a newer schema) or RunError."""
+    try:
+        yield
+    except _core.SchemaError as error:
+        raise UsageError(str(error)) from error
+    except _core.CoreError as error:
+        raise RunError(str(error)) from error

@@ -1,0 +1,71 @@
+"""What every table is to its users: insert, sample, acknowledge."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = ["Batch", "Table"]
+
+
+@dataclass(frozen=True)
+class Batch:
+    """B samples, lent to the learner until it acknowledges them.
+
+    Attributes:
+        lease: The number of this loan; loans count up from 0.
+        keys: ``[B] int64``, which rows or items.
+        probabilities: ``[B] float64``, the chance of each in one draw.
+        columns: The arrays, ``[B, ...]`` each.
+    """
+
+    lease: int
+    keys: NDArray[np.int64]
+    probabilities: NDArray[np.float64]
+    columns: Mapping[str, NDArray[Any]]
+    _ack: Callable[[int, NDArray[np.float64] | None], None] = field(repr=False)
+
+    def ack(self, priorities: NDArray[np.float64] | None = None) -> None:
+        """Says that the learner is done with the batch.
+
+        Batches are acknowledged in the order of their leases, each once: what a
+        checkpoint then counts as used is a prefix.
+
+        Args:
+            priorities: ``[B]``, for samplers that use them; None for the others.
+
+        Raises:
+            UsageError: Out of order, twice, or with priorities that nobody uses.
+        """
+        self._ack(self.lease, priorities)
+
+
+class Table(Protocol):
+    """A set of experience that actors add to and a learner draws from."""
+
+    def insert(
+        self, writer: str, sequence: int, columns: Mapping[str, NDArray[Any]]
+    ) -> bool:
+        """Adds one unit of experience; again with the same name it does nothing.
+
+        Args:
+            writer: Who sends it.
+            sequence: The sender's own increasing number for it.
+            columns: Its arrays.
+
+        Returns:
+            Whether it was new.
+        """
+        ...
+
+    def sample(self, num_samples: int) -> Batch:
+        """Draws a batch, as the table's sampler and rate limiter say."""
+        ...
+
+    def samples_available(self) -> int:
+        """Returns how many samples may be drawn now without waiting."""
+        ...

@@ -1,0 +1,73 @@
+"""Random finished games as records, and segments made of them."""
+
+from __future__ import annotations
+
+import random
+from pathlib import Path
+
+import tengen.games
+from tengen import _core
+from tengen.store import ExperienceWriter
+
+
+def random_game(
+    name: str, index: int, generation: int = 0, seed: int = 0
+) -> _core.GameRecord:
+    """A game of random moves with random targets, a pure function of the arguments."""
+    rng = random.Random(f"{name} {index} {generation} {seed}")
+    state = tengen.games.make(name).new_state()
+    num_opening = rng.randrange(4)
+    opening: list[int] = []
+    plies: list[_core.PlyRecord] = []
+    while not state.is_terminal():
+        legal = state.legal_actions()
+        action = rng.choice(legal)
+        if len(opening) < num_opening:
+            opening.append(action)
+        else:
+            plies.append(_random_ply(rng, legal, action))
+        state.apply(action)
+    record = _core.GameRecord()
+    record.generation, record.game_index, record.model = generation, index, 3
+    record.outcome = {1.0: 1, -1.0: 2, 0.0: 3}[state.returns()[0]]
+    record.opening, record.plies = opening, plies
+    return record
+
+
+def _random_ply(rng: random.Random, legal: list[int], action: int) -> _core.PlyRecord:
+    ply = _core.PlyRecord()
+    ply.action = action
+    ply.root_value = rng.randrange(-256, 257) / 256  # exact in 16 bits
+    ply.value_weight = rng.choice([0.0, 0.5, 1.0])
+    ply.num_simulations = rng.randrange(1, 100)
+    if rng.random() < 0.5:
+        ply.policy_weight = 1.0
+        chosen = rng.sample(legal, rng.randrange(1, min(len(legal), 12) + 1))
+        ply.policy = [(a, rng.randrange(1, 60)) for a in sorted(chosen)]
+    return ply
+
+
+def num_rows(record: _core.GameRecord) -> int:
+    """How many training rows the game gives."""
+    return sum(p.policy_weight > 0 or p.value_weight > 0 for p in record.plies)
+
+
+def write_generation(
+    experience: Path,
+    generation: int,
+    num_games: int,
+    *,
+    name: str = "tictactoe",
+    writer: str = "selfplay-0",
+    incarnation: int | None = None,
+) -> Path:
+    """Seals a generation of random games and returns the segment."""
+    number = generation if incarnation is None else incarnation
+    with ExperienceWriter(experience / writer, number) as experience_writer:
+        segment = experience_writer.open_games(generation, name)
+        for index in range(num_games):
+            segment.sink.put(random_game(name, index, generation))
+        segment.close()
+        sealed = experience_writer.seal(generation)
+    assert sealed is not None
+    return sealed

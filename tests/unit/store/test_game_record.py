@@ -1,0 +1,95 @@
+from __future__ import annotations
+
+import random
+import struct
+
+import pytest
+from store_games import random_game
+
+from tengen import _core
+
+
+@pytest.mark.parametrize(
+    ("data", "crc"),
+    [
+        (b"", 0),
+        (b"123456789", 0xE3069283),
+        (bytes(32), 0x8A9136AA),  # RFC 3720, B.4
+        (b"\xff" * 32, 0x62A8AB43),
+        (bytes(range(32)), 0x46DD794E),
+        (bytes(range(31, -1, -1)), 0x113FDB5C),
+    ],
+)
+def test_crc32c_of_known_vectors(data: bytes, crc: int) -> None:
+    assert _core.crc32c(data) == crc
+    assert _core.crc32c_portable(data) == crc
+
+
+def test_crc32c_agrees_with_the_table_and_continues() -> None:
+    rng = random.Random(1)
+    for size in range(200):
+        data = rng.randbytes(size)
+        cut = rng.randrange(size + 1)
+        assert _core.crc32c(data) == _core.crc32c_portable(data)
+        assert _core.crc32c(data[cut:], _core.crc32c(data[:cut])) == _core.crc32c(data)
+
+
+def test_a_worked_record_has_the_documented_bytes() -> None:
+    ply = _core.PlyRecord()
+    ply.action, ply.root_value, ply.num_simulations = 0x0102, -0.5, 64
+    ply.policy_weight, ply.value_weight = 1.0, 0.25
+    ply.policy = [(7, 65535), (0x0102, 1)]
+    record = _core.GameRecord()
+    record.generation, record.game_index, record.model = 2, 3, 4
+    record.outcome, record.opening, record.plies = 2, [5, 6], [ply]
+    expected = struct.pack("<BBIIIHH", 1, 2, 2, 3, 4, 2, 1)
+    expected += struct.pack("<HH", 5, 6)
+    expected += struct.pack("<HfffIH", 0x0102, -0.5, 1.0, 0.25, 64, 2)
+    expected += struct.pack("<HHHH", 7, 65535, 0x0102, 1)
+    assert _core.encode_game(record) == expected
+
+
+@pytest.mark.parametrize("name", ["tictactoe", "connect4", "gomoku/9"])
+def test_random_records_come_back_the_same(name: str) -> None:
+    for index in range(50):
+        record = random_game(name, index)
+        data = _core.encode_game(record)
+        assert _core.decode_game(data) == record
+        assert _core.encode_game(_core.decode_game(data)) == data
+
+
+def test_every_truncation_and_extension_is_refused() -> None:
+    data = _core.encode_game(random_game("tictactoe", 1))
+    for size in range(len(data)):
+        with pytest.raises(_core.CoreError):
+            _core.decode_game(data[:size])
+    with pytest.raises(_core.CoreError, match="after its end"):
+        _core.decode_game(data + b"\0")
+
+
+def test_a_newer_record_is_refused_by_its_version() -> None:
+    data = bytearray(_core.encode_game(random_game("tictactoe", 1)))
+    data[0] = 2
+    with pytest.raises(_core.CoreError, match=r"version \(2\)"):
+        _core.decode_game(bytes(data))
+
+
+def test_records_that_break_a_rule_are_not_encoded() -> None:
+    undecided = random_game("tictactoe", 1)
+    undecided.outcome = 0
+    with pytest.raises(_core.CoreError, match="outcome"):
+        _core.encode_game(undecided)
+    ply = _core.PlyRecord()
+    ply.policy = [(0, 1)]
+    record = random_game("tictactoe", 1)
+    record.plies = [ply]
+    with pytest.raises(_core.CoreError, match="policy"):
+        _core.encode_game(record)
+    ply.policy_weight, ply.policy = 1.0, [(0, 0)]
+    record.plies = [ply]
+    with pytest.raises(_core.CoreError, match="above 0"):
+        _core.encode_game(record)
+    ply.policy, ply.root_value = [(0, 1)], 1.5
+    record.plies = [ply]
+    with pytest.raises(_core.CoreError, match="root_value"):
+        _core.encode_game(record)

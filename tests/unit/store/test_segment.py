@@ -1,0 +1,256 @@
+from __future__ import annotations
+
+import io
+import json
+import random
+import struct
+import zipfile
+import zlib
+from pathlib import Path
+
+import numpy as np
+import pytest
+from store_games import num_rows, random_game, write_generation
+
+from tengen import _core
+from tengen.errors import RunError, UsageError
+from tengen.store import ColumnSpec, ExperienceWriter, ItemSchema, SegmentReader
+from tengen.store.archive import ArchiveReader, pack
+from tengen.store.items import Item
+from tengen.store.segment import GAME_COLUMNS
+
+
+def write_games(
+    directory: Path, incarnation: int, records: list[_core.GameRecord]
+) -> None:
+    with ExperienceWriter(directory, incarnation) as writer:
+        segment = writer.open_games(records[0].generation, "connect4")
+        for record in records:
+            segment.sink.put(record)
+        segment.close()
+
+
+def seal(directory: Path, incarnation: int, generation: int = 0) -> Path | None:
+    with ExperienceWriter(directory, incarnation) as writer:
+        return writer.seal(generation)
+
+
+def read_records(path: Path) -> list[_core.GameRecord]:
+    """The records of a segment, rebuilt from its columns by an independent reader."""
+    with np.load(path) as columns:
+        data = {name: columns[name].tolist() for name in GAME_COLUMNS}
+        generation = json.loads(columns["meta.json"])["generation"]
+    openings, plies = iter(data["opening"]), _plies(data)
+    records = []
+    for game in range(len(data["game_index"])):
+        record = _core.GameRecord()
+        record.generation = generation
+        record.game_index, record.model = data["game_index"][game], data["model"][game]
+        record.outcome = data["outcome"][game]
+        count = data["num_opening_plies"][game]
+        record.opening = [next(openings) for _ in range(count)]
+        record.plies = [next(plies) for _ in range(data["num_plies"][game])]
+        records.append(record)
+    assert next(openings, None) is None
+    assert next(plies, None) is None
+    return records
+
+
+def _plies(data):
+    entries = iter(zip(data["policy_action"], data["policy_mass"], strict=True))
+    for i, action in enumerate(data["action"]):
+        ply = _core.PlyRecord()
+        ply.action, ply.root_value = action, data["root_value"][i]
+        ply.policy_weight = data["policy_weight"][i]
+        ply.value_weight = data["value_weight"][i]
+        ply.num_simulations = data["num_simulations"][i]
+        ply.policy = [next(entries) for _ in range(data["num_policy_entries"][i])]
+        yield ply
+
+
+def test_numpy_load_gives_the_games_back(tmp_path: Path) -> None:
+    records = [random_game("connect4", index) for index in range(30)]
+    shuffled = random.Random(1).sample(records, len(records))
+    write_games(tmp_path / "w", 1, shuffled)
+    sealed = seal(tmp_path / "w", 2)
+    assert sealed == tmp_path / "w" / "1" / "000000.npz"
+    assert read_records(sealed) == records
+    with SegmentReader(sealed) as reader:
+        assert reader.meta["game"] == "connect4"
+        assert reader.meta["num_games"] == 30
+        assert reader.meta["num_rows"] == sum(num_rows(r) for r in records)
+        for name, dtype in GAME_COLUMNS.items():
+            assert reader.column(name).dtype == dtype
+
+
+def test_bytes_depend_on_the_games_alone(tmp_path: Path) -> None:
+    records = [random_game("connect4", index) for index in range(20)]
+    write_games(tmp_path / "a", 0, records)
+    write_games(tmp_path / "b", 0, records[15:])
+    write_games(tmp_path / "b", 3, records[:10][::-1])
+    write_games(tmp_path / "b", 10, records[5:])  # some a second time
+    first, second = seal(tmp_path / "a", 20), seal(tmp_path / "b", 20)
+    assert first is not None
+    assert second == tmp_path / "b" / "10" / "000000.npz"
+    assert first.read_bytes() == second.read_bytes()
+    assert not list(tmp_path.glob("*/*/*.journal"))
+
+
+def test_sealing_again_does_nothing(tmp_path: Path) -> None:
+    sealed = write_generation(tmp_path, 0, 5)
+    before = sealed.read_bytes()
+    assert seal(sealed.parent.parent, 9) is None
+    assert sealed.read_bytes() == before
+
+
+def test_games_after_sealing_make_a_second_segment(tmp_path: Path) -> None:
+    records = [random_game("connect4", index) for index in range(6)]
+    write_games(tmp_path / "w", 0, records[:4])
+    seal(tmp_path / "w", 1)
+    write_games(tmp_path / "w", 2, records[2:])
+    with ExperienceWriter(tmp_path / "w", 3) as writer:
+        assert writer.recorded_games(0) == list(range(6))
+        assert writer.unsealed() == [0]
+        second = writer.seal(0)
+        assert writer.recorded_games(0) == list(range(6))
+    assert second == tmp_path / "w" / "2" / "000000.npz"
+    assert read_records(second) == records[4:]
+
+
+def test_entries_are_aligned_and_narrow(tmp_path: Path) -> None:
+    sealed = write_generation(tmp_path, 0, 50, name="gomoku/9")
+    content = sealed.read_bytes()
+    with zipfile.ZipFile(io.BytesIO(content)) as archive:
+        assert archive.testzip() is None
+        for info in archive.infolist():
+            assert info.compress_type == zipfile.ZIP_STORED
+            at = info.header_offset
+            name_bytes, extra_bytes = struct.unpack_from("<HH", content, at + 26)
+            start = at + 30 + name_bytes + extra_bytes
+            assert start % 64 == 0
+            if info.filename.endswith(".npy"):
+                (header_bytes,) = struct.unpack_from("<H", content, start + 8)
+                assert (10 + header_bytes) % 64 == 0
+    with np.load(sealed) as columns:
+        assert columns["action"].dtype == np.uint8
+        assert columns["policy_mass"].dtype == np.uint8
+        assert columns["root_value"].dtype == np.float16
+
+
+def test_narrowing_keeps_every_value(tmp_path: Path) -> None:
+    columns = {
+        f"to_{largest}": np.array([0, largest], np.uint64)
+        for largest in (255, 256, 65535, 65536, 2**32 - 1, 2**32)
+    }
+    (tmp_path / "a.npz").write_bytes(pack({"kind": "x"}, columns))
+    with ArchiveReader(tmp_path / "a.npz") as reader:
+        read = {name: reader.read(name) for name in reader.columns}
+    sizes = [read[name].dtype.itemsize for name in columns]
+    assert sizes == [1, 2, 2, 4, 4, 8]
+    for name, column in columns.items():
+        assert read[name].tolist() == column.tolist()
+
+
+def test_every_truncation_is_a_run_error_with_the_name(tmp_path: Path) -> None:
+    content = write_generation(tmp_path, 0, 3).read_bytes()
+    path = tmp_path / "cut.npz"
+    for size in [*range(0, len(content), 97), len(content) - 1]:
+        path.write_bytes(content[:size])
+        with pytest.raises(RunError, match=r"cut\.npz"), SegmentReader(path) as reader:
+            reader.game_columns()
+
+
+def test_a_flipped_bit_in_a_column_is_a_run_error(tmp_path: Path) -> None:
+    sealed = write_generation(tmp_path, 0, 3)
+    content = bytearray(sealed.read_bytes())
+    with zipfile.ZipFile(sealed) as archive:
+        end = archive.getinfo("root_value.npy").header_offset
+    content[end - 1] ^= 1
+    sealed.write_bytes(content)
+    with pytest.raises(RunError, match=r"000000\.npz.*damaged"):
+        SegmentReader(sealed).column("action")
+
+
+def test_a_newer_segment_is_a_usage_error_with_both_versions(tmp_path: Path) -> None:
+    sealed = write_generation(tmp_path, 0, 3)
+    content = sealed.read_bytes().replace(b'"schema": 1', b'"schema": 7')
+    meta = content[content.index(b"{") : content.index(b"}") + 1]
+    old = sealed.read_bytes()
+    with zipfile.ZipFile(io.BytesIO(old)) as archive:
+        crc = struct.pack("<I", archive.getinfo("meta.json").CRC)
+    content = content.replace(crc, struct.pack("<I", zlib.crc32(meta)))
+    sealed.write_bytes(content)
+    with pytest.raises(UsageError, match=r"schema \(7\).*000000\.npz.*which is 1"):
+        SegmentReader(sealed)
+
+
+@pytest.mark.parametrize("content", [b"", b"hello", bytes(4000)])
+def test_a_foreign_segment_is_a_run_error(tmp_path: Path, content: bytes) -> None:
+    (tmp_path / "foreign.npz").write_bytes(content)
+    with pytest.raises(RunError, match=r"foreign\.npz.*damaged"):
+        SegmentReader(tmp_path / "foreign.npz")
+    with pytest.raises(RunError, match=r"absent\.npz.*No such file"):
+        SegmentReader(tmp_path / "absent.npz")
+
+
+def test_one_process_is_a_writer_and_incarnations_increase(tmp_path: Path) -> None:
+    with ExperienceWriter(tmp_path / "w", 4):
+        with pytest.raises(UsageError, match="in use"):
+            ExperienceWriter(tmp_path / "w", 5)
+    with pytest.raises(UsageError, match=r"incarnation \(4\).*above 4"):
+        ExperienceWriter(tmp_path / "w", 4)
+    ExperienceWriter(tmp_path / "w", 5).release()
+
+
+SCHEMA = ItemSchema(
+    (
+        ColumnSpec(name="observation", dtype="uint8", shape=(3, 2, 2)),
+        ColumnSpec(name="reward", dtype="float32", shape=(3,)),
+        ColumnSpec(name="done", dtype="bool", shape=()),
+    )
+)
+
+
+def item(writer: str, sequence: int) -> Item:
+    rng = np.random.default_rng(sequence)
+    columns = {
+        "observation": rng.integers(0, 256, (3, 2, 2), np.uint8),
+        "reward": rng.random(3, np.float32),
+        "done": np.array(sequence % 2 == 0),
+    }
+    return Item(writer, sequence, columns)
+
+
+def test_items_come_back_from_bytes_and_from_a_segment(tmp_path: Path) -> None:
+    items = [item("b", 0), item("actor-10", 0), item("b", 1), item("b", 0)]
+    with ExperienceWriter(tmp_path / "w", 0) as writer:
+        segment = writer.open_items(7, SCHEMA)
+        for one in items:
+            data = SCHEMA.encode(one)
+            decoded = SCHEMA.decode(data)
+            assert (decoded.writer, decoded.sequence) == (one.writer, one.sequence)
+            segment.append(data)
+        segment.close()
+        sealed = writer.seal(7)
+    assert sealed is not None
+    with np.load(sealed) as columns:
+        assert columns["writer"].tolist() == [b"b", b"actor-10", b"b"]
+        assert columns["sequence"].tolist() == [0, 0, 1]
+        for i, one in enumerate(items[:3]):
+            for name, column in one.columns.items():
+                np.testing.assert_array_equal(columns[name][i], column)
+
+
+def test_items_of_another_shape_are_refused() -> None:
+    data = SCHEMA.encode(item("a", 1))
+    for size in range(len(data)):
+        with pytest.raises(RunError):
+            SCHEMA.decode(data[:size])
+    columns = dict(item("a", 1).columns)
+    with pytest.raises(UsageError, match="column reward"):
+        SCHEMA.check({**columns, "reward": columns["reward"].astype(np.float64)})
+    with pytest.raises(UsageError, match="must be done, observation, reward"):
+        SCHEMA.check({"reward": columns["reward"]})
+    with pytest.raises(UsageError, match="dtype"):
+        ColumnSpec(name="x", dtype="object", shape=())
+    assert ItemSchema.from_list(SCHEMA.to_list()) == SCHEMA
