@@ -75,17 +75,17 @@ class OpenVinoBackend:
         name: ``openvino``.
         version: The library's build.
         precision: Arithmetic of the trunk.
-        batch_shape: Whether runners pad every batch to all their rows.
+        batch_shape: ``dynamic``.
     """
 
     name = "openvino"
+    batch_shape: BatchShape = "dynamic"
 
     def __init__(
         self,
         directory: Path,
         *,
         precision: Precision,
-        batch_shape: BatchShape,
         num_threads: int,
     ) -> None:
         """Compiles the model, 0.1 to 0.3 s.
@@ -93,7 +93,6 @@ class OpenVinoBackend:
         Args:
             directory: A model directory.
             precision: Arithmetic of the trunk.
-            batch_shape: Whether to pad every batch.
             num_threads: Threads that will call runners at the same time.
 
         Raises:
@@ -123,15 +122,13 @@ class OpenVinoBackend:
             ) from error
         self.version = str(core.get_versions("CPU")["CPU"].build_number)
         self.precision = precision
-        self.batch_shape = batch_shape
 
     def bind(
         self, planes: FloatArray, policy: FloatArray, value: FloatArray
     ) -> OpenVinoRunner:
         """Returns a runner over these buffers; see ``Backend.bind``."""
         check_buffers(planes, policy, value)
-        num_sizes = 1 if self.batch_shape == "fixed" else _NUM_SIZES
-        return OpenVinoRunner(self._model, planes, policy, value, num_sizes)
+        return OpenVinoRunner(self._model, planes, policy, value)
 
 
 class OpenVinoRunner:
@@ -149,12 +146,11 @@ class OpenVinoRunner:
         planes: FloatArray,
         policy: FloatArray,
         value: FloatArray,
-        num_sizes: int,
     ) -> None:
         # A tensor over shared memory does not keep the array alive.
         self._buffers = (planes, policy, value)
         capacity = len(planes)
-        step = max(1, capacity // num_sizes)
+        step = max(1, capacity // _NUM_SIZES)
         self._requests: list[Any] = [None]
         while len(self._requests) <= capacity:
             num_rows = min(capacity, len(self._requests) - 1 + step)
