@@ -17,7 +17,15 @@ from numpy.typing import NDArray
 
 from tengen.inference.config import BatchShape, Precision
 
-__all__ = ["Backend", "DriveStats", "FloatArray", "Port", "Runner", "check_buffers", "drive"]
+__all__ = [
+    "Backend",
+    "DriveStats",
+    "FloatArray",
+    "Port",
+    "Runner",
+    "check_buffers",
+    "drive",
+]
 
 FloatArray = NDArray[np.float32]
 
@@ -77,13 +85,14 @@ class Backend(Protocol):
 
     @property
     def batch_shape(self) -> BatchShape:
-        """Whether runners pad every batch to all N rows."""
+        """Whether every batch has the same number of rows inside."""
 
     def bind(self, planes: FloatArray, policy: FloatArray, value: FloatArray) -> Runner:
         """Returns a runner over these buffers; they are kept alive, never copied.
 
         Args:
-            planes: ``[N, C, H, W]`` float32, C-contiguous.
+            planes: ``[N, C, H, W]`` float32, or ``[N, C]`` for a vector network;
+                C-contiguous.
             policy: ``[N, A]`` float32, C-contiguous, written to.
             value: ``[N]`` float32, written to.
 
@@ -95,17 +104,22 @@ class Backend(Protocol):
 def check_buffers(planes: FloatArray, policy: FloatArray, value: FloatArray) -> None:
     """Raises ValueError unless the buffers are what ``Backend.bind`` asks for."""
     num_rows = len(planes)
-    wanted = (("planes", planes, 4), ("policy", policy, 2), ("value", value, 1))
+    wanted = (
+        ("planes", planes, (2, 4)),
+        ("policy", policy, (2,)),
+        ("value", value, (1,)),
+    )
     for name, array, num_axes in wanted:
         if (
             array.dtype != np.float32
-            or array.ndim != num_axes
+            or array.ndim not in num_axes
             or len(array) != num_rows
             or not array.flags.c_contiguous
         ):
             raise ValueError(
                 f"{name} ({array.dtype} {array.shape}) must be float32 and contiguous "
-                f"with {num_axes} axes and {num_rows} rows; allocate it so"
+                f"with {' or '.join(map(str, num_axes))} axes and {num_rows} rows; "
+                f"allocate it so"
             )
     if num_rows == 0:
         raise ValueError("planes (0 rows) must have rows; allocate at least one")
