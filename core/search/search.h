@@ -328,15 +328,19 @@ class Search {
     } else {
       for (ActionResult& a : result.actions) a.policy = static_cast<float>(a.visits);
     }
+    const auto is_out = [&](const ActionResult& a) {
+      if (root.proof == Proof::kWin || root.proof == Proof::kDraw) return a.proof != root.proof;
+      return root.proof != Proof::kLoss && a.proof == Proof::kLoss;
+    };
     float total = 0.0f;
     for (ActionResult& a : result.actions) {
-      if (root.proof == Proof::kWin && a.proof != Proof::kWin) a.policy = 0.0f;
-      if (root.proof != Proof::kLoss && a.proof == Proof::kLoss) a.policy = 0.0f;
-      if (root.proof == Proof::kDraw && a.proof != Proof::kDraw) a.policy = 0.0f;
+      if (is_out(a)) a.policy = 0.0f;
       total += a.policy;
     }
-    if (total <= 0.0f) {  // no simulation was made: the prior stands in
-      for (ActionResult& a : result.actions) total += a.policy = a.prior;
+    if (total <= 0.0f) {  // no visit to any action that is left: the prior stands in
+      for (ActionResult& a : result.actions) {
+        if (!is_out(a)) total += a.policy = a.prior;
+      }
     }
     for (ActionResult& a : result.actions) a.policy /= total;
   }
