@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from typing import IO, TYPE_CHECKING, Protocol
 
 from tengen.observe.progress import Progress
@@ -40,13 +41,14 @@ class View(Protocol):
         ...
 
 
-def make_view(title: str, stream: IO[str]) -> View:
+def make_view(title: str, stream: IO[str] | None = None) -> View:
     """Returns a live view if ``stream`` is a terminal, else a plain one.
 
     Args:
         title: What is trained, ``gomoku/9 by alphazero``.
-        stream: Where to show it, ``sys.stdout``.
+        stream: Where to show it; None for stdout.
     """
+    stream = stream or sys.stdout
     return _LiveView(title, stream) if stream.isatty() else _PlainView(stream)
 
 
