@@ -2,8 +2,8 @@
 
 A command is a function ``(args) -> report``. It prints for people unless
 ``args.json``; then its report is printed as one JSON object, the last line of stdout.
-A report's ``exit_code``, 0 where there is none, is the command's. The module's ``add_arguments(parser)``
-declares the arguments of its commands.
+A report's ``exit_code``, 0 where there is none, is the command's. The module's
+``add_arguments(parser)`` declares the arguments of its commands.
 
 Exit codes: 0 done, 1 failed, 2 bad usage or config, 130 interrupted.
 """
