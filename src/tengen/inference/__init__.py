@@ -8,9 +8,9 @@ OpenVINO.
 from __future__ import annotations
 
 from tengen.inference.backend import Backend, DriveStats, Port, Runner, drive
-from tengen.inference.choose import Choice, choose, open_backend
+from tengen.inference.choice import Choice, choose, open_backend
 from tengen.inference.config import InferenceConfig
-from tengen.inference.probe import ProbeResult, probe
+from tengen.inference.determinism import ProbeResult, probe
 
 __all__ = [
     "Backend",

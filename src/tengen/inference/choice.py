@@ -22,12 +22,12 @@ from tengen.inference.config import (
     InferenceConfig,
     Precision,
 )
+from tengen.inference.determinism import probe
 from tengen.inference.openvino_backend import (
     OpenVinoBackend,
     is_installed,
     supported_precisions,
 )
-from tengen.inference.probe import probe
 
 __all__ = ["Choice", "choose", "open_backend"]
 
