@@ -5,6 +5,7 @@
 //
 // and the core never calls Python.
 
+#include <array>
 #include <cstddef>
 #include <vector>
 
@@ -13,27 +14,26 @@ namespace tengen {
 // The rows of one batch, owned by the port. planes [capacity, C, H, W], policy [capacity, A]
 // logits, value [capacity] in [-1, 1] of the side to play; row-major float32.
 struct BatchBuffers {
-  int capacity = 0;
-  int row_planes = 0;   // C * H * W
-  int num_actions = 0;
+  size_t capacity;
+  std::array<size_t, 3> planes_shape;  // C, H, W
+  size_t num_actions;
   std::vector<float> planes;
   std::vector<float> policy;
   std::vector<float> value;
 
-  BatchBuffers(int rows, int planes_size, int actions)
-      : capacity(rows),
-        row_planes(planes_size),
+  BatchBuffers(size_t num_rows, std::array<size_t, 3> shape, size_t actions)
+      : capacity(num_rows),
+        planes_shape(shape),
         num_actions(actions),
-        planes(static_cast<size_t>(rows) * static_cast<size_t>(planes_size)),
-        policy(static_cast<size_t>(rows) * static_cast<size_t>(actions)),
-        value(static_cast<size_t>(rows)) {}
+        planes(num_rows * shape[0] * shape[1] * shape[2]),
+        policy(num_rows * actions),
+        value(num_rows) {}
 
   float* planes_row(int row) {
-    return planes.data() + static_cast<size_t>(row) * static_cast<size_t>(row_planes);
+    const size_t size = planes_shape[0] * planes_shape[1] * planes_shape[2];
+    return planes.data() + static_cast<size_t>(row) * size;
   }
-  float* policy_row(int row) {
-    return policy.data() + static_cast<size_t>(row) * static_cast<size_t>(num_actions);
-  }
+  float* policy_row(int row) { return policy.data() + static_cast<size_t>(row) * num_actions; }
 };
 
 // One thread drives one port.

@@ -20,30 +20,29 @@ using namespace nb::literals;
 namespace tengen {
 namespace {
 
-using Rows = nb::ndarray<nb::numpy, float, nb::ndim<2>>;
-using Column = nb::ndarray<nb::numpy, float, nb::ndim<1>>;
+template <int Axes>
+using View = nb::ndarray<nb::numpy, float, nb::ndim<Axes>>;
 
 // Views of a port's buffers; the port lives as long as they do.
-Rows planes_view(nb::handle self) {
+View<4> planes_view(nb::handle self) {
   BatchBuffers& b = nb::cast<Port&>(self).buffers();
-  return Rows(b.planes.data(),
-              {static_cast<size_t>(b.capacity), static_cast<size_t>(b.row_planes)}, self);
+  const auto [planes, height, width] = b.planes_shape;
+  return View<4>(b.planes.data(), {b.capacity, planes, height, width}, self);
 }
-Rows policy_view(nb::handle self) {
+View<2> policy_view(nb::handle self) {
   BatchBuffers& b = nb::cast<Port&>(self).buffers();
-  return Rows(b.policy.data(),
-              {static_cast<size_t>(b.capacity), static_cast<size_t>(b.num_actions)}, self);
+  return View<2>(b.policy.data(), {b.capacity, b.num_actions}, self);
 }
-Column value_view(nb::handle self) {
+View<1> value_view(nb::handle self) {
   BatchBuffers& b = nb::cast<Port&>(self).buffers();
-  return Column(b.value.data(), {static_cast<size_t>(b.capacity)}, self);
+  return View<1>(b.value.data(), {b.capacity}, self);
 }
 
 void bind_ports(nb::module_& m) {
   nb::class_<Port>(m, "Port", "Rows that await evaluation; see tengen.inference.Port.")
       .def("next", &Port::next, nb::call_guard<nb::gil_scoped_release>())
       .def("done", &Port::done, nb::call_guard<nb::gil_scoped_release>())
-      .def_prop_ro("planes", &planes_view, "[capacity, C * H * W] float32, a view.")
+      .def_prop_ro("planes", &planes_view, "[capacity, C, H, W] float32, a view.")
       .def_prop_ro("policy", &policy_view, "[capacity, A] float32 logits, a view.")
       .def_prop_ro("value", &value_view, "[capacity] float32, a view.");
 

@@ -29,7 +29,10 @@ class LeafServer {
  public:
   LeafServer(const G& game, int capacity, size_t cache_bytes)
       : game_(game),
-        buffers_(capacity, game.num_planes() * game.height() * game.width(), game.num_actions()),
+        buffers_(static_cast<size_t>(capacity),
+                 {static_cast<size_t>(game.num_planes()), static_cast<size_t>(game.height()),
+                  static_cast<size_t>(game.width())},
+                 static_cast<size_t>(game.num_actions())),
         cache_(cache_bytes, game.num_actions()),
         waiting_(static_cast<size_t>(capacity)) {
     for (int symmetry = 0; symmetry < game.num_symmetries(); ++symmetry) {
@@ -72,6 +75,9 @@ class LeafServer {
     stats.num_batches += num_rows_ > 0;
     num_rows_ = 0;
   }
+
+  // Forgets the waiting rows; their searches must have been reset.
+  void clear() { num_rows_ = 0; }
 
   int num_rows() const { return num_rows_; }
   BatchBuffers& buffers() { return buffers_; }

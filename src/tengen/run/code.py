@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import platform
 import subprocess
 from importlib import metadata
 from pathlib import Path
+from urllib.parse import unquote, urlsplit
 
 from tengen.run.machine import machine_line
 
 __all__ = ["code_text", "source_sha256"]
 
-_LIBRARIES = ("numpy", "torch", "openvino", "onnx", "nanobind", "gymnasium")
+_LIBRARIES = ("numpy", "torch", "openvino", "onnx", "gymnasium")
 _PACKAGE = Path(__file__).resolve().parent.parent
 
 
@@ -29,15 +31,14 @@ def code_text() -> str:
     return "".join(f"{name}: {value}\n" for name, value in rows.items())
 
 
-def source_sha256() -> str:
-    """Returns one hash of every source and native file of the installed package.
+def source_sha256(package: Path = _PACKAGE) -> str:
+    """Returns one hash of the package's Python files, by name and content.
 
     It names the code where there is no commit: an installed copy, uncommitted edits.
     """
     digest = hashlib.sha256()
-    files = [*_PACKAGE.rglob("*.py"), *_PACKAGE.rglob("*.so")]
-    for path in sorted(files):
-        digest.update(path.relative_to(_PACKAGE).as_posix().encode() + b"\0")
+    for path in sorted(package.rglob("*.py")):
+        digest.update(path.relative_to(package).as_posix().encode() + b"\0")
         digest.update(hashlib.sha256(path.read_bytes()).digest())
     return digest.hexdigest()
 
@@ -50,18 +51,31 @@ def _version(name: str) -> str:
 
 
 def _commit() -> str:
-    """Returns the commit of the checkout that the package lies in, if it does."""
+    """Returns the commit of the checkout that this package came from, if known."""
+    checkout = _checkout()
 
     def git(*arguments: str) -> str:
-        command = ["git", "-C", str(_PACKAGE), *arguments]
+        command = ["git", "-C", str(checkout), *arguments]
         done = subprocess.run(command, capture_output=True, text=True, timeout=10)
         return done.stdout.strip() if done.returncode == 0 else ""
 
     try:
-        # An installed copy may lie inside somebody else's checkout (.venv).
-        if not git("ls-files", str(Path(__file__).resolve())):
-            return "unknown"
-        changed = git("status", "--porcelain", "--untracked-files=no")
-        return git("rev-parse", "HEAD") + (" with changes" if changed else "")
+        commit = git("rev-parse", "HEAD")
+        changes = git("status", "--porcelain", "--untracked-files=no")
     except (OSError, subprocess.TimeoutExpired):
         return "unknown"
+    # The checkout may have moved on since the package was installed from it.
+    is_same = source_sha256(checkout / "src" / "tengen") == source_sha256()
+    if not commit:
+        return "unknown"
+    return commit if is_same and not changes else f"{commit} with changes"
+
+
+def _checkout() -> Path:
+    """Returns the folder that pip installed from, else the one around the sources."""
+    try:
+        record = metadata.distribution("tengen").read_text("direct_url.json")
+    except metadata.PackageNotFoundError:
+        record = None
+    url = urlsplit(json.loads(record)["url"] if record else "")
+    return Path(unquote(url.path)) if url.scheme == "file" else _PACKAGE.parent.parent

@@ -1,4 +1,5 @@
 import os
+import re
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
@@ -158,4 +159,5 @@ def test_code_names_commit_source_and_machine():
     rows = dict(line.split(": ", 1) for line in code_text().splitlines())
     assert rows["source sha256"] == source_sha256()
     assert len(rows["source sha256"]) == 64
+    assert re.fullmatch("unknown|[0-9a-f]{40}( with changes)?", rows["commit"])
     assert {"commit", "python", "numpy", "torch", "machine"} <= set(rows)

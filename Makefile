@@ -1,0 +1,71 @@
+# make train   trains gomoku/9 for ten minutes
+# make test    the default test suite
+# make setup   the environment alone
+# make help    the rest
+
+PYTHON ?= python3
+BIN := .venv/bin
+INSTALLED := .venv/installed
+# What the installed package is made from: a change installs it again.
+SOURCES := $(shell find core src -type f \( -name '*.py' -o -name '*.cc' -o -name '*.h' \)) \
+  CMakeLists.txt pyproject.toml constraints.txt README.md LICENSE
+CXX_FILES := $(shell find core -name '*.cc' -o -name '*.h')
+
+# Native tests: which sanitizers (address,undefined or thread) and which tests (a regular expression).
+SANITIZE ?= address,undefined
+TESTS ?= .
+comma := ,
+NATIVE := build/native-$(subst $(comma),-,$(SANITIZE))
+
+.PHONY: help setup train test slow-tests native-tests lint format soak clean
+.DEFAULT_GOAL := help
+
+help:
+	@echo 'make setup         make .venv and build the core'
+	@echo 'make train         train gomoku/9 for ten minutes; again resumes'
+	@echo 'make test          the default tests'
+	@echo 'make slow-tests    the tests that take longer'
+	@echo 'make native-tests  the C++ tests under SANITIZE=$(SANITIZE)'
+	@echo 'make lint          ruff, mypy, clang-format; make format repairs'
+	@echo 'make soak          tests that take hours'
+	@echo 'make clean         remove what was built, keep runs/'
+
+setup: $(INSTALLED)
+
+$(INSTALLED): $(SOURCES) scripts/preflight.py scripts/install.py
+	@$(PYTHON) scripts/preflight.py
+	@$(PYTHON) scripts/install.py
+
+train: $(INSTALLED)
+	@$(BIN)/tengen train gomoku/9 --minutes 10
+
+test: $(INSTALLED)
+	@$(BIN)/python -m pytest -m 'not slow and not soak'
+
+# pytest exits 5 when no test has the mark.
+slow-tests: $(INSTALLED)
+	@$(BIN)/python -m pytest -m 'slow and not soak' || test $$? -eq 5
+
+soak: $(INSTALLED)
+	@$(BIN)/python -m pytest -m soak || test $$? -eq 5
+
+native-tests: $(INSTALLED)
+	@$(BIN)/cmake -G Ninja -DCMAKE_MAKE_PROGRAM=$(CURDIR)/$(BIN)/ninja -S . -B $(NATIVE) \
+	  -DTENGEN_PYTHON=OFF -DTENGEN_NATIVE_TESTS=ON -DTENGEN_SANITIZE=$(SANITIZE) \
+	  -DCMAKE_BUILD_TYPE=RelWithDebInfo -Wno-dev
+	@$(BIN)/cmake --build $(NATIVE) --parallel $(shell nproc)
+	@$(BIN)/ctest --test-dir $(NATIVE) --output-on-failure -R '$(TESTS)'
+
+lint: $(INSTALLED)
+	@$(BIN)/ruff check .
+	@$(BIN)/ruff format --check .
+	@$(BIN)/mypy
+	@$(BIN)/clang-format --dry-run -Werror $(CXX_FILES)
+
+format: $(INSTALLED)
+	@$(BIN)/ruff check --fix .
+	@$(BIN)/ruff format .
+	@$(BIN)/clang-format -i $(CXX_FILES)
+
+clean:
+	rm -rf build dist .venv .pytest_cache .mypy_cache .ruff_cache

@@ -1,0 +1,139 @@
+"""Says what a machine lacks before anything is downloaded or built.
+
+Runs on any Python 3 with the standard library alone, so it uses no newer syntax.
+Prints one line for each thing that is missing and exits 1, or nothing and exits 0.
+"""
+
+import os
+import platform
+import shutil
+import subprocess
+import sys
+import sysconfig
+import tempfile
+
+MIN_PYTHON = (3, 11)
+MIN_DISK_GB = 4
+MIN_MEMORY_GB = 2
+# A folder that pip leaves alone when everything is installed already.
+INSTALLED = os.path.join(".venv", "installed")
+
+# What the core needs from the compiler and its library.
+PROGRAM = """
+#include <bit>
+#include <concepts>
+#include <span>
+template <class T> concept Number = std::integral<T> || std::floating_point<T>;
+template <Number T> int width(T value) { return std::bit_width(unsigned(value)); }
+int main() { int values[2] = {7, 1}; return width(std::span(values)[0]) - 3; }
+"""
+
+
+def problem_of_python():
+    """Returns what is wrong with this Python, or None."""
+    if sys.version_info >= MIN_PYTHON:
+        return None
+    newer = [
+        "python3.{}".format(minor)
+        for minor in range(15, MIN_PYTHON[1] - 1, -1)
+        if shutil.which("python3.{}".format(minor))
+    ]
+    advice = "run make with PYTHON={}".format(newer[0]) if newer else "install one"
+    return "python ({}) must be {}.{} or newer; {}".format(
+        platform.python_version(), MIN_PYTHON[0], MIN_PYTHON[1], advice
+    )
+
+
+def problem_of_venv():
+    """Returns what venv lacks, or None. Debian packs ensurepip apart."""
+    try:
+        import ensurepip  # noqa: F401
+        import venv  # noqa: F401
+    except ImportError as error:
+        return "venv ({}) must be importable; on Debian: apt-get install {}".format(
+            error, "python3-venv"
+        )
+    return None
+
+
+def problem_of_headers():
+    """Returns whether Python.h is absent, or None."""
+    header = os.path.join(sysconfig.get_paths()["include"], "Python.h")
+    if os.path.exists(header):
+        return None
+    return "Python.h ({}) must exist to build the core; on Debian: {}".format(
+        header, "apt-get install python3-dev"
+    )
+
+
+def problem_of_compiler():
+    """Returns what the C++ compiler lacks, or None."""
+    names = [os.environ.get("CXX", ""), "c++", "g++", "clang++"]
+    found = [name for name in names if name and shutil.which(name.split()[0])]
+    if not found:
+        return "compiler (none) must be a C++20 compiler; on Debian: {}".format(
+            "apt-get install g++"
+        )
+    folder = tempfile.mkdtemp()
+    try:
+        source = os.path.join(folder, "try.cc")
+        with open(source, "w") as file:
+            file.write(PROGRAM)
+        command = found[0].split()
+        command += ["-std=c++20", source, "-o", source + ".out"]
+        with open(os.devnull, "w") as nothing:
+            code = subprocess.call(command, stdout=nothing, stderr=nothing)
+    finally:
+        shutil.rmtree(folder)
+    if code == 0:
+        return None
+    return "compiler ({}) must compile C++20; {}".format(
+        found[0], "install g++ 11 or clang 14, or name another in CXX"
+    )
+
+
+def problem_of_disk():
+    """Returns whether the disk is too full for what will be installed, or None."""
+    free_gb = shutil.disk_usage(".").free / 1e9
+    if free_gb >= MIN_DISK_GB or os.path.exists(INSTALLED):
+        return None
+    return "disk ({:.1f} GB free in {}) must have {} GB free; free some".format(
+        free_gb, os.getcwd(), MIN_DISK_GB
+    )
+
+
+def problem_of_memory():
+    """Returns whether memory is too small to build and train, or None."""
+    limits = [os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")]
+    for path in ("memory.max", "memory/memory.limit_in_bytes"):
+        try:
+            with open(os.path.join("/sys/fs/cgroup", path)) as file:
+                limits.append(int(file.read()))
+        except (OSError, ValueError):  # absent, or "max"
+            pass
+    if min(limits) >= MIN_MEMORY_GB * 0.95e9:
+        return None
+    return "memory ({:.1f} GB) must be at least {} GB; give this machine more".format(
+        min(limits) / 1e9, MIN_MEMORY_GB
+    )
+
+
+def main():
+    """Prints every problem and returns the exit code."""
+    found = [problem_of_python()]
+    if found[0] is None:  # the rest asks this very Python
+        found += [
+            problem_of_venv(),
+            problem_of_headers(),
+            problem_of_compiler(),
+            problem_of_disk(),
+            problem_of_memory(),
+        ]
+    problems = [problem for problem in found if problem is not None]
+    for problem in problems:
+        print("setup: " + problem, file=sys.stderr)
+    return 1 if problems else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

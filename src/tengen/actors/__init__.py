@@ -1,0 +1,34 @@
+"""Actors turn inference into actions and experience: by tree search or by the policy.
+
+Importing this package imports no torch.
+"""
+
+from __future__ import annotations
+
+from typing import TypeAlias
+
+from tengen.actors.environment import (
+    EnvironmentActorConfig,
+    EnvironmentPort,
+    EnvironmentStats,
+    environment_seed,
+    features_of,
+)
+from tengen.actors.selfplay import GenerationReport, SelfplayConfig, play_generation
+from tengen.actors.unroll import Unrolls, unroll_schema
+
+__all__ = [
+    "ActorConfig",
+    "EnvironmentActorConfig",
+    "EnvironmentPort",
+    "EnvironmentStats",
+    "GenerationReport",
+    "SelfplayConfig",
+    "Unrolls",
+    "environment_seed",
+    "features_of",
+    "play_generation",
+    "unroll_schema",
+]
+
+ActorConfig: TypeAlias = SelfplayConfig | EnvironmentActorConfig

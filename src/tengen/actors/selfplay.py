@@ -1,0 +1,236 @@
+"""Self-play: the games of one generation, on every core, each durable when it ends.
+
+The games live in the core as state machines (core/selfplay/worker.h). Here threads
+drive them: each owns a worker, a runner over the worker's buffers, and nothing else.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, fields
+from typing import Literal
+
+from tengen import _core
+from tengen.config import check
+from tengen.inference import Backend, DriveStats, drive
+from tengen.search import SearchConfig
+
+__all__ = ["GenerationReport", "SelfplayConfig", "play_generation"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class SelfplayConfig:
+    """How self-play games are played."""
+
+    kind: Literal["selfplay"] = "selfplay"
+    """Tells this config from the other actors'."""
+    games_per_generation: int = 128
+    """Games on one model before the learner's turn, at least 1."""
+    search: SearchConfig = field(default_factory=SearchConfig)
+    """The search at every ply."""
+    full_simulations: int = 64
+    """Simulations of a full search, whose policy is a training target; at least 1."""
+    cheap_simulations: int = 16
+    """Simulations of a cheap search, which only moves the game on; at least 1.
+    Source: Wu 2019, "Accelerating self-play learning in Go", section 3.1."""
+    full_probability: float = 1.0
+    """Share of plies with a full search, in (0, 1]."""
+    temperature_early: float = 1.0
+    """Temperature of the move choice at the first ply, at least 0."""
+    temperature_late: float = 0.1
+    """Temperature that it falls to, at least 0; below 0.01 the best move is played."""
+    temperature_halflife: float = 10.0
+    """Plies over which the difference of the two halves, positive."""
+    max_opening_plies: int = 0
+    """A game starts with a uniform number, 0 to this, of uniform random moves."""
+    reuse_tree: bool = True
+    """Whether a cheap search starts from the subtree that the last search left."""
+    num_slots: int = 16
+    """Games at once on one thread: the most rows of one batch; 1 to 4096."""
+    cache_mib: int = 64
+    """Memory for evaluations already made, in MiB a thread; 0 for none."""
+
+    def __post_init__(self) -> None:
+        """Checks the ranges.
+
+        Raises:
+            UsageError: A field is out of its range.
+        """
+        for name in ("games_per_generation", "full_simulations", "cheap_simulations"):
+            value = getattr(self, name)
+            check(value >= 1, name, value, "must be at least 1; raise it")
+        for name in ("temperature_early", "temperature_late", "max_opening_plies"):
+            value = getattr(self, name)
+            check(value >= 0, name, value, "must be at least 0; raise it")
+        check(self.cache_mib >= 0, "cache_mib", self.cache_mib, "must be at least 0")
+        check(
+            0 < self.full_probability <= 1,
+            "full_probability",
+            self.full_probability,
+            "must be in (0, 1]; use 1 for a full search at every ply",
+        )
+        check(
+            self.temperature_halflife > 0,
+            "temperature_halflife",
+            self.temperature_halflife,
+            "must be positive; raise it",
+        )
+        check(
+            1 <= self.num_slots <= 4096,
+            "num_slots",
+            self.num_slots,
+            "must be 1 to 4096; 8 to 64 suits a CPU",
+        )
+
+    def to_native(self) -> _core.SelfplaySettings:
+        """Returns the core's settings; the fields are the same."""
+        settings = _core.SelfplaySettings()
+        renamed = {"kind", "games_per_generation", "search", "cache_mib"}
+        for item in fields(self):
+            if item.name not in renamed:
+                setattr(settings, item.name, getattr(self, item.name))
+        settings.search = self.search.to_native()
+        settings.cache_bytes = self.cache_mib << 20
+        return settings
+
+
+@dataclass(frozen=True, kw_only=True)
+class GenerationReport:
+    """What the threads of one generation did together."""
+
+    num_games: int
+    """Games finished by these threads."""
+    num_plies: int
+    """Plies searched."""
+    num_rows: int
+    """Plies with a full search."""
+    num_simulations: int
+    """Descents of the trees."""
+    num_evaluations: int
+    """Positions evaluated by the network."""
+    num_cache_hits: int
+    """Positions answered from the cache."""
+    num_batches: int
+    """Batches sent to the network."""
+    seconds: float
+    """Wall time."""
+    inference_s: float
+    """Time inside the backend, summed over threads."""
+    tree_s: float
+    """Time inside games, trees and encoding, summed over threads."""
+    num_threads: int
+    """Threads that played."""
+
+    @property
+    def batch_fill(self) -> float:
+        """Rows of a batch over the slots, in [0, 1]; see ``SelfplayConfig``."""
+        return self.num_evaluations / max(1, self.num_batches)
+
+
+def play_generation(
+    game: str,
+    config: SelfplayConfig,
+    backend: Backend,
+    queue: _core.GameQueue,
+    sink: _core.GameSink,
+    *,
+    num_threads: int,
+    on_progress: Callable[[int, int], None] | None = None,
+    progress_interval_s: float = 0.25,
+) -> GenerationReport:
+    """Plays the games of ``queue`` and puts each into ``sink``. Blocks until all are.
+
+    ``queue.stop()`` from any thread ends it early; unfinished games are dropped.
+
+    Args:
+        game: A native game's name.
+        config: How to play.
+        backend: The model.
+        queue: The generation's games.
+        sink: Takes each finished game.
+        num_threads: Worker threads, at least 1.
+        on_progress: Called in this thread with (games, evaluations) so far.
+        progress_interval_s: Seconds between these calls.
+
+    Raises:
+        Exception: What a worker raised first; the others were stopped.
+    """
+    settings = config.to_native()
+    workers = [
+        _core.make_selfplay_worker(game, settings, queue, sink)
+        for _ in range(num_threads)
+    ]
+    stats = [DriveStats() for _ in workers]
+    failures: list[BaseException] = []
+
+    def work(index: int) -> None:
+        port = workers[index]
+        try:
+            runner = backend.bind(port.planes, port.policy, port.value)
+            drive(port, runner, stats[index])
+        except BaseException as error:
+            failures.append(error)
+            queue.stop()
+
+    start = time.monotonic()
+    threads = [
+        threading.Thread(target=work, args=(i,), name=f"selfplay-{i}")
+        for i in range(num_threads)
+    ]
+    for thread in threads:
+        thread.start()
+    try:
+        _watch(threads, workers, on_progress, progress_interval_s)
+    except BaseException:
+        queue.stop()
+        raise
+    finally:
+        for thread in threads:
+            thread.join()
+    if failures:
+        raise failures[0]
+    return _report(workers, stats, time.monotonic() - start)
+
+
+def _watch(
+    threads: Sequence[threading.Thread],
+    workers: Sequence[_core.SelfplayPort],
+    on_progress: Callable[[int, int], None] | None,
+    interval_s: float,
+) -> None:
+    while any(thread.is_alive() for thread in threads):
+        threads_left = [thread for thread in threads if thread.is_alive()]
+        threads_left[0].join(interval_s)
+        if on_progress is not None:
+            counts = [worker.stats for worker in workers]
+            on_progress(
+                sum(count.num_games for count in counts),
+                sum(count.num_evaluations for count in counts),
+            )
+
+
+def _report(
+    workers: Sequence[_core.SelfplayPort],
+    stats: Sequence[DriveStats],
+    seconds: float,
+) -> GenerationReport:
+    counts = [worker.stats for worker in workers]
+
+    def total(name: str) -> int:
+        return int(sum(getattr(count, name) for count in counts))
+
+    return GenerationReport(
+        num_games=total("num_games"),
+        num_plies=total("num_plies"),
+        num_rows=total("num_rows"),
+        num_simulations=total("num_simulations"),
+        num_evaluations=total("num_evaluations"),
+        num_cache_hits=total("num_cache_hits"),
+        num_batches=total("num_batches"),
+        seconds=seconds,
+        inference_s=sum(stat.inference_s for stat in stats),
+        tree_s=sum(stat.port_s for stat in stats),
+        num_threads=len(workers),
+    )

@@ -1,0 +1,1 @@
+"""Measurements of the parts, one module each; ``tengen bench NAME``."""

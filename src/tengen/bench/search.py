@@ -1,0 +1,67 @@
+"""The search alone, on one core: simulations a CPU-second with the hash evaluator.
+
+No planes are encoded and no network runs, but the rules, the tree, the softmax of the
+hash evaluator's logits and the backups do; ``sims_per_cpu_s_encoded`` writes the
+planes of every leaf too. Trees start empty at each position of random games.
+"""
+
+from __future__ import annotations
+
+import argparse
+import statistics
+import time
+from typing import Any
+
+from tengen import _core
+from tengen.search import SearchConfig
+
+__all__ = ["add_arguments", "run"]
+
+_ROUND_S = 0.5
+_NUM_ROUNDS = 5
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declares the arguments of ``tengen bench search``."""
+    parser.add_argument("--game", default="gomoku/9", help="a native game (gomoku/9)")
+    parser.add_argument("--simulations", type=int, default=64, help="a search (64)")
+    parser.add_argument("--policy", choices=("puct", "gumbel"), default="puct")
+
+
+def run(args: argparse.Namespace) -> dict[str, Any]:
+    """Returns the medians of some rounds, encoded and not in turns."""
+    settings = SearchConfig(policy=args.policy).to_native()
+    num_searches = _calibrate(args.game, settings, args.simulations)
+    rates: dict[bool, list[float]] = {False: [], True: []}
+    start_s, start_cpu_s = time.perf_counter(), time.process_time()
+    for index in range(_NUM_ROUNDS):
+        for encode in (False, True):
+            before_s = time.thread_time()
+            done = _core.benchmark_search(
+                args.game, settings, args.simulations, num_searches, encode, index
+            )
+            rates[encode].append(done / (time.thread_time() - before_s))
+    return {
+        "name": "search",
+        "game": args.game,
+        "policy": args.policy,
+        "simulations": args.simulations,
+        "cores": 1,
+        "seconds": time.perf_counter() - start_s,
+        "cpu_seconds": time.process_time() - start_cpu_s,
+        "kernels": _core.kernel_name(),
+        "sims_per_cpu_s": statistics.median(rates[False]),
+        "sims_per_cpu_s_encoded": statistics.median(rates[True]),
+    }
+
+
+def _calibrate(game: str, settings: _core.SearchSettings, num_simulations: int) -> int:
+    """Returns how many searches take about a round."""
+    num_searches = 8
+    while True:
+        before_s = time.thread_time()
+        _core.benchmark_search(game, settings, num_simulations, num_searches, False, 0)
+        spent_s = time.thread_time() - before_s
+        if spent_s > 0.1 * _ROUND_S:
+            return max(1, round(num_searches * _ROUND_S / spent_s))
+        num_searches *= 2

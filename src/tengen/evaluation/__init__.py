@@ -1,0 +1,61 @@
+"""Who is stronger: matches, ratings over generations, and the gate.
+
+``play_match`` plays two players against each other, ``rate_generation`` rates a
+model on a ladder of fixed anchors, ``judge`` decides whether a candidate is
+published. Importing this imports no torch.
+"""
+
+from __future__ import annotations
+
+from tengen.evaluation.anchors import Anchor, measure_anchors, shipped_pairings
+from tengen.evaluation.elo import Tally, elo_of_score, expected_score
+from tengen.evaluation.gate import (
+    AcceptAllGate,
+    GateConfig,
+    GateVerdict,
+    MatchGate,
+    decide,
+    judge,
+)
+from tengen.evaluation.ladder import LadderConfig, rate_generation, run_ratings
+from tengen.evaluation.match import MatchReport, PlayedGame, play_match
+from tengen.evaluation.players import (
+    MatchPlayer,
+    MctsPlayer,
+    ModelPlayer,
+    RandomPlayer,
+    open_player,
+)
+from tengen.evaluation.ratings import Pairing, Rating, fit_ratings
+from tengen.evaluation.records import MatchRecord, read_records
+
+__all__ = [
+    "AcceptAllGate",
+    "Anchor",
+    "GateConfig",
+    "GateVerdict",
+    "LadderConfig",
+    "MatchGate",
+    "MatchPlayer",
+    "MatchRecord",
+    "MatchReport",
+    "MctsPlayer",
+    "ModelPlayer",
+    "Pairing",
+    "PlayedGame",
+    "RandomPlayer",
+    "Rating",
+    "Tally",
+    "decide",
+    "elo_of_score",
+    "expected_score",
+    "fit_ratings",
+    "judge",
+    "measure_anchors",
+    "open_player",
+    "play_match",
+    "rate_generation",
+    "read_records",
+    "run_ratings",
+    "shipped_pairings",
+]

@@ -1,0 +1,160 @@
+"""Anchors: players that never change, whose ratings fix the scale of a game.
+
+A ladder begins with ``random``, rated 0, and climbs by ``mcts:N``; neighbours play
+each other. What a game's neighbours scored is shipped for some games, measured by
+``benchmarks/measure_anchors.py``; for others a run measures it once and keeps it in
+``RUN/eval``. A gap of the ladder wider than a few hundred Elo is known only roughly:
+its error is not in a model's.
+"""
+
+from __future__ import annotations
+
+import itertools
+import json
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import cache
+from importlib import resources
+from typing import Any
+
+from tengen.errors import UsageError
+from tengen.evaluation.elo import Tally
+from tengen.evaluation.match import play_match
+from tengen.evaluation.players import MctsPlayer, RandomPlayer, fixed_player
+from tengen.evaluation.ratings import Pairing, fit_ratings
+from tengen.evaluation.records import MatchRecord, publish_record, read_records
+from tengen.games import Game
+from tengen.run import RunDirectory
+
+__all__ = [
+    "Anchor",
+    "fixed_players",
+    "measure_anchors",
+    "rate_anchors",
+    "shipped_pairings",
+]
+
+
+@dataclass(frozen=True)
+class Anchor:
+    """One rung of the ladder."""
+
+    player: RandomPlayer | MctsPlayer
+    """Who plays."""
+    elo: float
+    """Its rating; random is 0."""
+
+
+def fixed_players(words: Iterable[str]) -> list[RandomPlayer | MctsPlayer]:
+    """Returns the players of a ladder's words, weakest first.
+
+    Raises:
+        UsageError: A word is no fixed player, or the first is not ``random``.
+    """
+    players = []
+    for word in words:
+        player = fixed_player(word)
+        if player is None:
+            raise UsageError(
+                f"anchor ({word}) must be random or mcts:N; name players that never "
+                f"change"
+            )
+        players.append(player)
+    if not players or players[0].name != "random":
+        raise UsageError("anchors must begin with random, whose rating is 0; add it")
+    return players
+
+
+def shipped_pairings(task: str) -> list[Pairing]:
+    """Returns what neighbours of a known game's ladder scored; empty for others."""
+    return [
+        Pairing(a, b, Tally(wins_a, draws, wins_b))
+        for a, b, wins_a, draws, wins_b in _shipped().get(task, [])
+    ]
+
+
+def rate_anchors(
+    players: Sequence[RandomPlayer | MctsPlayer], pairings: Iterable[Pairing]
+) -> list[Anchor]:
+    """Returns the ladder as far up as neighbours have met.
+
+    Args:
+        players: Weakest first, from ``random``.
+        pairings: Any results; those of two other players are passed over.
+    """
+    known = list(pairings)
+    met = {frozenset((p.a, p.b)) for p in known if p.tally.num_games}
+    num_rated = 1
+    for below, above in itertools.pairwise(players):
+        if frozenset((below.name, above.name)) not in met:
+            break
+        num_rated += 1
+    rated = players[:num_rated]
+    names = {player.name for player in rated}
+    among = [p for p in known if p.a in names and p.b in names]
+    ratings = fit_ratings(among, {"random": 0.0})
+    return [Anchor(player, ratings[player.name].elo) for player in rated]
+
+
+def measure_anchors(
+    run: RunDirectory,
+    game: Game,
+    players: Sequence[RandomPlayer | MctsPlayer],
+    *,
+    num_games: int = 20,
+    num_threads: int = 1,
+    opening_plies: int = 2,
+) -> list[Anchor]:
+    """Returns the ladder; neighbours that never met play first and are recorded.
+
+    Blocks while they play. The results are a function of the game and the players,
+    so that every run measures the same ladder.
+
+    Args:
+        run: Where results are kept, as ``anchor-<name>-<n>.json``.
+        game: A native game.
+        players: Weakest first, from ``random``.
+        num_games: Games of two neighbours.
+        num_threads: Threads that play.
+        opening_plies: Random plies that each game begins with.
+
+    Raises:
+        RunError: The disk refuses.
+    """
+    pairings = shipped_pairings(game.name)
+    records = [r for r in read_records(run) if r.task == game.name]
+    pairings += [record.to_pairing() for record in records]
+    met = {frozenset((p.a, p.b)) for p in pairings if p.tally.num_games}
+    for below, above in itertools.pairwise(players):
+        if frozenset((below.name, above.name)) in met:
+            continue
+        tally = play_match(
+            game,
+            above,
+            below,
+            num_games=num_games,
+            num_threads=num_threads,
+            opening_plies=opening_plies,
+        ).tally
+        record = MatchRecord(
+            task=game.name,
+            a=above.name,
+            b=below.name,
+            wins_a=tally.wins,
+            draws=tally.draws,
+            wins_b=tally.losses,
+            num_simulations=0,
+            opening_plies=opening_plies,
+            seed=0,
+        )
+        publish_record(run, "anchor-" + above.name.replace(":", ""), record)
+        pairings.append(record.to_pairing())
+    return rate_anchors(players, pairings)
+
+
+@cache
+def _shipped() -> dict[str, list[tuple[str, str, int, int, int]]]:
+    """Returns ``task -> [a, b, wins_a, draws, wins_b]`` of ``anchors.json``."""
+    text = resources.files("tengen.evaluation").joinpath("anchors.json").read_text()
+    content: dict[str, Any] = json.loads(text)
+    return {task: [tuple(row) for row in rows] for task, rows in content.items()}

@@ -1,0 +1,137 @@
+"""``tengen match``: two players, and who is stronger."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from typing import Any
+
+from tengen.errors import UsageError
+from tengen.evaluation.elo import ELO_LIMIT, Tally
+from tengen.evaluation.match import MatchReport, play_match
+from tengen.evaluation.players import MatchPlayer, ModelPlayer, open_player
+from tengen.games import make
+from tengen.run import available_cores
+
+__all__ = ["add_arguments", "match"]
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Adds the arguments of ``match``."""
+    words = "RUN, RUN@17, a model directory, random or mcts:N"
+    parser.add_argument("a", metavar="A", help=words)
+    parser.add_argument("b", metavar="B", help=words)
+    parser.add_argument(
+        "--games",
+        type=int,
+        default=100,
+        metavar="N",
+        help="how many (100); colours alternate, A begins once more if N is odd",
+    )
+    parser.add_argument(
+        "--simulations",
+        type=int,
+        default=64,
+        metavar="N",
+        help="simulations a move of a model (64)",
+    )
+    parser.add_argument(
+        "--game", metavar="NAME", help="the game, where no player is a model"
+    )
+    parser.add_argument(
+        "--opening-plies",
+        type=int,
+        default=2,
+        metavar="N",
+        help="random plies that each game begins with (2)",
+    )
+    parser.add_argument("--seed", type=int, default=0, help="of the openings (0)")
+    parser.add_argument(
+        "--threads", type=int, default=None, metavar="N", help="all cores by default"
+    )
+
+
+def match(args: argparse.Namespace) -> dict[str, Any]:
+    """Plays the match and prints it; returns ``MatchReport.to_json``.
+
+    Raises:
+        UsageError: A player or a number is refused, or the games differ.
+        RunError: A model cannot be compiled.
+    """
+    num_threads = available_cores() if args.threads is None else args.threads
+    a = open_player(args.a, num_threads=num_threads)
+    b = open_player(args.b, num_threads=num_threads)
+    report = play_match(
+        make(shared_task(a, b, args.game)),
+        a,
+        b,
+        num_games=args.games,
+        num_simulations=args.simulations,
+        seed=args.seed,
+        num_threads=num_threads,
+        opening_plies=args.opening_plies,
+        watch=_Counter(args.games) if sys.stderr.isatty() else None,
+    )
+    if not args.json:
+        print(_text(a.name, b.name, report))
+    return report.to_json()
+
+
+def shared_task(a: MatchPlayer, b: MatchPlayer, name: str | None) -> str:
+    """Returns the game that both play.
+
+    Args:
+        a: One player.
+        b: The other.
+        name: What the user asked for, or None.
+
+    Raises:
+        UsageError: The models or the name say different games, or nobody says one.
+    """
+    said = [(p.name, p.task) for p in (a, b) if isinstance(p, ModelPlayer)]
+    if name is not None:
+        said.append(("--game", name))
+    if not said:
+        raise UsageError(
+            f"game (none) is needed, for neither {a.name} nor {b.name} is a model; "
+            f"add --game NAME"
+        )
+    for where, task in said[1:]:
+        if task != said[0][1]:
+            raise UsageError(
+                f"game ({task}) of {where} must be {said[0][1]}, the game of "
+                f"{said[0][0]}; choose players of one game"
+            )
+    return said[0][1]
+
+
+class _Counter:
+    """Counts finished games on a terminal's last line."""
+
+    def __init__(self, num_games: int) -> None:
+        self._num_games = num_games
+
+    def __call__(self, tally: Tally) -> bool:
+        done = tally.num_games
+        end = "\r" if done < self._num_games else "\r\033[K"
+        text = f"game {done} of {self._num_games}, A has {tally.points:g} points"
+        print(text, end=end, file=sys.stderr, flush=True)
+        return False
+
+
+def _text(a: str, b: str, report: MatchReport) -> str:
+    tally = report.tally
+    low, high = tally.elo_interval
+    return "\n".join(
+        [
+            f"A {a}  {tally.wins} wins, {tally.draws} draws, {tally.losses} losses  "
+            f"B {b}",
+            f"score of A {tally.score:.3f} in {tally.num_games} games",
+            f"Elo of A above B {tally.elo:+.0f}, 95 % from {_bound(low)} to "
+            f"{_bound(high)}",
+        ]
+    )
+
+
+def _bound(elo: float) -> str:
+    return "no bound" if abs(elo) >= ELO_LIMIT else f"{elo:+.0f}"

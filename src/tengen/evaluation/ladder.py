@@ -1,0 +1,197 @@
+"""Rating each generation on the ladder of anchors, a few games at a time."""
+
+from __future__ import annotations
+
+import hashlib
+import time
+from dataclasses import dataclass
+
+from tengen.config import check
+from tengen.evaluation.anchors import (
+    Anchor,
+    fixed_players,
+    measure_anchors,
+    rate_anchors,
+    shipped_pairings,
+)
+from tengen.evaluation.match import play_match
+from tengen.evaluation.players import ModelPlayer
+from tengen.evaluation.ratings import Pairing, Rating, fit_ratings
+from tengen.evaluation.records import MatchRecord, publish_record, read_records
+from tengen.games import Game
+from tengen.run import RunDirectory
+
+__all__ = ["LadderConfig", "nearest_anchor", "rate_generation", "run_ratings"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class LadderConfig:
+    """How models are rated while a run goes on."""
+
+    num_games: int = 16
+    """Games a model plays, at least 2."""
+    round_games: int = 8
+    """Games against one anchor before the next is chosen, at least 2."""
+    num_simulations: int = 64
+    """Simulations a move of the model, at least 1."""
+    opening_plies: int = 2
+    """Random plies that each game begins with."""
+    time_share: float = 0.05
+    """Most of a run's time that rating takes, in [0, 1); 0 rates no model."""
+    anchors: tuple[str, ...] = ("random", "mcts:10", "mcts:100", "mcts:1000")
+    """The ladder, weakest first: random, then mcts:N."""
+
+    def __post_init__(self) -> None:
+        """Checks the ranges.
+
+        Raises:
+            UsageError: A field is out of its range.
+        """
+        for name in ("num_games", "round_games"):
+            value = getattr(self, name)
+            # One game of a pair would leave the first move to one side.
+            check(value >= 2, name, value, "must be at least 2; raise it")
+        check(
+            self.num_simulations >= 1,
+            "num_simulations",
+            self.num_simulations,
+            "must be at least 1; raise it",
+        )
+        check(
+            self.opening_plies >= 0,
+            "opening_plies",
+            self.opening_plies,
+            "must not be negative; use 0 for none",
+        )
+        check(
+            0.0 <= self.time_share < 1.0,
+            "time_share",
+            self.time_share,
+            "must be at least 0 and below 1; use 0.05",
+        )
+        fixed_players(self.anchors)
+
+
+def rate_generation(
+    run: RunDirectory,
+    number: int,
+    player: ModelPlayer,
+    game: Game,
+    config: LadderConfig,
+    *,
+    seed: int = 0,
+    num_threads: int = 1,
+    time_limit_s: float | None = None,
+) -> Rating:
+    """Plays a model against the anchors that tell most of it; returns its rating.
+
+    Each round it meets the anchor whose score against it should be nearest to a half,
+    where a game tells most, and the result is published as
+    ``RUN/eval/<model>-<n>.json``. The first round starts from the rating of the newest
+    model that has one. Blocks while games are played.
+
+    Args:
+        run: Where results are kept. One process rates a run at a time.
+        number: The model's number in ``RUN/models``.
+        player: The model.
+        game: A native game.
+        config: How many games, and against whom.
+        seed: Of the run; rounds draw theirs from it.
+        num_threads: Threads that play.
+        time_limit_s: No round begins later than this; the first always does.
+
+    Raises:
+        RunError: The disk refuses, or a record is damaged.
+    """
+    started_s = time.monotonic()
+    players = fixed_players(config.anchors)
+    anchors = measure_anchors(
+        run, game, players, num_threads=num_threads, opening_plies=config.opening_plies
+    )
+    name = f"{number:06d}"
+    num_left = config.num_games
+    while num_left > 0:
+        ratings = run_ratings(run, game.name, config)
+        estimate = _estimate(ratings, name)
+        anchor = nearest_anchor(anchors, estimate)
+        num_rounds = sum(r.a == name for r in read_records(run))
+        round_seed = _round_seed(seed, number, num_rounds)
+        # The last round takes a game that would be left alone.
+        num_games = min(config.round_games, num_left)
+        num_games += num_left - num_games == 1
+        tally = play_match(
+            game,
+            player,
+            anchor.player,
+            num_games=num_games,
+            num_simulations=config.num_simulations,
+            seed=round_seed,
+            num_threads=num_threads,
+            opening_plies=config.opening_plies,
+        ).tally
+        record = MatchRecord(
+            task=game.name,
+            a=name,
+            b=anchor.player.name,
+            wins_a=tally.wins,
+            draws=tally.draws,
+            wins_b=tally.losses,
+            num_simulations=config.num_simulations,
+            opening_plies=config.opening_plies,
+            seed=round_seed,
+        )
+        publish_record(run, name, record)
+        num_left -= num_games
+        if time_limit_s is not None and time.monotonic() - started_s > time_limit_s:
+            break
+    return run_ratings(run, game.name, config)[name]
+
+
+def run_ratings(
+    run: RunDirectory, task: str, config: LadderConfig
+) -> dict[str, Rating]:
+    """Returns the ratings of all rated models of a run by number, six digits.
+
+    From the files of ``RUN/eval`` alone. Only matches at ``config.num_simulations``
+    count: with more a model is another player.
+
+    Raises:
+        RunError: A record is damaged.
+    """
+    records = [record for record in read_records(run) if record.task == task]
+    pairings = [record.to_pairing() for record in records]
+    anchors = rate_anchors(
+        fixed_players(config.anchors), [*shipped_pairings(task), *pairings]
+    )
+    fixed = {anchor.player.name: anchor.elo for anchor in anchors}
+    games: list[Pairing] = [
+        record.to_pairing()
+        for record in records
+        if record.num_simulations == config.num_simulations
+        and record.a.isdecimal()
+        and record.b in fixed
+    ]
+    ratings = fit_ratings(games, fixed)
+    return {
+        name: rating for name, rating in sorted(ratings.items()) if name.isdecimal()
+    }
+
+
+def nearest_anchor(anchors: list[Anchor], elo: float) -> Anchor:
+    """Returns the anchor rated nearest to ``elo``; of two as near, the lower one.
+
+    A game tells most where either result is as likely: its information is p (1 - p).
+    """
+    return min(anchors, key=lambda anchor: (abs(anchor.elo - elo), anchor.elo))
+
+
+def _estimate(ratings: dict[str, Rating], name: str) -> float:
+    """Returns the model's rating, else the newest model's before it, else random's."""
+    earlier = [known for known in ratings if known <= name]
+    return ratings[max(earlier)].elo if earlier else 0.0
+
+
+def _round_seed(seed: int, number: int, num_rounds: int) -> int:
+    """Returns 63 bits of their own for each round of a run."""
+    text = f"rating {seed} {number} {num_rounds}".encode()
+    return int.from_bytes(hashlib.blake2b(text, digest_size=8).digest(), "little") >> 1

@@ -1,0 +1,243 @@
+"""Matches: many games between two players, colours exchanged, openings varied.
+
+Games 2k and 2k + 1 begin with the same random opening; A has the first move in the
+even one and B in the odd one. Where the number of games is odd, the last opening is
+played once and A has the first move in one game more.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
+from dataclasses import dataclass
+from threading import Lock
+from typing import Any
+
+from tengen import _core
+from tengen.config import check
+from tengen.evaluation.elo import Tally
+from tengen.evaluation.players import MatchPlayer, ModelPlayer
+from tengen.games import Game
+from tengen.inference import Runner
+
+__all__ = ["MatchReport", "PlayedGame", "play_match"]
+
+# Games a thread plays at once: the most rows of one batch. More would raise the
+# batch little, for half of them wait for the other player.
+_NUM_SLOTS = 16
+# How often a watcher is told, at most; copying the games out is not free.
+_WATCH_EVERY_S = 0.1
+
+
+@dataclass(frozen=True)
+class PlayedGame:
+    """One finished game of a match."""
+
+    index: int
+    """Its place in the match, from 0."""
+    a_moves_first: bool
+    """Whether A had the first move, of the opening too."""
+    moves: tuple[int, ...]
+    """Actions from the first, the opening included."""
+    num_opening_plies: int
+    """Random plies that the game began with."""
+    score_a: float
+    """1 where A won, 0.5 drawn, 0 lost."""
+
+
+@dataclass(frozen=True)
+class MatchReport:
+    """What a match ended with."""
+
+    tally: Tally
+    """Results as A sees them."""
+    games: tuple[PlayedGame, ...]
+    """Finished games in order of index; fewer than asked for if it was ended early."""
+
+    def to_json(self) -> dict[str, Any]:
+        """Returns the numbers of ``tengen match --json``.
+
+        ``games``, ``wins_a``, ``draws``, ``score_a`` in [0, 1], ``elo`` of A above B
+        with its 95 % interval ``elo_low`` to ``elo_high``; see ``Tally`` for the
+        method. All are finite.
+        """
+        low, high = self.tally.elo_interval
+        return {
+            "games": self.tally.num_games,
+            "wins_a": self.tally.wins,
+            "draws": self.tally.draws,
+            "score_a": self.tally.score,
+            "elo": round(self.tally.elo, 1),
+            "elo_low": round(low, 1),
+            "elo_high": round(high, 1),
+        }
+
+
+def play_match(
+    game: Game,
+    a: MatchPlayer,
+    b: MatchPlayer,
+    *,
+    num_games: int,
+    num_simulations: int = 64,
+    seed: int = 0,
+    num_threads: int = 1,
+    opening_plies: int = 2,
+    watch: Callable[[Tally], bool] | None = None,
+) -> MatchReport:
+    """Plays games between two players. Blocks until they are finished.
+
+    The games are a function of the seed, the players and the number of games alone,
+    whatever the threads, if evaluation is deterministic and nobody ends the match.
+    An interrupt ends it within one move of every thread and is raised.
+
+    Args:
+        game: A native game.
+        a: One player.
+        b: The other.
+        num_games: How many, at least 1.
+        num_simulations: Simulations a move of a network, at least 1.
+        seed: Of the openings and of every player's random numbers, not negative.
+        num_threads: Threads that play, at least 1; each takes a part of the games.
+        opening_plies: Random plies that each game begins with; none ends a game.
+        watch: Told the results so far, now and then and from one thread at a time;
+            True ends the match and drops unfinished games.
+
+    Raises:
+        UsageError: A number is out of its range.
+        Exception: What a backend or ``watch`` raised; the match is ended.
+    """
+    check(num_games >= 1, "num_games", num_games, "must be at least 1; raise it")
+    check(
+        num_simulations >= 1,
+        "num_simulations",
+        num_simulations,
+        "must be at least 1; raise it",
+    )
+    check(seed >= 0, "seed", seed, "must not be negative; choose another")
+    check(num_threads >= 1, "num_threads", num_threads, "must be at least 1; raise it")
+    check(
+        0 <= opening_plies < game.max_plies,
+        "opening_plies",
+        opening_plies,
+        f"must be 0 to {game.max_plies - 1}; change it",
+    )
+    watcher = _Watcher(watch) if watch is not None else None
+    tables = [
+        _Table(
+            (a, b),
+            _core.make_match(
+                game.name,
+                a.to_native(num_simulations),
+                b.to_native(num_simulations),
+                seed=seed,
+                first_game=first,
+                num_games=count,
+                num_slots=min(_NUM_SLOTS, count),
+                num_opening_plies=opening_plies,
+            ),
+            watcher,
+        )
+        for first, count in _ranges(num_games, num_threads)
+    ]
+    if watcher is not None:
+        watcher.tables = tables
+    with ThreadPoolExecutor(len(tables), thread_name_prefix="match") as pool:
+        try:
+            futures = [pool.submit(table.play) for table in tables]
+            wait(futures, return_when=FIRST_EXCEPTION)
+        finally:
+            for table in tables:
+                table.stop()
+        for future in futures:
+            future.result()
+    games = [played for table in tables for played in table.games()]
+    return MatchReport(_tally(games), tuple(sorted(games, key=lambda g: g.index)))
+
+
+def _ranges(num_games: int, num_threads: int) -> list[tuple[int, int]]:
+    """Returns (first game, number of games) of each thread, pairs kept together."""
+    num_pairs = (num_games + 1) // 2
+    num_parts = min(num_threads, num_pairs)
+    cuts = [2 * (num_pairs * part // num_parts) for part in range(num_parts)]
+    ends = [*cuts[1:], num_games]
+    return [(first, end - first) for first, end in zip(cuts, ends, strict=True)]
+
+
+def _tally(games: list[PlayedGame]) -> Tally:
+    scores = [game.score_a for game in games]
+    return Tally(scores.count(1.0), scores.count(0.5), scores.count(0.0))
+
+
+class _Table:
+    """One thread's part of a match."""
+
+    def __init__(
+        self,
+        players: tuple[MatchPlayer, MatchPlayer],
+        match: Any,
+        watcher: _Watcher | None,
+    ) -> None:
+        self._players = players
+        self._match = match
+        self._watcher = watcher
+        self.tally = Tally()
+
+    def play(self) -> None:
+        """Plays until the games are finished or somebody calls ``stop``."""
+        sides = [(port, self._bind(i, port)) for i, port in enumerate(self._ports())]
+        told_s = time.monotonic()
+        while not self._match.finished:
+            for port, runner in sides:
+                num_rows = port.next()
+                if runner is not None and num_rows > 0:
+                    runner.run(num_rows)
+                    port.done()
+            if self._watcher and time.monotonic() - told_s > _WATCH_EVERY_S:
+                self.tally = _tally(self.games())
+                self._watcher.tell()
+                told_s = time.monotonic()
+
+    def stop(self) -> None:
+        """Ends the match soon; from any thread."""
+        self._match.stop()
+
+    def games(self) -> list[PlayedGame]:
+        """Returns the finished games; for the playing thread, or after it."""
+        return [
+            PlayedGame(
+                index=game.index,
+                a_moves_first=game.first_player == 0,
+                moves=tuple(game.moves),
+                num_opening_plies=game.num_opening_plies,
+                score_a=0.5 + 0.5 * game.value_of_player0,
+            )
+            for game in self._match.games
+        ]
+
+    def _ports(self) -> list[Any]:
+        return [self._match.port(player) for player in (0, 1)]
+
+    def _bind(self, player: int, port: Any) -> Runner | None:
+        """Binds a network's runner to the port; other players send no rows."""
+        who = self._players[player]
+        if not isinstance(who, ModelPlayer):
+            return None
+        return who.backend.bind(port.planes, port.policy, port.value)
+
+
+class _Watcher:
+    """Adds up what the threads report, and ends the match when told to."""
+
+    def __init__(self, watch: Callable[[Tally], bool]) -> None:
+        self._watch = watch
+        self._lock = Lock()
+        self.tables: list[_Table] = []
+
+    def tell(self) -> None:
+        with self._lock:
+            total = sum((table.tally for table in self.tables), Tally())
+            if self._watch(total):
+                for table in self.tables:
+                    table.stop()

@@ -1,0 +1,143 @@
+"""Players of a match, and the words that name them on the command line."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias
+
+from tengen import _core
+from tengen.errors import UsageError
+from tengen.inference import Backend, InferenceConfig, open_backend
+from tengen.inference.openvino_backend import is_installed
+from tengen.models import resolve_model
+from tengen.search import SearchConfig
+
+__all__ = [
+    "MatchPlayer",
+    "MctsPlayer",
+    "ModelPlayer",
+    "RandomPlayer",
+    "fixed_player",
+    "open_player",
+]
+
+_ENGINES = ("gtp:", "gomocup:")
+_MAX_PLAYOUTS = 10_000_000
+
+
+@dataclass(frozen=True)
+class RandomPlayer:
+    """``random``: every legal move is as likely as another."""
+
+    name: str = "random"
+    """As on the command line."""
+
+    def to_native(self, num_simulations: int) -> Any:
+        """Returns the core's form; ``num_simulations`` does not apply."""
+        player = _core.MatchPlayer()
+        player.kind = _core.PlayerKind.RANDOM
+        return player
+
+
+@dataclass(frozen=True)
+class MctsPlayer:
+    """``mcts:N``: UCT with N uniform random playouts a move, no tree reuse."""
+
+    num_playouts: int
+    """N, at least 1."""
+
+    @property
+    def name(self) -> str:
+        """As on the command line."""
+        return f"mcts:{self.num_playouts}"
+
+    def to_native(self, num_simulations: int) -> Any:
+        """Returns the core's form; ``num_simulations`` does not apply."""
+        player = _core.MatchPlayer()
+        player.kind = _core.PlayerKind.MCTS
+        player.num_simulations = self.num_playouts
+        return player
+
+
+@dataclass(frozen=True)
+class ModelPlayer:
+    """A network searched without noise; it plays the strongest move.
+
+    Threads: shared freely; every game thread binds a runner of its own.
+    """
+
+    name: str
+    """What reports call it."""
+    task: str
+    """The game it was trained for."""
+    backend: Backend
+    """Evaluates its positions."""
+    search: SearchConfig = field(default_factory=SearchConfig)
+    """How it searches."""
+
+    def to_native(self, num_simulations: int) -> Any:
+        """Returns the core's form, with so many simulations a move."""
+        player = _core.MatchPlayer()
+        player.kind = _core.PlayerKind.NETWORK
+        player.num_simulations = num_simulations
+        player.search = self.search.to_native()
+        return player
+
+
+MatchPlayer: TypeAlias = RandomPlayer | MctsPlayer | ModelPlayer
+
+
+def fixed_player(word: str) -> RandomPlayer | MctsPlayer | None:
+    """Returns the player that needs no model, or None where the word names one.
+
+    Args:
+        word: ``random``, ``mcts:N``, or anything else.
+
+    Raises:
+        UsageError: N is no number of playouts, or the word names an outside engine,
+            which this version cannot play.
+    """
+    if word == "random":
+        return RandomPlayer()
+    if word == "mcts" or word.startswith("mcts:"):
+        count = word.removeprefix("mcts").removeprefix(":")
+        if not (count.isascii() and count.isdecimal()):
+            raise UsageError(f"player ({word}) must be mcts:N; try mcts:1000")
+        if not 1 <= int(count) <= _MAX_PLAYOUTS:
+            raise UsageError(
+                f"player ({word}) must have 1 to {_MAX_PLAYOUTS} playouts; "
+                f"try mcts:1000"
+            )
+        return MctsPlayer(int(count))
+    if word.startswith(_ENGINES):
+        raise UsageError(
+            f"player ({word}) is an outside engine, which this version cannot play; "
+            f"use random, mcts:N, RUN, RUN@17 or a model directory"
+        )
+    return None
+
+
+def open_player(word: str, *, num_threads: int = 1) -> MatchPlayer:
+    """Returns the player of a word. Blocks while a model is read and compiled.
+
+    Args:
+        word: ``random``, ``mcts:N``, RUN (its newest model), ``RUN@17`` or a model
+            directory. A path that looks like a fixed player is reached as ``./random``.
+        num_threads: Threads that will evaluate at the same time, at least 1.
+
+    Raises:
+        UsageError: The word names nothing, or a model that cannot be used.
+        RunError: The backend refuses the model.
+    """
+    player = fixed_player(word)
+    if player is not None:
+        return player
+    model = resolve_model(word)
+    # Nothing to measure for a few games: full precision, whatever the batch.
+    config = InferenceConfig(
+        backend="openvino" if is_installed() else "torch",
+        precision="fp32",
+        batch_shape="dynamic",
+    )
+    backend = open_backend(model.path, config, num_threads)
+    return ModelPlayer(name=word, task=model.meta.task, backend=backend)

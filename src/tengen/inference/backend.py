@@ -1,0 +1,155 @@
+"""The seam between callers and networks: ports ask, runners answer, a driver drives.
+
+A port owns three buffers and knows what to evaluate; a runner is bound to these
+buffers once and fills the answers in place. Neither knows the other.
+
+Legend: N rows of a port, n rows of one batch, C planes, H W board, A actions.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tengen.inference.config import BatchShape, Precision
+
+__all__ = ["Backend", "DriveStats", "FloatArray", "Port", "Runner", "check_buffers", "drive"]
+
+FloatArray = NDArray[np.float32]
+
+
+class Port(Protocol):
+    """Hands out batches of one caller, one at a time. Used by one thread."""
+
+    @property
+    def planes(self) -> FloatArray:
+        """``[N, C, H, W]`` float32, what to evaluate; the port fills it."""
+
+    @property
+    def policy(self) -> FloatArray:
+        """``[N, A]`` float32, logits; the runner fills it."""
+
+    @property
+    def value(self) -> FloatArray:
+        """``[N]`` float32 in [-1, 1] to play; the runner fills it."""
+
+    def next(self) -> int:
+        """Fills ``planes`` and returns the rows to evaluate, 0 when finished.
+
+        Blocks while the caller works, without the GIL.
+        """
+
+    def done(self) -> None:
+        """Takes the answers to the rows that ``next`` returned."""
+
+
+class Runner(Protocol):
+    """Evaluates rows of the buffers it was bound to. Used by one thread."""
+
+    def run(self, num_rows: int) -> None:
+        """Fills ``policy[:num_rows]`` and ``value[:num_rows]`` from the planes.
+
+        Rows beyond ``num_rows`` are unspecified afterwards. Blocks, without the GIL.
+
+        Args:
+            num_rows: 1 to N.
+        """
+
+
+class Backend(Protocol):
+    """One model, compiled. ``bind`` may be called from any thread."""
+
+    @property
+    def name(self) -> str:
+        """``openvino`` or ``torch``."""
+
+    @property
+    def version(self) -> str:
+        """The library's version; with the machine it settles the bits."""
+
+    @property
+    def precision(self) -> Precision:
+        """Arithmetic of the trunk."""
+
+    @property
+    def batch_shape(self) -> BatchShape:
+        """Whether runners pad every batch to all N rows."""
+
+    def bind(self, planes: FloatArray, policy: FloatArray, value: FloatArray) -> Runner:
+        """Returns a runner over these buffers; they are kept alive, never copied.
+
+        Args:
+            planes: ``[N, C, H, W]`` float32, C-contiguous.
+            policy: ``[N, A]`` float32, C-contiguous, written to.
+            value: ``[N]`` float32, written to.
+
+        Raises:
+            ValueError: A buffer has another dtype, layout or number of rows.
+        """
+
+
+def check_buffers(planes: FloatArray, policy: FloatArray, value: FloatArray) -> None:
+    """Raises ValueError unless the buffers are what ``Backend.bind`` asks for."""
+    num_rows = len(planes)
+    wanted = (("planes", planes, 4), ("policy", policy, 2), ("value", value, 1))
+    for name, array, num_axes in wanted:
+        if (
+            array.dtype != np.float32
+            or array.ndim != num_axes
+            or len(array) != num_rows
+            or not array.flags.c_contiguous
+        ):
+            raise ValueError(
+                f"{name} ({array.dtype} {array.shape}) must be float32 and contiguous "
+                f"with {num_axes} axes and {num_rows} rows; allocate it so"
+            )
+    if num_rows == 0:
+        raise ValueError("planes (0 rows) must have rows; allocate at least one")
+
+
+@dataclass
+class DriveStats:
+    """Where a driver's time went; the driver adds, others may read."""
+
+    inference_s: float = 0.0
+    """Seconds inside the runner."""
+    port_s: float = 0.0
+    """Seconds inside the port: trees, environments, encoding."""
+    num_evaluations: int = 0
+    """Rows evaluated."""
+    num_batches: int = 0
+    """Batches evaluated."""
+
+
+def drive(port: Port, runner: Runner, stats: DriveStats | None = None) -> DriveStats:
+    """Evaluates what the port asks for until it is finished. Blocks.
+
+    Args:
+        port: Where batches come from.
+        runner: Bound to the port's buffers.
+        stats: Added to after every batch; a fresh one by default.
+
+    Returns:
+        The stats.
+
+    Raises:
+        Exception: What the port or the runner raised.
+    """
+    stats = stats or DriveStats()
+    clock = time.perf_counter
+    start_s = clock()
+    while num_rows := port.next():
+        asked_s = clock()
+        runner.run(num_rows)
+        answered_s = clock()
+        port.done()
+        stats.inference_s += answered_s - asked_s
+        stats.port_s += asked_s - start_s
+        stats.num_evaluations += num_rows
+        stats.num_batches += 1
+        start_s = answered_s
+    return stats

@@ -1,0 +1,185 @@
+"""Opening a backend, and choosing one by measurement at the start of a run.
+
+The choice goes into ``run.json`` once: another precision or batch shape would answer
+with other bits, so a resumed run keeps what it has.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from tengen.errors import UsageError
+from tengen.inference.backend import Backend, FloatArray, Runner
+from tengen.inference.config import (
+    BackendName,
+    BatchShape,
+    InferenceConfig,
+    Precision,
+)
+from tengen.inference.determinism import probe
+from tengen.inference.openvino_backend import (
+    OpenVinoBackend,
+    is_installed,
+    supported_precisions,
+)
+
+__all__ = ["Choice", "choose", "open_backend"]
+
+# bf16 must be this much faster to be worth its rounding.
+_WORTHWHILE = 1.05
+_TRIAL_S = 0.3
+
+
+@dataclass(frozen=True)
+class Choice:
+    """What a run evaluates with.
+
+    Attributes:
+        config: Without any ``auto`` left.
+        version: The library's version.
+        is_deterministic: Whether an answer is a function of its row alone.
+        rows_per_s: Measured evaluations per second of one thread by precision; empty
+            when the precision was given.
+    """
+
+    config: InferenceConfig
+    version: str
+    is_deterministic: bool
+    rows_per_s: dict[str, float]
+
+    def record(self) -> dict[str, Any]:
+        """Returns what goes into ``run.json``, JSON values."""
+        return {
+            "backend": self.config.backend,
+            "version": self.version,
+            "precision": self.config.precision,
+            "batch_shape": self.config.batch_shape,
+            "deterministic": self.is_deterministic,
+            "rows_per_s": {k: round(v, 1) for k, v in self.rows_per_s.items()},
+        }
+
+
+def open_backend(directory: Path, config: InferenceConfig, num_threads: int) -> Backend:
+    """Returns the model in ``directory``, compiled.
+
+    Args:
+        directory: A model directory.
+        config: Without any ``auto``; see ``choose``.
+        num_threads: Threads that will evaluate at the same time, at least 1.
+
+    Raises:
+        UsageError: The backend is not installed, cannot compute the precision, or
+            something was left to choose.
+        RunError: The backend refuses the model.
+    """
+    for name in ("backend", "precision", "batch_shape"):
+        if getattr(config, name) == "auto":
+            raise UsageError(f"inference.{name} (auto) is not chosen yet; choose first")
+    precision: Any = config.precision
+    batch_shape: Any = config.batch_shape
+    if config.backend == "openvino":
+        return OpenVinoBackend(
+            directory,
+            precision=precision,
+            batch_shape=batch_shape,
+            num_threads=num_threads,
+        )
+    from tengen.inference.torch_backend import TorchBackend
+
+    return TorchBackend(directory, precision=precision, batch_shape=batch_shape)
+
+
+def choose(
+    directory: Path,
+    config: InferenceConfig,
+    planes: FloatArray,
+    num_actions: int,
+    num_threads: int,
+) -> Choice:
+    """Replaces every ``auto`` by what this model on this machine does best.
+
+    Blocks for one or two seconds: compiling, a trial run and the probe.
+
+    Args:
+        directory: A model directory.
+        config: What the user asked for.
+        planes: ``[M, C, H, W]`` float32, real and different positions, more than
+            ``batch_rows`` of them.
+        num_actions: A.
+        num_threads: Threads that will evaluate at the same time, at least 1.
+
+    Raises:
+        UsageError: The backend is not installed or cannot compute the precision.
+        RunError: The backend refuses the model.
+    """
+    if config.backend == "auto":
+        found: BackendName = "openvino" if is_installed() else "torch"
+        config = dataclasses.replace(config, backend=found)
+    rows_per_s: dict[str, float] = {}
+    if config.precision == "auto":
+        rows_per_s = _trial(directory, config, planes, num_actions)
+        faster = rows_per_s.get("bf16", 0.0) > _WORTHWHILE * rows_per_s["fp32"]
+        config = dataclasses.replace(config, precision="bf16" if faster else "fp32")
+    shapes: tuple[Any, ...] = (config.batch_shape,)
+    if config.batch_shape == "auto":
+        shapes = ("dynamic", "fixed")
+    for shape in shapes:
+        config = dataclasses.replace(config, batch_shape=shape)
+        backend = open_backend(directory, config, num_threads)
+        result = probe(
+            backend,
+            planes,
+            num_actions,
+            batch_rows=config.batch_rows,
+            num_threads=num_threads,
+        )
+        if result.is_deterministic:
+            break
+    return Choice(
+        config=config,
+        version=backend.version,
+        is_deterministic=result.is_deterministic,
+        rows_per_s=rows_per_s,
+    )
+
+
+def _trial(
+    directory: Path, config: InferenceConfig, planes: FloatArray, num_actions: int
+) -> dict[str, float]:
+    """Returns evaluations per second of one thread by precision.
+
+    The precisions take turns and the fastest call counts, so that what else the
+    machine does hits neither.
+    """
+    num_rows = config.batch_rows
+    rows = planes[np.arange(num_rows) % len(planes)]
+    policy = np.zeros((num_rows, num_actions), np.float32)
+    value = np.zeros(num_rows, np.float32)
+    runners: dict[str, Runner] = {}
+    for precision in _candidates(config):
+        shape: BatchShape = "dynamic"
+        tried = dataclasses.replace(config, precision=precision, batch_shape=shape)
+        runners[precision] = open_backend(directory, tried, 1).bind(rows, policy, value)
+        runners[precision].run(num_rows)
+    fastest_s = dict.fromkeys(runners, float("inf"))
+    end = time.perf_counter() + _TRIAL_S * len(runners)
+    while time.perf_counter() < end:
+        for name, runner in runners.items():
+            start = time.perf_counter()
+            runner.run(num_rows)
+            elapsed_s = time.perf_counter() - start
+            fastest_s[name] = min(fastest_s[name], elapsed_s)
+    return {name: num_rows / elapsed_s for name, elapsed_s in fastest_s.items()}
+
+
+def _candidates(config: InferenceConfig) -> tuple[Precision, ...]:
+    if config.backend == "openvino":
+        return supported_precisions()
+    # torch computes bf16 on every CPU, slowly where it must; the trial shows it.
+    return ("fp32", "bf16")

@@ -1,0 +1,47 @@
+"""How a process evaluates positions: the settings that a run records."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from tengen.config import check
+
+__all__ = ["BackendName", "BatchShape", "InferenceConfig", "Precision"]
+
+BackendName = Literal["openvino", "torch"]
+Precision = Literal["fp32", "bf16"]
+BatchShape = Literal["dynamic", "fixed"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class InferenceConfig:
+    """Settings of inference; ``tengen.inference.choose`` replaces every ``auto``."""
+
+    backend: Literal["auto", "openvino", "torch"] = "auto"
+    """Who computes; auto takes OpenVINO where it is installed, else torch."""
+    precision: Literal["auto", "fp32", "bf16"] = "auto"
+    """Arithmetic of the trunk; auto takes bf16 where a trial run shows it faster."""
+    batch_shape: Literal["auto", "dynamic", "fixed"] = "auto"
+    """Whether a batch has as many rows as were asked for, or always batch_rows, the
+    missing ones computed and dropped; auto probes whether dynamic keeps the bits."""
+    batch_rows: int = 8
+    """Most rows of one batch, 1 to 4096."""
+
+    def __post_init__(self) -> None:
+        """Checks the ranges.
+
+        Raises:
+            UsageError: A field is out of its range.
+        """
+        check(
+            1 <= self.batch_rows <= 4096,
+            "batch_rows",
+            self.batch_rows,
+            "must be 1 to 4096; 8 to 32 suits a CPU",
+        )
+
+    @property
+    def has_auto(self) -> bool:
+        """Whether something is left to choose."""
+        return "auto" in (self.backend, self.precision, self.batch_shape)

@@ -1,0 +1,138 @@
+"""Inference by torch: the fallback everywhere and the reference of export checks.
+
+Each driver thread computes alone; torch's own threads would wait for each other.
+"""
+
+from __future__ import annotations
+
+import json
+import threading
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors import SafetensorError
+from safetensors.torch import load_file
+
+from tengen.config import from_dict
+from tengen.errors import UsageError
+from tengen.inference.backend import FloatArray, check_buffers
+from tengen.inference.config import BatchShape, Precision
+from tengen.nets import FeatureSpec, InferenceHead, NetConfig, build_net
+
+__all__ = ["TorchBackend", "load_head"]
+
+_threads = threading.local()
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Architecture:
+    """The part of ``meta.json`` that a network is built from."""
+
+    net: NetConfig
+    features: FeatureSpec
+
+
+def load_head(directory: Path) -> InferenceHead:
+    """Returns a model's network on the CPU, float32, in evaluation mode.
+
+    Args:
+        directory: A model directory.
+
+    Raises:
+        UsageError: A file is missing or damaged, or the weights are another
+            network's.
+    """
+    try:
+        meta: Any = json.loads((directory / "meta.json").read_bytes())
+        parts = {name: meta[name] for name in ("net", "features")}
+        architecture = from_dict(_Architecture, parts, where="meta.json")
+        tensors = load_file(directory / "weights.safetensors")
+        net = build_net(architecture.features, architecture.net)
+        net.load_state_dict(tensors)
+    except UsageError:
+        raise
+    except (OSError, ValueError, LookupError, TypeError, SafetensorError) as error:
+        raise _unusable(directory, error) from error
+    except RuntimeError as error:
+        raise _unusable(directory, error) from error
+    return InferenceHead(net).eval()
+
+
+def _unusable(directory: Path, error: Exception) -> UsageError:
+    reason = " ".join(str(error).split())
+    return UsageError(
+        f"model ({directory}) cannot be built: {reason}; restore it or export it again"
+    )
+
+
+class TorchBackend:
+    """A ``Backend`` over ``weights.safetensors`` of a model directory, on the CPU.
+
+    Attributes:
+        name: ``torch``.
+        version: torch's version.
+        precision: Arithmetic of the trunk; the heads are float32.
+        batch_shape: Whether runners pad every batch to all their rows.
+    """
+
+    name = "torch"
+
+    def __init__(
+        self, directory: Path, *, precision: Precision, batch_shape: BatchShape
+    ) -> None:
+        """Builds the network and loads its weights.
+
+        Raises:
+            UsageError: As ``load_head``.
+        """
+        self.version = torch.__version__
+        self.precision = precision
+        self.batch_shape = batch_shape
+        self._head = load_head(directory)
+        if precision == "bf16":
+            self._head.net.compute_dtype = torch.bfloat16
+
+    def bind(
+        self, planes: FloatArray, policy: FloatArray, value: FloatArray
+    ) -> TorchRunner:
+        """Returns a runner over these buffers; see ``Backend.bind``."""
+        check_buffers(planes, policy, value)
+        return TorchRunner(
+            self._head,
+            torch.from_numpy(planes),
+            torch.from_numpy(policy),
+            torch.from_numpy(value),
+            self.batch_shape == "fixed",
+        )
+
+
+class TorchRunner:
+    """A ``Runner`` that leaves its thread with one torch thread."""
+
+    def __init__(
+        self,
+        head: InferenceHead,
+        planes: torch.Tensor,
+        policy: torch.Tensor,
+        value: torch.Tensor,
+        pads: bool,
+    ) -> None:
+        self._head = head
+        self._planes = planes
+        self._policy = policy
+        self._value = value
+        self._pads = pads
+
+    def run(self, num_rows: int) -> None:
+        """Evaluates ``planes[:num_rows]``; see ``Runner.run``."""
+        if not getattr(_threads, "is_single", False):
+            torch.set_num_threads(1)
+            _threads.is_single = True
+        if self._pads:
+            num_rows = len(self._planes)
+        with torch.inference_mode():
+            policy, value = self._head(self._planes[:num_rows])
+            self._policy[:num_rows] = policy
+            self._value[:num_rows] = value

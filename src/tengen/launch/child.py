@@ -1,0 +1,127 @@
+"""A role process: hosts roles of one run and takes turns when the runner says so.
+
+    python -m tengen.launch.child RUN NUM_THREADS ROLE [ROLE ...]
+
+What roles print goes to RUN/logs/<first role>.log; stdout belongs to the protocol.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import threading
+import time
+import traceback
+from typing import IO
+
+from tengen.errors import TengenError
+from tengen.launch.protocol import read_message, write_message
+from tengen.roles import Report, Role, RoleContext, make_role, read_config
+from tengen.run import RunDirectory
+
+__all__ = ["main"]
+
+_PROGRESS_INTERVAL_S = 0.2
+
+
+def main(argv: list[str]) -> int:
+    """Serves turns until stdin closes or ``stop`` arrives."""
+    # Ctrl-C reaches the whole process group; the runner alone decides what it means.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    run = RunDirectory.open(argv[0])
+    to_runner = os.fdopen(os.dup(1), "wb")
+    # Unbuffered: a buffer could not be released while the thread waits in it.
+    commands = open(0, "rb", buffering=0, closefd=False)
+    _redirect(run, argv[2])
+    host = _Host(run, int(argv[1]), argv[2:], to_runner)
+    threading.Thread(target=host.listen, args=(commands,), daemon=True).start()
+    return host.serve()
+
+
+def _redirect(run: RunDirectory, name: str) -> None:
+    log = os.open(
+        run.logs / f"{name}.log", os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644
+    )
+    os.dup2(log, 1)
+    os.dup2(log, 2)
+    os.close(log)
+
+
+class _Host:
+    def __init__(
+        self,
+        run: RunDirectory,
+        num_threads: int,
+        names: list[str],
+        to_runner: IO[bytes],
+    ) -> None:
+        self._run = run
+        self._names = names
+        self._to_runner = to_runner
+        self._context = RoleContext(num_threads=num_threads, progress=self._progress)
+        self._turns: list[str] = []
+        self._arrived = threading.Condition()
+        self._roles: dict[str, Role] = {}
+        self._shown_s = 0.0
+
+    def listen(self, stream: IO[bytes]) -> None:
+        """Reads commands in a thread of its own, so that a turn can be stopped."""
+        while (message := read_message(stream)) is not None and "turn" in message:
+            with self._arrived:
+                self._turns.append(message["turn"])
+                self._arrived.notify()
+        self._context.stop.set()
+        with self._arrived:
+            self._arrived.notify()
+
+    def serve(self) -> int:
+        """Takes turns until stopped; returns the exit code."""
+        try:
+            while (name := self._wait()) is not None:
+                if name not in self._roles:
+                    # Read late: the export role completes the config once.
+                    config = read_config(self._run)
+                    self._roles[name] = make_role(
+                        name, config, self._run, self._context
+                    )
+                report = self._roles[name].turn()
+                write_message(
+                    self._to_runner,
+                    {"report": None if report is None else dict(report)},
+                )
+        except BrokenPipeError:
+            return 1
+        except BaseException as error:
+            traceback.print_exc()
+            code = error.exit_code if isinstance(error, TengenError) else 1
+            write_message(
+                self._to_runner, {"error": _message(error), "exit_code": code}
+            )
+            return code
+        finally:
+            for role in self._roles.values():
+                role.close()
+        return 0
+
+    def _wait(self) -> str | None:
+        with self._arrived:
+            self._arrived.wait_for(lambda: self._turns or self._context.stop.is_set())
+            return None if self._context.stop.is_set() else self._turns.pop(0)
+
+    def _progress(self, report: Report) -> None:
+        now_s = time.monotonic()
+        if now_s - self._shown_s >= _PROGRESS_INTERVAL_S:
+            self._shown_s = now_s
+            write_message(self._to_runner, {"progress": dict(report)})
+
+
+def _message(error: BaseException) -> str:
+    text = str(error) or type(error).__name__
+    if isinstance(error, TengenError) or type(error).__name__ == "CoreError":
+        return text
+    return f"{type(error).__name__}: {text}"
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

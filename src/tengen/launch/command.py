@@ -1,0 +1,205 @@
+"""``tengen train``: one command from nothing to a trained agent, and to go on."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from tengen.config import check, override
+from tengen.errors import UsageError
+from tengen.launch.inline import Budget, run_inline
+from tengen.launch.journal import RunJournal
+from tengen.observe import EventWriter, Progress, make_view, read_last_event
+from tengen.recipes import default_agent, make_config
+from tengen.roles import RunConfig, change_config, read_config, write_config
+from tengen.run import RunDirectory, available_cores
+
+__all__ = ["add_arguments", "train", "train_task"]
+
+_INTERRUPTED = 130
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declares the arguments of ``tengen train``."""
+    parser.add_argument("task", help="gomoku/9, connect4, module:Game, CartPole-v1, ...")
+    parser.add_argument("--agent", help="alphazero for games, vtrace for environments")
+    parser.add_argument("--recipe", help="see tengen recipes (default: the task's)")
+    parser.add_argument("--launch", default="inline", help="inline")
+    parser.add_argument("--minutes", type=float, help="wall time of this call")
+    parser.add_argument("--games", type=int, help="games of this call")
+    parser.add_argument("--out", type=Path, help="run directory (runs/TASK)")
+    parser.add_argument("--seed", type=int, help="of a new run (0)")
+    parser.add_argument("--threads", type=int, help="cores to use (all)")
+    parser.add_argument(
+        "--set",
+        action="append",
+        default=[],
+        dest="settings",
+        metavar="a.b=v",
+        help="change one field of the config; see tengen recipes TASK",
+    )
+
+
+def train(args: argparse.Namespace) -> dict[str, Any]:
+    """Runs ``tengen train`` and returns its report."""
+    return train_task(
+        args.task,
+        agent=args.agent,
+        recipe=args.recipe,
+        launch=args.launch,
+        minutes=args.minutes,
+        games=args.games,
+        out=args.out,
+        seed=args.seed,
+        threads=args.threads,
+        settings=args.settings,
+    )
+
+
+def train_task(
+    task: str,
+    *,
+    agent: str | None = None,
+    recipe: str | None = None,
+    launch: str = "inline",
+    minutes: float | None = None,
+    games: int | None = None,
+    out: Path | str | None = None,
+    seed: int | None = None,
+    threads: int | None = None,
+    settings: Sequence[str] = (),
+) -> dict[str, Any]:
+    """Trains a task and returns what was reached; resumes what ``out`` holds.
+
+    Blocks until the budget is spent; Ctrl-C, SIGTERM and ``tengen stop`` end it
+    early with everything saved.
+
+    Args:
+        task: A game or an environment.
+        agent: None for the task's own.
+        recipe: None for the task's own.
+        launch: ``inline``.
+        minutes: Wall time of this call; None with ``games`` None takes the recipe's.
+        games: Games of this call, in whole generations.
+        out: The run directory, ``runs/TASK`` by default.
+        seed: Of a new run.
+        threads: Cores to use, all by default.
+        settings: ``a.b=v`` changes of the config.
+
+    Returns:
+        ``out``, ``reason`` (why it ended), ``exit_code`` and the last progress.
+
+    Raises:
+        UsageError: An argument, the config or the directory is refused.
+        RunError: A role failed for good, or the disk refuses.
+    """
+    _check_arguments(launch, minutes, games, threads)
+    path = Path(out) if out is not None else Path("runs") / task.replace(":", "_")
+    # Unknown tasks are refused before anything is written.
+    agent = agent or default_agent(task)
+    fresh = make_config(task, agent, recipe)
+    run = RunDirectory.create_or_resume(path)
+    with run.lock("train"):
+        config = _resolve(run, fresh, seed, settings)
+        run.write_code()
+        run.clear_stop()
+        if minutes is None and games is None:
+            minutes = config.minutes
+        return _train(run, config, Budget(minutes=minutes, games=games), threads)
+
+
+def _check_arguments(
+    launch: str, minutes: float | None, games: int | None, threads: int | None
+) -> None:
+    if launch != "inline":
+        raise UsageError(
+            f"launch ({launch}) is not known here; use inline, the only one so far"
+        )
+    check(minutes is None or minutes > 0, "minutes", minutes, "must be positive")
+    check(games is None or games >= 1, "games", games, "must be at least 1")
+    check(threads is None or threads >= 1, "threads", threads, "must be at least 1")
+
+
+def _resolve(
+    run: RunDirectory, fresh: RunConfig, seed: int | None, settings: Sequence[str]
+) -> RunConfig:
+    """Returns the run's config, with this call's settings, and publishes it."""
+    if run.is_new:
+        if seed is not None:
+            settings = [f"seed={seed}", *settings]
+        config = override(fresh, settings)
+    else:
+        known = read_config(run)
+        for name in ("task", "agent"):
+            wanted, kept = getattr(fresh, name), getattr(known, name)
+            if wanted != kept:
+                raise UsageError(
+                    f"{name} ({wanted}) must be {kept}, that of the run at "
+                    f"{run.path}; choose another --out"
+                )
+        if seed is not None:
+            settings = [f"seed={seed}", *settings]
+        config = change_config(known, settings)
+    write_config(run, config)
+    return config
+
+
+def _train(
+    run: RunDirectory, config: RunConfig, budget: Budget, threads: int | None
+) -> dict[str, Any]:
+    start_s = time.monotonic()
+
+    def seconds_left() -> float | None:
+        if budget.minutes is None:
+            return None
+        return max(0.0, 60 * budget.minutes - (time.monotonic() - start_s))
+
+    last = read_last_event(run, "progress")
+    events = EventWriter(run, "train", run.new_incarnation("train"))
+    try:
+        with make_view(f"tengen train {config.task}", sys.stdout) as view:
+            journal = RunJournal(
+                view,
+                events,
+                batch_capacity=_batch_capacity(config),
+                seconds_left=seconds_left,
+                last=None if last is None else Progress.from_dict(last),
+            )
+            reason = run_inline(
+                config,
+                run,
+                budget,
+                journal,
+                num_threads=threads or available_cores(),
+            )
+            events.write("end", reason=reason)
+            view.message(_farewell(run, reason))
+    finally:
+        events.close()
+    return {
+        "out": str(run.path),
+        "reason": reason,
+        "exit_code": _INTERRUPTED if reason == "interrupted" else 0,
+        **journal.progress_now.to_dict(),
+    }
+
+
+def _batch_capacity(config: RunConfig) -> int:
+    if config.actor.kind == "selfplay":
+        return config.actor.num_slots
+    return config.actor.num_envs
+
+
+def _farewell(run: RunDirectory, reason: str) -> str:
+    lines = []
+    if reason != "budget":
+        lines.append(
+            f"{reason}; everything is saved, the same command goes on from here"
+        )
+    if run.models.latest() is not None:
+        lines.append(f"play against it: tengen play {run.path}")
+    return "\n".join(lines) or "nothing was trained yet"

@@ -1,0 +1,232 @@
+"""The inline launcher: roles take turns, in one process tree on one machine.
+
+::
+
+    while budget is left:
+        learn, export, gate           # nothing to do unless a generation is new
+        selfplay (or actor)           # one generation on the newest model
+        rate, now and then
+
+Every turn carries on from what is published, so whatever killed the last call, the
+same loop resumes. On a CPU the turns use all cores one after the other: self-play and
+learning never compete for caches, and a seed gives the same run.
+"""
+
+from __future__ import annotations
+
+import signal
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from types import FrameType
+from typing import Any
+
+from tengen.errors import RunError
+from tengen.launch.journal import RunJournal
+from tengen.launch.process import RoleProcess
+from tengen.roles import RunConfig
+from tengen.run import RunDirectory
+
+__all__ = ["Budget", "run_inline"]
+
+_LEARNING_ROLES = ("learn", "export", "gate")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Budget:
+    """How much one call does; None is no limit."""
+
+    minutes: float | None = None
+    """Wall time of the call, rating match included."""
+    games: int | None = None
+    """Games (or episodes' unrolls) to play in this call, in whole generations."""
+
+
+class _Stop:
+    """Why the loop should end; set by a signal, the STOP file or the budget."""
+
+    def __init__(self) -> None:
+        self.reason: str | None = None
+        self.event = threading.Event()
+
+    def set(self, reason: str) -> None:
+        if self.reason is None:
+            self.reason = reason
+        self.event.set()
+
+
+def run_inline(
+    config: RunConfig,
+    run: RunDirectory,
+    budget: Budget,
+    journal: RunJournal,
+    *,
+    num_threads: int,
+) -> str:
+    """Trains until the budget is spent or something stops it. Blocks.
+
+    Args:
+        config: The run's config.
+        run: The run; the caller holds its ``train`` lock.
+        budget: Of this call.
+        journal: Takes every report.
+        num_threads: Cores to use.
+
+    Returns:
+        Why it ended: ``budget``, ``interrupted`` or ``stopped`` (the STOP file).
+
+    Raises:
+        RunError: A role failed or died again and again.
+        UsageError: A role refused its config or files.
+    """
+    actor = "selfplay" if config.actor.kind == "selfplay" else "actor"
+    processes = _processes(run, actor, num_threads)
+    stop = _Stop()
+    loop = _Loop(config, run, budget, journal, processes, actor, stop)
+    try:
+        with _watching(run, stop, processes):
+            loop.run()
+    finally:
+        for process in set(processes.values()):
+            process.stop()
+        for process in set(processes.values()):
+            process.close()
+    return stop.reason or "budget"
+
+
+def _processes(
+    run: RunDirectory, actor: str, num_threads: int
+) -> dict[str, RoleProcess]:
+    """Role -> process. Torch in the learner's threads slows OpenVINO in its process,
+    so self-play has one of its own; environments share one with their learner."""
+    if actor == "actor":
+        shared = RoleProcess(run, (actor, *_LEARNING_ROLES), num_threads)
+        return dict.fromkeys(shared.roles, shared)
+    playing = RoleProcess(run, (actor, "rate"), num_threads)
+    learning = RoleProcess(run, _LEARNING_ROLES, num_threads)
+    return {name: p for p in (playing, learning) for name in p.roles}
+
+
+class _Loop:
+    def __init__(
+        self,
+        config: RunConfig,
+        run: RunDirectory,
+        budget: Budget,
+        journal: RunJournal,
+        processes: dict[str, RoleProcess],
+        actor: str,
+        stop: _Stop,
+    ) -> None:
+        self._config = config
+        self._run = run
+        self._budget = budget
+        self._journal = journal
+        self._processes = processes
+        self._actor = actor
+        self._stop = stop
+        self._start_s = time.monotonic()
+        self._games = 0
+        self._rated_s = 0.0
+        self._learning_s = 0.0
+        self._playing_s = 0.0
+
+    def run(self) -> None:
+        """Turns until something stops it."""
+        while not self._stop.event.is_set():
+            learning_start_s = time.monotonic()
+            for role in _LEARNING_ROLES:
+                self._turn(role)
+            self._learning_s = time.monotonic() - learning_start_s
+            self._journal.end_generation()
+            self._rate()
+            if self._spent():
+                self._stop.set("budget")
+            else:
+                self._play()
+
+    @property
+    def elapsed_s(self) -> float:
+        """Seconds of this call."""
+        return time.monotonic() - self._start_s
+
+    def _spent(self) -> bool:
+        if self._budget.games is not None and self._games >= self._budget.games:
+            return True
+        if self._budget.minutes is None:
+            return False
+        # A generation is played only if it can be learned from before the end.
+        next_s = self._playing_s + self._learning_s
+        return self.elapsed_s + next_s >= 60 * self._budget.minutes
+
+    def _play(self) -> None:
+        start_s = time.monotonic()
+        report = self._turn(self._actor)
+        self._playing_s = time.monotonic() - start_s
+        if report is None:
+            raise RunError(
+                f"role ({self._actor}) found no model to play with; "
+                f"see {self._run.logs}"
+            )
+        self._games += int(report["num_games"])
+
+    def _rate(self) -> None:
+        """Rates the newest model when its share of the time allows it."""
+        share = self._config.rating.time_share
+        if self._actor == "actor" or share == 0 or self._stop.event.is_set():
+            return
+        if self._rated_s > share * self.elapsed_s or self.elapsed_s < 1.0:
+            return
+        start_s = time.monotonic()
+        self._turn("rate")
+        self._rated_s += time.monotonic() - start_s
+
+    def _turn(self, role: str) -> dict[str, Any] | None:
+        if self._stop.event.is_set():
+            return {"stopped": True, "num_games": 0}
+        start_s = time.monotonic()
+        report = self._processes[role].turn(role, self._journal.progress)
+        if report is not None:
+            self._journal.report(role, report, time.monotonic() - start_s)
+        return report
+
+
+@contextmanager
+def _watching(
+    run: RunDirectory,
+    stop: _Stop,
+    processes: dict[str, RoleProcess],
+) -> Iterator[None]:
+    """Turns Ctrl-C, SIGTERM and the STOP file into a clean end of the current turn."""
+
+    def end(reason: str) -> None:
+        stop.set(reason)
+        for process in set(processes.values()):
+            process.stop()
+
+    def on_signal(number: int, frame: FrameType | None) -> None:
+        end("interrupted")
+
+    finished = threading.Event()
+
+    def watch() -> None:
+        while not finished.wait(0.2):
+            if run.stop_requested():
+                end("stopped")
+
+    on_main_thread = threading.current_thread() is threading.main_thread()
+    previous: dict[int, Any] = {}
+    if on_main_thread:
+        for number in (signal.SIGINT, signal.SIGTERM):
+            previous[number] = signal.signal(number, on_signal)
+    watcher = threading.Thread(target=watch, daemon=True)
+    watcher.start()
+    try:
+        yield
+    finally:
+        finished.set()
+        watcher.join()
+        for number, handler in previous.items():
+            signal.signal(number, handler)

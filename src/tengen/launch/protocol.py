@@ -1,0 +1,33 @@
+"""What a runner and its role processes say to each other: JSON lines over pipes.
+
+To the child: ``{"turn": ROLE}`` or ``{"stop": true}``. From the child, during a turn
+``{"progress": {...}}`` and at its end ``{"report": {...} | null}`` or
+``{"error": MESSAGE, "exit_code": N}``. When either side closes its end, the other one
+ends too: no orphan goes on by itself.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import IO, Any
+
+__all__ = ["read_message", "write_message"]
+
+
+def write_message(stream: IO[bytes], message: dict[str, Any]) -> None:
+    """Writes one message and flushes.
+
+    Raises:
+        BrokenPipeError: The other side is gone.
+    """
+    stream.write(json.dumps(message).encode() + b"\n")
+    stream.flush()
+
+
+def read_message(stream: IO[bytes]) -> dict[str, Any] | None:
+    """Returns the next message, or None when the other side is gone. Blocks."""
+    line = stream.readline()
+    if not line.endswith(b"\n"):
+        return None
+    message: dict[str, Any] = json.loads(line)
+    return message

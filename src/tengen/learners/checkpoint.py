@@ -1,0 +1,247 @@
+"""Checkpoints: a learner's whole state, to resume from exactly.
+
+A checkpoint is a published folder ``RUN/checkpoints/NNNNNN`` of two files:
+
+- ``state.safetensors``: weights, averaged weights, moments and generator.
+- ``state.json``: schema, network, counters, the hash of the former, and ``extra``,
+  an opaque JSON value that the caller keeps beside it, such as the store's manifest.
+
+Nothing is ever unpickled.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import shutil
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import safetensors
+import safetensors.numpy
+import safetensors.torch
+from numpy.typing import NDArray
+
+from tengen.config import from_dict, to_dict
+from tengen.errors import RunError, UsageError
+from tengen.learners.loop import Learner, LearnerState
+from tengen.nets.spec import FeatureSpec, NetConfig
+from tengen.run import NumberedFolder
+
+__all__ = [
+    "SCHEMA",
+    "SavedModel",
+    "load_checkpoint",
+    "read_extra",
+    "read_model",
+    "save_checkpoint",
+]
+
+SCHEMA = 1
+"""The version of the files that this code writes, and the newest that it reads."""
+
+_TENSORS = "state.safetensors"
+_JSON = "state.json"
+
+
+def save_checkpoint(
+    folder: NumberedFolder,
+    number: int,
+    learner: Learner,
+    extra: Any = None,
+    *,
+    num_kept: int = 3,
+) -> Path:
+    """Publishes the learner's state and removes old checkpoints.
+
+    Blocks until it is durable. Older ones are removed only after that.
+
+    Args:
+        folder: ``RunDirectory.checkpoints``.
+        number: Its number, greater than every published one.
+        learner: Whose state; no step may be in flight.
+        extra: Any JSON value; ``load_checkpoint`` returns it.
+        num_kept: How many to keep, this one included, at least 1.
+
+    Returns:
+        The path of the checkpoint.
+
+    Raises:
+        RunError: A batch is in flight, the number is taken, or the disk refuses.
+    """
+    state = learner.state()
+    tensors = {name: tensor.contiguous() for name, tensor in state.tensors.items()}
+    data = safetensors.torch.save(tensors)
+    content = {
+        "schema": SCHEMA,
+        **_identity(learner),
+        "num_steps": state.num_steps,
+        "num_samples": state.num_samples,
+        "sha256": hashlib.sha256(data).hexdigest(),
+        "extra": extra,
+    }
+    text = json.dumps(content, indent=2) + "\n"
+
+    def write(path: Path) -> None:
+        (path / _TENSORS).write_bytes(data)
+        (path / _JSON).write_text(text)
+
+    published = folder.publish(number, write)
+    for old in folder.numbers()[:-num_kept]:
+        shutil.rmtree(folder.entry(old), ignore_errors=True)
+    return published
+
+
+def load_checkpoint(path: Path, learner: Learner) -> Any:
+    """Puts the state at ``path`` into ``learner``, made with the same configs.
+
+    Args:
+        path: A checkpoint's folder.
+        learner: Changed only if all of the checkpoint is sound.
+
+    Returns:
+        What was saved as ``extra``.
+
+    Raises:
+        UsageError: The checkpoint is of a newer schema or of another network.
+        RunError: A file is absent, damaged or does not fit.
+    """
+    content = _read_json(path / _JSON)
+    for name, value in _identity(learner).items():
+        if content[name] != value:
+            raise UsageError(
+                f"{name} ({json.dumps(value)}) must be that of {path}, "
+                f"{json.dumps(content[name])}; start a new run for another one"
+            )
+    data = _read_tensors(path, content)
+    try:
+        tensors = safetensors.torch.load(data)
+        learner.load_state(
+            LearnerState(tensors, content["num_steps"], content["num_samples"])
+        )
+    except (safetensors.SafetensorError, KeyError, ValueError) as error:
+        raise _damaged(path / _TENSORS) from error
+    return content["extra"]
+
+
+class SavedModel(NamedTuple):
+    """What export needs of a checkpoint."""
+
+    net: NetConfig
+    """The network."""
+    features: FeatureSpec
+    """What it reads and answers."""
+    tensors: dict[str, NDArray[np.generic]]
+    """Its averaged weights and norm statistics, by their own names."""
+    num_steps: int
+    """Learner steps behind it."""
+    num_samples: int
+    """Rows learnt from."""
+    extra: Any
+    """What was saved beside it."""
+
+
+def read_extra(path: Path) -> Any:
+    """Returns what ``save_checkpoint`` was given as ``extra``.
+
+    Raises:
+        UsageError: The checkpoint is of a newer schema.
+        RunError: It is absent or damaged.
+    """
+    return _read_json(path / _JSON)["extra"]
+
+
+def read_model(path: Path) -> SavedModel:
+    """Returns the averaged network of a checkpoint.
+
+    Raises:
+        UsageError: The checkpoint is of a newer schema.
+        RunError: It is absent or damaged.
+    """
+    content = _read_json(path / _JSON)
+    try:
+        tensors = safetensors.numpy.load(_read_tensors(path, content))
+    except safetensors.SafetensorError as error:
+        raise _damaged(path / _TENSORS) from error
+    prefix = "average."
+    return SavedModel(
+        net=from_dict(_Net, {"net": content["net"]}).net,
+        features=from_dict(FeatureSpec, content["features"]),
+        tensors={
+            name.removeprefix(prefix): tensor
+            for name, tensor in tensors.items()
+            if name.startswith(prefix)
+        },
+        num_steps=content["num_steps"],
+        num_samples=content["num_samples"],
+        extra=content["extra"],
+    )
+
+
+@dataclass(frozen=True)
+class _Net:
+    """Lets ``from_dict`` tell the networks apart by their kind."""
+
+    net: NetConfig
+
+
+def _read_tensors(path: Path, content: dict[str, Any]) -> bytes:
+    data = _read(path / _TENSORS)
+    if hashlib.sha256(data).hexdigest() != content["sha256"]:
+        raise _damaged(path / _TENSORS)
+    return data
+
+
+def _identity(learner: Learner) -> dict[str, Any]:
+    """What a checkpoint and a learner must agree on; the rest may change."""
+    return {
+        "net": to_dict(learner.net.config),
+        "features": to_dict(learner.net.features),
+        "optimizer": learner.config.optimizer.kind,
+    }
+
+
+def _read_json(path: Path) -> dict[str, Any]:
+    try:
+        content = json.loads(_read(path))
+        schema = content["schema"]
+        known = {
+            "net": dict,
+            "features": dict,
+            "optimizer": str,
+            "num_steps": int,
+            "num_samples": int,
+            "sha256": str,
+        }
+    except (ValueError, KeyError, TypeError):
+        raise _damaged(path) from None
+    if not isinstance(schema, int) or schema > SCHEMA:
+        raise UsageError(
+            f"schema ({schema}) of {path} is newer than this tengen reads, which is "
+            f"{SCHEMA}; use the tengen that made it, or a later one"
+        )
+    if "extra" not in content or not all(
+        isinstance(content.get(name), kind) for name, kind in known.items()
+    ):
+        raise _damaged(path)
+    return dict(content)
+
+
+def _read(path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        reason = (error.strerror or str(error)).lower()
+        raise RunError(
+            f"checkpoint ({path}) cannot be read, {reason}; "
+            "remove its folder to resume from the one before"
+        ) from error
+
+
+def _damaged(path: Path) -> RunError:
+    return RunError(
+        f"checkpoint ({path}) is damaged; "
+        "remove its folder to resume from the one before"
+    )

@@ -1,0 +1,357 @@
+"""The learner loop of every agent: sample, loss, step, average, acknowledge.
+
+One batch is always split into the same number of parts. Each part is computed on one
+intra-op thread against its own norm statistics, and the parts are added in order, so
+the weights after a step are the same bits on any number of threads.
+"""
+
+from __future__ import annotations
+
+import copy
+import time
+from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import Future, ThreadPoolExecutor
+from types import TracebackType
+from typing import NamedTuple, Protocol
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, nn
+
+from tengen.errors import RunError
+from tengen.learners.config import LearnerConfig
+from tengen.learners.loss import Loss
+from tengen.learners.optimizer import Optimizer
+from tengen.nets.mlp import Mlp
+from tengen.nets.resnet import ResNet
+
+__all__ = ["Batch", "Learner", "LearnerState", "Table", "preferred_dtype"]
+
+
+class Batch(Protocol):
+    """What a table lends for one step."""
+
+    @property
+    def columns(self) -> Mapping[str, NDArray[np.generic]]:
+        """Arrays ``[rows, ...]``, valid until ``ack``."""
+        ...
+
+    def ack(self) -> None:
+        """Says that the rows were learnt from and ends the loan."""
+        ...
+
+
+class Table(Protocol):
+    """Where experience comes from."""
+
+    def sample(self, num_rows: int, /) -> Batch:
+        """Returns ``num_rows`` rows. May block; called from one thread at a time."""
+        ...
+
+
+class LearnerState(NamedTuple):
+    """All that a learner needs to continue exactly."""
+
+    tensors: dict[str, Tensor]
+    """Weights, averaged weights, moments and torch's generator, by name."""
+    num_steps: int
+    """Steps made."""
+    num_samples: int
+    """Rows learnt from."""
+
+
+class Learner:
+    """Trains a network on a table.
+
+    The loop, as ``steps`` runs it::
+
+        batch = table.sample(batch_size)      # the next one meanwhile, in background
+        for part in split(batch):             # on num_threads threads
+            gradients += grad(loss(net, part))
+        optimizer.step(gradients)
+        optimizer.update_average()
+        batch.ack()
+
+    Use it as a context manager or call ``close``. Not thread-safe.
+
+    Attributes:
+        config: As given.
+        net: The network in training; its weights change in place.
+        optimizer: Holds the averaged network, which is what to publish.
+        num_samples: Rows learnt from.
+        remaining: Part of the run's budget still to come, in [0, 1], for the
+            cool-down; the caller keeps it up to date, None means no end.
+    """
+
+    def __init__(
+        self,
+        config: LearnerConfig,
+        net: ResNet | Mlp,
+        loss: Loss,
+        table: Table,
+        *,
+        num_threads: int = 1,
+    ) -> None:
+        """Starts the threads; no work begins.
+
+        Args:
+            config: How a step is made.
+            net: The network to train, put into training mode.
+            loss: The loss of one part of a batch.
+            table: Gives the batches.
+            num_threads: Parts computed at a time; more than ``config.num_shards`` do
+                not help. The result does not depend on it.
+        """
+        self.config = config
+        self._loss = loss
+        self._table = table
+        self.net = net.train()
+        self.optimizer = Optimizer(config.optimizer, net)
+        self.num_samples = 0
+        self.remaining: float | None = None
+        self._parameters = list(net.parameters())
+        self._gradients = [
+            torch.zeros_like(p, memory_format=torch.contiguous_format)
+            for p in self._parameters
+        ]
+        dtype = preferred_dtype(config.precision)
+        self._replicas = [_replica(net, dtype) for _ in range(config.num_shards)]
+        self._pool = ThreadPoolExecutor(
+            min(config.num_shards, num_threads),
+            thread_name_prefix="learner",
+            initializer=torch.set_num_threads,
+            initargs=(1,),
+        )
+        self._sampler = ThreadPoolExecutor(1, thread_name_prefix="learner-sample")
+        self._next_batch: Future[Batch] | None = None
+
+    def __enter__(self) -> Learner:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    @property
+    def num_steps(self) -> int:
+        """Steps made, over all runs that this state was resumed from."""
+        return self.optimizer.num_steps
+
+    def step(self) -> dict[str, float]:
+        """Makes one step; see ``steps``."""
+        return next(self.steps(1))
+
+    def steps(self, num_steps: int) -> Iterator[dict[str, float]]:
+        """Makes steps and yields after each; samples exactly as many batches.
+
+        While one batch trains the next is sampled in the background, always in the
+        same order, and none beyond the last: so when the last step is done nothing
+        is in flight and the state can be saved. If the caller stops early, the batch
+        in flight is the next one used.
+
+        Args:
+            num_steps: How many.
+
+        Yields:
+            Metrics of one step: ``loss`` and the parts that the loss names,
+            ``grad_norm``, ``learning_rate``, ``sample_wait_s`` and ``train_s``.
+
+        Raises:
+            RunError: Loss or gradient is not finite.
+        """
+        for left in range(num_steps, 0, -1):
+            start_s = time.perf_counter()
+            future = self._next_batch or self._sampler.submit(self._sample)
+            self._next_batch = None
+            batch = future.result()
+            if left > 1:
+                self._next_batch = self._sampler.submit(self._sample)
+            sampled_s = time.perf_counter()
+            metrics = self._train(batch)
+            batch.ack()
+            metrics["sample_wait_s"] = sampled_s - start_s
+            metrics["train_s"] = time.perf_counter() - sampled_s
+            yield metrics
+
+    def state(self) -> LearnerState:
+        """Returns the state; tensors are shared with the learner, not copied.
+
+        Raises:
+            RunError: ``steps`` was left early, so a batch is in flight.
+        """
+        if self._next_batch is not None:
+            raise RunError(
+                "state (a batch is in flight) cannot be taken between steps; "
+                "finish the steps that were asked for"
+            )
+        tensors = {"generator": torch.get_rng_state()}
+        for prefix, state in self._parts().items():
+            tensors.update({f"{prefix}.{name}": state[name] for name in state})
+        return LearnerState(tensors, self.num_steps, self.num_samples)
+
+    def load_state(self, state: LearnerState) -> None:
+        """Takes back what ``state`` returned, into a learner made the same way.
+
+        Raises:
+            RunError: A tensor is missing, unknown or has another shape; nothing was
+                changed.
+        """
+        moments = _below("optimizer.", state.tensors)
+        for prefix in ("net", "average"):
+            _check_same(
+                prefix, self._parts()[prefix], _below(f"{prefix}.", state.tensors)
+            )
+        self.net.load_state_dict(_below("net.", state.tensors))
+        self.optimizer.average.load_state_dict(_below("average.", state.tensors))
+        self.optimizer.load_state(moments, state.num_steps)
+        torch.set_rng_state(state.tensors["generator"])
+        self.num_samples = state.num_samples
+        self._spread_statistics()
+
+    def close(self) -> None:
+        """Ends the threads. Blocks until a sample in flight has returned."""
+        self._sampler.shutdown()
+        self._pool.shutdown()
+
+    def _parts(self) -> dict[str, dict[str, Tensor]]:
+        return {
+            "net": self.net.state_dict(),
+            "average": self.optimizer.average.state_dict(),
+            "optimizer": self.optimizer.state(),
+        }
+
+    def _sample(self) -> Batch:
+        return self._table.sample(self.config.batch_size)
+
+    def _train(self, batch: Batch) -> dict[str, float]:
+        columns = {name: _tensor(column) for name, column in batch.columns.items()}
+        num_rows = len(next(iter(columns.values())))
+        bounds = [
+            num_rows * index // len(self._replicas)
+            for index in range(len(self._replicas) + 1)
+        ]
+        futures = [
+            self._pool.submit(
+                self._shard,
+                replica,
+                {name: column[first:last] for name, column in columns.items()},
+                (last - first) / num_rows,
+            )
+            for replica, first, last in zip(
+                self._replicas, bounds, bounds[1:], strict=False
+            )
+        ]
+        shards = [future.result() for future in futures]
+        # On the pool too, for its threads have one intra-op thread each.
+        metrics = self._pool.submit(self._update, shards).result()
+        self.num_samples += num_rows
+        return metrics
+
+    def _shard(
+        self, net: nn.Module, columns: dict[str, Tensor], share: float
+    ) -> tuple[tuple[Tensor, ...], dict[str, Tensor]]:
+        """Returns gradients and metrics of one part, times its share of the rows."""
+        loss, metrics = self._loss(net, columns)
+        loss = loss * share
+        # The parts share parameters, so none may write to their .grad.
+        gradients = torch.autograd.grad(loss, self._parameters, materialize_grads=True)
+        named = {name: metric.detach() * share for name, metric in metrics.items()}
+        return gradients, {"loss": loss.detach(), **named}
+
+    @torch.no_grad()
+    def _update(
+        self, shards: list[tuple[tuple[Tensor, ...], dict[str, Tensor]]]
+    ) -> dict[str, float]:
+        """Adds the parts in order and makes the step."""
+        for total, *parts in zip(
+            self._gradients, *(gradients for gradients, _ in shards), strict=True
+        ):
+            total.copy_(parts[0])
+            for part in parts[1:]:
+                total.add_(part)
+        names = shards[0][1]
+        metrics = {
+            name: sum(shard[name].item() for _, shard in shards) for name in names
+        }
+        metrics.update(self.optimizer.step(self._gradients, self.remaining))
+        self._merge_statistics()
+        self.optimizer.update_average()
+        return metrics
+
+    def _merge_statistics(self) -> None:
+        """Gives the network the mean of its replicas' norm statistics."""
+        replicas = [dict(replica.named_buffers()) for replica in self._replicas]
+        for name, buffer in self.net.named_buffers():
+            buffer.copy_(replicas[0][name])
+            for replica in replicas[1:]:
+                buffer.add_(replica[name])
+            buffer.div_(len(replicas))
+        self._spread_statistics()
+
+    def _spread_statistics(self) -> None:
+        for replica in self._replicas:
+            for buffer, merged in zip(
+                replica.buffers(), self.net.buffers(), strict=True
+            ):
+                buffer.copy_(merged)
+
+
+def preferred_dtype(precision: str) -> torch.dtype:
+    """Returns the dtype of ``LearnerConfig.precision`` on this processor.
+
+    ``auto`` is bfloat16 where the processor multiplies it in hardware, as only there
+    it is faster, else float32.
+    """
+    if precision != "auto":
+        return torch.bfloat16 if precision == "bfloat16" else torch.float32
+    # Older torch cannot tell; float32 is right everywhere.
+    ask: Callable[[], dict[str, object]] = getattr(torch.cpu, "get_capabilities", dict)
+    capabilities = ask()
+    names = ("avx512_bf16", "amx_bf16", "bf16")
+    has_bfloat16 = any(capabilities.get(name) for name in names)
+    return torch.bfloat16 if has_bfloat16 else torch.float32
+
+
+def _replica(net: ResNet | Mlp, dtype: torch.dtype) -> ResNet | Mlp:
+    """Returns a copy with the same parameters and its own norm statistics."""
+    replica = copy.deepcopy(net, {id(p): p for p in net.parameters()})
+    if isinstance(replica, ResNet):
+        replica.compute_dtype = dtype
+    return replica
+
+
+def _tensor(column: NDArray[np.generic]) -> Tensor:
+    # torch warns about arrays that it could write to but may not, such as views of
+    # shared memory opened for reading.
+    return torch.from_numpy(column if column.flags.writeable else column.copy())
+
+
+def _below(prefix: str, tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    return {
+        name.removeprefix(prefix): tensor
+        for name, tensor in tensors.items()
+        if name.startswith(prefix)
+    }
+
+
+def _check_same(
+    what: str, expected: Mapping[str, Tensor], given: Mapping[str, Tensor]
+) -> None:
+    for name in sorted(expected.keys() | given.keys()):
+        if name not in given or name not in expected:
+            where = "this network" if name in given else "the state"
+            raise RunError(
+                f"{what}.{name} (absent from {where}) must be on both sides; "
+                "resume with the network that the run was started with"
+            )
+        if given[name].shape != expected[name].shape:
+            raise RunError(
+                f"{what}.{name} ({list(given[name].shape)}) must have shape "
+                f"{list(expected[name].shape)}; "
+                "resume with the network that the run was started with"
+            )

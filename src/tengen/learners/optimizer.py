@@ -1,0 +1,156 @@
+"""The optimizer with its schedule, clipping and averaged weights.
+
+Defaults were measured on 4x64 and a board task at equal CPU time: Nesterov momentum
+with a clipped gradient learned more than AdamW at the best learning rate of each.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor, nn
+
+from tengen.errors import RunError
+from tengen.learners.config import OptimizerConfig, SgdConfig
+
+__all__ = ["Optimizer", "learning_rate_at"]
+
+
+def learning_rate_at(
+    config: OptimizerConfig, num_steps: int, remaining: float | None
+) -> float:
+    """Returns the learning rate of the next step.
+
+    A line up over ``num_warmup_steps``, level, and a line to 0 over the last
+    ``cooldown`` of the budget.
+
+    Args:
+        config: Settings.
+        num_steps: Steps already made.
+        remaining: Part of the run's budget still to come, in [0, 1]; None when the
+            run has no end, and then there is no cool-down.
+    """
+    factor = 1.0
+    if num_steps < config.num_warmup_steps:
+        factor = (num_steps + 1) / config.num_warmup_steps
+    if remaining is not None and remaining < config.cooldown:
+        factor *= max(remaining, 0.0) / config.cooldown
+    return config.learning_rate * factor
+
+
+class Optimizer:
+    """Updates a network from gradients, and the average of its weights.
+
+    Not thread-safe. All arithmetic is elementwise or in a fixed order, so equal
+    gradients give equal bits on one intra-op thread.
+
+    Attributes:
+        average: A copy of the network in evaluation mode whose weights and norm
+            statistics are the exponential average over steps. It is what is
+            published; early on it averages over fewer steps, so that the random
+            first weights do not linger.
+        num_steps: Steps made.
+    """
+
+    def __init__(self, config: OptimizerConfig, net: nn.Module) -> None:
+        """Starts without momentum; the average starts at the network's weights."""
+        self._config = config
+        self._net = net
+        self._parameters = list(net.parameters())
+        self._optimizer = _torch_optimizer(config, self._parameters)
+        self.num_steps = 0
+        self.average = copy.deepcopy(net).eval().requires_grad_(False)
+
+    def step(
+        self, gradients: Sequence[Tensor], remaining: float | None = None
+    ) -> dict[str, float]:
+        """Makes one step. Blocks for its arithmetic.
+
+        Args:
+            gradients: One a parameter, in the order of ``net.parameters()``,
+                contiguous; they are scaled in place.
+            remaining: As in ``learning_rate_at``.
+
+        Returns:
+            ``grad_norm`` before clipping and ``learning_rate``.
+
+        Raises:
+            RunError: The gradient is not finite; nothing was changed.
+        """
+        for parameter, gradient in zip(self._parameters, gradients, strict=True):
+            parameter.grad = gradient
+        norm = nn.utils.clip_grad_norm_(self._parameters, self._config.max_grad_norm)
+        if not bool(norm.isfinite()):
+            raise RunError(
+                f"grad_norm ({norm.item()}) at step {self.num_steps} must be finite; "
+                "lower optimizer.learning_rate and resume from the last checkpoint"
+            )
+        rate = learning_rate_at(self._config, self.num_steps, remaining)
+        for group in self._optimizer.param_groups:
+            group["lr"] = rate
+        self._optimizer.step()
+        self.num_steps += 1
+        return {"grad_norm": norm.item(), "learning_rate": rate}
+
+    @torch.no_grad()
+    def update_average(self) -> None:
+        """Moves the average towards the network's weights and norm statistics."""
+        warm = (1.0 + self.num_steps) / (10.0 + self.num_steps)
+        share = 1.0 - min(self._config.average_decay, warm)
+        current = self._net.state_dict()
+        for name, averaged in self.average.state_dict().items():
+            averaged.lerp_(current[name], share)
+
+    def state(self) -> dict[str, Tensor]:
+        """Returns its moments, named ``INDEX.NAME``, for a checkpoint."""
+        return {
+            f"{index}.{name}": tensor
+            for index, moments in self._optimizer.state_dict()["state"].items()
+            for name, tensor in moments.items()
+            if tensor is not None
+        }
+
+    def load_state(self, tensors: dict[str, Tensor], num_steps: int) -> None:
+        """Takes back what ``state`` returned.
+
+        Args:
+            tensors: As from ``state``.
+            num_steps: The counter at that time.
+        """
+        state: dict[int, dict[str, Tensor]] = {}
+        for key, tensor in tensors.items():
+            index, _, name = key.partition(".")
+            state.setdefault(int(index), {})[name] = tensor
+        self._optimizer.load_state_dict(
+            {**self._optimizer.state_dict(), "state": state}
+        )
+        self.num_steps = num_steps
+
+
+def _torch_optimizer(
+    config: OptimizerConfig, parameters: Sequence[Tensor]
+) -> torch.optim.Optimizer:
+    # Biases and norms have one axis; decaying them only fights the norm.
+    groups = [
+        {
+            "params": [p for p in parameters if p.dim() > 1],
+            "weight_decay": config.weight_decay,
+        },
+        {"params": [p for p in parameters if p.dim() <= 1], "weight_decay": 0.0},
+    ]
+    if isinstance(config, SgdConfig):
+        return torch.optim.SGD(
+            groups,
+            lr=config.learning_rate,
+            momentum=config.momentum,
+            nesterov=True,
+            fused=True,
+        )
+    return torch.optim.AdamW(
+        groups,
+        lr=config.learning_rate,
+        betas=(config.beta1, config.beta2),
+        fused=True,
+    )

@@ -1,0 +1,108 @@
+"""Export: an architecture is traced once, every model of it is patched.
+
+Templates are kept in memory and, given a folder, on disk, where another process or a
+resumed run finds them.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tengen.config import to_dict
+from tengen.models.onnx_template import OnnxTemplate
+from tengen.nets.spec import FeatureSpec, NetConfig
+from tengen.run import publish_file
+
+__all__ = ["ModelExporter", "architecture_hash"]
+
+# Part of every template's name: raise it when tracing or the rules change.
+_TRACE_VERSION = 1
+
+
+def architecture_hash(features: FeatureSpec, config: NetConfig) -> str:
+    """Returns 16 hexadecimal digits that name an architecture's template."""
+    content = [_TRACE_VERSION, to_dict(features), to_dict(config)]
+    text = json.dumps(content, sort_keys=True).encode()
+    return hashlib.sha256(text).hexdigest()[:16]
+
+
+class ModelExporter:
+    """Makes ``model.onnx`` of weights. Used by one thread."""
+
+    def __init__(self, templates: Path | None = None) -> None:
+        """Starts with no template in memory.
+
+        Args:
+            templates: Folder of templates, made when first needed; None keeps them in
+                memory only.
+        """
+        self._folder = templates
+        self._templates: dict[str, OnnxTemplate] = {}
+
+    def export(
+        self,
+        features: FeatureSpec,
+        config: NetConfig,
+        tensors: Mapping[str, NDArray[np.generic]],
+    ) -> bytes:
+        """Returns the ONNX file of a network with these weights.
+
+        Milliseconds, but for the first of an architecture: one or two seconds.
+
+        Args:
+            features: What the network was built for.
+            config: Its size.
+            tensors: Its whole state, under its own names.
+
+        Raises:
+            RunError: A tensor is missing, unexpected or of another shape, or the
+                network cannot be traced.
+        """
+        return self.template(features, config).patch(tensors)
+
+    def template(self, features: FeatureSpec, config: NetConfig) -> OnnxTemplate:
+        """Returns the architecture's template; traces it if nobody did before.
+
+        Raises:
+            RunError: The network cannot be traced, or the template on disk is
+                damaged.
+        """
+        key = architecture_hash(features, config)
+        if key not in self._templates:
+            self._templates[key] = self._from_disk(key, features, config)
+        return self._templates[key]
+
+    def _from_disk(
+        self, key: str, features: FeatureSpec, config: NetConfig
+    ) -> OnnxTemplate:
+        if self._folder is None:
+            return _traced(features, config)
+        path = self._folder / f"{key}.onnx"
+        if path.exists():
+            return OnnxTemplate(path.read_bytes())
+        template = _traced(features, config)
+        self._folder.mkdir(parents=True, exist_ok=True)
+        publish_file(path, template.data)
+        return template
+
+
+def _traced(features: FeatureSpec, config: NetConfig) -> OnnxTemplate:
+    import torch
+
+    from tengen.models.trace import trace
+    from tengen.nets import InferenceHead, build_net
+
+    # The weights are patched away; torch's generator belongs to the learner.
+    with torch.random.fork_rng(devices=[]):
+        net = build_net(features, config)
+    shape = (features.num_planes, features.height, features.width)
+    graph = trace(
+        InferenceHead(net).eval(), shape, any_size=features.policy_layout != "flat"
+    )
+    return OnnxTemplate.from_graph(graph, set(net.state_dict()))

@@ -1,0 +1,132 @@
+"""Finding a model and making sure that it is whole before anyone uses it."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from tengen.config import from_dict
+from tengen.errors import UsageError
+from tengen.models.meta import (
+    META_FILE,
+    MODEL_FILES,
+    MODEL_SCHEMA,
+    ModelDir,
+    ModelMeta,
+    file_sha256,
+)
+from tengen.run import RunDirectory
+
+__all__ = ["load_model", "read_meta", "resolve_model"]
+
+
+def resolve_model(source: str | Path) -> ModelDir:
+    """Returns the model that ``source`` names, verified.
+
+    Args:
+        source: A RUN (its newest model), ``RUN@17`` or a model directory. A path that
+            exists as it stands wins over the reading with ``@``.
+
+    Raises:
+        UsageError: There is no such model, or it is damaged, foreign or newer than
+            this code; the message names the file and the reason.
+    """
+    path = Path(source)
+    if (path / META_FILE).exists():
+        return load_model(path)
+    if path.is_dir():
+        return _newest(path)
+    name, at, number = str(source).rpartition("@")
+    if at and number.isdecimal() and Path(name).is_dir():
+        return _numbered(Path(name), int(number))
+    raise UsageError(
+        f"model ({source}) is neither a run directory, RUN@NUMBER nor a model "
+        f"directory; check the path"
+    )
+
+
+def load_model(path: Path) -> ModelDir:
+    """Returns the model directory at ``path`` after reading every byte of it.
+
+    Raises:
+        UsageError: A file is missing, truncated, changed or foreign, or the schema is
+            newer than this code.
+    """
+    meta = read_meta(path)
+    for name in MODEL_FILES:
+        if name not in meta.sha256:
+            raise UsageError(
+                f"meta.json ({path / META_FILE}) has no sha256 of {name}; "
+                f"publish the model again"
+            )
+        _verify(path / name, meta.sha256[name])
+    return ModelDir(path, meta)
+
+
+def _newest(path: Path) -> ModelDir:
+    run = RunDirectory.open(path)
+    number = run.models.latest()
+    if number is None:
+        raise UsageError(
+            f"run ({path}) has no published model yet; train it longer or name one"
+        )
+    return load_model(run.models.entry(number))
+
+
+def _numbered(path: Path, number: int) -> ModelDir:
+    run = RunDirectory.open(path)
+    numbers = run.models.numbers()
+    if number not in numbers:
+        known = f"it has {numbers[0]} to {numbers[-1]}" if numbers else "it has none"
+        raise UsageError(
+            f"model ({path}@{number}) is not published in this run; {known}"
+        )
+    return load_model(run.models.entry(number))
+
+
+def read_meta(directory: Path) -> ModelMeta:
+    """Returns what a model directory says about itself, without reading its weights.
+
+    Raises:
+        UsageError: The file is missing, damaged, foreign or of a newer schema.
+    """
+    path = directory / META_FILE
+    try:
+        content: Any = json.loads(path.read_bytes())
+    except OSError as error:
+        reason = (error.strerror or str(error)).lower()
+        raise UsageError(
+            f"meta.json ({path}) cannot be read, {reason}; give a model directory"
+        ) from error
+    except ValueError:
+        raise UsageError(
+            f"meta.json ({path}) is not JSON, it is damaged; restore or publish it "
+            f"again"
+        ) from None
+    if not isinstance(content, dict) or not isinstance(content.get("schema"), int):
+        raise UsageError(
+            f"meta.json ({path}) has no schema number, it is not tengen's; "
+            f"give a model directory"
+        )
+    if content["schema"] > MODEL_SCHEMA:
+        raise UsageError(
+            f"schema ({content['schema']}) of {path} is newer than this tengen reads, "
+            f"which is {MODEL_SCHEMA}; use the tengen that made it, or a later one"
+        )
+    return from_dict(ModelMeta, content, where=str(path))
+
+
+def _verify(path: Path, expected: str) -> None:
+    try:
+        found = file_sha256(path)
+    except OSError as error:
+        reason = (error.strerror or str(error)).lower()
+        raise UsageError(
+            f"model file ({path}) cannot be read, {reason}; restore the directory"
+        ) from error
+    if found != expected:
+        raise UsageError(
+            f"model file ({path}) is damaged, its sha256 is not the one in meta.json; "
+            f"restore it from a copy"
+        )

@@ -1,0 +1,86 @@
+"""What a model directory says about itself: ``meta.json``."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+from pathlib import Path
+
+from tengen.nets.spec import FeatureSpec, NetConfig
+
+__all__ = [
+    "META_FILE",
+    "MODEL_FILES",
+    "MODEL_SCHEMA",
+    "ONNX_FILE",
+    "WEIGHTS_FILE",
+    "ModelDir",
+    "ModelMeta",
+    "file_sha256",
+]
+
+MODEL_SCHEMA = 1
+"""The version of model directories written here, and the newest that is read."""
+
+META_FILE = "meta.json"
+WEIGHTS_FILE = "weights.safetensors"
+ONNX_FILE = "model.onnx"
+MODEL_FILES = (WEIGHTS_FILE, ONNX_FILE)
+"""The files whose sha256 stands in ``meta.json``."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ModelMeta:
+    """One published model: where it comes from and what it needs."""
+
+    schema: int = MODEL_SCHEMA
+    """Version of the directory's layout."""
+    task: str
+    """The game or environment it was trained for, as on the command line."""
+    agent: str
+    """The agent that trained it."""
+    net: NetConfig
+    """The network's size."""
+    features: FeatureSpec
+    """Shapes of what it reads and answers."""
+    generation: int
+    """Generation of self-play that its newest training data comes from."""
+    num_steps: int
+    """Learner steps behind it, over the whole run."""
+    num_samples: int
+    """Training rows behind it, over the whole run, repeats counted."""
+    sha256: dict[str, str]
+    """Lower-case hexadecimal sha256 of each other file of the directory."""
+
+
+@dataclass(frozen=True)
+class ModelDir:
+    """A model directory that was verified when this was made.
+
+    Attributes:
+        path: The directory.
+        meta: Its ``meta.json``.
+    """
+
+    path: Path
+    meta: ModelMeta
+
+    @property
+    def weights_path(self) -> Path:
+        """Float32 tensors under the network's own names, safetensors."""
+        return self.path / WEIGHTS_FILE
+
+    @property
+    def onnx_path(self) -> Path:
+        """The graph: planes ``[B, C, H, W]`` to policy ``[B, A]``, value ``[B]``."""
+        return self.path / ONNX_FILE
+
+
+def file_sha256(path: Path) -> str:
+    """Returns the lower-case hexadecimal sha256 of a file.
+
+    Raises:
+        OSError: It cannot be read.
+    """
+    with open(path, "rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()

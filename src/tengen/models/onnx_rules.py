@@ -1,0 +1,220 @@
+"""One rule for each torch operation of our networks: what it is in ONNX.
+
+The rules are our own because they keep every tensor's name, fold nothing, and take
+milliseconds where torch's exporter takes seconds and needs one more package. An
+operation without a rule is refused by name.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+import onnx
+from numpy.typing import NDArray
+
+from tengen.errors import RunError
+
+__all__ = ["OPSET", "RULES", "GraphBuilder", "Value"]
+
+OPSET = 18
+
+# What torch writes for "to the end" in a slice.
+_TO_END = 2**63 - 1
+
+
+class Value(str):
+    """The name of a tensor in the graph; any other argument is a plain number."""
+
+    __slots__ = ("num_axes",)
+    num_axes: int
+
+
+class GraphBuilder:
+    """Collects ONNX nodes.
+
+    Attributes:
+        nodes: The nodes so far, in an order that computes.
+    """
+
+    def __init__(self) -> None:
+        self.nodes: list[onnx.NodeProto] = []
+
+    def emit(self, operation: str, *inputs: str, **attributes: Any) -> Value:
+        """Adds a node and returns its only output."""
+        output = Value(f"{operation.lower()}_{len(self.nodes)}")
+        self.nodes.append(
+            onnx.helper.make_node(operation, inputs, [output], **attributes)
+        )
+        return output
+
+    def constant(self, array: NDArray[np.generic]) -> Value:
+        """Adds a constant; a node, so that initializers are weights and no more."""
+        return self.emit("Constant", value=onnx.numpy_helper.from_array(array))
+
+    def axes(self, *axes: int) -> Value:
+        """Adds a constant ``[num_axes]`` int64."""
+        return self.constant(np.array(axes, np.int64))
+
+    def tensor(self, operand: Value | float) -> Value:
+        """Returns a tensor for an operand that torch allows to be a number."""
+        if isinstance(operand, Value):
+            return operand
+        return self.constant(np.array(operand, np.float32))
+
+
+Rule = Callable[..., Value]
+
+
+def _unary(operation: str) -> Rule:
+    def rule(graph: GraphBuilder, x: Value) -> Value:
+        return graph.emit(operation, x)
+
+    return rule
+
+
+def _binary(operation: str) -> Rule:
+    def rule(graph: GraphBuilder, a: Value | float, b: Value | float) -> Value:
+        return graph.emit(operation, graph.tensor(a), graph.tensor(b))
+
+    return rule
+
+
+def _reduction(operation: str) -> Rule:
+    def rule(
+        graph: GraphBuilder, x: Value, axes: Sequence[int], keepdim: bool = False
+    ) -> Value:
+        return graph.emit(operation, x, graph.axes(*axes), keepdims=int(keepdim))
+
+    return rule
+
+
+def _same(graph: GraphBuilder, x: Value, *_: Any) -> Value:
+    return x
+
+
+def _conv2d(
+    graph: GraphBuilder,
+    x: Value,
+    weight: Value,
+    bias: Value | None = None,
+    stride: Sequence[int] = (1, 1),
+    padding: Sequence[int] = (0, 0),
+    dilation: Sequence[int] = (1, 1),
+    groups: int = 1,
+) -> Value:
+    inputs = (x, weight) if bias is None else (x, weight, bias)
+    return graph.emit(
+        "Conv",
+        *inputs,
+        strides=list(stride),
+        pads=[*padding, *padding],
+        dilations=list(dilation),
+        group=groups,
+    )
+
+
+def _batch_norm(
+    graph: GraphBuilder,
+    x: Value,
+    weight: Value,
+    bias: Value,
+    mean: Value,
+    var: Value,
+    training: bool,
+    momentum: float,
+    epsilon: float,
+    *_: Any,
+) -> Value:
+    if training:
+        raise RunError("network (training mode) cannot be exported; call eval() first")
+    return graph.emit("BatchNormalization", x, weight, bias, mean, var, epsilon=epsilon)
+
+
+def _linear(
+    graph: GraphBuilder, x: Value, weight: Value, bias: Value | None = None
+) -> Value:
+    if x.num_axes == 2:
+        inputs = (x, weight) if bias is None else (x, weight, bias)
+        return graph.emit("Gemm", *inputs, transB=1)
+    product = graph.emit("MatMul", x, graph.emit("Transpose", weight, perm=[1, 0]))
+    return product if bias is None else graph.emit("Add", product, bias)
+
+
+def _cat(graph: GraphBuilder, parts: Sequence[Value], axis: int = 0) -> Value:
+    return graph.emit("Concat", *parts, axis=axis)
+
+
+def _slice(
+    graph: GraphBuilder,
+    x: Value,
+    axis: int = 0,
+    start: int | None = None,
+    end: int | None = None,
+    step: int = 1,
+) -> Value:
+    start, end = start or 0, _TO_END if end is None else end
+    if (start, end, step) == (0, _TO_END, 1):
+        return x
+    bounds = (graph.axes(item) for item in (start, end, axis, step))
+    return graph.emit("Slice", x, *bounds)
+
+
+def _select(graph: GraphBuilder, x: Value, axis: int, index: int) -> Value:
+    return graph.emit("Gather", x, graph.constant(np.array(index)), axis=axis)
+
+
+def _squeeze(graph: GraphBuilder, x: Value, axis: int) -> Value:
+    return graph.emit("Squeeze", x, graph.axes(axis))
+
+
+def _unsqueeze(graph: GraphBuilder, x: Value, axis: int) -> Value:
+    return graph.emit("Unsqueeze", x, graph.axes(axis))
+
+
+def _transpose(graph: GraphBuilder, x: Value, first: int, second: int) -> Value:
+    order = list(range(x.num_axes))
+    order[first], order[second] = order[second], order[first]
+    return graph.emit("Transpose", x, perm=order)
+
+
+def _flatten(graph: GraphBuilder, x: Value, start: int = 0, end: int = -1) -> Value:
+    if start != 1 or end not in (-1, x.num_axes - 1):
+        raise RunError(
+            f"flatten (axes {start} to {end}) has no ONNX rule; flatten all axes "
+            f"after the batch"
+        )
+    return graph.emit("Flatten", x, axis=1)
+
+
+def _softmax(graph: GraphBuilder, x: Value, axis: int, *_: Any) -> Value:
+    return graph.emit("Softmax", x, axis=axis)
+
+
+RULES: dict[str, Rule] = {
+    "aten.add.Tensor": _binary("Add"),
+    "aten.amax.default": _reduction("ReduceMax"),
+    "aten.batch_norm.default": _batch_norm,
+    "aten.cat.default": _cat,
+    "aten.conv2d.default": _conv2d,
+    "aten.div.Tensor": _binary("Div"),
+    "aten.flatten.using_ints": _flatten,
+    "aten.linear.default": _linear,
+    "aten.mean.dim": _reduction("ReduceMean"),
+    "aten.mul.Tensor": _binary("Mul"),
+    "aten.relu.default": _unary("Relu"),
+    "aten.select.int": _select,
+    "aten.slice.Tensor": _slice,
+    "aten.softmax.int": _softmax,
+    "aten.sqrt.default": _unary("Sqrt"),
+    "aten.squeeze.dim": _squeeze,
+    "aten.sub.Tensor": _binary("Sub"),
+    "aten.sum.dim_IntList": _reduction("ReduceSum"),
+    "aten.tanh.default": _unary("Tanh"),
+    # The export is float32 throughout: a cast changes nothing.
+    "aten.to.dtype": _same,
+    "aten.transpose.int": _transpose,
+    "aten.unsqueeze.default": _unsqueeze,
+}
+"""Rule by torch's name of the operation; takes the operation's own arguments."""

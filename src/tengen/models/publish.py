@@ -1,0 +1,106 @@
+"""Publishing a model: everything in place and checked, then one rename.
+
+A directory in ``candidates`` or ``models`` is whole and immutable from the instant it
+is there. Export writes candidates; the gate alone accepts or rejects them.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+from safetensors.numpy import save_file
+
+from tengen.config import to_dict
+from tengen.models.export import ModelExporter
+from tengen.models.load import load_model
+from tengen.models.meta import (
+    META_FILE,
+    MODEL_FILES,
+    ONNX_FILE,
+    WEIGHTS_FILE,
+    ModelDir,
+    ModelMeta,
+    file_sha256,
+)
+from tengen.run import NumberedFolder, RunDirectory, move_directory
+
+__all__ = ["accept", "next_number", "publish_model", "reject"]
+
+
+def publish_model(
+    folder: NumberedFolder,
+    number: int,
+    meta: ModelMeta,
+    tensors: Mapping[str, NDArray[np.generic]],
+    exporter: ModelExporter,
+    check: Callable[[Path], None] | None = None,
+) -> ModelDir:
+    """Writes one model directory. Blocks until it is durable.
+
+    Args:
+        folder: Where, ``candidates`` of a run.
+        number: Its number.
+        meta: What it says about itself; ``sha256`` is filled in here.
+        tensors: The network's whole state, under its own names.
+        exporter: Makes ``model.onnx``.
+        check: Called with the finished temporary directory before it is published;
+            what it raises keeps the model from being published.
+
+    Raises:
+        RunError: The number is taken, the tensors are not the architecture's, or the
+            disk refuses.
+    """
+    graph = exporter.export(meta.features, meta.net, tensors)
+
+    def write(path: Path) -> None:
+        (path / ONNX_FILE).write_bytes(graph)
+        contiguous = {name: np.ascontiguousarray(t) for name, t in tensors.items()}
+        save_file(contiguous, path / WEIGHTS_FILE)
+        sha256 = {name: file_sha256(path / name) for name in MODEL_FILES}
+        content = to_dict(dataclasses.replace(meta, sha256=sha256))
+        (path / META_FILE).write_text(json.dumps(content, indent=2) + "\n")
+        if check is not None:
+            check(path)
+
+    return load_model(folder.publish(number, write))
+
+
+def next_number(run: RunDirectory) -> int:
+    """Returns the number of the next candidate, 0 in a new run.
+
+    A model keeps its number through candidates, models and rejected, so a number
+    names one model for ever.
+    """
+    folders = (run.candidates, run.models, run.rejected)
+    newest = [number for folder in folders for number in folder.numbers()]
+    return max(newest, default=-1) + 1
+
+
+def accept(run: RunDirectory, number: int) -> ModelDir:
+    """Moves candidate ``number`` into ``models``. Only the gate may.
+
+    Raises:
+        RunError: The candidate is gone, or the disk refuses.
+    """
+    final = run.models.entry(number)
+    move_directory(run.candidates.entry(number), final)
+    return load_model(final)
+
+
+def reject(run: RunDirectory, number: int) -> Path:
+    """Moves candidate ``number`` into ``rejected``. Only the gate may.
+
+    Returns:
+        Where it is now.
+
+    Raises:
+        RunError: The candidate is gone, or the disk refuses.
+    """
+    final = run.rejected.entry(number)
+    move_directory(run.candidates.entry(number), final)
+    return final

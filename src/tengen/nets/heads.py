@@ -1,0 +1,116 @@
+"""Global pooling and the policy and value heads of a board network.
+
+Legend: B batch, C channels, H W board, A actions.
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor, nn
+
+from tengen.nets.spec import FeatureSpec
+
+__all__ = ["PolicyHead", "ValueHead", "global_pool"]
+
+# Units of the value head's hidden layer.
+_NUM_VALUE_UNITS = 64
+
+
+def global_pool(x: Tensor, area: Tensor) -> Tensor:
+    """Returns per channel the mean, the mean scaled by board side, and the maximum.
+
+    Source: Wu 2019, "Accelerating Self-Play Learning in Go", section 3.3.
+
+    Args:
+        x: ``[B, C, H, W]`` not negative and zero beyond the board, so that neither
+            the sum nor the maximum needs the mask.
+        area: ``[B, 1]`` float32, cells on each board.
+
+    Returns:
+        ``[B, 3C]`` float32.
+    """
+    wide = x.float()
+    mean = wide.sum((2, 3)) / area
+    # Zero at 10 cells a side, so that the two means do not start out proportional.
+    side = area.sqrt() / 10.0 - 1.0
+    return torch.cat([mean, mean * side, wide.amax((2, 3))], dim=1)
+
+
+class PolicyHead(nn.Module):
+    """Policy logits in one of the four layouts of ``FeatureSpec``."""
+
+    def __init__(self, features: FeatureSpec, num_inputs: int, num_channels: int):
+        """Makes the head.
+
+        Args:
+            features: Gives the layout.
+            num_inputs: Channels of the trunk.
+            num_channels: Channels inside the head.
+        """
+        super().__init__()
+        self.layout = features.policy_layout
+        self.local = nn.Conv2d(num_inputs, num_channels, 1)
+        self.pooled = nn.Conv2d(num_inputs, num_channels, 1)
+        self.bias = nn.Linear(3 * num_channels, num_channels, bias=False)
+        self.out: nn.Module
+        if self.layout == "flat":
+            num_flat = num_channels * features.height * features.width
+            self.out = nn.Linear(num_flat, features.num_actions)
+        elif self.layout == "columns":
+            self.out = nn.Linear(2 * num_channels, 1)
+        else:
+            self.out = nn.Conv2d(num_channels, 1, 1)
+        if self.layout == "cells_and_pass":
+            self.out_pass = nn.Linear(3 * num_channels, 1)
+
+    def forward(self, x: Tensor, mask: Tensor | None, area: Tensor) -> Tensor:
+        """Returns ``[B, A]`` float32 logits; actions beyond the board unspecified.
+
+        Args:
+            x: ``[B, C, H, W]`` float32, the trunk's activations.
+            mask: ``[B, 1, H, W]`` float32 or None when all is board.
+            area: ``[B, 1]`` float32, cells on each board.
+        """
+        pooled = self.pooled(x).relu()
+        local = self.local(x)
+        if mask is not None:
+            pooled = pooled * mask
+        context = global_pool(pooled, area)
+        local = (local + self.bias(context)[:, :, None, None]).relu()
+        if mask is not None:
+            local = local * mask
+        if self.layout == "flat":
+            logits: Tensor = self.out(local.flatten(1))
+        elif self.layout == "columns":
+            # A drop depends on the whole column: every row of it is pooled.
+            column = torch.cat([local.mean(2), local.amax(2)], dim=1)
+            logits = self.out(column.transpose(1, 2)).squeeze(2)
+        else:
+            logits = self.out(local).flatten(1)
+        if self.layout == "cells_and_pass":
+            logits = torch.cat([logits, self.out_pass(context)], dim=1)
+        return logits
+
+
+class ValueHead(nn.Module):
+    """Logits of win, draw and loss for the side to move."""
+
+    def __init__(self, num_inputs: int, num_channels: int) -> None:
+        """Makes the head.
+
+        Args:
+            num_inputs: Channels of the trunk.
+            num_channels: Channels that are pooled.
+        """
+        super().__init__()
+        self.pooled = nn.Conv2d(num_inputs, num_channels, 1)
+        self.hidden = nn.Linear(3 * num_channels, _NUM_VALUE_UNITS)
+        self.out = nn.Linear(_NUM_VALUE_UNITS, 3)
+
+    def forward(self, x: Tensor, mask: Tensor | None, area: Tensor) -> Tensor:
+        """Returns ``[B, 3]`` float32; arguments as in ``PolicyHead.forward``."""
+        pooled = self.pooled(x).relu()
+        if mask is not None:
+            pooled = pooled * mask
+        logits: Tensor = self.out(self.hidden(global_pool(pooled, area)).relu())
+        return logits

@@ -1,0 +1,116 @@
+"""The residual network for boards.
+
+Source: He et al. 2016, "Identity Mappings in Deep Residual Networks" (pre-activation);
+Wu 2019, "Accelerating Self-Play Learning in Go", section 3.3 (global pooling).
+
+Differs from the latter: the pooled channels of a block are also kept as ordinary
+channels, so every convolution is as wide as the trunk.
+
+Legend: B batch, C planes, H W board, A actions.
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+from tengen.nets.heads import PolicyHead, ValueHead, global_pool
+from tengen.nets.norm import BoardNorm
+from tengen.nets.spec import FeatureSpec, ResNetConfig
+
+__all__ = ["ResNet"]
+
+
+def _masked(x: Tensor, mask: Tensor | None) -> Tensor:
+    return x if mask is None else x * mask.to(x.dtype)
+
+
+class _Conv3x3(nn.Module):
+    """A 3x3 convolution without bias that computes in its input's dtype.
+
+    The weights stay float32; casting them costs far less than the convolution.
+    """
+
+    def __init__(self, num_inputs: int, num_outputs: int) -> None:
+        super().__init__()
+        self.weight = nn.Parameter(torch.empty(num_outputs, num_inputs, 3, 3))
+        nn.init.kaiming_normal_(self.weight, nonlinearity="relu")
+
+    def forward(self, x: Tensor) -> Tensor:
+        y: Tensor = functional.conv2d(x, self.weight.to(x.dtype), padding=1)
+        return y
+
+
+class _Block(nn.Module):
+    """Two convolutions beside an identity; with ``num_pool_channels`` they see all."""
+
+    def __init__(self, num_channels: int, num_pool_channels: int) -> None:
+        super().__init__()
+        self.num_pool_channels = num_pool_channels
+        self.norm1 = BoardNorm(num_channels)
+        self.conv1 = _Conv3x3(num_channels, num_channels)
+        self.norm2 = BoardNorm(num_channels)
+        self.conv2 = _Conv3x3(num_channels, num_channels)
+        if num_pool_channels:
+            self.pool = nn.Linear(3 * num_pool_channels, num_channels, bias=False)
+
+    def forward(self, x: Tensor, mask: Tensor | None, area: Tensor) -> Tensor:
+        y = self.conv1(_masked(self.norm1(x, mask).relu(), mask))
+        y = self.norm2(y, mask)
+        if self.num_pool_channels:
+            pooled = _masked(y[:, : self.num_pool_channels].relu(), mask)
+            bias = self.pool(global_pool(pooled, area))
+            y = y + bias[:, :, None, None].to(y.dtype)
+        out: Tensor = x + self.conv2(_masked(y.relu(), mask))
+        return out
+
+
+class ResNet(nn.Module):
+    """Policy and value of a board position.
+
+    The forward pass has no branch on data and takes any H and W whose policy layout
+    allows it (all but ``flat``), so one export serves every size.
+
+    Attributes:
+        features: What it was built for.
+        config: Its size.
+        compute_dtype: float32, or bfloat16 for the trunk where that is faster; the
+            heads always compute in float32.
+    """
+
+    def __init__(self, features: FeatureSpec, config: ResNetConfig) -> None:
+        """Makes a network with random weights from torch's generator."""
+        super().__init__()
+        self.features = features
+        self.config = config
+        self.compute_dtype = torch.float32
+        num_channels = config.num_channels
+        self.stem = _Conv3x3(features.num_planes, num_channels)
+        self.blocks = nn.ModuleList(
+            _Block(num_channels, config.num_pool_channels if config.pools(i) else 0)
+            for i in range(config.num_blocks)
+        )
+        self.tip = BoardNorm(num_channels)
+        self.policy_head = PolicyHead(features, num_channels, config.head_channels)
+        self.value_head = ValueHead(num_channels, config.head_channels)
+
+    def forward(self, planes: Tensor) -> tuple[Tensor, Tensor]:
+        """Returns the logits of the policy and of the outcome.
+
+        Args:
+            planes: ``[B, C, H, W]`` float32, plane 0 the on-board mask.
+
+        Returns:
+            ``[B, A]`` float32 policy logits, and ``[B, 3]`` float32 logits of win,
+            draw and loss for the side to move.
+        """
+        board = planes[:, :1]
+        area = board.sum((2, 3))
+        mask = board if self.config.mixed_sizes else None
+        x = planes.to(self.compute_dtype, memory_format=torch.channels_last)
+        x = self.stem(x)
+        for block in self.blocks:
+            x = block(x, mask, area)
+        x = _masked(self.tip(x, mask).relu(), mask).float()
+        return self.policy_head(x, mask, area), self.value_head(x, mask, area)

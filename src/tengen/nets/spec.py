@@ -1,0 +1,171 @@
+"""What a network reads and answers, and how large it is; no torch here.
+
+Legend: B batch, C planes, H W board, A actions.
+
+Plane 0 of every observation is the on-board mask (1 on the board, 0 beyond it), so
+that one network serves boards of several sizes inside one plane size.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+from tengen.config import check
+from tengen.errors import UsageError
+
+__all__ = [
+    "FeatureSpec",
+    "MlpConfig",
+    "NetConfig",
+    "PolicyLayout",
+    "ResNetConfig",
+    "parse_net",
+]
+
+PolicyLayout: TypeAlias = Literal["cells", "cells_and_pass", "columns", "flat"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class FeatureSpec:
+    """Shapes of one observation and of the policy that answers it.
+
+    A game network reads ``[B, num_planes, height, width]`` float32; a vector
+    network reads ``[B, num_planes]`` and its height and width are 1.
+    """
+
+    num_planes: int
+    """Planes C of an observation, or the length of a vector observation."""
+    height: int = 1
+    """Rows H of a plane."""
+    width: int = 1
+    """Columns W of a plane."""
+    num_actions: int
+    """Policy logits A."""
+    policy_layout: PolicyLayout = "flat"
+    """How actions lie on the board: one a cell (row * width + column), cells and a
+    last one for pass, one a column, or no relation (flat)."""
+
+    def __post_init__(self) -> None:
+        """Checks the fields against each other.
+
+        Raises:
+            UsageError: A count is not positive, or the layout does not give A.
+        """
+        for name in ("num_planes", "height", "width", "num_actions"):
+            value = getattr(self, name)
+            check(value >= 1, name, value, "must be at least 1; correct the game")
+        cells = self.height * self.width
+        expected = {
+            "cells": cells,
+            "cells_and_pass": cells + 1,
+            "columns": self.width,
+        }.get(self.policy_layout, self.num_actions)
+        check(
+            self.num_actions == expected,
+            "num_actions",
+            self.num_actions,
+            f"must be {expected} for policy_layout {self.policy_layout}; "
+            "change one of them",
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class ResNetConfig:
+    """A pre-activation residual network with global pooling."""
+
+    kind: Literal["resnet"] = "resnet"
+    """Tells this config from the other networks'."""
+    num_blocks: int = 4
+    """Residual blocks of two 3x3 convolutions each, at least 2."""
+    num_channels: int = 64
+    """Channels of the trunk, a multiple of 4, at least 8."""
+    pool_every: int = 3
+    """One block in so many sees the whole board by global pooling, at least 2."""
+    head_channels: int = 32
+    """Channels of the policy head and of the value head, at least 1."""
+    mixed_sizes: bool = False
+    """Whether one batch may hold boards of several sizes. When False every board
+    fills its planes and the masking, which would change nothing, is left out."""
+
+    def __post_init__(self) -> None:
+        """Checks the ranges.
+
+        Raises:
+            UsageError: A field is out of its range.
+        """
+        check(
+            self.num_blocks >= 2,
+            "num_blocks",
+            self.num_blocks,
+            "must be at least 2, for one of them pools; use 2",
+        )
+        check(
+            self.num_channels >= 8 and self.num_channels % 4 == 0,
+            "num_channels",
+            self.num_channels,
+            "must be a multiple of 4 from 8 up; round it",
+        )
+        check(
+            self.pool_every >= 2,
+            "pool_every",
+            self.pool_every,
+            "must be at least 2; use 3",
+        )
+        check(
+            self.head_channels >= 1,
+            "head_channels",
+            self.head_channels,
+            "must be at least 1; use 32",
+        )
+
+    @property
+    def num_pool_channels(self) -> int:
+        """Channels of a pooling block that are pooled over the board."""
+        return self.num_channels // 4
+
+    def pools(self, block: int) -> bool:
+        """Whether block ``block`` (from 0) has global pooling.
+
+        The rule looks at the index alone, so a deeper network keeps the pooling
+        blocks of a shallower one (see ``tengen.nets.grow``).
+        """
+        return block % self.pool_every == 1
+
+
+@dataclass(frozen=True, kw_only=True)
+class MlpConfig:
+    """A multi-layer perceptron for vector observations."""
+
+    kind: Literal["mlp"] = "mlp"
+    """Tells this config from the other networks'."""
+    num_layers: int = 2
+    """Hidden layers of the policy and of the baseline, at least 1."""
+    num_units: int = 64
+    """Units of a hidden layer, at least 1."""
+
+    def __post_init__(self) -> None:
+        """Checks the ranges.
+
+        Raises:
+            UsageError: A field is out of its range.
+        """
+        for name in ("num_layers", "num_units"):
+            value = getattr(self, name)
+            check(value >= 1, name, value, "must be at least 1; raise it")
+
+
+NetConfig: TypeAlias = ResNetConfig | MlpConfig
+
+
+def parse_net(text: str) -> ResNetConfig:
+    """Returns the residual network that ``"6x96"`` names: 6 blocks, 96 channels.
+
+    Raises:
+        UsageError: ``text`` is not BLOCKSxCHANNELS or a number is out of range.
+    """
+    match = re.fullmatch(r"(\d{1,3})x(\d{1,4})", text)
+    if match is None:
+        raise UsageError(f"net ({text}) must be BLOCKSxCHANNELS; for example 6x96")
+    return ResNetConfig(num_blocks=int(match[1]), num_channels=int(match[2]))

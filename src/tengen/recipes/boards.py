@@ -1,0 +1,117 @@
+"""Recipes for board games by self-play, tuned for ten minutes on two CPU cores.
+
+The budget decides: a network that evaluates fast plays many games early, and grows
+when games are no longer what is short.
+"""
+
+from __future__ import annotations
+
+from tengen.actors import SelfplayConfig
+from tengen.errors import UsageError
+from tengen.learners import AlphaZeroConfig, LearnerConfig
+from tengen.nets import parse_net
+from tengen.roles import NetStage, RunConfig
+from tengen.search import SearchConfig
+from tengen.store import SamplesPerInsertConfig, WindowConfig
+
+__all__ = ["connect4", "gomoku", "own_game", "tictactoe"]
+
+
+def tictactoe(task: str) -> RunConfig:
+    """A perfect player in well under a minute."""
+    _serves(task, "tictactoe", task == "tictactoe")
+    return RunConfig(
+        task=task,
+        agent="alphazero",
+        recipe="tictactoe",
+        minutes=0.5,
+        net=parse_net("2x16"),
+        actor=SelfplayConfig(
+            games_per_generation=256,
+            full_simulations=32,
+            max_opening_plies=2,
+            num_slots=32,
+            temperature_halflife=3.0,
+        ),
+        learner=LearnerConfig(batch_size=128),
+        store=WindowConfig(
+            min_rows=500, limiter=SamplesPerInsertConfig(samples_per_row=8.0)
+        ),
+    )
+
+
+def connect4(task: str) -> RunConfig:
+    """Optimal moves in nearly every position after ten minutes."""
+    _serves(task, "connect4", task == "connect4")
+    return RunConfig(
+        task=task,
+        agent="alphazero",
+        recipe="connect4",
+        net=parse_net("2x32"),
+        stages=(NetStage(generation=8, net=parse_net("4x64")),),
+        actor=SelfplayConfig(
+            games_per_generation=512,
+            full_simulations=64,
+            max_opening_plies=8,
+            num_slots=32,
+            temperature_halflife=8.0,
+        ),
+        learner=LearnerConfig(batch_size=256),
+        store=WindowConfig(
+            min_rows=8_000,
+            max_rows=1_000_000,
+            limiter=SamplesPerInsertConfig(samples_per_row=4.0),
+        ),
+    )
+
+
+def gomoku(task: str) -> RunConfig:
+    """A strong player on 9x9 after ten minutes; larger boards take longer."""
+    _serves(task, "gomoku", task.split("/")[0] == "gomoku")
+    size = int(task.split("/")[1])
+    return RunConfig(
+        task=task,
+        agent="alphazero",
+        recipe="gomoku",
+        net=parse_net("2x32"),
+        stages=(NetStage(generation=10, net=parse_net("4x64")),),
+        actor=SelfplayConfig(
+            games_per_generation=256,
+            full_simulations=64,
+            max_opening_plies=size // 2,
+            num_slots=16,
+            temperature_halflife=size / 2,
+        ),
+        learner=LearnerConfig(batch_size=256),
+        store=WindowConfig(
+            min_rows=8_000,
+            max_rows=1_000_000,
+            limiter=SamplesPerInsertConfig(samples_per_row=4.0),
+        ),
+    )
+
+
+def own_game(task: str) -> RunConfig:
+    """Anyone's own game in Python; its speed is that of its methods."""
+    _serves(task, "own-game", ":" in task)
+    return RunConfig(
+        task=task,
+        agent="alphazero",
+        recipe="own-game",
+        net=parse_net("2x32"),
+        actor=SelfplayConfig(
+            games_per_generation=64,
+            full_simulations=32,
+            search=SearchConfig(policy="gumbel"),
+            max_opening_plies=2,
+        ),
+        loss=AlphaZeroConfig(),
+        store=WindowConfig(min_rows=1_000),
+    )
+
+
+def _serves(task: str, recipe: str, fits: bool) -> None:
+    if not fits:
+        raise UsageError(
+            f"recipe ({recipe}) does not serve {task}; leave --recipe out"
+        )

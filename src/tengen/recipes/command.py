@@ -1,0 +1,48 @@
+"""``tengen recipes``: what can be trained, and every field of a recipe."""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+from collections.abc import Iterator
+from typing import Any
+
+from tengen.config import field_docs, to_dict
+from tengen.recipes.registry import RECIPES, make_config
+
+__all__ = ["add_arguments", "recipes"]
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declares the arguments of ``tengen recipes``."""
+    parser.add_argument("task", nargs="?", help="show every field for this task")
+    parser.add_argument("--recipe", help="another recipe than the task's own")
+
+
+def recipes(args: argparse.Namespace) -> dict[str, Any]:
+    """Lists the recipes, or the fields of one task's config with their meaning."""
+    if args.task is None:
+        rows = [dataclasses.asdict(recipe) for recipe in RECIPES]
+        if not args.json:
+            for recipe in RECIPES:
+                print(f"{recipe.name:16} {recipe.agent:10} {recipe.tasks}")
+            print("\ntengen recipes TASK shows every field, for --set.")
+        return {"recipes": rows}
+    config = make_config(args.task, None, args.recipe)
+    if not args.json:
+        for path, value, doc in _lines(config):
+            print(f"{path} = {value}")
+            print(f"    {doc}")
+    return {"config": to_dict(config)}
+
+
+def _lines(config: Any, where: str = "") -> Iterator[tuple[str, Any, str]]:
+    docs = field_docs(type(config))
+    for item in dataclasses.fields(config):
+        value = getattr(config, item.name)
+        path = f"{where}{item.name}"
+        if dataclasses.is_dataclass(value):
+            yield from _lines(value, f"{path}.")
+        else:
+            shown = to_dict(config)[item.name]
+            yield path, shown, docs.get(item.name, "")

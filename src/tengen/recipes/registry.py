@@ -1,0 +1,109 @@
+"""Which recipe serves a task, by agent and name."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from tengen.errors import UsageError, did_you_mean
+from tengen.roles import RunConfig
+
+__all__ = ["RECIPES", "Recipe", "default_agent", "make_config"]
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """One row of the table."""
+
+    name: str
+    """As ``--recipe`` takes it."""
+    agent: str
+    """The agent that it trains."""
+    tasks: str
+    """What it is for, in words."""
+    target: str
+    """``module:function``, called with the task."""
+
+    def make(self, task: str) -> RunConfig:
+        """Returns the config for a task.
+
+        Raises:
+            UsageError: The recipe does not serve the task.
+        """
+        module, _, function = self.target.partition(":")
+        build: Callable[[str], RunConfig] = getattr(
+            importlib.import_module(module), function
+        )
+        return build(task)
+
+
+RECIPES = (
+    Recipe("tictactoe", "alphazero", "tictactoe", "tengen.recipes.boards:tictactoe"),
+    Recipe("connect4", "alphazero", "connect4", "tengen.recipes.boards:connect4"),
+    Recipe("gomoku", "alphazero", "gomoku/5 to gomoku/19", "tengen.recipes.boards:gomoku"),
+    Recipe("own-game", "alphazero", "module:Game", "tengen.recipes.boards:own_game"),
+    Recipe(
+        "classic-control",
+        "vtrace",
+        "CartPole-v1 and other Gymnasium tasks with a vector observation",
+        "tengen.recipes.environments:classic_control",
+    ),
+)
+"""Every recipe; the first that serves a task is its default."""
+
+
+def default_agent(task: str) -> str:
+    """Returns the agent that trains a task where none is named.
+
+    Raises:
+        UsageError: The task is neither a game nor an environment.
+    """
+    return _default_recipe(task).agent
+
+
+def make_config(task: str, agent: str | None, recipe: str | None) -> RunConfig:
+    """Returns the config of a task.
+
+    Args:
+        task: A game or an environment.
+        agent: None for the recipe's.
+        recipe: None for the task's default.
+
+    Raises:
+        UsageError: The task, agent or recipe is unknown, or they do not fit.
+    """
+    chosen = _default_recipe(task) if recipe is None else _named(recipe)
+    agents = sorted({row.agent for row in RECIPES})
+    if agent is not None and agent not in agents:
+        raise UsageError(f"agent ({agent}) is not known; {did_you_mean(agent, agents)}")
+    if agent is not None and agent != chosen.agent:
+        raise UsageError(
+            f"agent ({agent}) does not train {task}; use {chosen.agent}"
+        )
+    return chosen.make(task)
+
+
+def _named(name: str) -> Recipe:
+    known = {row.name: row for row in RECIPES}
+    if name not in known:
+        raise UsageError(f"recipe ({name}) is not known; {did_you_mean(name, known)}")
+    return known[name]
+
+
+def _default_recipe(task: str) -> Recipe:
+    known = {row.name: row for row in RECIPES}
+    from tengen import games
+
+    if ":" in task:
+        return known["own-game"]
+    if task.split("/")[0] in known or task in games.names():
+        games.make(task)  # refuses a size that there is not, by name
+        return known[task.split("/")[0]]
+    from tengen.envs import env_spec, names
+
+    if task in names():
+        env_spec(task)
+        return known["classic-control"]
+    tasks = [*games.names(), *names()]
+    raise UsageError(f"task ({task}) is not known; {did_you_mean(task, tasks)}")

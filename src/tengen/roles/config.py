@@ -1,0 +1,167 @@
+"""The config of a whole run: what ``run.json`` holds and all roles read."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from tengen.actors import ActorConfig, SelfplayConfig
+from tengen.config import check, from_dict, override, to_dict
+from tengen.errors import UsageError
+from tengen.evaluation import AcceptAllGate, GateConfig, LadderConfig
+from tengen.inference import Choice, InferenceConfig
+from tengen.learners import AlphaZeroConfig, LearnerConfig, LossConfig
+from tengen.nets import NetConfig, ResNetConfig
+from tengen.run import RunDirectory
+from tengen.store import QueueConfig, WindowConfig
+
+__all__ = [
+    "NetStage",
+    "RunConfig",
+    "change_config",
+    "read_config",
+    "record_inference",
+    "write_config",
+]
+
+_FIXED = ("task", "agent", "recipe", "seed", "net", "stages", "actor.kind")
+_FIXED_KINDS = ("store.kind", "loss.kind", "learner.num_shards")
+
+
+@dataclass(frozen=True, kw_only=True)
+class NetStage:
+    """A larger network from some generation on; it starts from the smaller one."""
+
+    generation: int
+    """The first generation that the network learns from, at least 1."""
+    net: ResNetConfig
+    """The network, no smaller than the one before it."""
+
+    def __post_init__(self) -> None:
+        """Checks the range.
+
+        Raises:
+            UsageError: The generation is out of range.
+        """
+        check(self.generation >= 1, "generation", self.generation, "must be at least 1")
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunConfig:
+    """Everything that a run is made of; a recipe is a function that returns one."""
+
+    task: str
+    """A game or an environment, as ``tengen train TASK`` takes it."""
+    agent: str
+    """``alphazero`` or ``vtrace``."""
+    recipe: str
+    """Name of the recipe that this config started from."""
+    seed: int = 0
+    """Of every random number of the run, at least 0."""
+    minutes: float = 10.0
+    """How long ``tengen train`` runs where no budget is given, positive."""
+    net: NetConfig = field(default_factory=ResNetConfig)
+    """The network that the run starts with."""
+    stages: tuple[NetStage, ...] = ()
+    """Larger networks later, in increasing order of generation."""
+    actor: ActorConfig = field(default_factory=SelfplayConfig)
+    """How experience is made."""
+    learner: LearnerConfig = field(default_factory=LearnerConfig)
+    """How steps are made."""
+    loss: LossConfig = field(default_factory=AlphaZeroConfig)
+    """What is minimised."""
+    store: WindowConfig | QueueConfig = field(default_factory=WindowConfig)
+    """The table between actors and learner."""
+    inference: InferenceConfig = field(default_factory=InferenceConfig)
+    """Who evaluates, and how."""
+    gate: GateConfig = field(default_factory=AcceptAllGate)
+    """Which candidates become models."""
+    rating: LadderConfig = field(default_factory=LadderConfig)
+    """How models are rated on the way."""
+
+    def __post_init__(self) -> None:
+        """Checks the ranges.
+
+        Raises:
+            UsageError: A field is out of its range.
+        """
+        check(self.seed >= 0, "seed", self.seed, "must be at least 0; leave it out")
+        check(self.minutes > 0, "minutes", self.minutes, "must be positive; raise it")
+        firsts = [stage.generation for stage in self.stages]
+        check(
+            firsts == sorted(set(firsts)),
+            "stages",
+            firsts,
+            "must start at increasing generations; sort them",
+        )
+
+    def net_at(self, generation: int) -> NetConfig:
+        """Returns the network that learns from ``generation``."""
+        net = self.net
+        for stage in self.stages:
+            if stage.generation <= generation:
+                net = stage.net
+        return net
+
+
+def write_config(run: RunDirectory, config: RunConfig) -> None:
+    """Publishes ``run.json``.
+
+    Raises:
+        RunError: The disk refuses.
+    """
+    measured = {} if run.is_new else run.read_run().get("measured", {})
+    run.write_run({"config": to_dict(config), "measured": measured})
+
+
+def read_config(run: RunDirectory) -> RunConfig:
+    """Returns the config in ``run.json``.
+
+    Raises:
+        UsageError: It is of a newer schema or has keys that this code does not know.
+        RunError: It is damaged.
+    """
+    return from_dict(RunConfig, run.read_run().get("config", {}))
+
+
+def record_inference(run: RunDirectory, choice: Choice) -> RunConfig:
+    """Writes what was chosen by measurement into ``run.json``, once for the run.
+
+    Returns:
+        The config with it.
+
+    Raises:
+        RunError: The disk refuses.
+    """
+    content = run.read_run()
+    config = dataclasses.replace(read_config(run), inference=choice.config)
+    measured = {**content.get("measured", {}), "inference": choice.record()}
+    run.write_run({"config": to_dict(config), "measured": measured})
+    return config
+
+
+def change_config(config: RunConfig, settings: Sequence[str]) -> RunConfig:
+    """Returns the config of a resumed run with ``--set`` settings applied.
+
+    Raises:
+        UsageError: A setting is unknown, out of range, or fixed since the run began.
+    """
+    changed = override(config, settings)
+    before, after = to_dict(config), to_dict(changed)
+    for path in (*_FIXED, *_FIXED_KINDS):
+        old, new = _lookup(before, path), _lookup(after, path)
+        if old != new:
+            raise UsageError(
+                f"{path} ({new}) is fixed since the run began, as {old}; "
+                f"leave it out or choose another --out"
+            )
+    return changed
+
+
+def _lookup(data: dict[str, Any], path: str) -> Any:
+    value: Any = data
+    for name in path.split("."):
+        value = value[name]
+    return value

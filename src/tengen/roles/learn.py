@@ -1,0 +1,156 @@
+"""Role ``learn``: one turn learns from the experience that arrived, then checkpoints."""
+
+from __future__ import annotations
+
+import time
+from collections import defaultdict
+from typing import Any
+
+import torch
+
+from tengen.errors import RunError
+from tengen.learners import Learner, LearnerState, load_checkpoint, save_checkpoint
+from tengen.learners.checkpoint import read_extra
+from tengen.learners.make import make_loss
+from tengen.nets import NetConfig, ResNetConfig, build_net
+from tengen.nets.grow import grow_net
+from tengen.nets.resnet import ResNet
+from tengen.roles.config import RunConfig
+from tengen.roles.features import task_features
+from tengen.roles.role import Report, RoleContext
+from tengen.roles.table import LearnerTable, open_table
+from tengen.run import RunDirectory
+
+__all__ = ["LearnRole"]
+
+_CHUNK_STEPS = 50
+"""Steps between looks at ``stop``; the next batch is prefetched within a chunk."""
+
+
+class LearnRole:
+    """Learns; see ``Role``. Its first turn on a new run only publishes checkpoint 0.
+
+    A turn ends when the rate limiter's samples are used. A stopped turn checkpoints
+    what it did and the next one goes on, to the same bits; a killed one is redone.
+
+    Args:
+        config: The run's config.
+        run: The run.
+        context: Threads, stop, progress and this process's tables.
+
+    Raises:
+        UsageError: Another process learns for this run.
+    """
+
+    def __init__(
+        self, config: RunConfig, run: RunDirectory, context: RoleContext
+    ) -> None:
+        self._config = config
+        self._run = run
+        self._context = context
+        self._lock = run.lock("learn")
+        self._features = task_features(config)
+        self._net_config: NetConfig = config.net
+        extra: dict[str, Any] = {}
+        self._number = run.checkpoints.latest()
+        if self._number is not None:
+            extra = read_extra(run.checkpoints.entry(self._number))
+            self._generation = int(extra["generation"])
+            self._net_config = config.net_at(self._generation)
+        else:
+            self._generation = 0
+        self._table = open_table(config, run, context, extra.get("table"))
+        self._learner = self._make_learner(self._initial_net())
+        if self._number is not None:
+            load_checkpoint(run.checkpoints.entry(self._number), self._learner)
+
+    def turn(self) -> Report | None:
+        """Learns what the table allows now; None where there is nothing new."""
+        if self._number is None:
+            self._save()
+            return {"num_steps": 0, "checkpoint": self._number}
+        arrived = self._table.refresh()
+        generation = max(self._generation, self._table.generation)
+        num_steps = self._table.samples_available() // self._config.learner.batch_size
+        if arrived == 0 and num_steps == 0:
+            return None
+        self._generation = generation
+        self._grow(self._config.net_at(generation))
+        start_s = time.monotonic()
+        metrics = self._learn(num_steps)
+        if metrics["num_steps"] or arrived:
+            self._save()
+        return {
+            **metrics,
+            "stopped": self._context.stop.is_set(),
+            "checkpoint": self._number,
+            "generation": generation,
+            "num_new": arrived,
+            "table": self._table.describe(),
+            "seconds": time.monotonic() - start_s,
+        }
+
+    def close(self) -> None:
+        """Ends the learner's threads and lets another process learn."""
+        self._learner.close()
+        self._table.close()
+        self._lock.release()
+
+    def _initial_net(self) -> ResNet | Any:
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(self._config.seed)
+            return build_net(self._features, self._net_config)
+
+    def _make_learner(self, net: Any) -> Learner:
+        return Learner(
+            self._config.learner,
+            net,
+            make_loss(self._config.loss),
+            self._table.table,
+            num_threads=self._context.num_threads,
+        )
+
+    def _grow(self, config: NetConfig) -> None:
+        """Moves to a larger network that computes the same; its average starts anew."""
+        if config == self._net_config:
+            return
+        if not isinstance(config, ResNetConfig):
+            raise RunError("stages (mlp) must be residual networks; leave them out")
+        old = self._learner
+        old.close()
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(self._config.seed + self._generation)
+            averaged = old.optimizer.average
+            averaged.requires_grad_(True)
+            grown = grow_net(averaged, config)
+        self._learner = self._make_learner(grown)
+        state = self._learner.state()
+        self._learner.load_state(
+            LearnerState(state.tensors, old.num_steps, old.num_samples)
+        )
+        self._net_config = config
+
+    def _learn(self, num_steps: int) -> dict[str, Any]:
+        totals: dict[str, float] = defaultdict(float)
+        done = 0
+        while done < num_steps and not self._context.stop.is_set():
+            chunk = min(_CHUNK_STEPS, num_steps - done)
+            for metrics in self._learner.steps(chunk):
+                done += 1
+                for name, value in metrics.items():
+                    totals[name] += value
+            self._context.progress(
+                {
+                    "stage": "learning",
+                    "num_steps": done,
+                    "of_steps": num_steps,
+                    "loss": metrics["loss"],
+                }
+            )
+        means = {name: value / max(1, done) for name, value in totals.items()}
+        return {"num_steps": done, "total_steps": self._learner.num_steps, **means}
+
+    def _save(self) -> None:
+        self._number = 0 if self._number is None else self._number + 1
+        extra = {"generation": self._generation, "table": self._table.state()}
+        save_checkpoint(self._run.checkpoints, self._number, self._learner, extra)

@@ -1,0 +1,78 @@
+"""What one process does in the loop: a role takes turns; a turn is safe to redo.
+
+A role's state is in the run directory. Killed at any instant and started again, its
+next turn carries on from what was published.
+"""
+
+from __future__ import annotations
+
+import importlib
+import threading
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from tengen.errors import UsageError, did_you_mean
+from tengen.roles.config import RunConfig
+from tengen.run import RunDirectory
+from tengen.store import Table
+
+__all__ = ["ROLES", "Report", "Role", "RoleContext", "make_role"]
+
+Report = Mapping[str, Any]
+
+
+@dataclass
+class RoleContext:
+    """What a role is given by whoever runs it."""
+
+    num_threads: int = 1
+    """Threads that it may keep busy."""
+    stop: threading.Event = field(default_factory=threading.Event)
+    """Set from outside: end the turn within a few seconds, losing nothing durable."""
+    progress: Callable[[Report], None] = lambda report: None
+    """Takes counts during a turn, for the view; cheap to call often."""
+    tables: dict[str, Table] = field(default_factory=dict)
+    """Tables that roles of one process share, by name."""
+
+
+class Role(Protocol):
+    """One role. Used by one thread."""
+
+    def turn(self) -> Report | None:
+        """Does one turn and returns what it did, or None when there is nothing to do.
+
+        Blocks until the turn is over or ``context.stop`` is set; a turn that was
+        stopped reports ``stopped: true``.
+        """
+
+    def close(self) -> None:
+        """Releases what the role holds. A second call does nothing."""
+
+
+ROLES = {
+    "actor": "tengen.roles.actor:ActorRole",
+    "export": "tengen.roles.export:ExportRole",
+    "gate": "tengen.roles.gate:GateRole",
+    "learn": "tengen.roles.learn:LearnRole",
+    "rate": "tengen.roles.rate:RateRole",
+    "selfplay": "tengen.roles.selfplay:SelfplayRole",
+}
+"""Name -> ``module:class``; each is imported when it is made."""
+
+
+def make_role(
+    name: str, config: RunConfig, run: RunDirectory, context: RoleContext
+) -> Role:
+    """Returns the role ``name`` on a run.
+
+    Raises:
+        UsageError: No such role, or the run's family has none of it.
+    """
+    if name not in ROLES:
+        raise UsageError(f"role ({name}) is not known; {did_you_mean(name, ROLES)}")
+    module, _, attribute = ROLES[name].partition(":")
+    made: Role = getattr(importlib.import_module(module), attribute)(
+        config, run, context
+    )
+    return made

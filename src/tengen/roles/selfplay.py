@@ -1,0 +1,140 @@
+"""Role ``selfplay``: one turn is one generation of games on one published model."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tengen import _core
+from tengen.actors import GenerationReport, SelfplayConfig, play_generation
+from tengen.errors import UsageError
+from tengen.inference import Backend, open_backend
+from tengen.models import load_model
+from tengen.roles.config import RunConfig
+from tengen.roles.role import Report, RoleContext
+from tengen.run import RunDirectory
+from tengen.store import ExperienceWriter
+
+__all__ = ["SelfplayRole", "sealed_generations"]
+
+WRITER = "selfplay-0"
+
+
+def sealed_generations(run: RunDirectory, writer: str = WRITER) -> int:
+    """Returns the newest sealed generation of a writer, 0 where there is none."""
+    segments = (run.experience / writer).glob("*/*.npz")
+    return max((int(path.stem) for path in segments), default=0)
+
+
+class SelfplayRole:
+    """Plays generations; see ``Role``.
+
+    A killed generation is continued: its durable games count, the others are played
+    again from their own random streams, and the sealed segment comes out the same.
+
+    Args:
+        config: The run's config.
+        run: The run.
+        context: Threads, stop and progress.
+
+    Raises:
+        UsageError: The run has no self-play, or another process plays for it now.
+    """
+
+    def __init__(
+        self, config: RunConfig, run: RunDirectory, context: RoleContext
+    ) -> None:
+        if not isinstance(config.actor, SelfplayConfig):
+            raise UsageError(
+                f"role (selfplay) is not part of a run of {config.agent}; use actor"
+            )
+        self._config = config
+        self._actor = config.actor
+        self._run = run
+        self._context = context
+        self._incarnation = run.new_incarnation("selfplay")
+        self._writer = ExperienceWriter(run.experience / WRITER, self._incarnation)
+        self._backend: tuple[int, Backend] | None = None
+
+    def turn(self) -> Report | None:
+        """Plays the next generation; None where no model is published yet."""
+        model = self._run.models.latest()
+        if model is None:
+            return None
+        generation = sealed_generations(self._run) + 1
+        finished = self._writer.recorded_games(generation)
+        backend = self._load(model)
+        queue = _core.GameQueue(
+            seed=self._config.seed,
+            generation=generation,
+            model=model,
+            num_games=self._actor.games_per_generation,
+            finished=finished,
+        )
+        played = self._play(queue, generation, backend, len(finished))
+        stopped = self._context.stop.is_set()
+        if not stopped:
+            self._writer.seal(generation)
+        return {
+            "generation": generation,
+            "model": model,
+            "stopped": stopped,
+            "num_games": played.num_games + len(finished),
+            **_shown(played),
+        }
+
+    def close(self) -> None:
+        """Lets another process play for the run."""
+        self._writer.release()
+
+    def _load(self, model: int) -> Backend:
+        if self._backend is None or self._backend[0] != model:
+            directory = load_model(self._run.models.entry(model))
+            made = open_backend(
+                directory.path, self._config.inference, self._context.num_threads
+            )
+            self._backend = (model, made)
+        return self._backend[1]
+
+    def _play(
+        self, queue: _core.GameQueue, generation: int, backend: Backend, num_before: int
+    ) -> GenerationReport:
+        segment = self._writer.open_games(generation, self._config.task)
+
+        def on_progress(num_games: int, num_evaluations: int) -> None:
+            if self._context.stop.is_set():
+                queue.stop()
+            self._context.progress(
+                {
+                    "stage": "self-play",
+                    "num_games": num_before + num_games,
+                    "num_evaluations": num_evaluations,
+                }
+            )
+
+        try:
+            return play_generation(
+                self._config.task,
+                self._actor,
+                backend,
+                queue,
+                segment.sink,
+                num_threads=self._context.num_threads,
+                on_progress=on_progress,
+            )
+        finally:
+            segment.close()
+
+
+def _shown(played: GenerationReport) -> dict[str, Any]:
+    threads_s = max(1e-9, played.seconds * played.num_threads)
+    return {
+        "num_plies": played.num_plies,
+        "num_rows": played.num_rows,
+        "num_simulations": played.num_simulations,
+        "num_evaluations": played.num_evaluations,
+        "num_cache_hits": played.num_cache_hits,
+        "batch_rows": played.batch_fill,
+        "seconds": played.seconds,
+        "inference_busy": played.inference_s / threads_s,
+        "tree_busy": played.tree_s / threads_s,
+    }

@@ -1,0 +1,119 @@
+"""Settings of a search; one set serves self-play, matches and play."""
+
+from __future__ import annotations
+
+import dataclasses
+from dataclasses import dataclass
+from typing import Literal
+
+from tengen._core import RootPolicy, SearchSettings
+from tengen.config import check
+
+__all__ = ["SearchConfig"]
+
+_NATIVE_POLICY = {"puct": RootPolicy.PUCT, "gumbel": RootPolicy.GUMBEL}
+
+
+@dataclass(frozen=True, kw_only=True)
+class SearchConfig:
+    """What a search does; how long it is belongs to the caller.
+
+    The native twin is ``SearchSettings`` in core/search/settings.h; the two list the
+    same fields. `tengen.search.ReferenceSearch` shows what every field does.
+    """
+
+    policy: Literal["puct", "gumbel"] = "puct"
+    """``puct``: AlphaZero's rule, for 100 simulations a move and more. ``gumbel``:
+    sequential halving at the root, which improves the policy from 2 simulations on
+    (Danihelka et al. 2022)."""
+
+    cpuct: float = 1.1
+    """PUCT: exploration where few children were visited, at least 0 (KataGo's 1.1;
+    AlphaZero's c_init is 1.25)."""
+
+    cpuct_log: float = 0.45
+    """PUCT: how fast exploration grows with the logarithm of the visits, at least 0;
+    0 keeps it constant (KataGo's 0.45; AlphaZero's is 1)."""
+
+    cpuct_base: float = 500.0
+    """PUCT: visits at which that growth sets in, above 0 (KataGo's 500; AlphaZero's
+    c_base is 19652)."""
+
+    fpu_reduction: float = 0.2
+    """PUCT: an unvisited child is worth its parent's value less this times the square
+    root of the prior mass already visited; at least 0 (KataGo's 0.2)."""
+
+    root_fpu_reduction: float = 0.0
+    """PUCT: the same at the root, at least 0. Root noise wants 0, so that a noisy
+    move is tried at all (KataGo's 0 in self-play)."""
+
+    noise_alpha_total: float = 10.83
+    """PUCT, exploring: total concentration of the Dirichlet noise on the root prior,
+    spread evenly over the legal moves; above 0. 10.83 is AlphaZero's 0.03 on the 361
+    points of Go (KataGo)."""
+
+    noise_weight: float = 0.25
+    """PUCT, exploring: share of that noise in the root prior, 0 to 1 (AlphaGo Zero's
+    0.25)."""
+
+    root_temperature: float = 1.0
+    """PUCT, exploring: the root prior becomes prior^(1/T) before the noise; above 0,
+    more than 1 flattens it (KataGo begins at 1.25)."""
+
+    gumbel_considered: int = 16
+    """Gumbel: actions that sequential halving begins with, at least 1; fewer where
+    the simulations or the legal moves are fewer (the paper's m = 16)."""
+
+    gumbel_visit: float = 50.0
+    """Gumbel: c_visit in sigma(q) = (c_visit + most visits of a child) * c_scale * q,
+    at least 0 (the paper's 50)."""
+
+    gumbel_scale: float = 1.0
+    """Gumbel: c_scale in sigma, above 0, for values in [-1, 1] (the paper's 1)."""
+
+    def __post_init__(self) -> None:
+        for name in (
+            "cpuct",
+            "cpuct_log",
+            "fpu_reduction",
+            "root_fpu_reduction",
+            "gumbel_visit",
+        ):
+            value = getattr(self, name)
+            check(value >= 0, name, value, "must not be negative; raise it")
+        for name in (
+            "cpuct_base",
+            "noise_alpha_total",
+            "root_temperature",
+            "gumbel_scale",
+        ):
+            value = getattr(self, name)
+            check(value > 0, name, value, "must be above 0; raise it")
+        check(
+            self.policy in _NATIVE_POLICY,
+            "policy",
+            self.policy,
+            "must be puct or gumbel; choose one",
+        )
+        check(
+            0 <= self.noise_weight <= 1,
+            "noise_weight",
+            self.noise_weight,
+            "must be 0 to 1; 0 is no noise",
+        )
+        check(
+            1 <= self.gumbel_considered <= 65535,
+            "gumbel_considered",
+            self.gumbel_considered,
+            "must be 1 to 65535; 16 is the paper's",
+        )
+
+    def to_native(self) -> SearchSettings:
+        """Returns the same settings for the native search; a fresh object."""
+        native = SearchSettings()
+        for field in dataclasses.fields(self):
+            value = getattr(self, field.name)
+            if field.name == "policy":
+                value = _NATIVE_POLICY[value]
+            setattr(native, field.name, value)
+        return native

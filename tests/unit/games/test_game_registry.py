@@ -1,0 +1,42 @@
+"""Games by name."""
+
+from __future__ import annotations
+
+import pytest
+
+from tengen import games
+from tengen.errors import UsageError
+
+
+def test_every_name_makes_its_game():
+    assert len(games.names()) == 32
+    for name in games.names():
+        assert games.make(name).name == name
+
+
+@pytest.mark.parametrize(
+    ("name", "advice"),
+    [
+        ("conect4", 'did you mean "connect4"?'),
+        ("TicTacToe", 'did you mean "tictactoe"?'),
+        ("gomuku/9", 'did you mean "gomoku/9"?'),
+        ("chess", "check the spelling"),
+        ("", "check the spelling"),
+        ("gomoku/4", "must be gomoku/5 to gomoku/19"),
+        ("gomoku/20", "must be gomoku/5 to gomoku/19"),
+        ("gomoku/9/renju", "add /exact"),
+        ("gomoku/09", "must be gomoku/5 to gomoku/19"),
+        (":Game", "must be module:Class"),
+        ("module:", "must be module:Class"),
+        ("no_such_module:Game", "ModuleNotFoundError"),
+        ("tengen.games.planes:Game", "must name a class of tengen.games.planes"),
+        ("tengen.games.planes:stone_planes", "must be made without arguments"),
+    ],
+)
+def test_unknown_names_are_refused(name, advice):
+    with pytest.raises(UsageError) as refused:
+        games.make(name)
+    message = str(refused.value)
+    assert message.startswith(f"task ({name}) must ")
+    assert advice in message
+    assert "\n" not in message

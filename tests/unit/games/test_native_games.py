@@ -1,0 +1,270 @@
+"""The native games against published counts and the slow implementation."""
+
+from __future__ import annotations
+
+import random
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from tengen import games
+from tengen._core import CoreError
+
+sys.path.insert(0, str(Path(__file__).parents[2] / "oracle"))
+from slow_games import make_slow
+
+# Games to compare, with how many: some thousand plies each.
+PLAYOUTS = {
+    "tictactoe": 800,
+    "connect4": 200,
+    "gomoku/5": 100,
+    "gomoku/7/exact": 40,
+    "gomoku/9": 30,
+    "gomoku/15": 6,
+    "gomoku/19/exact": 3,
+}
+
+
+def crowded_action(rng, slow, legal):
+    """A move near the last ones most of the time, so that rows come about."""
+    if slow.last is None or rng.random() < 0.3:
+        return rng.choice(legal)
+    row, column = slow.last
+    near = [
+        action
+        for action in legal
+        if (cell := slow.cell_of(action)) is not None
+        and abs(cell[0] - row) <= 2
+        and abs(cell[1] - column) <= 2
+    ]
+    return rng.choice(near or legal)
+
+
+@pytest.mark.parametrize("name", PLAYOUTS)
+def test_equals_the_slow_game(name):
+    rng = random.Random(name)
+    game = games.make(name)
+    outcomes = set()
+    for index in range(PLAYOUTS[name]):
+        state, slow = game.new_state(), make_slow(name)
+        crowded = index % 2 == 0
+        while True:
+            legal = slow.legal_actions()
+            assert state.legal_actions() == legal
+            assert state.is_terminal() == slow.is_terminal() == (not legal)
+            assert (state.to_play, state.ply) == (slow.to_play, slow.ply)
+            planes = state.observation()
+            assert planes.dtype == np.float32
+            np.testing.assert_array_equal(planes, slow.planes())
+            symmetry = rng.randrange(game.num_symmetries)
+            np.testing.assert_array_equal(
+                state.observation(symmetry), slow.symmetric(slow.planes(), symmetry)
+            )
+            if not legal:
+                break
+            action = crowded_action(rng, slow, legal) if crowded else rng.choice(legal)
+            state.apply(action)
+            slow.apply(action)
+        assert state.returns() == slow.returns()
+        outcomes.add(state.returns())
+    assert {(1, -1), (-1, 1)} <= outcomes or PLAYOUTS[name] < 40
+
+
+@pytest.mark.parametrize("name", PLAYOUTS)
+def test_transformed_games_have_transformed_planes(name):
+    rng = random.Random(name)
+    game = games.make(name)
+    slow = make_slow(name)
+    for symmetry in range(game.num_symmetries):
+        every = range(game.num_actions)
+        image = [game.transform_action(action, symmetry) for action in every]
+        assert sorted(image) == list(every)
+        if symmetry == 0:
+            assert image == list(every)
+        state, turned = game.new_state(), game.new_state()
+        while not state.is_terminal():
+            action = rng.choice(state.legal_actions())
+            state.apply(action)
+            turned.apply(image[action])
+            np.testing.assert_array_equal(
+                turned.observation(), slow.symmetric(state.observation(), symmetry)
+            )
+        assert turned.is_terminal()
+        assert turned.returns() == state.returns()
+
+
+@pytest.mark.parametrize(
+    ("name", "counts"),
+    [
+        # Published: 255168 games of tic-tac-toe, by length 1440, 5328, 47952, 72576
+        # and 127872 for 5 to 9 plies.
+        (
+            "tictactoe",
+            [1, 9, 72, 504, 3024, 15120, 54720, 148176, 200448, 127872],
+        ),
+        ("connect4", [1, 7, 49, 343, 2401, 16807, 117649, 823536, 5673234]),
+        ("gomoku/5", [1, 25, 600, 13800]),
+    ],
+)
+def test_perft_equals_published_counts(name, counts):
+    game = games.make(name)
+    assert [game.perft(depth) for depth in range(len(counts))] == counts
+
+
+def test_tictactoe_has_255168_games():
+    game = games.make("tictactoe")
+    counts = [game.perft(depth) for depth in range(10)]
+    # Of the sequences of 5 plies and more, those that are not continued are games.
+    continued = [counts[depth + 1] // (9 - depth) for depth in range(9)]
+    finished = [counts[depth] - continued[depth] for depth in range(9)] + [counts[9]]
+    assert finished == [0, 0, 0, 0, 0, 1440, 5328, 47952, 72576, 127872]
+    assert sum(finished) == 255168
+
+
+@pytest.mark.parametrize("name", ["tictactoe", "connect4", "gomoku/5", "gomoku/9"])
+def test_equal_keys_mean_equal_planes(name):
+    rng = random.Random(name)
+    game = games.make(name)
+    planes_of_key: dict[tuple[int, int], bytes] = {}
+    key_of_planes: dict[bytes, tuple[int, int]] = {}
+    num_positions = 0
+    for _ in range(300):
+        state = game.new_state()
+        # Few columns and cells, so that games meet again in the same positions.
+        allowed = set(rng.sample(range(game.num_actions), min(game.num_actions, 5)))
+        while not state.is_terminal():
+            num_positions += 1
+            planes = state.observation().tobytes()
+            assert planes_of_key.setdefault(state.key(), planes) == planes
+            assert key_of_planes.setdefault(planes, state.key()) == state.key()
+            legal = state.legal_actions()
+            state.apply(rng.choice([a for a in legal if a in allowed] or legal))
+    assert len(planes_of_key) < num_positions  # some met again
+
+
+def test_keys_differ_between_sizes():
+    keys = {games.make(f"gomoku/{size}").new_state().key() for size in range(5, 20)}
+    assert len(keys) == 15
+
+
+def test_a_transposition_has_one_key_unless_the_last_move_differs():
+    def key(name, moves):
+        state = games.make(name).new_state()
+        for move in moves:
+            state.apply(move)
+        return state.key()
+
+    assert key("tictactoe", [0, 4, 8]) == key("tictactoe", [8, 4, 0])
+    assert key("connect4", [0, 3, 6]) == key("connect4", [6, 3, 0])
+    assert key("gomoku/9", [0, 40, 8, 20]) == key("gomoku/9", [8, 40, 0, 20])
+    assert key("gomoku/9", [0, 40, 8]) != key("gomoku/9", [8, 40, 0])
+
+
+def test_exactly_five_does_not_count_six():
+    def play(name):
+        state = games.make(name).new_state()
+        for own, other in zip([0, 1, 2, 4, 5], [80, 78, 76, 74, 72], strict=True):
+            state.apply(own)
+            state.apply(other)
+        state.apply(3)
+        return state
+
+    assert play("gomoku/9").returns() == (1, -1)
+    assert not play("gomoku/9/exact").is_terminal()
+
+
+@pytest.mark.parametrize("name", ["tictactoe", "connect4", "gomoku/5"])
+def test_clone_is_independent(name):
+    state = games.make(name).new_state()
+    state.apply(1)
+    copy = state.clone()
+    copy.apply(2)
+    assert (state.ply, copy.ply) == (1, 2)
+    assert state.key() != copy.key()
+    fresh = state.observation()
+    fresh[:] = 7
+    assert state.observation().max() == 1
+
+
+def test_text_boards():
+    state = games.make("connect4").new_state()
+    for column in (3, 3, 2, 4):
+        state.apply(column)
+    assert str(state).splitlines() == [
+        ". . . . . . .",
+        ". . . . . . .",
+        ". . . . . . .",
+        ". . . . . . .",
+        ". . . O . . .",
+        ". . X X O . .",
+        "0 1 2 3 4 5 6",
+        "X to play",
+    ]
+    state = games.make("tictactoe").new_state()
+    for cell in (0, 1, 3, 4, 6):
+        state.apply(cell)
+    assert str(state).splitlines() == [
+        "3 X O .",
+        "2 X O .",
+        "1 X . .",
+        "  a b c",
+        "X wins",
+    ]
+    lines = str(games.make("gomoku/10").new_state()).splitlines()
+    assert lines[0] == "10" + " ." * 10
+    assert lines[9] == " 1" + " ." * 10
+    assert lines[10] == "   a b c d e f g h i j"
+
+
+@pytest.mark.parametrize(
+    ("name", "moves", "action", "rule"),
+    [
+        ("tictactoe", [4], 4, "action (4) must be legal"),
+        ("tictactoe", [], 9, "action (9) must be legal"),
+        ("tictactoe", [], -1, "action (-1) must be legal"),
+        ("connect4", [0] * 6, 0, "action (0) must be legal"),
+        ("connect4", [], 7, "action (7) must be legal"),
+        ("gomoku/15", [], 225, "action (225) must be legal"),
+        ("tictactoe", [0, 3, 1, 4, 2], 5, "action (5) cannot be played in a finished"),
+    ],
+)
+def test_illegal_actions_are_refused(name, moves, action, rule):
+    state = games.make(name).new_state()
+    for move in moves:
+        state.apply(move)
+    key = state.key()
+    with pytest.raises(CoreError) as refused:
+        state.apply(action)
+    assert str(refused.value).startswith(rule)
+    assert "; " in str(refused.value)
+    assert state.key() == key  # nothing changed
+
+
+def test_questions_without_an_answer_are_refused():
+    game = games.make("connect4")
+    with pytest.raises(CoreError, match="need a finished game"):
+        game.new_state().returns()
+    with pytest.raises(CoreError, match=r"symmetry \(2\) must be 0 to 1"):
+        game.new_state().observation(2)
+    with pytest.raises(CoreError, match=r"action \(7\) must be 0 to 6"):
+        game.transform_action(7, 0)
+
+
+@pytest.mark.parametrize(
+    ("name", "shape", "num_actions", "layout", "num_symmetries"),
+    [
+        ("tictactoe", (3, 3, 3), 9, "cells", 8),
+        ("connect4", (4, 6, 7), 7, "columns", 2),
+        ("gomoku/15", (5, 15, 15), 225, "cells", 8),
+    ],
+)
+def test_declarations(name, shape, num_actions, layout, num_symmetries):
+    game = games.make(name)
+    assert game.name == name
+    assert (game.num_planes, game.height, game.width) == shape
+    assert game.new_state().observation().shape == shape
+    assert (game.num_actions, game.policy_layout) == (num_actions, layout)
+    assert game.num_symmetries == num_symmetries
+    assert game.max_plies == shape[1] * shape[2]

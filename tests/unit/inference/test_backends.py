@@ -1,0 +1,225 @@
+from __future__ import annotations
+
+import importlib.util
+import shutil
+import sys
+import threading
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tengen.errors import RunError, UsageError
+from tengen.inference import Backend, InferenceConfig, open_backend, probe
+from tengen.inference.openvino_backend import _core, supported_precisions
+from tengen.inference.torch_backend import load_head
+
+HAS_OPENVINO = importlib.util.find_spec("openvino") is not None
+needs_openvino = pytest.mark.skipif(not HAS_OPENVINO, reason="openvino is not here")
+NUM_ACTIONS = 25
+
+
+def opened(
+    model: Path,
+    backend: Any = "openvino",
+    precision: Any = "fp32",
+    batch_shape: Any = "dynamic",
+    num_threads: int = 1,
+) -> Backend:
+    if backend == "openvino" and precision not in supported_precisions():
+        pytest.skip(f"this CPU has no {precision}")
+    config = InferenceConfig(
+        backend=backend, precision=precision, batch_shape=batch_shape
+    )
+    return open_backend(model, config, num_threads)
+
+
+def answers(backend: Backend, planes: Any, num_rows: int) -> tuple[Any, Any]:
+    """Evaluates all rows in order, ``num_rows`` a batch, in fresh buffers."""
+    rows = np.zeros((num_rows, *planes.shape[1:]), np.float32)
+    policy = np.full((num_rows, NUM_ACTIONS), np.nan, np.float32)
+    value = np.full(num_rows, np.nan, np.float32)
+    runner = backend.bind(rows, policy, value)
+    policies, values = [], []
+    for start in range(0, len(planes), num_rows):
+        n = min(num_rows, len(planes) - start)
+        rows[:n] = planes[start : start + n]
+        runner.run(n)
+        policies.append(policy[:n].copy())
+        values.append(value[:n].copy())
+    return np.concatenate(policies), np.concatenate(values)
+
+
+def torch_answers(model: Path, planes: Any) -> tuple[Any, Any]:
+    import torch
+
+    with torch.inference_mode():
+        policy, value = load_head(model)(torch.from_numpy(planes))
+    return policy.numpy(), value.numpy()
+
+
+@pytest.mark.parametrize(
+    ("backend", "precision", "tolerance"),
+    [
+        pytest.param("openvino", "fp32", 2e-5, marks=needs_openvino),
+        pytest.param("openvino", "bf16", 0.05, marks=needs_openvino),
+        ("torch", "fp32", 2e-5),
+        ("torch", "bf16", 0.05),
+    ],
+)
+@pytest.mark.parametrize("num_rows", [1, 7, 60])
+def test_a_backend_answers_as_torch_does(
+    model: Path,
+    planes: Any,
+    backend: str,
+    precision: str,
+    tolerance: float,
+    num_rows: int,
+) -> None:
+    found = answers(opened(model, backend, precision), planes, num_rows)
+    for got, wanted in zip(found, torch_answers(model, planes), strict=True):
+        assert wanted.std() > tolerance / 10
+        np.testing.assert_allclose(got, wanted, atol=tolerance, rtol=0)
+
+
+@needs_openvino
+@pytest.mark.parametrize("precision", ["fp32", "bf16"])
+def test_rows_neighbours_and_batches_do_not_change_bits(
+    model: Path, planes: Any, precision: str
+) -> None:
+    backend = opened(model, precision=precision)
+    policy, value = answers(backend, planes, 1)
+    for num_rows in (2, 5, 8, 60):
+        found = answers(backend, planes[::-1].copy(), num_rows)
+        assert found[0][::-1].tobytes() == policy.tobytes()
+        assert found[1][::-1].tobytes() == value.tobytes()
+
+
+@needs_openvino
+def test_two_threads_on_one_model_get_the_bits_of_one(model: Path, planes: Any) -> None:
+    alone = answers(opened(model), planes, 8)
+    backend = opened(model, num_threads=2)
+    differing: list[int] = []
+
+    def work(num_rows: int) -> None:
+        for _ in range(20):
+            found = answers(backend, planes, num_rows)
+            same = [
+                a.tobytes() == b.tobytes() for a, b in zip(found, alone, strict=True)
+            ]
+            differing.append(same.count(False))
+
+    threads = [threading.Thread(target=work, args=(n,)) for n in (3, 8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert differing == [0] * 40
+
+
+@pytest.mark.parametrize("backend", ["torch", "openvino"])
+def test_a_fixed_batch_shape_answers_the_same_rows(
+    model: Path, planes: Any, backend: str
+) -> None:
+    if backend == "openvino" and not HAS_OPENVINO:
+        pytest.skip("openvino is not here")
+    fixed = opened(model, backend, batch_shape="fixed")
+    result = probe(fixed, planes, NUM_ACTIONS, batch_rows=8, num_threads=2)
+    assert result.num_rows == 2 * 4 * 60
+    assert result.is_deterministic
+    found = answers(fixed, planes, 8)
+    np.testing.assert_allclose(found[0], torch_answers(model, planes)[0], atol=2e-5)
+
+
+@needs_openvino
+def test_one_model_serves_another_board_size(model: Path) -> None:
+    planes = np.ones((3, 4, 7, 6), np.float32)
+    policy = np.zeros((3, 42), np.float32)
+    value = np.zeros(3, np.float32)
+    opened(model).bind(planes, policy, value).run(3)
+    np.testing.assert_allclose(policy, torch_answers(model, planes)[0], atol=2e-5)
+
+
+@needs_openvino
+def test_a_runner_keeps_its_buffers_alive(model: Path) -> None:
+    backend = opened(model)
+    runners = [
+        backend.bind(
+            np.ones((64, 4, 5, 5), np.float32),
+            np.zeros((64, NUM_ACTIONS), np.float32),
+            np.zeros(64, np.float32),
+        )
+        for _ in range(8)
+    ]
+    for num_rows in (64, 1, 63):
+        for runner in runners:
+            runner.run(num_rows)
+
+
+@pytest.mark.parametrize(
+    ("name", "change"),
+    [
+        ("planes", lambda array: array.astype(np.float64)),
+        ("planes", lambda array: array[:, :, :, 0]),
+        ("planes", lambda array: array.swapaxes(2, 3)),
+        ("policy", lambda array: array[:3]),
+        ("value", lambda array: array[:, None]),
+    ],
+)
+def test_wrong_buffers_are_refused(model: Path, name: str, change: Any) -> None:
+    buffers = {
+        "planes": np.zeros((4, 4, 5, 5), np.float32),
+        "policy": np.zeros((4, NUM_ACTIONS), np.float32),
+        "value": np.zeros(4, np.float32),
+    }
+    buffers[name] = change(buffers[name])
+    with pytest.raises(ValueError, match=name):
+        opened(model, "torch").bind(**buffers)
+
+
+def test_a_backend_that_is_not_installed_is_refused(
+    model: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _core.cache_clear()
+    monkeypatch.setitem(sys.modules, "openvino", None)
+    config = InferenceConfig(
+        backend="openvino", precision="fp32", batch_shape="dynamic"
+    )
+    with pytest.raises(UsageError, match=r"inference.backend \(openvino\) is not"):
+        open_backend(model, config, 1)
+
+
+@needs_openvino
+def test_a_precision_that_the_cpu_lacks_is_refused(
+    model: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(
+        "tengen.inference.openvino_backend.supported_precisions", lambda: ("fp32",)
+    )
+    config = InferenceConfig(
+        backend="openvino", precision="bf16", batch_shape="dynamic"
+    )
+    with pytest.raises(UsageError, match=r"inference.precision \(bf16\)"):
+        open_backend(model, config, 1)
+
+
+@needs_openvino
+def test_a_damaged_graph_is_refused_by_name(model: Path, tmp_path: Path) -> None:
+    (tmp_path / "model.onnx").write_bytes((model / "model.onnx").read_bytes()[:-900])
+    with pytest.raises(RunError, match=r"model.onnx\) is refused by OpenVINO"):
+        opened(tmp_path)
+
+
+@pytest.mark.parametrize("name", ["meta.json", "weights.safetensors"])
+def test_a_damaged_torch_model_is_refused_by_name(
+    model: Path, tmp_path: Path, name: str
+) -> None:
+    copy = tmp_path / "model"
+    shutil.copytree(model, copy)
+    (copy / name).write_bytes((copy / name).read_bytes()[:-3])
+    with pytest.raises(UsageError, match="cannot be built"):
+        opened(copy, "torch")
+    (copy / name).unlink()
+    with pytest.raises(UsageError, match="cannot be built"):
+        opened(copy, "torch")

@@ -1,0 +1,165 @@
+from __future__ import annotations
+
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tengen.errors import UsageError
+from tengen.inference import Backend, InferenceConfig, choose, open_backend, probe
+from tengen.inference.openvino_backend import _core
+
+
+class Moody:
+    """A backend whose answers depend on what the test says."""
+
+    name = "torch"
+    version = "0"
+
+    def __init__(
+        self,
+        depends_on: str,
+        precision: Any = "fp32",
+        batch_shape: Any = "dynamic",
+        call_s: float = 0.0,
+    ) -> None:
+        self.depends_on = depends_on
+        self.precision = precision
+        self.batch_shape = batch_shape
+        self.call_s = call_s
+
+    def bind(self, planes: Any, policy: Any, value: Any) -> Any:
+        return MoodyRunner(self, planes, policy, value)
+
+
+class MoodyRunner:
+    def __init__(self, backend: Moody, planes: Any, policy: Any, value: Any) -> None:
+        self._backend = backend
+        self._buffers = planes, policy, value
+
+    def run(self, num_rows: int) -> None:
+        time.sleep(self._backend.call_s)
+        planes, policy, value = self._buffers
+        n = len(planes) if self._backend.batch_shape == "fixed" else num_rows
+        own = planes[:n].sum(axis=(1, 2, 3))
+        policy[:n] = own[:, None]
+        value[:n] = own
+        if self._backend.depends_on == "size":
+            value[:n] += n
+        if self._backend.depends_on == "neighbours":
+            value[:n] += own.max()
+
+
+@pytest.fixture
+def rows() -> Any:
+    return np.random.default_rng(1).random((40, 2, 3, 3), np.float32)
+
+
+@pytest.mark.parametrize(
+    ("depends_on", "batch_shape", "wanted"),
+    [
+        ("row", "dynamic", True),
+        ("size", "dynamic", False),
+        ("size", "fixed", True),
+        ("neighbours", "fixed", False),
+    ],
+)
+def test_the_probe_finds_what_an_answer_depends_on(
+    rows: Any, depends_on: str, batch_shape: str, wanted: bool
+) -> None:
+    backend = Moody(depends_on, batch_shape=batch_shape)
+    result = probe(backend, rows, 4, batch_rows=8, num_threads=2)
+    assert result.is_deterministic is wanted
+
+
+def test_the_probe_raises_what_a_thread_raised(rows: Any) -> None:
+    class Broken(Moody):
+        num_bound = 0
+
+        def bind(self, *buffers: Any) -> Any:
+            self.num_bound += 1
+            if self.num_bound == 3:
+                raise RuntimeError("no memory")
+            return super().bind(*buffers)
+
+    with pytest.raises(RuntimeError, match="no memory"):
+        probe(Broken("row"), rows, 4, batch_rows=8, num_threads=2)
+
+
+def choose_with(
+    monkeypatch: pytest.MonkeyPatch, rows: Any, depends_on: str, **config: Any
+) -> Any:
+    """Chooses among moody backends; bf16 takes half as long as fp32."""
+
+    def fake(_: Path, config: InferenceConfig, __: int) -> Backend:
+        call_s = {"fp32": 0.004, "bf16": 0.002}[config.precision]
+        return Moody(depends_on, config.precision, config.batch_shape, call_s)
+
+    monkeypatch.setattr("tengen.inference.choice.open_backend", fake)
+    return choose(Path(), InferenceConfig(backend="torch", **config), rows, 4, 2)
+
+
+@pytest.mark.parametrize(
+    ("depends_on", "batch_shape", "deterministic"),
+    [("row", "dynamic", True), ("size", "fixed", True), ("neighbours", "fixed", False)],
+)
+def test_a_backend_that_fails_the_probe_is_padded_and_asked_again(
+    monkeypatch: pytest.MonkeyPatch,
+    rows: Any,
+    depends_on: str,
+    batch_shape: str,
+    deterministic: bool,
+) -> None:
+    choice = choose_with(monkeypatch, rows, depends_on)
+    assert choice.config.batch_shape == batch_shape
+    assert choice.is_deterministic is deterministic
+    assert choice.record()["deterministic"] is deterministic
+
+
+def test_the_faster_precision_is_taken(
+    monkeypatch: pytest.MonkeyPatch, rows: Any
+) -> None:
+    choice = choose_with(monkeypatch, rows, "row")
+    assert choice.config.precision == "bf16"
+    assert choice.rows_per_s["bf16"] > choice.rows_per_s["fp32"]
+
+
+def test_what_the_user_says_is_kept(monkeypatch: pytest.MonkeyPatch, rows: Any) -> None:
+    choice = choose_with(
+        monkeypatch, rows, "size", precision="fp32", batch_shape="dynamic"
+    )
+    assert choice.config.precision == "fp32"
+    assert choice.config.batch_shape == "dynamic"
+    assert not choice.is_deterministic
+    assert choice.rows_per_s == {}
+
+
+def test_auto_leaves_nothing_open_on_a_real_model(model: Path, planes: Any) -> None:
+    choice = choose(model, InferenceConfig(), planes, 25, num_threads=2)
+    assert choice.is_deterministic
+    backend = open_backend(model, choice.config, 2)
+    assert backend.name == choice.config.backend
+    assert backend.precision == choice.config.precision
+    assert backend.version == choice.version
+
+
+def test_auto_falls_back_to_torch(
+    model: Path, planes: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _core.cache_clear()
+    monkeypatch.setitem(sys.modules, "openvino", None)
+    config = InferenceConfig(precision="fp32", batch_shape="fixed")
+    assert choose(model, config, planes, 25, 1).config.backend == "torch"
+
+
+def test_an_open_choice_cannot_be_opened(model: Path) -> None:
+    with pytest.raises(UsageError, match=r"inference.backend \(auto\)"):
+        open_backend(model, InferenceConfig(), 1)
+
+
+def test_batch_rows_out_of_range_are_refused() -> None:
+    with pytest.raises(UsageError, match="batch_rows"):
+        InferenceConfig(batch_rows=0)

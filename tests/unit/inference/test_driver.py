@@ -1,0 +1,68 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from tengen.inference import drive
+from tengen.inference.backend import FloatArray
+
+
+class CountingPort:
+    """Asks for the given batches; row i of all rows holds the number i."""
+
+    def __init__(self, sizes: list[int]) -> None:
+        self.planes = np.zeros((8, 1, 2, 2), np.float32)
+        self.policy = np.zeros((8, 3), np.float32)
+        self.value = np.zeros(8, np.float32)
+        self.sizes = sizes
+        self.answers: list[float] = []
+        self.num_asked = 0
+        self.num_done = 0
+        self._last = 0
+
+    def next(self) -> int:
+        self.answers += [float(value) for value in self.value[: self._last]]
+        self._last = self.sizes.pop(0) if self.sizes else 0
+        for row in range(self._last):
+            self.planes[row] = self.num_asked
+            self.num_asked += 1
+        return self._last
+
+    def done(self) -> None:
+        self.num_done += 1
+
+
+class Doubler:
+    """The value is twice the number in the planes."""
+
+    def __init__(self, port: CountingPort, fails_at: float = float("inf")) -> None:
+        self._planes: FloatArray = port.planes
+        self._value: FloatArray = port.value
+        self._fails_at = fails_at
+
+    def run(self, num_rows: int) -> None:
+        numbers = self._planes[:num_rows, 0, 0, 0]
+        if numbers.max() >= self._fails_at:
+            raise RuntimeError("the device is gone")
+        self._value[:num_rows] = 2 * numbers
+
+
+def test_every_row_gets_its_own_answer() -> None:
+    port = CountingPort([3, 8, 1])
+    assert drive(port, Doubler(port)) == 12
+    assert port.answers == [2.0 * row for row in range(12)]
+    assert port.num_done == 1
+
+
+def test_a_port_that_asks_for_nothing_is_ended() -> None:
+    port = CountingPort([])
+    assert drive(port, Doubler(port)) == 0
+    assert port.num_done == 1
+
+
+def test_a_failure_ends_the_port_and_is_raised() -> None:
+    port = CountingPort([2, 2, 2])
+    with pytest.raises(RuntimeError, match="the device is gone"):
+        drive(port, Doubler(port, fails_at=3))
+    assert port.num_done == 1
+    assert port.answers == [0.0, 2.0]

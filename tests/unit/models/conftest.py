@@ -1,0 +1,100 @@
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from tengen.models import ModelDir, ModelExporter, ModelMeta, publish_model
+from tengen.nets import FeatureSpec, NetConfig, ResNetConfig, build_net
+from tengen.run import NumberedFolder
+
+Arrays = dict[str, np.ndarray[Any, Any]]
+
+
+@pytest.fixture(scope="session")
+def features() -> FeatureSpec:
+    return FeatureSpec(
+        num_planes=4, height=5, width=5, num_actions=25, policy_layout="cells"
+    )
+
+
+@pytest.fixture(scope="session")
+def config() -> ResNetConfig:
+    return ResNetConfig(num_blocks=2, num_channels=8, head_channels=4)
+
+
+@pytest.fixture(scope="session")
+def random_weights() -> Callable[[FeatureSpec, NetConfig, int], Arrays]:
+    """Weights of which no tensor is equal to another one, as after training."""
+
+    def make(features: FeatureSpec, config: NetConfig, seed: int) -> Arrays:
+        torch.manual_seed(seed)
+        state = build_net(features, config).state_dict()
+        for name, tensor in state.items():
+            if name.endswith("running_var"):
+                tensor.uniform_(0.5, 2.0)
+            elif tensor.ndim == 1:
+                tensor.uniform_(-0.5, 0.5).add_(name.endswith("weight"))
+            else:
+                tensor.normal_(0.0, tensor[0].numel() ** -0.5)
+        return {name: tensor.numpy() for name, tensor in state.items()}
+
+    return make
+
+
+@pytest.fixture(scope="session")
+def random_planes() -> Callable[..., np.ndarray[Any, Any]]:
+    """Boards with stones of two colours; plane 0 is the board."""
+
+    def make(features: FeatureSpec, num_rows: int) -> np.ndarray[Any, Any]:
+        shape = (num_rows, features.num_planes, features.height, features.width)
+        cells = np.random.default_rng(0).integers(0, 3, (num_rows, *shape[2:]))
+        planes = np.zeros(shape, np.float32)
+        planes[:, 0] = 1
+        planes[:, 1] = cells == 1
+        planes[:, 2] = cells == 2
+        return planes
+
+    return make
+
+
+@pytest.fixture(scope="session")
+def exporter() -> ModelExporter:
+    return ModelExporter()
+
+
+@pytest.fixture
+def candidates(tmp_path: Path) -> NumberedFolder:
+    folder = NumberedFolder(tmp_path / "candidates")
+    folder.path.mkdir()
+    return folder
+
+
+@pytest.fixture
+def publish(
+    exporter: ModelExporter,
+    candidates: NumberedFolder,
+    features: FeatureSpec,
+    config: ResNetConfig,
+    random_weights: Callable[[FeatureSpec, NetConfig, int], Arrays],
+) -> Callable[..., ModelDir]:
+    def publish(number: int = 0, **options: Any) -> ModelDir:
+        meta = ModelMeta(
+            task="gomoku/5",
+            agent="alphazero",
+            net=config,
+            features=features,
+            generation=3,
+            num_steps=200,
+            num_samples=1000,
+            sha256={},
+        )
+        weights = random_weights(features, config, number)
+        folder = options.pop("folder", candidates)
+        return publish_model(folder, number, meta, weights, exporter, **options)
+
+    return publish

@@ -1,0 +1,120 @@
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+import pytest
+
+from tengen.errors import RunError
+from tengen.inference import InferenceConfig, open_backend
+from tengen.models import ModelDir, check_export
+from tengen.models import check as tolerances
+from tengen.nets import FeatureSpec
+from tengen.run import NumberedFolder
+
+pytest.importorskip("openvino")
+
+OPENVINO = InferenceConfig(
+    backend="openvino", precision="fp32", batch_shape="dynamic", batch_rows=8
+)
+
+
+@pytest.fixture
+def check(
+    features: FeatureSpec, random_planes: Callable[..., Any]
+) -> Callable[..., Any]:
+    planes = random_planes(features, 200)
+
+    def check(path: Path, config: InferenceConfig = OPENVINO) -> Any:
+        backend = open_backend(path, config, num_threads=1)
+        return check_export(path, backend, planes, features.num_actions)
+
+    return check
+
+
+def change(path: Path, edit: Callable[[str, Any], Any]) -> None:
+    """Edits the initializers of ``model.onnx`` as a broken export would have."""
+    proto = onnx.load(path / "model.onnx")
+    for item in proto.graph.initializer:
+        array = edit(item.name, onnx.numpy_helper.to_array(item).copy())
+        item.CopyFrom(onnx.numpy_helper.from_array(array, item.name))
+    onnx.save(proto, path / "model.onnx")
+
+
+def test_a_good_export_passes_with_small_errors(
+    publish: Callable[..., ModelDir], check: Callable[..., Any]
+) -> None:
+    result = check(publish().path)
+    assert result.num_rows == 200
+    assert result.max_logit_error < 1e-4 < result.logit_spread
+    assert result.max_value_error < 1e-4 < result.value_spread
+    assert result.top1_agreement == 1.0
+
+
+def test_bf16_passes_with_its_own_tolerance(
+    publish: Callable[..., ModelDir], check: Callable[..., Any]
+) -> None:
+    bf16 = dataclasses.replace(OPENVINO, backend="torch", precision="bf16")
+    result = check(publish().path, bf16)
+    assert 1e-4 < result.max_logit_error < 0.5
+
+
+BREAKS: dict[str, Callable[[str, Any], Any]] = {
+    "a norm left out": lambda name, array: (
+        np.ones_like(array) if name == "tip.weight" else array
+    ),
+    "a kernel transposed": lambda name, array: (
+        array.swapaxes(2, 3).copy() if name == "stem.weight" else array
+    ),
+    "the loss for the win": lambda name, array: (
+        array[::-1].copy() if name.startswith("value_head.out") else array
+    ),
+    "not a number": lambda name, array: array * np.float32("nan"),
+}
+
+
+@pytest.mark.parametrize("name", BREAKS)
+@pytest.mark.parametrize("precision", ["fp32", "bf16"])
+def test_a_wrong_export_is_refused(
+    name: str,
+    precision: Any,
+    publish: Callable[..., ModelDir],
+    check: Callable[..., Any],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    path = publish().path
+    change(path, BREAKS[name])
+    # The wider tolerance must find the same faults, also where bf16 is not native.
+    monkeypatch.setattr(
+        "tengen.models.check._TOLERANCES",
+        {"fp32": tolerances._TOLERANCES[precision]},
+    )
+    with pytest.raises(RunError, match="it is not published"):
+        check(path)
+
+
+def test_weights_of_another_model_are_refused(
+    publish: Callable[..., ModelDir], check: Callable[..., Any]
+) -> None:
+    path = publish(0).path
+    (path / "model.onnx").write_bytes(publish(1).onnx_path.read_bytes())
+    with pytest.raises(RunError, match="logit_error"):
+        check(path)
+
+
+def test_a_failed_check_publishes_nothing(
+    publish: Callable[..., ModelDir],
+    check: Callable[..., Any],
+    candidates: NumberedFolder,
+) -> None:
+    def break_and_check(path: Path) -> None:
+        change(path, BREAKS["a norm left out"])
+        check(path)
+
+    with pytest.raises(RunError, match="it is not published"):
+        publish(check=break_and_check)
+    assert list(candidates.path.iterdir()) == []

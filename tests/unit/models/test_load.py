@@ -1,0 +1,160 @@
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from safetensors.numpy import load_file
+
+from tengen.errors import RunError, UsageError
+from tengen.models import (
+    ModelDir,
+    accept,
+    load_model,
+    next_number,
+    reject,
+    resolve_model,
+)
+from tengen.nets import FeatureSpec, NetConfig
+from tengen.run import RunDirectory
+
+Publish = Callable[..., ModelDir]
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> RunDirectory:
+    run = RunDirectory.create_or_resume(tmp_path / "run")
+    run.write_run({})
+    return run
+
+
+def edit_meta(path: Path, **changes: Any) -> None:
+    content = json.loads((path / "meta.json").read_text())
+    (path / "meta.json").write_text(json.dumps({**content, **changes}))
+
+
+def test_a_published_model_is_what_was_given(
+    publish: Publish,
+    features: FeatureSpec,
+    config: NetConfig,
+    random_weights: Callable[..., Any],
+) -> None:
+    model = publish(7)
+    assert model.path.name == "000007"
+    assert (model.meta.features, model.meta.net) == (features, config)
+    assert (model.meta.task, model.meta.num_steps) == ("gomoku/5", 200)
+    wanted = random_weights(features, config, 7)
+    found = load_file(model.weights_path)
+    assert found.keys() == wanted.keys()
+    assert all(np.array_equal(found[name], wanted[name]) for name in wanted)
+
+
+def test_a_taken_number_is_refused(publish: Publish) -> None:
+    publish(1)
+    with pytest.raises(RunError, match="exists already"):
+        publish(1)
+
+
+def test_the_same_weights_make_the_same_bytes(
+    publish: Publish, run: RunDirectory
+) -> None:
+    first, second = publish(3), publish(3, folder=run.candidates)
+    assert first.meta == second.meta
+
+
+def test_a_model_keeps_its_number(publish: Publish, run: RunDirectory) -> None:
+    assert next_number(run) == 0
+    publish(0, folder=run.candidates)
+    accept(run, 0)
+    assert next_number(run) == 1
+    publish(1, folder=run.candidates)
+    reject(run, 1)
+    assert next_number(run) == 2
+    publish(2, folder=run.candidates)
+    assert next_number(run) == 3
+    assert accept(run, 2).path == run.path / "models" / "000002"
+    assert run.models.numbers() == [0, 2]
+    assert run.rejected.numbers() == [1]
+    assert run.candidates.numbers() == []
+
+
+def test_every_way_to_name_a_model(publish: Publish, run: RunDirectory) -> None:
+    for number in (0, 1):
+        publish(number, folder=run.candidates)
+        accept(run, number)
+    old, new = run.models.entry(0), run.models.entry(1)
+    assert resolve_model(str(run.path)).path == new
+    assert resolve_model(f"{run.path}@0").path == old
+    assert resolve_model(str(old)).path == old
+
+
+@pytest.mark.parametrize(
+    ("suffix", "message"),
+    [
+        ("", "has no published model yet"),
+        ("@3", "is not published in this run; it has none"),
+        ("/nothing", "neither a run directory"),
+        ("@x", "neither a run directory"),
+    ],
+)
+def test_no_such_model(run: RunDirectory, suffix: str, message: str) -> None:
+    with pytest.raises(UsageError, match=message):
+        resolve_model(f"{run.path}{suffix}")
+
+
+def test_a_number_out_of_range_names_the_range(
+    publish: Publish, run: RunDirectory
+) -> None:
+    publish(0, folder=run.candidates)
+    accept(run, 0)
+    with pytest.raises(UsageError, match=r"@5\) is not published .* it has 0 to 0"):
+        resolve_model(f"{run.path}@5")
+
+
+def test_a_folder_that_is_no_run_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="is not a run directory"):
+        resolve_model(tmp_path)
+
+
+@pytest.mark.parametrize("name", ["weights.safetensors", "model.onnx"])
+def test_a_damaged_file_is_named(publish: Publish, name: str) -> None:
+    path = publish().path
+    whole = (path / name).read_bytes()
+    flipped = bytes([whole[0] ^ 1]) + whole[1:]
+    for damaged in (whole[:-1], b"", flipped):
+        (path / name).write_bytes(damaged)
+        with pytest.raises(UsageError, match=f"{name}.* is damaged"):
+            load_model(path)
+    (path / name).unlink()
+    with pytest.raises(UsageError, match=f"{name}.* cannot be read, no such file"):
+        load_model(path)
+
+
+@pytest.mark.parametrize("text", ["", "{", "[]", "{}", '"meta"', '{"schema": "1"}'])
+def test_a_foreign_meta_is_refused(publish: Publish, text: str) -> None:
+    path = publish().path
+    (path / "meta.json").write_text(text)
+    with pytest.raises(UsageError, match=r"meta\.json"):
+        load_model(path)
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"schema": 99}, r"schema \(99\) .* is newer than this tengen reads"),
+        ({"extra": 1}, "extra"),
+        ({"num_steps": "many"}, "num_steps"),
+        ({"net": {"kind": "resnet", "num_blocks": -1}}, "num_blocks"),
+        ({"sha256": {}}, "has no sha256 of weights.safetensors"),
+    ],
+)
+def test_a_wrong_meta_is_refused_by_field(
+    publish: Publish, changes: dict[str, Any], message: str
+) -> None:
+    path = publish().path
+    edit_meta(path, **changes)
+    with pytest.raises(UsageError, match=message):
+        load_model(path)
