@@ -11,11 +11,10 @@ from typing import Any
 
 from tengen.config import check, override
 from tengen.errors import UsageError
-from tengen.launch.finale import final_match, match_line
-from tengen.launch.inline import Budget, run_inline
-from tengen.launch.journal import RunJournal
+from tengen.recipes.finale import final_match, match_line
+from tengen.launch import Budget, RunJournal, run_inline
 from tengen.observe import EventWriter, Progress, make_view, read_last_event
-from tengen.recipes import default_agent, make_config
+from tengen.recipes.registry import default_agent, make_config
 from tengen.roles import RunConfig, change_config, read_config, write_config
 from tengen.run import RunDirectory, available_cores
 
