@@ -156,13 +156,14 @@ void File::sync() {
   if (sync_descriptor(descriptor_) != 0) fail("be synced");
 }
 
-void rename_durably(const std::string& from, const std::string& to) {
+void File::rename_durably(const std::string& to) {
   std::error_code error;
-  std::filesystem::rename(from, to, error);
+  std::filesystem::rename(path_, to, error);
   if (error) {
     errno = error.value();
     fail_with_errno(to, "be renamed into place");
   }
+  path_ = to;
 #ifndef _WIN32  // which has no directory sync; its rename is journalled with the file system
   const std::filesystem::path parent = std::filesystem::path(to).parent_path();
   const std::string directory = parent.empty() ? "." : parent.string();

@@ -30,6 +30,8 @@ class File {
   void truncate(uint64_t size_bytes);
   // Blocks until everything written, and the size, survive a power cut.
   void sync();
+  // Renames within one directory, replacing, and syncs the directory so that it lasts.
+  void rename_durably(const std::string& to);
 
  private:
   File(std::string path, int descriptor) : path_(std::move(path)), descriptor_(descriptor) {}
@@ -38,9 +40,6 @@ class File {
   std::string path_;
   int descriptor_;
 };
-
-// Renames within one directory, replacing, and syncs the directory so that it lasts.
-void rename_durably(const std::string& from, const std::string& to);
 
 // Ends this process at once, as SIGKILL does: no destructor runs, no buffer is flushed.
 [[noreturn]] void kill_self();

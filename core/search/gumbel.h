@@ -20,15 +20,15 @@ namespace tengen {
 
 // How often the action of each simulation must have been visited before: the schedule of
 // sequential halving over `num_considered` actions, `num_simulations` entries.
-inline std::vector<uint16_t> considered_visits(int num_considered, int num_simulations) {
-  std::vector<uint16_t> sequence;
+inline std::vector<uint32_t> considered_visits(int num_considered, int num_simulations) {
+  std::vector<uint32_t> sequence;
   sequence.reserve(static_cast<size_t>(num_simulations));
   if (num_considered <= 1) {
-    for (int i = 0; i < num_simulations; ++i) sequence.push_back(static_cast<uint16_t>(i));
+    for (int i = 0; i < num_simulations; ++i) sequence.push_back(static_cast<uint32_t>(i));
     return sequence;
   }
   const int rounds = std::bit_width(static_cast<unsigned>(num_considered - 1));  // ceil(log2 m)
-  std::vector<uint16_t> visits(static_cast<size_t>(num_considered), 0);
+  std::vector<uint32_t> visits(static_cast<size_t>(num_considered), 0);
   int considered = num_considered;
   while (static_cast<int>(sequence.size()) < num_simulations) {
     const int extra = std::max(1, num_simulations / (rounds * considered));
@@ -77,7 +77,7 @@ class Gumbel {
     for (int i = 0; i < root.num_edges; ++i) {
       if (std::isfinite(edges.value_sum[i])) most = std::max(most, edges.visits[i]);
     }
-    return best_at_root(tree, root, static_cast<int>(most));
+    return best_at_root(tree, root, static_cast<uint32_t>(most));
   }
 
   // The edge to descend below the root, or kNewEdge: argmax improved policy - N(a) / (1 + sum N).
@@ -150,13 +150,13 @@ class Gumbel {
   const float* weights() const { return weights_.data(); }
 
  private:
-  static double log_prior(float prior) { return std::log(std::max(prior, 1e-30f)); }
+  static double log_prior(float prior) { return std::log(std::max<double>(prior, 1e-30)); }
   static float edge_value(const Edges& edges, int i) {
     return std::isfinite(edges.value_sum[i]) ? edges.value_sum[i] / edges.visits[i] : -1.0f;
   }
 
   // argmax of g + logit + sigma(completed q) over the actions visited `visits` times.
-  int best_at_root(const Tree& tree, const Node& root, int visits) {
+  int best_at_root(const Tree& tree, const Node& root, uint32_t visits) {
     const Edges edges = tree.edges(root);
     float most = 0.0f;
     for (int i = 0; i < root.num_edges; ++i) most = std::max(most, edges.visits[i]);
@@ -199,7 +199,7 @@ class Gumbel {
   SearchSettings settings_;
   std::vector<float> base_;      // [num_legal] gumbel + log prior
   std::vector<float> weights_;
-  std::vector<uint16_t> schedule_;
+  std::vector<uint32_t> schedule_;
   int schedule_considered_ = -1;
   int schedule_simulations_ = -1;
 };

@@ -14,6 +14,8 @@
 
 #include <cmath>
 #include <limits>
+#include <string>
+#include <utility>
 #include <vector>
 
 #include "base/error.h"
@@ -42,25 +44,41 @@ class Search {
     path_.reserve(static_cast<size_t>(game.max_plies()) + 1);
   }
 
-  // Starts a search of `root`, which must not be finished. Where play() kept a subtree, it is
-  // searched on and its visits count towards the request; a Gumbel search starts afresh.
+  // Starts a search of `root`. Where play() kept a subtree, it is searched on and its visits count
+  // towards the request; a Gumbel search starts afresh. Throws Error where `root` is finished or
+  // the number of simulations is out of range.
   void begin(const State& root, const SearchRequest& request) {
+    if (game_.outcome(root) != Outcome::kOngoing) {
+      throw Error("root (after " + std::to_string(game_.ply(root)) +
+                  " plies) must not be finished; search a position with legal moves");
+    }
+    if (request.num_simulations < 0 || request.num_simulations > kMaxSimulations) {
+      throw Error("num_simulations (" + std::to_string(request.num_simulations) +
+                  ") must be 0 to " + std::to_string(kMaxSimulations) + "; lower it");
+    }
     root_state_ = root;
     request_ = request;
     num_simulations_ = 0;
     waiting_ = false;
     budget_ = request.num_simulations;
-    if (settings_.policy == RootPolicy::kGumbel) tree_.clear();
+    if (!kept_) tree_.clear();
+    kept_ = false;
     if (tree_.root() == Arena::kNull) {
       tree_.set_root(tree_.add_node(game_.to_play(root)));
-    } else if (root_node().num_legal > 0) {
+    } else {
       budget_ -= static_cast<int>(root_node().visits) - 1;
       prepare_root();
     }
   }
 
-  // Descends until a leaf needs an evaluation (true) or the search is over (false).
+  // Descends until a leaf needs an evaluation (true) or the search is over (false). Throws Error
+  // before begin() and while a leaf waits: descending past one would build on a node without
+  // legal actions.
   bool advance() {
+    if (tree_.root() == Arena::kNull || waiting_) {
+      throw Error(std::string("search.advance (") + (waiting_ ? "a leaf waits" : "no search") +
+                  ") must follow begin() or accept(); call that first");
+    }
     if (root_node().num_legal == 0) {
       path_.clear();
       leaf_ = tree_.root();
@@ -105,8 +123,13 @@ class Search {
     }
   }
 
-  // What the search found. Callable between advance() calls once the root is evaluated.
+  // What the search found so far. Throws Error before the root is evaluated and while a leaf
+  // waits.
   void finish(SearchResult& result) {
+    if (tree_.root() == Arena::kNull || waiting_ || root_node().num_legal == 0) {
+      throw Error("search.finish (no result) needs an evaluated root and no waiting leaf; advance "
+                  "the search first");
+    }
     const Node& root = root_node();
     const Edges edges = tree_.edges(root);
     const float* prior = tree_.priors(root);
@@ -137,6 +160,7 @@ class Search {
   // `scratch` is any tree; it is overwritten (it serves many searches of one thread).
   void play(int action, Tree& scratch) {
     if (tree_.root() == Arena::kNull) return;
+    if (settings_.policy == RootPolicy::kGumbel) return reset();  // its schedule starts afresh
     const Node& root = root_node();
     const Edges edges = tree_.edges(root);
     for (int i = 0; i < root.num_edges; ++i) {
@@ -144,17 +168,25 @@ class Search {
       if (tree_.node(edges.child[i]).num_legal == 0) break;
       scratch.adopt(tree_, edges.child[i]);
       std::swap(tree_, scratch);
+      kept_ = true;
       return;
     }
-    tree_.clear();
+    reset();
   }
 
-  // Forgets every subtree.
-  void reset() { tree_.clear(); }
+  // Forgets every subtree and any waiting leaf.
+  void reset() {
+    tree_.clear();
+    kept_ = false;
+    waiting_ = false;
+  }
 
   const Tree& tree() const { return tree_; }
 
  private:
+  // Edges count visits in float32, exact up to here.
+  static constexpr int kMaxSimulations = 1 << 24;
+
   struct Step {
     Arena::Offset node;
     int edge;
@@ -296,15 +328,19 @@ class Search {
     } else {
       for (ActionResult& a : result.actions) a.policy = static_cast<float>(a.visits);
     }
+    const auto is_out = [&](const ActionResult& a) {
+      if (root.proof == Proof::kWin || root.proof == Proof::kDraw) return a.proof != root.proof;
+      return root.proof != Proof::kLoss && a.proof == Proof::kLoss;
+    };
     float total = 0.0f;
     for (ActionResult& a : result.actions) {
-      if (root.proof == Proof::kWin && a.proof != Proof::kWin) a.policy = 0.0f;
-      if (root.proof != Proof::kLoss && a.proof == Proof::kLoss) a.policy = 0.0f;
-      if (root.proof == Proof::kDraw && a.proof != Proof::kDraw) a.policy = 0.0f;
+      if (is_out(a)) a.policy = 0.0f;
       total += a.policy;
     }
-    if (total <= 0.0f) {  // no simulation was made: the prior stands in
-      for (ActionResult& a : result.actions) total += a.policy = a.prior;
+    if (total <= 0.0f) {  // no visit to any action that is left: the prior stands in
+      for (ActionResult& a : result.actions) {
+        if (!is_out(a)) total += a.policy = a.prior;
+      }
     }
     for (ActionResult& a : result.actions) a.policy /= total;
   }
@@ -337,6 +373,7 @@ class Search {
   int num_simulations_ = 0;
   int budget_ = 0;
   bool waiting_ = false;
+  bool kept_ = false;  // play() left the subtree of the next root
   std::vector<Step> path_;
   std::vector<uint16_t> legal_;
   std::vector<float> priors_;

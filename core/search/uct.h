@@ -4,8 +4,11 @@
 // simulation, c = 1.4, rewards in [-1, 1] of the player to move, no tree reuse.
 
 #include <cmath>
+#include <string>
+#include <utility>
 #include <vector>
 
+#include "base/error.h"
 #include "base/rng.h"
 #include "games/game.h"
 
@@ -20,8 +23,13 @@ class Uct {
     legal_.resize(static_cast<size_t>(game.num_actions()));
   }
 
-  // The action visited most after num_playouts playouts; ties go to the lower action.
+  // The action visited most after num_playouts playouts; ties go to the lower action. Throws Error
+  // where `root` is finished.
   int choose(const State& root, Rng rng) {
+    if (game_.outcome(root) != Outcome::kOngoing) {
+      throw Error("root (after " + std::to_string(game_.ply(root)) +
+                  " plies) must not be finished; ask for a move before the end");
+    }
     nodes_.clear();
     nodes_.push_back({});
     expand(0, root, rng);

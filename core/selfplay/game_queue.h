@@ -29,9 +29,9 @@ class GameQueue {
   // The next game to play, or kNone.
   int64_t take() {
     while (!stopped_.load(std::memory_order_relaxed)) {
-      const uint32_t index = next_.fetch_add(1, std::memory_order_relaxed);
+      const uint64_t index = next_.fetch_add(1, std::memory_order_relaxed);
       if (index >= generation_.num_games) return kNone;
-      if (!finished_[index]) return index;
+      if (!finished_[index]) return static_cast<int64_t>(index);
     }
     return kNone;
   }
@@ -44,7 +44,8 @@ class GameQueue {
  private:
   Generation generation_;
   std::vector<bool> finished_;
-  std::atomic<uint32_t> next_{0};
+  // Idle slots go on asking after the last game: 64 bits never wrap to game 0.
+  std::atomic<uint64_t> next_{0};
   std::atomic<bool> stopped_{false};
 };
 

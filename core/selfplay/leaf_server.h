@@ -76,6 +76,9 @@ class LeafServer {
     num_rows_ = 0;
   }
 
+  // Forgets the waiting rows; their searches must have been reset.
+  void clear() { num_rows_ = 0; }
+
   int num_rows() const { return num_rows_; }
   BatchBuffers& buffers() { return buffers_; }
 

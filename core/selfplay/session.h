@@ -39,6 +39,7 @@ class GameSession final : public SearchSession {
       throw Error("moves (" + std::to_string(moves.size()) +
                   " of them) must lead to a position that is not over; leave out the last");
     }
+    leaves_.clear();  // a search left half way may have a row waiting
     search_.reset();
     search_.begin(state, request);
   }

@@ -120,9 +120,9 @@ class SelfplayWorker final : public SelfplayPort {
       return;
     }
     slot.record.outcome = outcome;
+    slot.idle = true;  // also where put() throws: the game is over and must not be played on
     sink_->put(slot.record);
     stats_.num_games += 1;
-    slot.idle = true;
   }
 
   Rng stream(const Slot& slot, Purpose purpose) const {

@@ -42,13 +42,12 @@ File create_journal(const std::string& path, const std::string& meta) {
   if (std::filesystem::exists(path)) {
     throw Error("journal (" + path + ") must not exist yet; open a new incarnation");
   }
-  const std::string temporary = path + ".tmp";
-  File file = File::create(temporary);
+  File file = File::create(path + ".tmp");
   file.write(0, header_bytes(meta));
   fault_point("journal.header_written");
   file.sync();
   fault_point("journal.header_synced");
-  rename_durably(temporary, path);
+  file.rename_durably(path);
   fault_point("journal.renamed");
   return file;
 }

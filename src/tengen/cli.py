@@ -2,8 +2,8 @@
 
 A command is a function ``(args) -> report``. It prints for people unless
 ``args.json``; then its report is printed as one JSON object, the last line of stdout.
-A report whose ``ok`` is false is a failure. The module's ``add_arguments(parser)``
-declares the arguments of its commands.
+A report's ``exit_code``, 0 where there is none, is the command's. The module's
+``add_arguments(parser)`` declares the arguments of its commands.
 
 Exit codes: 0 done, 1 failed, 2 bad usage or config, 130 interrupted.
 """
@@ -114,7 +114,7 @@ def _run(argv: list[str]) -> int:
     report = function(args)
     if args.json:
         print(json.dumps(report))
-    return 0 if report.get("ok", True) else TengenError.exit_code
+    return int(report.get("exit_code", 0))
 
 
 def _find(name: str) -> Command:

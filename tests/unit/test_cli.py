@@ -86,9 +86,10 @@ def test_a_bug_keeps_its_traceback(command):
         cli.main(["fake"])
 
 
-def test_a_report_that_is_not_ok_fails(command):
-    command(lambda args: {"ok": False})
-    assert cli.main(["fake"]) == 1
+def test_a_report_may_hold_the_exit_code(command, capsys):
+    command(lambda args: {"exit_code": 130})
+    assert cli.main(["fake", "--json"]) == 130
+    assert json.loads(capsys.readouterr().out) == {"exit_code": 130}
 
 
 @pytest.mark.parametrize(

@@ -56,7 +56,7 @@ class EnvironmentActorConfig:
     """Copies of the environment stepped together, the rows of a batch; 1 to 4096."""
     unroll_length: int = 20
     """Transitions T of an unroll, at least 1."""
-    num_unrolls: int = 16
+    num_unrolls: int = 64
     """Unrolls of one turn on one model, a positive multiple of num_envs."""
 
     def __post_init__(self) -> None:
@@ -153,7 +153,7 @@ class EnvironmentPort:
     generation, i, k), whatever the other copies do.
 
     Attributes:
-        planes: ``[N, ...]`` float32, the observations; what inference reads.
+        planes: ``[N, C, 1, 1]`` float32, the observations; what inference reads.
         policy: ``[N, A]`` float32, logits; what it fills.
         value: ``[N]`` float32, filled too and not used: the learner has its own.
         stats: Counters, for the view.
@@ -181,7 +181,8 @@ class EnvironmentPort:
                 the table has of this writer.
 
         Raises:
-            UsageError: The numbers of copies differ.
+            UsageError: The numbers of copies differ, or an observation is not a
+                vector.
         """
         check(
             env.num_envs == config.num_envs,
@@ -203,7 +204,9 @@ class EnvironmentPort:
         # A step of a resumed port has a number, and so a stream, of its own.
         self._step = -(-first_sequence // num_envs) * config.unroll_length
         self._returns = np.zeros(num_envs, np.float64)
-        self.planes = np.zeros((num_envs, *spec.observation_shape), np.float32)
+        features = features_of(spec)
+        shape = (features.num_planes, features.height, features.width)
+        self.planes = np.zeros((num_envs, *shape), np.float32)
         self.policy = np.zeros((num_envs, spec.num_actions), np.float32)
         self.value = np.zeros(num_envs, np.float32)
         self._unrolls = Unrolls(unroll_schema(spec, config.unroll_length), env.reset())
@@ -226,7 +229,7 @@ class EnvironmentPort:
         """Fills ``planes`` and returns N; 0 when the turn is over or was stopped."""
         if self._unrolls_left == 0 or self._stopped.is_set():
             return 0
-        self.planes[:] = self._unrolls.newest_observation
+        self.planes[:] = self._unrolls.newest_observation.reshape(self.planes.shape)
         return len(self.planes)
 
     def done(self) -> None:

@@ -7,6 +7,6 @@ environment library before one is asked for.
 from __future__ import annotations
 
 from tengen.envs.env import Env, EnvSpec, Step
-from tengen.envs.registry import make, names
+from tengen.envs.registry import env_spec, make, names
 
-__all__ = ["Env", "EnvSpec", "Step", "make", "names"]
+__all__ = ["Env", "EnvSpec", "Step", "env_spec", "make", "names"]

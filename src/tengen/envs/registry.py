@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from tengen.envs.env import Env
+from tengen.envs.env import Env, EnvSpec
 from tengen.envs.gymnasium_env import gymnasium_names, make_gymnasium
 
-__all__ = ["make", "names"]
+__all__ = ["env_spec", "make", "names"]
 
 
 def names() -> list[str]:
@@ -29,3 +29,16 @@ def make(name: str, num_envs: int, seed: int) -> Env:
             spaces that this version does not handle.
     """
     return make_gymnasium(name, num_envs, seed)
+
+
+def env_spec(name: str) -> EnvSpec:
+    """Returns what an environment shows and takes, without stepping it.
+
+    Raises:
+        UsageError: As ``make``.
+    """
+    env = make(name, 1, 0)
+    try:
+        return env.spec
+    finally:
+        env.close()

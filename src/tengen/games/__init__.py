@@ -8,6 +8,7 @@ print(state, state.returns())
 
 from tengen.games.check import check_own_game
 from tengen.games.planes import stone_planes, transform_cell, transform_planes
+from tengen.games.positions import random_positions
 from tengen.games.protocol import Game, OwnGame, Planes, PolicyLayout, State
 from tengen.games.registry import make, names
 
@@ -20,6 +21,7 @@ __all__ = [
     "check_own_game",
     "make",
     "names",
+    "random_positions",
     "stone_planes",
     "transform_cell",
     "transform_planes",

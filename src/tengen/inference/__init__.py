@@ -7,7 +7,7 @@ OpenVINO.
 
 from __future__ import annotations
 
-from tengen.inference.backend import Backend, Port, Runner, drive
+from tengen.inference.backend import Backend, DriveStats, Port, Runner, drive
 from tengen.inference.choice import Choice, choose, open_backend
 from tengen.inference.config import InferenceConfig
 from tengen.inference.determinism import ProbeResult, probe
@@ -15,6 +15,7 @@ from tengen.inference.determinism import ProbeResult, probe
 __all__ = [
     "Backend",
     "Choice",
+    "DriveStats",
     "InferenceConfig",
     "Port",
     "ProbeResult",

@@ -8,6 +8,8 @@ Legend: N rows of a port, n rows of one batch, C planes, H W board, A actions.
 
 from __future__ import annotations
 
+import time
+from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
@@ -15,7 +17,15 @@ from numpy.typing import NDArray
 
 from tengen.inference.config import BatchShape, Precision
 
-__all__ = ["Backend", "FloatArray", "Port", "Runner", "check_buffers", "drive"]
+__all__ = [
+    "Backend",
+    "DriveStats",
+    "FloatArray",
+    "Port",
+    "Runner",
+    "check_buffers",
+    "drive",
+]
 
 FloatArray = NDArray[np.float32]
 
@@ -36,14 +46,13 @@ class Port(Protocol):
         """``[N]`` float32 in [-1, 1] to play; the runner fills it."""
 
     def next(self) -> int:
-        """Fills ``planes[:n]`` and returns n, 0 when finished.
+        """Fills ``planes`` and returns the rows to evaluate, 0 when finished.
 
-        The answers to the batch before are taken in first. Blocks while the caller
-        works, without the GIL.
+        Blocks while the caller works, without the GIL.
         """
 
     def done(self) -> None:
-        """Ends the port after ``next`` returned 0 or the driver failed."""
+        """Takes the answers to the rows that ``next`` returned."""
 
 
 class Runner(Protocol):
@@ -76,13 +85,14 @@ class Backend(Protocol):
 
     @property
     def batch_shape(self) -> BatchShape:
-        """Whether runners pad every batch to all N rows."""
+        """Whether every batch has the same number of rows inside."""
 
     def bind(self, planes: FloatArray, policy: FloatArray, value: FloatArray) -> Runner:
         """Returns a runner over these buffers; they are kept alive, never copied.
 
         Args:
-            planes: ``[N, C, H, W]`` float32, C-contiguous.
+            planes: ``[N, C, H, W]`` float32, or ``[N, C]`` for a vector network;
+                C-contiguous.
             policy: ``[N, A]`` float32, C-contiguous, written to.
             value: ``[N]`` float32, written to.
 
@@ -94,40 +104,66 @@ class Backend(Protocol):
 def check_buffers(planes: FloatArray, policy: FloatArray, value: FloatArray) -> None:
     """Raises ValueError unless the buffers are what ``Backend.bind`` asks for."""
     num_rows = len(planes)
-    wanted = (("planes", planes, 4), ("policy", policy, 2), ("value", value, 1))
+    wanted = (
+        ("planes", planes, (2, 4)),
+        ("policy", policy, (2,)),
+        ("value", value, (1,)),
+    )
     for name, array, num_axes in wanted:
         if (
             array.dtype != np.float32
-            or array.ndim != num_axes
+            or array.ndim not in num_axes
             or len(array) != num_rows
             or not array.flags.c_contiguous
         ):
             raise ValueError(
                 f"{name} ({array.dtype} {array.shape}) must be float32 and contiguous "
-                f"with {num_axes} axes and {num_rows} rows; allocate it so"
+                f"with {' or '.join(map(str, num_axes))} axes and {num_rows} rows; "
+                f"allocate it so"
             )
     if num_rows == 0:
         raise ValueError("planes (0 rows) must have rows; allocate at least one")
 
 
-def drive(port: Port, runner: Runner) -> int:
+@dataclass
+class DriveStats:
+    """Where a driver's time went; the driver adds, others may read."""
+
+    inference_s: float = 0.0
+    """Seconds inside the runner."""
+    port_s: float = 0.0
+    """Seconds inside the port: trees, environments, encoding."""
+    num_evaluations: int = 0
+    """Rows evaluated."""
+    num_batches: int = 0
+    """Batches evaluated."""
+
+
+def drive(port: Port, runner: Runner, stats: DriveStats | None = None) -> DriveStats:
     """Evaluates what the port asks for until it is finished. Blocks.
 
     Args:
         port: Where batches come from.
         runner: Bound to the port's buffers.
+        stats: Added to after every batch; a fresh one by default.
 
     Returns:
-        How many rows were evaluated.
+        The stats.
 
     Raises:
-        Exception: What ``next`` or ``run`` raised; ``done`` was called all the same.
+        Exception: What the port or the runner raised.
     """
-    num_evaluations = 0
-    try:
-        while num_rows := port.next():
-            runner.run(num_rows)
-            num_evaluations += num_rows
-    finally:
+    stats = stats or DriveStats()
+    clock = time.perf_counter
+    start_s = clock()
+    while num_rows := port.next():
+        asked_s = clock()
+        runner.run(num_rows)
+        answered_s = clock()
         port.done()
-    return num_evaluations
+        stats.inference_s += answered_s - asked_s
+        stats.port_s += asked_s - start_s
+        stats.num_evaluations += num_rows
+        stats.num_batches += 1
+        start_s = answered_s
+    return stats

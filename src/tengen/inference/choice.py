@@ -23,6 +23,7 @@ from tengen.inference.config import (
     Precision,
 )
 from tengen.inference.determinism import probe
+from tengen.inference.fixed import FixedBackend
 from tengen.inference.openvino_backend import (
     OpenVinoBackend,
     is_installed,
@@ -82,17 +83,18 @@ def open_backend(directory: Path, config: InferenceConfig, num_threads: int) -> 
         if getattr(config, name) == "auto":
             raise UsageError(f"inference.{name} (auto) is not chosen yet; choose first")
     precision: Any = config.precision
-    batch_shape: Any = config.batch_shape
+    backend: Backend
     if config.backend == "openvino":
-        return OpenVinoBackend(
-            directory,
-            precision=precision,
-            batch_shape=batch_shape,
-            num_threads=num_threads,
+        backend = OpenVinoBackend(
+            directory, precision=precision, num_threads=num_threads
         )
-    from tengen.inference.torch_backend import TorchBackend
+    else:
+        from tengen.inference.torch_backend import TorchBackend
 
-    return TorchBackend(directory, precision=precision, batch_shape=batch_shape)
+        backend = TorchBackend(directory, precision=precision)
+    if config.batch_shape == "fixed":
+        return FixedBackend(backend, config.batch_rows)
+    return backend
 
 
 def choose(

@@ -23,10 +23,10 @@ class InferenceConfig:
     precision: Literal["auto", "fp32", "bf16"] = "auto"
     """Arithmetic of the trunk; auto takes bf16 where a trial run shows it faster."""
     batch_shape: Literal["auto", "dynamic", "fixed"] = "auto"
-    """Whether a batch has as many rows as were asked for, or always batch_rows, the
-    missing ones computed and dropped; auto probes whether dynamic keeps the bits."""
+    """Whether a batch has about as many rows as the caller asks for, or is cut and
+    padded to batch_rows; auto probes whether dynamic keeps the bits."""
     batch_rows: int = 8
-    """Most rows of one batch, 1 to 4096."""
+    """Rows of a fixed batch, and of the batches of trial and probe; 1 to 4096."""
 
     def __post_init__(self) -> None:
         """Checks the ranges.
@@ -40,3 +40,8 @@ class InferenceConfig:
             self.batch_rows,
             "must be 1 to 4096; 8 to 32 suits a CPU",
         )
+
+    @property
+    def has_auto(self) -> bool:
+        """Whether something is left to choose."""
+        return "auto" in (self.backend, self.precision, self.batch_shape)

@@ -53,18 +53,20 @@ def load_head(directory: Path) -> InferenceHead:
         net.load_state_dict(tensors)
     except UsageError:
         raise
-    except (OSError, ValueError, LookupError, TypeError, SafetensorError) as error:
-        raise _unusable(directory, error) from error
-    except RuntimeError as error:
-        raise _unusable(directory, error) from error
+    except (
+        OSError,
+        LookupError,
+        RuntimeError,
+        SafetensorError,
+        TypeError,
+        ValueError,
+    ) as error:
+        reason = " ".join(str(error).split())
+        raise UsageError(
+            f"model ({directory}) cannot be built: {reason}; "
+            f"restore it or export it again"
+        ) from error
     return InferenceHead(net).eval()
-
-
-def _unusable(directory: Path, error: Exception) -> UsageError:
-    reason = " ".join(str(error).split())
-    return UsageError(
-        f"model ({directory}) cannot be built: {reason}; restore it or export it again"
-    )
 
 
 class TorchBackend:
@@ -74,14 +76,13 @@ class TorchBackend:
         name: ``torch``.
         version: torch's version.
         precision: Arithmetic of the trunk; the heads are float32.
-        batch_shape: Whether runners pad every batch to all their rows.
+        batch_shape: ``dynamic``.
     """
 
     name = "torch"
+    batch_shape: BatchShape = "dynamic"
 
-    def __init__(
-        self, directory: Path, *, precision: Precision, batch_shape: BatchShape
-    ) -> None:
+    def __init__(self, directory: Path, *, precision: Precision) -> None:
         """Builds the network and loads its weights.
 
         Raises:
@@ -89,7 +90,6 @@ class TorchBackend:
         """
         self.version = torch.__version__
         self.precision = precision
-        self.batch_shape = batch_shape
         self._head = load_head(directory)
         if precision == "bf16":
             self._head.net.compute_dtype = torch.bfloat16
@@ -104,7 +104,6 @@ class TorchBackend:
             torch.from_numpy(planes),
             torch.from_numpy(policy),
             torch.from_numpy(value),
-            self.batch_shape == "fixed",
         )
 
 
@@ -117,21 +116,17 @@ class TorchRunner:
         planes: torch.Tensor,
         policy: torch.Tensor,
         value: torch.Tensor,
-        pads: bool,
     ) -> None:
         self._head = head
         self._planes = planes
         self._policy = policy
         self._value = value
-        self._pads = pads
 
     def run(self, num_rows: int) -> None:
         """Evaluates ``planes[:num_rows]``; see ``Runner.run``."""
         if not getattr(_threads, "is_single", False):
             torch.set_num_threads(1)
             _threads.is_single = True
-        if self._pads:
-            num_rows = len(self._planes)
         with torch.inference_mode():
             policy, value = self._head(self._planes[:num_rows])
             self._policy[:num_rows] = policy

@@ -31,9 +31,11 @@ def main(argv: list[str]) -> int:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     run = RunDirectory.open(argv[0])
     to_runner = os.fdopen(os.dup(1), "wb")
+    # Unbuffered: a buffer could not be released while the thread waits in it.
+    commands = open(0, "rb", buffering=0, closefd=False)
     _redirect(run, argv[2])
     host = _Host(run, int(argv[1]), argv[2:], to_runner)
-    threading.Thread(target=host.listen, args=(sys.stdin.buffer,), daemon=True).start()
+    threading.Thread(target=host.listen, args=(commands,), daemon=True).start()
     return host.serve()
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import sys
 import time
 from collections.abc import Sequence
 from pathlib import Path
@@ -160,7 +161,7 @@ def _train(
     last = read_last_event(run, "progress")
     events = EventWriter(run, "train", run.new_incarnation("train"))
     try:
-        with make_view(f"tengen train {config.task}") as view:
+        with make_view(f"tengen train {config.task}", sys.stdout) as view:
             journal = RunJournal(
                 view,
                 events,

@@ -14,18 +14,30 @@ from __future__ import annotations
 import hashlib
 import json
 import shutil
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
+import numpy as np
 import safetensors
+import safetensors.numpy
 import safetensors.torch
+from numpy.typing import NDArray
 
-from tengen.config import to_dict
+from tengen.config import from_dict, to_dict
 from tengen.errors import RunError, UsageError
 from tengen.learners.loop import Learner, LearnerState
+from tengen.nets.spec import FeatureSpec, NetConfig
 from tengen.run import NumberedFolder
 
-__all__ = ["SCHEMA", "load_checkpoint", "save_checkpoint"]
+__all__ = [
+    "SCHEMA",
+    "SavedModel",
+    "load_checkpoint",
+    "read_extra",
+    "read_model",
+    "save_checkpoint",
+]
 
 SCHEMA = 1
 """The version of the files that this code writes, and the newest that it reads."""
@@ -103,9 +115,7 @@ def load_checkpoint(path: Path, learner: Learner) -> Any:
                 f"{name} ({json.dumps(value)}) must be that of {path}, "
                 f"{json.dumps(content[name])}; start a new run for another one"
             )
-    data = _read(path / _TENSORS)
-    if hashlib.sha256(data).hexdigest() != content["sha256"]:
-        raise _damaged(path / _TENSORS)
+    data = _read_tensors(path, content)
     try:
         tensors = safetensors.torch.load(data)
         learner.load_state(
@@ -114,6 +124,74 @@ def load_checkpoint(path: Path, learner: Learner) -> Any:
     except (safetensors.SafetensorError, KeyError, ValueError) as error:
         raise _damaged(path / _TENSORS) from error
     return content["extra"]
+
+
+class SavedModel(NamedTuple):
+    """What export needs of a checkpoint."""
+
+    net: NetConfig
+    """The network."""
+    features: FeatureSpec
+    """What it reads and answers."""
+    tensors: dict[str, NDArray[np.generic]]
+    """Its averaged weights and norm statistics, by their own names."""
+    num_steps: int
+    """Learner steps behind it."""
+    num_samples: int
+    """Rows learnt from."""
+    extra: Any
+    """What was saved beside it."""
+
+
+def read_extra(path: Path) -> Any:
+    """Returns what ``save_checkpoint`` was given as ``extra``.
+
+    Raises:
+        UsageError: The checkpoint is of a newer schema.
+        RunError: It is absent or damaged.
+    """
+    return _read_json(path / _JSON)["extra"]
+
+
+def read_model(path: Path) -> SavedModel:
+    """Returns the averaged network of a checkpoint.
+
+    Raises:
+        UsageError: The checkpoint is of a newer schema.
+        RunError: It is absent or damaged.
+    """
+    content = _read_json(path / _JSON)
+    try:
+        tensors = safetensors.numpy.load(_read_tensors(path, content))
+    except safetensors.SafetensorError as error:
+        raise _damaged(path / _TENSORS) from error
+    prefix = "average."
+    return SavedModel(
+        net=from_dict(_Net, {"net": content["net"]}).net,
+        features=from_dict(FeatureSpec, content["features"]),
+        tensors={
+            name.removeprefix(prefix): tensor
+            for name, tensor in tensors.items()
+            if name.startswith(prefix)
+        },
+        num_steps=content["num_steps"],
+        num_samples=content["num_samples"],
+        extra=content["extra"],
+    )
+
+
+@dataclass(frozen=True)
+class _Net:
+    """Lets ``from_dict`` tell the networks apart by their kind."""
+
+    net: NetConfig
+
+
+def _read_tensors(path: Path, content: dict[str, Any]) -> bytes:
+    data = _read(path / _TENSORS)
+    if hashlib.sha256(data).hexdigest() != content["sha256"]:
+        raise _damaged(path / _TENSORS)
+    return data
 
 
 def _identity(learner: Learner) -> dict[str, Any]:

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from tengen.config import to_dict
 from tengen.models.onnx_template import OnnxTemplate
-from tengen.nets.spec import FeatureSpec, NetConfig
+from tengen.nets.spec import FeatureSpec, MlpConfig, NetConfig
 from tengen.run import publish_file
 
 __all__ = ["ModelExporter", "architecture_hash"]
@@ -101,8 +101,9 @@ def _traced(features: FeatureSpec, config: NetConfig) -> OnnxTemplate:
     # The weights are patched away; torch's generator belongs to the learner.
     with torch.random.fork_rng(devices=[]):
         net = build_net(features, config)
-    shape = (features.num_planes, features.height, features.width)
-    graph = trace(
-        InferenceHead(net).eval(), shape, any_size=features.policy_layout != "flat"
-    )
+    shape: tuple[int, ...] = (features.num_planes,)
+    if not isinstance(config, MlpConfig):
+        shape += (features.height, features.width)
+    any_size = features.policy_layout != "flat"
+    graph = trace(InferenceHead(net).eval(), shape, any_size)
     return OnnxTemplate.from_graph(graph, set(net.state_dict()))

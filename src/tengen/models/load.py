@@ -18,7 +18,7 @@ from tengen.models.meta import (
 )
 from tengen.run import RunDirectory
 
-__all__ = ["load_model", "resolve_model"]
+__all__ = ["load_model", "read_meta", "resolve_model"]
 
 
 def resolve_model(source: str | Path) -> ModelDir:
@@ -53,7 +53,7 @@ def load_model(path: Path) -> ModelDir:
         UsageError: A file is missing, truncated, changed or foreign, or the schema is
             newer than this code.
     """
-    meta = _read_meta(path / META_FILE)
+    meta = read_meta(path)
     for name in MODEL_FILES:
         if name not in meta.sha256:
             raise UsageError(
@@ -85,7 +85,13 @@ def _numbered(path: Path, number: int) -> ModelDir:
     return load_model(run.models.entry(number))
 
 
-def _read_meta(path: Path) -> ModelMeta:
+def read_meta(directory: Path) -> ModelMeta:
+    """Returns what a model directory says about itself, without reading its weights.
+
+    Raises:
+        UsageError: The file is missing, damaged, foreign or of a newer schema.
+    """
+    path = directory / META_FILE
     try:
         content: Any = json.loads(path.read_bytes())
     except OSError as error:

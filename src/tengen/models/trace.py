@@ -28,14 +28,14 @@ _PREFIX = "net."
 
 
 def trace(
-    head: InferenceHead, planes_shape: tuple[int, int, int], any_size: bool
+    head: InferenceHead, planes_shape: tuple[int, ...], any_size: bool
 ) -> onnx.ModelProto:
     """Returns a network as an ONNX graph with its tensors under their own names.
 
     Args:
         head: float32 on the CPU, in evaluation mode; maps planes ``[B, C, H, W]`` to
             policy ``[B, A]`` and value ``[B]``.
-        planes_shape: ``(C, H, W)`` of the game.
+        planes_shape: ``(C, H, W)`` of the game, or ``(C,)`` for a vector network.
         any_size: Whether H and W stay free; the batch always does.
 
     Returns:
@@ -124,9 +124,7 @@ class _Translation:
         value.num_axes = node.meta["val"].ndim
         self._values[node] = value
 
-    def model(
-        self, planes_shape: tuple[int, int, int], any_size: bool
-    ) -> onnx.ModelProto:
+    def model(self, planes_shape: tuple[int, ...], any_size: bool) -> onnx.ModelProto:
         """Returns the finished graph."""
         if len(self._outputs) != 2:
             raise RunError(
@@ -136,13 +134,12 @@ class _Translation:
         for name, value in zip(("policy", "value"), self._outputs, strict=True):
             node = onnx.helper.make_node("Identity", [value], [name])
             self._graph.nodes.append(node)
-        channels, height, width = planes_shape
-        size = ["H", "W"] if any_size else [height, width]
+        size = ["H", "W"] if any_size else planes_shape[1:]
         describe = onnx.helper.make_tensor_value_info
         graph = onnx.helper.make_graph(
             self._graph.nodes,
             "tengen",
-            [describe("planes", onnx.TensorProto.FLOAT, ["B", channels, *size])],
+            [describe("planes", onnx.TensorProto.FLOAT, ["B", planes_shape[0], *size])],
             [
                 describe("policy", onnx.TensorProto.FLOAT, ["B", "A"]),
                 describe("value", onnx.TensorProto.FLOAT, ["B"]),

@@ -46,10 +46,12 @@ class Mlp(nn.Module):
         """Returns policy logits and the baseline.
 
         Args:
-            observations: ``[B, num_planes]`` float32.
+            observations: ``[B, num_planes]`` float32, or ``[B, num_planes, 1, 1]`` as
+                ports show them.
 
         Returns:
             ``[B, A]`` float32 logits and ``[B]`` float32 expected return, unbounded,
             of the acting side.
         """
-        return self.policy(observations), self.baseline(observations).squeeze(1)
+        rows = observations.flatten(1)
+        return self.policy(rows), self.baseline(rows).squeeze(1)

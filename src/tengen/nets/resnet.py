@@ -62,7 +62,8 @@ class _Block(nn.Module):
             pooled = _masked(y[:, : self.num_pool_channels].relu(), mask)
             bias = self.pool(global_pool(pooled, area))
             y = y + bias[:, :, None, None].to(y.dtype)
-        return x + self.conv2(_masked(y.relu(), mask))
+        out: Tensor = x + self.conv2(_masked(y.relu(), mask))
+        return out
 
 
 class ResNet(nn.Module):

@@ -39,7 +39,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def doctor(args: argparse.Namespace) -> dict[str, Any]:
-    """Prints one line a check; returns ``{"ok": bool, "checks": {...}}``.
+    """Prints one line a check; returns ``exit_code`` and the ``checks`` by name.
 
     Blocks for some seconds: it imports every library that training uses.
     """
@@ -49,7 +49,7 @@ def doctor(args: argparse.Namespace) -> dict[str, Any]:
         for name, (ok, text) in checks.items():
             print(f"{'ok  ' if ok else 'BAD '} {name:<{width}}  {text}")
     return {
-        "ok": all(ok for ok, _ in checks.values()),
+        "exit_code": 0 if all(ok for ok, _ in checks.values()) else 1,
         "checks": {
             name: {"ok": ok, "text": text} for name, (ok, text) in checks.items()
         },

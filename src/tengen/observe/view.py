@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from typing import IO, TYPE_CHECKING, Protocol
 
 from tengen.observe.progress import Progress
@@ -11,6 +12,8 @@ if TYPE_CHECKING:
     from rich.live import Live
 
 __all__ = ["View", "describe", "make_view", "plain_line"]
+
+_NUM_RATINGS = 10
 
 
 class View(Protocol):
@@ -40,13 +43,14 @@ class View(Protocol):
         ...
 
 
-def make_view(title: str, stream: IO[str]) -> View:
+def make_view(title: str, stream: IO[str] | None = None) -> View:
     """Returns a live view if ``stream`` is a terminal, else a plain one.
 
     Args:
         title: What is trained, ``gomoku/9 by alphazero``.
-        stream: Where to show it, ``sys.stdout``.
+        stream: Where to show it; None for stdout.
     """
+    stream = stream or sys.stdout
     return _LiveView(title, stream) if stream.isatty() else _PlainView(stream)
 
 
@@ -99,7 +103,7 @@ class _PlainView:
 
 
 class _LiveView:
-    """A panel that is drawn in place, and a curve of the rating."""
+    """A panel that is drawn in place, with the last ratings."""
 
     def __init__(self, title: str, stream: IO[str]) -> None:
         # Imported here: rich costs a tenth of a second that a pipe need not pay.
@@ -136,32 +140,25 @@ class _LiveView:
         self._console.print(text, highlight=False, markup=False)
 
     def _render(self) -> RenderableType:
-        from rich import box
         from rich.columns import Columns
         from rich.console import Group
         from rich.panel import Panel
         from rich.text import Text
 
         if self._progress is None:
-            return Panel("starting", title=self._title, box=box.ASCII)
+            return Panel("starting", title=self._title)
         fields = [
             Text.assemble((f"{name} ", "dim"), (text, "bold"))
             for name, text in describe(self._progress)
         ]
         parts: list[RenderableType] = [Columns(fields, padding=(0, 3), equal=True)]
         if len(self._ratings) > 1:
-            parts.append(Text(f"rating {_curve(self._ratings)}", "cyan"))
+            shown = self._ratings[-_NUM_RATINGS:]
+            curve = " -> ".join(f"{rating:.0f}" for rating in shown)
+            parts.append(Text.assemble(("ratings ", "dim"), (curve, "cyan")))
         if self._progress.verdict:
             parts.append(Text(self._progress.verdict, "yellow"))
-        return Panel(Group(*parts), title=self._title, box=box.ASCII)
-
-
-def _curve(values: list[float], width: int = 60) -> str:
-    """Returns the last values as one line of ten heights, ``0`` lowest to ``9``."""
-    shown = values[-width:]
-    low, high = min(shown), max(shown)
-    scale = 9.0 / (high - low) if high > low else 0.0
-    return "".join(str(round((value - low) * scale)) for value in shown)
+        return Panel(Group(*parts), title=self._title)
 
 
 def _shown(value: float | None, form: str) -> str | None:

@@ -10,7 +10,7 @@ from typing import Any
 from tengen.actors import ActorConfig, SelfplayConfig
 from tengen.config import check, from_dict, override, to_dict
 from tengen.errors import UsageError
-from tengen.evaluation import GateConfig, RatingConfig
+from tengen.evaluation import AcceptAllGate, GateConfig, LadderConfig
 from tengen.inference import Choice, InferenceConfig
 from tengen.learners import AlphaZeroConfig, LearnerConfig, LossConfig
 from tengen.nets import NetConfig, ResNetConfig
@@ -76,9 +76,9 @@ class RunConfig:
     """The table between actors and learner."""
     inference: InferenceConfig = field(default_factory=InferenceConfig)
     """Who evaluates, and how."""
-    gate: GateConfig = field(default_factory=GateConfig)
+    gate: GateConfig = field(default_factory=AcceptAllGate)
     """Which candidates become models."""
-    rating: RatingConfig = field(default_factory=RatingConfig)
+    rating: LadderConfig = field(default_factory=LadderConfig)
     """How models are rated on the way."""
 
     def __post_init__(self) -> None:

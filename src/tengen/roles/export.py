@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from tengen import _core
+from tengen import games
 from tengen.inference import choose, open_backend
 from tengen.learners.checkpoint import read_model
 from tengen.models import ModelExporter, ModelMeta, check_export, publish_model
@@ -40,7 +40,12 @@ class ExportRole:
         self._run = run
         self._context = context
         self._exporter = ModelExporter(run.path / "templates")
-        self._planes = _positions(config)
+        # Environments have no positions to compare on.
+        self._planes: NDArray[np.float32] | None = None
+        if config.actor.kind == "selfplay":
+            self._planes = games.random_positions(
+                games.make(config.task), _CHECK_ROWS, config.seed
+            )
 
     def turn(self) -> Report | None:
         """Exports the newest checkpoint; None where it is exported already."""
@@ -100,20 +105,3 @@ def _exported_steps(run: RunDirectory) -> int:
             newest = max(newest, read_meta(folder.entry(number)).num_steps)
     return newest
 
-
-def _positions(config: RunConfig) -> NDArray[np.float32] | None:
-    """Returns ``[M, C, H, W]`` positions of random games; None for environments."""
-    if config.actor.kind != "selfplay":
-        return None
-    from tengen import games
-
-    game = games.make(config.task)
-    rows: list[NDArray[np.float32]] = []
-    rng = _core.Rng(config.seed)
-    while len(rows) < _CHECK_ROWS:
-        state = game.new_state()
-        while not state.is_terminal() and len(rows) < _CHECK_ROWS:
-            rows.append(state.observation())
-            legal = state.legal_actions()
-            state.apply(legal[rng.below(len(legal))])
-    return np.stack(rows)

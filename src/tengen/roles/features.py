@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from tengen import games
+from tengen.actors import features_of
+from tengen.envs import env_spec
 from tengen.nets import FeatureSpec
 from tengen.roles.config import RunConfig
 
@@ -15,13 +18,7 @@ def task_features(config: RunConfig) -> FeatureSpec:
         UsageError: The task is unknown, or what it needs is not installed.
     """
     if config.actor.kind == "environment":
-        from tengen.envs import env_spec
-
-        spec = env_spec(config.task)
-        (size,) = spec.observation_shape
-        return FeatureSpec(num_planes=size, num_actions=spec.num_actions)
-    from tengen import games
-
+        return features_of(env_spec(config.task))
     game = games.make(config.task)
     return FeatureSpec(
         num_planes=game.num_planes,

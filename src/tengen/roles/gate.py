@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from tengen.evaluation import GateConfig, decide
+from tengen import games
+from tengen.evaluation import AcceptAllGate, GateVerdict, ModelPlayer, judge
+from tengen.inference import open_backend
 from tengen.models import accept, load_model, reject
-from tengen.models.load import read_meta
 from tengen.roles.config import RunConfig
 from tengen.roles.role import Report, RoleContext
-from tengen.run import RunDirectory, publish_json
+from tengen.run import NumberedFolder, RunDirectory
 
 __all__ = ["GateRole"]
 
@@ -36,40 +37,35 @@ class GateRole:
         if not numbers:
             return None
         candidate = numbers[0]
-        newest = self._run.models.latest()
         report: dict[str, Any] = {"candidate": candidate}
-        if newest is not None and self._config.gate.kind == "match":
-            verdict = self._match(candidate, newest, self._config.gate)
-            if verdict is None:
-                return {**report, "stopped": True}
-            report["match"] = verdict
-            if not verdict["accepted"]:
-                reject(self._run.candidates, self._run.rejected, candidate)
+        champion = self._run.models.latest()
+        if champion is not None and not isinstance(self._config.gate, AcceptAllGate):
+            verdict = self._judge(candidate, champion)
+            tally = verdict.tally
+            report["match"] = [tally.wins, tally.draws, tally.losses]
+            if not verdict.is_accepted:
+                reject(self._run, candidate)
                 return {**report, "accepted": False}
-        model = accept(self._run.candidates, self._run.models, candidate)
-        return {**report, "accepted": True, "model": int(model.path.name)}
+        accept(self._run, candidate)
+        return {**report, "accepted": True}
 
     def close(self) -> None:
         """Holds nothing."""
 
-    def _match(
-        self, candidate: int, newest: int, gate: GateConfig
-    ) -> dict[str, Any] | None:
-        """Plays the match and keeps its record; None where it was stopped."""
-        challenger = load_model(self._run.candidates.entry(candidate))
-        holder = load_model(self._run.models.entry(newest))
-        result = decide(
-            self._config.task,
-            challenger,
-            holder,
-            gate,
-            inference=self._config.inference,
-            seed=self._config.seed + read_meta(challenger.path).num_steps,
+    def _judge(self, candidate: int, champion: int) -> GateVerdict:
+        """Plays the match. A stop waits for it: a gate's match takes seconds."""
+        return judge(
+            self._config.gate,
+            games.make(self._config.task),
+            self._player(self._run.candidates, candidate),
+            self._player(self._run.models, champion),
+            seed=self._config.seed + candidate,
             num_threads=self._context.num_threads,
-            stop=self._context.stop,
         )
-        if result is None:
-            return None
-        record = result.to_dict()
-        publish_json(self._run.eval / f"gate-{candidate:06d}.json", record)
-        return record
+
+    def _player(self, folder: NumberedFolder, number: int) -> ModelPlayer:
+        model = load_model(folder.entry(number))
+        backend = open_backend(
+            model.path, self._config.inference, self._context.num_threads
+        )
+        return ModelPlayer(f"{number:06d}", self._config.task, backend)

@@ -7,7 +7,7 @@ from typing import Any
 from tengen import _core
 from tengen.actors import GenerationReport, SelfplayConfig, play_generation
 from tengen.errors import UsageError
-from tengen.inference import Backend, make_backend
+from tengen.inference import Backend, open_backend
 from tengen.models import load_model
 from tengen.roles.config import RunConfig
 from tengen.roles.role import Report, RoleContext
@@ -89,8 +89,8 @@ class SelfplayRole:
     def _load(self, model: int) -> Backend:
         if self._backend is None or self._backend[0] != model:
             directory = load_model(self._run.models.entry(model))
-            made = make_backend(
-                directory, self._config.inference, self._context.num_threads
+            made = open_backend(
+                directory.path, self._config.inference, self._context.num_threads
             )
             self._backend = (model, made)
         return self._backend[1]

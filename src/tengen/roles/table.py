@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any, Protocol
 
+from tengen.actors import EnvironmentActorConfig, unroll_schema
+from tengen.envs import env_spec
 from tengen.errors import UsageError
 from tengen.roles.config import RunConfig
 from tengen.roles.role import RoleContext
@@ -73,12 +75,11 @@ def open_unrolls(
     if not isinstance(config.store, QueueConfig):
         raise UsageError(f"store ({config.store.kind}) must be a queue of unrolls")
     if _UNROLLS not in context.tables:
-        from tengen.actors.environment import unroll_schema
-
+        assert isinstance(config.actor, EnvironmentActorConfig)
         context.tables[_UNROLLS] = UnrollQueue(
             run.experience / _UNROLLS,
             run.new_incarnation(_UNROLLS),
-            unroll_schema(config.task, config.actor),
+            unroll_schema(env_spec(config.task), config.actor.unroll_length),
             config.store,
             state,
         )

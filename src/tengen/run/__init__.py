@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from tengen.run.layout import SCHEMA, NumberedFolder, RunDirectory
 from tengen.run.lock import WriterLock, lock_holder
-from tengen.run.machine import available_cores, memory_limit_bytes
+from tengen.run.machine import available_cores, machine_line, memory_limit_bytes
 from tengen.run.publish import (
     move_directory,
     publish_directory,
@@ -25,6 +25,7 @@ __all__ = [
     "WriterLock",
     "available_cores",
     "lock_holder",
+    "machine_line",
     "memory_limit_bytes",
     "move_directory",
     "publish_directory",

@@ -287,8 +287,8 @@ class ReferenceSearch:
         """Normalises; proven results decide where there are any.
 
         A won root trains on its winning moves and a drawn one on its drawing moves
-        only, any other on no move that is proven lost (unless all are). Without a
-        simulation the prior stands in.
+        only, any other on no move that is proven lost (unless all are). Where none
+        of the moves left was visited, their priors stand in.
         """
 
         def allowed(action: int) -> bool:
@@ -299,6 +299,6 @@ class ReferenceSearch:
 
         target = {a: w if allowed(a) else 0 * w for a, w in weights.items()}
         if sum(target.values()) <= 0:
-            target = dict(root.prior)
+            target = {a: p if allowed(a) else 0 * p for a, p in root.prior.items()}
         total = sum(target.values())
         return {action: weight / total for action, weight in target.items()}

@@ -127,6 +127,11 @@ class UnrollQueue:
         """Returns how many items may be drawn now without waiting."""
         return len(self._items)
 
+    def next_sequence(self, writer: str) -> int:
+        """Returns the sequence number that a writer's next item should have."""
+        with self._changed:
+            return self._inserted.get(writer, -1) + 1
+
     def insert(
         self, writer: str, sequence: int, columns: Mapping[str, NDArray[Any]]
     ) -> bool:

@@ -177,6 +177,11 @@ class GameWindow:
         return self._manifest.num_games
 
     @property
+    def generation(self) -> int:
+        """The newest generation taken in, 0 before the first."""
+        return max((entry.generation for entry in self._manifest), default=0)
+
+    @property
     def window_rows(self) -> int:
         """Rows that are sampled now, the newest."""
         return self._window_of(self.num_rows)

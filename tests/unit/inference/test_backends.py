@@ -119,7 +119,7 @@ def test_two_threads_on_one_model_get_the_bits_of_one(model: Path, planes: Any) 
 
 
 @pytest.mark.parametrize("backend", ["torch", "openvino"])
-def test_a_fixed_batch_shape_answers_the_same_rows(
+def test_a_fixed_batch_makes_bits_independent_of_the_callers_batch(
     model: Path, planes: Any, backend: str
 ) -> None:
     if backend == "openvino" and not HAS_OPENVINO:
@@ -128,8 +128,12 @@ def test_a_fixed_batch_shape_answers_the_same_rows(
     result = probe(fixed, planes, NUM_ACTIONS, batch_rows=8, num_threads=2)
     assert result.num_rows == 2 * 4 * 60
     assert result.is_deterministic
-    found = answers(fixed, planes, 8)
-    np.testing.assert_allclose(found[0], torch_answers(model, planes)[0], atol=2e-5)
+    policy, value = answers(fixed, planes, 8)
+    np.testing.assert_allclose(policy, torch_answers(model, planes)[0], atol=2e-5)
+    for num_rows in (1, 5, 60):
+        found = answers(fixed, planes, num_rows)
+        assert found[0].tobytes() == policy.tobytes()
+        assert found[1].tobytes() == value.tobytes()
 
 
 @needs_openvino

@@ -10,6 +10,8 @@ import pytest
 
 from tengen.errors import UsageError
 from tengen.inference import Backend, InferenceConfig, choose, open_backend, probe
+from tengen.inference.config import BatchShape
+from tengen.inference.fixed import FixedBackend
 from tengen.inference.openvino_backend import _core
 
 
@@ -18,17 +20,16 @@ class Moody:
 
     name = "torch"
     version = "0"
+    batch_shape: BatchShape = "dynamic"
 
     def __init__(
         self,
         depends_on: str,
         precision: Any = "fp32",
-        batch_shape: Any = "dynamic",
         call_s: float = 0.0,
     ) -> None:
         self.depends_on = depends_on
         self.precision = precision
-        self.batch_shape = batch_shape
         self.call_s = call_s
 
     def bind(self, planes: Any, policy: Any, value: Any) -> Any:
@@ -43,7 +44,7 @@ class MoodyRunner:
     def run(self, num_rows: int) -> None:
         time.sleep(self._backend.call_s)
         planes, policy, value = self._buffers
-        n = len(planes) if self._backend.batch_shape == "fixed" else num_rows
+        n = num_rows
         own = planes[:n].sum(axis=(1, 2, 3))
         policy[:n] = own[:, None]
         value[:n] = own
@@ -70,7 +71,9 @@ def rows() -> Any:
 def test_the_probe_finds_what_an_answer_depends_on(
     rows: Any, depends_on: str, batch_shape: str, wanted: bool
 ) -> None:
-    backend = Moody(depends_on, batch_shape=batch_shape)
+    backend: Backend = Moody(depends_on)
+    if batch_shape == "fixed":
+        backend = FixedBackend(backend, 8)
     result = probe(backend, rows, 4, batch_rows=8, num_threads=2)
     assert result.is_deterministic is wanted
 
@@ -96,7 +99,10 @@ def choose_with(
 
     def fake(_: Path, config: InferenceConfig, __: int) -> Backend:
         call_s = {"fp32": 0.004, "bf16": 0.002}[config.precision]
-        return Moody(depends_on, config.precision, config.batch_shape, call_s)
+        backend = Moody(depends_on, config.precision, call_s=call_s)
+        if config.batch_shape == "fixed":
+            return FixedBackend(backend, config.batch_rows)
+        return backend
 
     monkeypatch.setattr("tengen.inference.choice.open_backend", fake)
     return choose(Path(), InferenceConfig(backend="torch", **config), rows, 4, 2)

@@ -3,7 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tengen.inference import drive
+from tengen.inference import DriveStats, drive
 from tengen.inference.backend import FloatArray
 
 
@@ -17,11 +17,9 @@ class CountingPort:
         self.sizes = sizes
         self.answers: list[float] = []
         self.num_asked = 0
-        self.num_done = 0
         self._last = 0
 
     def next(self) -> int:
-        self.answers += [float(value) for value in self.value[: self._last]]
         self._last = self.sizes.pop(0) if self.sizes else 0
         for row in range(self._last):
             self.planes[row] = self.num_asked
@@ -29,7 +27,7 @@ class CountingPort:
         return self._last
 
     def done(self) -> None:
-        self.num_done += 1
+        self.answers += [float(value) for value in self.value[: self._last]]
 
 
 class Doubler:
@@ -49,20 +47,27 @@ class Doubler:
 
 def test_every_row_gets_its_own_answer() -> None:
     port = CountingPort([3, 8, 1])
-    assert drive(port, Doubler(port)) == 12
+    stats = drive(port, Doubler(port))
+    assert (stats.num_evaluations, stats.num_batches) == (12, 3)
     assert port.answers == [2.0 * row for row in range(12)]
-    assert port.num_done == 1
 
 
-def test_a_port_that_asks_for_nothing_is_ended() -> None:
+def test_a_port_that_asks_for_nothing_is_left_alone() -> None:
     port = CountingPort([])
-    assert drive(port, Doubler(port)) == 0
-    assert port.num_done == 1
+    assert drive(port, Doubler(port)) == DriveStats()
+    assert port.answers == []
 
 
-def test_a_failure_ends_the_port_and_is_raised() -> None:
+def test_stats_are_added_to() -> None:
+    stats = DriveStats()
+    for _ in range(2):
+        port = CountingPort([4])
+        assert drive(port, Doubler(port), stats) is stats
+    assert (stats.num_evaluations, stats.num_batches) == (8, 2)
+
+
+def test_a_failure_is_raised_and_answers_nothing() -> None:
     port = CountingPort([2, 2, 2])
     with pytest.raises(RuntimeError, match="the device is gone"):
         drive(port, Doubler(port, fails_at=3))
-    assert port.num_done == 1
     assert port.answers == [0.0, 2.0]

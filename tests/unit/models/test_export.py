@@ -15,13 +15,20 @@ from tengen.errors import RunError
 from tengen.models import ModelExporter
 from tengen.models.export import architecture_hash
 from tengen.models.trace import trace
-from tengen.nets import FeatureSpec, InferenceHead, ResNetConfig, build_net
+from tengen.nets import (
+    FeatureSpec,
+    InferenceHead,
+    MlpConfig,
+    NetConfig,
+    ResNetConfig,
+    build_net,
+)
 
 Make = Callable[..., Any]
 
 
 def torch_answers(
-    features: FeatureSpec, config: ResNetConfig, weights: Any, planes: Any
+    features: FeatureSpec, config: NetConfig, weights: Any, planes: Any
 ) -> tuple[Any, Any]:
     net = build_net(features, config)
     net.load_state_dict({k: torch.from_numpy(v.copy()) for k, v in weights.items()})
@@ -69,6 +76,17 @@ def test_the_graph_computes_what_torch_computes(
     ):
         assert wanted.std() > 0.003
         np.testing.assert_allclose(found, wanted, rtol=1e-4, atol=1e-5)
+
+
+def test_a_vector_network_is_exported_too(random_weights: Make) -> None:
+    features = FeatureSpec(num_planes=6, num_actions=3)
+    config = MlpConfig(num_layers=2, num_units=8)
+    weights = random_weights(features, config, 1)
+    data = ModelExporter().export(features, config, weights)
+    rows = np.random.default_rng(0).normal(size=(5, 6)).astype(np.float32)
+    wanted = torch_answers(features, config, weights, rows)
+    for found, want in zip(onnx_answers(data, rows), wanted, strict=True):
+        np.testing.assert_allclose(found, want, rtol=1e-4, atol=1e-5)
 
 
 def test_one_graph_serves_every_board_size(

@@ -64,7 +64,7 @@ def test_stop_asks(run, capsys):
 def test_doctor_tells_what_is_missing(capsys, monkeypatch):
     monkeypatch.setattr("tengen.observe.doctor.memory_limit_bytes", lambda: 2**20)
     report = doctor(argparse.Namespace(json=False))
-    assert report["ok"] is False
+    assert report["exit_code"] == 1
     assert report["checks"]["memory"] == {"ok": False, "text": "0.0 GiB (at least 2)"}
     lines = capsys.readouterr().out.splitlines()
     assert len(lines) == len(report["checks"])

@@ -72,6 +72,6 @@ def test_terminal_gets_a_panel(rates, monkeypatch):
     assert "gomoku/9 by alphazero" in text
     assert "hello [not markup]" in text
     if rates:
-        assert "094" in text
+        assert "0 -> 100 -> 50" in text
     else:
         assert "inference 94% busy: add actors" in text

@@ -194,9 +194,11 @@ def test_a_foreign_segment_is_a_run_error(tmp_path: Path, content: bytes) -> Non
 
 
 def test_one_process_is_a_writer_and_incarnations_increase(tmp_path: Path) -> None:
-    with ExperienceWriter(tmp_path / "w", 4):
-        with pytest.raises(UsageError, match="in use"):
-            ExperienceWriter(tmp_path / "w", 5)
+    with (
+        ExperienceWriter(tmp_path / "w", 4),
+        pytest.raises(UsageError, match="in use"),
+    ):
+        ExperienceWriter(tmp_path / "w", 5)
     with pytest.raises(UsageError, match=r"incarnation \(4\).*above 4"):
         ExperienceWriter(tmp_path / "w", 4)
     ExperienceWriter(tmp_path / "w", 5).release()

@@ -1,0 +1,231 @@
+"""``tengen bench inference``: evaluations per second by net, batch and threads.
+
+Every row is measured in turns with the others, so that what else the machine does
+hits all of them alike. Evaluations per CPU-second compare backends on a shared
+machine; evaluations per second show whether the threads got a core each.
+"""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import itertools
+import json
+import tempfile
+import threading
+import time
+import typing
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, get_args
+
+import numpy as np
+
+from tengen.config import to_dict
+from tengen.errors import UsageError, did_you_mean
+from tengen.inference import Backend, InferenceConfig, Runner, open_backend
+from tengen.inference.config import BackendName, Precision
+from tengen.inference.openvino_backend import is_installed, supported_precisions
+from tengen.nets.spec import FeatureSpec, NetConfig, parse_net
+from tengen.run import available_cores
+
+__all__ = ["add_arguments", "run"]
+
+_NUM_PLANES = 4
+_NUM_TURNS = 3
+
+
+@dataclass(frozen=True)
+class _Case:
+    """One row of the table before it is measured."""
+
+    net: str
+    backend: BackendName
+    precision: Precision
+    batch_rows: int
+    threads: int
+    layout: str
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Adds the options of ``tengen bench inference``."""
+    parser.add_argument("--nets", default="2x32,6x96", help="BLOCKSxCHANNELS, ...")
+    parser.add_argument("--board", type=int, default=9, help="side of the board")
+    parser.add_argument("--batches", default="8,32", help="rows of a batch, ...")
+    parser.add_argument("--threads", default="", help="1 and all cores unless given")
+    parser.add_argument("--backends", default="", help="openvino, torch")
+    parser.add_argument("--seconds", type=float, default=20.0, help="in all")
+
+
+def run(namespace: argparse.Namespace) -> dict[str, Any]:
+    """Measures the table and returns it as JSON values.
+
+    Args:
+        namespace: What ``add_arguments`` parsed.
+
+    Returns:
+        ``name``, ``cores``, ``seconds``, ``cpu_seconds`` and ``rows``; a row has
+        ``net``, ``backend``, ``precision``, ``batch_rows``, ``threads``, ``layout``,
+        ``evaluations_per_s``, ``evaluations_per_cpu_s`` and ``cpus``, the cores that
+        were busy on average, of its best turn.
+
+    Raises:
+        UsageError: A list is not numbers or names, or a backend is not installed.
+    """
+    start_s, start_cpu_s = time.perf_counter(), time.process_time()
+    cases = _cases(namespace)
+    nets = dict.fromkeys(case.net for case in cases)
+    features = FeatureSpec(
+        num_planes=_NUM_PLANES,
+        height=namespace.board,
+        width=namespace.board,
+        num_actions=namespace.board**2,
+        policy_layout="cells",
+    )
+    rows: list[dict[str, Any]] = []
+    with tempfile.TemporaryDirectory() as folder:
+        for net in nets:
+            path = Path(folder) / net
+            _write_model(path, features, parse_net(net))
+            chosen = [case for case in cases if case.net == net]
+            turn_s = namespace.seconds / len(cases) / _NUM_TURNS
+            rows += _measure(path, features, chosen, turn_s)
+    return {
+        "name": "inference",
+        "cores": available_cores(),
+        "seconds": round(time.perf_counter() - start_s, 2),
+        "cpu_seconds": round(time.process_time() - start_cpu_s, 2),
+        "rows": rows,
+    }
+
+
+def _cases(namespace: argparse.Namespace) -> list[_Case]:
+    found: list[BackendName] = ["openvino", "torch"] if is_installed() else ["torch"]
+    backends = [_backend(name) for name in _names(namespace.backends)] or found
+    cores = available_cores()
+    threads = _numbers("threads", namespace.threads) or sorted({1, cores})
+    cases = []
+    for net, backend, batch_rows, num_threads in itertools.product(
+        _names(namespace.nets),
+        backends,
+        _numbers("batches", namespace.batches),
+        threads,
+    ):
+        precisions: Sequence[Precision] = ("fp32", "bf16")
+        layouts = ["one model"]
+        if backend == "openvino":
+            precisions = supported_precisions()
+            if num_threads > 1:
+                # The layout to avoid, kept in the table to show why.
+                layouts.append("a model a thread")
+        cases += [
+            _Case(net, backend, precision, batch_rows, num_threads, layout)
+            for precision in precisions
+            for layout in layouts
+        ]
+    return cases
+
+
+def _backend(name: str) -> BackendName:
+    for known in get_args(BackendName):
+        if name == known:
+            return typing.cast(BackendName, known)
+    raise UsageError(
+        f"backends ({name}) is not known; {did_you_mean(name, get_args(BackendName))}"
+    )
+
+
+def _names(text: str) -> list[str]:
+    return [name.strip() for name in text.split(",") if name.strip()]
+
+
+def _numbers(option: str, text: str) -> list[int]:
+    names = _names(text)
+    if not all(name.isdecimal() and int(name) > 0 for name in names):
+        raise UsageError(f"{option} ({text}) must be counts; for example 1,2")
+    return [int(name) for name in names]
+
+
+def _write_model(path: Path, features: FeatureSpec, config: NetConfig) -> None:
+    """Writes what backends read of a model with random weights."""
+    from safetensors.torch import save_file
+
+    from tengen.models import ModelExporter
+    from tengen.nets import build_net
+
+    path.mkdir()
+    state = build_net(features, config).state_dict()
+    weights = {name: tensor.numpy() for name, tensor in state.items()}
+    graph = ModelExporter().export(features, config, weights)
+    (path / "model.onnx").write_bytes(graph)
+    save_file(state, path / "weights.safetensors")
+    meta = {"net": to_dict(config), "features": to_dict(features)}
+    (path / "meta.json").write_text(json.dumps(meta))
+
+
+def _measure(
+    path: Path, features: FeatureSpec, cases: Sequence[_Case], turn_s: float
+) -> list[dict[str, Any]]:
+    runners = [_bound(path, features, case) for case in cases]
+    best: list[dict[str, float]] = [{} for _ in cases]
+    for _ in range(_NUM_TURNS):
+        for index, case in enumerate(cases):
+            turn = _turn(runners[index], case.batch_rows, turn_s)
+            if turn["evaluations_per_s"] > best[index].get("evaluations_per_s", 0.0):
+                best[index] = turn
+    return [
+        {**dataclasses.asdict(case), **turn}
+        for case, turn in zip(cases, best, strict=True)
+    ]
+
+
+def _bound(path: Path, features: FeatureSpec, case: _Case) -> list[Runner]:
+    """Returns one runner a thread, warmed up."""
+    config = InferenceConfig(
+        backend=case.backend, precision=case.precision, batch_shape="dynamic"
+    )
+    backends: list[Backend]
+    if case.layout == "one model":
+        backends = [open_backend(path, config, case.threads)] * case.threads
+    else:
+        backends = [open_backend(path, config, 1) for _ in range(case.threads)]
+    runners = []
+    shape = (case.batch_rows, features.num_planes, features.height, features.width)
+    for index, backend in enumerate(backends):
+        rng = np.random.default_rng(index)
+        planes = rng.integers(0, 2, shape).astype(np.float32)
+        planes[:, 0] = 1
+        policy = np.zeros((case.batch_rows, features.num_actions), np.float32)
+        runner = backend.bind(planes, policy, np.zeros(case.batch_rows, np.float32))
+        runner.run(case.batch_rows)
+        runners.append(runner)
+    return runners
+
+
+def _turn(
+    runners: Sequence[Runner], batch_rows: int, turn_s: float
+) -> dict[str, float]:
+    """Runs every runner in a thread of its own for ``turn_s`` seconds."""
+    num_calls = [0] * len(runners)
+    start_s, start_cpu_s = time.perf_counter(), time.process_time()
+    end_s = start_s + turn_s
+
+    def work(index: int) -> None:
+        while time.perf_counter() < end_s:
+            runners[index].run(batch_rows)
+            num_calls[index] += 1
+
+    threads = [threading.Thread(target=work, args=(i,)) for i in range(len(runners))]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    elapsed_s = time.perf_counter() - start_s
+    cpu_s = time.process_time() - start_cpu_s
+    num_evaluations = sum(num_calls) * batch_rows
+    return {
+        "evaluations_per_s": round(num_evaluations / elapsed_s, 1),
+        "evaluations_per_cpu_s": round(num_evaluations / max(cpu_s, 1e-9), 1),
+        "cpus": round(cpu_s / elapsed_s, 2),
+    }

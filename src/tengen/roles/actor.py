@@ -1,0 +1,94 @@
+"""Role ``actor``: one turn steps environments for some unrolls on the newest model."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+from tengen import envs
+from tengen.actors import EnvironmentActorConfig, EnvironmentPort, environment_seed
+from tengen.errors import UsageError
+from tengen.inference import drive, open_backend
+from tengen.models import load_model
+from tengen.roles.config import RunConfig
+from tengen.roles.role import Report, RoleContext
+from tengen.roles.table import open_unrolls
+from tengen.run import RunDirectory
+
+__all__ = ["ActorRole"]
+
+WRITER = "actor-0"
+
+
+class ActorRole:
+    """Makes unrolls; see ``Role``. It shares the learner's process and its queue.
+
+    Args:
+        config: The run's config.
+        run: The run.
+        context: Stop, progress and the process's tables.
+
+    Raises:
+        UsageError: The run has no environments.
+    """
+
+    def __init__(
+        self, config: RunConfig, run: RunDirectory, context: RoleContext
+    ) -> None:
+        if not isinstance(config.actor, EnvironmentActorConfig):
+            raise UsageError(
+                f"role (actor) is not part of a run of {config.agent}; use selfplay"
+            )
+        self._config = config
+        self._run = run
+        self._context = context
+        queue = open_unrolls(config, run, context)
+        first = queue.next_sequence(WRITER)
+        seed = environment_seed(config.seed, first)
+        self._env = envs.make(config.task, config.actor.num_envs, seed)
+        self._port = EnvironmentPort(
+            self._env,
+            config.actor,
+            queue,
+            writer=WRITER,
+            seed=config.seed,
+            first_sequence=first,
+        )
+
+    def turn(self) -> Report | None:
+        """Makes a turn's unrolls; None where no model is published yet."""
+        model = self._run.models.latest()
+        if model is None:
+            return None
+        directory = load_model(self._run.models.entry(model))
+        backend = open_backend(directory.path, self._config.inference, 1)
+        port, before = self._port, self._counts()
+        port.begin(directory.meta.num_steps)
+        start_s = time.monotonic()
+        stats = drive(port, backend.bind(port.planes, port.policy, port.value))
+        seconds = max(1e-9, time.monotonic() - start_s)
+        after = self._counts()
+        grown = {name: after[name] - before[name] for name in after}
+        return {
+            **grown,
+            "model": model,
+            "stopped": self._context.stop.is_set(),
+            "num_evaluations": stats.num_evaluations,
+            "batch_rows": stats.num_evaluations / max(1, stats.num_batches),
+            "inference_busy": stats.inference_s / seconds,
+            "actor_busy": stats.port_s / seconds,
+            "mean_return": port.stats.mean_return,
+            "seconds": seconds,
+        }
+
+    def close(self) -> None:
+        """Closes the environments."""
+        self._env.close()
+
+    def _counts(self) -> dict[str, Any]:
+        stats = self._port.stats
+        return {
+            "num_games": stats.num_unrolls,
+            "num_rows": stats.num_frames,
+            "num_episodes": stats.num_episodes,
+        }

@@ -1,0 +1,59 @@
+"""Role ``rate``: one turn plays the newest model against fixed anchors."""
+
+from __future__ import annotations
+
+from tengen import games
+from tengen.evaluation import ModelPlayer, rate_generation
+from tengen.inference import open_backend
+from tengen.models import load_model
+from tengen.roles.config import RunConfig
+from tengen.roles.role import Report, RoleContext
+from tengen.run import RunDirectory
+
+__all__ = ["RateRole"]
+
+
+class RateRole:
+    """Rates models; see ``Role``. What it plays is kept in ``RUN/eval``.
+
+    Args:
+        config: The run's config.
+        run: The run.
+        context: Threads.
+    """
+
+    def __init__(
+        self, config: RunConfig, run: RunDirectory, context: RoleContext
+    ) -> None:
+        self._config = config
+        self._run = run
+        self._context = context
+        self._game = games.make(config.task)
+
+    def turn(self) -> Report | None:
+        """Rates the newest model; None where there is none."""
+        model = self._run.models.latest()
+        if model is None:
+            return None
+        self._context.progress({"stage": "rating"})
+        directory = load_model(self._run.models.entry(model))
+        backend = open_backend(
+            directory.path, self._config.inference, self._context.num_threads
+        )
+        rating = rate_generation(
+            self._run,
+            model,
+            ModelPlayer(f"{model:06d}", self._config.task, backend),
+            self._game,
+            self._config.rating,
+            seed=self._config.seed,
+            num_threads=self._context.num_threads,
+        )
+        return {
+            "model": model,
+            "rating": rating.elo,
+            "rating_error": rating.error,
+        }
+
+    def close(self) -> None:
+        """Holds nothing."""

@@ -1,0 +1,62 @@
+"""What the tests of several parts share: an environment that counts."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+
+@pytest.fixture
+def make_counting_env() -> Callable[..., Any]:
+    """Returns a function that makes a counting environment; skips without Gymnasium.
+
+    Its observations say where they come from: [seeded tag, episode, step, action].
+    Episode e has ``lengths[e % len(lengths)]`` steps; it terminates where e is even
+    and is truncated where e is odd. A step's reward is 10 * episode + step.
+    """
+    gymnasium = pytest.importorskip("gymnasium")
+
+    class CountingEnv(gymnasium.Env):  # type: ignore[misc, name-defined]
+        def __init__(self, lengths: tuple[int, ...], first_action: int) -> None:
+            self.observation_space = gymnasium.spaces.Box(-1e6, 1e6, (4,), np.float64)
+            self.action_space = gymnasium.spaces.Discrete(3, start=first_action)
+            self._lengths = lengths
+            self._episode = -1
+            self._is_over = True
+
+        def reset(self, *, seed: int | None = None, options: Any = None) -> Any:
+            super().reset(seed=seed)
+            if seed is not None:
+                self._episode = -1
+            self._tag = float(self.np_random.integers(1000))
+            self._episode += 1
+            self._step = 0
+            self._is_over = False
+            return self._observation(-1), {}
+
+        def step(self, action: Any) -> Any:
+            assert not self._is_over, "stepped past the end of an episode"
+            assert self.action_space.contains(action)
+            self._step += 1
+            self._is_over = (
+                self._step == self._lengths[self._episode % len(self._lengths)]
+            )
+            is_even = self._episode % 2 == 0
+            return (
+                self._observation(action),
+                10.0 * self._episode + self._step,
+                self._is_over and is_even,
+                self._is_over and not is_even,
+                {},
+            )
+
+        def _observation(self, action: int) -> Any:
+            return np.array([self._tag, self._episode, self._step, action], np.float64)
+
+    def make(lengths: tuple[int, ...] = (3, 2), first_action: int = 0) -> Any:
+        return CountingEnv(lengths, first_action)
+
+    return make

@@ -1,0 +1,64 @@
+"""A small learner on made-up rows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+import torch
+from fake_table import NUM_PLANES, SIDE, FakeTable
+
+from tengen.learners import (
+    AlphaZeroConfig,
+    Learner,
+    LearnerConfig,
+    OptimizerConfig,
+    SgdConfig,
+    make_loss,
+)
+from tengen.nets import FeatureSpec, ResNetConfig, build_net
+
+MakeLearner = Callable[..., Learner]
+
+
+@pytest.fixture
+def make_learner() -> Iterator[MakeLearner]:
+    made: list[Learner] = []
+
+    def make(
+        *,
+        num_threads: int = 1,
+        num_channels: int = 8,
+        optimizer: OptimizerConfig | None = None,
+        table: FakeTable | None = None,
+        **fields: Any,
+    ) -> Learner:
+        torch.manual_seed(4)
+        features = FeatureSpec(
+            num_planes=NUM_PLANES,
+            height=SIDE,
+            width=SIDE,
+            num_actions=SIDE * SIDE,
+            policy_layout="cells",
+        )
+        net = build_net(
+            features,
+            ResNetConfig(num_blocks=2, num_channels=num_channels, head_channels=8),
+        )
+        config = LearnerConfig(
+            **{"batch_size": 24, **fields}, optimizer=optimizer or SgdConfig()
+        )
+        learner = Learner(
+            config,
+            net,
+            make_loss(AlphaZeroConfig()),
+            table or FakeTable(),
+            num_threads=num_threads,
+        )
+        made.append(learner)
+        return learner
+
+    yield make
+    for learner in made:
+        learner.close()

@@ -1,0 +1,174 @@
+"""Checkpoints: exact resume, and refusal of everything else."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from conftest import MakeLearner
+from fake_table import FakeTable
+
+from tengen.errors import RunError, UsageError
+from tengen.learners import (
+    AdamWConfig,
+    Learner,
+    SgdConfig,
+    load_checkpoint,
+    save_checkpoint,
+)
+from tengen.run import NumberedFolder
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> NumberedFolder:
+    return NumberedFolder(tmp_path)
+
+
+def assert_same(a: Learner, b: Learner) -> None:
+    left, right = a.state(), b.state()
+    assert left.num_steps == right.num_steps
+    assert left.num_samples == right.num_samples
+    assert left.tensors.keys() == right.tensors.keys()
+    for name, tensor in left.tensors.items():
+        assert torch.equal(tensor, right.tensors[name]), name
+
+
+@pytest.mark.parametrize("kind", [SgdConfig, AdamWConfig])
+@pytest.mark.parametrize("precision", ["float32", "bfloat16"])
+def test_twenty_steps_are_ten_saved_loaded_and_ten(
+    make_learner: MakeLearner,
+    folder: NumberedFolder,
+    kind: type[SgdConfig] | type[AdamWConfig],
+    precision: str,
+) -> None:
+    fields: dict[str, Any] = {"optimizer": kind(), "precision": precision}
+    whole = make_learner(**fields)
+    list(whole.steps(20))
+    table = FakeTable()
+    first = make_learner(table=table, **fields)
+    list(first.steps(10))
+    path = save_checkpoint(folder, 1, first, {"num_drawn": table.num_drawn})
+
+    table = FakeTable()
+    second = make_learner(table=table, **fields)
+    list(second.steps(3))  # a used learner is overwritten entirely
+    table.num_drawn = load_checkpoint(path, second)["num_drawn"]
+    assert_same(first, second)
+    metrics = list(second.steps(10))
+    assert_same(whole, second)
+    assert metrics[-1]["learning_rate"] == pytest.approx(
+        20 / 50 * kind().learning_rate
+    )
+
+
+def test_the_generator_is_restored(
+    make_learner: MakeLearner, folder: NumberedFolder
+) -> None:
+    learner = make_learner()
+    path = save_checkpoint(folder, 1, learner)
+    expected = torch.rand(3)
+    torch.rand(5)
+    assert load_checkpoint(path, learner) is None
+    assert torch.equal(torch.rand(3), expected)
+
+
+def test_the_last_ones_are_kept(
+    make_learner: MakeLearner, folder: NumberedFolder
+) -> None:
+    learner = make_learner()
+    for number in range(1, 6):
+        save_checkpoint(folder, number, learner, num_kept=2)
+    assert folder.numbers() == [4, 5]
+    with pytest.raises(RunError, match="exists already"):
+        save_checkpoint(folder, 5, learner)
+
+
+@pytest.fixture
+def saved(make_learner: MakeLearner, folder: NumberedFolder) -> Path:
+    learner = make_learner()
+    list(learner.steps(2))
+    return save_checkpoint(folder, 2, learner)
+
+
+def refuse(path: Path, learner: Learner, error: type[Exception], words: str) -> None:
+    """Asserts that ``path`` is refused by name and the learner stays as it was."""
+    before = {name: t.clone() for name, t in learner.state().tensors.items()}
+    with pytest.raises(error, match=words) as caught:
+        load_checkpoint(path, learner)
+    assert str(path) in str(caught.value)
+    assert "; " in str(caught.value)
+    for name, tensor in learner.state().tensors.items():
+        assert torch.equal(tensor, before[name])
+
+
+@pytest.mark.parametrize("part", [0.0, 0.01, 0.5, 0.999])
+@pytest.mark.parametrize("name", ["state.safetensors", "state.json"])
+def test_truncated_files_are_refused(
+    make_learner: MakeLearner, saved: Path, name: str, part: float
+) -> None:
+    data = (saved / name).read_bytes()
+    (saved / name).write_bytes(data[: int(len(data) * part)])
+    if name == "state.json" and part == 0.999:
+        (saved / name).write_bytes(data.rstrip()[:-1])
+    refuse(saved, make_learner(), RunError, "damaged")
+
+
+def test_a_flipped_bit_is_refused(make_learner: MakeLearner, saved: Path) -> None:
+    path = saved / "state.safetensors"
+    data = bytearray(path.read_bytes())
+    data[-100] ^= 1
+    path.write_bytes(bytes(data))
+    refuse(saved, make_learner(), RunError, "damaged")
+
+
+def test_absent_files_are_refused(make_learner: MakeLearner, saved: Path) -> None:
+    (saved / "state.safetensors").unlink()
+    refuse(saved, make_learner(), RunError, "cannot be read")
+    refuse(saved / "nowhere", make_learner(), RunError, "cannot be read")
+
+
+def edit(path: Path, **changes: Any) -> None:
+    content = json.loads((path / "state.json").read_text())
+    (path / "state.json").write_text(json.dumps({**content, **changes}))
+
+
+@pytest.mark.parametrize(
+    "changes", [{"num_steps": "2"}, {"net": None}, {"sha256": 5}, {"optimizer": 1}]
+)
+def test_malformed_json_is_refused(
+    make_learner: MakeLearner, saved: Path, changes: dict[str, Any]
+) -> None:
+    edit(saved, **changes)
+    refuse(saved, make_learner(), RunError, "damaged")
+
+
+def test_foreign_json_is_refused(make_learner: MakeLearner, saved: Path) -> None:
+    (saved / "state.json").write_text("[1, 2]")
+    refuse(saved, make_learner(), RunError, "damaged")
+
+
+def test_a_newer_schema_is_refused(make_learner: MakeLearner, saved: Path) -> None:
+    edit(saved, schema=2)
+    refuse(saved, make_learner(), UsageError, r"^schema \(2\) of .* is newer")
+
+
+def test_another_network_or_optimizer_is_refused(
+    make_learner: MakeLearner, saved: Path
+) -> None:
+    refuse(saved, make_learner(num_channels=16), UsageError, r"^net \(")
+    refuse(saved, make_learner(optimizer=AdamWConfig()), UsageError, r"^optimizer \(")
+
+
+def test_tensors_of_another_learner_are_refused(
+    make_learner: MakeLearner, saved: Path, tmp_path: Path
+) -> None:
+    other = make_learner(num_channels=16)
+    (tmp_path / "other").mkdir()
+    path = save_checkpoint(NumberedFolder(tmp_path / "other"), 1, other)
+    mine = json.loads((saved / "state.json").read_text())
+    edit(path, net=mine["net"])
+    with pytest.raises(RunError, match=r"must have shape"):
+        load_checkpoint(path, make_learner())

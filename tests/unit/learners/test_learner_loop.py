@@ -1,0 +1,211 @@
+"""The learner loop: the same bits on any threads, order, and that it learns."""
+
+from __future__ import annotations
+
+import threading
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from conftest import MakeLearner
+from fake_table import FakeBatch, FakeTable
+
+from tengen.errors import RunError, UsageError
+from tengen.learners import AdamWConfig, Learner, LearnerConfig, SgdConfig
+
+
+def bits(learner: Learner) -> dict[str, bytes]:
+    return {
+        name: tensor.contiguous().view(torch.uint8).numpy().tobytes()
+        for name, tensor in learner.state().tensors.items()
+        if name != "generator"
+    }
+
+
+@pytest.mark.parametrize(
+    ("num_shards", "batch_size", "precision"),
+    [(2, 24, "float32"), (2, 24, "bfloat16"), (3, 25, "float32")],
+)
+def test_threads_do_not_change_a_bit(
+    make_learner: MakeLearner, num_shards: int, batch_size: int, precision: str
+) -> None:
+    results = []
+    for num_threads in (1, 2, 3):
+        learner = make_learner(
+            num_threads=num_threads,
+            num_shards=num_shards,
+            batch_size=batch_size,
+            precision=precision,
+        )
+        losses = [metrics["loss"] for metrics in learner.steps(20)]
+        results.append((bits(learner), losses))
+    assert results[0] == results[1] == results[2]
+
+
+def test_parts_add_up_to_the_whole_batch(make_learner: MakeLearner) -> None:
+    # With norm statistics fixed, nothing but rounding tells one part from four.
+    gradients = []
+    for num_shards in (1, 4):
+        learner = make_learner(num_shards=num_shards, precision="float32")
+        for replica in learner._replicas:
+            replica.eval()
+        learner.step()
+        gradients.append([g.clone() for g in learner._gradients])
+    for a, b in zip(*gradients, strict=True):
+        torch.testing.assert_close(a, b, rtol=1e-4, atol=1e-6)
+
+
+def test_running_statistics_are_the_mean_of_the_parts(
+    make_learner: MakeLearner,
+) -> None:
+    learner = make_learner(num_shards=2)
+    seen: list[torch.Tensor] = []
+    merge = learner._merge_statistics
+
+    def spy() -> None:
+        seen.extend(replica.tip.running_mean.clone() for replica in learner._replicas)
+        merge()
+
+    learner._merge_statistics = spy  # type: ignore[method-assign]
+    learner.step()
+    assert not torch.equal(seen[0], seen[1])
+    merged = learner.net.tip.running_mean
+    torch.testing.assert_close(merged, (seen[0] + seen[1]) / 2)
+    for replica in learner._replicas:
+        assert torch.equal(replica.tip.running_mean, merged)
+
+
+def test_batches_are_drawn_ahead_in_order_and_never_beyond_the_last(
+    make_learner: MakeLearner,
+) -> None:
+    table = FakeTable()
+    learner = make_learner(table=table)
+    for count, metrics in enumerate(learner.steps(5), start=1):
+        assert table.num_acks == count
+        assert metrics["sample_wait_s"] >= 0
+        assert metrics["train_s"] > 0
+    assert (table.num_drawn, table.sizes) == (5, [24] * 5)
+    assert (learner.num_steps, learner.num_samples) == (5, 120)
+
+
+def test_the_next_batch_is_drawn_while_one_trains(make_learner: MakeLearner) -> None:
+    drawn_second = threading.Event()
+
+    class Spy(FakeTable):
+        def sample(self, num_rows: int, /) -> FakeBatch:
+            batch = super().sample(num_rows)
+            if self.num_drawn == 2:
+                drawn_second.set()
+            return batch
+
+    learner = make_learner(table=Spy())
+    learner._loss = _waiting_for(drawn_second, learner._loss)
+    list(learner.steps(2))  # would fail in the first step if sampling came after it
+
+
+def _waiting_for(event: threading.Event, loss: Any) -> Any:
+    def wait(net: Any, columns: Any) -> Any:
+        assert event.wait(timeout=30)
+        return loss(net, columns)
+
+    return wait
+
+
+def test_leaving_early_loses_no_batch_and_forbids_saving(
+    make_learner: MakeLearner,
+) -> None:
+    whole, parted = make_learner(), make_learner()
+    list(whole.steps(4))
+    next(parted.steps(3))
+    with pytest.raises(RunError, match=r"^state \(a batch is in flight\)"):
+        parted.state()
+    list(parted.steps(3))
+    assert bits(whole) == bits(parted)
+
+
+def test_metrics_are_plain_floats(make_learner: MakeLearner) -> None:
+    metrics = make_learner().step()
+    assert set(metrics) == {
+        "loss",
+        "policy_loss",
+        "value_loss",
+        "grad_norm",
+        "learning_rate",
+        "sample_wait_s",
+        "train_s",
+    }
+    assert all(type(value) is float for value in metrics.values())
+    assert metrics["loss"] == pytest.approx(
+        metrics["policy_loss"] + metrics["value_loss"], rel=1e-5
+    )
+
+
+def test_a_loss_that_is_not_finite_stops_the_run_before_the_weights_spoil(
+    make_learner: MakeLearner,
+) -> None:
+    class Broken(FakeTable):
+        def sample(self, num_rows: int, /) -> FakeBatch:
+            batch = super().sample(num_rows)
+            if self.num_drawn == 2:
+                batch.columns["planes"][0, 1, 0, 0] = np.nan
+            return batch
+
+    table = Broken()
+    learner = make_learner(table=table)
+    learner.step()
+    before = {name: p.clone() for name, p in learner.net.named_parameters()}
+    with pytest.raises(RunError, match=r"^grad_norm \(nan\) at step 1 must be finite;"):
+        learner.step()
+    assert table.num_acks == 1
+    for name, parameter in learner.net.named_parameters():
+        assert torch.equal(parameter, before[name])
+
+
+def test_read_only_columns_are_accepted(make_learner: MakeLearner) -> None:
+    class ReadOnly(FakeTable):
+        def sample(self, num_rows: int, /) -> FakeBatch:
+            batch = super().sample(num_rows)
+            for column in batch.columns.values():
+                column.flags.writeable = False
+            return batch
+
+    plain, read_only = make_learner(), make_learner(table=ReadOnly())
+    list(plain.steps(2)), list(read_only.steps(2))
+    assert bits(plain) == bits(read_only)
+
+
+@pytest.mark.parametrize(
+    "optimizer", [SgdConfig(num_warmup_steps=5), AdamWConfig(num_warmup_steps=5)]
+)
+def test_it_learns_who_has_more_stones(
+    make_learner: MakeLearner, optimizer: SgdConfig | AdamWConfig
+) -> None:
+    learner = make_learner(
+        num_channels=16, batch_size=128, optimizer=optimizer, precision="float32"
+    )
+    metrics = list(learner.steps(150))
+    first = np.mean([m["value_loss"] for m in metrics[:3]])
+    last = np.mean([m["value_loss"] for m in metrics[-10:]])
+    assert first > 0.8
+    assert last < 0.5 * first
+    policies = [m["policy_loss"] for m in metrics]
+    assert np.mean(policies[-10:]) < 0.6 * np.mean(policies[:3])
+    # The averaged weights, which are published, know it too.
+    batch = FakeTable(num_drawn=10_000).sample(512)
+    _, logits = learner.optimizer.average(torch.from_numpy(batch.columns["planes"]))
+    truth = batch.columns["outcome"].argmax(1)
+    assert (logits.argmax(1).numpy() == truth).mean() > 0.8
+
+
+@pytest.mark.parametrize(
+    ("fields", "name"),
+    [
+        ({"batch_size": 0}, "batch_size"),
+        ({"batch_size": 4, "num_shards": 5}, "num_shards"),
+        ({"num_shards": 0}, "num_shards"),
+    ],
+)
+def test_config_names_the_bad_field(fields: dict[str, int], name: str) -> None:
+    with pytest.raises(UsageError, match=rf"^{name} \(.*;"):
+        LearnerConfig(**fields)  # type: ignore[arg-type]

@@ -1,0 +1,121 @@
+"""Schedule, decay groups, clipping and the averaged weights."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+import torch
+from torch import nn
+
+from tengen.errors import RunError, UsageError
+from tengen.learners import AdamWConfig, SgdConfig
+from tengen.learners.optimizer import Optimizer, learning_rate_at
+from tengen.nets.norm import BoardNorm
+
+PLAIN = SgdConfig(
+    learning_rate=0.5, num_warmup_steps=0, weight_decay=0.0, max_grad_norm=1e9
+)
+
+
+def test_schedule_rises_stays_and_falls() -> None:
+    config = SgdConfig(learning_rate=1.0, num_warmup_steps=4, cooldown=0.5)
+    rates = [learning_rate_at(config, step, None) for step in range(6)]
+    assert rates == [0.25, 0.5, 0.75, 1.0, 1.0, 1.0]
+    assert learning_rate_at(config, 9, 0.5) == 1.0
+    assert learning_rate_at(config, 9, 0.25) == 0.5
+    assert learning_rate_at(config, 9, 0.0) == 0.0
+    assert learning_rate_at(config, 9, -0.1) == 0.0
+    assert learning_rate_at(config, 0, 0.25) == 0.125
+    assert learning_rate_at(replace(config, cooldown=0.0), 9, 0.0) == 1.0
+
+
+def test_nesterov_steps_of_a_worked_parameter() -> None:
+    net = nn.Linear(1, 1, bias=False)
+    nn.init.constant_(net.weight, 1.0)
+    optimizer = Optimizer(PLAIN, net)
+    # Momentum 1, step 0.5 * (1 + 0.9 * 1) = 0.95; then 1.9, 0.5 * (1 + 0.9 * 1.9).
+    optimizer.step([torch.ones(1, 1)])
+    assert net.weight.item() == pytest.approx(0.05)
+    optimizer.step([torch.ones(1, 1)])
+    assert net.weight.item() == pytest.approx(0.05 - 0.5 * 2.71)
+
+
+@pytest.mark.parametrize("kind", [SgdConfig, AdamWConfig])
+def test_only_weights_decay(kind: type[SgdConfig] | type[AdamWConfig]) -> None:
+    net = nn.Sequential(nn.Linear(2, 2), BoardNorm(2))
+    nn.init.ones_(net[0].bias)
+    before = [p.detach().clone() for p in net.parameters()]
+    config = kind(learning_rate=0.1, num_warmup_steps=0, weight_decay=0.5)
+    Optimizer(config, net).step([torch.zeros_like(p) for p in net.parameters()])
+    for old, new in zip(before, net.parameters(), strict=True):
+        if new.dim() > 1:
+            assert (new.abs() < old.abs()).all()
+        else:
+            assert torch.equal(new, old)
+
+
+def test_long_gradients_are_scaled_to_the_limit() -> None:
+    net = nn.Linear(2, 1, bias=False)
+    nn.init.zeros_(net.weight)
+    optimizer = Optimizer(replace(PLAIN, max_grad_norm=1.0, learning_rate=1.0), net)
+    metrics = optimizer.step([torch.tensor([[30.0, 40.0]])])
+    assert metrics == {"grad_norm": 50.0, "learning_rate": 1.0}
+    torch.testing.assert_close(
+        net.weight.detach(), torch.tensor([[-0.6, -0.8]]) * 1.9, rtol=1e-4, atol=0
+    )
+
+
+def test_a_gradient_that_is_not_finite_changes_nothing() -> None:
+    net = nn.Linear(1, 1, bias=False)
+    before = net.weight.detach().clone()
+    optimizer = Optimizer(PLAIN, net)
+    with pytest.raises(RunError, match=r"^grad_norm \(inf\) at step 0 must be finite;"):
+        optimizer.step([torch.full((1, 1), float("inf"))])
+    assert torch.equal(net.weight.detach(), before)
+    assert optimizer.num_steps == 0
+
+
+def test_the_average_follows_weights_and_norm_statistics() -> None:
+    net = BoardNorm(1)
+    optimizer = Optimizer(replace(PLAIN, average_decay=0.5), net)
+    optimizer.num_steps = 1000  # beyond its warm-up
+    with torch.no_grad():
+        net.weight.fill_(3.0)
+        net.running_mean.fill_(8.0)
+    optimizer.update_average()
+    optimizer.update_average()
+    average = dict(optimizer.average.state_dict())
+    assert average["weight"].item() == pytest.approx(1 + 2 * 0.75)
+    assert average["running_mean"].item() == pytest.approx(8 * 0.75)
+    assert not optimizer.average.training
+    assert not any(p.requires_grad for p in optimizer.average.parameters())
+
+
+def test_the_first_weights_do_not_linger_in_the_average() -> None:
+    net = nn.Linear(1, 1, bias=False)
+    nn.init.constant_(net.weight, 100.0)
+    optimizer = Optimizer(replace(PLAIN, average_decay=0.999), net)
+    nn.init.constant_(net.weight, 1.0)
+    for step in range(40):
+        optimizer.num_steps = step + 1
+        optimizer.update_average()
+    assert abs(optimizer.average.weight.item() - 1.0) < 0.1
+
+
+@pytest.mark.parametrize(
+    ("kind", "fields", "name"),
+    [
+        (SgdConfig, {"momentum": 1.0}, "momentum"),
+        (SgdConfig, {"learning_rate": 0.0}, "learning_rate"),
+        (SgdConfig, {"cooldown": 1.5}, "cooldown"),
+        (AdamWConfig, {"beta2": 1.0}, "beta2"),
+        (AdamWConfig, {"average_decay": 1.0}, "average_decay"),
+        (AdamWConfig, {"max_grad_norm": 0.0}, "max_grad_norm"),
+    ],
+)
+def test_configs_name_the_bad_field(
+    kind: type[SgdConfig], fields: dict[str, float], name: str
+) -> None:
+    with pytest.raises(UsageError, match=rf"^{name} \(.*;"):
+        kind(**fields)  # type: ignore[arg-type]

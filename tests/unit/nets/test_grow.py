@@ -1,0 +1,95 @@
+"""Growth leaves the function alone and lets new weights learn."""
+
+from __future__ import annotations
+
+import copy
+from dataclasses import replace
+
+import pytest
+import torch
+from torch import Tensor
+
+from tengen.errors import UsageError
+from tengen.nets import FeatureSpec, ResNet, ResNetConfig, grow_net, parse_net
+
+FEATURES = {
+    "cells": (6, 6, 36),
+    "cells_and_pass": (6, 6, 37),
+    "columns": (6, 7, 7),
+    "flat": (4, 4, 9),
+}
+
+
+def make_net(layout: str, config: ResNetConfig) -> tuple[ResNet, Tensor]:
+    torch.manual_seed(3)
+    height, width, num_actions = FEATURES[layout]
+    features = FeatureSpec(
+        num_planes=4,
+        height=height,
+        width=width,
+        num_actions=num_actions,
+        policy_layout=layout,  # type: ignore[arg-type]
+    )
+    net = ResNet(features, config)
+    planes = torch.randn(6, 4, height, width)
+    planes[:, 0] = 1.0
+    with torch.no_grad():
+        for parameter in net.parameters():
+            parameter.add_(0.1 * torch.randn(parameter.shape))
+        net(planes)  # moves the running statistics away from their start
+    return net, planes
+
+
+def difference(a: ResNet, b: ResNet, planes: Tensor) -> float:
+    pairs = zip(a(planes), b(planes), strict=True)
+    return max((x - y).abs().max().item() for x, y in pairs)
+
+
+@pytest.mark.parametrize("training", [True, False])
+@pytest.mark.parametrize("layout", FEATURES)
+def test_growing_keeps_outputs(layout: str, training: bool) -> None:
+    net, planes = make_net(layout, parse_net("2x32"))
+    net.train(training)
+    before = copy.deepcopy(net.state_dict())
+    for text in ("4x64", "6x96"):
+        config = replace(parse_net(text), head_channels=48)
+        grown = grow_net(net, config)
+        assert grown.config == config
+        assert difference(copy.deepcopy(net), copy.deepcopy(grown), planes) < 1e-5
+        assert all(torch.equal(net.state_dict()[k], before[k]) for k in before)
+        net, before = grown, copy.deepcopy(grown.state_dict())
+
+
+def test_new_weights_get_gradients() -> None:
+    net, planes = make_net("cells", parse_net("2x32"))
+    grown = grow_net(net, parse_net("4x64"))
+    optimizer = torch.optim.SGD(grown.parameters(), lr=0.1)
+    first = {name: p.detach().clone() for name, p in grown.named_parameters()}
+    for _ in range(3):
+        policy, value = grown(planes)
+        loss = policy.square().mean() + value.square().mean()
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+    for name, parameter in grown.named_parameters():
+        if name.endswith("weight") and "conv" in name:
+            moved = (parameter - first[name]).flatten(1).abs().amax(1)
+            assert (moved > 0).all(), f"a filter of {name} does not learn"
+    # Deeper blocks started as the identity and have left it.
+    assert grown.get_parameter("blocks.3.conv2.weight").abs().max() > 0
+
+
+@pytest.mark.parametrize(
+    ("change", "name"),
+    [
+        ({"num_blocks": 2}, "num_blocks"),
+        ({"num_channels": 16}, "num_channels"),
+        ({"head_channels": 8}, "head_channels"),
+        ({"pool_every": 2}, "pool_every"),
+        ({"mixed_sizes": True}, "mixed_sizes"),
+    ],
+)
+def test_shrinking_or_changing_is_refused(change: dict[str, int], name: str) -> None:
+    net, _ = make_net("cells", ResNetConfig(num_blocks=3, num_channels=32))
+    with pytest.raises(UsageError, match=rf"^{name} \(.*;"):
+        grow_net(net, replace(net.config, **change))  # type: ignore[arg-type]

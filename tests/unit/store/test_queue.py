@@ -1,0 +1,206 @@
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from tengen.errors import RunError, UsageError
+from tengen.store import Batch, ColumnSpec, ItemSchema, QueueConfig, UnrollQueue
+
+SCHEMA = ItemSchema(
+    (
+        ColumnSpec(name="observation", dtype="uint8", shape=(2, 3)),
+        ColumnSpec(name="action", dtype="int32", shape=(2,)),
+    )
+)
+
+
+def columns(value: int) -> dict[str, NDArray[np.generic]]:
+    return {
+        "observation": np.full((2, 3), value, np.uint8),
+        "action": np.full(2, -value, np.int32),
+    }
+
+
+def values(batch: Batch) -> list[int]:
+    found = [-int(value) for value in batch.columns["action"][:, 0]]
+    assert batch.columns["observation"][:, 1, 2].tolist() == found
+    return found
+
+
+def open_queue(path: Path, incarnation: int = 0, **options: object) -> UnrollQueue:
+    state = options.pop("state", None)
+    config = QueueConfig(**options)
+    return UnrollQueue(path / "queue", incarnation, SCHEMA, config, state)
+
+
+def in_thread(work: Callable[[], object]) -> Callable[[], list[object]]:
+    results: list[object] = []
+
+    def run() -> None:
+        try:
+            results.append(work())
+        except RunError as error:
+            results.append(error)
+
+    thread = threading.Thread(target=run)
+    thread.start()
+
+    def finish() -> list[object]:
+        thread.join()
+        return results
+
+    return finish
+
+
+def test_items_come_first_in_first_out_and_once(tmp_path: Path) -> None:
+    with open_queue(tmp_path) as queue:
+        for sequence in range(6):
+            assert queue.insert("a", sequence, columns(sequence))
+        batch = queue.sample(4)
+        assert values(batch) == [0, 1, 2, 3]
+        assert batch.keys.tolist() == [0, 1, 2, 3]
+        assert batch.probabilities.tolist() == [1.0] * 4
+        assert batch.columns["observation"].shape == (4, 2, 3)
+        assert queue.samples_available() == 2
+        assert values(queue.sample(2)) == [4, 5]
+
+
+def test_an_item_sent_again_is_heard_once(tmp_path: Path) -> None:
+    with open_queue(tmp_path) as queue:
+        assert queue.insert("a", 0, columns(1))
+        assert queue.insert("b", 0, columns(2))
+        assert not queue.insert("a", 0, columns(1))
+        assert values(queue.sample(2)) == [1, 2]
+        assert not queue.insert("b", 0, columns(2))
+
+
+def test_inserted_arrays_are_copied(tmp_path: Path) -> None:
+    with open_queue(tmp_path) as queue:
+        reused = columns(1)
+        queue.insert("a", 0, reused)
+        reused["action"][:] = 9
+        assert values(queue.sample(1)) == [1]
+
+
+def test_a_full_queue_holds_the_sender_back(tmp_path: Path) -> None:
+    with open_queue(tmp_path, capacity_items=2) as queue:
+        queue.insert("a", 0, columns(0))
+        queue.insert("a", 1, columns(1))
+        finish = in_thread(lambda: queue.insert("a", 2, columns(2)))
+        assert values(queue.sample(1)) == [0]
+        assert finish() == [True]
+        assert values(queue.sample(2)) == [1, 2]
+
+
+def test_a_sample_waits_for_its_items(tmp_path: Path) -> None:
+    with open_queue(tmp_path) as queue:
+        finish = in_thread(lambda: values(queue.sample(2)))
+        queue.insert("a", 0, columns(0))
+        queue.insert("b", 0, columns(1))
+        assert finish() == [[0, 1]]
+
+
+def test_waiting_ends_by_the_timeout_or_by_close(tmp_path: Path) -> None:
+    queue = open_queue(tmp_path, capacity_items=1, timeout_s=0.01)
+    with pytest.raises(RunError, match=r"short of items for 0\.01 s"):
+        queue.sample(1)
+    queue.insert("a", 0, columns(0))
+    with pytest.raises(RunError, match="full for"):
+        queue.insert("a", 1, columns(1))
+    with pytest.raises(UsageError, match="capacity_items"):
+        queue.sample(2)
+    queue.close()
+    waiting = open_queue(tmp_path, 1)
+    waiting.sample(1)
+    finish = in_thread(lambda: waiting.sample(1))
+    waiting.close()
+    waiting.close()
+    assert "closed" in str(finish()[0])
+
+
+def test_what_was_not_acknowledged_comes_again_after_a_restart(tmp_path: Path) -> None:
+    queue = open_queue(tmp_path)
+    for sequence in range(6):
+        queue.insert("ab"[sequence % 2], sequence, columns(sequence))
+    queue.sample(2).ack()
+    queue.sample(2)  # drawn, and lost with the process
+    state = json.loads(json.dumps(queue.state()))
+    queue.close()
+    with open_queue(tmp_path, 1, state=state) as resumed:
+        assert not resumed.insert("b", 5, columns(5))  # the sender repeats itself
+        assert resumed.insert("a", 6, columns(6))
+        batch = resumed.sample(5)
+        assert values(batch) == [2, 3, 4, 5, 6]
+        assert batch.keys.tolist() == [2, 3, 4, 5, 6]
+        assert batch.lease == 1
+        batch.ack()
+        assert resumed.state()["num_used"] == 7
+
+
+def test_a_second_restart_finds_every_item_once(tmp_path: Path) -> None:
+    for incarnation in range(3):
+        with open_queue(tmp_path, incarnation, segment_items=2) as queue:
+            for sequence in range(3):
+                queue.insert("a", 3 * incarnation + sequence, columns(sequence))
+    with open_queue(tmp_path, 9) as queue:
+        assert values(queue.sample(9)) == [0, 1, 2] * 3
+
+
+def test_journals_go_when_a_checkpoint_counts_their_items(tmp_path: Path) -> None:
+    with open_queue(tmp_path, segment_items=2) as queue:
+        for sequence in range(7):
+            queue.insert("a", sequence, columns(sequence))
+        names = ["000000", "000001", "000002", "000003"]
+        assert [p.stem for p in sorted(tmp_path.glob("*/*/*.journal"))] == names
+        queue.sample(3).ack()
+        assert queue.trim(queue.state()) == 1
+        queue.sample(4).ack()
+        assert queue.trim(queue.state()) == 2  # the open one stays
+        queue.insert("a", 7, columns(7))
+        queue.insert("a", 8, columns(8))
+        assert [p.stem for p in sorted(tmp_path.glob("*/*/*.journal"))] == [
+            "000003",
+            "000004",
+        ]
+        state = queue.state()
+    with open_queue(tmp_path, 1, state=state) as resumed:
+        assert values(resumed.sample(2)) == [7, 8]
+
+
+def test_batches_are_acknowledged_in_order(tmp_path: Path) -> None:
+    with open_queue(tmp_path) as queue:
+        for sequence in range(4):
+            queue.insert("a", sequence, columns(sequence))
+        first, second = queue.sample(2), queue.sample(2)
+        with pytest.raises(UsageError, match=r"lease \(1\)"):
+            second.ack()
+        with pytest.raises(UsageError, match="priorities"):
+            first.ack(np.ones(2))
+        first.ack()
+        second.ack()
+
+
+def test_another_schema_is_refused(tmp_path: Path) -> None:
+    with open_queue(tmp_path) as queue:
+        queue.insert("a", 0, columns(0))
+        with pytest.raises(UsageError, match="columns"):
+            queue.insert("a", 1, {"action": np.zeros(2, np.int32)})
+    other = ItemSchema((ColumnSpec(name="x", dtype="uint8", shape=()),))
+    with pytest.raises(UsageError, match="columns of this table"):
+        UnrollQueue(tmp_path / "queue", 1, other, QueueConfig())
+
+
+def test_bad_settings_are_refused_by_field() -> None:
+    for field, value in {
+        "capacity_items": 0,
+        "segment_items": 0,
+        "timeout_s": 0.0,
+    }.items():
+        with pytest.raises(UsageError, match=rf"{field} \({value}\)"):
+            QueueConfig(**{field: value})
