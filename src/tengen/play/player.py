@@ -14,7 +14,7 @@ from tengen.config import check
 from tengen.errors import UsageError
 from tengen.evaluation import ModelPlayer, open_player
 from tengen.games import Game, make
-from tengen.inference import Runner
+from tengen.inference import Runner, drive
 
 __all__ = ["ActionAnalysis", "Analysis", "Player", "load"]
 
@@ -166,9 +166,7 @@ class _Searcher:
 
     def run(self, moves: list[int], request: Any) -> Any:
         self._session.begin(moves, request)
-        while num_rows := self._session.next():
-            self._runner.run(num_rows)
-            self._session.done()
+        drive(self._session, self._runner)
         return self._session.result
 
 

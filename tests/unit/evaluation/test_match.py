@@ -58,7 +58,13 @@ def test_threads_change_nothing(num_threads, hash_player):
     for a, b in ((MCTS, RANDOM), (hash_player("tictactoe"), MCTS)):
         one = play_match(game, a, b, num_games=11, num_simulations=16, seed=5)
         many = play_match(
-            game, a, b, num_games=11, num_simulations=16, seed=5, num_threads=num_threads
+            game,
+            a,
+            b,
+            num_games=11,
+            num_simulations=16,
+            seed=5,
+            num_threads=num_threads,
         )
         assert many == one
 
