@@ -16,7 +16,7 @@ from tengen.games import Game, State
 __all__ = ["BoardText", "make_board_text"]
 
 _LETTERS = "abcdefghijklmnopqrstuvwxyz"
-_STONES = "XO"  # the first player's, the second's
+_STONES = ("X", "O")  # the first player's, the second's
 _COLOURS = ("31", "36")
 _BOLD = "1"
 _DIM = "2"
@@ -151,7 +151,7 @@ def _stones(state: State) -> list[str]:
     core/games/planes.h has them, and tengen.games.stone_planes.
     """
     planes = state.observation()
-    own, opponent = _STONES if state.to_play == 0 else reversed(_STONES)
+    own, opponent = _STONES if state.to_play == 0 else _STONES[::-1]
     return [
         "".join(
             own if a else opponent if b else "." for a, b in zip(*rows, strict=True)

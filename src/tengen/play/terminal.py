@@ -12,7 +12,7 @@ from tengen.play.player import Analysis
 
 __all__ = ["Opponent", "Session", "value_bar"]
 
-_STONES = "XO"
+_STONES = ("X", "O")
 _NUM_SHOWN = 5
 _BAR_CELLS = 20
 
@@ -77,7 +77,7 @@ class Session:
         self._person = 0 if person_is_first else 1
         self._colours = colours
         self._board = make_board_text(opponent.game)
-        self._state = opponent.game.new_state()
+        self._state: State = opponent.game.new_state()
         commands = (
             _Command(("hint", "h"), "the move it would play for you", self._hint),
             _Command(("analyse", "analyze", "a"), "what it sees here", self._analyse),
@@ -228,7 +228,7 @@ class Session:
         self._answer()
 
     def _reset(self, moves: list[int]) -> None:
-        self._state: State = self._opponent.game.new_state()
+        self._state = self._opponent.game.new_state()
         self.moves, self._movers = [], []
         for action in moves:
             self._play(action)

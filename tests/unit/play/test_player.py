@@ -3,8 +3,7 @@ import threading
 import pytest
 
 import tengen
-from tengen import games
-from tengen._core import CoreError
+from tengen import _core, games
 from tengen.errors import UsageError
 from tengen.play import Analysis
 
@@ -67,7 +66,7 @@ def test_a_game_against_itself_ends(make_player):
 )
 def test_bad_moves_are_refused_and_do_no_harm(make_player, moves, message):
     player = make_player("tictactoe")
-    with pytest.raises(CoreError, match=message):
+    with pytest.raises(_core.CoreError, match=message):
         player.choose(moves)
     assert player.choose([]) == make_player("tictactoe").choose([])
 
