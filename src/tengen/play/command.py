@@ -9,6 +9,7 @@ import sys
 from typing import Any
 
 from tengen.config import check
+from tengen.evaluation.match import MAX_SIMULATIONS
 from tengen.play.player import load
 from tengen.play.terminal import Session
 
@@ -41,7 +42,12 @@ def play(args: argparse.Namespace) -> dict[str, Any]:
         UsageError: The model cannot be used.
         RunError: The backend refuses the model.
     """
-    check(args.simulations >= 1, "simulations", args.simulations, "must be at least 1")
+    check(
+        1 <= args.simulations <= MAX_SIMULATIONS,
+        "simulations",
+        args.simulations,
+        f"must be 1 to {MAX_SIMULATIONS}; change it",
+    )
     is_terminal = sys.stdin.isatty() and sys.stdout.isatty()
     with load(args.model) as player:
         session = Session(

@@ -13,6 +13,7 @@ from tengen import _core
 from tengen.config import check
 from tengen.errors import UsageError
 from tengen.evaluation import ModelPlayer, open_player
+from tengen.evaluation.match import MAX_SEED, MAX_SIMULATIONS
 from tengen.games import Game, make
 from tengen.inference import Runner, drive
 
@@ -103,8 +104,8 @@ class Player:
 
         Args:
             moves: Actions from the first move of the game; empty for its start.
-            simulations: How long to search, at least 1.
-            seed: Of whatever the search draws at random, not negative.
+            simulations: How long to search, 1 to 2**24.
+            seed: Of whatever the search draws at random, below 2**63.
 
         Raises:
             UsageError: The player was closed, or a number is out of its range.
@@ -119,8 +120,13 @@ class Player:
 
         Args and errors are those of ``choose``.
         """
-        check(simulations >= 1, "simulations", simulations, "must be at least 1")
-        check(seed >= 0, "seed", seed, "must not be negative; choose another")
+        ranges = (
+            ("simulations", simulations, 1, MAX_SIMULATIONS),
+            ("seed", seed, 0, MAX_SEED),
+        )
+        for name, value, low, high in ranges:
+            rule = f"must be {low} to {high}; change it"
+            check(low <= value <= high, name, value, rule)
         request = _core.SearchRequest()
         request.num_simulations = simulations
         request.seed = seed
@@ -131,7 +137,7 @@ class Player:
             searcher = self._searcher or _Searcher(self.game, self._model)
             # A search that was interrupted is in no state to begin another.
             self._searcher = None
-            result = searcher.run(list(moves), request)
+            result = searcher.run([int(move) for move in moves], request)
             self._searcher = searcher
         return _analysis(result)
 

@@ -165,8 +165,11 @@ def test_an_interrupt_ends_the_match():
     ("setting", "value"),
     [
         ("num_games", 0),
+        ("num_games", 10**12),
         ("num_simulations", 0),
+        ("num_simulations", 10**12),
         ("seed", -1),
+        ("seed", 2**64),
         ("num_threads", 0),
         ("opening_plies", -1),
         ("opening_plies", 9),

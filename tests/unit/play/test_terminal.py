@@ -248,4 +248,4 @@ def test_bad_options(piped):
     assert piped("", "--first", "--second")[0] == 2
     code, captured = piped("", "--simulations", "0")
     assert code == 2
-    assert "simulations (0) must be at least 1" in captured.err
+    assert "simulations (0) must be 1 to" in captured.err
