@@ -1,6 +1,7 @@
 #pragma once
 // From a search to a move and to what is recorded of it.
 
+#include <algorithm>
 #include <cmath>
 #include <cstdint>
 
@@ -43,7 +44,8 @@ inline int sample_action(const SearchResult& result, double temperature, Rng& rn
 inline PlyRecord record_ply(const SearchResult& result, int action, bool is_full) {
   PlyRecord ply;
   ply.action = static_cast<uint16_t>(action);
-  ply.root_value = result.root_value_to_play;
+  // Rounding of an evaluator's softmax can leave the range by one unit.
+  ply.root_value = std::clamp(result.root_value_to_play, -1.0f, 1.0f);
   ply.policy_weight = is_full ? 1.0f : 0.0f;
   ply.value_weight = is_full ? 1.0f : 0.0f;
   ply.num_simulations = result.num_simulations;

@@ -28,11 +28,11 @@ __all__ = ["__version__", "games", "load", "train"]
 
 if TYPE_CHECKING:
     from tengen import games as games
-    from tengen.launch import train as train
+    from tengen.recipes import train as train
     from tengen.play import load as load
 
 # Public name -> the module that holds it, imported when the name is first used.
-_LAZY = {"games": "", "load": "tengen.play", "train": "tengen.launch"}
+_LAZY = {"games": "", "load": "tengen.play", "train": "tengen.recipes"}
 
 
 def __getattr__(name: str) -> Any:

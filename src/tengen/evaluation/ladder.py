@@ -32,6 +32,8 @@ class LadderConfig:
     """Games a model plays, at least 2."""
     round_games: int = 8
     """Games against one anchor before the next is chosen, at least 2."""
+    final_games: int = 40
+    """Games against mcts:1000 when ``tengen train`` ends; 0 plays none."""
     num_simulations: int = 64
     """Simulations a move of the model, at least 1."""
     opening_plies: int = 2
@@ -58,6 +60,12 @@ class LadderConfig:
             value = getattr(self, name)
             # One game of a pair would leave the first move to one side.
             check(value >= 2, name, value, "must be at least 2; raise it")
+        check(
+            self.final_games >= 0,
+            "final_games",
+            self.final_games,
+            "must not be negative; use 0 for none",
+        )
         check(
             self.num_simulations >= 1,
             "num_simulations",

@@ -1,7 +1,8 @@
-"""Which processes exist, and where; ``train`` is the whole product in one call."""
+"""Which processes exist, and where: inline runs all roles in turn on this machine."""
 
 from __future__ import annotations
 
-from tengen.launch.command import train_task as train
+from tengen.launch.inline import Budget, run_inline
+from tengen.launch.journal import RunJournal
 
-__all__ = ["train"]
+__all__ = ["Budget", "RunJournal", "run_inline"]

@@ -1,7 +1,8 @@
-"""Recipes: functions that return the config of a whole run."""
+"""Recipes: functions that return the config of a whole run, and what runs one."""
 
 from __future__ import annotations
 
 from tengen.recipes.registry import RECIPES, Recipe, default_agent, make_config
+from tengen.recipes.train import train_task as train
 
-__all__ = ["RECIPES", "Recipe", "default_agent", "make_config"]
+__all__ = ["RECIPES", "Recipe", "default_agent", "make_config", "train"]

@@ -24,10 +24,18 @@ def classic_control(task: str) -> RunConfig:
         learner=LearnerConfig(
             batch_size=16,
             num_shards=1,
-            optimizer=AdamWConfig(learning_rate=1e-3, weight_decay=0.0),
+            optimizer=AdamWConfig(
+                learning_rate=2e-3,
+                weight_decay=0.0,
+                num_warmup_steps=0,
+                max_grad_norm=40.0,
+                # An average would act with weights of a hundred steps ago.
+                average_decay=0.0,
+            ),
         ),
         loss=VtraceConfig(),
-        store=QueueConfig(),
+        # A turn, and what a stopped one left.
+        store=QueueConfig(capacity_items=128),
         # A vector network is too small to gain from a compiler.
         inference=InferenceConfig(
             backend="torch", precision="fp32", batch_shape="dynamic"

@@ -152,5 +152,7 @@ class LearnRole:
 
     def _save(self) -> None:
         self._number = 0 if self._number is None else self._number + 1
-        extra = {"generation": self._generation, "table": self._table.state()}
+        table = self._table.state()
+        extra = {"generation": self._generation, "table": table}
         save_checkpoint(self._run.checkpoints, self._number, self._learner, extra)
+        self._table.saved(table)

@@ -37,6 +37,9 @@ class LearnerTable(Protocol):
     def state(self) -> dict[str, Any]:
         """JSON values that restore it."""
 
+    def saved(self, state: dict[str, Any]) -> None:
+        """Lets go of what a durable checkpoint of ``state`` makes unneeded."""
+
     def describe(self) -> dict[str, Any]:
         """What it holds, for the view."""
 
@@ -116,6 +119,9 @@ class _Games:
     def state(self) -> dict[str, Any]:
         return self._window.state()
 
+    def saved(self, state: dict[str, Any]) -> None:
+        """Nothing: games stay, for people and for later windows."""
+
     def describe(self) -> dict[str, Any]:
         return {
             "num_games": self._window.num_games,
@@ -159,6 +165,9 @@ class _Unrolls:
 
     def state(self) -> dict[str, Any]:
         return self._queue.state()
+
+    def saved(self, state: dict[str, Any]) -> None:
+        self._queue.trim(state)
 
     def describe(self) -> dict[str, Any]:
         return {"num_items": self._queue.num_items}

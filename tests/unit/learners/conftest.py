@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
 import torch
-from fake_table import NUM_PLANES, SIDE, FakeTable
+from learner_fakes import NUM_PLANES, SIDE, FakeTable, MakeLearner
 
 from tengen.learners import (
     AlphaZeroConfig,
@@ -19,7 +19,8 @@ from tengen.learners import (
 )
 from tengen.nets import FeatureSpec, ResNetConfig, build_net
 
-MakeLearner = Callable[..., Learner]
+# The networks are too small for more.
+torch.set_num_threads(1)
 
 
 @pytest.fixture

@@ -8,8 +8,7 @@ from typing import Any
 
 import pytest
 import torch
-from conftest import MakeLearner
-from fake_table import FakeTable
+from learner_fakes import FakeTable, MakeLearner
 
 from tengen.errors import RunError, UsageError
 from tengen.learners import (
@@ -59,9 +58,7 @@ def test_twenty_steps_are_ten_saved_loaded_and_ten(
     assert_same(first, second)
     metrics = list(second.steps(10))
     assert_same(whole, second)
-    assert metrics[-1]["learning_rate"] == pytest.approx(
-        20 / 50 * kind().learning_rate
-    )
+    assert metrics[-1]["learning_rate"] == pytest.approx(20 / 50 * kind().learning_rate)
 
 
 def test_the_generator_is_restored(

@@ -45,9 +45,9 @@ def value_cross_entropy(
 ) -> Tensor:
     """Returns ``[B]`` float32, the cross-entropy to outcome and search value mixed.
 
-    The search's value v becomes the distribution ((1 + v) / 2, 0, (1 - v) / 2) of
-    win, draw and loss, the one with that mean and no draws, or, where the outcome
-    was a draw, the one that draws as often as v allows: 1 - abs(v).
+    The search gives a mean v and no chance of a draw. Its distribution of win, draw
+    and loss is ((1 + v) / 2, 0, (1 - v) / 2), or after a drawn game the one that draws
+    as often as v allows, 1 - abs(v). Both have the mean v.
 
     Args:
         value_logits: ``[B, 3]`` float32 logits of win, draw, loss.

@@ -11,10 +11,10 @@ from typing import Any
 
 from tengen.config import check, override
 from tengen.errors import UsageError
-from tengen.launch.inline import Budget, run_inline
-from tengen.launch.journal import RunJournal
+from tengen.recipes.finale import final_match, match_line
+from tengen.launch import Budget, RunJournal, run_inline
 from tengen.observe import EventWriter, Progress, make_view, read_last_event
-from tengen.recipes import default_agent, make_config
+from tengen.recipes.registry import default_agent, make_config
 from tengen.roles import RunConfig, change_config, read_config, write_config
 from tengen.run import RunDirectory, available_cores
 
@@ -158,6 +158,7 @@ def _train(
             return None
         return max(0.0, 60 * budget.minutes - (time.monotonic() - start_s))
 
+    num_threads = threads or available_cores()
     last = read_last_event(run, "progress")
     events = EventWriter(run, "train", run.new_incarnation("train"))
     try:
@@ -174,9 +175,15 @@ def _train(
                 run,
                 budget,
                 journal,
-                num_threads=threads or available_cores(),
+                num_threads=num_threads,
             )
             events.write("end", reason=reason)
+            match = None
+            if reason == "budget":
+                match = final_match(config, run, num_threads=num_threads)
+            if match is not None:
+                events.write("match", **match.to_json())
+                view.message(match_line(match, config.rating.num_simulations))
             view.message(_farewell(run, reason))
     finally:
         events.close()
@@ -184,6 +191,7 @@ def _train(
         "out": str(run.path),
         "reason": reason,
         "exit_code": _INTERRUPTED if reason == "interrupted" else 0,
+        **({} if match is None else {"match": match.to_json()}),
         **journal.progress_now.to_dict(),
     }
 

@@ -1,0 +1,137 @@
+#include "selfplay/match.h"
+
+#include <algorithm>
+
+#include "base/testing.h"
+#include "games/connect4/connect4.h"
+#include "games/tictactoe/tictactoe.h"
+#include "selfplay/testing.h"
+
+using namespace tengen;
+
+namespace {
+
+MatchPlayer player_of(MatchPlayer::Kind kind, int num_simulations) {
+  MatchPlayer player;
+  player.kind = kind;
+  player.num_simulations = num_simulations;
+  return player;
+}
+
+MatchSettings settings_of(MatchPlayer player0, MatchPlayer player1, uint32_t num_games) {
+  MatchSettings settings;
+  settings.players[0] = player0;
+  settings.players[1] = player1;
+  settings.seed = 5;
+  settings.num_games = num_games;
+  settings.cache_bytes = 1 << 16;
+  return settings;
+}
+
+// Plays until the match is finished or `num_wanted` games are there; returns them by index.
+template <Game G>
+std::vector<MatchGame> play(const G& game, const MatchSettings& settings,
+                            size_t num_wanted = SIZE_MAX) {
+  Match<G> match(game, settings);
+  while (!match.finished()) {
+    for (const int player : {0, 1}) {
+      Port& port = match.port(player);
+      const int num_rows = port.next();
+      for (int row = 0; row < num_rows; ++row) evaluate_row(port.buffers(), row);
+      if (num_rows > 0) port.done();
+    }
+    if (match.games().size() >= num_wanted) match.stop();
+  }
+  TENGEN_CHECK(match.port(0).next() == 0 && match.port(1).next() == 0);
+  std::vector<MatchGame> games = match.games();
+  std::sort(games.begin(), games.end(),
+            [](const MatchGame& a, const MatchGame& b) { return a.index < b.index; });
+  return games;
+}
+
+void check_same(const MatchGame& a, const MatchGame& b) {
+  TENGEN_CHECK(a.index == b.index && a.first_player == b.first_player);
+  TENGEN_CHECK(a.outcome == b.outcome && a.moves == b.moves);
+  TENGEN_CHECK(a.num_opening_plies == b.num_opening_plies);
+}
+
+// Colours alternate, pairs share their opening, other pairs have others; games are legal.
+template <Game G>
+void check_pairs(const G& game, const std::vector<MatchGame>& games) {
+  bool openings_differ = false;
+  for (size_t i = 0; i < games.size(); ++i) {
+    const MatchGame& played = games[i];
+    TENGEN_CHECK(played.first_player == static_cast<int>(played.index % 2));
+    const MatchGame& twin = games[i ^ 1];
+    TENGEN_CHECK(played.num_opening_plies == 2 && twin.num_opening_plies == 2);
+    TENGEN_CHECK(std::equal(played.moves.begin(), played.moves.begin() + 2, twin.moves.begin()));
+    openings_differ |=
+        !std::equal(played.moves.begin(), played.moves.begin() + 2, games[0].moves.begin());
+    auto state = game.initial_state();
+    for (const uint16_t action : played.moves) {
+      TENGEN_CHECK(game.is_legal(state, action));
+      game.apply(state, action);
+    }
+    TENGEN_CHECK(game.outcome(state) == played.outcome && played.outcome != Outcome::kOngoing);
+    const float to_first = value_to_first(played.outcome);
+    TENGEN_CHECK(played.value_of_player0() == (played.first_player == 0 ? to_first : -to_first));
+  }
+  TENGEN_CHECK(openings_differ);
+}
+
+template <Game G>
+void check_match(const G& game, MatchSettings settings) {
+  settings.num_slots = 4;
+  const std::vector<MatchGame> expected = play(game, settings);
+  TENGEN_CHECK(expected.size() == settings.num_games);
+  check_pairs(game, expected);
+  for (const int num_slots : {1, 16, 64}) {
+    settings.num_slots = num_slots;
+    const std::vector<MatchGame> games = play(game, settings);
+    TENGEN_CHECK(games.size() == expected.size());
+    for (size_t i = 0; i < games.size(); ++i) check_same(games[i], expected[i]);
+  }
+  // A part of the match is a part of its games.
+  settings.first_game = 3;
+  settings.num_games = 4;
+  const std::vector<MatchGame> part = play(game, settings);
+  TENGEN_CHECK(part.size() == 4);
+  for (size_t i = 0; i < part.size(); ++i) check_same(part[i], expected[i + 3]);
+}
+
+}  // namespace
+
+int main() {
+  using Kind = MatchPlayer::Kind;
+  const MatchPlayer random = player_of(Kind::kRandom, 0);
+  const MatchPlayer mcts = player_of(Kind::kMcts, 30);
+  const MatchPlayer weak = player_of(Kind::kNetwork, 4);
+  MatchPlayer gumbel = player_of(Kind::kNetwork, 20);
+  gumbel.search.policy = RootPolicy::kGumbel;
+  const Connect4 connect4;
+  for (const MatchPlayer& player : {random, mcts, weak, gumbel}) {
+    check_match(connect4, settings_of(player, mcts, 12));
+    check_match(connect4, settings_of(weak, player, 12));
+  }
+  check_match(TicTacToe(), settings_of(gumbel, random, 12));
+
+  // stop() keeps what is finished.
+  MatchSettings settings = settings_of(weak, gumbel, 200);
+  const std::vector<MatchGame> all = play(connect4, settings);
+  const std::vector<MatchGame> some = play(connect4, settings, 5);
+  TENGEN_CHECK(some.size() >= 5 && some.size() < 100);
+  for (const MatchGame& game : some) check_same(game, all[game.index]);
+
+  // Two equal players score the same with either colour in every pair.
+  const std::vector<MatchGame> mirror = play(connect4, settings_of(gumbel, gumbel, 20));
+  for (size_t i = 0; i < mirror.size(); i += 2) {
+    TENGEN_CHECK(mirror[i].moves == mirror[i + 1].moves);
+  }
+
+  // mcts beats random.
+  float total = 0.0f;
+  for (const MatchGame& game : play(connect4, settings_of(mcts, random, 60))) {
+    total += game.value_of_player0();
+  }
+  TENGEN_CHECK(total > 40.0f);
+}

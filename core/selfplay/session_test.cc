@@ -1,0 +1,113 @@
+#include "selfplay/session.h"
+
+#include "base/testing.h"
+#include "games/gomoku/gomoku.h"
+#include "games/tictactoe/tictactoe.h"
+#include "selfplay/testing.h"
+
+using namespace tengen;
+
+namespace {
+
+SearchRequest request_of(int num_simulations) {
+  SearchRequest request;
+  request.num_simulations = num_simulations;
+  return request;
+}
+
+// A network that has the symmetries of the board: the logit of a cell counts the stones in its
+// row and column and the distance to the middle.
+void evaluate_equivariant(const float* planes, size_t size, float* logits, float* value) {
+  const float* own = planes + size * size;
+  const float* other = own + size * size;
+  float total = 0.0f;
+  for (size_t row = 0; row < size; ++row) {
+    for (size_t column = 0; column < size; ++column) {
+      float sum = 0.0f;
+      for (size_t k = 0; k < size; ++k) {
+        sum += own[row * size + k] + own[k * size + column];
+        sum -= 0.5f * (other[row * size + k] + other[k * size + column]);
+      }
+      const float middle = static_cast<float>(size - 1) / 2.0f;
+      const float distance = std::abs(static_cast<float>(row) - middle) +
+                             std::abs(static_cast<float>(column) - middle);
+      logits[row * size + column] = 0.25f * sum - 0.125f * distance;
+      total += distance * (own[row * size + column] - other[row * size + column]);
+    }
+  }
+  *value = 0.0625f * total / static_cast<float>(size);
+}
+
+// Positions go to the network under symmetries that their keys choose. With a network that has
+// these symmetries, undoing them leaves the search that looks at every position as it is.
+template <Game G>
+void check_symmetries(const G& game, const std::vector<int>& moves) {
+  const auto size = static_cast<size_t>(game.height());
+  GameSession<G> session(game, SearchSettings(), 1 << 16);
+  session.begin(moves, request_of(200));
+  while (session.next() > 0) {
+    BatchBuffers& b = session.buffers();
+    evaluate_equivariant(b.planes_row(0), size, b.policy_row(0), b.value.data());
+    session.done();
+  }
+  auto state = game.initial_state();
+  for (const int move : moves) game.apply(state, move);
+  Search<G> search(game, SearchSettings());
+  search.begin(state, request_of(200));
+  std::vector<float> planes(static_cast<size_t>(game.num_planes()) * size * size);
+  std::vector<float> logits(size * size);
+  while (search.advance()) {
+    float value;
+    game.encode(search.leaf(), 0, planes.data());
+    evaluate_equivariant(planes.data(), size, logits.data(), &value);
+    search.accept(logits.data(), nullptr, value);
+  }
+  SearchResult expected;
+  search.finish(expected);
+  const SearchResult& result = session.result();
+  TENGEN_CHECK(result.actions.size() == expected.actions.size());
+  for (size_t i = 0; i < result.actions.size(); ++i) {
+    TENGEN_CHECK(result.actions[i].visits == expected.actions[i].visits);
+    TENGEN_CHECK(result.actions[i].prior == expected.actions[i].prior);
+  }
+  TENGEN_CHECK(result.best_action == expected.best_action);
+}
+
+template <class F>
+bool throws(F&& f) {
+  try {
+    f();
+  } catch (const Error&) {
+    return true;
+  }
+  return false;
+}
+
+void check_misuse() {
+  const TicTacToe game;
+  GameSession<TicTacToe> session(game, SearchSettings(), 0);
+  TENGEN_CHECK(throws([&] { session.next(); }));
+  TENGEN_CHECK(throws([&] { session.result(); }));
+  TENGEN_CHECK(throws([&] { session.begin({0, 0}, request_of(10)); }));
+  TENGEN_CHECK(throws([&] { session.begin({9}, request_of(10)); }));
+  TENGEN_CHECK(throws([&] { session.begin({0, 3, 1, 4, 2}, request_of(10)); }));
+  // A search given up with its row waiting leaves room for the next one.
+  for (int round = 0; round < 3; ++round) {
+    session.begin({4}, request_of(10));
+    TENGEN_CHECK(session.next() == 1);
+    TENGEN_CHECK(throws([&] { session.result(); }));
+  }
+  session.begin({4}, request_of(10));
+  drive(session);
+  TENGEN_CHECK(session.result().num_simulations == 10);
+}
+
+}  // namespace
+
+int main() {
+  check_symmetries(TicTacToe(), {});
+  check_symmetries(TicTacToe(), {4, 0, 5});
+  check_symmetries(Gomoku(7), {24, 8, 25});
+  check_symmetries(Gomoku(9, true), {0, 1, 2, 12});
+  check_misuse();
+}

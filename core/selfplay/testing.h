@@ -1,0 +1,58 @@
+#pragma once
+// A network and a sink for the native tests of self-play.
+
+#include <algorithm>
+#include <bit>
+#include <mutex>
+#include <vector>
+
+#include "base/hash.h"
+#include "inference/port.h"
+#include "store/game_sink.h"
+
+namespace tengen {
+
+// Evaluates a row from its planes alone, like a network: whatever the batch or its place in it.
+inline void evaluate_row(BatchBuffers& buffers, int row) {
+  const auto [planes, height, width] = buffers.planes_shape;
+  const float* plane = buffers.planes_row(row);
+  uint64_t hash = 1;
+  for (size_t i = 0; i < planes * height * width; ++i) {
+    hash = mix64(hash * 31 + std::bit_cast<uint32_t>(plane[i]));
+  }
+  for (size_t action = 0; action < buffers.num_actions; ++action) {
+    buffers.policy_row(row)[action] = static_cast<float>(mix64(hash + action) >> 40) * 0x1.0p-22f;
+  }
+  buffers.value[static_cast<size_t>(row)] = static_cast<float>(hash >> 40) * 0x1.0p-23f - 1.0f;
+}
+
+// Drives a port to its end.
+inline void drive(Port& port) {
+  while (const int num_rows = port.next()) {
+    for (int row = 0; row < num_rows; ++row) evaluate_row(port.buffers(), row);
+    port.done();
+  }
+}
+
+// Keeps the games in memory.
+class MemorySink final : public GameSink {
+ public:
+  void put(const GameRecord& record) override {
+    const std::lock_guard lock(mutex_);
+    records_.push_back(record);
+  }
+  // The games so far by index.
+  std::vector<GameRecord> sorted() {
+    const std::lock_guard lock(mutex_);
+    std::vector<GameRecord> records = records_;
+    std::sort(records.begin(), records.end(),
+              [](const GameRecord& a, const GameRecord& b) { return a.game_index < b.game_index; });
+    return records;
+  }
+
+ private:
+  std::mutex mutex_;
+  std::vector<GameRecord> records_;
+};
+
+}  // namespace tengen

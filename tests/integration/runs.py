@@ -1,0 +1,61 @@
+"""Small real runs for tests: a few games of tic-tac-toe, by the real command."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+SMALL = (
+    "actor.games_per_generation=24",
+    "actor.full_simulations=8",
+    "actor.num_slots=8",
+    "store.min_rows=50",
+    "store.limiter.samples_per_row=2",
+    "learner.batch_size=32",
+    "rating.time_share=0",
+    "rating.final_games=0",
+    "inference.precision=fp32",
+    "inference.backend=openvino",
+    "inference.batch_shape=dynamic",
+)
+
+
+def train_command(
+    out: Path, games: int, *extra: str, settings: tuple[str, ...] = SMALL
+) -> list[str]:
+    """Returns the command line of a small tic-tac-toe run."""
+    command = [sys.executable, "-m", "tengen", "train", "tictactoe"]
+    command += ["--out", str(out), "--games", str(games), *extra]
+    for setting in settings:
+        command += ["--set", setting]
+    return command
+
+
+def run_command(
+    command: list[str], *, fault: str | None = None, timeout_s: float = 180
+) -> subprocess.CompletedProcess[str]:
+    """Runs a command to its end."""
+    env = {name: text for name, text in os.environ.items() if name != "TENGEN_FAULT"}
+    if fault is not None:
+        env["TENGEN_FAULT"] = fault
+    return subprocess.run(
+        command, env=env, capture_output=True, text=True, timeout=timeout_s
+    )
+
+
+def sealed(out: Path) -> dict[int, bytes]:
+    """Returns the bytes of every sealed segment by generation; none twice."""
+    found: dict[int, bytes] = {}
+    for path in out.glob("experience/*/*/*.npz"):
+        generation = int(path.stem)
+        assert generation not in found, f"generation {generation} was sealed twice"
+        found[generation] = path.read_bytes()
+    return found
+
+
+def weights(out: Path) -> dict[str, bytes]:
+    """Returns the weights of every published model by number."""
+    paths = out.glob("models/*/weights.safetensors")
+    return {path.parent.name: path.read_bytes() for path in paths}

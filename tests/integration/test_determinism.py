@@ -1,0 +1,53 @@
+"""Same seed, same games: whatever the threads, slots and interruptions."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.integration.runs import SMALL, run_command, sealed, train_command, weights
+
+GAMES = 72
+
+
+@pytest.fixture(scope="module")
+def reference(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    out = tmp_path_factory.mktemp("reference") / "run"
+    done = run_command(train_command(out, GAMES, "--threads", "1"))
+    assert done.returncode == 0, done.stderr
+    return out
+
+
+@pytest.mark.parametrize("threads", [2, 4])
+def test_threads_change_no_byte(reference: Path, tmp_path: Path, threads: int) -> None:
+    out = tmp_path / "run"
+    done = run_command(train_command(out, GAMES, "--threads", str(threads)))
+    assert done.returncode == 0, done.stderr
+    assert len(sealed(reference)) == 3
+    assert sealed(out) == sealed(reference)
+    assert weights(out) == weights(reference)
+
+
+def test_slots_change_no_game(reference: Path, tmp_path: Path) -> None:
+    out = tmp_path / "run"
+    settings = (*SMALL, "actor.num_slots=3")
+    done = run_command(train_command(out, GAMES, settings=settings))
+    assert done.returncode == 0, done.stderr
+    assert sealed(out) == sealed(reference)
+
+
+def test_another_seed_changes_the_games(reference: Path, tmp_path: Path) -> None:
+    out = tmp_path / "run"
+    done = run_command(train_command(out, 24, "--seed", "1"))
+    assert done.returncode == 0, done.stderr
+    assert sealed(out)[1] != sealed(reference)[1]
+
+
+def test_a_run_in_two_calls_is_the_run_in_one(reference: Path, tmp_path: Path) -> None:
+    out = tmp_path / "run"
+    for games in (24, 48):
+        done = run_command(train_command(out, games))
+        assert done.returncode == 0, done.stderr
+    assert sealed(out) == sealed(reference)
+    assert weights(out) == weights(reference)
