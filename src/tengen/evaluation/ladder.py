@@ -40,7 +40,14 @@ class LadderConfig:
     """Random plies that each game begins with."""
     time_share: float = 0.05
     """Most of a run's time that rating takes, in [0, 1); 0 rates no model."""
-    anchors: tuple[str, ...] = ("random", "mcts:10", "mcts:100", "mcts:1000")
+    anchors: tuple[str, ...] = (
+        "random",
+        "mcts:30",
+        "mcts:100",
+        "mcts:300",
+        "mcts:1000",
+        "mcts:3000",
+    )
     """The ladder, weakest first: random, then mcts:N."""
 
     def __post_init__(self) -> None:
