@@ -217,7 +217,7 @@ def _watching(
                 end("stopped")
 
     on_main_thread = threading.current_thread() is threading.main_thread()
-    previous: dict[int, Any] = {}
+    previous: dict[signal.Signals, Any] = {}
     if on_main_thread:
         for number in (signal.SIGINT, signal.SIGTERM):
             previous[number] = signal.signal(number, on_signal)

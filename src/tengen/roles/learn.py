@@ -121,8 +121,8 @@ class LearnRole:
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(self._config.seed + self._generation)
             averaged = old.optimizer.average
-            averaged.requires_grad_(True)
-            grown = grow_net(averaged, config)
+            assert isinstance(averaged, ResNet)
+            grown = grow_net(averaged, config).requires_grad_(True)
         self._learner = self._make_learner(grown)
         state = self._learner.state()
         self._learner.load_state(
