@@ -22,7 +22,7 @@ from tengen.evaluation.anchors import fixed_players, rate_anchors
 from tengen.evaluation.ladder import nearest_anchor
 from tengen.run import RunDirectory
 
-SHIPPED = ("tictactoe", "connect4", "gomoku/9")
+SHIPPED = ("tictactoe", "connect4", "gomoku/9", "gomoku/15")
 WORDS = ("random", "mcts:4", "mcts:30")
 
 
