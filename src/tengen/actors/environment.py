@@ -56,7 +56,7 @@ class EnvironmentActorConfig:
     """Copies of the environment stepped together, the rows of a batch; 1 to 4096."""
     unroll_length: int = 20
     """Transitions T of an unroll, at least 1."""
-    num_unrolls: int = 64
+    num_unrolls: int = 32
     """Unrolls of one turn on one model, a positive multiple of num_envs."""
 
     def __post_init__(self) -> None:

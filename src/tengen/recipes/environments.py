@@ -25,7 +25,7 @@ def classic_control(task: str) -> RunConfig:
             batch_size=16,
             num_shards=1,
             optimizer=AdamWConfig(
-                learning_rate=2e-3,
+                learning_rate=4e-3,
                 weight_decay=0.0,
                 num_warmup_steps=0,
                 max_grad_norm=40.0,
@@ -34,8 +34,7 @@ def classic_control(task: str) -> RunConfig:
             ),
         ),
         loss=VtraceConfig(),
-        # A turn, and what a stopped one left.
-        store=QueueConfig(capacity_items=128),
+        store=QueueConfig(),
         # A vector network is too small to gain from a compiler.
         inference=InferenceConfig(
             backend="torch", precision="fp32", batch_shape="dynamic"
