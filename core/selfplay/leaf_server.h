@@ -1,6 +1,7 @@
 #pragma once
 // What self-play and matches share below the game: a search's leaves are answered from the cache
-// or put into the batch, each position under the symmetry that its own key chooses.
+// or put into the batch, each position under the symmetry that its own key chooses. The moves that
+// an external game does not know yet are gathered over all searches and made in one call.
 
 #include <cstdint>
 #include <vector>
@@ -43,9 +44,14 @@ class LeafServer {
     }
   }
 
-  // Runs the search until it is over (true) or a leaf of it went into the batch (false).
+  // Runs the search until it is over (true) or it has to stop (false): a leaf of it went into the
+  // batch, or it needs resolve(). Precondition: the search does not wait.
   bool run(Search<G>& search, WorkerStats& stats) {
     while (search.advance()) {
+      if (search.at_unknown_move()) {
+        at_unknown_moves_.push_back(&search);
+        return false;
+      }
       const Key128 key = game_.key(search.leaf());
       const int symmetry = symmetry_of(key);
       EvaluationCache::Entry entry;
@@ -62,6 +68,20 @@ class LeafServer {
     return true;
   }
 
+  // Makes the moves that searches stopped before. True: there were some, and run() goes on with
+  // these searches; never in native games.
+  bool resolve() {
+    if constexpr (ExternallyPlayed<G>) {
+      if (at_unknown_moves_.empty()) return false;
+      std::vector<typename G::Move> moves;
+      for (const Search<G>* search : at_unknown_moves_) moves.push_back(search->unknown_move());
+      at_unknown_moves_.clear();
+      game_.resolve(moves);
+      return true;
+    }
+    return false;
+  }
+
   // Hands every waiting search its evaluation and empties the batch.
   void answer(WorkerStats& stats) {
     for (int row = 0; row < num_rows_; ++row) {
@@ -76,8 +96,11 @@ class LeafServer {
     num_rows_ = 0;
   }
 
-  // Forgets the waiting rows; their searches must have been reset.
-  void clear() { num_rows_ = 0; }
+  // Forgets the waiting rows and unknown moves; their searches must have been reset.
+  void clear() {
+    num_rows_ = 0;
+    at_unknown_moves_.clear();
+  }
 
   int num_rows() const { return num_rows_; }
   BatchBuffers& buffers() { return buffers_; }
@@ -99,6 +122,7 @@ class LeafServer {
   EvaluationCache cache_;
   std::vector<std::vector<uint16_t>> transforms_;
   std::vector<Waiting> waiting_;
+  std::vector<Search<G>*> at_unknown_moves_;
   int num_rows_ = 0;
 };
 

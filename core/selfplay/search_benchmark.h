@@ -39,6 +39,7 @@ SearchBenchmark benchmark_search(const G& game, const SearchSettings& settings,
     search.reset();
     search.begin(state, request);
     while (search.advance()) {
+      if (search.at_unknown_move()) continue;
       if (encode) game.encode(search.leaf(), 0, planes.data());
       float value;
       hash_evaluate(game.key(search.leaf()), game.num_actions(), logits.data(), &value);

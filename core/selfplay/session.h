@@ -45,7 +45,9 @@ class GameSession final : public SearchSession {
   }
 
   int next() override {
-    leaves_.run(search_, stats_);
+    do {
+      leaves_.run(search_, stats_);
+    } while (leaves_.resolve());
     return leaves_.num_rows();
   }
   void done() override { leaves_.answer(stats_); }

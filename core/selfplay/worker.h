@@ -43,12 +43,9 @@ class SelfplayWorker final : public SelfplayPort {
 
   int next() override {
     if (queue_->stopped()) return 0;
-    for (auto& slot : slots_) {
-      while (!slot->idle || start_game(*slot)) {
-        if (!leaves_.run(slot->search, stats_)) break;
-        finish_ply(*slot);
-      }
-    }
+    do {
+      for (auto& slot : slots_) run(*slot);
+    } while (leaves_.resolve());
     return leaves_.num_rows();
   }
 
@@ -65,6 +62,15 @@ class SelfplayWorker final : public SelfplayPort {
     bool idle = true;
     bool is_full = false;
   };
+
+  // Plays the slot on until its search has to stop.
+  void run(Slot& slot) {
+    if (slot.search.is_waiting()) return;
+    while (!slot.idle || start_game(slot)) {
+      if (!leaves_.run(slot.search, stats_)) return;
+      finish_ply(slot);
+    }
+  }
 
   bool start_game(Slot& slot) {
     const int64_t index = queue_->take();

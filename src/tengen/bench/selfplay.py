@@ -136,6 +136,7 @@ class _Bench:
         choice = choose(
             directory, inference, self._planes, rules.num_actions, cores
         )
+        self._rules = rules
         self._num_actions = rules.num_actions
         self.backend: Backend = open_backend(directory, choice.config, cores)
         rates = {batch: self._raw(batch, 0.5)[0] for batch in _BATCHES}
@@ -207,7 +208,7 @@ class _Bench:
         timer.start()
         try:
             played = play_generation(
-                self._game,
+                self._rules,
                 self._config,
                 self.backend,
                 queue,
