@@ -116,8 +116,13 @@ class Search {
     return typename G::Move{leaf_state_, last_action()};
   }
 
-  // Whether leaf() waits for accept().
-  bool is_waiting() const { return waiting_; }
+  // Whether leaf() waits for accept(), or unknown_move() for somebody to make it.
+  bool is_waiting() const {
+    if constexpr (ExternallyPlayed<G>) {
+      if (at_unknown_move_) return !game_.is_known(leaf_state_, last_action());
+    }
+    return waiting_;
+  }
 
   // The position to evaluate, after advance() returned true.
   const State& leaf() const { return leaf_state_; }

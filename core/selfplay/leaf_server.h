@@ -44,8 +44,21 @@ class LeafServer {
     }
   }
 
-  // Runs the search until it is over (true) or it has to stop (false): a leaf of it went into the
-  // batch, or it needs resolve(). Precondition: the search does not wait.
+  // Fills the batch and returns its rows; 0 when every search is over. `run_all` calls run() for
+  // each search that does not wait.
+  template <class F>
+  int fill(F&& run_all) {
+    run_all();
+    while (resolve()) {
+      run_all();
+      // Searches that stopped again stay for the next batch: moves are best made together.
+      if (num_rows_ > 0) break;
+    }
+    return num_rows_;
+  }
+
+  // Runs the search until it is over (true) or it has to wait (false): for its leaf, which went
+  // into the batch, or for a move that is unknown. Precondition: it does not wait.
   bool run(Search<G>& search, WorkerStats& stats) {
     while (search.advance()) {
       if (search.at_unknown_move()) {
@@ -66,20 +79,6 @@ class LeafServer {
       return false;
     }
     return true;
-  }
-
-  // Makes the moves that searches stopped before. True: there were some, and run() goes on with
-  // these searches; never in native games.
-  bool resolve() {
-    if constexpr (ExternallyPlayed<G>) {
-      if (at_unknown_moves_.empty()) return false;
-      std::vector<typename G::Move> moves;
-      for (const Search<G>* search : at_unknown_moves_) moves.push_back(search->unknown_move());
-      at_unknown_moves_.clear();
-      game_.resolve(moves);
-      return true;
-    }
-    return false;
   }
 
   // Hands every waiting search its evaluation and empties the batch.
@@ -111,6 +110,20 @@ class LeafServer {
     int symmetry = 0;
     Search<G>* search = nullptr;
   };
+
+  // Makes the moves that searches wait for, all in one call. Whether there were any: never in
+  // native games.
+  bool resolve() {
+    if constexpr (ExternallyPlayed<G>) {
+      if (at_unknown_moves_.empty()) return false;
+      std::vector<typename G::Move> moves;
+      for (const Search<G>* search : at_unknown_moves_) moves.push_back(search->unknown_move());
+      at_unknown_moves_.clear();
+      game_.resolve(moves);
+      return true;
+    }
+    return false;
+  }
 
   int symmetry_of(const Key128& key) const {
     const int n = game_.num_symmetries();

@@ -98,10 +98,9 @@ class Match final : public MatchRunner {
           player_(player),
           leaves_(match->game_, match->settings_.num_slots, match->settings_.cache_bytes) {}
     int next() override {
-      do {
+      return leaves_.fill([&] {
         for (auto& slot : match_->slots_) match_->run(*slot, player_, leaves_, stats_);
-      } while (leaves_.resolve());
-      return leaves_.num_rows();
+      });
     }
     void done() override { leaves_.answer(stats_); }
     BatchBuffers& buffers() override { return leaves_.buffers(); }
@@ -113,7 +112,7 @@ class Match final : public MatchRunner {
     WorkerStats stats_;
   };
 
-  // Plays the slot on while `player` is to move, until their search has to stop.
+  // Plays the slot on while `player` is to move, until their search has to wait.
   void run(Slot& slot, int player, LeafServer<G>& leaves, WorkerStats& stats) {
     if (slot.search[player].is_waiting()) return;
     while (!stopped_.load(std::memory_order_relaxed)) {

@@ -45,10 +45,7 @@ class GameSession final : public SearchSession {
   }
 
   int next() override {
-    do {
-      leaves_.run(search_, stats_);
-    } while (leaves_.resolve());
-    return leaves_.num_rows();
+    return leaves_.fill([&] { leaves_.run(search_, stats_); });
   }
   void done() override { leaves_.answer(stats_); }
   BatchBuffers& buffers() override { return leaves_.buffers(); }

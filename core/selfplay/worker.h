@@ -43,10 +43,9 @@ class SelfplayWorker final : public SelfplayPort {
 
   int next() override {
     if (queue_->stopped()) return 0;
-    do {
+    return leaves_.fill([&] {
       for (auto& slot : slots_) run(*slot);
-    } while (leaves_.resolve());
-    return leaves_.num_rows();
+    });
   }
 
   void done() override { leaves_.answer(stats_); }
@@ -63,7 +62,7 @@ class SelfplayWorker final : public SelfplayPort {
     bool is_full = false;
   };
 
-  // Plays the slot on until its search has to stop.
+  // Plays the slot on until its search has to wait.
   void run(Slot& slot) {
     if (slot.search.is_waiting()) return;
     while (!slot.idle || start_game(slot)) {

@@ -3,7 +3,6 @@
 // the side to move's point of view.
 
 #include <algorithm>
-#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -86,19 +85,18 @@ class RowsOf final : public GameRows {
   }
 
   State state_before(const RowSegment& segment, size_t game, uint32_t ply) const {
-    const auto opening = std::span(segment.opening)
-                             .subspan(segment.first_opening[game],
-                                      segment.first_opening[game + 1] - segment.first_opening[game]);
-    const auto played =
-        std::span(segment.action).subspan(segment.first_ply[game], ply - segment.first_ply[game]);
+    const uint16_t* const opening = segment.opening.data() + segment.first_opening[game];
+    const uint16_t* const opening_end = segment.opening.data() + segment.first_opening[game + 1];
+    const uint16_t* const played = segment.action.data() + segment.first_ply[game];
+    const uint16_t* const played_end = segment.action.data() + ply;
     if constexpr (ExternallyPlayed<G>) {
-      std::vector<uint16_t> moves(opening.begin(), opening.end());
-      moves.insert(moves.end(), played.begin(), played.end());
+      std::vector<uint16_t> moves(opening, opening_end);
+      moves.insert(moves.end(), played, played_end);
       return game_.state_after(moves);
     } else {
       State state = game_.initial_state();
-      for (const uint16_t action : opening) game_.apply(state, action);
-      for (const uint16_t action : played) game_.apply(state, action);
+      for (const uint16_t* move = opening; move != opening_end; ++move) game_.apply(state, *move);
+      for (const uint16_t* move = played; move != played_end; ++move) game_.apply(state, *move);
       return state;
     }
   }

@@ -136,7 +136,8 @@ void ExternalGame::resolve(std::span<const Move> moves) const {
 
 void ExternalGame::encode(const State& state, int symmetry, float* planes) const {
   const std::vector<float>& from = state.position->facts.planes;
-  const uint32_t* origin = rules_->plane_origin.data() + static_cast<size_t>(symmetry) * from.size();
+  const uint32_t* origin =
+      rules_->plane_origin.data() + static_cast<size_t>(symmetry) * from.size();
   for (size_t i = 0; i < from.size(); ++i) planes[i] = from[origin[i]];
 }
 

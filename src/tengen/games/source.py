@@ -143,8 +143,9 @@ class OwnStates:
         try:
             state = self._own.initial_state()
             method = "apply"
-            for ply, action in enumerate(actions):
+            for action in actions:
                 state = self._own.apply(state, action)
+                ply += 1
         except Exception as error:
             raise self._raised(method, ply, error) from error
         self._put(number, state, len(actions))
@@ -283,6 +284,5 @@ CoreGame: TypeAlias = str | OwnGameSource
 
 
 def core_game(game: Game) -> CoreGame:
-    """Returns what the core's functions take for a game: a native one's name, or the
-    source of an own one."""
+    """Returns a game as the core's functions take it; a fresh source of an own one."""
     return OwnGameSource(game) if isinstance(game, PythonGame) else game.name

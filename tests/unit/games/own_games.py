@@ -68,6 +68,7 @@ class ConnectFour:
     num_actions = 7
     max_plies = 42
     policy_layout = "columns"
+    num_symmetries = 2
 
     def initial_state(self) -> tuple[int, int]:
         return (0, 0)
@@ -116,3 +117,9 @@ class ConnectFour:
 
     def to_string(self, state: tuple[int, int]) -> str:
         return str(self.observation(state)[1:3])
+
+    def transform_action(self, action: int, symmetry: int) -> int:
+        return 6 - action if symmetry == 1 else action
+
+    def transform_planes(self, planes: np.ndarray, symmetry: int) -> np.ndarray:
+        return planes[..., ::-1] if symmetry == 1 else planes
