@@ -26,7 +26,9 @@ class Broken(Hex):
 """
 
 
-def train(task: str, cwd: Path, out: Path, games: int) -> subprocess.CompletedProcess[str]:
+def train(
+    task: str, cwd: Path, out: Path, games: int
+) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-m", "tengen", "train", task, "--json"]
     command += ["--out", str(out), "--games", str(games), "--threads", "2"]
     for setting in (*SMALL, *SETTINGS):

@@ -15,7 +15,7 @@ from tengen.games.source import OwnGameSource
 
 
 def late(method, wrong):
-    """Returns a tic-tac-toe that is right for three plies, and so passes some checks."""
+    """Returns a tic-tac-toe that goes wrong after three plies."""
 
     def broken(self, state, *args):
         right = getattr(TicTacToe, method)(self, state, *args)

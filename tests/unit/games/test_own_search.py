@@ -16,7 +16,7 @@ from tengen.games.source import OwnGameSource
 from tengen.search import SearchConfig
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "search"))
-from support import config, reference_search, same_tree  # noqa: E402
+from support import config, reference_search, same_tree
 
 PAIRS = [("own_games:TicTacToe", "tictactoe"), ("own_games:ConnectFour", "connect4")]
 
