@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 import torch
-from learner_fakes import NUM_PLANES, SIDE, FakeTable, MakeLearner
+from tests.unit.learners.learner_fakes import NUM_PLANES, SIDE, FakeTable, MakeLearner
 
 from tengen.learners import (
     AlphaZeroConfig,

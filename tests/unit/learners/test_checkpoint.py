@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 import torch
-from learner_fakes import FakeTable, MakeLearner
+from tests.unit.learners.learner_fakes import FakeTable, MakeLearner
 
 from tengen.errors import RunError, UsageError
 from tengen.learners import (

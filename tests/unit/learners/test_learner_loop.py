@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from learner_fakes import FakeBatch, FakeTable, MakeLearner
 from numpy.typing import NDArray
+from tests.unit.learners.learner_fakes import FakeBatch, FakeTable, MakeLearner
 
 from tengen.errors import RunError, UsageError
 from tengen.learners import (
