@@ -2,9 +2,10 @@
 
     python benchmarks/measure_anchors.py gomoku/9 connect4 --games 200
 
-prints each result and rewrites these games' rows of
-``src/tengen/evaluation/anchors.json``: ``[a, b, wins_a, draws, wins_b]``. The results
-are a function of the command line and the core alone, on any machine.
+prints each result and replaces its row of ``src/tengen/evaluation/anchors.json``:
+``[a, b, wins_a, draws, wins_b]``. ``--anchors`` measures a part of the ladder, where
+the stronger ones are too slow for as many games. The results are a function of the
+command line and the core alone.
 """
 
 from __future__ import annotations
@@ -15,9 +16,9 @@ import json
 from pathlib import Path
 
 from tengen import games
-from tengen.evaluation.anchors import fixed_players
 from tengen.evaluation.ladder import LadderConfig
 from tengen.evaluation.match import play_match
+from tengen.evaluation.players import fixed_player
 from tengen.run import available_cores
 
 TABLE = Path(__file__).parents[1] / "src/tengen/evaluation/anchors.json"
@@ -29,10 +30,8 @@ def main() -> None:
     parser.add_argument("--games", type=int, default=200, metavar="N")
     parser.add_argument("--anchors", nargs="+", default=list(LadderConfig().anchors))
     args = parser.parse_args()
-    players = fixed_players(args.anchors)
     for task in args.tasks:
-        rows = []
-        for below, above in itertools.pairwise(players):
+        for below, above in itertools.pairwise(map(fixed_player, args.anchors)):
             report = play_match(
                 games.make(task),
                 above,
@@ -41,11 +40,16 @@ def main() -> None:
                 num_threads=available_cores(),
             )
             tally = report.tally
-            rows.append([above.name, below.name, tally.wins, tally.draws, tally.losses])
-            print(task, *rows[-1], f"{tally.elo:+.0f}", tally.elo_interval, flush=True)
-        table = json.loads(TABLE.read_text())
-        table[task] = rows
-        write(table)
+            row = [above.name, below.name, tally.wins, tally.draws, tally.losses]
+            print(task, *row, f"{tally.elo:+.0f}", flush=True)
+            table = json.loads(TABLE.read_text())
+            rows = [old for old in table.get(task, []) if old[:2] != row[:2]]
+            table[task] = sorted([*rows, row], key=lambda kept: strength(kept[0]))
+            write(table)
+
+
+def strength(name: str) -> int:
+    return int(name.partition(":")[2] or 0)
 
 
 def write(table: dict[str, list[list[object]]]) -> None:

@@ -119,15 +119,11 @@ def rate_generation(
         RunError: The disk refuses, or a record is damaged.
     """
     started_s = time.monotonic()
-    players = fixed_players(config.anchors)
-    anchors = measure_anchors(
-        run, game, players, num_threads=num_threads, opening_plies=config.opening_plies
-    )
     name = f"{number:06d}"
     num_left = config.num_games
     while num_left > 0:
-        ratings = run_ratings(run, game.name, config)
-        estimate = _estimate(ratings, name)
+        estimate = _estimate(run_ratings(run, game.name, config), name)
+        anchors = _anchors_around(run, game, config, estimate, num_threads)
         anchor = nearest_anchor(anchors, estimate)
         num_rounds = sum(r.a == name for r in read_records(run))
         round_seed = _round_seed(seed, number, num_rounds)
@@ -190,6 +186,32 @@ def run_ratings(
     return {
         name: rating for name, rating in sorted(ratings.items()) if name.isdecimal()
     }
+
+
+def _anchors_around(
+    run: RunDirectory,
+    game: Game,
+    config: LadderConfig,
+    elo: float,
+    num_threads: int,
+) -> list[Anchor]:
+    """Returns the ladder up to the first anchor above ``elo``.
+
+    Higher ones are not measured before a model needs them: strong anchors are slow.
+    """
+    players = fixed_players(config.anchors)
+    height = 1
+    while True:
+        height += 1
+        anchors = measure_anchors(
+            run,
+            game,
+            players[:height],
+            num_threads=num_threads,
+            opening_plies=config.opening_plies,
+        )
+        if anchors[-1].elo > elo or height >= len(players):
+            return anchors
 
 
 def nearest_anchor(anchors: list[Anchor], elo: float) -> Anchor:
