@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 import torch
 from numpy.typing import NDArray
-from tests.unit.learners.learner_fakes import FakeBatch, FakeTable, MakeLearner
 
 from tengen.errors import RunError, UsageError
 from tengen.learners import (
@@ -21,6 +20,7 @@ from tengen.learners import (
     make_loss,
 )
 from tengen.nets import FeatureSpec, MlpConfig, build_net
+from tests.unit.learners.learner_fakes import FakeBatch, FakeTable, MakeLearner
 
 
 def bits(learner: Learner) -> dict[str, bytes]:
