@@ -29,8 +29,7 @@ nb::list dump_tree(const Tree& tree) {
       const Edges e = tree.edges(node);
       for (int k = 0; k < node.num_edges; ++k) {
         edges.append(nb::make_tuple(tree.actions(node)[e.legal_index[k]], e.prior[k],
-                                    static_cast<int>(e.visits[k]), e.value_sum[k],
-                                    queue.size()));
+                                    static_cast<int>(e.visits[k]), e.value_sum[k], queue.size()));
         queue.push_back(e.child[k]);
       }
     }

@@ -127,8 +127,9 @@ class Search {
   // waits.
   void finish(SearchResult& result) {
     if (tree_.root() == Arena::kNull || waiting_ || root_node().num_legal == 0) {
-      throw Error("search.finish (no result) needs an evaluated root and no waiting leaf; advance "
-                  "the search first");
+      throw Error(
+          "search.finish (no result) needs an evaluated root and no waiting leaf; advance "
+          "the search first");
     }
     const Node& root = root_node();
     const Edges edges = tree_.edges(root);
@@ -144,8 +145,8 @@ class Search {
       a.prior = edges.prior[i];
       a.visits = static_cast<uint32_t>(edges.visits[i]);
       a.proof = edge_proof(root, edges.child[i]);
-      a.value_to_play = a.proof == Proof::kUnknown ? edges.value_sum[i] / edges.visits[i]
-                                                   : proof_value(a.proof);
+      a.value_to_play =
+          a.proof == Proof::kUnknown ? edges.value_sum[i] / edges.visits[i] : proof_value(a.proof);
     }
     result.proof = root.proof;
     result.root_value_to_play =
@@ -239,9 +240,7 @@ class Search {
         tree_.edges(tree_.node(current)).child[edge] = leaf_;
         if (outcome == Outcome::kOngoing) return true;
         const float value = to_play == 0 ? value_to_first(outcome) : -value_to_first(outcome);
-        tree_.node(leaf_).proof = value > 0   ? Proof::kWin
-                                  : value < 0 ? Proof::kLoss
-                                              : Proof::kDraw;
+        tree_.node(leaf_).proof = value > 0 ? Proof::kWin : value < 0 ? Proof::kLoss : Proof::kDraw;
         back_up(value);
         return false;
       }
@@ -290,9 +289,8 @@ class Search {
       if (proof == Proof::kUnknown) {
         edges.value_sum[edge] += value;
       } else {
-        edges.value_sum[edge] = proof == Proof::kLoss
-                                    ? -std::numeric_limits<float>::infinity()
-                                    : proof_value(proof) * edges.visits[edge];
+        edges.value_sum[edge] = proof == Proof::kLoss ? -std::numeric_limits<float>::infinity()
+                                                      : proof_value(proof) * edges.visits[edge];
         node.proof = prove(node, edges, proof);
         if (node.proof != Proof::kUnknown) value = proof_value(node.proof);
       }
