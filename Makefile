@@ -7,7 +7,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 INSTALLED := .venv/installed
 # What the installed package is made from: a change installs it again.
-SOURCES := $(shell find core src -type f \( -name '*.py' -o -name '*.cc' -o -name '*.h' \)) \
+SOURCES := $(shell find core src -type f ! -name '*.so' ! -name '*.pyc' ! -name '_core.pyi') \
   CMakeLists.txt pyproject.toml constraints.txt README.md LICENSE
 CXX_FILES := $(shell find core -name '*.cc' -o -name '*.h')
 
@@ -56,9 +56,11 @@ native-tests: $(INSTALLED)
 	@$(BIN)/cmake --build $(NATIVE) --parallel $(shell nproc)
 	@$(BIN)/ctest --test-dir $(NATIVE) --output-on-failure -R '$(TESTS)'
 
+# The types of the core are generated when it is built.
 lint: $(INSTALLED)
 	@$(BIN)/ruff check .
 	@$(BIN)/ruff format --check .
+	@cp "$$($(BIN)/python -c 'from tengen import _core; print(_core.__file__.split(".")[0])').pyi" src/tengen/
 	@$(BIN)/mypy
 	@$(BIN)/clang-format --dry-run -Werror $(CXX_FILES)
 

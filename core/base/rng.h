@@ -1,6 +1,6 @@
 #pragma once
 // Counter-based random numbers: a stream is a pure function of (seed, generation, game, ply,
-// purpose), so that no result depends on threads, slots or the order of work (DESIGN 8).
+// purpose), so that no result depends on threads, slots or the order of work.
 // Source: Salmon et al. 2011, "Parallel random numbers: as easy as 1, 2, 3", Philox4x32-10.
 // No std:: distribution is used: their output is not fixed by the standard.
 
@@ -75,7 +75,11 @@ class Rng {
   }
   // Gamma(alpha, 1), alpha > 0. Source: Marsaglia and Tsang 2000, with their boost below 1.
   double gamma(double alpha) {
-    if (alpha < 1.0) return gamma(alpha + 1.0) * std::pow(uniform_positive(), 1.0 / alpha);
+    if (alpha < 1.0) {
+      // In two statements: the order of the draws must not be the compiler's.
+      const double above_one = gamma(alpha + 1.0);
+      return above_one * std::pow(uniform_positive(), 1.0 / alpha);
+    }
     const double d = alpha - 1.0 / 3.0;
     const double c = 1.0 / std::sqrt(9.0 * d);
     for (;;) {

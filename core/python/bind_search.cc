@@ -1,6 +1,7 @@
 // Search settings and results, a search of the hash evaluator for tests, and the vector kernels.
 
 #include <nanobind/ndarray.h>
+#include <nanobind/stl/pair.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
@@ -28,8 +29,7 @@ nb::list dump_tree(const Tree& tree) {
       const Edges e = tree.edges(node);
       for (int k = 0; k < node.num_edges; ++k) {
         edges.append(nb::make_tuple(tree.actions(node)[e.legal_index[k]], e.prior[k],
-                                    static_cast<int>(e.visits[k]), e.value_sum[k],
-                                    queue.size()));
+                                    static_cast<int>(e.visits[k]), e.value_sum[k], queue.size()));
         queue.push_back(e.child[k]);
       }
     }
@@ -147,6 +147,10 @@ void bind_search(nb::module_& m) {
         });
       },
       "game"_a, "moves"_a, "settings"_a, "request"_a, "then"_a = std::vector<int>{},
+      nb::sig("def hash_search(game: str, moves: collections.abc.Sequence[int], "
+              "settings: SearchSettings, request: SearchRequest, "
+              "then: collections.abc.Sequence[int] = ...) "
+              "-> tuple[SearchResult, list[dict[str, typing.Any]]]"),
       "Searches the position after `moves` with the hash evaluator, plays `then` one by one with\n"
       "a search (and tree reuse) after each, and returns (result, nodes) of the last search.");
   m.def(
@@ -157,7 +161,10 @@ void bind_search(nb::module_& m) {
         hash_evaluate({lo, hi}, num_actions, logits.data(), &value);
         return nb::make_tuple(logits, value);
       },
-      "lo"_a, "hi"_a, "num_actions"_a, "(logits, value_to_play) of a position's key.");
+      "lo"_a, "hi"_a, "num_actions"_a,
+      nb::sig("def hash_evaluate(lo: int, hi: int, num_actions: int) "
+              "-> tuple[list[float], float]"),
+      "(logits, value_to_play) of a position's key.");
   m.def("considered_visits", &considered_visits, "num_considered"_a, "num_simulations"_a,
         "The visit count asked of each simulation of sequential halving.");
 
@@ -184,7 +191,7 @@ void bind_search(nb::module_& m) {
     const int index =
         kernel_set(set).best_edge(padded(prior).data(), padded(visits).data(), padded(sum).data(),
                                   static_cast<int>(prior.size()), scale, &score);
-    return nb::make_tuple(index, score);
+    return std::make_pair(index, score);
   });
 }
 

@@ -159,8 +159,9 @@ class Search {
   // waits.
   void finish(SearchResult& result) {
     if (tree_.root() == Arena::kNull || waiting_ || root_node().num_legal == 0) {
-      throw Error("search.finish (no result) needs an evaluated root and no waiting leaf; advance "
-                  "the search first");
+      throw Error(
+          "search.finish (no result) needs an evaluated root and no waiting leaf; advance "
+          "the search first");
     }
     const Node& root = root_node();
     const Edges edges = tree_.edges(root);
@@ -176,8 +177,8 @@ class Search {
       a.prior = edges.prior[i];
       a.visits = static_cast<uint32_t>(edges.visits[i]);
       a.proof = edge_proof(root, edges.child[i]);
-      a.value_to_play = a.proof == Proof::kUnknown ? edges.value_sum[i] / edges.visits[i]
-                                                   : proof_value(a.proof);
+      a.value_to_play =
+          a.proof == Proof::kUnknown ? edges.value_sum[i] / edges.visits[i] : proof_value(a.proof);
     }
     result.proof = root.proof;
     result.root_value_to_play =
@@ -337,9 +338,8 @@ class Search {
       if (proof == Proof::kUnknown) {
         edges.value_sum[edge] += value;
       } else {
-        edges.value_sum[edge] = proof == Proof::kLoss
-                                    ? -std::numeric_limits<float>::infinity()
-                                    : proof_value(proof) * edges.visits[edge];
+        edges.value_sum[edge] = proof == Proof::kLoss ? -std::numeric_limits<float>::infinity()
+                                                      : proof_value(proof) * edges.visits[edge];
         node.proof = prove(node, edges, proof);
         if (node.proof != Proof::kUnknown) value = proof_value(node.proof);
       }

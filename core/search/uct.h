@@ -23,8 +23,9 @@ class Uct {
     legal_.resize(static_cast<size_t>(game.num_actions()));
   }
 
-  // The action visited most after num_playouts playouts; ties go to the lower action. Throws Error
-  // where `root` is finished.
+  // The action visited most after num_playouts playouts; ties go to the better value, then to
+  // chance, so that a few playouts on a big board are no preference for its first cells. Throws
+  // Error where `root` is finished.
   int choose(const State& root, Rng rng) {
     if (game_.outcome(root) != Outcome::kOngoing) {
       throw Error("root (after " + std::to_string(game_.ply(root)) +
@@ -39,8 +40,9 @@ class Uct {
     for (int i = top.first_child; i < top.first_child + top.num_children; ++i) {
       const Item& child = nodes_[static_cast<size_t>(i)];
       const Item& leader = nodes_[static_cast<size_t>(best)];
+      // Equal ones keep the random order of the children.
       if (child.visits > leader.visits ||
-          (child.visits == leader.visits && child.action < leader.action)) {
+          (child.visits == leader.visits && child.value_sum > leader.value_sum)) {
         best = i;
       }
     }

@@ -36,7 +36,7 @@ struct MatchGame {
   uint32_t index;
   int first_player;  // 0 or 1: who had the first move
   Outcome outcome;
-  std::vector<uint16_t> moves;        // opening included
+  std::vector<uint16_t> moves;  // opening included
   uint16_t num_opening_plies;
 
   // Of player 0, in {-1, 0, 1}.
@@ -119,8 +119,8 @@ class Match final : public MatchRunner {
       if (slot.idle && !start_game(slot)) return;
       if (mover(slot) != player) return;
       const MatchPlayer& who = settings_.players[player];
-      const Rng rng(settings_.seed, 0, slot.game.index, static_cast<uint32_t>(game_.ply(slot.state)),
-                    Purpose::kRollout);
+      const Rng rng(settings_.seed, 0, slot.game.index,
+                    static_cast<uint32_t>(game_.ply(slot.state)), Purpose::kRollout);
       int action = 0;
       if (who.kind == MatchPlayer::Kind::kNetwork) {
         if (!slot.thinking) begin_search(slot, player);

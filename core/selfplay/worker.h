@@ -96,7 +96,8 @@ class SelfplayWorker final : public SelfplayPort {
     // A full search starts afresh, so that noise reaches every visit behind its target.
     if (slot.is_full || !settings_.reuse_tree) slot.search.reset();
     SearchRequest request;
-    request.num_simulations = slot.is_full ? settings_.full_simulations : settings_.cheap_simulations;
+    request.num_simulations =
+        slot.is_full ? settings_.full_simulations : settings_.cheap_simulations;
     request.explore = slot.is_full;
     request.seed = queue_->generation().seed;
     request.generation = slot.record.generation;
@@ -111,8 +112,8 @@ class SelfplayWorker final : public SelfplayPort {
     Rng rng = stream(slot, Purpose::kMoveChoice);
     // The Gumbel draw is the exploration of a Gumbel search.
     const bool drawn = settings_.search.policy == RootPolicy::kGumbel && slot.is_full;
-    const int action = drawn ? result_.best_action
-                             : sample_action(result_, move_temperature(settings_, ply), rng);
+    const int action =
+        drawn ? result_.best_action : sample_action(result_, move_temperature(settings_, ply), rng);
     slot.record.plies.push_back(record_ply(result_, action, slot.is_full));
     stats_.num_plies += 1;
     stats_.num_rows += slot.is_full;

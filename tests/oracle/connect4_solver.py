@@ -66,7 +66,8 @@ def random_positions(
 ) -> Iterator[list[int]]:
     """Yields unfinished positions, as moves, in which some legal move is not optimal.
 
-    Plies are uniform in [min_ply, max_ply] among random games that are long enough.
+    The number of moves is uniform in [min_ply, max_ply]; of that length, every random
+    game is kept that has not ended and in which a move can be wrong.
 
     Args:
         count: How many positions to yield.
@@ -75,22 +76,31 @@ def random_positions(
         seed: The same seed yields the same positions.
     """
     rng = random.Random(seed)
-    num_yielded = 0
-    while num_yielded < count:
-        moves: list[int] = []
+    for _ in range(count):
         num_plies = rng.randint(min_ply, max_ply)
-        while len(moves) < num_plies:
-            column = rng.randrange(WIDTH)
-            if moves.count(column) < HEIGHT:
-                moves.append(column)
-        try:
-            best = optimal_moves(moves)
-        except ValueError:
-            continue  # the game ended on the way
-        num_legal = sum(moves.count(column) < HEIGHT for column in range(WIDTH))
-        if len(best) < num_legal:
-            num_yielded += 1
-            yield moves
+        moves = _random_moves(rng, num_plies)
+        while not _can_err(moves):
+            moves = _random_moves(rng, num_plies)
+        yield moves
+
+
+def _random_moves(rng: random.Random, num_plies: int) -> list[int]:
+    """Returns columns that are never full; the game may have ended on the way."""
+    moves: list[int] = []
+    while len(moves) < num_plies:
+        column = rng.randrange(WIDTH)
+        if moves.count(column) < HEIGHT:
+            moves.append(column)
+    return moves
+
+
+def _can_err(moves: list[int]) -> bool:
+    """Whether the game goes on and some legal column does not keep the value."""
+    try:
+        best = optimal_moves(moves)
+    except ValueError:
+        return False
+    return len(best) < sum(moves.count(column) < HEIGHT for column in range(WIDTH))
 
 
 def _value_and_optimal(moves: list[int]) -> tuple[int, list[int]]:

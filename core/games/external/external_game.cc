@@ -53,7 +53,7 @@ int32_t PositionIds::take() {
 }
 
 void PositionIds::give_back(int32_t id) {
-  if (id == kInitial) return;
+  if (id <= kInitial) return;
   const std::lock_guard lock(mutex_);
   free_.push_back(id);
 }
@@ -79,10 +79,10 @@ ExternalGame::ExternalGame(std::shared_ptr<StateSource> source)
   initial_ = make_position(PositionIds::kInitial, 0, source_->replay({}, PositionIds::kInitial));
 }
 
-std::shared_ptr<ExternalPosition> ExternalGame::make_position(int32_t id, int ply,
+std::shared_ptr<ExternalPosition> ExternalGame::make_position(int32_t id, size_t ply,
                                                               PositionFacts facts) const {
   auto position = std::make_shared<ExternalPosition>(ids_, id);
-  position->ply = ply;
+  position->ply = static_cast<int>(ply);
   position->key = planes_key(facts.planes.data(), facts.planes.size());
   position->facts = std::move(facts);
   return position;
@@ -120,6 +120,10 @@ void ExternalGame::resolve(std::span<const Move> moves) const {
   std::vector<ExternalMove> asked;
   std::vector<std::shared_ptr<ExternalPosition>> made;
   for (const Move& move : moves) {
+    if (move.state.position->id == PositionIds::kNone) {
+      throw Error("action (" + std::to_string(move.action) +
+                  ") needs a position that moves led to; begin with initial_state()");
+    }
     // Owned from here on, so that the number is free again where the source throws.
     made.push_back(std::make_shared<ExternalPosition>(ids_, ids_->take()));
     made.back()->ply = move.state.position->ply + 1;
@@ -155,16 +159,14 @@ ExternalGame::State ExternalGame::state_after(std::span<const uint16_t> actions)
     }
   }
   // Not under the lock: the source may wait for one that the caller of another thread holds.
-  auto position = std::make_shared<ExternalPosition>(ids_, ids_->take());
-  position->ply = static_cast<int>(actions.size());
-  position->facts = source_->replay(actions, position->id);
-  position->key = planes_key(position->facts.planes.data(), position->facts.planes.size());
+  const State state{make_position(PositionIds::kNone, actions.size(),
+                                  source_->replay(actions, PositionIds::kNone))};
   const std::lock_guard lock(kept_->mutex);
-  if (2 * (kept_->newer.size() + 1) * num_bytes(position->facts) > kMaxKeptBytes) {
+  if (2 * (kept_->newer.size() + 1) * num_bytes(state.position->facts) > kMaxKeptBytes) {
     kept_->older = std::exchange(kept_->newer, {});
   }
-  kept_->newer.emplace(key, State{position});
-  return {position};
+  kept_->newer.emplace(key, state);
+  return state;
 }
 
 }  // namespace tengen

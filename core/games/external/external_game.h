@@ -34,6 +34,7 @@ Key128 planes_key(const float* planes, size_t num_values);
 class PositionIds {
  public:
   static constexpr int32_t kInitial = 0;
+  static constexpr int32_t kNone = -1;  // of a position that the source does not keep
 
   int32_t take();
   void give_back(int32_t id);
@@ -105,8 +106,8 @@ class ExternalGame {
   bool is_known(const State& state, int action) const;
   // Makes these moves known, all in one call of the source.
   void resolve(std::span<const Move> moves) const;
-  // The position after legal actions from the start, without those between. The last ones asked
-  // for are kept, up to kMaxKeptBytes. Thread-safe.
+  // The position after legal actions from the start, to look at: no move can be made from it.
+  // The last ones asked for are kept, up to kMaxKeptBytes. Thread-safe.
   State state_after(std::span<const uint16_t> actions) const;
   // The result of uniform random play from an unfinished position.
   Outcome playout(const State& state, Rng& rng) const {
@@ -125,7 +126,8 @@ class ExternalGame {
     std::unordered_map<Key128, State, KeyHash> newer, older;
   };
 
-  std::shared_ptr<ExternalPosition> make_position(int32_t id, int ply, PositionFacts facts) const;
+  std::shared_ptr<ExternalPosition> make_position(int32_t id, size_t ply,
+                                                  PositionFacts facts) const;
 
   std::shared_ptr<StateSource> source_;
   const ExternalRules* rules_;

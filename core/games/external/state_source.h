@@ -50,7 +50,8 @@ class StateSource {
   virtual const ExternalRules& rules() const = 0;
   // Makes all the moves at once; facts[i] is filled for moves[i].
   virtual void expand(std::span<const ExternalMove> moves, std::span<PositionFacts> facts) = 0;
-  // Makes position number `id` by playing `actions`, known to be legal, from the start.
+  // The position after `actions`, known to be legal, from the start; to be known as `id`, or not to
+  // be kept where that is negative.
   virtual PositionFacts replay(std::span<const uint16_t> actions, int32_t id) = 0;
   // The result of uniform random play from an unfinished position: every move is
   // legal[rng.below(number of legal)].

@@ -40,7 +40,14 @@ class LadderConfig:
     """Random plies that each game begins with."""
     time_share: float = 0.05
     """Most of a run's time that rating takes, in [0, 1); 0 rates no model."""
-    anchors: tuple[str, ...] = ("random", "mcts:10", "mcts:100", "mcts:1000")
+    anchors: tuple[str, ...] = (
+        "random",
+        "mcts:30",
+        "mcts:100",
+        "mcts:300",
+        "mcts:1000",
+        "mcts:3000",
+    )
     """The ladder, weakest first: random, then mcts:N."""
 
     def __post_init__(self) -> None:
@@ -112,15 +119,11 @@ def rate_generation(
         RunError: The disk refuses, or a record is damaged.
     """
     started_s = time.monotonic()
-    players = fixed_players(config.anchors)
-    anchors = measure_anchors(
-        run, game, players, num_threads=num_threads, opening_plies=config.opening_plies
-    )
     name = f"{number:06d}"
     num_left = config.num_games
     while num_left > 0:
-        ratings = run_ratings(run, game.name, config)
-        estimate = _estimate(ratings, name)
+        estimate = _estimate(run_ratings(run, game.name, config), name)
+        anchors = _anchors_around(run, game, config, estimate, num_threads)
         anchor = nearest_anchor(anchors, estimate)
         num_rounds = sum(r.a == name for r in read_records(run))
         round_seed = _round_seed(seed, number, num_rounds)
@@ -183,6 +186,32 @@ def run_ratings(
     return {
         name: rating for name, rating in sorted(ratings.items()) if name.isdecimal()
     }
+
+
+def _anchors_around(
+    run: RunDirectory,
+    game: Game,
+    config: LadderConfig,
+    elo: float,
+    num_threads: int,
+) -> list[Anchor]:
+    """Returns the ladder up to the first anchor above ``elo``.
+
+    Higher ones are not measured before a model needs them: strong anchors are slow.
+    """
+    players = fixed_players(config.anchors)
+    height = 1
+    while True:
+        height += 1
+        anchors = measure_anchors(
+            run,
+            game,
+            players[:height],
+            num_threads=num_threads,
+            opening_plies=config.opening_plies,
+        )
+        if anchors[-1].elo > elo or height >= len(players):
+            return anchors
 
 
 def nearest_anchor(anchors: list[Anchor], elo: float) -> Anchor:

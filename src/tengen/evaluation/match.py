@@ -21,7 +21,24 @@ from tengen.evaluation.players import MatchPlayer, ModelPlayer
 from tengen.games import Game, core_game
 from tengen.inference import Runner
 
-__all__ = ["MatchReport", "PlayedGame", "play_match"]
+__all__ = [
+    "MAX_GAMES",
+    "MAX_SEED",
+    "MAX_SIMULATIONS",
+    "MAX_THREADS",
+    "MatchReport",
+    "PlayedGame",
+    "play_match",
+]
+
+MAX_GAMES = 10_000_000
+"""Most games of one match."""
+MAX_SIMULATIONS = 1 << 24
+"""Most simulations of one move; as the core has it."""
+MAX_SEED = (1 << 63) - 1
+"""The greatest seed."""
+MAX_THREADS = 1024
+"""Most threads of one match."""
 
 # Games a thread plays at once: the most rows of one batch. More would raise the
 # batch little, for half of them wait for the other player.
@@ -96,10 +113,11 @@ def play_match(
         game: The game.
         a: One player.
         b: The other.
-        num_games: How many, at least 1.
-        num_simulations: Simulations a move of a network, at least 1.
-        seed: Of the openings and of every player's random numbers, not negative.
-        num_threads: Threads that play, at least 1; each takes a part of the games.
+        num_games: How many, 1 to MAX_GAMES.
+        num_simulations: Simulations a move of a network, 1 to MAX_SIMULATIONS.
+        seed: Of the openings and of every player's random numbers, 0 to
+            MAX_SEED.
+        num_threads: Threads that play, 1 to MAX_THREADS; each takes a part.
         opening_plies: Random plies that each game begins with; none ends a game.
         watch: Told the results so far, now and then and from one thread at a time;
             True ends the match and drops unfinished games.
@@ -108,21 +126,15 @@ def play_match(
         UsageError: A number is out of its range.
         Exception: What a backend or ``watch`` raised; the match is ended.
     """
-    check(num_games >= 1, "num_games", num_games, "must be at least 1; raise it")
-    check(
-        num_simulations >= 1,
-        "num_simulations",
-        num_simulations,
-        "must be at least 1; raise it",
+    ranges = (
+        ("num_games", num_games, 1, MAX_GAMES),
+        ("num_simulations", num_simulations, 1, MAX_SIMULATIONS),
+        ("seed", seed, 0, MAX_SEED),
+        ("num_threads", num_threads, 1, MAX_THREADS),
+        ("opening_plies", opening_plies, 0, game.max_plies - 1),
     )
-    check(seed >= 0, "seed", seed, "must not be negative; choose another")
-    check(num_threads >= 1, "num_threads", num_threads, "must be at least 1; raise it")
-    check(
-        0 <= opening_plies < game.max_plies,
-        "opening_plies",
-        opening_plies,
-        f"must be 0 to {game.max_plies - 1}; change it",
-    )
+    for name, value, low, high in ranges:
+        check(low <= value <= high, name, value, f"must be {low} to {high}; change it")
     watcher = _Watcher(watch) if watch is not None else None
     tables = [
         _Table(

@@ -136,6 +136,10 @@ class OwnStates:
     def replay(self, actions: Sequence[int], number: int) -> Facts:
         """Makes one position by playing legal ``actions`` from the start.
 
+        Args:
+            actions: From the first.
+            number: Of the new position; it is not kept where that is negative.
+
         Raises:
             UsageError: A method of the game raised or broke the protocol.
         """
@@ -148,7 +152,8 @@ class OwnStates:
                 ply += 1
         except Exception as error:
             raise self._raised(method, ply, error) from error
-        self._put(number, state, len(actions))
+        if number >= 0:
+            self._put(number, state, len(actions))
         return self._facts([(state, len(actions))])
 
     def playout(self, number: int, rng: _core.Rng) -> int:

@@ -99,8 +99,11 @@ def run_inline(
 def _processes(
     run: RunDirectory, actor: str, num_threads: int
 ) -> dict[str, RoleProcess]:
-    """Role -> process. Torch in the learner's threads slows OpenVINO in its process,
-    so self-play has one of its own; environments share one with their learner."""
+    """Returns the process of each role.
+
+    Torch in the learner's threads slows OpenVINO in its process, so self-play has one
+    of its own; environments share one with their learner.
+    """
     if actor == "actor":
         shared = RoleProcess(run, (actor, *_LEARNING_ROLES), num_threads)
         return dict.fromkeys(shared.roles, shared)
@@ -217,7 +220,7 @@ def _watching(
                 end("stopped")
 
     on_main_thread = threading.current_thread() is threading.main_thread()
-    previous: dict[int, Any] = {}
+    previous: dict[signal.Signals, Any] = {}
     if on_main_thread:
         for number in (signal.SIGINT, signal.SIGTERM):
             previous[number] = signal.signal(number, on_signal)

@@ -59,9 +59,7 @@ class RunJournal:
             changes["num_games"] = self._games + report["num_games"]
         if "loss" in report:
             changes["loss"] = report["loss"]
-        self._view.update(
-            self._stamped(dataclasses.replace(self._state, **changes))
-        )
+        self._view.update(self._stamped(dataclasses.replace(self._state, **changes)))
 
     def report(self, role: str, report: Mapping[str, Any], seconds: float) -> None:
         """Takes a turn's report and writes it as an event."""
@@ -88,7 +86,9 @@ class RunJournal:
         """Shows and keeps the generation that was played and learned from."""
         if "selfplay" not in self._spans and "actor" not in self._spans:
             return
-        self._state = dataclasses.replace(self._state, verdict=self._verdict())
+        self._state = dataclasses.replace(
+            self._state, stage="", verdict=self._verdict()
+        )
         now = self.progress_now
         self._events.write("progress", **now.to_dict())
         self._view.generation(now)
@@ -135,13 +135,16 @@ class RunJournal:
     def _verdict(self) -> str:
         playing_s = self._spans.get("selfplay", 0.0) + self._spans.get("actor", 0.0)
         total_s = max(1e-9, sum(self._spans.values()))
-        share = playing_s / total_s
+        playing, learning = playing_s / total_s, self._spans.get("learn", 0.0) / total_s
+        # Roles in turn: an actor's own thread evaluates, so that nobody waits for it,
+        # and the learner's threads are busy while it has its turn.
+        working = self._busy["inference"] + self._busy["tree"]
         return verdict(
             Shares(
-                inference_busy=share * self._busy["inference"],
-                actors_wait=share * self._busy["inference"],
-                learner_idle=1.0 - self._spans.get("learn", 0.0) / total_s,
-                cores_busy=share * (self._busy["inference"] + self._busy["tree"]),
+                inference_busy=playing * self._busy["inference"],
+                actors_wait=0.0,
+                learner_idle=1.0 - learning,
+                cores_busy=playing * working + learning,
                 batch_fill=self._busy["fill"],
             )
         )

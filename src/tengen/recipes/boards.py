@@ -117,6 +117,4 @@ def own_game(task: str) -> RunConfig:
 
 def _serves(task: str, recipe: str, fits: bool) -> None:
     if not fits:
-        raise UsageError(
-            f"recipe ({recipe}) does not serve {task}; leave --recipe out"
-        )
+        raise UsageError(f"recipe ({recipe}) does not serve {task}; leave --recipe out")

@@ -1,4 +1,4 @@
-"""Role ``learn``: one turn learns from the experience that arrived, then checkpoints."""
+"""Role ``learn``: one turn learns from what arrived, then checkpoints."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tengen.nets.resnet import ResNet
 from tengen.roles.config import RunConfig
 from tengen.roles.features import task_features
 from tengen.roles.role import Report, RoleContext
-from tengen.roles.table import LearnerTable, open_table
+from tengen.roles.table import open_table
 from tengen.run import RunDirectory
 
 __all__ = ["LearnRole"]
@@ -121,8 +121,8 @@ class LearnRole:
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(self._config.seed + self._generation)
             averaged = old.optimizer.average
-            averaged.requires_grad_(True)
-            grown = grow_net(averaged, config)
+            assert isinstance(averaged, ResNet)
+            grown = grow_net(averaged, config).requires_grad_(True)
         self._learner = self._make_learner(grown)
         state = self._learner.state()
         self._learner.load_state(

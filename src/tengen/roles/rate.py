@@ -12,6 +12,9 @@ from tengen.run import RunDirectory
 
 __all__ = ["RateRole"]
 
+_TIME_LIMIT_S = 10.0
+"""No round of games begins later in a turn than this."""
+
 
 class RateRole:
     """Rates models; see ``Role``. What it plays is kept in ``RUN/eval``.
@@ -48,6 +51,7 @@ class RateRole:
             self._config.rating,
             seed=self._config.seed,
             num_threads=self._context.num_threads,
+            time_limit_s=_TIME_LIMIT_S,
         )
         return {
             "model": model,

@@ -1,0 +1,188 @@
+"""Boards for people: how an action is written, read and drawn.
+
+What suits a game follows from its policy layout. On boards of cells a move is a letter
+for the column and a number for the row, counted from the bottom, as diagrams of Go and
+gomoku have them: ``e5``. Where actions are columns it is the column's number.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from tengen.games import Game, State
+
+__all__ = ["BoardText", "make_board_text"]
+
+_LETTERS = "abcdefghijklmnopqrstuvwxyz"
+_STONES = ("X", "O")  # the first player's, the second's
+_COLOURS = ("31", "36")
+_BOLD = "1"
+_DIM = "2"
+
+
+@dataclass(frozen=True)
+class BoardText:
+    """How one game is shown and its moves are written. Never changes.
+
+    The base is for any game: moves are action numbers, the board is the game's own
+    text.
+    """
+
+    game: Game
+    """What is played."""
+
+    @property
+    def move_help(self) -> str:
+        """How to type a move, as the end of a sentence."""
+        return f"an action number, 0 to {self.game.num_actions - 1}"
+
+    def write(self, action: int) -> str:
+        """Returns an action as people write it."""
+        return str(action)
+
+    def read(self, text: str) -> int | None:
+        """Returns the action that was typed, legal or not; None for no move at all."""
+        text = text.strip()
+        if text.isascii() and text.isdecimal():
+            action = int(text)
+            return action if action < self.game.num_actions else None
+        return None
+
+    def draw(self, state: State, last: int | None, colours: bool) -> str:
+        """Returns the board in lines, without a newline at the end.
+
+        Args:
+            state: The position.
+            last: The action that led to it, None at the start; it is marked.
+            colours: Whether the terminal shows ANSI colours.
+        """
+        return str(state)
+
+
+@dataclass(frozen=True)
+class _CellBoard(BoardText):
+    """An action is a cell; with ``cells_and_pass`` the last one is a pass."""
+
+    @property
+    def move_help(self) -> str:
+        game = self.game
+        middle = self.write(game.height // 2 * game.width + game.width // 2)
+        column, row = _LETTERS.index(middle[0]) + 1, middle[1:]
+        ending = ", or pass" if self._has_pass else ""
+        return f'a letter and a number, "{middle}" (or "{column} {row}"){ending}'
+
+    def write(self, action: int) -> str:
+        if self._has_pass and action == self.game.num_actions - 1:
+            return "pass"
+        row, column = divmod(action, self.game.width)
+        return f"{_LETTERS[column]}{self.game.height - row}"
+
+    def read(self, text: str) -> int | None:
+        text = text.strip().lower()
+        if self._has_pass and text == "pass":
+            return self.game.num_actions - 1
+        if match := re.fullmatch(r"([a-z])[\s,]*([0-9]{1,3})", text):
+            column = _LETTERS.index(match[1])
+        elif match := re.fullmatch(r"([0-9]{1,3})[\s,]+([0-9]{1,3})", text):
+            column = int(match[1]) - 1
+        else:
+            return None
+        row = self.game.height - int(match[2])
+        if not (0 <= row < self.game.height and 0 <= column < self.game.width):
+            return None
+        return row * self.game.width + column
+
+    def draw(self, state: State, last: int | None, colours: bool) -> str:
+        height, width = self.game.height, self.game.width
+        marked = None
+        if last is not None and last < height * width:
+            marked = divmod(last, width)
+        labels = [str(height - row) for row in range(height)]
+        margin = max(map(len, labels))
+        rows = _rows(_stones(state), marked, colours)
+        lines = [
+            f"{_paint(label.rjust(margin), _DIM, colours)}{row}"
+            for label, row in zip(labels, rows, strict=True)
+        ]
+        footer = " " * margin + "".join(f" {_LETTERS[c]}" for c in range(width))
+        return "\n".join([*lines, _paint(footer, _DIM, colours)])
+
+    @property
+    def _has_pass(self) -> bool:
+        return self.game.policy_layout == "cells_and_pass"
+
+
+@dataclass(frozen=True)
+class _ColumnBoard(BoardText):
+    """An action is a column, into which a stone falls."""
+
+    @property
+    def move_help(self) -> str:
+        return f"a column, 0 to {self.game.num_actions - 1}"
+
+    def draw(self, state: State, last: int | None, colours: bool) -> str:
+        stones = _stones(state)
+        marked = None
+        if last is not None:
+            # The stone that fell last lies on top of its column.
+            row = next(r for r in range(self.game.height) if stones[r][last] != ".")
+            marked = (row, last)
+        lines = _rows(stones, marked, colours)
+        footer = "".join(f" {column}" for column in range(self.game.width))
+        return "\n".join([*lines, _paint(footer, _DIM, colours)])
+
+
+def make_board_text(game: Game) -> BoardText:
+    """Returns how a game is shown: by its layout, and as its own text for others."""
+    has_stones = game.num_planes >= 3 and game.width <= len(_LETTERS)
+    if has_stones and game.policy_layout in ("cells", "cells_and_pass"):
+        return _CellBoard(game)
+    if has_stones and game.policy_layout == "columns":
+        return _ColumnBoard(game)
+    return BoardText(game)
+
+
+def _stones(state: State) -> list[str]:
+    """Returns one text a row, ``X`` the first player's stones and ``O`` the second's.
+
+    Planes 1 and 2 of an observation are the mover's and the opponent's stones: so
+    core/games/planes.h has them, and tengen.games.stone_planes.
+    """
+    planes = state.observation()
+    own, opponent = _STONES if state.to_play == 0 else _STONES[::-1]
+    return [
+        "".join(
+            own if a else opponent if b else "." for a, b in zip(*rows, strict=True)
+        )
+        for rows in zip(planes[1], planes[2], strict=True)
+    ]
+
+
+def _rows(
+    stones: Sequence[str], marked: tuple[int, int] | None, colours: bool
+) -> list[str]:
+    """Returns each row with a gap before, between and after; brackets mark a cell."""
+    lines = []
+    for row, cells in enumerate(stones):
+        gaps = [" "] * (len(cells) + 1)
+        if marked is not None and marked[0] == row:
+            gaps[marked[1]], gaps[marked[1] + 1] = "(", ")"
+        line = gaps[0]
+        for column, cell in enumerate(cells):
+            is_last = marked == (row, column)
+            line += _stone(cell, is_last, colours) + gaps[column + 1]
+        lines.append(line)
+    return lines
+
+
+def _stone(cell: str, is_last: bool, colours: bool) -> str:
+    if cell == ".":
+        return _paint(cell, _DIM, colours)
+    colour = _COLOURS[_STONES.index(cell)]
+    return _paint(cell, f"{_BOLD};{colour}" if is_last else colour, colours)
+
+
+def _paint(text: str, code: str, colours: bool) -> str:
+    return f"\033[{code}m{text}\033[0m" if colours else text

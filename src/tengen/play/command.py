@@ -1,0 +1,83 @@
+"""``tengen play``: a game on the terminal, lines from a pipe where there is none."""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import os
+import sys
+from typing import Any
+
+from tengen.config import check
+from tengen.evaluation.match import MAX_SIMULATIONS
+from tengen.play.player import load
+from tengen.play.terminal import Session
+
+__all__ = ["add_arguments", "play"]
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Adds the arguments of ``play``."""
+    parser.add_argument("model", metavar="RUN", help="RUN, RUN@17 or a model directory")
+    parser.add_argument(
+        "--simulations",
+        type=int,
+        default=200,
+        metavar="N",
+        help="how long it thinks, simulations a move (200)",
+    )
+    side = parser.add_mutually_exclusive_group()
+    side.add_argument(
+        "--first", action="store_true", help="you have the first move (default)"
+    )
+    side.add_argument(
+        "--second", action="store_true", help="it has the first move, you the second"
+    )
+
+
+def play(args: argparse.Namespace) -> dict[str, Any]:
+    """Plays until the person leaves or the input ends; returns ``Session.report``.
+
+    Raises:
+        UsageError: The model cannot be used.
+        RunError: The backend refuses the model.
+    """
+    check(
+        1 <= args.simulations <= MAX_SIMULATIONS,
+        "simulations",
+        args.simulations,
+        f"must be 1 to {MAX_SIMULATIONS}; change it",
+    )
+    is_terminal = sys.stdin.isatty() and sys.stdout.isatty()
+    with load(args.model) as player:
+        session = Session(
+            player,
+            lambda text: print(text, flush=True),
+            simulations=args.simulations,
+            person_is_first=not args.second,
+            colours=is_terminal and "NO_COLOR" not in os.environ,
+        )
+        if is_terminal:
+            with contextlib.suppress(ImportError):
+                # Gives input() line editing and a history, where it exists.
+                import readline  # noqa: F401
+        run(session, with_prompt=is_terminal)
+    return session.report()
+
+
+def run(session: Session, *, with_prompt: bool) -> None:
+    """Feeds a session from stdin until it is over or the input ends.
+
+    Args:
+        session: Not started yet.
+        with_prompt: Whether a person is typing; the end of input then ends the line.
+    """
+    session.start()
+    while not session.is_over:
+        try:
+            line = input(session.prompt if with_prompt else "")
+        except EOFError:
+            if with_prompt:
+                print()
+            return
+        session.feed(line)

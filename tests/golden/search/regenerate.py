@@ -1,0 +1,119 @@
+"""Rewrites the golden trees beside this file.
+
+``python tests/golden/search/regenerate.py``
+
+A golden tree is the native search's tree of one position, node by node. It changes
+only where the search is meant to change; look at the difference before committing it.
+"""
+
+import json
+import pathlib
+
+from tengen import _core
+from tengen.search import SearchConfig
+
+FOLDER = pathlib.Path(__file__).parent
+
+CASES = {
+    "tictactoe_puct": {
+        "game": "tictactoe",
+        "moves": [4, 0],
+        "settings": {"policy": "puct"},
+        "request": {"num_simulations": 150},
+    },
+    "tictactoe_gumbel": {
+        "game": "tictactoe",
+        "moves": [0],
+        "settings": {"policy": "gumbel"},
+        "request": {"num_simulations": 64, "explore": True, "seed": 3},
+    },
+    "connect4_puct_noise": {
+        "game": "connect4",
+        "moves": [3, 3, 2],
+        "settings": {"policy": "puct", "root_temperature": 1.25},
+        "request": {
+            "num_simulations": 200,
+            "explore": True,
+            "seed": 1,
+            "generation": 2,
+            "game": 3,
+        },
+    },
+    "connect4_puct_reuse": {
+        "game": "connect4",
+        "moves": [],
+        "settings": {"policy": "puct"},
+        "request": {"num_simulations": 100},
+        "then": [3, 3],
+    },
+    "connect4_gumbel": {
+        "game": "connect4",
+        "moves": [3, 3, 3, 3, 3],
+        "settings": {"policy": "gumbel", "gumbel_considered": 4},
+        "request": {"num_simulations": 50, "explore": True, "game": 9},
+    },
+    "gomoku_9_puct": {
+        "game": "gomoku/9",
+        "moves": [40, 41, 31],
+        "settings": {"policy": "puct", "cpuct": 2.0},
+        "request": {"num_simulations": 100, "explore": True, "seed": 7},
+    },
+    "gomoku_15_exact_gumbel": {
+        "game": "gomoku/15/exact",
+        "moves": [112, 113],
+        "settings": {"policy": "gumbel"},
+        "request": {"num_simulations": 64, "explore": True, "seed": 7},
+    },
+}
+"""Name of the file to what is searched."""
+
+
+def search(case):
+    """Returns the result's policy and the tree of one case, as plain JSON values."""
+    request = _core.SearchRequest()
+    for name, value in case["request"].items():
+        setattr(request, name, value)
+    result, nodes = _core.hash_search(
+        case["game"],
+        case["moves"],
+        SearchConfig(**case["settings"]).to_native(),
+        request,
+        case.get("then", []),
+    )
+    for node in nodes:
+        # JSON has no minus infinity, the mark of a move that is proven lost.
+        node["edges"] = [
+            [action, prior, visits, None if total < -1e30 else total, child]
+            for action, prior, visits, total, child in node["edges"]
+        ]
+    return {
+        "case": case,
+        "best_action": result.best_action,
+        "policy": [[a.action, a.policy] for a in result.actions],
+        "nodes": list(nodes),
+    }
+
+
+def _rounded(value):
+    """Floats to nine digits, which tell every float32 apart."""
+    if isinstance(value, float):
+        return float(f"{value:.9g}")
+    if isinstance(value, dict):
+        return {key: _rounded(item) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_rounded(item) for item in value]
+    return value
+
+
+def main():
+    """Writes every case; one node a line, so that differences can be read."""
+    for name, case in CASES.items():
+        tree = _rounded(search(case))
+        nodes = ",\n".join(json.dumps(node) for node in tree.pop("nodes"))
+        head = json.dumps(tree)[:-1]
+        text = f'{head},\n"nodes": [\n{nodes}\n]}}\n'
+        (FOLDER / f"{name}.json").write_text(text)
+
+
+if __name__ == "__main__":
+    main()

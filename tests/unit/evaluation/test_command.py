@@ -1,0 +1,65 @@
+import json
+
+import pytest
+
+from tengen import cli
+from tengen.errors import UsageError
+from tengen.evaluation import MctsPlayer, RandomPlayer
+from tengen.evaluation.command import shared_task
+
+
+def run(capsys, *words):
+    code = cli.main(["match", *words])
+    captured = capsys.readouterr()
+    return code, captured.out, captured.err
+
+
+def test_a_match_as_json(capsys):
+    words = ("mcts:30", "random", "--game", "connect4", "--games", "7", "--json")
+    code, out, _ = run(capsys, *words)
+    content = json.loads(out.splitlines()[-1])
+    assert code == 0
+    assert content["games"] == 7
+    assert content["score_a"] > 0.5
+    assert run(capsys, *words, "--threads", "3")[1] == out
+
+
+def test_a_match_for_people(capsys):
+    code, out, _ = run(
+        capsys, "mcts:30", "random", "--game", "tictactoe", "--games", "10"
+    )
+    assert code == 0
+    assert "A mcts:30" in out
+    assert "score of A" in out
+    assert "Elo of A above B +" in out
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["random", "random"], "add --game NAME"),
+        (["random", "random", "--game", "chess"], "chess"),
+        (["random", "nothing-here"], "neither a run directory"),
+        (["random", "gtp:x"], "outside engine"),
+        (["random", "random", "--game", "tictactoe", "--games", "0"], "num_games (0)"),
+        (["random", "random", "--game", "tictactoe", "--games", "x"], "arguments"),
+        (["random", "random", "--game", "tictactoe", "--seed", "-1"], "seed (-1)"),
+    ],
+)
+def test_bad_usage_is_one_line_and_exit_code_2(capsys, words, message):
+    code, out, err = run(capsys, *words)
+    assert code == 2
+    assert out == ""
+    assert message in err
+    assert len(err.splitlines()) == 1
+
+
+def test_the_game_comes_from_the_models(hash_player):
+    model = hash_player("connect4", "runs/a")
+    assert shared_task(model, RandomPlayer(), None) == "connect4"
+    assert shared_task(MctsPlayer(3), model, "connect4") == "connect4"
+    assert shared_task(RandomPlayer(), RandomPlayer(), "gomoku/9") == "gomoku/9"
+    with pytest.raises(UsageError, match=r"gomoku/9.*runs/b.*connect4"):
+        shared_task(model, hash_player("gomoku/9", "runs/b"), None)
+    with pytest.raises(UsageError, match="--game"):
+        shared_task(model, RandomPlayer(), "tictactoe")

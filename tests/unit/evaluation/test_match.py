@@ -1,0 +1,198 @@
+import json
+import os
+import signal
+
+import pytest
+
+from tengen import games
+from tengen.errors import UsageError
+from tengen.evaluation import MctsPlayer, RandomPlayer, Tally, play_match
+from tengen.evaluation.match import _ranges
+
+MCTS, RANDOM = MctsPlayer(20), RandomPlayer()
+
+
+def replayed_score(task, played):
+    """The result for A by playing the moves again, without the core's match."""
+    state = games.make(task).new_state()
+    for move in played.moves:
+        assert move in state.legal_actions()
+        state.apply(move)
+    assert state.is_terminal()
+    return 0.5 + 0.5 * state.returns()[0 if played.a_moves_first else 1]
+
+
+@pytest.mark.parametrize("task", ["tictactoe", "connect4", "gomoku/7"])
+def test_every_game_is_whole_and_scored_right(task):
+    report = play_match(games.make(task), MCTS, RANDOM, num_games=12, seed=3)
+    assert [game.index for game in report.games] == list(range(12))
+    scores = [replayed_score(task, game) for game in report.games]
+    assert scores == [game.score_a for game in report.games]
+    assert report.tally == Tally(
+        scores.count(1.0), scores.count(0.5), scores.count(0.0)
+    )
+
+
+def test_colours_alternate_on_the_same_opening():
+    report = play_match(
+        games.make("connect4"), RANDOM, RANDOM, num_games=10, opening_plies=4
+    )
+    openings = set()
+    for even, odd in zip(report.games[::2], report.games[1::2], strict=True):
+        assert even.a_moves_first
+        assert not odd.a_moves_first
+        assert even.num_opening_plies == odd.num_opening_plies == 4
+        assert even.moves[:4] == odd.moves[:4]
+        openings.add(even.moves[:4])
+    assert len(openings) > 1
+
+
+def test_an_odd_number_gives_a_the_first_move_once_more():
+    report = play_match(games.make("tictactoe"), RANDOM, RANDOM, num_games=5)
+    assert [game.a_moves_first for game in report.games] == [1, 0, 1, 0, 1]
+
+
+@pytest.mark.parametrize("num_threads", [2, 3, 16])
+def test_threads_change_nothing(num_threads, hash_player):
+    game = games.make("tictactoe")
+    for a, b in ((MCTS, RANDOM), (hash_player("tictactoe"), MCTS)):
+        one = play_match(game, a, b, num_games=11, num_simulations=16, seed=5)
+        many = play_match(
+            game,
+            a,
+            b,
+            num_games=11,
+            num_simulations=16,
+            seed=5,
+            num_threads=num_threads,
+        )
+        assert many == one
+
+
+def test_a_seed_gives_other_games():
+    game = games.make("connect4")
+    first, second = (
+        play_match(game, RANDOM, RANDOM, num_games=4, seed=seed).games
+        for seed in (1, 2)
+    )
+    assert first != second
+
+
+def test_two_networks_meet_each_with_its_own_backend(hash_player):
+    game = games.make("connect4")
+    report = play_match(
+        game, hash_player("connect4"), hash_player("connect4"), num_games=6
+    )
+    assert report.tally.num_games == 6
+    # The same player on both sides of one opening: what one colour wins, it wins twice.
+    for even, odd in zip(report.games[::2], report.games[1::2], strict=True):
+        assert even.moves == odd.moves
+        assert even.score_a == 1.0 - odd.score_a
+
+
+@pytest.mark.parametrize("num_games", [1, 2, 3, 10, 11])
+@pytest.mark.parametrize("num_threads", [1, 2, 3, 8])
+def test_threads_take_whole_pairs(num_games, num_threads):
+    ranges = _ranges(num_games, num_threads)
+    played = [first + i for first, count in ranges for i in range(count)]
+    assert played == list(range(num_games))
+    assert all(first % 2 == 0 and count > 0 for first, count in ranges)
+    assert len(ranges) <= num_threads
+
+
+class BrokenBackend:
+    def bind(self, planes, policy, value):
+        return self
+
+    def run(self, num_rows):
+        raise RuntimeError("the device is gone")
+
+
+def test_a_failing_backend_ends_the_match(hash_player):
+    broken = hash_player("connect4", backend=BrokenBackend())
+    with pytest.raises(RuntimeError, match="the device is gone"):
+        play_match(
+            games.make("connect4"),
+            broken,
+            MctsPlayer(100_000),
+            num_games=200,
+            num_threads=2,
+        )
+
+
+def test_a_watcher_ends_the_match(hash_player):
+    seen = []
+
+    def watch(tally):
+        seen.append(tally.num_games)
+        return tally.num_games >= 10
+
+    report = play_match(
+        games.make("tictactoe"),
+        hash_player("tictactoe"),
+        MCTS,
+        num_games=1_000_000,
+        num_threads=2,
+        watch=watch,
+    )
+    assert 10 <= seen[-1] <= report.tally.num_games < 1_000_000
+    assert seen == sorted(seen)
+    assert len(report.games) == report.tally.num_games
+
+
+def test_a_failing_watcher_ends_the_match():
+    def watch(tally):
+        raise ValueError("no")
+
+    with pytest.raises(ValueError, match="no"):
+        play_match(
+            games.make("connect4"), MCTS, RANDOM, num_games=1_000_000, watch=watch
+        )
+
+
+def test_an_interrupt_ends_the_match():
+    def watch(tally):
+        os.kill(os.getpid(), signal.SIGINT)
+        return False
+
+    with pytest.raises(KeyboardInterrupt):
+        play_match(
+            games.make("connect4"), MCTS, RANDOM, num_games=1_000_000, watch=watch
+        )
+
+
+@pytest.mark.parametrize(
+    ("setting", "value"),
+    [
+        ("num_games", 0),
+        ("num_games", 10**12),
+        ("num_simulations", 0),
+        ("num_simulations", 10**12),
+        ("seed", -1),
+        ("seed", 2**64),
+        ("num_threads", 0),
+        ("opening_plies", -1),
+        ("opening_plies", 9),
+    ],
+)
+def test_numbers_out_of_range(setting, value):
+    settings = {"num_games": 2, setting: value}
+    with pytest.raises(UsageError, match=rf"{setting} \({value}\) must"):
+        play_match(games.make("tictactoe"), RANDOM, RANDOM, **settings)
+
+
+def test_the_report_as_json():
+    report = play_match(games.make("tictactoe"), MCTS, RANDOM, num_games=9)
+    content = json.loads(json.dumps(report.to_json(), allow_nan=False))
+    assert set(content) == {
+        "games",
+        "wins_a",
+        "draws",
+        "score_a",
+        "elo",
+        "elo_low",
+        "elo_high",
+    }
+    assert content["games"] == 9
+    assert content["score_a"] == (content["wins_a"] + content["draws"] / 2) / 9
+    assert content["elo_low"] <= content["elo"] <= content["elo_high"]

@@ -1,0 +1,37 @@
+import pytest
+
+from tengen import _core
+from tengen.errors import UsageError
+from tengen.evaluation import MctsPlayer, RandomPlayer, open_player
+
+
+def test_fixed_players_by_word():
+    assert open_player("random") == RandomPlayer()
+    assert open_player("mcts:800") == MctsPlayer(800)
+    assert open_player("mcts:800").name == "mcts:800"
+
+
+@pytest.mark.parametrize("word", ["mcts", "mcts:", "mcts:0", "mcts:-3", "mcts:many"])
+def test_mcts_needs_a_number_of_playouts(word):
+    with pytest.raises(UsageError, match=r"player \(mcts.*try mcts:1000"):
+        open_player(word)
+
+
+@pytest.mark.parametrize("word", ["gtp:gnugo --mode gtp", 'gomocup:"pbrain-x"'])
+def test_outside_engines_are_refused_by_name(word):
+    with pytest.raises(UsageError, match=r"outside engine.*random, mcts:N, RUN"):
+        open_player(word)
+
+
+def test_a_word_that_names_nothing(tmp_path):
+    with pytest.raises(UsageError, match="neither a run directory"):
+        open_player(str(tmp_path / "nothing"))
+
+
+def test_native_forms(hash_player):
+    network = hash_player("connect4").to_native(33)
+    assert network.kind == _core.PlayerKind.NETWORK
+    assert network.num_simulations == 33
+    mcts = MctsPlayer(7).to_native(33)
+    assert (mcts.kind, mcts.num_simulations) == (_core.PlayerKind.MCTS, 7)
+    assert RandomPlayer().to_native(33).kind == _core.PlayerKind.RANDOM

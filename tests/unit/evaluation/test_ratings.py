@@ -1,0 +1,160 @@
+import math
+import random
+
+import pytest
+
+from tengen.errors import UsageError
+from tengen.evaluation import Pairing, Tally, elo_of_score, expected_score, fit_ratings
+from tengen.evaluation.ratings import PRIOR_DRAWS
+
+
+def pairing(a, b, wins, draws, losses):
+    return Pairing(a, b, Tally(wins, draws, losses))
+
+
+def test_one_pair_has_a_closed_form():
+    rating = fit_ratings([pairing("x", "random", 6, 2, 2)], {"random": 100.0})["x"]
+    score = (7 + 0.5 * PRIOR_DRAWS) / (10 + PRIOR_DRAWS)
+    information = (10 + PRIOR_DRAWS) * score * (1 - score)
+    assert rating.elo == pytest.approx(100.0 + elo_of_score(score))
+    assert rating.standard_error == pytest.approx(
+        400 / math.log(10) / math.sqrt(information)
+    )
+    assert rating.num_games == 10
+    assert rating.error == pytest.approx(1.96 * rating.standard_error, rel=1e-4)
+
+
+def test_fixed_ratings_stay():
+    ratings = fit_ratings([pairing("x", "a", 9, 0, 1)], {"a": 250.0, "b": 300.0})
+    assert ratings["a"].elo == 250.0
+    assert ratings["a"].standard_error == 0.0
+    assert ratings["b"].num_games == 0
+
+
+def test_a_pair_may_come_in_parts_and_either_way_round():
+    whole = fit_ratings([pairing("x", "a", 5, 3, 2)], {"a": 0.0})
+    parts = fit_ratings(
+        [
+            pairing("x", "a", 4, 1, 0),
+            pairing("a", "x", 2, 2, 1),
+            pairing("a", "x", 0, 0, 0),
+            pairing("x", "x", 5, 0, 0),
+        ],
+        {"a": 0.0},
+    )
+    assert parts == whole
+
+
+def test_perfect_scores_stay_finite_and_in_order():
+    chain = [
+        pairing("b", "a", 50, 0, 0),
+        pairing("c", "b", 50, 0, 0),
+        pairing("d", "c", 50, 0, 0),
+    ]
+    ratings = fit_ratings(chain, {"a": 0.0})
+    step = elo_of_score(50.5 / 51)
+    assert [ratings[name].elo for name in "bcd"] == pytest.approx(
+        [step, 2 * step, 3 * step]
+    )
+    errors = [ratings[name].standard_error for name in "bcd"]
+    assert errors == sorted(errors)
+
+
+def test_a_cycle_is_level():
+    cycle = [
+        pairing("a", "b", 7, 0, 3),
+        pairing("b", "c", 7, 0, 3),
+        pairing("c", "a", 7, 0, 3),
+    ]
+    ratings = fit_ratings(cycle, {"a": 0.0})
+    assert ratings["b"].elo == pytest.approx(0.0, abs=1e-6)
+    assert ratings["c"].elo == pytest.approx(0.0, abs=1e-6)
+
+
+def log_posterior(elos, pairings):
+    """The definition, game by game."""
+    total = 0.0
+    for p in pairings:
+        win = expected_score(elos[p.a] - elos[p.b])
+        points = p.tally.wins + 0.5 * (p.tally.draws + PRIOR_DRAWS)
+        lost = p.tally.losses + 0.5 * (p.tally.draws + PRIOR_DRAWS)
+        total += points * math.log(win) + lost * math.log(1.0 - win)
+    return total
+
+
+def brute_force(pairings, fixed, names):
+    """Climbs one coordinate at a time, with ever smaller steps."""
+    elos = {**fixed, **dict.fromkeys(names, 0.0)}
+    best = log_posterior(elos, pairings)
+    step = 256.0
+    while step > 1e-4:
+        moved = False
+        for name in names:
+            for change in (step, -step):
+                elos[name] += change
+                value = log_posterior(elos, pairings)
+                if value > best:
+                    best, moved = value, True
+                    break
+                elos[name] -= change
+        if not moved:
+            step /= 2
+    return elos
+
+
+def test_newton_finds_what_brute_force_finds():
+    rng = random.Random(5)
+    names = ["p0", "p1", "p2", "p3"]
+    fixed = {"random": 0.0, "mcts": 500.0}
+    everyone = [*names, *fixed]
+    pairings = [
+        pairing(a, b, rng.randrange(12), rng.randrange(4), rng.randrange(12))
+        for i, a in enumerate(everyone)
+        for b in everyone[i + 1 :]
+        if rng.random() < 0.8 or b == "random"
+    ]
+    expected = brute_force(pairings, fixed, names)
+    ratings = fit_ratings(pairings, fixed)
+    for name in names:
+        assert ratings[name].elo == pytest.approx(expected[name], abs=0.05)
+    # The error of one player alone: the curvature where the others stay put is a
+    # bound from below, and the difference quotient of the definition gives it.
+    best = {name: rating.elo for name, rating in ratings.items()}
+    for name in names:
+        value = [
+            log_posterior({**best, name: best[name] + h}, pairings) for h in (-1, 0, 1)
+        ]
+        curvature = -(value[0] - 2 * value[1] + value[2])
+        assert ratings[name].standard_error >= 0.999 / math.sqrt(curvature)
+
+
+def test_known_strengths_come_back_within_their_errors():
+    rng = random.Random(11)
+    truth = {"random": 0.0, **{f"m{i}": 120.0 * i for i in range(1, 8)}}
+    names = list(truth)
+    inside = total = 0
+    for _ in range(40):
+        pairings = []
+        for a, b in zip(names[1:], names, strict=False):
+            wins = sum(
+                rng.random() < expected_score(truth[a] - truth[b]) for _ in range(100)
+            )
+            pairings.append(pairing(a, b, wins, 0, 100 - wins))
+        ratings = fit_ratings(pairings, {"random": 0.0})
+        for name in names[1:]:
+            inside += abs(ratings[name].elo - truth[name]) <= ratings[name].error
+            total += 1
+    # 95 % intervals; players of one chain are correlated, so the bound is wide.
+    assert 0.88 <= inside / total <= 1.0
+
+
+def test_far_starts_converge():
+    ratings = fit_ratings([pairing("x", "a", 1, 0, 99)], {"a": 3900.0})
+    assert ratings["x"].elo == pytest.approx(3900 + elo_of_score(1.5 / 101))
+
+
+def test_players_without_a_chain_to_a_fixed_one_are_named():
+    with pytest.raises(UsageError, match=r"pairings \(of x\) must lead"):
+        fit_ratings([pairing("x", "y", 1, 0, 0)], {"random": 0.0})
+    with pytest.raises(UsageError, match="fixed"):
+        fit_ratings([], {})

@@ -1,0 +1,116 @@
+import re
+
+import pytest
+
+from tengen import games
+from tengen.play.board import make_board_text
+
+
+def drawn(task, moves, colours=False):
+    game = games.make(task)
+    state = game.new_state()
+    for move in moves:
+        state.apply(move)
+    last = moves[-1] if moves else None
+    return make_board_text(game).draw(state, last, colours)
+
+
+def test_a_square_board():
+    assert drawn("tictactoe", [0, 4, 8]) == "\n".join(
+        [
+            "3 X . . ",
+            "2 . O . ",
+            "1 . .(X)",
+            "  a b c",
+        ]
+    )
+
+
+def test_a_board_of_two_figures():
+    text = drawn("gomoku/15", [0, 15 * 14 + 14])
+    lines = text.splitlines()
+    assert lines[0] == "15 X" + " ." * 14 + " "
+    assert lines[14] == " 1" + " ." * 14 + "(O)"
+    assert lines[15] == "  " + "".join(f" {c}" for c in "abcdefghijklmno")
+
+
+def test_a_board_of_columns():
+    assert drawn("connect4", [3, 3, 0]) == "\n".join(
+        [
+            " . . . . . . . ",
+            " . . . . . . . ",
+            " . . . . . . . ",
+            " . . . . . . . ",
+            " . . . O . . . ",
+            "(X). . X . . . ",
+            " 0 1 2 3 4 5 6",
+        ]
+    )
+    assert "(O)" in drawn("connect4", [3, 3]).splitlines()[4]
+
+
+@pytest.mark.parametrize("task", ["tictactoe", "connect4", "gomoku/9"])
+def test_colours_change_nothing_else(task):
+    plain = drawn(task, [0, 1, 2])
+    coloured = drawn(task, [0, 1, 2], colours=True)
+    assert coloured != plain
+    assert re.sub(r"\033\[[0-9;]*m", "", coloured) == plain
+    assert plain.isascii()
+
+
+@pytest.mark.parametrize("task", ["tictactoe", "connect4", "gomoku/9", "gomoku/19"])
+def test_every_action_is_read_as_it_is_written(task):
+    game = games.make(task)
+    board = make_board_text(game)
+    for action in range(game.num_actions):
+        assert board.read(board.write(action)) == action
+
+
+@pytest.mark.parametrize("text", ["e5", "E5", " e 5 ", "e,5", "5 5", "5,5", "05 5"])
+def test_forms_of_a_cell(text):
+    # The middle of a board of nine: column e, fifth row from the bottom.
+    assert make_board_text(games.make("gomoku/9")).read(text) == 4 * 9 + 4
+
+
+@pytest.mark.parametrize(
+    "text", ["", "e", "5", "z5", "e0", "e10", "0 5", "10 1", "e5e5", "-1 1", "hello"]
+)
+def test_no_cells(text):
+    assert make_board_text(games.make("gomoku/9")).read(text) is None
+
+
+@pytest.mark.parametrize("text", ["", "7", "-1", "a1", "1 1", "1.5", "\u0663"])
+def test_no_columns(text):
+    assert make_board_text(games.make("connect4")).read(text) is None
+
+
+class PassGame:
+    """Only what a board of cells and a pass asks for."""
+
+    policy_layout = "cells_and_pass"
+    height = width = 3
+    num_actions = 10
+    num_planes = 4
+
+
+def test_a_pass():
+    board = make_board_text(PassGame())
+    assert board.write(9) == "pass"
+    assert board.read("Pass") == 9
+    assert "or pass" in board.move_help
+
+
+class OddGame:
+    """A game whose actions lie nowhere on its board."""
+
+    policy_layout = "flat"
+    height, width, num_planes, num_actions = 1, 5, 4, 12
+
+
+def test_other_games_show_their_own_text():
+    board = make_board_text(OddGame())
+    assert board.draw("my text", None, False) == "my text"
+    assert board.write(11) == "11"
+    assert board.read("11") == 11
+    assert board.read("12") is None
+    assert "0 to 11" in board.move_help

@@ -1,0 +1,76 @@
+"""Real models from disk: by run, by number and by directory."""
+
+import json
+
+import pytest
+import torch
+
+import tengen
+from tengen import cli, games
+from tengen.errors import UsageError
+from tengen.models import ModelExporter, ModelMeta, publish_model
+from tengen.nets import FeatureSpec, ResNetConfig, build_net
+from tengen.run import RunDirectory
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory):
+    """A run of tic-tac-toe with untrained models 3 and 17."""
+    run = RunDirectory.create_or_resume(tmp_path_factory.mktemp("runs") / "ttt")
+    run.write_run({})
+    game = games.make("tictactoe")
+    features = FeatureSpec(
+        num_planes=game.num_planes,
+        height=game.height,
+        width=game.width,
+        num_actions=game.num_actions,
+        policy_layout=game.policy_layout,
+    )
+    net = ResNetConfig(num_blocks=2, num_channels=8, head_channels=4)
+    exporter = ModelExporter()
+    for number in (3, 17):
+        torch.manual_seed(number)
+        state = build_net(features, net).state_dict()
+        meta = ModelMeta(
+            task="tictactoe",
+            agent="alphazero",
+            net=net,
+            features=features,
+            generation=number,
+            num_steps=number,
+            num_samples=0,
+            sha256={},
+        )
+        tensors = {name: tensor.numpy() for name, tensor in state.items()}
+        publish_model(run.models, number, meta, tensors, exporter)
+    return run
+
+
+def test_the_three_ways_to_name_a_model(run):
+    words = (str(run.path), f"{run.path}@17", run.models.entry(17))
+    answers = []
+    for word in words:
+        with tengen.load(word) as player:
+            assert player.game.name == "tictactoe"
+            answers.append(player.analyse([4, 0], simulations=50))
+    assert answers[0] == answers[1] == answers[2]
+    with tengen.load(f"{run.path}@3") as player:
+        assert player.analyse([4, 0], simulations=50) != answers[0]
+
+
+def test_a_missing_number_is_named(run):
+    with pytest.raises(UsageError, match=r"@5\) is not published"):
+        tengen.load(f"{run.path}@5")
+
+
+def test_two_models_of_a_run_meet(run, capsys):
+    words = [f"{run.path}@3", f"{run.path}@17", "--games", "6", "--simulations", "16"]
+    reports = []
+    for threads in ("1", "3"):
+        assert cli.main(["match", *words, "--json", "--threads", threads]) == 0
+        reports.append(json.loads(capsys.readouterr().out.splitlines()[-1]))
+    assert reports[0] == reports[1]
+    assert reports[0]["games"] == 6
+    code = cli.main(["match", *words, "--game", "connect4"])
+    assert code == 2
+    assert "must be tictactoe" in capsys.readouterr().err

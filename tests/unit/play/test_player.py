@@ -1,0 +1,144 @@
+import threading
+
+import pytest
+
+import tengen
+from tengen import _core, games
+from tengen.errors import UsageError
+from tengen.play import Analysis
+
+
+@pytest.mark.parametrize("task", ["tictactoe", "connect4", "gomoku/9"])
+def test_analysis_is_whole(make_player, task):
+    game = games.make(task)
+    state = game.new_state()
+    with make_player(task) as player:
+        analysis = player.analyse([], simulations=100)
+    assert isinstance(analysis, Analysis)
+    rows = analysis.actions
+    assert sorted(row.action for row in rows) == state.legal_actions()
+    assert rows[0].action == analysis.best_action
+    assert sum(row.visits for row in rows) == analysis.num_simulations == 100
+    assert sum(row.policy for row in rows) == pytest.approx(1.0, abs=1e-5)
+    assert sum(row.prior for row in rows) == pytest.approx(1.0, abs=1e-5)
+    assert all(-1.0 <= row.value_to_play <= 1.0 for row in rows)
+    assert -1.0 <= analysis.value_to_play <= 1.0
+    visits = [row.visits for row in rows[1:]]
+    assert visits == sorted(visits, reverse=True)
+
+
+def test_the_same_question_has_the_same_answer(make_player):
+    first, second = make_player("connect4"), make_player("connect4")
+    asked = ([3, 3, 2], 80, 5)
+    answer = first.analyse(*asked)
+    first.analyse([0, 1], 30)  # what was asked before does not matter
+    assert first.analyse(*asked) == answer == second.analyse(*asked)
+    assert first.choose(*asked) == answer.best_action
+
+
+def test_a_win_at_hand_is_taken_and_proven(make_player):
+    # X has a row of two on top and is to move: x x . / o o . / . . .
+    player = make_player("tictactoe")
+    analysis = player.analyse([0, 3, 1, 4], simulations=64)
+    assert analysis.best_action == 2
+    assert analysis.value_to_play == 1.0
+    assert analysis.is_proven
+    assert player.choose([0, 3, 1, 4], simulations=64) == 2
+
+
+def test_a_game_against_itself_ends(make_player):
+    player = make_player("connect4")
+    state, moves = player.game.new_state(), []
+    while not state.is_terminal():
+        action = player.choose(moves, simulations=16)
+        state.apply(action)
+        moves.append(action)
+    assert sum(state.returns()) == 0.0
+
+
+@pytest.mark.parametrize(
+    ("moves", "message"),
+    [
+        ([0, 0], r"moves\[1\] \(0\) must be legal"),
+        ([9], r"moves\[0\] \(9\) must be legal"),
+        ([0, 3, 1, 4, 2], "not over"),
+    ],
+)
+def test_bad_moves_are_refused_and_do_no_harm(make_player, moves, message):
+    player = make_player("tictactoe")
+    with pytest.raises(_core.CoreError, match=message):
+        player.choose(moves)
+    assert player.choose([]) == make_player("tictactoe").choose([])
+
+
+def test_bad_numbers_are_refused(make_player):
+    player = make_player("tictactoe")
+    with pytest.raises(UsageError, match=r"simulations \(0\)"):
+        player.choose([], simulations=0)
+    with pytest.raises(UsageError, match=r"seed \(-1\)"):
+        player.choose([], seed=-1)
+
+
+def test_a_closed_player_says_so(make_player):
+    with make_player("tictactoe") as player:
+        player.choose([])
+    player.close()
+    with pytest.raises(UsageError, match=r"player \(hash\) is closed; load it again"):
+        player.choose([])
+
+
+class FailsOnce:
+    """Breaks in the middle of the first search."""
+
+    def __init__(self, backend):
+        self.backend = backend
+        self.num_runs = 0
+
+    def bind(self, planes, policy, value):
+        runner = self.backend.bind(planes, policy, value)
+        outer = self
+
+        class Runner:
+            def run(self, num_rows):
+                outer.num_runs += 1
+                if outer.num_runs == 5:
+                    raise KeyboardInterrupt
+                runner.run(num_rows)
+
+        return Runner()
+
+
+def test_an_interrupted_search_does_not_spoil_the_next(make_player):
+    whole = make_player("connect4")
+    player = make_player("connect4", FailsOnce(whole._model.backend))
+    with pytest.raises(KeyboardInterrupt):
+        player.choose([3])
+    assert player.analyse([3]) == whole.analyse([3])
+
+
+def test_threads_wait_for_each_other(make_player):
+    player = make_player("connect4")
+    expected = [player.choose([column]) for column in range(7)]
+    found = [[None] * 7 for _ in range(4)]
+
+    def ask(answers):
+        for column in range(7):
+            answers[column] = player.choose([column])
+
+    threads = [threading.Thread(target=ask, args=(answers,)) for answers in found]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert found == [expected] * 4
+
+
+@pytest.mark.parametrize("word", ["random", "mcts:10"])
+def test_load_refuses_what_is_no_model(word):
+    with pytest.raises(UsageError, match=rf"model \({word}\) must be RUN"):
+        tengen.load(word)
+
+
+def test_load_refuses_what_is_not_there(tmp_path):
+    with pytest.raises(UsageError, match="neither a run directory"):
+        tengen.load(tmp_path / "none")

@@ -1,0 +1,144 @@
+"""The native search builds the reference's trees, node by node."""
+
+import random
+
+import pytest
+
+from tengen import _core
+from tengen.search import SearchConfig
+
+POLICIES = ("puct", "gumbel")
+
+
+@pytest.mark.parametrize("explore", [False, True])
+@pytest.mark.parametrize("policy", POLICIES)
+@pytest.mark.parametrize("num_simulations", [0, 1, 2, 5, 33, 150, 800])
+@pytest.mark.parametrize("num_plies", [0, 1, 4])
+def test_tictactoe(twin, moves_to, num_plies, num_simulations, policy, explore):
+    for seed in range(2 if num_simulations < 800 else 1):
+        twin(
+            "tictactoe",
+            moves_to("tictactoe", num_plies, seed),
+            SearchConfig(policy=policy),
+            num_simulations=num_simulations,
+            explore=explore,
+            seed=seed,
+        ).check()
+
+
+@pytest.mark.parametrize("explore", [False, True])
+@pytest.mark.parametrize("policy", POLICIES)
+@pytest.mark.parametrize("num_simulations", [1, 16, 200])
+@pytest.mark.parametrize("num_plies", [0, 7, 20])
+def test_connect4(twin, moves_to, num_plies, num_simulations, policy, explore):
+    for seed in range(2):
+        twin(
+            "connect4",
+            moves_to("connect4", num_plies, seed),
+            SearchConfig(policy=policy),
+            num_simulations=num_simulations,
+            explore=explore,
+            seed=seed,
+            generation=5,
+            game=seed,
+        ).check()
+
+
+@pytest.mark.parametrize("policy", POLICIES)
+@pytest.mark.parametrize("name", ["gomoku/9", "gomoku/9/exact", "gomoku/15"])
+@pytest.mark.parametrize(
+    ("num_plies", "num_simulations"), [(0, 60), (12, 120), (40, 64)]
+)
+def test_gomoku(twin, moves_to, name, num_plies, num_simulations, policy):
+    twin(
+        name,
+        moves_to(name, num_plies, 0),
+        SearchConfig(policy=policy),
+        num_simulations=num_simulations,
+        explore=True,
+        game=num_plies,
+    ).check()
+
+
+@pytest.mark.parametrize("policy", POLICIES)
+def test_800_simulations_of_connect4(twin, policy):
+    twin("connect4", [3, 3], SearchConfig(policy=policy), num_simulations=800).check()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("explore", [False, True])
+@pytest.mark.parametrize("policy", POLICIES)
+@pytest.mark.parametrize("name", ["connect4", "gomoku/9", "gomoku/15"])
+def test_800_simulations(twin, moves_to, name, policy, explore):
+    twin(
+        name,
+        moves_to(name, 8, 1),
+        SearchConfig(policy=policy),
+        num_simulations=800,
+        explore=explore,
+    ).check()
+
+
+PUCT_SETTINGS = [
+    {"cpuct": 0.0, "cpuct_log": 0.0},
+    {"cpuct": 3.0, "cpuct_log": 1.0, "cpuct_base": 20.0},
+    {"fpu_reduction": 0.0},
+    {"fpu_reduction": 1.0, "root_fpu_reduction": 0.5},
+    {"root_temperature": 1.4},
+    {"root_temperature": 0.5, "noise_weight": 0.0},
+    {"noise_alpha_total": 0.3, "noise_weight": 1.0},
+]
+GUMBEL_SETTINGS = [
+    {"gumbel_considered": 1},
+    {"gumbel_considered": 3},
+    {"gumbel_considered": 100},
+    {"gumbel_visit": 0.0, "gumbel_scale": 0.1},
+    {"gumbel_visit": 10.0, "gumbel_scale": 5.0},
+]
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [{"policy": "puct", **s} for s in PUCT_SETTINGS]
+    + [{"policy": "gumbel", **s} for s in GUMBEL_SETTINGS],
+    ids=str,
+)
+def test_settings(twin, moves_to, settings):
+    for name in ("tictactoe", "connect4"):
+        twin(
+            name,
+            moves_to(name, 2, 3),
+            SearchConfig(**settings),
+            num_simulations=120,
+            explore=True,
+        ).check()
+
+
+@pytest.mark.parametrize("explore", [False, True])
+@pytest.mark.parametrize("policy", POLICIES)
+@pytest.mark.parametrize("name", ["tictactoe", "connect4", "gomoku/9"])
+def test_reuse(twin, name, policy, explore):
+    # Follows the search's own moves, then one that it may not have looked at.
+    game = twin(name, config=SearchConfig(policy=policy), explore=explore)
+    for _ in range(3):
+        game.then.append(game.check().best_action)
+    state = game.state()
+    for move in game.then:
+        state.apply(move)
+    game.then.append(random.Random(name).choice(state.legal_actions()))
+    game.check()
+
+
+def test_reuse_counts_what_is_kept():
+    request = _core.SearchRequest()
+    request.num_simulations = 100
+    native = SearchConfig().to_native()
+    first, nodes = _core.hash_search("connect4", [], native, request)
+    best = next(edge for edge in nodes[0]["edges"] if edge[0] == first.best_action)
+    second, nodes = _core.hash_search(
+        "connect4", [], native, request, [first.best_action]
+    )
+    kept = best[2] - 1  # the first of the edge's visits evaluated the child itself
+    assert 10 < kept < 100
+    assert second.num_simulations == 100 - kept
+    assert nodes[0]["visits"] == 101

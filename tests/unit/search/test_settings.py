@@ -1,0 +1,73 @@
+import dataclasses
+
+import pytest
+
+from tengen import _core
+from tengen.config import field_docs, from_dict, to_dict
+from tengen.errors import UsageError
+from tengen.search import SearchConfig
+
+
+def native_fields():
+    names = vars(_core.SearchSettings)
+    return {name for name in names if not name.startswith("_")}
+
+
+def test_native_settings_have_the_same_fields_and_defaults():
+    assert {f.name for f in dataclasses.fields(SearchConfig)} == native_fields()
+    native = _core.SearchSettings()
+    for field in dataclasses.fields(SearchConfig):
+        value = getattr(native, field.name)
+        if field.name == "policy":
+            assert value == _core.RootPolicy.PUCT
+            assert field.default == "puct"
+        else:
+            assert value == pytest.approx(field.default, rel=1e-6), field.name
+
+
+def test_every_field_reaches_the_native_settings():
+    for field in dataclasses.fields(SearchConfig):
+        if field.name == "policy":
+            continue
+        value = type(field.default)(field.default / 2 + 0.125)
+        value = 3 if field.name == "gumbel_considered" else value
+        native = SearchConfig(**{field.name: value}).to_native()
+        assert getattr(native, field.name) == pytest.approx(value), field.name
+    gumbel = SearchConfig(policy="gumbel").to_native()
+    assert gumbel.policy == _core.RootPolicy.GUMBEL
+
+
+def test_every_field_is_documented():
+    assert set(field_docs(SearchConfig)) == native_fields()
+
+
+def test_round_trip():
+    config = SearchConfig(policy="gumbel", gumbel_considered=4)
+    assert from_dict(SearchConfig, to_dict(config)) == config
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("policy", "uct"),
+        ("cpuct", -0.1),
+        ("cpuct_log", -1.0),
+        ("cpuct_base", 0.0),
+        ("fpu_reduction", -0.1),
+        ("root_fpu_reduction", -0.1),
+        ("noise_alpha_total", 0.0),
+        ("noise_weight", 1.5),
+        ("noise_weight", -0.5),
+        ("root_temperature", 0.0),
+        ("gumbel_considered", 0),
+        ("gumbel_considered", 70000),
+        ("gumbel_visit", -1.0),
+        ("gumbel_scale", 0.0),
+        ("cpuct", float("nan")),
+    ],
+)
+def test_out_of_range(name, value):
+    with pytest.raises(UsageError) as error:
+        SearchConfig(**{name: value})
+    assert str(error.value).startswith(f"{name} ({value}) must")
+    assert "; " in str(error.value)
