@@ -290,9 +290,7 @@ class Search {
     tree_.edges(tree_.node(last.node)).child[last.edge] = leaf_;
     if (outcome == Outcome::kOngoing) return true;
     const float value = to_play == 0 ? value_to_first(outcome) : -value_to_first(outcome);
-    tree_.node(leaf_).proof = value > 0   ? Proof::kWin
-                              : value < 0 ? Proof::kLoss
-                                          : Proof::kDraw;
+    tree_.node(leaf_).proof = value > 0 ? Proof::kWin : value < 0 ? Proof::kLoss : Proof::kDraw;
     back_up(value);
     return false;
   }

@@ -1,86 +1,15 @@
 #include "games/external/external_game.h"
 
-#include <map>
 #include <set>
 
 #include "base/error.h"
 #include "base/testing.h"
+#include "games/external/testing.h"
 #include "games/testing.h"
-#include "games/tictactoe/tictactoe.h"
-#include "search/search.h"
-#include "search/uct.h"
 
 using namespace tengen;
 
 namespace {
-
-// Tic-tac-toe from outside. Counts what it is asked.
-class TicTacToeSource : public StateSource {
- public:
-  TicTacToeSource() {
-    rules_ = {"outside", 9, 3, 3, 3, 9, PolicyLayout::kCells, 8, {}, {}};
-    for (int symmetry = 0; symmetry < 8; ++symmetry) {
-      std::vector<uint32_t> origin(27);
-      for (uint32_t action = 0; action < 9; ++action) {
-        const int image = game_.transform_action(static_cast<int>(action), symmetry);
-        rules_.action_image.push_back(static_cast<uint16_t>(image));
-        for (size_t entry = 0; entry < 27; entry += 9) {
-          origin[entry + static_cast<size_t>(image)] = static_cast<uint32_t>(entry) + action;
-        }
-      }
-      rules_.plane_origin.insert(rules_.plane_origin.end(), origin.begin(), origin.end());
-    }
-  }
-
-  const ExternalRules& rules() const override { return rules_; }
-  void expand(std::span<const ExternalMove> moves, std::span<PositionFacts> facts) override {
-    ++num_calls;
-    for (size_t i = 0; i < moves.size(); ++i) {
-      if (is_broken) throw Error("source (broken) must work; mend it");
-      TicTacToe::State state = states.at(moves[i].parent);
-      TENGEN_CHECK(game_.is_legal(state, moves[i].action));
-      game_.apply(state, moves[i].action);
-      states[moves[i].child] = state;
-      facts[i] = facts_of(state);
-    }
-  }
-  PositionFacts replay(std::span<const uint16_t> actions, int32_t id) override {
-    ++num_calls;
-    TicTacToe::State state;
-    for (const uint16_t action : actions) game_.apply(state, action);
-    if (id >= 0) states[id] = state;
-    return facts_of(state);
-  }
-  Outcome playout(int32_t id, Rng& rng) override {
-    TicTacToe::State state = states.at(id);
-    uint16_t legal[9];
-    while (game_.outcome(state) == Outcome::kOngoing) {
-      const auto n = static_cast<uint32_t>(game_.legal_actions(state, legal));
-      game_.apply(state, legal[rng.below(n)]);
-    }
-    return game_.outcome(state);
-  }
-  std::string to_string(int32_t id) override { return game_.to_string(states.at(id)); }
-
-  std::map<int32_t, TicTacToe::State> states;
-  int num_calls = 0;
-  bool is_broken = false;
-
- private:
-  PositionFacts facts_of(const TicTacToe::State& state) const {
-    PositionFacts facts;
-    facts.to_play = static_cast<uint8_t>(game_.to_play(state));
-    facts.outcome = game_.outcome(state);
-    facts.legal.resize(9);
-    facts.legal.resize(static_cast<size_t>(game_.legal_actions(state, facts.legal.data())));
-    facts.planes.resize(27);
-    game_.encode(state, 0, facts.planes.data());
-    return facts;
-  }
-
-  TicTacToe game_;
-  ExternalRules rules_;
-};
 
 void check_known_moves() {
   const auto source = std::make_shared<TicTacToeSource>();
@@ -158,40 +87,6 @@ void check_long_chain() {
   TENGEN_CHECK(free.size() == 1'000'001 && *free.begin() == 1 && *free.rbegin() == 1'000'001);
 }
 
-template <Game G>
-SearchResult search_of(const G& game, int num_simulations) {
-  Search<G> search(game, SearchSettings());
-  SearchRequest request;
-  request.num_simulations = num_simulations;
-  search.begin(game.initial_state(), request);
-  const std::vector<float> logits = {0.f, 1.f, 2.f, 1.f, 3.f, 0.f, 2.f, 0.f, 1.f};
-  while (search.advance()) {
-    TENGEN_CHECK(search.is_waiting());
-    if (search.at_unknown_move()) continue;
-    search.accept(logits.data(), nullptr, 0.25f);
-  }
-  SearchResult result;
-  search.finish(result);
-  return result;
-}
-
-void check_search() {
-  const ExternalGame outside(std::make_shared<TicTacToeSource>());
-  const TicTacToe native;
-  const SearchResult a = search_of(outside, 300);
-  const SearchResult b = search_of(native, 300);
-  TENGEN_CHECK(a.best_action == b.best_action);
-  for (size_t i = 0; i < 9; ++i) {
-    TENGEN_CHECK(a.actions[i].visits == b.actions[i].visits);
-    TENGEN_CHECK(a.actions[i].value_to_play == b.actions[i].value_to_play);
-  }
-  for (uint64_t index = 0; index < 5; ++index) {
-    const Rng rng(1, 0, index, 0, Purpose::kRollout);
-    TENGEN_CHECK(Uct(outside, 50).choose(outside.initial_state(), rng) ==
-                 Uct(native, 50).choose(native.initial_state(), rng));
-  }
-}
-
 }  // namespace
 
 int main() {
@@ -201,5 +96,4 @@ int main() {
   check_errors();
   check_state_after();
   check_long_chain();
-  check_search();
 }

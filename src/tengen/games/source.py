@@ -24,7 +24,11 @@ __all__ = ["CoreGame", "OwnGameSource", "OwnStates", "core_game"]
 
 # Outcome in core/games/game.h.
 _ONGOING, _FIRST_WINS, _SECOND_WINS, _DRAW = range(4)
-_OUTCOMES = {(1, -1): _FIRST_WINS, (-1, 1): _SECOND_WINS, (0, 0): _DRAW}
+_OUTCOMES: dict[tuple[float, float], int] = {
+    (1, -1): _FIRST_WINS,
+    (-1, 1): _SECOND_WINS,
+    (0, 0): _DRAW,
+}
 
 Facts: TypeAlias = tuple[
     NDArray[np.uint8],
