@@ -4,8 +4,10 @@
 // an external game does not know yet are gathered over all searches and made in one call.
 
 #include <cstdint>
+#include <string>
 #include <vector>
 
+#include "base/error.h"
 #include "games/game.h"
 #include "inference/cache.h"
 #include "inference/port.h"
@@ -45,9 +47,13 @@ class LeafServer {
   }
 
   // Fills the batch and returns its rows; 0 when every search is over. `run_all` calls run() for
-  // each search that does not wait.
+  // each search that does not wait. Throws Error before the last batch was answered.
   template <class F>
   int fill(F&& run_all) {
+    if (num_rows_ > 0) {
+      throw Error("port.next (" + std::to_string(num_rows_) +
+                  " rows wait) must follow done(); evaluate them first");
+    }
     run_all();
     while (resolve()) {
       run_all();
