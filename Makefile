@@ -7,7 +7,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 INSTALLED := .venv/installed
 # What the installed package is made from: a change installs it again.
-SOURCES := $(shell find core src -type f \( -name '*.py' -o -name '*.cc' -o -name '*.h' \)) \
+SOURCES := $(shell find core src -type f ! -name '*.so' ! -name '*.pyc' ! -name '_core.pyi') \
   CMakeLists.txt pyproject.toml constraints.txt README.md LICENSE
 CXX_FILES := $(shell find core -name '*.cc' -o -name '*.h')
 

@@ -1,6 +1,6 @@
 #pragma once
 // Counter-based random numbers: a stream is a pure function of (seed, generation, game, ply,
-// purpose), so that no result depends on threads, slots or the order of work (DESIGN 8).
+// purpose), so that no result depends on threads, slots or the order of work.
 // Source: Salmon et al. 2011, "Parallel random numbers: as easy as 1, 2, 3", Philox4x32-10.
 // No std:: distribution is used: their output is not fixed by the standard.
 

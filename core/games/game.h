@@ -59,4 +59,11 @@ concept Game = requires(const G game, typename G::State state, const typename G:
   { game.to_string(view) } -> std::convertible_to<std::string>;
 };
 
+// A Game whose positions are made outside the core and best many at a time: a move may be unknown
+// until it is made (games/external/external_game.h).
+template <class G>
+concept ExternallyPlayed = Game<G> && requires(const G game, const typename G::State& view) {
+  { game.is_known(view, 0) } -> std::same_as<bool>;
+};
+
 }  // namespace tengen

@@ -18,7 +18,8 @@ class EvaluationCache {
     float value;
   };
 
-  EvaluationCache(size_t max_bytes, int num_actions) : num_actions_(static_cast<size_t>(num_actions)) {
+  EvaluationCache(size_t max_bytes, int num_actions)
+      : num_actions_(static_cast<size_t>(num_actions)) {
     const size_t entry_bytes = sizeof(Tag) + (num_actions_ + 1) * sizeof(float);
     size_t num_sets = 1;
     while (2 * num_sets * kWays * entry_bytes <= max_bytes) num_sets *= 2;

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "base/error.h"
+#include "games/external/external_game.h"
 #include "games/perft.h"
 #include "games/registry.h"
 #include "python/bindings.h"
@@ -232,6 +233,13 @@ void bind_games(nb::module_& m) {
       },
       nb::arg("name"),
       "Returns the native game of that name.\n\nRaises:\n    CoreError: No such name or size.");
+  m.def(
+      "planes_key",
+      [](const nb::ndarray<const float, nb::c_contig, nb::device::cpu>& planes) {
+        const Key128 key = planes_key(planes.data(), planes.size());
+        return std::pair(key.lo, key.hi);
+      },
+      nb::arg("planes"), "Returns the key of a position of a Python game: that of its planes.");
   m.def("known_games", &known_games, "Returns every name that make_game accepts.");
 }
 

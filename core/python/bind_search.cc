@@ -6,9 +6,9 @@
 #include <nanobind/stl/vector.h>
 
 #include "base/error.h"
-#include "games/registry.h"
 #include "inference/evaluators.h"
 #include "python/bindings.h"
+#include "python/python_source.h"
 #include "search/search.h"
 #include "simd/kernels.h"
 
@@ -29,8 +29,7 @@ nb::list dump_tree(const Tree& tree) {
       const Edges e = tree.edges(node);
       for (int k = 0; k < node.num_edges; ++k) {
         edges.append(nb::make_tuple(tree.actions(node)[e.legal_index[k]], e.prior[k],
-                                    static_cast<int>(e.visits[k]), e.value_sum[k],
-                                    queue.size()));
+                                    static_cast<int>(e.visits[k]), e.value_sum[k], queue.size()));
         queue.push_back(e.child[k]);
       }
     }
@@ -65,6 +64,7 @@ nb::tuple hash_search(const G& game, const std::vector<int>& moves, const Search
     here.ply = static_cast<uint32_t>(game.ply(state));
     search.begin(state, here);
     while (search.advance()) {
+      if (search.at_unknown_move()) continue;
       float value;
       hash_evaluate(game.key(search.leaf()), game.num_actions(), logits.data(), &value);
       search.accept(logits.data(), nullptr, value);
@@ -140,10 +140,10 @@ void bind_search(nb::module_& m) {
 
   m.def(
       "hash_search",
-      [](const std::string& name, const std::vector<int>& moves, const SearchSettings& settings,
+      [](const nb::object& game, const std::vector<int>& moves, const SearchSettings& settings,
          const SearchRequest& request, const std::vector<int>& then) {
-        return with_game(name, [&](const auto& game) {
-          return hash_search(game, moves, settings, request, then);
+        return with_any_game(game, [&](const auto& rules) {
+          return hash_search(rules, moves, settings, request, then);
         });
       },
       "game"_a, "moves"_a, "settings"_a, "request"_a, "then"_a = std::vector<int>{},

@@ -6,8 +6,8 @@
 #include <nanobind/stl/unique_ptr.h>
 #include <nanobind/stl/vector.h>
 
-#include "games/registry.h"
 #include "python/bindings.h"
+#include "python/python_source.h"
 #include "selfplay/game_queue.h"
 #include "selfplay/match.h"
 #include "selfplay/search_benchmark.h"
@@ -87,11 +87,11 @@ void bind_workers(nb::module_& m) {
 
   m.def(
       "make_selfplay_worker",
-      [](const std::string& name, const SelfplaySettings& settings,
-         std::shared_ptr<GameQueue> queue, std::shared_ptr<GameSink> sink) {
-        return with_game(name, [&](const auto& game) -> std::unique_ptr<SelfplayPort> {
-          using G = std::decay_t<decltype(game)>;
-          return std::make_unique<SelfplayWorker<G>>(game, settings, queue, sink);
+      [](const nb::object& game, const SelfplaySettings& settings, std::shared_ptr<GameQueue> queue,
+         std::shared_ptr<GameSink> sink) {
+        return with_any_game(game, [&](const auto& rules) -> std::unique_ptr<SelfplayPort> {
+          using G = std::decay_t<decltype(rules)>;
+          return std::make_unique<SelfplayWorker<G>>(rules, settings, queue, sink);
         });
       },
       "game"_a, "settings"_a, "queue"_a, "sink"_a);
@@ -103,42 +103,39 @@ void bind_sessions(nb::module_& m) {
       .def_prop_ro("result", &SearchSession::result, nb::rv_policy::copy);
   m.def(
       "make_session",
-      [](const std::string& name, const SearchSettings& settings, size_t cache_bytes) {
-        return with_game(name, [&](const auto& game) -> std::unique_ptr<SearchSession> {
-          using G = std::decay_t<decltype(game)>;
-          return std::make_unique<GameSession<G>>(game, settings, cache_bytes);
+      [](const nb::object& game, const SearchSettings& settings, size_t cache_bytes) {
+        return with_any_game(game, [&](const auto& rules) -> std::unique_ptr<SearchSession> {
+          using G = std::decay_t<decltype(rules)>;
+          return std::make_unique<GameSession<G>>(rules, settings, cache_bytes);
         });
       },
       "game"_a, "settings"_a, "cache_bytes"_a = size_t{16} << 20);
   m.def(
       "benchmark_search",
-      [](const std::string& name, const SearchSettings& settings, int num_simulations,
+      [](const nb::object& game, const SearchSettings& settings, int num_simulations,
          uint64_t num_searches, bool encode, uint64_t seed) {
-        SearchBenchmark done;
-        {
+        return with_any_game(game, [&](const auto& rules) {
           nb::gil_scoped_release release;
-          done = with_game(name, [&](const auto& game) {
-            return benchmark_search(game, settings, num_simulations, num_searches, encode, seed);
-          });
-        }
-        return done.num_simulations;
+          return benchmark_search(rules, settings, num_simulations, num_searches, encode, seed)
+              .num_simulations;
+        });
       },
       "game"_a, "settings"_a, "num_simulations"_a, "num_searches"_a, "encode"_a, "seed"_a = 0,
       "Simulations made in `num_searches` searches of the hash evaluator on this thread.");
   m.def(
       "mcts_choose",
-      [](const std::string& name, const std::vector<int>& moves, int num_playouts, uint64_t seed) {
-        nb::gil_scoped_release release;
-        return with_game(name, [&](const auto& game) {
-          auto state = game.initial_state();
+      [](const nb::object& game, const std::vector<int>& moves, int num_playouts, uint64_t seed) {
+        return with_any_game(game, [&](const auto& rules) {
+          nb::gil_scoped_release release;
+          auto state = rules.initial_state();
           for (const int move : moves) {
-            if (!game.is_legal(state, move)) {
+            if (!rules.is_legal(state, move)) {
               throw Error("move (" + std::to_string(move) + ") must be legal");
             }
-            game.apply(state, move);
+            rules.apply(state, move);
           }
-          const Rng rng(seed, 0, 0, static_cast<uint32_t>(game.ply(state)), Purpose::kRollout);
-          return Uct(game, num_playouts).choose(state, rng);
+          const Rng rng(seed, 0, 0, static_cast<uint32_t>(rules.ply(state)), Purpose::kRollout);
+          return Uct(rules, num_playouts).choose(state, rng);
         });
       },
       "game"_a, "moves"_a, "num_playouts"_a, "seed"_a = 0, "The move of `mcts:N`.");
@@ -167,7 +164,7 @@ void bind_matches(nb::module_& m) {
       .def("stop", &MatchRunner::stop);
   m.def(
       "make_match",
-      [](const std::string& name, const MatchPlayer& player0, const MatchPlayer& player1,
+      [](const nb::object& game, const MatchPlayer& player0, const MatchPlayer& player1,
          uint64_t seed, uint32_t first_game, uint32_t num_games, int num_slots,
          int num_opening_plies) {
         MatchSettings settings;
@@ -178,9 +175,9 @@ void bind_matches(nb::module_& m) {
         settings.num_games = num_games;
         settings.num_slots = num_slots;
         settings.num_opening_plies = num_opening_plies;
-        return with_game(name, [&](const auto& game) -> std::unique_ptr<MatchRunner> {
-          using G = std::decay_t<decltype(game)>;
-          return std::make_unique<Match<G>>(game, settings);
+        return with_any_game(game, [&](const auto& rules) -> std::unique_ptr<MatchRunner> {
+          using G = std::decay_t<decltype(rules)>;
+          return std::make_unique<Match<G>>(rules, settings);
         });
       },
       "game"_a, "player0"_a, "player1"_a, nb::kw_only(), "seed"_a, "first_game"_a, "num_games"_a,

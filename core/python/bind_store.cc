@@ -9,6 +9,7 @@
 
 #include "base/crc32c.h"
 #include "python/bindings.h"
+#include "python/python_source.h"
 #include "store/fault.h"
 #include "store/game_columns.h"
 #include "store/game_rows.h"
@@ -160,7 +161,11 @@ void bind_journal(nb::module_& m) {
 
 void bind_rows(nb::module_& m) {
   nb::class_<GameRows>(m, "GameRows", "Training rows held as games; see store/game_rows.h.")
-      .def(nb::new_([](const std::string& name) { return make_game_rows(name); }), nb::arg("name"))
+      .def(nb::new_([](const nb::object& game) {
+             if (nb::isinstance<nb::str>(game)) return make_game_rows(nb::cast<std::string>(game));
+             return make_game_rows(external_game(game));
+           }),
+           nb::arg("game"))
       .def_prop_ro("num_planes", &GameRows::num_planes)
       .def_prop_ro("height", &GameRows::height)
       .def_prop_ro("width", &GameRows::width)

@@ -197,7 +197,7 @@ class Gumbel {
   }
 
   SearchSettings settings_;
-  std::vector<float> base_;      // [num_legal] gumbel + log prior
+  std::vector<float> base_;  // [num_legal] gumbel + log prior
   std::vector<float> weights_;
   std::vector<uint32_t> schedule_;
   int schedule_considered_ = -1;

@@ -45,9 +45,9 @@ class Puct {
 
   float compute_scale(int child_visits) const {
     const double n = child_visits;
-    const double c = settings_.cpuct + settings_.cpuct_log *
-                                           std::log((n + settings_.cpuct_base) /
-                                                    static_cast<double>(settings_.cpuct_base));
+    const double c =
+        settings_.cpuct + settings_.cpuct_log * std::log((n + settings_.cpuct_base) /
+                                                         static_cast<double>(settings_.cpuct_base));
     return static_cast<float>(c * std::sqrt(n + 0.01));
   }
 

@@ -10,20 +10,20 @@ namespace tengen {
 
 struct ActionResult {
   uint16_t action;
-  float prior;            // as searched with: after root temperature and noise
+  float prior;  // as searched with: after root temperature and noise
   uint32_t visits;
-  float value_to_play;    // mean of the root player's value, proven value where known; 0 unvisited
-  float policy;           // training target, sums to 1 over the legal actions
-  Proof proof;            // for the root player, after this action
+  float value_to_play;  // mean of the root player's value, proven value where known; 0 unvisited
+  float policy;         // training target, sums to 1 over the legal actions
+  Proof proof;          // for the root player, after this action
 };
 
 struct SearchResult {
-  std::vector<ActionResult> actions;  // every legal action, in increasing order
-  float root_value_to_play = 0.0f;    // [-1, 1]
-  float network_value_to_play = 0.0f; // the evaluator's own value of the root
-  uint32_t num_simulations = 0;       // descents made in this search
-  int best_action = -1;               // the strongest by this search
-  Proof proof = Proof::kUnknown;      // of the root, for the side to play
+  std::vector<ActionResult> actions;   // every legal action, in increasing order
+  float root_value_to_play = 0.0f;     // [-1, 1]
+  float network_value_to_play = 0.0f;  // the evaluator's own value of the root
+  uint32_t num_simulations = 0;        // descents made in this search
+  int best_action = -1;                // the strongest by this search
+  Proof proof = Proof::kUnknown;       // of the root, for the side to play
 };
 
 }  // namespace tengen

@@ -60,6 +60,7 @@ class Search {
     request_ = request;
     num_simulations_ = 0;
     waiting_ = false;
+    at_unknown_move_ = false;
     budget_ = request.num_simulations;
     if (!kept_) tree_.clear();
     kept_ = false;
@@ -73,7 +74,8 @@ class Search {
 
   // Descends until a leaf needs an evaluation (true) or the search is over (false). Throws Error
   // before begin() and while a leaf waits: descending past one would build on a node without
-  // legal actions.
+  // legal actions. With an external game true may also mean that the move below the tree is not
+  // known yet, see at_unknown_move().
   bool advance() {
     if (tree_.root() == Arena::kNull || waiting_) {
       throw Error(std::string("search.advance (") + (waiting_ ? "a leaf waits" : "no search") +
@@ -85,11 +87,41 @@ class Search {
       leaf_state_ = root_state_;
       return waiting_ = true;
     }
+    if constexpr (ExternallyPlayed<G>) {
+      if (at_unknown_move_) {
+        at_unknown_move_ = false;
+        game_.apply(leaf_state_, last_action());
+        if (add_leaf()) return waiting_ = true;
+      }
+    }
     while (num_simulations_ < budget_ && root_node().proof == Proof::kUnknown) {
       ++num_simulations_;
-      if (descend()) return waiting_ = true;
+      if (descend()) {
+        waiting_ = !at_unknown_move_;
+        return true;
+      }
     }
     return false;
+  }
+
+  // After advance() returned true: the descent stopped before unknown_move() instead of at a leaf.
+  // advance() goes on with it, and makes the move by itself if nobody did. Never in native games.
+  bool at_unknown_move() const {
+    if constexpr (ExternallyPlayed<G>) return at_unknown_move_;
+    return false;
+  }
+  auto unknown_move() const
+    requires ExternallyPlayed<G>
+  {
+    return typename G::Move{leaf_state_, last_action()};
+  }
+
+  // Whether leaf() waits for accept(), or unknown_move() for somebody to make it.
+  bool is_waiting() const {
+    if constexpr (ExternallyPlayed<G>) {
+      if (at_unknown_move_) return !game_.is_known(leaf_state_, last_action());
+    }
+    return waiting_;
   }
 
   // The position to evaluate, after advance() returned true.
@@ -127,8 +159,9 @@ class Search {
   // waits.
   void finish(SearchResult& result) {
     if (tree_.root() == Arena::kNull || waiting_ || root_node().num_legal == 0) {
-      throw Error("search.finish (no result) needs an evaluated root and no waiting leaf; advance "
-                  "the search first");
+      throw Error(
+          "search.finish (no result) needs an evaluated root and no waiting leaf; advance "
+          "the search first");
     }
     const Node& root = root_node();
     const Edges edges = tree_.edges(root);
@@ -144,8 +177,8 @@ class Search {
       a.prior = edges.prior[i];
       a.visits = static_cast<uint32_t>(edges.visits[i]);
       a.proof = edge_proof(root, edges.child[i]);
-      a.value_to_play = a.proof == Proof::kUnknown ? edges.value_sum[i] / edges.visits[i]
-                                                   : proof_value(a.proof);
+      a.value_to_play =
+          a.proof == Proof::kUnknown ? edges.value_sum[i] / edges.visits[i] : proof_value(a.proof);
     }
     result.proof = root.proof;
     result.root_value_to_play =
@@ -179,6 +212,7 @@ class Search {
     tree_.clear();
     kept_ = false;
     waiting_ = false;
+    at_unknown_move_ = false;
   }
 
   const Tree& tree() const { return tree_; }
@@ -219,8 +253,8 @@ class Search {
     tree_.set_priors(tree_.root(), prior);
   }
 
-  // One descent. True: the leaf waits for an evaluation. False: it ended in a known value, which
-  // is backed up.
+  // One descent. True: the leaf waits for an evaluation, or the move to it is unknown. False: it
+  // ended in a known value, which is backed up.
   bool descend() {
     path_.clear();
     leaf_state_ = root_state_;
@@ -231,20 +265,13 @@ class Search {
       const Edges edges = tree_.edges(node);
       const int action = tree_.actions(node)[edges.legal_index[edge]];
       path_.push_back({current, edge});
-      game_.apply(leaf_state_, action);
-      if (edges.child[edge] == Arena::kNull) {
-        const Outcome outcome = game_.outcome(leaf_state_);
-        const int to_play = game_.to_play(leaf_state_);
-        leaf_ = tree_.add_node(to_play);
-        tree_.edges(tree_.node(current)).child[edge] = leaf_;
-        if (outcome == Outcome::kOngoing) return true;
-        const float value = to_play == 0 ? value_to_first(outcome) : -value_to_first(outcome);
-        tree_.node(leaf_).proof = value > 0   ? Proof::kWin
-                                  : value < 0 ? Proof::kLoss
-                                              : Proof::kDraw;
-        back_up(value);
-        return false;
+      if constexpr (ExternallyPlayed<G>) {
+        if (edges.child[edge] == Arena::kNull && !game_.is_known(leaf_state_, action)) {
+          return at_unknown_move_ = true;
+        }
       }
+      game_.apply(leaf_state_, action);
+      if (edges.child[edge] == Arena::kNull) return add_leaf();
       current = edges.child[edge];
       if (tree_.node(current).proof != Proof::kUnknown) {
         leaf_ = current;
@@ -252,6 +279,25 @@ class Search {
         return false;
       }
     }
+  }
+
+  // Adds the node of leaf_state_ at the end of the path; returns as descend() does.
+  bool add_leaf() {
+    const Outcome outcome = game_.outcome(leaf_state_);
+    const int to_play = game_.to_play(leaf_state_);
+    const Step last = path_.back();
+    leaf_ = tree_.add_node(to_play);
+    tree_.edges(tree_.node(last.node)).child[last.edge] = leaf_;
+    if (outcome == Outcome::kOngoing) return true;
+    const float value = to_play == 0 ? value_to_first(outcome) : -value_to_first(outcome);
+    tree_.node(leaf_).proof = value > 0 ? Proof::kWin : value < 0 ? Proof::kLoss : Proof::kDraw;
+    back_up(value);
+    return false;
+  }
+
+  uint16_t last_action() const {
+    const Node& node = tree_.node(path_.back().node);
+    return tree_.actions(node)[tree_.edges(node).legal_index[path_.back().edge]];
   }
 
   // The edge to take from a node, made if it is new.
@@ -290,9 +336,8 @@ class Search {
       if (proof == Proof::kUnknown) {
         edges.value_sum[edge] += value;
       } else {
-        edges.value_sum[edge] = proof == Proof::kLoss
-                                    ? -std::numeric_limits<float>::infinity()
-                                    : proof_value(proof) * edges.visits[edge];
+        edges.value_sum[edge] = proof == Proof::kLoss ? -std::numeric_limits<float>::infinity()
+                                                      : proof_value(proof) * edges.visits[edge];
         node.proof = prove(node, edges, proof);
         if (node.proof != Proof::kUnknown) value = proof_value(node.proof);
       }
@@ -373,6 +418,7 @@ class Search {
   int num_simulations_ = 0;
   int budget_ = 0;
   bool waiting_ = false;
+  bool at_unknown_move_ = false;
   bool kept_ = false;  // play() left the subtree of the next root
   std::vector<Step> path_;
   std::vector<uint16_t> legal_;

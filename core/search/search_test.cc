@@ -133,7 +133,8 @@ float to_player(float value_to_first, int player) {
   return player == 0 ? value_to_first : -value_to_first;
 }
 
-// Every proof in the tree is the game's exact value, and the counts add up.
+// Every proof in the tree is the game's exact value, counts add up, and values change sign where
+// the player does.
 void check_node(const RandomGame& game, const Tree& tree, Arena::Offset offset,
                 const RandomGame::State& state) {
   const Node& node = tree.node(offset);
@@ -148,7 +149,16 @@ void check_node(const RandomGame& game, const Tree& tree, Arena::Offset offset,
     RandomGame::State next = state;
     game.apply(next, tree.actions(node)[edges.legal_index[i]]);
     total += edges.visits[i];
-    TENGEN_CHECK(edges.visits[i] == static_cast<float>(tree.node(edges.child[i]).visits));
+    const Node& child = tree.node(edges.child[i]);
+    TENGEN_CHECK(edges.visits[i] == static_cast<float>(child.visits));
+    const float sign = child.to_play == node.to_play ? 1.0f : -1.0f;
+    const float value = sign * proof_value(child.proof);
+    if (child.proof == Proof::kUnknown) {
+      TENGEN_CHECK(edges.value_sum[i] == sign * child.value_sum);
+    } else {
+      TENGEN_CHECK(edges.value_sum[i] == (value < 0.0f ? -std::numeric_limits<float>::infinity()
+                                                       : value * edges.visits[i]));
+    }
     check_node(game, tree, edges.child[i], next);
   }
   TENGEN_CHECK(static_cast<float>(node.visits) >= total);

@@ -21,9 +21,7 @@ constexpr float proof_value(Proof proof) {
   return proof == Proof::kWin ? 1.0f : proof == Proof::kLoss ? -1.0f : 0.0f;
 }
 constexpr Proof opposite(Proof proof) {
-  return proof == Proof::kWin    ? Proof::kLoss
-         : proof == Proof::kLoss ? Proof::kWin
-                                 : proof;
+  return proof == Proof::kWin ? Proof::kLoss : proof == Proof::kLoss ? Proof::kWin : proof;
 }
 
 struct Node {

@@ -104,15 +104,20 @@ class Uct {
       path_.push_back({next, game_.to_play(state)});
       game_.apply(state, nodes_[next].action);
     }
-    while (game_.outcome(state) == Outcome::kOngoing) {
-      const int n = game_.legal_actions(state, legal_.data());
-      game_.apply(state, legal_[rng.below(static_cast<uint32_t>(n))]);
-    }
-    const float value = value_to_first(game_.outcome(state));
+    const float value = value_to_first(play_out(state, rng));
     for (const Visit& visit : path_) {
       nodes_[visit.node].visits += 1;
       nodes_[visit.node].value_sum += visit.mover == 0 ? value : -value;
     }
+  }
+
+  Outcome play_out(State& state, Rng& rng) {
+    while (game_.outcome(state) == Outcome::kOngoing) {
+      if constexpr (ExternallyPlayed<G>) return game_.playout(state, rng);
+      const int n = game_.legal_actions(state, legal_.data());
+      game_.apply(state, legal_[rng.below(static_cast<uint32_t>(n))]);
+    }
+    return game_.outcome(state);
   }
 
   struct Visit {

@@ -1,10 +1,13 @@
 #pragma once
 // What self-play and matches share below the game: a search's leaves are answered from the cache
-// or put into the batch, each position under the symmetry that its own key chooses.
+// or put into the batch, each position under the symmetry that its own key chooses. The moves that
+// an external game does not know yet are gathered over all searches and made in one call.
 
 #include <cstdint>
+#include <string>
 #include <vector>
 
+#include "base/error.h"
 #include "games/game.h"
 #include "inference/cache.h"
 #include "inference/port.h"
@@ -15,8 +18,8 @@ namespace tengen {
 // Counters of one worker since its start.
 struct WorkerStats {
   uint64_t num_games = 0;
-  uint64_t num_plies = 0;        // searched ones
-  uint64_t num_rows = 0;         // plies with a full search
+  uint64_t num_plies = 0;  // searched ones
+  uint64_t num_rows = 0;   // plies with a full search
   uint64_t num_simulations = 0;
   uint64_t num_evaluations = 0;  // rows sent to the backend
   uint64_t num_cache_hits = 0;
@@ -43,9 +46,31 @@ class LeafServer {
     }
   }
 
-  // Runs the search until it is over (true) or a leaf of it went into the batch (false).
+  // Fills the batch and returns its rows; 0 when every search is over. `run_all` calls run() for
+  // each search that does not wait. Throws Error before the last batch was answered.
+  template <class F>
+  int fill(F&& run_all) {
+    if (num_rows_ > 0) {
+      throw Error("port.next (" + std::to_string(num_rows_) +
+                  " rows wait) must follow done(); evaluate them first");
+    }
+    run_all();
+    while (resolve()) {
+      run_all();
+      // Searches that stopped again stay for the next batch: moves are best made together.
+      if (num_rows_ > 0) break;
+    }
+    return num_rows_;
+  }
+
+  // Runs the search until it is over (true) or it has to wait (false): for its leaf, which went
+  // into the batch, or for a move that is unknown. Precondition: it does not wait.
   bool run(Search<G>& search, WorkerStats& stats) {
     while (search.advance()) {
+      if (search.at_unknown_move()) {
+        at_unknown_moves_.push_back(&search);
+        return false;
+      }
       const Key128 key = game_.key(search.leaf());
       const int symmetry = symmetry_of(key);
       EvaluationCache::Entry entry;
@@ -76,8 +101,11 @@ class LeafServer {
     num_rows_ = 0;
   }
 
-  // Forgets the waiting rows; their searches must have been reset.
-  void clear() { num_rows_ = 0; }
+  // Forgets the waiting rows and unknown moves; their searches must have been reset.
+  void clear() {
+    num_rows_ = 0;
+    at_unknown_moves_.clear();
+  }
 
   int num_rows() const { return num_rows_; }
   BatchBuffers& buffers() { return buffers_; }
@@ -89,6 +117,20 @@ class LeafServer {
     Search<G>* search = nullptr;
   };
 
+  // Makes the moves that searches wait for, all in one call. Whether there were any: never in
+  // native games.
+  bool resolve() {
+    if constexpr (ExternallyPlayed<G>) {
+      if (at_unknown_moves_.empty()) return false;
+      std::vector<typename G::Move> moves;
+      for (const Search<G>* search : at_unknown_moves_) moves.push_back(search->unknown_move());
+      at_unknown_moves_.clear();
+      game_.resolve(moves);
+      return true;
+    }
+    return false;
+  }
+
   int symmetry_of(const Key128& key) const {
     const int n = game_.num_symmetries();
     return n == 1 ? 0 : static_cast<int>(mix64(key.hi + 0x5bd1e995u) % static_cast<uint64_t>(n));
@@ -99,6 +141,7 @@ class LeafServer {
   EvaluationCache cache_;
   std::vector<std::vector<uint16_t>> transforms_;
   std::vector<Waiting> waiting_;
+  std::vector<Search<G>*> at_unknown_moves_;
   int num_rows_ = 0;
 };
 

@@ -36,7 +36,7 @@ struct MatchGame {
   uint32_t index;
   int first_player;  // 0 or 1: who had the first move
   Outcome outcome;
-  std::vector<uint16_t> moves;        // opening included
+  std::vector<uint16_t> moves;  // opening included
   uint16_t num_opening_plies;
 
   // Of player 0, in {-1, 0, 1}.
@@ -98,8 +98,9 @@ class Match final : public MatchRunner {
           player_(player),
           leaves_(match->game_, match->settings_.num_slots, match->settings_.cache_bytes) {}
     int next() override {
-      for (auto& slot : match_->slots_) match_->run(*slot, player_, leaves_, stats_);
-      return leaves_.num_rows();
+      return leaves_.fill([&] {
+        for (auto& slot : match_->slots_) match_->run(*slot, player_, leaves_, stats_);
+      });
     }
     void done() override { leaves_.answer(stats_); }
     BatchBuffers& buffers() override { return leaves_.buffers(); }
@@ -111,14 +112,15 @@ class Match final : public MatchRunner {
     WorkerStats stats_;
   };
 
-  // Plays the slot on while `player` is to move, until a leaf of theirs went into the batch.
+  // Plays the slot on while `player` is to move, until their search has to wait.
   void run(Slot& slot, int player, LeafServer<G>& leaves, WorkerStats& stats) {
+    if (slot.search[player].is_waiting()) return;
     while (!stopped_.load(std::memory_order_relaxed)) {
       if (slot.idle && !start_game(slot)) return;
       if (mover(slot) != player) return;
       const MatchPlayer& who = settings_.players[player];
-      const Rng rng(settings_.seed, 0, slot.game.index, static_cast<uint32_t>(game_.ply(slot.state)),
-                    Purpose::kRollout);
+      const Rng rng(settings_.seed, 0, slot.game.index,
+                    static_cast<uint32_t>(game_.ply(slot.state)), Purpose::kRollout);
       int action = 0;
       if (who.kind == MatchPlayer::Kind::kNetwork) {
         if (!slot.thinking) begin_search(slot, player);

@@ -25,7 +25,8 @@ inline int sample_action(const SearchResult& result, double temperature, Rng& rn
   for (const ActionResult& a : result.actions) top = a.policy > top ? a.policy : top;
   double total = 0.0;
   const auto weight = [&](const ActionResult& a) {
-    return a.policy <= 0.0f ? 0.0 : std::pow(static_cast<double>(a.policy / top), 1.0 / temperature);
+    return a.policy <= 0.0f ? 0.0
+                            : std::pow(static_cast<double>(a.policy / top), 1.0 / temperature);
   };
   for (const ActionResult& a : result.actions) total += weight(a);
   double left = rng.uniform() * total;

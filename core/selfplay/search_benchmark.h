@@ -19,13 +19,11 @@ struct SearchBenchmark {
 // Searches `num_searches` positions, one after another along games whose moves are drawn from the
 // root policy. With `encode` the planes of every leaf are written too, as for a network.
 template <Game G>
-SearchBenchmark benchmark_search(const G& game, const SearchSettings& settings,
-                                 int num_simulations, uint64_t num_searches, bool encode,
-                                 uint64_t seed) {
+SearchBenchmark benchmark_search(const G& game, const SearchSettings& settings, int num_simulations,
+                                 uint64_t num_searches, bool encode, uint64_t seed) {
   const auto num_actions = static_cast<size_t>(game.num_actions());
   std::vector<float> logits(num_actions);
-  std::vector<float> planes(
-      static_cast<size_t>(game.num_planes() * game.height() * game.width()));
+  std::vector<float> planes(static_cast<size_t>(game.num_planes() * game.height() * game.width()));
   Search<G> search(game, settings);
   SearchResult result;
   SearchBenchmark done;
@@ -39,6 +37,7 @@ SearchBenchmark benchmark_search(const G& game, const SearchSettings& settings,
     search.reset();
     search.begin(state, request);
     while (search.advance()) {
+      if (search.at_unknown_move()) continue;
       if (encode) game.encode(search.leaf(), 0, planes.data());
       float value;
       hash_evaluate(game.key(search.leaf()), game.num_actions(), logits.data(), &value);

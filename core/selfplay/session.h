@@ -45,8 +45,7 @@ class GameSession final : public SearchSession {
   }
 
   int next() override {
-    leaves_.run(search_, stats_);
-    return leaves_.num_rows();
+    return leaves_.fill([&] { leaves_.run(search_, stats_); });
   }
   void done() override { leaves_.answer(stats_); }
   BatchBuffers& buffers() override { return leaves_.buffers(); }

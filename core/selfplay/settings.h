@@ -12,7 +12,7 @@ namespace tengen {
 
 struct SelfplaySettings {
   SearchSettings search;
-  int num_slots = 16;             // games at once a worker: the rows of one batch
+  int num_slots = 16;  // games at once a worker: the rows of one batch
   // Playout cap randomization: a full search with this probability, else a cheap one.
   int full_simulations = 64;
   int cheap_simulations = 16;

@@ -43,13 +43,9 @@ class SelfplayWorker final : public SelfplayPort {
 
   int next() override {
     if (queue_->stopped()) return 0;
-    for (auto& slot : slots_) {
-      while (!slot->idle || start_game(*slot)) {
-        if (!leaves_.run(slot->search, stats_)) break;
-        finish_ply(*slot);
-      }
-    }
-    return leaves_.num_rows();
+    return leaves_.fill([&] {
+      for (auto& slot : slots_) run(*slot);
+    });
   }
 
   void done() override { leaves_.answer(stats_); }
@@ -65,6 +61,15 @@ class SelfplayWorker final : public SelfplayPort {
     bool idle = true;
     bool is_full = false;
   };
+
+  // Plays the slot on until its search has to wait.
+  void run(Slot& slot) {
+    if (slot.search.is_waiting()) return;
+    while (!slot.idle || start_game(slot)) {
+      if (!leaves_.run(slot.search, stats_)) return;
+      finish_ply(slot);
+    }
+  }
 
   bool start_game(Slot& slot) {
     const int64_t index = queue_->take();
@@ -91,7 +96,8 @@ class SelfplayWorker final : public SelfplayPort {
     // A full search starts afresh, so that noise reaches every visit behind its target.
     if (slot.is_full || !settings_.reuse_tree) slot.search.reset();
     SearchRequest request;
-    request.num_simulations = slot.is_full ? settings_.full_simulations : settings_.cheap_simulations;
+    request.num_simulations =
+        slot.is_full ? settings_.full_simulations : settings_.cheap_simulations;
     request.explore = slot.is_full;
     request.seed = queue_->generation().seed;
     request.generation = slot.record.generation;
@@ -106,8 +112,8 @@ class SelfplayWorker final : public SelfplayPort {
     Rng rng = stream(slot, Purpose::kMoveChoice);
     // The Gumbel draw is the exploration of a Gumbel search.
     const bool drawn = settings_.search.policy == RootPolicy::kGumbel && slot.is_full;
-    const int action = drawn ? result_.best_action
-                             : sample_action(result_, move_temperature(settings_, ply), rng);
+    const int action =
+        drawn ? result_.best_action : sample_action(result_, move_temperature(settings_, ply), rng);
     slot.record.plies.push_back(record_ply(result_, action, slot.is_full));
     stats_.num_plies += 1;
     stats_.num_rows += slot.is_full;

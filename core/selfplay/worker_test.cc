@@ -1,5 +1,6 @@
 #include "selfplay/worker.h"
 
+#include <cmath>
 #include <thread>
 
 #include "base/testing.h"
@@ -70,11 +71,30 @@ void check_record(const G& game, const SelfplaySettings& settings, const GameRec
     const int budget = is_full ? settings.full_simulations : settings.cheap_simulations;
     TENGEN_CHECK(static_cast<int>(ply.num_simulations) <= budget);
     TENGEN_CHECK(std::abs(ply.root_value) <= 1.0f);
+    // A full search makes all its simulations anew, unless it settled the position.
+    const bool may_be_settled = ply.root_value == std::round(ply.root_value);
+    TENGEN_CHECK(!is_full || may_be_settled || static_cast<int>(ply.num_simulations) == budget);
     TENGEN_CHECK(game.is_legal(state, ply.action));
     game.apply(state, ply.action);
   }
   TENGEN_CHECK(game.outcome(state) == record.outcome && record.outcome != Outcome::kOngoing);
   TENGEN_CHECK(decode(encode(record)) == record);
+}
+
+// Cheap searches of a PUCT game go on with the tree that is there, if they may.
+void check_reuse() {
+  SelfplaySettings settings = make_settings(RootPolicy::kPuct);
+  for (const bool reuse : {false, true}) {
+    settings.reuse_tree = reuse;
+    int num_reused = 0;
+    for (const GameRecord& record : play(Gomoku(7), settings, Setup{}, 3)) {
+      for (const PlyRecord& ply : record.plies) {
+        num_reused += ply.policy_weight == 0.0f && std::abs(ply.root_value) < 1.0f &&
+                      static_cast<int>(ply.num_simulations) < settings.cheap_simulations;
+      }
+    }
+    TENGEN_CHECK((num_reused > 10) == reuse);
+  }
 }
 
 // A game is a function of its index: threads, slots, batches and the cache do not show in it.
@@ -202,6 +222,7 @@ int main() {
     settings.max_opening_plies = 0;
     check_same_games(Connect4(), settings, 8);
   }
+  check_reuse();
   check_stop();
   check_stop_from_another_thread();
   check_queue();

@@ -36,7 +36,7 @@ const Kernels* kernels_by_name(const char* name) {
 }
 
 const Kernels& kernels() {
-  static const Kernels& chosen = [] () -> const Kernels& {
+  static const Kernels& chosen = []() -> const Kernels& {
     for (const char* name : {"avx512", "avx2"}) {
       if (const Kernels* table = kernels_by_name(name)) return *table;
     }

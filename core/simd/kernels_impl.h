@@ -41,7 +41,8 @@ inline float reduce_max(Floats v) {
   float lanes[kLanes];
   store(lanes, v);
   for (int width = kLanes / 2; width > 0; width /= 2) {
-    for (int i = 0; i < width; ++i) lanes[i] = lanes[i + width] > lanes[i] ? lanes[i + width] : lanes[i];
+    for (int i = 0; i < width; ++i)
+      lanes[i] = lanes[i + width] > lanes[i] ? lanes[i + width] : lanes[i];
   }
   return lanes[0];
 }
@@ -75,7 +76,8 @@ inline Floats keep_first(Floats v, int begin, int n, float other) {
 
 void softmax(const float* x, int n, float* out) {
   Floats top = splat(kMinusInfinity);
-  for (int i = 0; i < n; i += kLanes) top = maximum(top, keep_first(load(x + i), i, n, kMinusInfinity));
+  for (int i = 0; i < n; i += kLanes)
+    top = maximum(top, keep_first(load(x + i), i, n, kMinusInfinity));
   const float max = reduce_max(top);
   Floats total = splat(0.0f);
   for (int i = 0; i < n; i += kLanes) {

@@ -163,6 +163,10 @@ std::unique_ptr<GameRows> make_game_rows(const std::string& name) {
   });
 }
 
+std::unique_ptr<GameRows> make_game_rows(const ExternalGame& game) {
+  return std::make_unique<RowsOf<ExternalGame>>(game);
+}
+
 RowDraw draw_rows(uint64_t seed, uint64_t step, size_t num_rows, uint64_t first_row, uint32_t size,
                   uint32_t num_symmetries) {
   if (size < 1 || num_symmetries < 1) {

@@ -10,6 +10,8 @@
 #include <string>
 #include <vector>
 
+#include "games/external/external_game.h"
+
 namespace tengen {
 
 // The columns of one sealed segment that rows need; see GameColumns for what they hold.
@@ -97,6 +99,8 @@ class GameRows {
 
 // For a game by its registered name. Throws Error for an unknown name.
 std::unique_ptr<GameRows> make_game_rows(const std::string& name);
+// For a game that is played outside the core.
+std::unique_ptr<GameRows> make_game_rows(const ExternalGame& game);
 
 // `num_rows` row numbers drawn evenly, with replacement, from [first_row, first_row + size) and
 // a symmetry below `num_symmetries` for each: a pure function of the arguments. `size` and

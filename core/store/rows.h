@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "base/error.h"
 #include "games/game.h"
@@ -69,12 +70,7 @@ class RowsOf final : public GameRows {
                 const BatchView& out, uint16_t* scratch) const override {
     const auto after = std::upper_bound(segment.first_ply.begin(), segment.first_ply.end(), ply);
     const size_t game = static_cast<size_t>(after - segment.first_ply.begin()) - 1;
-    State state = game_.initial_state();
-    for (size_t i = segment.first_opening[game]; i < segment.first_opening[game + 1]; ++i) {
-      game_.apply(state, segment.opening[i]);
-    }
-    for (size_t i = segment.first_ply[game]; i < ply; ++i) game_.apply(state, segment.action[i]);
-
+    const State state = state_before(segment, game, ply);
     const size_t num_cells = static_cast<size_t>(game_.height()) * game_.width();
     game_.encode(state, symmetry, out.planes + at * game_.num_planes() * num_cells);
     fill_policy(segment, ply, state, symmetry, at, out, scratch);
@@ -86,6 +82,23 @@ class RowsOf final : public GameRows {
     out.outcome[3 * at] = to_play > 0.0f ? 1.0f : 0.0f;
     out.outcome[3 * at + 1] = to_play == 0.0f ? 1.0f : 0.0f;
     out.outcome[3 * at + 2] = to_play < 0.0f ? 1.0f : 0.0f;
+  }
+
+  State state_before(const RowSegment& segment, size_t game, uint32_t ply) const {
+    const uint16_t* const opening = segment.opening.data() + segment.first_opening[game];
+    const uint16_t* const opening_end = segment.opening.data() + segment.first_opening[game + 1];
+    const uint16_t* const played = segment.action.data() + segment.first_ply[game];
+    const uint16_t* const played_end = segment.action.data() + ply;
+    if constexpr (ExternallyPlayed<G>) {
+      std::vector<uint16_t> moves(opening, opening_end);
+      moves.insert(moves.end(), played, played_end);
+      return game_.state_after(moves);
+    } else {
+      State state = game_.initial_state();
+      for (const uint16_t* move = opening; move != opening_end; ++move) game_.apply(state, *move);
+      for (const uint16_t* move = played; move != played_end; ++move) game_.apply(state, *move);
+      return state;
+    }
   }
 
   // Without a target (weight 0) the policy is even over the legal actions, so that a cross

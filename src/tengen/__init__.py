@@ -28,8 +28,8 @@ __all__ = ["__version__", "games", "load", "train"]
 
 if TYPE_CHECKING:
     from tengen import games as games
-    from tengen.recipes import train as train
     from tengen.play import load as load
+    from tengen.recipes import train as train
 
 # Public name -> the module that holds it, imported when the name is first used.
 _LAZY = {"games": "", "load": "tengen.play", "train": "tengen.recipes"}

@@ -39,7 +39,7 @@ class Command:
 
 
 COMMANDS = (
-    Command("train", "tengen.recipes.train:train", "train an agent from nothing"),
+    Command("train", "tengen.recipes.run:train", "train an agent from nothing"),
     Command("play", "tengen.play.command:play", "play against a trained agent"),
     Command("match", "tengen.evaluation.command:match", "play two agents"),
     Command("status", "tengen.observe.status:status", "say where a run is"),

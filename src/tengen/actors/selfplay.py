@@ -14,6 +14,7 @@ from typing import Literal
 
 from tengen import _core
 from tengen.config import check
+from tengen.games import Game, core_game
 from tengen.inference import Backend, DriveStats, drive
 from tengen.search import SearchConfig
 
@@ -130,7 +131,7 @@ class GenerationReport:
 
 
 def play_generation(
-    game: str,
+    game: Game,
     config: SelfplayConfig,
     backend: Backend,
     queue: _core.GameQueue,
@@ -145,7 +146,7 @@ def play_generation(
     ``queue.stop()`` from any thread ends it early; unfinished games are dropped.
 
     Args:
-        game: A native game's name.
+        game: The game.
         config: How to play.
         backend: The model.
         queue: The generation's games.
@@ -158,8 +159,9 @@ def play_generation(
         Exception: What a worker raised first; the others were stopped.
     """
     settings = config.to_native()
+    rules = core_game(game)
     workers = [
-        _core.make_selfplay_worker(game, settings, queue, sink)
+        _core.make_selfplay_worker(rules, settings, queue, sink)
         for _ in range(num_threads)
     ]
     stats = [DriveStats() for _ in workers]

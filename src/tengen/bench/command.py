@@ -24,9 +24,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         command = commands.add_parser(name, help=text, description=text)
         importlib.import_module(module).add_arguments(command)
         # Given before or after NAME; SUPPRESS keeps the outer value when absent.
-        command.add_argument(
-            "--json", action="store_true", default=argparse.SUPPRESS
-        )
+        command.add_argument("--json", action="store_true", default=argparse.SUPPRESS)
 
 
 def bench(args: argparse.Namespace) -> dict[str, Any]:

@@ -13,6 +13,7 @@ import time
 from typing import Any
 
 from tengen import _core
+from tengen.games import CoreGame, core_game, make
 from tengen.search import SearchConfig
 
 __all__ = ["add_arguments", "run"]
@@ -23,7 +24,7 @@ _NUM_ROUNDS = 5
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declares the arguments of ``tengen bench search``."""
-    parser.add_argument("--game", default="gomoku/9", help="a native game (gomoku/9)")
+    parser.add_argument("--game", default="gomoku/9", help="its name (gomoku/9)")
     parser.add_argument("--simulations", type=int, default=64, help="a search (64)")
     parser.add_argument("--policy", choices=("puct", "gumbel"), default="puct")
 
@@ -31,14 +32,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> dict[str, Any]:
     """Returns the medians of some rounds, encoded and not in turns."""
     settings = SearchConfig(policy=args.policy).to_native()
-    num_searches = _calibrate(args.game, settings, args.simulations)
+    game = core_game(make(args.game))
+    num_searches = _calibrate(game, settings, args.simulations)
     rates: dict[bool, list[float]] = {False: [], True: []}
     start_s, start_cpu_s = time.perf_counter(), time.process_time()
     for index in range(_NUM_ROUNDS):
         for encode in (False, True):
             before_s = time.thread_time()
             done = _core.benchmark_search(
-                args.game, settings, args.simulations, num_searches, encode, index
+                game, settings, args.simulations, num_searches, encode, index
             )
             rates[encode].append(done / (time.thread_time() - before_s))
     return {
@@ -55,7 +57,9 @@ def run(args: argparse.Namespace) -> dict[str, Any]:
     }
 
 
-def _calibrate(game: str, settings: _core.SearchSettings, num_simulations: int) -> int:
+def _calibrate(
+    game: CoreGame, settings: _core.SearchSettings, num_simulations: int
+) -> int:
     """Returns how many searches take about a round."""
     num_searches = 8
     while True:

@@ -133,9 +133,8 @@ class _Bench:
         )
         self._planes = games.random_positions(rules, 256, seed=0)
         directory = _publish(self._run, game, features, net)
-        choice = choose(
-            directory, inference, self._planes, rules.num_actions, cores
-        )
+        self._rules = rules
+        choice = choose(directory, inference, self._planes, rules.num_actions, cores)
         self._num_actions = rules.num_actions
         self.backend: Backend = open_backend(directory, choice.config, cores)
         rates = {batch: self._raw(batch, 0.5)[0] for batch in _BATCHES}
@@ -181,9 +180,7 @@ class _Bench:
                 runner.run(batch)
                 counts[index] += batch
 
-        threads = [
-            threading.Thread(target=work, args=(i,)) for i in range(self._cores)
-        ]
+        threads = [threading.Thread(target=work, args=(i,)) for i in range(self._cores)]
         for thread in threads:
             thread.start()
         end_s[0] = time.perf_counter() + 3600.0
@@ -193,9 +190,7 @@ class _Bench:
         for thread in threads:
             thread.join()
         spent_s = time.perf_counter() - start_s
-        return sum(counts) / spent_s, sum(counts) / (
-            time.process_time() - start_cpu_s
-        )
+        return sum(counts) / spent_s, sum(counts) / (time.process_time() - start_cpu_s)
 
     def _play(self, index: int) -> tuple[GenerationReport, float]:
         queue = _core.GameQueue(
@@ -207,7 +202,7 @@ class _Bench:
         timer.start()
         try:
             played = play_generation(
-                self._game,
+                self._rules,
                 self._config,
                 self.backend,
                 queue,
@@ -221,9 +216,7 @@ class _Bench:
         return played, cpu_s
 
 
-def _publish(
-    run: RunDirectory, game: str, features: FeatureSpec, net: str
-) -> Path:
+def _publish(run: RunDirectory, game: str, features: FeatureSpec, net: str) -> Path:
     """Publishes a model with random weights; speed does not depend on them."""
     import torch
 
@@ -244,4 +237,3 @@ def _publish(
     )
     tensors = {name: tensor.numpy() for name, tensor in weights.items()}
     return publish_model(run.candidates, 0, meta, tensors, ModelExporter()).path
-

@@ -112,7 +112,7 @@ def measure_anchors(
 
     Args:
         run: Where results are kept, as ``anchor-<name>-<n>.json``.
-        game: A native game.
+        game: The game.
         players: Weakest first, from ``random``.
         num_games: Games of two neighbours.
         num_threads: Threads that play.

@@ -122,7 +122,7 @@ def judge(
 
     Args:
         config: The gate.
-        game: A native game.
+        game: The game.
         candidate: The model that asks to pass.
         champion: The model that plays now; None before the first, which passes.
         seed: Of the match.

@@ -109,7 +109,7 @@ def rate_generation(
         run: Where results are kept. One process rates a run at a time.
         number: The model's number in ``RUN/models``.
         player: The model.
-        game: A native game.
+        game: The game.
         config: How many games, and against whom.
         seed: Of the run; rounds draw theirs from it.
         num_threads: Threads that play.

@@ -18,7 +18,7 @@ from tengen import _core
 from tengen.config import check
 from tengen.evaluation.elo import Tally
 from tengen.evaluation.players import MatchPlayer, ModelPlayer
-from tengen.games import Game
+from tengen.games import Game, core_game
 from tengen.inference import Runner
 
 __all__ = [
@@ -110,7 +110,7 @@ def play_match(
     An interrupt ends it within one move of every thread and is raised.
 
     Args:
-        game: A native game.
+        game: The game.
         a: One player.
         b: The other.
         num_games: How many, 1 to MAX_GAMES.
@@ -140,7 +140,7 @@ def play_match(
         _Table(
             (a, b),
             _core.make_match(
-                game.name,
+                core_game(game),
                 a.to_native(num_simulations),
                 b.to_native(num_simulations),
                 seed=seed,

@@ -11,14 +11,17 @@ from tengen.games.planes import stone_planes, transform_cell, transform_planes
 from tengen.games.positions import random_positions
 from tengen.games.protocol import Game, OwnGame, Planes, PolicyLayout, State
 from tengen.games.registry import make, names
+from tengen.games.source import CoreGame, core_game
 
 __all__ = [
+    "CoreGame",
     "Game",
     "OwnGame",
     "Planes",
     "PolicyLayout",
     "State",
     "check_own_game",
+    "core_game",
     "make",
     "names",
     "random_positions",

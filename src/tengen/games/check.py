@@ -11,7 +11,7 @@ import numpy as np
 from tengen.errors import UsageError
 from tengen.games.protocol import OwnGame, Planes
 
-__all__ = ["check_own_game"]
+__all__ = ["check_own_game", "check_position"]
 
 _METHODS = (
     "initial_state",
@@ -49,14 +49,37 @@ def check_own_game(
         check.random_game(random.Random(f"{seed} {game_index}"))
 
 
+def check_position(
+    own: OwnGame[Any], state: Any, ply: int, shape: tuple[int, ...]
+) -> None:
+    """Verifies what a game answers of one position.
+
+    Args:
+        own: The game.
+        state: The position.
+        ply: Moves made so far.
+        shape: Of the planes, as in the initial position.
+
+    Raises:
+        UsageError: As `check_own_game`.
+    """
+    check = _Check(own, type(own).__name__, shape)
+    check.position(state, ply)
+
+
 class _Check:
     """The checks, and where in which game they are, for messages."""
 
-    def __init__(self, own: OwnGame[Any], name: str) -> None:
+    def __init__(
+        self,
+        own: OwnGame[Any],
+        name: str,
+        shape: tuple[int, ...] | None = None,
+    ) -> None:
         self._own: Any = own
         self._name = name
         self._ply = 0
-        self._shape: tuple[int, ...] | None = None
+        self._shape = shape
 
     def declarations(self) -> None:
         """Checks what is fixed: methods, counts, layout."""
@@ -70,7 +93,16 @@ class _Check:
             for method in _SYMMETRY_METHODS:
                 self._require_method(method)
             self._actions_are_permuted()
-        self._layout_fits(self._observation(self._call("initial_state")))
+        planes = self._observation(self._call("initial_state"))
+        self._layout_fits(planes)
+        self._planes_are_permuted(planes.shape)
+
+    def position(self, state: Any, ply: int) -> None:
+        """Checks one position."""
+        self._ply = ply
+        self._snapshot(state)
+        if not self._terminal(state) and ply >= self._own.max_plies:
+            self._fail("is_terminal", False, "must be True", "raise max_plies")
 
     def random_game(self, rng: random.Random) -> None:
         """Plays one game, and beside it the same game under one symmetry."""
@@ -116,7 +148,7 @@ class _Check:
         except Exception as error:
             raise UsageError(
                 f"{self._name}.{method} (ply {self._ply}) must not raise; "
-                f"it raised {type(error).__name__}: {error}"
+                f"it raised {' '.join(f'{type(error).__name__}: {error}'.split())}"
             ) from error
 
     def _fail(self, method: str, value: Any, rule: str, advice: str) -> NoReturn:
@@ -172,6 +204,20 @@ class _Check:
                     "symmetry 0",
                     "must leave every action as it is",
                     "number the identity 0",
+                )
+
+    def _planes_are_permuted(self, shape: tuple[int, ...]) -> None:
+        entries = np.arange(np.prod(shape), dtype=np.float32).reshape(shape)
+        for symmetry in range(1, self._num_symmetries):
+            moved = self._planes(
+                "transform_planes", self._call("transform_planes", entries, symmetry)
+            )
+            if not np.array_equal(np.sort(moved, axis=None), entries.ravel()):
+                self._fail(
+                    "transform_planes",
+                    f"symmetry {symmetry}",
+                    "must only move the entries of the planes",
+                    "turn and mirror them, or declare fewer symmetries",
                 )
 
     def _terminal(self, state: Any) -> bool:

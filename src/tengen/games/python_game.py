@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import hashlib
 from typing import Any, cast
 
 import numpy as np
 
-from tengen._core import CoreError
+from tengen._core import CoreError, planes_key
 from tengen.games.protocol import OwnGame, Planes, PolicyLayout
 
 __all__ = ["PythonGame", "PythonState"]
@@ -129,11 +128,9 @@ class PythonState:
         return np.array(planes, dtype=np.float32, order="C")
 
     def key(self) -> tuple[int, int]:
-        """Returns 128 bits, ``(lo, hi)``, of the planes."""
-        digest = hashlib.blake2b(self.observation().tobytes(), digest_size=16).digest()
-        return int.from_bytes(digest[:8], "little"), int.from_bytes(
-            digest[8:], "little"
-        )
+        """Returns 128 bits, ``(lo, hi)``, of the planes, the same as in a search."""
+        low, high = planes_key(self.observation())
+        return low, high
 
     def __str__(self) -> str:
         return self._own.to_string(self._value)

@@ -7,6 +7,7 @@ What roles print goes to RUN/logs/<first role>.log; stdout belongs to the protoc
 
 from __future__ import annotations
 
+import io
 import os
 import signal
 import sys
@@ -32,7 +33,7 @@ def main(argv: list[str]) -> int:
     run = RunDirectory.open(argv[0])
     to_runner = os.fdopen(os.dup(1), "wb")
     # Unbuffered: a buffer could not be released while the thread waits in it.
-    commands = open(0, "rb", buffering=0, closefd=False)
+    commands = io.FileIO(0, closefd=False)
     _redirect(run, argv[2])
     host = _Host(run, int(argv[1]), argv[2:], to_runner)
     threading.Thread(target=host.listen, args=(commands,), daemon=True).start()
@@ -65,7 +66,7 @@ class _Host:
         self._roles: dict[str, Role] = {}
         self._shown_s = 0.0
 
-    def listen(self, stream: IO[bytes]) -> None:
+    def listen(self, stream: io.RawIOBase) -> None:
         """Reads commands in a thread of its own, so that a turn can be stopped."""
         while (message := read_message(stream)) is not None and "turn" in message:
             with self._arrived:

@@ -99,8 +99,11 @@ def run_inline(
 def _processes(
     run: RunDirectory, actor: str, num_threads: int
 ) -> dict[str, RoleProcess]:
-    """Role -> process. Torch in the learner's threads slows OpenVINO in its process,
-    so self-play has one of its own; environments share one with their learner."""
+    """Returns the process of each role.
+
+    Torch in the learner's threads slows OpenVINO in its process, so self-play has one
+    of its own; environments share one with their learner.
+    """
     if actor == "actor":
         shared = RoleProcess(run, (actor, *_LEARNING_ROLES), num_threads)
         return dict.fromkeys(shared.roles, shared)

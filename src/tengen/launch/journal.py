@@ -59,9 +59,7 @@ class RunJournal:
             changes["num_games"] = self._games + report["num_games"]
         if "loss" in report:
             changes["loss"] = report["loss"]
-        self._view.update(
-            self._stamped(dataclasses.replace(self._state, **changes))
-        )
+        self._view.update(self._stamped(dataclasses.replace(self._state, **changes)))
 
     def report(self, role: str, report: Mapping[str, Any], seconds: float) -> None:
         """Takes a turn's report and writes it as an event."""

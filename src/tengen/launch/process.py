@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import subprocess
 import sys
 import time
@@ -74,10 +75,9 @@ class RoleProcess:
         self._stopping = True
         child = self._child
         if child is not None and child.stdin is not None:
-            try:
+            # Gone already, or its pipe closed by another thread.
+            with contextlib.suppress(BrokenPipeError, ValueError):
                 write_message(child.stdin, {"stop": True})
-            except (BrokenPipeError, ValueError):
-                pass
 
     def close(self) -> None:
         """Stops the child and waits for it; kills one that does not leave."""

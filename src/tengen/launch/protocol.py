@@ -9,6 +9,7 @@ ends too: no orphan goes on by itself.
 from __future__ import annotations
 
 import json
+from io import RawIOBase
 from typing import IO, Any
 
 __all__ = ["read_message", "write_message"]
@@ -24,7 +25,7 @@ def write_message(stream: IO[bytes], message: dict[str, Any]) -> None:
     stream.flush()
 
 
-def read_message(stream: IO[bytes]) -> dict[str, Any] | None:
+def read_message(stream: IO[bytes] | RawIOBase) -> dict[str, Any] | None:
     """Returns the next message, or None when the other side is gone. Blocks."""
     line = stream.readline()
     if not line.endswith(b"\n"):

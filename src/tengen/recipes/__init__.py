@@ -3,6 +3,6 @@
 from __future__ import annotations
 
 from tengen.recipes.registry import RECIPES, Recipe, default_agent, make_config
-from tengen.recipes.train import train_task as train
+from tengen.recipes.run import train_task as train
 
 __all__ = ["RECIPES", "Recipe", "default_agent", "make_config", "train"]

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from tengen.actors import SelfplayConfig
 from tengen.errors import UsageError
+from tengen.evaluation import LadderConfig
 from tengen.learners import AlphaZeroConfig, LearnerConfig
 from tengen.nets import parse_net
 from tengen.roles import NetStage, RunConfig
@@ -107,11 +108,13 @@ def own_game(task: str) -> RunConfig:
         ),
         loss=AlphaZeroConfig(),
         store=WindowConfig(min_rows=1_000),
+        # A thousand playouts of a game in Python would take longer than it learns.
+        rating=LadderConfig(
+            num_games=8, anchors=("random", "mcts:10", "mcts:100"), final_games=0
+        ),
     )
 
 
 def _serves(task: str, recipe: str, fits: bool) -> None:
     if not fits:
-        raise UsageError(
-            f"recipe ({recipe}) does not serve {task}; leave --recipe out"
-        )
+        raise UsageError(f"recipe ({recipe}) does not serve {task}; leave --recipe out")

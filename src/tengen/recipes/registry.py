@@ -41,7 +41,9 @@ class Recipe:
 RECIPES = (
     Recipe("tictactoe", "alphazero", "tictactoe", "tengen.recipes.boards:tictactoe"),
     Recipe("connect4", "alphazero", "connect4", "tengen.recipes.boards:connect4"),
-    Recipe("gomoku", "alphazero", "gomoku/5 to gomoku/19", "tengen.recipes.boards:gomoku"),
+    Recipe(
+        "gomoku", "alphazero", "gomoku/5 to gomoku/19", "tengen.recipes.boards:gomoku"
+    ),
     Recipe("own-game", "alphazero", "module:Game", "tengen.recipes.boards:own_game"),
     Recipe(
         "classic-control",
@@ -78,9 +80,7 @@ def make_config(task: str, agent: str | None, recipe: str | None) -> RunConfig:
     if agent is not None and agent not in agents:
         raise UsageError(f"agent ({agent}) is not known; {did_you_mean(agent, agents)}")
     if agent is not None and agent != chosen.agent:
-        raise UsageError(
-            f"agent ({agent}) does not train {task}; use {chosen.agent}"
-        )
+        raise UsageError(f"agent ({agent}) does not train {task}; use {chosen.agent}")
     return chosen.make(task)
 
 

@@ -104,4 +104,3 @@ def _exported_steps(run: RunDirectory) -> int:
         if number is not None:
             newest = max(newest, read_meta(folder.entry(number)).num_steps)
     return newest
-

@@ -1,4 +1,4 @@
-"""Role ``learn``: one turn learns from the experience that arrived, then checkpoints."""
+"""Role ``learn``: one turn learns from what arrived, then checkpoints."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tengen.nets.resnet import ResNet
 from tengen.roles.config import RunConfig
 from tengen.roles.features import task_features
 from tengen.roles.role import Report, RoleContext
-from tengen.roles.table import LearnerTable, open_table
+from tengen.roles.table import open_table
 from tengen.run import RunDirectory
 
 __all__ = ["LearnRole"]

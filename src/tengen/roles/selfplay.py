@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from tengen import _core
+from tengen import _core, games
 from tengen.actors import GenerationReport, SelfplayConfig, play_generation
 from tengen.errors import UsageError
 from tengen.inference import Backend, open_backend
@@ -53,6 +53,7 @@ class SelfplayRole:
         self._context = context
         self._incarnation = run.new_incarnation("selfplay")
         self._writer = ExperienceWriter(run.experience / WRITER, self._incarnation)
+        self._game = games.make(config.task)
         self._backend: tuple[int, Backend] | None = None
 
     def turn(self) -> Report | None:
@@ -113,7 +114,7 @@ class SelfplayRole:
 
         try:
             return play_generation(
-                self._config.task,
+                self._game,
                 self._actor,
                 backend,
                 queue,

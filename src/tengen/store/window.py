@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from tengen import _core
 from tengen.config import check
 from tengen.errors import RunError, UsageError
+from tengen.games import core_game, make
 from tengen.store.core_errors import core_errors
 from tengen.store.leases import Leases
 from tengen.store.limiter import SamplesPerInsert, SamplesPerInsertConfig
@@ -133,14 +134,14 @@ class GameWindow:
     Not thread-safe.
 
     Args:
-        game: The registered name, ``gomoku/9``.
+        game: The name, as `tengen.games.make` takes it.
         experience: ``RUN/experience``.
         config: Size of the window and rate of use.
         seed: Of the draws.
         state: What ``state`` returned, to continue from; None to start anew.
 
     Raises:
-        UsageError: The game is unknown.
+        UsageError: The game is unknown, or an own game breaks the protocol.
         RunError: A segment that the window needs is missing or damaged.
     """
 
@@ -155,10 +156,7 @@ class GameWindow:
         self.game = game
         self.config = config
         self._seed = seed
-        try:
-            self._rows = _core.GameRows(game)
-        except _core.CoreError as error:
-            raise UsageError(str(error)) from error
+        self._rows = _core.GameRows(core_game(make(game)))
         self._known: set[tuple[str, int]] = set()
         self._manifest = Manifest(experience)
         self._leases: Leases[int] = Leases()

@@ -148,6 +148,13 @@ class Mirrored(Nim):
         return planes
 
 
+class Negating(Mirrored):
+    """A transform that is no symmetry of the board."""
+
+    def transform_planes(self, planes, symmetry):
+        return planes if symmetry == 0 else 1 - planes
+
+
 def broken(**members):
     return type("Nim", (Nim,), members)()
 
@@ -196,6 +203,7 @@ def returning(value):
         (Mutating(), "must not change the state that it is given"),
         (Moody(), "Moody.observation (asked twice) must depend on the state only"),
         (Mirrored(), "(symmetry 1) must"),
+        (Negating(), "transform_planes (symmetry 1) must only move the entries"),
     ],
 )
 def test_a_broken_game_is_told_which_method_and_what(game, message):

@@ -7,7 +7,6 @@ from typing import Any
 
 import pytest
 import torch
-from learner_fakes import NUM_PLANES, SIDE, FakeTable, MakeLearner
 
 from tengen.learners import (
     AlphaZeroConfig,
@@ -18,6 +17,7 @@ from tengen.learners import (
     make_loss,
 )
 from tengen.nets import FeatureSpec, ResNetConfig, build_net
+from tests.unit.learners.learner_fakes import NUM_PLANES, SIDE, FakeTable, MakeLearner
 
 # The networks are too small for more.
 torch.set_num_threads(1)

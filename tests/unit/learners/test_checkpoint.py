@@ -8,7 +8,6 @@ from typing import Any
 
 import pytest
 import torch
-from learner_fakes import FakeTable, MakeLearner
 
 from tengen.errors import RunError, UsageError
 from tengen.learners import (
@@ -19,6 +18,7 @@ from tengen.learners import (
     save_checkpoint,
 )
 from tengen.run import NumberedFolder
+from tests.unit.learners.learner_fakes import FakeTable, MakeLearner
 
 
 @pytest.fixture

@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from learner_fakes import FakeBatch, FakeTable, MakeLearner
 from numpy.typing import NDArray
 
 from tengen.errors import RunError, UsageError
@@ -21,6 +20,7 @@ from tengen.learners import (
     make_loss,
 )
 from tengen.nets import FeatureSpec, MlpConfig, build_net
+from tests.unit.learners.learner_fakes import FakeBatch, FakeTable, MakeLearner
 
 
 def bits(learner: Learner) -> dict[str, bytes]:

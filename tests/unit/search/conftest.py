@@ -31,7 +31,8 @@ class Twin:
         for key, value in self.request.items():
             setattr(request, key, value)
         native = self.config.to_native()
-        return _core.hash_search(self.game.name, self.moves, native, request, self.then)
+        game = games.core_game(self.game)
+        return _core.hash_search(game, self.moves, native, request, self.then)
 
     def reference(self):
         """Returns (result, root) of the reference search."""

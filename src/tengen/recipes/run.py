@@ -11,9 +11,9 @@ from typing import Any
 
 from tengen.config import check, override
 from tengen.errors import UsageError
-from tengen.recipes.finale import final_match, match_line
 from tengen.launch import Budget, RunJournal, run_inline
 from tengen.observe import EventWriter, Progress, make_view, read_last_event
+from tengen.recipes.finale import final_match, match_line
 from tengen.recipes.registry import default_agent, make_config
 from tengen.roles import RunConfig, change_config, read_config, write_config
 from tengen.run import RunDirectory, available_cores
@@ -25,7 +25,9 @@ _INTERRUPTED = 130
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declares the arguments of ``tengen train``."""
-    parser.add_argument("task", help="gomoku/9, connect4, module:Game, CartPole-v1, ...")
+    parser.add_argument(
+        "task", help="gomoku/9, connect4, module:Game, CartPole-v1, ..."
+    )
     parser.add_argument("--agent", help="alphazero for games, vtrace for environments")
     parser.add_argument("--recipe", help="see tengen recipes (default: the task's)")
     parser.add_argument("--launch", default="inline", help="inline")

@@ -1,0 +1,141 @@
+#pragma once
+// A game that is played outside the core, shown as a Game: searches, self-play, matches and rows
+// are the same code as for native games.
+//
+// A position is asked for once. It then knows the positions after the moves that were made from
+// it, so that a descent, which replays its path from the root, leaves the core at most for its
+// last move: is_known() tells before, resolve() makes many such moves in one call, and apply()
+// makes an unknown one by itself.
+//
+// Memory: a state keeps alive its position and those known below it, nothing above. A game in a
+// slot therefore holds what was searched below its current position, at most one position a
+// simulation; playing a move frees every other branch. Differs from native games: a State is a
+// reference, and making an unknown move allocates.
+
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <span>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "base/hash.h"
+#include "base/rng.h"
+#include "games/external/state_source.h"
+#include "games/game.h"
+
+namespace tengen {
+
+// 128 bits of `num_values` plane entries.
+Key128 planes_key(const float* planes, size_t num_values);
+
+// Numbers for positions; the smallest free ones come first again. Thread-safe.
+class PositionIds {
+ public:
+  static constexpr int32_t kInitial = 0;
+  static constexpr int32_t kNone = -1;  // of a position that the source does not keep
+
+  int32_t take();
+  void give_back(int32_t id);
+
+ private:
+  std::mutex mutex_;
+  std::vector<int32_t> free_;
+  int32_t next_ = kInitial + 1;
+};
+
+struct ExternalPosition {
+  ExternalPosition(std::shared_ptr<PositionIds> numbers, int32_t number)
+      : ids(std::move(numbers)), id(number) {}
+  ~ExternalPosition();
+  ExternalPosition(const ExternalPosition&) = delete;
+  ExternalPosition& operator=(const ExternalPosition&) = delete;
+
+  std::shared_ptr<PositionIds> ids;
+  int32_t id;
+  int ply = 0;
+  Key128 key;
+  PositionFacts facts;
+  // Known positions by place of the move in facts.legal; empty before the first.
+  std::vector<std::shared_ptr<ExternalPosition>> children;
+};
+
+// Copies share one source. Threads: states that come from one initial_state() are for one thread
+// at a time; others are independent.
+class ExternalGame {
+ public:
+  struct State {
+    std::shared_ptr<ExternalPosition> position;
+  };
+  struct Move {
+    State state;
+    uint16_t action;
+  };
+
+  // Asks the source for the initial position.
+  explicit ExternalGame(std::shared_ptr<StateSource> source);
+
+  std::string name() const { return rules_->name; }
+  int num_actions() const { return rules_->num_actions; }
+  int num_planes() const { return rules_->num_planes; }
+  int height() const { return rules_->height; }
+  int width() const { return rules_->width; }
+  int max_plies() const { return rules_->max_plies; }
+  PolicyLayout policy_layout() const { return rules_->policy_layout; }
+  int num_symmetries() const { return rules_->num_symmetries; }
+
+  // A position of its own each time, so that games share no memory.
+  State initial_state() const;
+  int to_play(const State& state) const { return state.position->facts.to_play; }
+  int ply(const State& state) const { return state.position->ply; }
+  Outcome outcome(const State& state) const { return state.position->facts.outcome; }
+  int legal_actions(const State& state, uint16_t* actions) const;
+  bool is_legal(const State& state, int action) const;
+  // Throws Error where the action is not legal, and what the source throws.
+  void apply(State& state, int action) const;
+  Key128 key(const State& state) const { return state.position->key; }
+  // Precondition: the position is not finished.
+  void encode(const State& state, int symmetry, float* planes) const;
+  int transform_action(int action, int symmetry) const {
+    return rules_->action_image[static_cast<size_t>(symmetry * rules_->num_actions + action)];
+  }
+  std::string to_string(const State& state) const { return source_->to_string(state.position->id); }
+
+  // Whether apply() would not need the source. Precondition: the action is legal.
+  bool is_known(const State& state, int action) const;
+  // Makes these moves known, all in one call of the source.
+  void resolve(std::span<const Move> moves) const;
+  // The position after legal actions from the start, to look at: no move can be made from it.
+  // The last ones asked for are kept, up to kMaxKeptBytes. Thread-safe.
+  State state_after(std::span<const uint16_t> actions) const;
+  // The result of uniform random play from an unfinished position.
+  Outcome playout(const State& state, Rng& rng) const {
+    return source_->playout(state.position->id, rng);
+  }
+
+ private:
+  static constexpr size_t kMaxKeptBytes = size_t{256} << 20;
+
+  struct KeyHash {
+    size_t operator()(const Key128& key) const { return static_cast<size_t>(key.lo); }
+  };
+  // Two halves: when the newer is full it becomes the older, and the older is forgotten.
+  struct Kept {
+    std::mutex mutex;
+    std::unordered_map<Key128, State, KeyHash> newer, older;
+  };
+
+  std::shared_ptr<ExternalPosition> make_position(int32_t id, size_t ply,
+                                                  PositionFacts facts) const;
+
+  std::shared_ptr<StateSource> source_;
+  const ExternalRules* rules_;
+  std::shared_ptr<PositionIds> ids_;
+  std::shared_ptr<const ExternalPosition> initial_;
+  std::shared_ptr<Kept> kept_;
+};
+
+static_assert(Game<ExternalGame> && ExternallyPlayed<ExternalGame>);
+
+}  // namespace tengen

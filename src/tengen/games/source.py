@@ -1,0 +1,297 @@
+"""Own games for the core: its searches ask for positions by number, many at a time.
+
+The core (core/games/external) keeps what it needs of a position and asks once. Here
+the author's state values lie in a list, at the number that the core gave them; a
+number comes up again when its position is gone, and the value there is replaced.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tengen import _core
+from tengen.errors import UsageError
+from tengen.games.check import check_position
+from tengen.games.protocol import Game, OwnGame
+from tengen.games.python_game import PythonGame
+
+__all__ = ["CoreGame", "OwnGameSource", "OwnStates", "core_game"]
+
+# Outcome in core/games/game.h.
+_ONGOING, _FIRST_WINS, _SECOND_WINS, _DRAW = range(4)
+_OUTCOMES: dict[tuple[float, float], int] = {
+    (1, -1): _FIRST_WINS,
+    (-1, 1): _SECOND_WINS,
+    (0, 0): _DRAW,
+}
+
+Facts: TypeAlias = tuple[
+    NDArray[np.uint8],
+    NDArray[np.uint8],
+    NDArray[np.uint32],
+    NDArray[np.uint16],
+    NDArray[np.float32],
+]
+"""n positions: to play ``[n]``, outcome ``[n]``, number of legal actions ``[n]``, these
+actions one position after the other, planes ``[n, C * H * W]``."""
+
+
+class OwnGameSource:
+    """What the core is told of an own game, and where it gets positions.
+
+    Args:
+        game: The game; its symmetries must move the entries of planes only.
+    """
+
+    def __init__(self, game: PythonGame) -> None:
+        self._own = game.own
+        self.name = game.name
+        self.num_actions = game.num_actions
+        self.num_planes = game.num_planes
+        self.height = game.height
+        self.width = game.width
+        self.max_plies = game.max_plies
+        self.policy_layout: str = game.policy_layout
+        self.num_symmetries = game.num_symmetries
+        symmetries = range(self.num_symmetries)
+        self.action_image = np.array(
+            [
+                [game.transform_action(action, symmetry) for action in self._actions]
+                for symmetry in symmetries
+            ],
+            np.uint16,
+        )
+        """``[S, A]``: the action that an action becomes."""
+        self.plane_origin = np.array([self._origin(s) for s in symmetries], np.uint32)
+        """``[S, C * H * W]``: the entry that comes to stand at an entry."""
+
+    def open(self) -> OwnStates:
+        """Returns positions of their own, for one worker of the core."""
+        shape = (self.num_planes, self.height, self.width)
+        return OwnStates(self._own, self.num_actions, self.max_plies, shape)
+
+    @property
+    def _actions(self) -> range:
+        return range(self.num_actions)
+
+    def _origin(self, symmetry: int) -> NDArray[np.float32]:
+        shape = (self.num_planes, self.height, self.width)
+        entries = np.arange(math.prod(shape), dtype=np.float32).reshape(shape)
+        if symmetry == 0:
+            return entries.ravel()
+        own: Any = self._own
+        return np.asarray(own.transform_planes(entries, symmetry)).ravel()
+
+
+class OwnStates:
+    """The positions of one worker. Used under the GIL, one call at a time.
+
+    Args:
+        own: The game.
+        num_actions: A.
+        max_plies: No game is longer.
+        shape: ``(C, H, W)`` of the planes.
+    """
+
+    def __init__(
+        self,
+        own: OwnGame[Any],
+        num_actions: int,
+        max_plies: int,
+        shape: tuple[int, int, int],
+    ) -> None:
+        self._own = own
+        self._num_actions = num_actions
+        self._max_plies = max_plies
+        self._shape = shape
+        self._states: list[tuple[Any, int]] = []
+        """(state, ply) by number; as many as ever lived at once."""
+
+    def __len__(self) -> int:
+        """The most positions that were alive at once."""
+        return len(self._states)
+
+    def expand(self, moves: Sequence[tuple[int, int, int]]) -> Facts:
+        """Makes positions, and says everything of them that the core asks.
+
+        Args:
+            moves: (number of the position, legal action, number of the new position).
+
+        Raises:
+            UsageError: A method of the game raised or broke the protocol.
+        """
+        made = []
+        apply = self._own.apply
+        for parent, action, child in moves:
+            state, ply = self._states[parent]
+            try:
+                after = apply(state, action)
+            except Exception as error:
+                raise self._raised("apply", ply, error) from error
+            self._put(child, after, ply + 1)
+            made.append((after, ply + 1))
+        return self._facts(made)
+
+    def replay(self, actions: Sequence[int], number: int) -> Facts:
+        """Makes one position by playing legal ``actions`` from the start.
+
+        Args:
+            actions: From the first.
+            number: Of the new position; it is not kept where that is negative.
+
+        Raises:
+            UsageError: A method of the game raised or broke the protocol.
+        """
+        method, ply = "initial_state", 0
+        try:
+            state = self._own.initial_state()
+            method = "apply"
+            for action in actions:
+                state = self._own.apply(state, action)
+                ply += 1
+        except Exception as error:
+            raise self._raised(method, ply, error) from error
+        if number >= 0:
+            self._put(number, state, len(actions))
+        return self._facts([(state, len(actions))])
+
+    def playout(self, number: int, rng: _core.Rng) -> int:
+        """Plays uniform random moves to the end and returns the outcome's number.
+
+        Args:
+            number: Of a position that is not finished.
+            rng: Draws ``legal[rng.below(len(legal))]``; not kept.
+
+        Raises:
+            UsageError: A method of the game raised or broke the protocol.
+        """
+        own = self._own
+        state, ply = self._states[number]
+        method = "legal_actions"
+        try:
+            while True:
+                legal = own.legal_actions(state)
+                action = legal[rng.below(len(legal))]
+                method = "apply"
+                state = own.apply(state, action)
+                ply += 1
+                method = "is_terminal"
+                if own.is_terminal(state):
+                    method = "returns"
+                    first, second = own.returns(state)
+                    return _OUTCOMES[first, second]
+                if ply >= self._max_plies:
+                    break
+                method = "legal_actions"
+        except Exception as error:
+            self._check(state, ply)
+            raise self._raised(method, ply, error) from error
+        self._check(state, ply)
+        raise self._broken(ply)
+
+    def to_string(self, number: int) -> str:
+        """Returns a position as text."""
+        return self._own.to_string(self._states[number][0])
+
+    def _put(self, number: int, state: Any, ply: int) -> None:
+        missing = number + 1 - len(self._states)
+        if missing > 0:
+            self._states.extend([(None, 0)] * missing)
+        self._states[number] = (state, ply)
+
+    def _facts(self, made: Sequence[tuple[Any, int]]) -> Facts:
+        """Asks everything of positions; explains what cannot be right."""
+        try:
+            facts = self._ask(made)
+        except Exception as error:
+            for state, ply in made:
+                self._check(state, ply)
+            raise self._raised("observation", made[0][1], error) from error
+        if facts is None:
+            for state, ply in made:
+                self._check(state, ply)
+            raise self._broken(made[0][1])
+        return facts
+
+    def _ask(self, made: Sequence[tuple[Any, int]]) -> Facts | None:
+        """Returns the facts, or None where an answer breaks the protocol.
+
+        What is wrong, and where, is for `check_position` to find: here a rule is
+        checked on all positions at once.
+        """
+        own, shape = self._own, self._shape
+        planes = np.zeros((len(made), *shape), np.float32)
+        to_play: list[int] = []
+        outcome: list[int] = []
+        num_legal: list[int] = []
+        legal: list[int] = []
+        for i, (state, ply) in enumerate(made):
+            to_play.append(own.to_play(state))
+            if own.is_terminal(state):
+                first, second = own.returns(state)
+                outcome.append(_OUTCOMES[first, second])
+                num_legal.append(0)
+                continue
+            actions = own.legal_actions(state)
+            seen = own.observation(state)
+            if seen.shape != shape or seen.dtype != np.float32 or not len(actions):
+                return None
+            if ply >= self._max_plies:
+                return None
+            planes[i] = seen
+            outcome.append(_ONGOING)
+            num_legal.append(len(actions))
+            legal.extend(actions)
+        players = np.array(to_play)
+        flat = np.array(legal) if legal else np.zeros(0, np.int64)
+        counts = np.array(num_legal, np.uint32)
+        if players.dtype.kind not in "iu" or flat.dtype.kind not in "iu":
+            return None
+        if ((players != 0) & (players != 1)).any() or not np.isfinite(planes).all():
+            return None
+        if len(flat) and (flat.min() < 0 or flat.max() >= self._num_actions):
+            return None
+        # Increasing, but from one position to the next.
+        falls = np.flatnonzero(flat[1:] <= flat[:-1]) + 1
+        if not np.isin(falls, np.cumsum(counts)).all():
+            return None
+        return (
+            players.astype(np.uint8),
+            np.array(outcome, np.uint8),
+            counts,
+            flat.astype(np.uint16),
+            planes.reshape(len(made), -1),
+        )
+
+    def _check(self, state: Any, ply: int) -> None:
+        check_position(self._own, state, ply, self._shape)
+
+    @property
+    def _name(self) -> str:
+        return type(self._own).__name__
+
+    def _raised(self, method: str, ply: int, error: Exception) -> UsageError:
+        return UsageError(
+            f"{self._name}.{method} (ply {ply}) must not raise; "
+            f"it raised {' '.join(f'{type(error).__name__}: {error}'.split())}"
+        )
+
+    def _broken(self, ply: int) -> UsageError:
+        return UsageError(
+            f"{self._name} (ply {ply}) must answer the same when asked again; "
+            f"keep nothing in the game between calls"
+        )
+
+
+CoreGame: TypeAlias = str | OwnGameSource
+"""A game as the core's functions take it."""
+
+
+def core_game(game: Game) -> CoreGame:
+    """Returns a game as the core's functions take it; a fresh source of an own one."""
+    return OwnGameSource(game) if isinstance(game, PythonGame) else game.name

@@ -1,0 +1,57 @@
+"""Anyone's own game through the real command: trained, resumed, and refused."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+from tests.integration.runs import SMALL
+
+EXAMPLES = Path(__file__).parents[2] / "examples"
+SETTINGS = ("actor.games_per_generation=8", "store.min_rows=20", "actor.num_slots=4")
+
+# Right for as long as the check at the start looks, wrong in self-play.
+BREAKS_LATER = """
+from own_game import Hex
+
+class Broken(Hex):
+    num_answers = 0
+
+    def observation(self, state):
+        planes = super().observation(state)
+        Broken.num_answers += 1
+        return planes if Broken.num_answers < 2000 else planes[:, :4]
+"""
+
+
+def train(
+    task: str, cwd: Path, out: Path, games: int
+) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "tengen", "train", task, "--json"]
+    command += ["--out", str(out), "--games", str(games), "--threads", "2"]
+    for setting in (*SMALL, *SETTINGS):
+        command += ["--set", setting]
+    return subprocess.run(command, cwd=cwd, capture_output=True, text=True, timeout=300)
+
+
+def test_an_own_game_is_trained_and_resumed(tmp_path: Path) -> None:
+    for games in (16, 24):
+        done = train("own_game:Hex", EXAMPLES, tmp_path / "run", 8)
+        assert done.returncode == 0, done.stderr
+        report = json.loads(done.stdout.splitlines()[-1])
+        assert report["num_games"] == games - 8
+        assert report["num_rows"] > 5 * report["num_games"]
+    models = list((tmp_path / "run" / "models").iterdir())
+    assert len(models) >= 2
+
+
+def test_a_game_that_breaks_in_play_ends_the_run_with_one_line(tmp_path: Path) -> None:
+    (tmp_path / "breaks_later.py").write_text(BREAKS_LATER)
+    (tmp_path / "own_game.py").write_text((EXAMPLES / "own_game.py").read_text())
+    done = train("breaks_later:Broken", tmp_path, tmp_path / "run", 400)
+    assert done.returncode == 2
+    assert "Broken.observation (shape (4, 4, 5)) must be (4, 5, 5)" in done.stderr
+    assert "Traceback" not in done.stderr + done.stdout
+    assert len(done.stderr.strip().splitlines()) == 1

@@ -1,0 +1,49 @@
+"""Tic-tac-toe from nothing: after a short run the agent never loses.
+
+Every line of play against a perfect player is tried, with the agent as first and as
+second player. The untrained network loses lines at the same few simulations, and so
+does an agent that learns from wrong targets.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from tictactoe_solver import optimal_moves
+
+import tengen
+from tests.integration.runs import run_command, train_command
+
+SIMULATIONS = 32
+SETTINGS = ("rating.time_share=0", "rating.final_games=0")
+
+
+def lost_lines(player: tengen.play.Player) -> int:
+    """Returns how many lines against a perfect player the agent loses."""
+    lost = 0
+    for agent in (0, 1):
+        stack: list[list[int]] = [[]]
+        while stack:
+            moves = stack.pop()
+            state = tengen.games.make("tictactoe").new_state()
+            for move in moves:
+                state.apply(move)
+            if state.is_terminal():
+                lost += state.returns()[agent] < 0
+            elif state.to_play == agent:
+                stack.append([*moves, player.choose(moves, simulations=SIMULATIONS)])
+            else:
+                stack += [[*moves, move] for move in optimal_moves(moves)]
+    return lost
+
+
+@pytest.mark.learning
+def test_never_loses_to_a_perfect_player(tmp_path: Path) -> None:
+    out = tmp_path / "run"
+    done = run_command(train_command(out, 2560, settings=SETTINGS))
+    assert done.returncode == 0, done.stderr
+    with tengen.load(f"{out}@0") as untrained:
+        assert lost_lines(untrained) > 0
+    with tengen.load(out) as trained:
+        assert lost_lines(trained) == 0

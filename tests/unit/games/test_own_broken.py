@@ -1,0 +1,154 @@
+"""A game that breaks the protocol while it is played: one clear line, never a hang."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from own_games import TicTacToe
+
+from tengen import _core
+from tengen.actors import SelfplayConfig, play_generation
+from tengen.errors import UsageError
+from tengen.evaluation import MctsPlayer, RandomPlayer, play_match
+from tengen.games.python_game import PythonGame
+from tengen.games.source import OwnGameSource
+
+
+def late(method, wrong):
+    """Returns a tic-tac-toe that goes wrong after three plies."""
+
+    def broken(self, state, *args):
+        right = getattr(TicTacToe, method)(self, state, *args)
+        if sum(cell != 0 for cell in state) < 3:
+            return right
+        return wrong(right)
+
+    return type("Late", (TicTacToe,), {method: broken})()
+
+
+def raises(_):
+    raise KeyError("oh\nno")
+
+
+CASES = [
+    ("to_play", lambda _: 2, "Late.to_play (2) must be 0 or 1"),
+    ("to_play", lambda _: 0.5, "Late.to_play (0.5) must be 0 or 1"),
+    ("legal_actions", lambda legal: legal[::-1], "must be increasing"),
+    ("legal_actions", lambda legal: [*legal, 9], "must be 0 to 8"),
+    ("legal_actions", lambda legal: [-1, *legal], "must be 0 to 8"),
+    ("legal_actions", lambda _: [], "Late.legal_actions ([]) must not be empty"),
+    ("legal_actions", lambda _: [0.5], "Late.legal_actions ([0.5]) must be integers"),
+    ("legal_actions", lambda _: None, "Late.legal_actions (None) must be integers"),
+    ("is_terminal", lambda _: False, "Late.legal_actions ([]) must not be empty"),
+    ("returns", lambda _: (1, 1), "Late.returns ((1, 1)) must be (1, -1)"),
+    ("returns", lambda _: 1, "Late.returns (1) must be two numbers"),
+    ("observation", lambda p: p[:2], "Late.observation (shape (2, 3, 3)) must be"),
+    ("observation", lambda p: p * 1.0j, "Late.observation (dtype complex64) must be"),
+    ("observation", lambda p: p / np.float32(0), "must be finite"),
+    ("observation", lambda p: p.tolist(), "Late.observation (a list) must be"),
+    *(
+        (method, raises, f"Late.{method} (ply")
+        for method in (
+            "to_play",
+            "legal_actions",
+            "apply",
+            "is_terminal",
+            "returns",
+            "observation",
+        )
+    ),
+]
+NAMES = [f"{method}-{i}" for i, (method, _, _) in enumerate(CASES)]
+
+
+class Zeros:
+    """A backend that knows nothing."""
+
+    def bind(self, planes, policy, value):
+        return self
+
+    def run(self, num_rows):
+        return None
+
+
+class Nowhere:
+    """A segment for games that nobody keeps."""
+
+    def __init__(self, path):
+        self.journal = _core.Journal(str(path), "{}")
+        self.sink = _core.JournalSink(self.journal)
+
+
+def checked(message, refused):
+    text = str(refused.value)
+    assert message in text
+    assert "; " in text
+    assert "\n" not in text
+
+
+@pytest.mark.parametrize(("method", "wrong", "message"), CASES, ids=NAMES)
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+def test_self_play_names_the_method(method, wrong, message, tmp_path):
+    game = PythonGame(late(method, wrong), "broken:Late")
+    queue = _core.GameQueue(seed=1, generation=1, model=0, num_games=50)
+    sink = Nowhere(tmp_path / "games").sink
+    config = SelfplayConfig(full_simulations=16, num_slots=4)
+    with pytest.raises(UsageError) as refused:
+        play_generation(game, config, Zeros(), queue, sink, num_threads=2)
+    checked(message, refused)
+
+
+@pytest.mark.parametrize(
+    ("method", "wrong", "message"),
+    [case for case in CASES if case[0] != "to_play"],
+    ids=[name for name in NAMES if not name.startswith("to_play")],
+)
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+def test_a_match_names_the_method(method, wrong, message):
+    game = PythonGame(late(method, wrong), "broken:Late")
+    with pytest.raises(UsageError) as refused:
+        play_match(game, MctsPlayer(30), RandomPlayer(), num_games=20, num_threads=2)
+    checked(message, refused)
+
+
+def test_a_game_without_end_is_named():
+    class Endless(TicTacToe):
+        max_plies = 9
+
+        def is_terminal(self, state):
+            return False
+
+        def legal_actions(self, state):
+            return [0]
+
+        def apply(self, state, action):
+            return state
+
+    source = OwnGameSource(PythonGame(Endless(), "broken:Endless"))
+    with pytest.raises(UsageError, match=r"Endless.is_terminal \(False\) must be True"):
+        _core.mcts_choose(source, [], 5)
+    with pytest.raises(UsageError, match=r"Endless.is_terminal \(False\) must be True"):
+        _core.mcts_choose(source, [0] * 9, 5)
+
+
+def test_a_game_that_changes_its_answers_is_named():
+    class Moody(TicTacToe):
+        def __init__(self):
+            self.asked = 0
+
+        def observation(self, state):
+            self.asked += 1
+            planes = super().observation(state)
+            return planes[1:] if self.asked == 10 else planes
+
+    source = OwnGameSource(PythonGame(Moody(), "broken:Moody"))
+    with pytest.raises(UsageError, match=r"Moody \(ply \d\) must answer the same"):
+        _core.mcts_choose(source, [], 30)
+
+
+def test_an_illegal_move_of_the_caller_is_refused():
+    source = OwnGameSource(PythonGame(TicTacToe(), "own_games:TicTacToe"))
+    with pytest.raises(_core.CoreError, match=r"move \(9\) must be legal"):
+        _core.mcts_choose(source, [9], 3)
+    with pytest.raises(_core.CoreError, match="must be legal"):
+        _core.mcts_choose(source, [4, 4], 3)
