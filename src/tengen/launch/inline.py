@@ -139,10 +139,7 @@ class _Loop:
     def run(self) -> None:
         """Turns until something stops it."""
         while not self._stop.event.is_set():
-            learning_start_s = time.monotonic()
-            for role in _LEARNING_ROLES:
-                self._turn(role)
-            self._learning_s = time.monotonic() - learning_start_s
+            self._learn()
             self._journal.end_generation()
             self._rate()
             if self._spent():
@@ -154,6 +151,14 @@ class _Loop:
     def elapsed_s(self) -> float:
         """Seconds of this call."""
         return time.monotonic() - self._start_s
+
+    def _learn(self) -> None:
+        start_s = time.monotonic()
+        for role in _LEARNING_ROLES:
+            self._turn(role)
+        # The first turns of a call start processes, which tells nothing of the next.
+        if self._playing_s > 0.0:
+            self._learning_s = time.monotonic() - start_s
 
     def _spent(self) -> bool:
         if self._budget.games is not None and self._games >= self._budget.games:

@@ -19,7 +19,7 @@ class RunJournal:
         view: Shows progress.
         events: Keeps every report and, after each generation, the progress.
         batch_capacity: Rows that an inference batch can hold.
-        fraction_left: Returns the seconds left of the budget, None without one.
+        seconds_left: Returns the seconds left of the budget, None without one.
         last: The progress of the call before, to go on counting from.
     """
 

@@ -186,7 +186,7 @@ def _train(
             if match is not None:
                 events.write("match", **match.to_json())
                 view.message(match_line(match, config.rating.num_simulations))
-            view.message(_farewell(run, reason))
+            view.message(_farewell(config, run, reason))
     finally:
         events.close()
     return {
@@ -204,12 +204,14 @@ def _batch_capacity(config: RunConfig) -> int:
     return config.actor.num_envs
 
 
-def _farewell(run: RunDirectory, reason: str) -> str:
+def _farewell(config: RunConfig, run: RunDirectory, reason: str) -> str:
     lines = []
     if reason != "budget":
         lines.append(
             f"{reason}; everything is saved, the same command goes on from here"
         )
-    if run.models.latest() is not None:
+    if run.models.latest() is not None and config.actor.kind == "selfplay":
         lines.append(f"play against it: tengen play {run.path}")
+    elif run.models.latest() is not None:
+        lines.append(f"the agent is in {run.models.path}")
     return "\n".join(lines) or "nothing was trained yet"

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from tengen.actors import ActorConfig, SelfplayConfig
+from tengen.actors import ActorConfig, EnvironmentActorConfig, SelfplayConfig
 from tengen.config import check, from_dict, override, to_dict
 from tengen.errors import UsageError
 from tengen.evaluation import AcceptAllGate, GateConfig, LadderConfig
@@ -89,12 +89,27 @@ class RunConfig:
         """
         check(self.seed >= 0, "seed", self.seed, "must be at least 0; leave it out")
         check(self.minutes > 0, "minutes", self.minutes, "must be positive; raise it")
+        if isinstance(self.store, QueueConfig):
+            self._check_queue(self.store)
         firsts = [stage.generation for stage in self.stages]
         check(
             firsts == sorted(set(firsts)),
             "stages",
             firsts,
             "must start at increasing generations; sort them",
+        )
+
+    def _check_queue(self, store: QueueConfig) -> None:
+        """Actor and learner take turns in one thread: a full queue would block both."""
+        if not isinstance(self.actor, EnvironmentActorConfig):
+            return
+        needed = self.actor.num_unrolls + self.learner.batch_size - 1
+        check(
+            store.capacity_items >= needed,
+            "store.capacity_items",
+            store.capacity_items,
+            f"must be at least {needed}, a turn's unrolls and what a batch leaves; "
+            f"raise it",
         )
 
     def net_at(self, generation: int) -> NetConfig:

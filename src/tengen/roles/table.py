@@ -6,7 +6,7 @@ from typing import Any, Protocol
 
 from tengen.actors import EnvironmentActorConfig, unroll_schema
 from tengen.envs import env_spec
-from tengen.errors import UsageError
+from tengen.errors import RunError, UsageError
 from tengen.roles.config import RunConfig
 from tengen.roles.role import RoleContext
 from tengen.run import RunDirectory
@@ -78,6 +78,11 @@ def open_unrolls(
     if not isinstance(config.store, QueueConfig):
         raise UsageError(f"store ({config.store.kind}) must be a queue of unrolls")
     if _UNROLLS not in context.tables:
+        if state is None and run.checkpoints.latest() is not None:
+            # Without the learner's state, what was learned from would come again.
+            raise RunError(
+                "role (actor) must share a process with learn; start it there"
+            )
         assert isinstance(config.actor, EnvironmentActorConfig)
         context.tables[_UNROLLS] = UnrollQueue(
             run.experience / _UNROLLS,
