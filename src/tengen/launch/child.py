@@ -14,7 +14,7 @@ import sys
 import threading
 import time
 import traceback
-from typing import IO
+from typing import IO, Any
 
 from tengen.errors import TengenError
 from tengen.launch.protocol import read_message, write_message
@@ -61,7 +61,7 @@ class _Host:
         self._names = names
         self._to_runner = to_runner
         self._context = RoleContext(num_threads=num_threads, progress=self._progress)
-        self._turns: list[str] = []
+        self._turns: list[dict[str, Any]] = []
         self._arrived = threading.Condition()
         self._roles: dict[str, Role] = {}
         self._shown_s = 0.0
@@ -70,7 +70,7 @@ class _Host:
         """Reads commands in a thread of its own, so that a turn can be stopped."""
         while (message := read_message(stream)) is not None and "turn" in message:
             with self._arrived:
-                self._turns.append(message["turn"])
+                self._turns.append(message)
                 self._arrived.notify()
         self._context.stop.set()
         with self._arrived:
@@ -79,7 +79,9 @@ class _Host:
     def serve(self) -> int:
         """Takes turns until stopped; returns the exit code."""
         try:
-            while (name := self._wait()) is not None:
+            while (command := self._wait()) is not None:
+                name = command["turn"]
+                self._context.remaining = command["remaining"]
                 if name not in self._roles:
                     # Read late: the export role completes the config once.
                     config = read_config(self._run)
@@ -105,7 +107,7 @@ class _Host:
                 role.close()
         return 0
 
-    def _wait(self) -> str | None:
+    def _wait(self) -> dict[str, Any] | None:
         with self._arrived:
             self._arrived.wait_for(lambda: self._turns or self._context.stop.is_set())
             return None if self._context.stop.is_set() else self._turns.pop(0)

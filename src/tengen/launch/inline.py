@@ -152,6 +152,11 @@ class _Loop:
         """Seconds of this call."""
         return time.monotonic() - self._start_s
 
+    def _remaining(self) -> float | None:
+        if self._budget.minutes is None:
+            return None
+        return max(0.0, 1.0 - self.elapsed_s / (60 * self._budget.minutes))
+
     def _learn(self) -> None:
         start_s = time.monotonic()
         for role in _LEARNING_ROLES:
@@ -195,7 +200,9 @@ class _Loop:
         if self._stop.event.is_set():
             return {"stopped": True, "num_games": 0}
         start_s = time.monotonic()
-        report = self._processes[role].turn(role, self._journal.progress)
+        report = self._processes[role].turn(
+            role, self._journal.progress, self._remaining()
+        )
         if report is not None:
             self._journal.report(role, report, time.monotonic() - start_s)
         return report

@@ -44,9 +44,17 @@ class RoleProcess:
         self._deaths = 0
 
     def turn(
-        self, role: str, on_progress: Callable[[dict[str, Any]], None]
+        self,
+        role: str,
+        on_progress: Callable[[dict[str, Any]], None],
+        remaining: float | None = None,
     ) -> dict[str, Any] | None:
         """Runs one turn to its end and returns its report. Blocks.
+
+        Args:
+            role: One of ``roles``.
+            on_progress: Takes what the role tells on the way.
+            remaining: See ``RoleContext.remaining``.
 
         Raises:
             RunError: The role failed, or died again and again.
@@ -54,7 +62,7 @@ class RoleProcess:
         """
         while True:
             try:
-                report = self._turn(role, on_progress)
+                report = self._turn(role, on_progress, remaining)
             except _DiedError as death:
                 self._child = None
                 if self._stopping:
@@ -94,13 +102,16 @@ class RoleProcess:
             child.wait(timeout=_STOP_TIMEOUT_S)
 
     def _turn(
-        self, role: str, on_progress: Callable[[dict[str, Any]], None]
+        self,
+        role: str,
+        on_progress: Callable[[dict[str, Any]], None],
+        remaining: float | None,
     ) -> dict[str, Any] | None:
         child = self._child or self._start()
         assert child.stdin is not None
         assert child.stdout is not None
         try:
-            write_message(child.stdin, {"turn": role})
+            write_message(child.stdin, {"turn": role, "remaining": remaining})
         except BrokenPipeError:
             raise _DiedError(_exit_words(child)) from None
         while (message := read_message(child.stdout)) is not None:

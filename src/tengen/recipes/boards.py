@@ -49,10 +49,11 @@ def connect4(task: str) -> RunConfig:
         agent="alphazero",
         recipe="connect4",
         net=parse_net("2x32"),
-        stages=(NetStage(generation=8, net=parse_net("4x64")),),
+        stages=(NetStage(generation=20, net=parse_net("4x64")),),
         actor=SelfplayConfig(
             games_per_generation=512,
-            full_simulations=64,
+            search=SearchConfig(policy="gumbel"),
+            full_simulations=32,
             max_opening_plies=8,
             num_slots=32,
             temperature_halflife=8.0,

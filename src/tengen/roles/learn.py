@@ -76,6 +76,7 @@ class LearnRole:
             return None
         self._generation = generation
         self._grow(self._config.net_at(generation))
+        self._learner.remaining = self._context.remaining
         start_s = time.monotonic()
         metrics = self._learn(num_steps)
         if metrics["num_steps"] or arrived:

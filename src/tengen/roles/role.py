@@ -32,6 +32,9 @@ class RoleContext:
     """Set from outside: end the turn within a few seconds, losing nothing durable."""
     progress: Callable[[Report], None] = lambda report: None
     """Takes counts during a turn, for the view; cheap to call often."""
+    remaining: float | None = None
+    """Part of the run's time still to come, in [0, 1], for the learning rate's
+    cool-down; None where the budget is not in minutes, so that games alone decide."""
     tables: dict[str, Table] = field(default_factory=dict)
     """Tables that roles of one process share, by name."""
 
