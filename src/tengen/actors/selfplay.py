@@ -125,8 +125,8 @@ class GenerationReport:
     """Threads that played."""
 
     @property
-    def batch_fill(self) -> float:
-        """Rows of a batch over the slots, in [0, 1]; see ``SelfplayConfig``."""
+    def batch_rows(self) -> float:
+        """Mean rows of a batch."""
         return self.num_evaluations / max(1, self.num_batches)
 
 

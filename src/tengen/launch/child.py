@@ -28,8 +28,10 @@ _PROGRESS_INTERVAL_S = 0.2
 
 def main(argv: list[str]) -> int:
     """Serves turns until stdin closes or ``stop`` arrives."""
-    # Ctrl-C reaches the whole process group; the runner alone decides what it means.
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    # Signals reach the whole process group; the runner alone decides what they mean.
+    # Should it die, the closed pipe ends this process.
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, signal.SIG_IGN)
     run = RunDirectory.open(argv[0])
     to_runner = os.fdopen(os.dup(1), "wb")
     # Unbuffered: a buffer could not be released while the thread waits in it.

@@ -39,7 +39,7 @@ class Budget:
     """How much one call does; None is no limit."""
 
     minutes: float | None = None
-    """Wall time of the call, rating match included."""
+    """Wall time of the call; the closing match comes after it."""
     games: int | None = None
     """Games (or episodes' unrolls) to play in this call, in whole generations."""
 
@@ -183,7 +183,7 @@ class _Loop:
                 f"role ({self._actor}) found no model to play with; "
                 f"see {self._run.logs}"
             )
-        self._games += int(report["num_games"])
+        self._games += int(report.get("num_games", 0))
 
     def _rate(self) -> None:
         """Rates the newest model when its share of the time allows it."""
@@ -198,7 +198,7 @@ class _Loop:
 
     def _turn(self, role: str) -> dict[str, Any] | None:
         if self._stop.event.is_set():
-            return {"stopped": True, "num_games": 0}
+            return {"stopped": True}
         start_s = time.monotonic()
         report = self._processes[role].turn(
             role, self._journal.progress, self._remaining()

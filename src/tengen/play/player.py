@@ -14,7 +14,7 @@ from tengen.config import check
 from tengen.errors import UsageError
 from tengen.evaluation import ModelPlayer, open_player
 from tengen.evaluation.match import MAX_SEED, MAX_SIMULATIONS
-from tengen.games import Game, make
+from tengen.games import Game, core_game, make
 from tengen.inference import Runner, drive
 
 __all__ = ["ActionAnalysis", "Analysis", "Player", "load"]
@@ -165,7 +165,9 @@ class _Searcher:
     """The core's session and the network bound to its one row."""
 
     def __init__(self, game: Game, model: ModelPlayer) -> None:
-        self._session: Any = _core.make_session(game.name, model.search.to_native())
+        self._session: Any = _core.make_session(
+            core_game(game), model.search.to_native()
+        )
         self._runner: Runner = model.backend.bind(
             self._session.planes, self._session.policy, self._session.value
         )

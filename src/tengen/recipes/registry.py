@@ -75,10 +75,15 @@ def make_config(task: str, agent: str | None, recipe: str | None) -> RunConfig:
     Raises:
         UsageError: The task, agent or recipe is unknown, or they do not fit.
     """
-    chosen = _default_recipe(task) if recipe is None else _named(recipe)
+    default = _default_recipe(task)  # refuses an unknown task
+    chosen = default if recipe is None else _named(recipe)
     agents = sorted({row.agent for row in RECIPES})
     if agent is not None and agent not in agents:
         raise UsageError(f"agent ({agent}) is not known; {did_you_mean(agent, agents)}")
+    if chosen.agent != default.agent:
+        raise UsageError(
+            f"recipe ({chosen.name}) does not serve {task}; leave --recipe out"
+        )
     if agent is not None and agent != chosen.agent:
         raise UsageError(f"agent ({agent}) does not train {task}; use {chosen.agent}")
     return chosen.make(task)
@@ -96,6 +101,7 @@ def _default_recipe(task: str) -> Recipe:
     from tengen import games
 
     if ":" in task:
+        games.make(task)  # refuses a module or class that there is not
         return known["own-game"]
     if task.split("/")[0] in known or task in games.names():
         games.make(task)  # refuses a size that there is not, by name

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import math
 import sys
 import time
 from collections.abc import Sequence
@@ -101,12 +102,15 @@ def train_task(
     """
     _check_arguments(launch, minutes, games, threads)
     path = Path(out) if out is not None else Path("runs") / task.replace(":", "_")
-    # Unknown tasks are refused before anything is written.
+    # What cannot work is refused before anything is written.
     agent = agent or default_agent(task)
     fresh = make_config(task, agent, recipe)
+    if seed is not None:
+        settings = [f"seed={seed}", *settings]
+    config = _resolve(RunDirectory(path), fresh, settings)
     run = RunDirectory.create_or_resume(path)
     with run.lock("train"):
-        config = _resolve(run, fresh, seed, settings)
+        write_config(run, config)
         run.write_code()
         run.clear_stop()
         if minutes is None and games is None:
@@ -121,33 +125,43 @@ def _check_arguments(
         raise UsageError(
             f"launch ({launch}) is not known here; use inline, the only one so far"
         )
-    check(minutes is None or minutes > 0, "minutes", minutes, "must be positive")
-    check(games is None or games >= 1, "games", games, "must be at least 1")
-    check(threads is None or threads >= 1, "threads", threads, "must be at least 1")
+    check(
+        minutes is None or 0 < minutes < math.inf,
+        "minutes",
+        minutes,
+        "must be positive and finite; 10 suits a first run",
+    )
+    check(
+        games is None or games >= 1, "games", games, "must be at least 1; leave it out"
+    )
+    check(
+        threads is None or threads >= 1,
+        "threads",
+        threads,
+        "must be at least 1; leave it out for all cores",
+    )
 
 
-def _resolve(
-    run: RunDirectory, fresh: RunConfig, seed: int | None, settings: Sequence[str]
-) -> RunConfig:
-    """Returns the run's config, with this call's settings, and publishes it."""
+def _resolve(run: RunDirectory, fresh: RunConfig, settings: Sequence[str]) -> RunConfig:
+    """Returns the run's config with this call's settings; writes nothing."""
     if run.is_new:
-        if seed is not None:
-            settings = [f"seed={seed}", *settings]
         config = override(fresh, settings)
-    else:
-        known = read_config(run)
-        for name in ("task", "agent"):
-            wanted, kept = getattr(fresh, name), getattr(known, name)
+        for name in ("task", "agent", "recipe"):
+            wanted, kept = getattr(config, name), getattr(fresh, name)
             if wanted != kept:
                 raise UsageError(
-                    f"{name} ({wanted}) must be {kept}, that of the run at "
-                    f"{run.path}; choose another --out"
+                    f"{name} ({wanted}) must not be set; give it as an argument"
                 )
-        if seed is not None:
-            settings = [f"seed={seed}", *settings]
-        config = change_config(known, settings)
-    write_config(run, config)
-    return config
+        return config
+    known = read_config(run)
+    for name in ("task", "agent"):
+        wanted, kept = getattr(fresh, name), getattr(known, name)
+        if wanted != kept:
+            raise UsageError(
+                f"{name} ({wanted}) must be {kept}, that of the run at "
+                f"{run.path}; choose another --out"
+            )
+    return change_config(known, settings)
 
 
 def _train(

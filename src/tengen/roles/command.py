@@ -75,6 +75,10 @@ def _serve(name: str, args: argparse.Namespace) -> dict[str, Any]:
     num_turns = 0
     last: dict[str, Any] = {}
     try:
+        if args.once and run.stop_requested():
+            raise RunError(
+                f"run ({run.path}) was asked to stop; remove {run.path / 'STOP'} first"
+            )
         while not context.stop.is_set() and not run.stop_requested():
             report = role.turn()
             if report is not None:

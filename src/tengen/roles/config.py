@@ -27,7 +27,12 @@ __all__ = [
 ]
 
 _FIXED = ("task", "agent", "recipe", "seed", "net", "stages", "actor.kind")
-_FIXED_KINDS = ("store.kind", "loss.kind", "learner.num_shards")
+_FIXED_KINDS = (
+    "store.kind",
+    "loss.kind",
+    "learner.num_shards",
+    "learner.optimizer.kind",
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -89,6 +94,7 @@ class RunConfig:
         """
         check(self.seed >= 0, "seed", self.seed, "must be at least 0; leave it out")
         check(self.minutes > 0, "minutes", self.minutes, "must be positive; raise it")
+        self._check_family()
         if isinstance(self.store, QueueConfig):
             self._check_queue(self.store)
         firsts = [stage.generation for stage in self.stages]
@@ -98,6 +104,21 @@ class RunConfig:
             firsts,
             "must start at increasing generations; sort them",
         )
+
+    def _check_family(self) -> None:
+        """Games and environments differ in their parts; a mixture cannot work."""
+        kinds = {
+            "selfplay": {"loss": "alphazero", "net": "resnet", "store": "window"},
+            "environment": {"loss": "vtrace", "net": "mlp", "store": "fifo"},
+        }[self.actor.kind]
+        for name, kind in kinds.items():
+            found = getattr(self, name).kind
+            check(
+                found == kind,
+                f"{name}.kind",
+                found,
+                f"must be {kind} with actor.kind {self.actor.kind}; leave it out",
+            )
 
     def _check_queue(self, store: QueueConfig) -> None:
         """Actor and learner take turns in one thread: a full queue would block both."""

@@ -12,6 +12,7 @@ from tengen.inference import choose, open_backend
 from tengen.learners.checkpoint import read_model
 from tengen.models import ModelExporter, ModelMeta, check_export, publish_model
 from tengen.models.load import read_meta
+from tengen.models.publish import next_number
 from tengen.roles.config import RunConfig, record_inference
 from tengen.roles.role import Report, RoleContext
 from tengen.run import RunDirectory
@@ -65,6 +66,8 @@ class ExportRole:
             num_samples=saved.num_samples,
             sha256={},
         )
+        # Not the checkpoint's: one that was taken out by hand is made again.
+        candidate = next_number(self._run)
         checks: list[dict[str, float]] = []
 
         def check(directory: Path) -> None:
@@ -72,9 +75,9 @@ class ExportRole:
                 checks.append(self._check(directory, meta.features.num_actions))
 
         publish_model(
-            self._run.candidates, number, meta, saved.tensors, self._exporter, check
+            self._run.candidates, candidate, meta, saved.tensors, self._exporter, check
         )
-        return {"candidate": number, "check": checks[0] if checks else {}}
+        return {"candidate": candidate, "check": checks[0] if checks else {}}
 
     def close(self) -> None:
         """Holds nothing."""

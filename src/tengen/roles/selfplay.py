@@ -22,7 +22,8 @@ WRITER = "selfplay-0"
 def sealed_generations(run: RunDirectory, writer: str = WRITER) -> int:
     """Returns the newest sealed generation of a writer, 0 where there is none."""
     segments = (run.experience / writer).glob("*/*.npz")
-    return max((int(path.stem) for path in segments), default=0)
+    # Temporaries of killed writers, also of other hosts, may lie beside them.
+    return max((int(p.stem) for p in segments if p.stem.isdecimal()), default=0)
 
 
 class SelfplayRole:
@@ -134,7 +135,7 @@ def _shown(played: GenerationReport) -> dict[str, Any]:
         "num_simulations": played.num_simulations,
         "num_evaluations": played.num_evaluations,
         "num_cache_hits": played.num_cache_hits,
-        "batch_rows": played.batch_fill,
+        "batch_rows": played.batch_rows,
         "seconds": played.seconds,
         "inference_busy": played.inference_s / threads_s,
         "tree_busy": played.tree_s / threads_s,

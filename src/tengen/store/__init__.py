@@ -2,10 +2,11 @@
 
 ::
 
-    writer = ExperienceWriter(run.experience / "selfplay-0", incarnation) segment =
-    writer.open_games(generation, "gomoku/9")   # a journal, durable by the game
-    engine.play(segment.sink) segment.close() writer.seal(generation)
-    # a zip of .npy columns
+    writer = ExperienceWriter(run.experience / "selfplay-0", incarnation)
+    segment = writer.open_games(generation, "gomoku/9")  # durable by the game
+    engine.play(segment.sink)
+    segment.close()
+    writer.seal(generation)                 # a zip of .npy columns
 
     window = GameWindow("gomoku/9", run.experience, WindowConfig(), seed)
     window.refresh()
