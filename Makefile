@@ -60,7 +60,7 @@ native-tests: $(INSTALLED)
 lint: $(INSTALLED)
 	@$(BIN)/ruff check .
 	@$(BIN)/ruff format --check .
-	@cp "$$($(BIN)/python -c 'from tengen import _core; print(_core.__file__.split(".")[0])').pyi" src/tengen/
+	@cp "$$($(BIN)/python -c 'import pathlib, tengen._core as core; print(pathlib.Path(core.__file__).parent / "_core.pyi")')" src/tengen/
 	@$(BIN)/mypy
 	@$(BIN)/clang-format --dry-run -Werror $(CXX_FILES)
 

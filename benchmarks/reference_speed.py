@@ -1,0 +1,88 @@
+"""How much faster self-play is than one search at a time in Python with torch.
+
+    python benchmarks/reference_speed.py --json
+
+Both make searches of the same number of simulations with the same network on the same
+cores, by wall time: the reference is ``tengen.search.reference`` with one position a
+torch call (torch on one thread, which is faster than two at batch 1), in one process a
+core; the other side is ``tengen bench selfplay``.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import multiprocessing
+import time
+
+from tengen import games
+from tengen.bench import selfplay
+from tengen.run import available_cores
+
+
+def reference(game_name: str, net: str, simulations: int, seconds: float) -> float:
+    """Returns simulations a second of one reference search after another."""
+    import torch
+
+    from tengen.nets import FeatureSpec, InferenceHead, build_net, parse_net
+    from tengen.search import SearchConfig
+    from tengen.search.reference import ReferenceSearch
+
+    torch.set_num_threads(1)
+    torch.manual_seed(0)
+    game = games.make(game_name)
+    features = FeatureSpec(
+        num_planes=game.num_planes,
+        height=game.height,
+        width=game.width,
+        num_actions=game.num_actions,
+        policy_layout=game.policy_layout,
+    )
+    head = InferenceHead(build_net(features, parse_net(net))).eval()
+
+    @torch.inference_mode()
+    def evaluate(state: games.State) -> tuple[list[float], float]:
+        policy, value = head(torch.from_numpy(state.observation())[None])
+        return policy[0].tolist(), float(value[0])
+
+    state = game.new_state()
+    done = 0
+    start_s = time.perf_counter()
+    while time.perf_counter() - start_s < seconds:
+        search = ReferenceSearch(SearchConfig(), evaluate)
+        result = search.search(state, simulations)
+        done += result.num_simulations
+        state.apply(result.best_action)
+        if state.is_terminal():
+            state = game.new_state()
+    return done / (time.perf_counter() - start_s)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    selfplay.add_arguments(parser)
+    parser.set_defaults(game="gomoku/15", net="4x64", slots=32)
+    parser.add_argument("--json", action="store_true")
+    args = parser.parse_args()
+    cores = args.cores or available_cores()
+    with multiprocessing.get_context("spawn").Pool(cores) as pool:
+        job = (args.game, args.net, args.simulations, 10.0)
+        slow = sum(pool.starmap(reference, [job] * cores))
+    fast = selfplay.run(args)
+    rate = fast["evals_per_s"]
+    report = {
+        "name": "reference_speed",
+        "game": args.game,
+        "net": args.net,
+        "cores": cores,
+        "simulations": args.simulations,
+        "reference_simulations_per_s": slow,
+        "selfplay_evaluations_per_s": rate,
+        # Cache hits and finished games are simulations too, so this is a lower bound.
+        "ratio": rate / slow,
+    }
+    print(json.dumps(report) if args.json else report)
+
+
+if __name__ == "__main__":
+    main()
