@@ -91,7 +91,9 @@ def test_random_kills(reference: Path, tmp_path: Path) -> None:
 def test_kill_at_a_publish_step(reference: Path, tmp_path: Path, point: str) -> None:
     out = tmp_path / "run"
     done = run_command(train_command(out, GAMES), fault=f"{point}:1")
-    assert done.returncode != 0
+    # The runner died, or it started a dead role again and redid its turn.
+    restarts = len(list(out.glob("events/selfplay-*.jsonl")))
+    assert done.returncode != 0 or restarts > 1
     finish(out)
     assert_same(out, reference)
 

@@ -84,6 +84,7 @@ class _Host:
             while (command := self._wait()) is not None:
                 name = command["turn"]
                 self._context.remaining = command["remaining"]
+                self._context.generation = command["generation"]
                 if name not in self._roles:
                     # Read late: the export role completes the config once.
                     config = read_config(self._run)

@@ -26,7 +26,7 @@ from typing import Any
 from tengen.errors import RunError
 from tengen.launch.journal import RunJournal
 from tengen.launch.process import RoleProcess
-from tengen.roles import RunConfig
+from tengen.roles import RunConfig, sealed_generations
 from tengen.run import RunDirectory
 
 __all__ = ["Budget", "run_inline"]
@@ -200,9 +200,11 @@ class _Loop:
         if self._stop.event.is_set():
             return {"stopped": True}
         start_s = time.monotonic()
-        report = self._processes[role].turn(
-            role, self._journal.progress, self._remaining()
-        )
+        details = {
+            "remaining": self._remaining(),
+            "generation": sealed_generations(self._run) + 1,
+        }
+        report = self._processes[role].turn(role, self._journal.progress, details)
         if report is not None:
             self._journal.report(role, report, time.monotonic() - start_s)
         return report

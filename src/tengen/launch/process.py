@@ -6,7 +6,7 @@ import contextlib
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from tengen.errors import RunError, TengenError, UsageError
@@ -47,14 +47,15 @@ class RoleProcess:
         self,
         role: str,
         on_progress: Callable[[dict[str, Any]], None],
-        remaining: float | None = None,
+        details: Mapping[str, Any],
     ) -> dict[str, Any] | None:
         """Runs one turn to its end and returns its report. Blocks.
 
         Args:
             role: One of ``roles``.
             on_progress: Takes what the role tells on the way.
-            remaining: See ``RoleContext.remaining``.
+            details: ``remaining`` and ``generation``, see ``RoleContext``; the same
+                when the turn is redone.
 
         Raises:
             RunError: The role failed, or died again and again.
@@ -62,7 +63,7 @@ class RoleProcess:
         """
         while True:
             try:
-                report = self._turn(role, on_progress, remaining)
+                report = self._turn(role, on_progress, details)
             except _DiedError as death:
                 self._child = None
                 if self._stopping:
@@ -105,13 +106,13 @@ class RoleProcess:
         self,
         role: str,
         on_progress: Callable[[dict[str, Any]], None],
-        remaining: float | None,
+        details: Mapping[str, Any],
     ) -> dict[str, Any] | None:
         child = self._child or self._start()
         assert child.stdin is not None
         assert child.stdout is not None
         try:
-            write_message(child.stdin, {"turn": role, "remaining": remaining})
+            write_message(child.stdin, {"turn": role, **details})
         except BrokenPipeError:
             raise _DiedError(_exit_words(child)) from None
         while (message := read_message(child.stdout)) is not None:

@@ -9,6 +9,7 @@ from tengen.roles.config import (
     read_config,
     write_config,
 )
+from tengen.roles.generations import sealed_generations
 from tengen.roles.role import ROLES, Report, Role, RoleContext, make_role
 
 __all__ = [
@@ -21,5 +22,6 @@ __all__ = [
     "change_config",
     "make_role",
     "read_config",
+    "sealed_generations",
     "write_config",
 ]

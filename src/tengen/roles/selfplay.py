@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import fields
 from typing import Any
 
 from tengen import _core, games
@@ -10,20 +11,12 @@ from tengen.errors import UsageError
 from tengen.inference import Backend, open_backend
 from tengen.models import load_model
 from tengen.roles.config import RunConfig
+from tengen.roles.generations import WRITER, sealed_generations
 from tengen.roles.role import Report, RoleContext
 from tengen.run import RunDirectory
 from tengen.store import ExperienceWriter
 
-__all__ = ["SelfplayRole", "sealed_generations"]
-
-WRITER = "selfplay-0"
-
-
-def sealed_generations(run: RunDirectory, writer: str = WRITER) -> int:
-    """Returns the newest sealed generation of a writer, 0 where there is none."""
-    segments = (run.experience / writer).glob("*/*.npz")
-    # Temporaries of killed writers, also of other hosts, may lie beside them.
-    return max((int(p.stem) for p in segments if p.stem.isdecimal()), default=0)
+__all__ = ["SelfplayRole"]
 
 
 class SelfplayRole:
@@ -62,7 +55,10 @@ class SelfplayRole:
         model = self._run.models.latest()
         if model is None:
             return None
-        generation = sealed_generations(self._run) + 1
+        sealed = sealed_generations(self._run)
+        generation = self._context.generation or sealed + 1
+        if generation <= sealed:
+            return self._sealed_before(generation, model)
         finished = self._writer.recorded_games(generation)
         backend = self._load(model)
         queue = _core.GameQueue(
@@ -87,6 +83,17 @@ class SelfplayRole:
     def close(self) -> None:
         """Lets another process play for the run."""
         self._writer.release()
+
+    def _sealed_before(self, generation: int, model: int) -> Report:
+        """The report of a turn that was killed after its games were sealed."""
+        nothing = dict.fromkeys((f.name for f in fields(GenerationReport)), 0)
+        return {
+            "generation": generation,
+            "model": model,
+            "stopped": False,
+            "num_games": self._actor.games_per_generation,
+            **_shown(GenerationReport(**nothing)),
+        }
 
     def _load(self, model: int) -> Backend:
         if self._backend is None or self._backend[0] != model:
