@@ -1,8 +1,7 @@
 """Tic-tac-toe from nothing: after a short run the agent never loses.
 
 Every line of play against a perfect player is tried, with the agent as first and as
-second player. The untrained network loses lines at the same few simulations, and so
-does an agent that learns from wrong targets.
+second player. The untrained network loses lines at the same few simulations.
 """
 
 from __future__ import annotations
