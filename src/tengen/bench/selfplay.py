@@ -43,8 +43,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--simulations", type=int, default=64, help="a search (64)")
     parser.add_argument("--slots", type=int, default=16, help="games a thread (16)")
     parser.add_argument("--cache-mib", type=int, default=64, help="a thread (64)")
-    parser.add_argument("--backend", default="auto", help="openvino or torch")
-    parser.add_argument("--precision", default="auto", help="fp32 or bf16")
+    parser.add_argument(
+        "--backend", choices=("auto", "openvino", "torch"), default="auto"
+    )
+    parser.add_argument("--precision", choices=("auto", "fp32", "bf16"), default="auto")
 
 
 def run(args: argparse.Namespace) -> dict[str, Any]:
