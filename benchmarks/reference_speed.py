@@ -3,9 +3,10 @@
     python benchmarks/reference_speed.py --json
 
 Both make searches of the same number of simulations with the same network on the same
-cores, by wall time: the reference is ``tengen.search.reference`` with one position a
-torch call (torch on one thread, which is faster than two at batch 1), in one process a
-core; the other side is ``tengen bench selfplay``.
+cores, by wall time. The reference is ``tengen.search.reference`` with one position a
+torch call, and stands three times: one process with torch on one thread and on every
+core, of which the faster counts, and one process a core, each with torch on one thread.
+The other side is ``tengen bench selfplay``.
 """
 
 from __future__ import annotations
@@ -20,7 +21,10 @@ from tengen.bench import selfplay
 from tengen.run import available_cores
 
 
-def reference(game_name: str, net: str, simulations: int, seconds: float) -> float:
+_ROUND_S = 10.0
+
+
+def reference(game_name: str, net: str, simulations: int, num_threads: int) -> float:
     """Returns simulations a second of one reference search after another."""
     import torch
 
@@ -28,7 +32,7 @@ def reference(game_name: str, net: str, simulations: int, seconds: float) -> flo
     from tengen.search import SearchConfig
     from tengen.search.reference import ReferenceSearch
 
-    torch.set_num_threads(1)
+    torch.set_num_threads(num_threads)
     torch.manual_seed(0)
     game = games.make(game_name)
     features = FeatureSpec(
@@ -48,7 +52,7 @@ def reference(game_name: str, net: str, simulations: int, seconds: float) -> flo
     state = game.new_state()
     done = 0
     start_s = time.perf_counter()
-    while time.perf_counter() - start_s < seconds:
+    while time.perf_counter() - start_s < _ROUND_S:
         search = ReferenceSearch(SearchConfig(), evaluate)
         result = search.search(state, simulations)
         done += result.num_simulations
@@ -65,21 +69,24 @@ def main() -> None:
     parser.add_argument("--json", action="store_true")
     args = parser.parse_args()
     cores = args.cores or available_cores()
+    job = (args.game, args.net, args.simulations)
     with multiprocessing.get_context("spawn").Pool(cores) as pool:
-        job = (args.game, args.net, args.simulations, 10.0)
-        slow = sum(pool.starmap(reference, [job] * cores))
+        alone = max(pool.apply(reference, (*job, n)) for n in sorted({1, cores}))
+        together = sum(pool.starmap(reference, [(*job, 1)] * cores))
     fast = selfplay.run(args)
-    rate = fast["evals_per_s"]
+    rate = fast["simulations_per_s"]
     report = {
         "name": "reference_speed",
         "game": args.game,
         "net": args.net,
         "cores": cores,
         "simulations": args.simulations,
-        "reference_simulations_per_s": slow,
-        "selfplay_evaluations_per_s": rate,
-        # Cache hits and finished games are simulations too, so this is a lower bound.
-        "ratio": rate / slow,
+        "reference_simulations_per_s": alone,
+        "reference_a_core_simulations_per_s": together,
+        "selfplay_simulations_per_s": rate,
+        "selfplay_evals_per_s": fast["evals_per_s"],
+        "ratio": rate / alone,
+        "ratio_to_a_process_a_core": rate / together,
     }
     print(json.dumps(report) if args.json else report)
 

@@ -104,6 +104,7 @@ class _Pair:
     evals_per_cpu_s: float
     rows_per_s: float
     rows_per_cpu_s: float
+    simulations_per_s: float
     simulations_per_cpu_s: float
     games_per_s: float
     batch_rows: float
@@ -158,6 +159,7 @@ class _Bench:
             evals_per_cpu_s=evals_per_cpu_s,
             rows_per_s=played.num_rows / played.seconds,
             rows_per_cpu_s=played.num_rows / cpu_s,
+            simulations_per_s=played.num_simulations / played.seconds,
             simulations_per_cpu_s=played.num_simulations / cpu_s,
             games_per_s=played.num_games / played.seconds,
             batch_rows=played.num_evaluations / played.num_batches,

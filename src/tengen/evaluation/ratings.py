@@ -24,8 +24,11 @@ PRIOR_DRAWS = 1.0
 that of half a point, and vanishes as real games are played."""
 
 _ELO = 400.0 / math.log(10.0)  # Elo in one natural unit of strength
-_MAX_STEPS = 200
+_MAX_STEPS = 500
 _TOLERANCE = 1e-10
+# The furthest that one step moves a player, in natural units (174 Elo). Beyond it the
+# quadratic that Newton's method climbs says little: far out the curve is a line.
+_MAX_MOVE = 1.0
 
 
 @dataclass(frozen=True)
@@ -154,9 +157,9 @@ class _Problem:
             if np.abs(gradient).max(initial=0.0) < _TOLERANCE:
                 break
             step = np.linalg.solve(information, gradient)
-            scale = 1.0
-            # Newton may overshoot far from the maximum; along its step the value
-            # rises at first, so halving ends.
+            scale = min(1.0, _MAX_MOVE / float(np.abs(step).max()))
+            # A step may still overshoot; along it the value rises at first, so
+            # halving ends.
             while scale > 1e-12:
                 moved = free + scale * step
                 moved_value = self._log_posterior(moved)
@@ -189,9 +192,12 @@ class _Problem:
     ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Returns the gradient and the negative second derivative."""
         size = self._num_free + len(self._fixed)
-        win = 0.5 + 0.5 * np.tanh(0.5 * self._difference(free))
+        difference = self._difference(free)
+        win = 0.5 + 0.5 * np.tanh(0.5 * difference)
         surplus = self._points - self._games * win
-        weight = self._games * win * (1.0 - win)
+        # p (1 - p), written so that it never rounds to 0: the information stays
+        # positive definite at any distance.
+        weight = self._games / (2.0 * np.cosh(0.5 * difference)) ** 2
         gradient = np.zeros(size)
         np.add.at(gradient, self._a, surplus)
         np.add.at(gradient, self._b, -surplus)
