@@ -20,7 +20,6 @@ from tengen import games
 from tengen.bench import selfplay
 from tengen.run import available_cores
 
-
 _ROUND_S = 10.0
 
 
