@@ -15,7 +15,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from tengen.nets.heads import PolicyHead, ValueHead, global_pool
+from tengen.nets.heads import GlobalPool, PolicyHead, ValueHead
 from tengen.nets.norm import BoardNorm
 from tengen.nets.spec import FeatureSpec, ResNetConfig
 
@@ -53,6 +53,7 @@ class _Block(nn.Module):
         self.norm2 = BoardNorm(num_channels)
         self.conv2 = _Conv3x3(num_channels, num_channels)
         if num_pool_channels:
+            self.summary = GlobalPool()
             self.pool = nn.Linear(3 * num_pool_channels, num_channels, bias=False)
 
     def forward(self, x: Tensor, mask: Tensor | None, area: Tensor) -> Tensor:
@@ -60,7 +61,7 @@ class _Block(nn.Module):
         y = self.norm2(y, mask)
         if self.num_pool_channels:
             pooled = _masked(y[:, : self.num_pool_channels].relu(), mask)
-            bias = self.pool(global_pool(pooled, area))
+            bias = self.pool(self.summary(pooled, area))
             y = y + bias[:, :, None, None].to(y.dtype)
         out: Tensor = x + self.conv2(_masked(y.relu(), mask))
         return out
