@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import hashlib
+import itertools
+import math
 import time
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from tengen.config import check
@@ -16,12 +19,15 @@ from tengen.evaluation.anchors import (
 )
 from tengen.evaluation.match import play_match
 from tengen.evaluation.players import ModelPlayer
-from tengen.evaluation.ratings import Pairing, Rating, fit_ratings
+from tengen.evaluation.ratings import Link, Pairing, Rating, fit_ratings
 from tengen.evaluation.records import MatchRecord, publish_record, read_records
 from tengen.games import Game
 from tengen.run import RunDirectory
 
 __all__ = ["LadderConfig", "nearest_anchor", "rate_generation", "run_ratings"]
+
+# Elo by which strength is expected to change while training grows by a factor of e.
+_DRIFT = 400.0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -182,10 +188,24 @@ def run_ratings(
         and record.a.isdecimal()
         and record.b in fixed
     ]
-    ratings = fit_ratings(games, fixed)
+    ratings = fit_ratings(games, fixed, _links({game.a for game in games}))
     return {
         name: rating for name, rating in sorted(ratings.items()) if name.isdecimal()
     }
+
+
+def _links(models: Iterable[str]) -> list[Link]:
+    """Ties each rated model to the one before it.
+
+    Strength grows about as the logarithm of training, so that is the scale on which a
+    difference is expected: much in the first generations, little in the hundredth.
+    """
+    names = sorted(models)
+    return [
+        Link(later, earlier, _DRIFT * math.sqrt(math.log((b + 1) / (a + 1))))
+        for earlier, later in itertools.pairwise(names)
+        for a, b in [(int(earlier), int(later))]
+    ]
 
 
 def _anchors_around(

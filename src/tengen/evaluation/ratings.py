@@ -2,13 +2,14 @@
 
 Source: Bradley and Terry 1952, "Rank analysis of incomplete block designs"; ratings
 are on Elo's scale. Differs from the paper: draws count as half a win, some ratings are
-fixed, and a weak prior keeps perfect scores finite.
+fixed, a weak prior keeps perfect scores finite, and another one ties a player to its
+earlier self, as in Coulom 2008, "Whole-History Rating".
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -17,7 +18,7 @@ from numpy.typing import NDArray
 from tengen.errors import UsageError
 from tengen.evaluation.elo import Z_95, Tally
 
-__all__ = ["PRIOR_DRAWS", "Pairing", "Rating", "fit_ratings"]
+__all__ = ["PRIOR_DRAWS", "Link", "Pairing", "Rating", "fit_ratings"]
 
 PRIOR_DRAWS = 1.0
 """Virtual drawn games added to each pair of players that met: the prior. Its pull is
@@ -44,6 +45,18 @@ class Pairing:
 
 
 @dataclass(frozen=True)
+class Link:
+    """Two players that are one at different times, hence of about the same strength."""
+
+    a: str
+    """One of them; neither is fixed."""
+    b: str
+    """The other."""
+    standard_deviation: float
+    """Elo, positive: of the normal prior, of mean 0, of their difference."""
+
+
+@dataclass(frozen=True)
 class Rating:
     """One player's strength."""
 
@@ -61,7 +74,9 @@ class Rating:
 
 
 def fit_ratings(
-    pairings: Iterable[Pairing], fixed: Mapping[str, float]
+    pairings: Iterable[Pairing],
+    fixed: Mapping[str, float],
+    links: Sequence[Link] = (),
 ) -> dict[str, Rating]:
     """Returns the most likely ratings of all players of ``pairings`` and ``fixed``.
 
@@ -73,6 +88,7 @@ def fit_ratings(
         pairings: Results; a pair may come many times and either way round. Pairings
             without games are passed over.
         fixed: Known ratings, Elo by name; at least one.
+        links: What is known beside games; players that appear in pairings.
 
     Raises:
         UsageError: A player has no chain of opponents to a fixed one, or nothing is
@@ -87,7 +103,7 @@ def fit_ratings(
         num_games[b] = num_games.get(b, 0) + tally.num_games
     _check_connected(pairs, fixed)
     names = [name for name in num_games if name not in fixed]
-    problem = _Problem(pairs, names, fixed)
+    problem = _Problem(pairs, names, fixed, links)
     strength = problem.solve()
     errors = problem.standard_errors(strength)
     ratings = {name: Rating(elo, 0.0, num_games[name]) for name, elo in fixed.items()}
@@ -138,6 +154,7 @@ class _Problem:
         pairs: Mapping[tuple[str, str], Tally],
         names: list[str],
         fixed: Mapping[str, float],
+        links: Sequence[Link],
     ) -> None:
         order = {name: index for index, name in enumerate([*names, *fixed])}
         self._num_free = len(names)
@@ -147,6 +164,10 @@ class _Problem:
         tallies = pairs.values()
         self._games = np.array([t.num_games + PRIOR_DRAWS for t in tallies])
         self._points = np.array([t.points + 0.5 * PRIOR_DRAWS for t in tallies])
+        self._later = np.array([order[link.a] for link in links], np.intp)
+        self._earlier = np.array([order[link.b] for link in links], np.intp)
+        deviations = np.array([link.standard_deviation for link in links], np.float64)
+        self._precision = (deviations / _ELO) ** -2.0
 
     def solve(self) -> NDArray[np.float64]:
         """Returns the maximum, ``[num_free]``."""
@@ -175,36 +196,50 @@ class _Problem:
         errors: NDArray[np.float64] = np.sqrt(np.diag(np.linalg.inv(information)))
         return errors
 
-    def _difference(self, free: NDArray[np.float64]) -> NDArray[np.float64]:
+    def _difference(
+        self, free: NDArray[np.float64], a: NDArray[np.intp], b: NDArray[np.intp]
+    ) -> NDArray[np.float64]:
         strength = np.concatenate([free, self._fixed])
-        difference: NDArray[np.float64] = strength[self._a] - strength[self._b]
+        difference: NDArray[np.float64] = strength[a] - strength[b]
         return difference
 
     def _log_posterior(self, free: NDArray[np.float64]) -> float:
-        difference = self._difference(free)
+        difference = self._difference(free, self._a, self._b)
         log_win = -np.logaddexp(0.0, -difference)
         log_loss = -np.logaddexp(0.0, difference)
         lost = self._games - self._points
-        return float(self._points @ log_win + lost @ log_loss)
+        moved = self._difference(free, self._later, self._earlier)
+        prior = 0.5 * self._precision @ moved**2
+        return float(self._points @ log_win + lost @ log_loss - prior)
 
     def _derivatives(
         self, free: NDArray[np.float64]
     ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Returns the gradient and the negative second derivative."""
         size = self._num_free + len(self._fixed)
-        difference = self._difference(free)
+        gradient = np.zeros(size)
+        information = np.zeros((size, size))
+
+        def add(
+            a: NDArray[np.intp],
+            b: NDArray[np.intp],
+            slope: NDArray[np.float64],
+            weight: NDArray[np.float64],
+        ) -> None:
+            np.add.at(gradient, a, slope)
+            np.add.at(gradient, b, -slope)
+            np.add.at(information, (a, a), weight)
+            np.add.at(information, (b, b), weight)
+            np.add.at(information, (a, b), -weight)
+            np.add.at(information, (b, a), -weight)
+
+        difference = self._difference(free, self._a, self._b)
         win = 0.5 + 0.5 * np.tanh(0.5 * difference)
-        surplus = self._points - self._games * win
         # p (1 - p), written so that it never rounds to 0: the information stays
         # positive definite at any distance.
         weight = self._games / (2.0 * np.cosh(0.5 * difference)) ** 2
-        gradient = np.zeros(size)
-        np.add.at(gradient, self._a, surplus)
-        np.add.at(gradient, self._b, -surplus)
-        information = np.zeros((size, size))
-        np.add.at(information, (self._a, self._a), weight)
-        np.add.at(information, (self._b, self._b), weight)
-        np.add.at(information, (self._a, self._b), -weight)
-        np.add.at(information, (self._b, self._a), -weight)
+        add(self._a, self._b, self._points - self._games * win, weight)
+        moved = self._difference(free, self._later, self._earlier)
+        add(self._later, self._earlier, -self._precision * moved, self._precision)
         n = self._num_free
         return gradient[:n], information[:n, :n]

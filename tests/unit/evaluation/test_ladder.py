@@ -20,6 +20,7 @@ from tengen.evaluation import (
 )
 from tengen.evaluation.anchors import fixed_players, rate_anchors
 from tengen.evaluation.ladder import nearest_anchor
+from tengen.evaluation.records import MatchRecord, publish_record
 from tengen.run import RunDirectory
 
 SHIPPED = ("tictactoe", "connect4", "gomoku/9", "gomoku/15")
@@ -199,3 +200,30 @@ def test_records_hold_what_a_match_needs_to_be_played_again(run, unknown, hash_p
 def test_settings_out_of_range(field, value):
     with pytest.raises(UsageError):
         LadderConfig(**{field: value})
+
+
+def test_neighbouring_models_share_what_their_games_say(run):
+    def met(name, wins):
+        record = MatchRecord(
+            task="tictactoe",
+            a=name,
+            b="random",
+            wins_a=wins,
+            draws=0,
+            wins_b=8 - wins,
+            num_simulations=8,
+            opening_plies=0,
+            seed=0,
+        )
+        publish_record(run, name, record)
+
+    config = LadderConfig(num_simulations=8, anchors=("random", "mcts:30"))
+    met("000040", 5)
+    alone = run_ratings(run, "tictactoe", config)["000040"]
+    met("000041", 8)
+    near = run_ratings(run, "tictactoe", config)["000040"]
+    assert near.elo > alone.elo
+    assert near.standard_error < 0.8 * alone.standard_error
+    # The very first model says much less of the fortieth.
+    met("000000", 0)
+    assert run_ratings(run, "tictactoe", config)["000040"].elo > 0.9 * near.elo

@@ -5,7 +5,7 @@ import pytest
 
 from tengen.errors import UsageError
 from tengen.evaluation import Pairing, Tally, elo_of_score, expected_score, fit_ratings
-from tengen.evaluation.ratings import PRIOR_DRAWS
+from tengen.evaluation.ratings import PRIOR_DRAWS, Link
 
 
 def pairing(a, b, wins, draws, losses):
@@ -201,3 +201,38 @@ def test_players_without_a_chain_to_a_fixed_one_are_named():
         fit_ratings([pairing("x", "y", 1, 0, 0)], {"random": 0.0})
     with pytest.raises(UsageError, match="fixed"):
         fit_ratings([], {})
+
+
+def test_a_link_is_a_normal_prior_on_the_difference():
+    alone = fit_ratings([pairing("late", "a", 6, 2, 2)], {"a": 0.0})["late"]
+    tied = fit_ratings(
+        [pairing("late", "a", 6, 2, 2), pairing("early", "a", 6, 2, 2)],
+        {"a": 0.0},
+        [Link("late", "early", 1e-3)],
+    )
+    assert tied["late"].elo == pytest.approx(alone.elo, abs=1e-2)
+    assert tied["early"].elo == pytest.approx(tied["late"].elo, abs=1e-2)
+    # As one player with twice the games: half the variance.
+    assert tied["late"].standard_error == pytest.approx(
+        alone.standard_error / math.sqrt(2), rel=1e-3
+    )
+    loose = fit_ratings(
+        [pairing("late", "a", 9, 0, 1), pairing("early", "a", 2, 0, 8)],
+        {"a": 0.0},
+        [Link("late", "early", 1e6)],
+    )
+    assert loose["late"].elo == pytest.approx(elo_of_score(9.5 / 11), abs=1e-2)
+    assert loose["early"].elo == pytest.approx(elo_of_score(2.5 / 11), abs=1e-2)
+
+
+def test_a_link_pulls_by_its_precision():
+    # At the maximum the pull of the games equals that of the link.
+    link = Link("late", "early", 100.0)
+    games = [pairing("late", "a", 9, 0, 1), pairing("early", "a", 2, 0, 8)]
+    ratings = fit_ratings(games, {"a": 0.0}, [link])
+    unit = 400 / math.log(10)
+    difference = ratings["late"].elo - ratings["early"].elo
+    pull = difference / 100.0**2 * unit
+    for name, points in (("late", 9.5), ("early", 2.5)):
+        surplus = points - 11 * expected_score(ratings[name].elo)
+        assert surplus == pytest.approx(pull if name == "late" else -pull, rel=1e-6)
