@@ -107,7 +107,7 @@ class LearnRole:
             self._config.learner,
             net,
             make_loss(self._config.loss),
-            self._table.table,
+            self._table,
             num_threads=self._context.num_threads,
         )
 
@@ -156,4 +156,4 @@ class LearnRole:
         table = self._table.state()
         extra = {"generation": self._generation, "table": table}
         save_checkpoint(self._run.checkpoints, self._number, self._learner, extra)
-        self._table.saved(table)
+        self._table.trim(table)

@@ -173,6 +173,41 @@ def test_journals_go_when_a_checkpoint_counts_their_items(tmp_path: Path) -> Non
         assert values(resumed.sample(2)) == [7, 8]
 
 
+def test_damage_in_a_journal_costs_one_item_and_is_told(tmp_path: Path) -> None:
+    with open_queue(tmp_path) as queue:
+        for sequence in range(5):
+            queue.insert("a", sequence, columns(sequence))
+    (journal,) = tmp_path.glob("*/*/*.journal")
+    content = bytearray(journal.read_bytes())
+    at = content.index(np.full(2, -2, np.int32).tobytes())
+    content[at] ^= 1
+    journal.write_bytes(content)
+    with open_queue(tmp_path, 1) as queue:
+        assert values(queue.sample(4)) == [0, 1, 3, 4]
+        ((path, is_tail),) = [(gap.path, gap.is_tail) for gap in queue.gaps]
+        assert (path, is_tail) == (journal, False)
+        assert queue.next_sequence("a") == 5
+
+
+def test_a_turn_is_counted_once_however_often_the_queue_is_opened(
+    tmp_path: Path,
+) -> None:
+    with open_queue(tmp_path) as queue:
+        assert (queue.refresh(), queue.generation) == (0, 0)
+        for sequence in range(4):
+            queue.insert("a", sequence, columns(sequence))
+        assert (queue.refresh(), queue.generation) == (4, 1)
+        queue.sample(2).ack()
+        assert (queue.refresh(), queue.generation) == (0, 1)
+        state = json.loads(json.dumps(queue.state()))
+        queue.insert("a", 4, columns(4))
+    with open_queue(tmp_path, 1, state=state) as resumed:
+        assert resumed.describe() == {"num_items": 3}
+        # Two of the items had been seen, one had not.
+        assert (resumed.refresh(), resumed.generation) == (1, 2)
+        assert (resumed.refresh(), resumed.generation) == (0, 2)
+
+
 def test_batches_are_acknowledged_in_order(tmp_path: Path) -> None:
     with open_queue(tmp_path) as queue:
         for sequence in range(4):
