@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from tengen.actors import EnvironmentActorConfig, unroll_schema
+from tengen.actors import EnvironmentActorConfig, unroll_counts, unroll_schema
 from tengen.envs import env_spec
 from tengen.errors import RunError, UsageError
 from tengen.roles.config import RunConfig
@@ -59,6 +59,7 @@ def open_unrolls(
             run.new_incarnation(_UNROLLS),
             unroll_schema(env_spec(config.task), config.actor.unroll_length),
             config.store,
+            unroll_counts,
             state,
         )
     queue = context.tables[_UNROLLS]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import threading
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -74,6 +74,8 @@ class UnrollQueue:
         incarnation: Greater than every earlier one of this table.
         schema: The columns of every item.
         config: Lengths and the timeout.
+        count: Returns what is to be counted of an item's columns, by name, the same
+            names for every item; ``describe`` has the sums over all items so far.
         state: What ``state`` returned, to continue from; None to start anew.
 
     Raises:
@@ -87,6 +89,7 @@ class UnrollQueue:
         incarnation: int,
         schema: ItemSchema,
         config: QueueConfig,
+        count: Callable[[Mapping[str, NDArray[Any]]], Mapping[str, int]],
         state: Mapping[str, Any] | None = None,
     ) -> None:
         self.schema = schema
@@ -96,6 +99,10 @@ class UnrollQueue:
         self._items: deque[tuple[int, Item]] = deque()
         self._used: dict[str, int] = dict(state["used"]) if state else {}
         self._num_used = int(state["num_used"]) if state else 0
+        self._count = count
+        # Of items used, and of those and the ones that wait or are lent.
+        self._used_counts: Counter[str] = Counter(state["counts"] if state else {})
+        self._counts = self._used_counts.copy()
         self._num_seen = int(state["num_seen"]) if state else 0
         self._num_turns = int(state["num_turns"]) if state else 0
         self._inserted = dict(self._used)
@@ -211,6 +218,7 @@ class UnrollQueue:
             return {
                 "used": dict(self._used),
                 "num_used": self._num_used,
+                "counts": dict(self._used_counts),
                 "num_batches": self._leases.num_returned,
                 "num_seen": self._num_seen,
                 "num_turns": self._num_turns,
@@ -229,8 +237,9 @@ class UnrollQueue:
             return self._log.trim(state["used"])
 
     def describe(self) -> dict[str, int]:
-        """Returns ``num_items``: how many wait."""
-        return {"num_items": len(self._items)}
+        """Returns ``num_items``, how many wait, and the sums of what is counted."""
+        with self._changed:
+            return {"num_items": len(self._items), **self._counts}
 
     def flush(self) -> None:
         """Blocks until every item inserted is durable.
@@ -266,6 +275,7 @@ class UnrollQueue:
         self._inserted[item.writer] = item.sequence
         self._items.append((self._num_inserted, item))
         self._num_inserted += 1
+        self._counts.update(self._count(item.columns))
 
     def _wait(self, ready: Callable[[], bool], trouble: str) -> None:
         self._changed.wait_for(lambda: self._closed or ready(), self.config.timeout_s)
@@ -286,4 +296,5 @@ class UnrollQueue:
             items = self._leases.take_back(lease)
             for item in items:
                 self._used[item.writer] = item.sequence
+                self._used_counts.update(self._count(item.columns))
             self._num_used += len(items)

@@ -68,6 +68,10 @@ class ExperienceWriter:
         """Returns the games kept so far, of all incarnations."""
         return recorded_games(self.directory, generation)
 
+    def unsealed(self) -> list[int]:
+        """Returns the generations that have journals, in increasing order."""
+        return sorted({int(path.stem) for path in self.directory.glob("*/*.journal")})
+
     def seal(self, generation: int) -> Path | None:
         """Seals a generation whose journal is closed; see ``segment.seal``."""
         return seal(self.directory, generation)

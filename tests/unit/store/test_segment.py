@@ -110,6 +110,7 @@ def test_games_after_sealing_make_a_second_segment(tmp_path: Path) -> None:
     write_games(tmp_path / "w", 2, records[2:])
     with ExperienceWriter(tmp_path / "w", 3) as writer:
         assert writer.recorded_games(0) == (list(range(6)), [])
+        assert writer.unsealed() == [0]
         second = writer.seal(0)
         assert writer.recorded_games(0) == (list(range(6)), [])
     assert second == tmp_path / "w" / "2" / "000000.npz"
