@@ -24,9 +24,9 @@ class _Journal:
 
 
 class ItemLog:
-    """The items of one table, in the order of their arrival. Not thread-safe.
+    """The items of one table, in the order of their arrival.
 
-    Only ``flush`` may run beside the others.
+    Not thread-safe, but ``flush`` may run beside the other methods.
 
     Args:
         directory: ``RUN/experience/<writer>`` of the table, its only writer.
