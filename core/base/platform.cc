@@ -38,7 +38,6 @@ namespace {
 #ifdef _WIN32
 constexpr int kCreate = _O_RDWR | _O_CREAT | _O_TRUNC | _O_BINARY;
 constexpr int kRead = _O_RDONLY | _O_BINARY;
-constexpr int kWrite = _O_RDWR | _O_BINARY;
 int open_descriptor(const char* path, int flags) {
   return _open(path, flags, _S_IREAD | _S_IWRITE);
 }
@@ -53,14 +52,10 @@ int64_t write_at(int descriptor, const char* bytes, size_t num_bytes, uint64_t o
   if (_lseeki64(descriptor, static_cast<int64_t>(offset), SEEK_SET) < 0) return -1;
   return _write(descriptor, bytes, static_cast<unsigned>(num_bytes));
 }
-int truncate_to(int descriptor, uint64_t size) {
-  return _chsize_s(descriptor, static_cast<int64_t>(size)) == 0 ? 0 : -1;
-}
 int sync_descriptor(int descriptor) { return _commit(descriptor); }
 #else
 constexpr int kCreate = O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC;
 constexpr int kRead = O_RDONLY | O_CLOEXEC;
-constexpr int kWrite = O_RDWR | O_CLOEXEC;
 int open_descriptor(const char* path, int flags) { return ::open(path, flags, 0666); }
 int close_descriptor(int descriptor) { return ::close(descriptor); }
 int64_t seek_end(int descriptor) {
@@ -72,9 +67,6 @@ int64_t read_at(int descriptor, char* out, size_t num_bytes, uint64_t offset) {
 }
 int64_t write_at(int descriptor, const char* bytes, size_t num_bytes, uint64_t offset) {
   return ::pwrite(descriptor, bytes, num_bytes, static_cast<off_t>(offset));
-}
-int truncate_to(int descriptor, uint64_t size) {
-  return ::ftruncate(descriptor, static_cast<off_t>(size));
 }
 int sync_descriptor(int descriptor) {
 #ifdef __APPLE__
@@ -98,12 +90,6 @@ File File::create(const std::string& path) {
 File File::open_to_read(const std::string& path) {
   const int descriptor = open_descriptor(path.c_str(), kRead);
   if (descriptor < 0) fail_with_errno(path, "be opened");
-  return File(path, descriptor);
-}
-
-File File::open_to_write(const std::string& path) {
-  const int descriptor = open_descriptor(path.c_str(), kWrite);
-  if (descriptor < 0) fail_with_errno(path, "be opened for writing");
   return File(path, descriptor);
 }
 
@@ -146,10 +132,6 @@ void File::write(uint64_t offset, std::string_view bytes) {
     offset += static_cast<uint64_t>(put);
     bytes.remove_prefix(static_cast<size_t>(put));
   }
-}
-
-void File::truncate(uint64_t size_bytes) {
-  if (truncate_to(descriptor_, size_bytes) != 0) fail("be truncated");
 }
 
 void File::sync() {

@@ -14,7 +14,6 @@ class File {
   // Creates the file or truncates it, for reading and writing.
   static File create(const std::string& path);
   static File open_to_read(const std::string& path);
-  static File open_to_write(const std::string& path);  // must exist
 
   File(File&& other) noexcept;
   File(const File&) = delete;
@@ -27,7 +26,6 @@ class File {
   // Up to `num_bytes` from `offset`; fewer only at the end of the file.
   std::string read(uint64_t offset, uint64_t num_bytes) const;
   void write(uint64_t offset, std::string_view bytes);  // all of it
-  void truncate(uint64_t size_bytes);
   // Blocks until everything written, and the size, survive a power cut.
   void sync();
   // Renames within one directory, replacing, and syncs the directory so that it lasts.

@@ -145,18 +145,24 @@ void bind_journal(nb::module_& m) {
   nb::class_<JournalSink, GameSink>(m, "JournalSink", "Keeps games in a journal.")
       .def(nb::init<Journal*>(), nb::arg("journal"), nb::keep_alive<1, 2>());
   m.def(
-      "recover",
+      "read_journal",
       [](const std::string& path) {
         JournalContents contents;
         {
           nb::gil_scoped_release release;
-          contents = recover(path);
+          contents = read_journal(path);
         }
         nb::list frames;
         for (const std::string& frame : contents.frames) frames.append(bytes_of(frame));
-        return nb::make_tuple(contents.meta, frames, contents.num_cut_bytes);
+        nb::list gaps;
+        for (const JournalGap& gap : contents.gaps) {
+          gaps.append(nb::make_tuple(gap.offset, gap.num_bytes, gap.is_tail));
+        }
+        return nb::make_tuple(contents.meta, frames, gaps);
       },
-      nb::arg("path"), nb::sig("def recover(path: str) -> tuple[str, list[bytes], int]"));
+      nb::arg("path"),
+      nb::sig("def read_journal(path: str)"
+              " -> tuple[str, list[bytes], list[tuple[int, int, bool]]]"));
 }
 
 void bind_rows(nb::module_& m) {
@@ -173,7 +179,6 @@ void bind_rows(nb::module_& m) {
       .def_prop_ro("num_symmetries", &GameRows::num_symmetries)
       .def_prop_ro("num_rows", &GameRows::num_rows)
       .def_prop_ro("first_row", &GameRows::first_row)
-      .def_prop_ro("size_bytes", &GameRows::size_bytes)
       .def("skip_rows", &GameRows::skip_rows, nb::arg("num_rows"))
       .def("drop_before", &GameRows::drop_before, nb::arg("row"))
       .def(

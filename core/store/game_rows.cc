@@ -39,13 +39,6 @@ void check_length(const char* name, size_t length, size_t wanted) {
               " entries) must have " + std::to_string(wanted) + "; the segment is damaged");
 }
 
-uint64_t num_bytes(const RowSegment& segment) {
-  return 4 * (segment.row_ply.size() + segment.first_ply.size() + segment.first_opening.size() +
-              segment.first_entry.size() + 3 * segment.root_value.size()) +
-         2 * (segment.opening.size() + segment.action.size() + 2 * segment.policy_action.size()) +
-         segment.outcome.size();
-}
-
 }  // namespace
 
 RowSegment make_row_segment(const SegmentView& view) {
@@ -120,13 +113,6 @@ uint64_t GameRows::num_rows() const {
 uint64_t GameRows::first_row() const {
   const std::shared_lock lock(mutex_);
   return segments_.empty() ? num_rows_ : segments_.front()->first_row;
-}
-
-uint64_t GameRows::size_bytes() const {
-  const std::shared_lock lock(mutex_);
-  uint64_t total = 0;
-  for (const auto& segment : segments_) total += num_bytes(*segment);
-  return total;
 }
 
 void GameRows::fill(std::span<const int64_t> rows, std::span<const uint8_t> symmetries,

@@ -77,8 +77,6 @@ class GameRows {
 
   uint64_t num_rows() const;   // added and skipped
   uint64_t first_row() const;  // the oldest that can be asked for
-  // Bytes of the segments in memory.
-  uint64_t size_bytes() const;
 
   // Derives `rows`, row i seen under symmetries[i]. Throws Error for a row that is not held or
   // a symmetry that the game lacks. Deterministic.

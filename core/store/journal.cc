@@ -1,6 +1,7 @@
 #include "store/journal.h"
 
 #include <filesystem>
+#include <optional>
 #include <utility>
 
 #include "base/crc32c.h"
@@ -13,6 +14,9 @@ namespace {
 
 constexpr std::string_view kMagic = "TENGENJL";
 constexpr size_t kFixedHeaderBytes = 20;
+// Begins every frame, so that after damage the next whole one is found without its neighbours.
+constexpr std::string_view kFrameMark = "TNGF";
+constexpr size_t kFrameHeaderBytes = 12;
 constexpr uint32_t kMaxFrameBytes = 1u << 30;
 constexpr uint32_t kMaxMetaBytes = 1u << 20;
 
@@ -28,9 +32,33 @@ std::string header_bytes(const std::string& meta) {
 void append_frame(std::string* out, std::string_view payload) {
   std::string length;
   ByteWriter(&length).u32(static_cast<uint32_t>(payload.size()));
+  out->append(kFrameMark);
   out->append(length);
   ByteWriter(out).u32(crc32c(payload, crc32c(length)));
   out->append(payload);
+}
+
+// The payload of the whole frame at `at`, if there is one.
+std::optional<std::string_view> payload_at(std::string_view file, size_t at) {
+  if (file.size() - at < kFrameHeaderBytes) return std::nullopt;
+  if (file.substr(at, kFrameMark.size()) != kFrameMark) return std::nullopt;
+  const std::string_view numbers = file.substr(at + kFrameMark.size(), 8);
+  ByteReader in(numbers, "frame");
+  const uint32_t length = in.u32();
+  const uint32_t crc = in.u32();
+  if (length == 0 || length > file.size() - at - kFrameHeaderBytes) return std::nullopt;
+  const std::string_view payload = file.substr(at + kFrameHeaderBytes, length);
+  if (crc32c(payload, crc32c(numbers.substr(0, 4))) != crc) return std::nullopt;
+  return payload;
+}
+
+// Where the first whole frame from `at` on begins; the end of the file where there is none.
+size_t next_frame(std::string_view file, size_t at) {
+  for (at = file.find(kFrameMark, at); at != std::string_view::npos;
+       at = file.find(kFrameMark, at + 1)) {
+    if (payload_at(file, at)) return at;
+  }
+  return file.size();
 }
 
 // Under another name until the header is durable, so that a reader never sees half of one.
@@ -158,8 +186,8 @@ void Journal::write_loop() {
   }
 }
 
-JournalContents recover(const std::string& path) {
-  File file = File::open_to_write(path);
+JournalContents read_journal(const std::string& path) {
+  const File file = File::open_to_read(path);
   const std::string bytes = file.read(0, file.size_bytes());
   const std::string_view view(bytes);
   if (view.size() < kFixedHeaderBytes || view.substr(0, kMagic.size()) != kMagic) {
@@ -182,20 +210,15 @@ JournalContents recover(const std::string& path) {
   JournalContents contents;
   contents.meta = view.substr(kFixedHeaderBytes, meta_bytes);
   size_t at = kFixedHeaderBytes + meta_bytes;
-  while (view.size() - at >= 8) {
-    ByteReader frame(view.substr(at, 8), "frame");
-    const uint32_t length = frame.u32();
-    const uint32_t crc = frame.u32();
-    if (length == 0 || length > view.size() - at - 8) break;
-    const std::string_view payload = view.substr(at + 8, length);
-    if (crc32c(payload, crc32c(view.substr(at, 4))) != crc) break;
-    contents.frames.emplace_back(payload);
-    at += 8 + length;
-  }
-  contents.num_cut_bytes = view.size() - at;
-  if (contents.num_cut_bytes > 0) {
-    file.truncate(at);
-    file.sync();
+  while (at < view.size()) {
+    if (const auto payload = payload_at(view, at)) {
+      contents.frames.emplace_back(*payload);
+      at += kFrameHeaderBytes + payload->size();
+    } else {
+      const size_t next = next_frame(view, at + 1);
+      contents.gaps.push_back({at, next - at, next == view.size()});
+      at = next;
+    }
   }
   return contents;
 }

@@ -2,8 +2,8 @@
 // The open segment: an append-only file of CRC'd frames, durable frame by frame.
 //
 // File: magic "TENGENJL", u32 schema, u32 meta length, u32 CRC-32C of all of those and the meta,
-// meta (JSON text), then frames of u32 length, u32 CRC-32C of length and payload, payload. All
-// little-endian. The file appears under its name only with its header durable.
+// meta (JSON text), then frames of "TNGF", u32 length, u32 CRC-32C of length and payload,
+// payload. All little-endian. The file appears under its name only with its header durable.
 
 #include <condition_variable>
 #include <cstdint>
@@ -20,7 +20,7 @@
 
 namespace tengen {
 
-inline constexpr uint32_t kJournalSchema = 1;
+inline constexpr uint32_t kJournalSchema = 2;
 
 // Thrown for a file of a schema that this build does not read.
 class SchemaError : public Error {
@@ -76,15 +76,24 @@ class Journal {
   std::thread writer_;
 };
 
-struct JournalContents {
-  std::string meta;
-  std::vector<std::string> frames;
-  uint64_t num_cut_bytes = 0;  // of a torn tail: frames that were never reported durable
+// Bytes of a journal that are no whole frame. At the tail they are what a kill cut short and
+// were never reported durable; before whole frames they are damage, or a group that lost power
+// with its pages written out of order.
+struct JournalGap {
+  uint64_t offset = 0;
+  uint64_t num_bytes = 0;
+  bool is_tail = false;
 };
 
-// Reads a journal whose writer is gone, and cuts a torn tail off the file. Throws Error for a
-// file that is not a journal or has a damaged header, SchemaError for a newer schema.
-JournalContents recover(const std::string& path);
+struct JournalContents {
+  std::string meta;
+  std::vector<std::string> frames;  // every whole one, in the order of the file
+  std::vector<JournalGap> gaps;
+};
+
+// Reads a journal and changes nothing; the one that is being written may end in a gap. Throws
+// Error for a file that is not a journal or has a damaged header, SchemaError for another schema.
+JournalContents read_journal(const std::string& path);
 
 // Keeps games in a journal.
 class JournalSink : public GameSink {

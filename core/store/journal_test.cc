@@ -58,7 +58,7 @@ void test_threads() {
     TENGEN_CHECK(journal.num_durable() == kNumThreads * kNumGames);
   }
   std::map<uint32_t, int> seen;
-  for (const std::string& frame : recover(path).frames) {
+  for (const std::string& frame : read_journal(path).frames) {
     const GameRecord record = decode(frame);
     TENGEN_CHECK(record == game(record.game_index));
     ++seen[record.game_index];
@@ -91,7 +91,7 @@ void test_failures() {
   TENGEN_CHECK(journal.num_durable() < journal.num_appended());
   journal.close();
   TENGEN_CHECK(journal.num_durable() == num_taken);
-  TENGEN_CHECK(recover(path).frames.size() == num_taken);
+  TENGEN_CHECK(read_journal(path).frames.size() == num_taken);
 }
 
 // A journal dropped without close() writes what it took.
@@ -102,7 +102,7 @@ void test_destruction() {
     Journal journal(path, "{}");
     for (int i = 0; i < 50; ++i) journal.append("frame");
   }
-  TENGEN_CHECK(recover(path).frames.size() == 50);
+  TENGEN_CHECK(read_journal(path).frames.size() == 50);
 }
 
 }  // namespace

@@ -34,7 +34,7 @@ from typing import Any, Literal, TypeVar, Union, get_args, get_origin
 
 from tengen.errors import UsageError, did_you_mean
 
-__all__ = ["check", "field_docs", "from_dict", "override", "to_dict"]
+__all__ = ["check", "field_docs", "fill_native", "from_dict", "override", "to_dict"]
 
 T = TypeVar("T")
 
@@ -58,6 +58,22 @@ def to_dict(cfg: Any) -> dict[str, Any]:
     ``from_dict(type(cfg), to_dict(cfg)) == cfg`` holds for every config.
     """
     return {f.name: _plain(getattr(cfg, f.name)) for f in dataclasses.fields(cfg)}
+
+
+def fill_native(cfg: Any, native: T, **derived: Any) -> T:
+    """Sets every field of a settings object of the core, and returns it.
+
+    Args:
+        cfg: The config that it is the twin of.
+        native: A new settings object; a field takes its value from ``derived``, or else
+            from the config's field of the same name.
+        **derived: Fields that are not those of the config as they stand.
+    """
+    for name in vars(type(native)):
+        if not name.startswith("_"):
+            value = derived[name] if name in derived else getattr(cfg, name)
+            setattr(native, name, value)
+    return native
 
 
 def from_dict(cls: type[T], data: Mapping[str, Any], where: str = "") -> T:

@@ -16,6 +16,7 @@ from pathlib import Path
 
 import pytest
 
+from tengen.observe import read_events
 from tests.integration.runs import run_command, sealed, train_command, weights
 
 GAMES = 72
@@ -117,3 +118,33 @@ def test_fifty_random_kills(reference: Path, tmp_path: Path, seed: int) -> None:
     killed_at_random(out, random.Random(100 + seed), 5)
     finish(out)
     assert_same(out, reference)
+
+
+@pytest.mark.slow
+def test_damage_in_a_journal_is_told_and_the_game_is_played_again(
+    reference: Path, tmp_path: Path
+) -> None:
+    out = tmp_path / "run"
+    # Dies at every attempt to seal the first generation: its journals are whole.
+    done = run_command(train_command(out, 24), fault="seal.gathered:1")
+    assert done.returncode == 1, done.stderr
+    journal = min(
+        out.glob("experience/*/*/*.journal"), key=lambda p: int(p.parent.name)
+    )
+    content = bytearray(journal.read_bytes())
+    at = len(content) // 2
+    content[at] ^= 0x10
+    journal.write_bytes(content)
+
+    done = run_command(train_command(out, 24))
+    assert done.returncode == 0, done.stderr
+    assert f"journal ({journal}) is damaged at byte" in done.stdout
+    turns = [
+        event
+        for path in out.glob("events/train-*.jsonl")
+        for event in read_events(path)
+        if event["kind"] == "turn" and event.get("journal_gaps")
+    ]
+    ((gap,),) = [turn["journal_gaps"] for turn in turns]
+    assert gap.startswith(f"journal ({journal}) is damaged at byte")
+    assert sealed(out)[1] == sealed(reference)[1]

@@ -15,7 +15,7 @@ from tengen.actors.environment import (
     features_of,
 )
 from tengen.actors.selfplay import GenerationReport, SelfplayConfig, play_generation
-from tengen.actors.unroll import Unrolls, unroll_schema
+from tengen.actors.unroll import Unrolls, unroll_counts, unroll_schema
 
 __all__ = [
     "ActorConfig",
@@ -28,6 +28,7 @@ __all__ = [
     "environment_seed",
     "features_of",
     "play_generation",
+    "unroll_counts",
     "unroll_schema",
 ]
 

@@ -9,11 +9,11 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from typing import Literal
 
 from tengen import _core
-from tengen.config import check
+from tengen.config import check, fill_native
 from tengen.games import Game, core_game
 from tengen.inference import Backend, DriveStats, drive
 from tengen.search import SearchConfig
@@ -86,15 +86,13 @@ class SelfplayConfig:
         )
 
     def to_native(self) -> _core.SelfplaySettings:
-        """Returns the core's settings; the fields are the same."""
-        settings = _core.SelfplaySettings()
-        renamed = {"kind", "games_per_generation", "search", "cache_mib"}
-        for item in fields(self):
-            if item.name not in renamed:
-                setattr(settings, item.name, getattr(self, item.name))
-        settings.search = self.search.to_native()
-        settings.cache_bytes = self.cache_mib << 20
-        return settings
+        """Returns the same settings for the core; a fresh object."""
+        return fill_native(
+            self,
+            _core.SelfplaySettings(),
+            search=self.search.to_native(),
+            cache_bytes=self.cache_mib << 20,
+        )
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -19,6 +19,7 @@ observation is the next one's first.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -27,7 +28,7 @@ from numpy.typing import NDArray
 from tengen.envs import EnvSpec, Step
 from tengen.store import ColumnSpec, ItemSchema
 
-__all__ = ["Unrolls", "unroll_schema"]
+__all__ = ["Unrolls", "unroll_counts", "unroll_schema"]
 
 
 def unroll_schema(spec: EnvSpec, unroll_length: int) -> ItemSchema:
@@ -53,6 +54,15 @@ def unroll_schema(spec: EnvSpec, unroll_length: int) -> ItemSchema:
             for name, (dtype, shape) in columns.items()
         )
     )
+
+
+def unroll_counts(columns: Mapping[str, NDArray[Any]]) -> dict[str, int]:
+    """Returns ``num_rows``, transitions, and ``num_episodes``, ends, of an unroll."""
+    ends = columns["terminated"] | columns["truncated"]
+    return {
+        "num_rows": int((columns["is_reset"] == 0).sum()),
+        "num_episodes": int((ends != 0).sum()),
+    }
 
 
 class Unrolls:

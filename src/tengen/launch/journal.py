@@ -64,6 +64,8 @@ class RunJournal:
     def report(self, role: str, report: Mapping[str, Any], seconds: float) -> None:
         """Takes a turn's report and writes it as an event."""
         self._events.write("turn", role=role, turn_s=round(seconds, 3), **report)
+        for gap in report.get("journal_gaps", ()):
+            self._view.message(gap)
         self._spans[role] = self._spans.get(role, 0.0) + seconds
         changes: dict[str, Any] = {}
         if role == "selfplay" and not report.get("stopped"):

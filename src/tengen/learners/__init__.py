@@ -22,7 +22,7 @@ from tengen.learners.config import (
 if TYPE_CHECKING:
     from tengen.learners.alphazero import AlphaZeroLoss
     from tengen.learners.checkpoint import load_checkpoint, save_checkpoint
-    from tengen.learners.loop import Batch, Learner, LearnerState, Table
+    from tengen.learners.loop import Learner, LearnerState
     from tengen.learners.loss import Loss
     from tengen.learners.make import make_loss
     from tengen.learners.vtrace import VtraceLoss
@@ -31,7 +31,6 @@ __all__ = [
     "AdamWConfig",
     "AlphaZeroConfig",
     "AlphaZeroLoss",
-    "Batch",
     "Learner",
     "LearnerConfig",
     "LearnerState",
@@ -39,7 +38,6 @@ __all__ = [
     "LossConfig",
     "OptimizerConfig",
     "SgdConfig",
-    "Table",
     "VtraceConfig",
     "VtraceLoss",
     "load_checkpoint",
@@ -49,11 +47,9 @@ __all__ = [
 
 _TORCH_NAMES = {
     "AlphaZeroLoss": "alphazero",
-    "Batch": "loop",
     "Learner": "loop",
     "LearnerState": "loop",
     "Loss": "loss",
-    "Table": "loop",
     "VtraceLoss": "vtrace",
     "load_checkpoint": "checkpoint",
     "make_loss": "make",

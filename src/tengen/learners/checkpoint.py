@@ -39,8 +39,8 @@ __all__ = [
     "save_checkpoint",
 ]
 
-SCHEMA = 1
-"""The version of the files that this code writes, and the newest that it reads."""
+SCHEMA = 2
+"""The version of the files that this code writes, the only one that it reads."""
 
 _TENSORS = "state.safetensors"
 _JSON = "state.json"
@@ -78,6 +78,7 @@ def save_checkpoint(
         "schema": SCHEMA,
         **_identity(learner),
         "num_steps": state.num_steps,
+        "num_optimizer_steps": state.num_optimizer_steps,
         "num_samples": state.num_samples,
         "sha256": hashlib.sha256(data).hexdigest(),
         "extra": extra,
@@ -105,7 +106,7 @@ def load_checkpoint(path: Path, learner: Learner) -> Any:
         What was saved as ``extra``.
 
     Raises:
-        UsageError: The checkpoint is of a newer schema or of another network.
+        UsageError: The checkpoint is of another schema or of another network.
         RunError: A file is absent, damaged or does not fit.
     """
     content = _read_json(path / _JSON)
@@ -119,7 +120,12 @@ def load_checkpoint(path: Path, learner: Learner) -> Any:
     try:
         tensors = safetensors.torch.load(data)
         learner.load_state(
-            LearnerState(tensors, content["num_steps"], content["num_samples"])
+            LearnerState(
+                tensors,
+                content["num_steps"],
+                content["num_optimizer_steps"],
+                content["num_samples"],
+            )
         )
     except (safetensors.SafetensorError, KeyError, ValueError) as error:
         raise _damaged(path / _TENSORS) from error
@@ -147,7 +153,7 @@ def read_extra(path: Path) -> Any:
     """Returns what ``save_checkpoint`` was given as ``extra``.
 
     Raises:
-        UsageError: The checkpoint is of a newer schema.
+        UsageError: The checkpoint is of another schema.
         RunError: It is absent or damaged.
     """
     return _read_json(path / _JSON)["extra"]
@@ -157,7 +163,7 @@ def read_model(path: Path) -> SavedModel:
     """Returns the averaged network of a checkpoint.
 
     Raises:
-        UsageError: The checkpoint is of a newer schema.
+        UsageError: The checkpoint is of another schema.
         RunError: It is absent or damaged.
     """
     content = _read_json(path / _JSON)
@@ -212,15 +218,16 @@ def _read_json(path: Path) -> dict[str, Any]:
             "features": dict,
             "optimizer": str,
             "num_steps": int,
+            "num_optimizer_steps": int,
             "num_samples": int,
             "sha256": str,
         }
     except (ValueError, KeyError, TypeError):
         raise _damaged(path) from None
-    if not isinstance(schema, int) or schema > SCHEMA:
+    if schema != SCHEMA:
         raise UsageError(
-            f"schema ({schema}) of {path} is newer than this tengen reads, which is "
-            f"{SCHEMA}; use the tengen that made it, or a later one"
+            f"schema ({schema}) of {path} must be {SCHEMA}, what this tengen reads; "
+            f"use the tengen that made it"
         )
     if "extra" not in content or not all(
         isinstance(content.get(name), kind) for name, kind in known.items()

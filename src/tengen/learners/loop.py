@@ -1,53 +1,32 @@
 """The learner loop of every agent: sample, loss, step, average, acknowledge.
 
-One batch is always split into the same number of parts. Each part is computed on one
-intra-op thread against its own norm statistics, and the parts are added in order, so
+One batch is always split into the same number of parts (``tengen.learners.shards``), so
 the weights after a step are the same bits on any number of threads.
 """
 
 from __future__ import annotations
 
-import copy
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from types import TracebackType
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from torch import Tensor, nn
+from torch import Tensor
 
 from tengen.errors import RunError
 from tengen.learners.config import LearnerConfig
 from tengen.learners.loss import Loss
 from tengen.learners.optimizer import Optimizer
+from tengen.learners.shards import Part, Shards, preferred_dtype
 from tengen.nets.mlp import Mlp
 from tengen.nets.resnet import ResNet
+from tengen.store import Batch, Table
 
-__all__ = ["Batch", "Learner", "LearnerState", "Table", "preferred_dtype"]
-
-
-class Batch(Protocol):
-    """What a table lends for one step."""
-
-    @property
-    def columns(self) -> Mapping[str, NDArray[np.generic]]:
-        """Arrays ``[rows, ...]``, valid until ``ack``."""
-        ...
-
-    def ack(self) -> None:
-        """Says that the rows were learnt from and ends the loan."""
-        ...
-
-
-class Table(Protocol):
-    """Where experience comes from."""
-
-    def sample(self, num_rows: int, /) -> Batch:
-        """Returns ``num_rows`` rows. May block; called from one thread at a time."""
-        ...
+__all__ = ["Learner", "LearnerState"]
 
 
 class LearnerState(NamedTuple):
@@ -57,6 +36,8 @@ class LearnerState(NamedTuple):
     """Weights, averaged weights, moments and torch's generator, by name."""
     num_steps: int
     """Steps made."""
+    num_optimizer_steps: int
+    """Those since the optimizer began, anew after a network has grown."""
     num_samples: int
     """Rows learnt from."""
 
@@ -104,24 +85,18 @@ class Learner:
                 not help. The result does not depend on it.
         """
         self.config = config
-        self._loss = loss
         self._table = table
         self.net = net.train()
         self.optimizer = Optimizer(config.optimizer, net)
         self.num_samples = 0
         self.remaining: float | None = None
-        self._parameters = list(net.parameters())
-        self._gradients = [
-            torch.zeros_like(p, memory_format=torch.contiguous_format)
-            for p in self._parameters
-        ]
-        dtype = preferred_dtype(config.precision)
-        self._replicas = [_replica(net, dtype) for _ in range(config.num_shards)]
-        self._pool = ThreadPoolExecutor(
-            min(config.num_shards, num_threads),
-            thread_name_prefix="learner",
-            initializer=torch.set_num_threads,
-            initargs=(1,),
+        self._steps_before = 0
+        self._shards = Shards(
+            net,
+            loss,
+            config.num_shards,
+            dtype=preferred_dtype(config.precision),
+            num_threads=num_threads,
         )
         self._sampler = ThreadPoolExecutor(1, thread_name_prefix="learner-sample")
         self._next_batch: Future[Batch] | None = None
@@ -140,7 +115,7 @@ class Learner:
     @property
     def num_steps(self) -> int:
         """Steps made, over all runs that this state was resumed from."""
-        return self.optimizer.num_steps
+        return self._steps_before + self.optimizer.num_steps
 
     def step(self) -> dict[str, float]:
         """Makes one step; see ``steps``."""
@@ -192,7 +167,9 @@ class Learner:
         tensors = {"generator": torch.get_rng_state()}
         for prefix, state in self._parts().items():
             tensors.update({f"{prefix}.{name}": state[name] for name in state})
-        return LearnerState(tensors, self.num_steps, self.num_samples)
+        return LearnerState(
+            tensors, self.num_steps, self.optimizer.num_steps, self.num_samples
+        )
 
     def load_state(self, state: LearnerState) -> None:
         """Takes back what ``state`` returned, into a learner made the same way.
@@ -208,15 +185,16 @@ class Learner:
             )
         self.net.load_state_dict(_below("net.", state.tensors))
         self.optimizer.average.load_state_dict(_below("average.", state.tensors))
-        self.optimizer.load_state(moments, state.num_steps)
+        self.optimizer.load_state(moments, state.num_optimizer_steps)
+        self._steps_before = state.num_steps - state.num_optimizer_steps
         torch.set_rng_state(state.tensors["generator"])
         self.num_samples = state.num_samples
-        self._spread_statistics()
+        self._shards.spread_statistics()
 
     def close(self) -> None:
         """Ends the threads. Blocks until a sample in flight has returned."""
         self._sampler.shutdown()
-        self._pool.shutdown()
+        self._shards.close()
 
     def _parts(self) -> dict[str, dict[str, Tensor]]:
         return {
@@ -230,99 +208,18 @@ class Learner:
 
     def _train(self, batch: Batch) -> dict[str, float]:
         columns = {name: _tensor(column) for name, column in batch.columns.items()}
-        num_rows = len(next(iter(columns.values())))
-        bounds = [
-            num_rows * index // len(self._replicas)
-            for index in range(len(self._replicas) + 1)
-        ]
-        futures = [
-            self._pool.submit(
-                self._shard,
-                replica,
-                {name: column[first:last] for name, column in columns.items()},
-                (last - first) / num_rows,
-            )
-            for replica, first, last in zip(
-                self._replicas, bounds, bounds[1:], strict=False
-            )
-        ]
-        shards = [future.result() for future in futures]
-        # On the pool too, for its threads have one intra-op thread each.
-        metrics = self._pool.submit(self._update, shards).result()
-        self.num_samples += num_rows
+        parts = self._shards.compute(columns)
+        metrics = self._shards.run(lambda: self._update(parts))
+        self.num_samples += len(next(iter(columns.values())))
         return metrics
 
-    def _shard(
-        self, net: nn.Module, columns: dict[str, Tensor], share: float
-    ) -> tuple[tuple[Tensor, ...], dict[str, Tensor]]:
-        """Returns gradients and metrics of one part, times its share of the rows."""
-        loss, metrics = self._loss(net, columns)
-        loss = loss * share
-        # The parts share parameters, so none may write to their .grad.
-        gradients = torch.autograd.grad(loss, self._parameters, materialize_grads=True)
-        named = {name: metric.detach() * share for name, metric in metrics.items()}
-        return gradients, {"loss": loss.detach(), **named}
-
-    @torch.no_grad()
-    def _update(
-        self, shards: list[tuple[tuple[Tensor, ...], dict[str, Tensor]]]
-    ) -> dict[str, float]:
-        """Adds the parts in order and makes the step."""
-        for total, *parts in zip(
-            self._gradients, *(gradients for gradients, _ in shards), strict=True
-        ):
-            total.copy_(parts[0])
-            for part in parts[1:]:
-                total.add_(part)
-        names = shards[0][1]
-        metrics = {
-            name: sum(shard[name].item() for _, shard in shards) for name in names
-        }
-        metrics.update(self.optimizer.step(self._gradients, self.remaining))
-        self._merge_statistics()
+    def _update(self, parts: list[Part]) -> dict[str, float]:
+        """Makes the step that the parts of a batch ask for."""
+        metrics = self._shards.add(parts)
+        metrics.update(self.optimizer.step(self._shards.gradients, self.remaining))
+        self._shards.merge_statistics()
         self.optimizer.update_average()
         return metrics
-
-    def _merge_statistics(self) -> None:
-        """Gives the network the mean of its replicas' norm statistics."""
-        replicas = [dict(replica.named_buffers()) for replica in self._replicas]
-        for name, buffer in self.net.named_buffers():
-            buffer.copy_(replicas[0][name])
-            for replica in replicas[1:]:
-                buffer.add_(replica[name])
-            buffer.div_(len(replicas))
-        self._spread_statistics()
-
-    def _spread_statistics(self) -> None:
-        for replica in self._replicas:
-            for buffer, merged in zip(
-                replica.buffers(), self.net.buffers(), strict=True
-            ):
-                buffer.copy_(merged)
-
-
-def preferred_dtype(precision: str) -> torch.dtype:
-    """Returns the dtype of ``LearnerConfig.precision`` on this processor.
-
-    ``auto`` is bfloat16 where the processor multiplies it in hardware, as only there
-    it is faster, else float32.
-    """
-    if precision != "auto":
-        return torch.bfloat16 if precision == "bfloat16" else torch.float32
-    # Older torch cannot tell; float32 is right everywhere.
-    ask: Callable[[], dict[str, object]] = getattr(torch.cpu, "get_capabilities", dict)
-    capabilities = ask()
-    names = ("avx512_bf16", "amx_bf16", "bf16")
-    has_bfloat16 = any(capabilities.get(name) for name in names)
-    return torch.bfloat16 if has_bfloat16 else torch.float32
-
-
-def _replica(net: ResNet | Mlp, dtype: torch.dtype) -> ResNet | Mlp:
-    """Returns a copy with the same parameters and its own norm statistics."""
-    replica = copy.deepcopy(net, {id(p): p for p in net.parameters()})
-    if isinstance(replica, ResNet):
-        replica.compute_dtype = dtype
-    return replica
 
 
 def _tensor(column: NDArray[np.generic]) -> Tensor:

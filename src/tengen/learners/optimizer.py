@@ -51,7 +51,7 @@ class Optimizer:
             statistics are the exponential average over steps. It is what is
             published; early on it averages over fewer steps, so that the random
             first weights do not linger.
-        num_steps: Steps made.
+        num_steps: Steps that it made, which its warm-up and its average go by.
     """
 
     def __init__(self, config: OptimizerConfig, net: nn.Module) -> None:

@@ -71,9 +71,10 @@ class VtraceLoss:
         policy_loss = policy_gradient_loss(logits, a_tm1, targets.pg_advantages)
         value_loss = baseline_loss(values[:-1], targets.vs_tm1)
         entropy = -entropy_loss(logits)
+        # A row that resets has ratio 0, so that its advantage and its error are 0.
         means = {
-            "policy_loss": (policy_loss * is_live).mean(),
-            "baseline_loss": (value_loss * is_live).mean(),
+            "policy_loss": policy_loss.mean(),
+            "baseline_loss": value_loss.mean(),
             "entropy": (entropy * is_live).mean(),
         }
         loss = (

@@ -43,6 +43,7 @@ class ActorRole:
         self._run = run
         self._context = context
         queue = open_unrolls(config, run, context)
+        self._gaps = [str(gap) for gap in queue.gaps]
         first = queue.next_sequence(WRITER)
         seed = environment_seed(config.seed, first)
         self._env = envs.make(config.task, config.actor.num_envs, seed)
@@ -69,9 +70,11 @@ class ActorRole:
         seconds = max(1e-9, time.monotonic() - start_s)
         after = self._counts()
         grown = {name: after[name] - before[name] for name in after}
+        gaps, self._gaps = self._gaps, []
         return {
             **grown,
             "model": model,
+            "journal_gaps": gaps,
             "stopped": self._context.stop.is_set(),
             "num_evaluations": stats.num_evaluations,
             "batch_rows": stats.num_evaluations / max(1, stats.num_batches),

@@ -9,7 +9,7 @@ from typing import Any
 import torch
 
 from tengen.errors import RunError
-from tengen.learners import Learner, LearnerState, load_checkpoint, save_checkpoint
+from tengen.learners import Learner, load_checkpoint, save_checkpoint
 from tengen.learners.checkpoint import read_extra
 from tengen.learners.make import make_loss
 from tengen.nets import NetConfig, ResNetConfig, build_net
@@ -107,7 +107,7 @@ class LearnRole:
             self._config.learner,
             net,
             make_loss(self._config.loss),
-            self._table.table,
+            self._table,
             num_threads=self._context.num_threads,
         )
 
@@ -125,9 +125,11 @@ class LearnRole:
             assert isinstance(averaged, ResNet)
             grown = grow_net(averaged, config).requires_grad_(True)
         self._learner = self._make_learner(grown)
-        state = self._learner.state()
+        # The optimizer begins anew, and so its warm-up and the average do.
         self._learner.load_state(
-            LearnerState(state.tensors, old.num_steps, old.num_samples)
+            self._learner.state()._replace(
+                num_steps=old.num_steps, num_samples=old.num_samples
+            )
         )
         self._net_config = config
 
@@ -156,4 +158,4 @@ class LearnRole:
         table = self._table.state()
         extra = {"generation": self._generation, "table": table}
         save_checkpoint(self._run.checkpoints, self._number, self._learner, extra)
-        self._table.saved(table)
+        self._table.trim(table)

@@ -7,7 +7,7 @@ from typing import Any
 
 from tengen import _core, games
 from tengen.actors import GenerationReport, SelfplayConfig, play_generation
-from tengen.errors import UsageError
+from tengen.errors import RunError, UsageError
 from tengen.inference import Backend, open_backend
 from tengen.models import load_model
 from tengen.roles.config import RunConfig
@@ -59,7 +59,7 @@ class SelfplayRole:
         generation = self._context.generation or sealed + 1
         if generation <= sealed:
             return self._sealed_before(generation, model)
-        finished = self._writer.recorded_games(generation)
+        finished, gaps = self._writer.recorded_games(generation)
         backend = self._load(model)
         queue = _core.GameQueue(
             seed=self._config.seed,
@@ -71,12 +71,13 @@ class SelfplayRole:
         played = self._play(queue, generation, backend, len(finished))
         stopped = self._context.stop.is_set()
         if not stopped:
-            self._writer.seal(generation)
+            self._seal(generation)
         return {
             "generation": generation,
             "model": model,
             "stopped": stopped,
             "num_games": played.num_games + len(finished),
+            "journal_gaps": [str(gap) for gap in gaps],
             **_shown(played),
         }
 
@@ -92,8 +93,20 @@ class SelfplayRole:
             "model": model,
             "stopped": False,
             "num_games": self._actor.games_per_generation,
+            "journal_gaps": [],
             **_shown(GenerationReport(**nothing)),
         }
+
+    def _seal(self, generation: int) -> None:
+        """Seals a generation that is whole on the disk."""
+        wanted = self._actor.games_per_generation
+        num_kept = len(self._writer.recorded_games(generation).indices)
+        if num_kept < wanted:
+            raise RunError(
+                f"generation ({generation}) must have {wanted} games on the disk, not "
+                f"{num_kept}; run the same command again, it plays the others again"
+            )
+        self._writer.seal(generation)
 
     def _load(self, model: int) -> Backend:
         if self._backend is None or self._backend[0] != model:

@@ -250,10 +250,6 @@ class RunDirectory:
         """Returns the event file of one incarnation."""
         return self.events / f"{role}-{incarnation}.jsonl"
 
-    def experience_path(self, writer: str, incarnation: int) -> Path:
-        """Returns the folder of segments of one incarnation of a writer."""
-        return self.experience / writer / f"{incarnation}"
-
     def request_stop(self) -> None:
         """Asks every role to end cleanly.
 

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import dataclasses
 from dataclasses import dataclass
 from typing import Literal
 
 from tengen._core import RootPolicy, SearchSettings
-from tengen.config import check
+from tengen.config import check, fill_native
 
 __all__ = ["SearchConfig"]
 
@@ -110,10 +109,5 @@ class SearchConfig:
 
     def to_native(self) -> SearchSettings:
         """Returns the same settings for the native search; a fresh object."""
-        native = SearchSettings()
-        for field in dataclasses.fields(self):
-            value = getattr(self, field.name)
-            if field.name == "policy":
-                value = _NATIVE_POLICY[value]
-            setattr(native, field.name, value)
-        return native
+        policy = _NATIVE_POLICY[self.policy]
+        return fill_native(self, SearchSettings(), policy=policy)

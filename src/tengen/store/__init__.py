@@ -17,13 +17,15 @@
 """
 
 from tengen.store.items import ColumnSpec, ItemSchema
+from tengen.store.journal import JournalGap, OpenSegment
 from tengen.store.limiter import SamplesPerInsert, SamplesPerInsertConfig
 from tengen.store.manifest import Manifest, SegmentEntry
 from tengen.store.queue import QueueConfig, UnrollQueue
 from tengen.store.segment import SegmentReader
 from tengen.store.table import Batch, Table
-from tengen.store.window import GameWindow, WindowConfig, window_rows
-from tengen.store.writer import ExperienceWriter, OpenSegment
+from tengen.store.window import GameWindow
+from tengen.store.window_config import WindowConfig
+from tengen.store.writer import ExperienceWriter
 
 __all__ = [
     "Batch",
@@ -31,6 +33,7 @@ __all__ = [
     "ExperienceWriter",
     "GameWindow",
     "ItemSchema",
+    "JournalGap",
     "Manifest",
     "OpenSegment",
     "QueueConfig",
@@ -41,5 +44,4 @@ __all__ = [
     "Table",
     "UnrollQueue",
     "WindowConfig",
-    "window_rows",
 ]

@@ -89,12 +89,6 @@ class ArchiveReader:
                 raise self._damaged(str(error)) from error
             raise
 
-    @property
-    def columns(self) -> tuple[str, ...]:
-        """The names of the columns, in file order."""
-        names = (name for name in self._entries if name.endswith(".npy"))
-        return tuple(name.removesuffix(".npy") for name in names)
-
     def read(self, name: str) -> NDArray[Any]:
         """Returns one column as it is stored, checked against its CRC-32.
 

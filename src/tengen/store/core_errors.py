@@ -13,7 +13,7 @@ __all__ = ["core_errors"]
 
 @contextmanager
 def core_errors() -> Iterator[None]:
-    """Raises what the core refuses as UsageError (a newer schema) or RunError."""
+    """Raises what the core refuses as UsageError (another schema) or RunError."""
     try:
         yield
     except _core.SchemaError as error:

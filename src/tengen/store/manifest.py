@@ -119,8 +119,6 @@ class Manifest:
         entries = []
         for key, path in sorted(found):
             with SegmentReader(path) as reader:
-                if reader.meta["kind"] != "games":
-                    continue
                 entries.append(_entry(key, reader))
         self._entries.extend(entries)
         self._known.update(_key(entry) for entry in entries)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import math
 import threading
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Literal
@@ -16,12 +16,11 @@ from numpy.typing import NDArray
 
 from tengen.config import check
 from tengen.errors import RunError, UsageError
-from tengen.run.publish import storage_error
+from tengen.store.item_log import ItemLog
 from tengen.store.items import Item, ItemSchema
+from tengen.store.journal import JournalGap
 from tengen.store.leases import Leases
-from tengen.store.segment import recover_journal
 from tengen.store.table import Batch
-from tengen.store.writer import ExperienceWriter, OpenSegment
 
 __all__ = ["QueueConfig", "UnrollQueue"]
 
@@ -63,14 +62,6 @@ class QueueConfig:
         )
 
 
-@dataclass
-class _Segment:
-    """A journal of the queue, and what it holds: the last sequence by writer."""
-
-    path: Path
-    last: dict[str, int] = field(default_factory=dict)
-
-
 class UnrollQueue:
     """A table that hands every item to the learner once, the oldest first.
 
@@ -83,6 +74,8 @@ class UnrollQueue:
         incarnation: Greater than every earlier one of this table.
         schema: The columns of every item.
         config: Lengths and the timeout.
+        count: Returns what is to be counted of an item's columns, by name, the same
+            names for every item; ``describe`` has the sums over all items so far.
         state: What ``state`` returned, to continue from; None to start anew.
 
     Raises:
@@ -96,32 +89,53 @@ class UnrollQueue:
         incarnation: int,
         schema: ItemSchema,
         config: QueueConfig,
+        count: Callable[[Mapping[str, NDArray[Any]]], Mapping[str, int]],
         state: Mapping[str, Any] | None = None,
     ) -> None:
         self.schema = schema
         self.config = config
+        self._directory = directory
         self._changed = threading.Condition()
         self._items: deque[tuple[int, Item]] = deque()
-        self._inserted: dict[str, int] = {}
-        self._acked: dict[str, int] = dict(state["used"]) if state else {}
-        self._num_inserted = int(state["num_used"]) if state else 0
-        self._num_acked = self._num_inserted
+        self._used: dict[str, int] = dict(state["used"]) if state else {}
+        self._num_used = int(state["num_used"]) if state else 0
+        self._count = count
+        # Of items used, and of those and the ones that wait or are lent.
+        self._used_counts: Counter[str] = Counter(state["counts"] if state else {})
+        self._counts = self._used_counts.copy()
+        self._num_seen = int(state["num_seen"]) if state else 0
+        self._num_turns = int(state["num_turns"]) if state else 0
+        self._inserted = dict(self._used)
+        self._num_inserted = self._num_used
         self._leases: Leases[list[Item]] = Leases(state["num_batches"] if state else 0)
         self._closed = False
-        self._segments: list[_Segment] = []
-        self._writer = ExperienceWriter(directory, incarnation)
-        self._journal: OpenSegment | None = None
-        self._num_journals = 0
+        self._log = ItemLog(directory, incarnation, schema, config.segment_items)
         try:
-            self._recover()
+            for item in self._log.read():
+                if item.sequence > self._inserted.get(item.writer, -1):
+                    self._push(item)
         except BaseException:
-            self._writer.release()
+            self._log.close()
             raise
 
     @property
-    def num_items(self) -> int:
-        """Items that wait."""
-        return len(self._items)
+    def gaps(self) -> list[JournalGap]:
+        """Where a kill or damage cost items of earlier incarnations."""
+        return self._log.gaps
+
+    @property
+    def generation(self) -> int:
+        """Turns of the actors: calls of ``refresh`` that found something new."""
+        return self._num_turns
+
+    def refresh(self) -> int:
+        """Returns how many items were inserted since the last call."""
+        with self._changed:
+            # Items that damage took were seen, and do not come again.
+            num_new = max(0, self._num_inserted - self._num_seen)
+            self._num_seen += num_new
+            self._num_turns += num_new > 0
+            return num_new
 
     def samples_available(self) -> int:
         """Returns how many items may be drawn now without waiting."""
@@ -154,15 +168,13 @@ class UnrollQueue:
         self.schema.check(columns)
         copied = {name: np.array(column) for name, column in columns.items()}
         item = Item(writer, sequence, copied)
-        frame = self.schema.encode(item)
         with self._changed:
             if sequence <= self._inserted.get(writer, -1):
                 return False
             self._wait(lambda: len(self._items) < self.config.capacity_items, "full")
             if sequence <= self._inserted.get(writer, -1):
                 return False
-            self._open_journal().append(frame)
-            self._segments[-1].last[writer] = sequence
+            self._log.append(item)
             self._push(item)
             self._changed.notify_all()
         return True
@@ -204,9 +216,12 @@ class UnrollQueue:
         """
         with self._changed:
             return {
-                "used": dict(self._acked),
-                "num_used": self._num_acked,
+                "used": dict(self._used),
+                "num_used": self._num_used,
+                "counts": dict(self._used_counts),
                 "num_batches": self._leases.num_returned,
+                "num_seen": self._num_seen,
+                "num_turns": self._num_turns,
             }
 
     def trim(self, state: Mapping[str, Any]) -> int:
@@ -218,21 +233,13 @@ class UnrollQueue:
         Returns:
             How many were removed.
         """
-        used: Mapping[str, int] = state["used"]
-        num_removed = 0
         with self._changed:
-            current = self._segments[-1:] if self._journal is not None else []
-            for segment in list(self._segments):
-                left = [w for w, last in segment.last.items() if used.get(w, -1) < last]
-                if left or segment in current:
-                    continue
-                try:
-                    segment.path.unlink(missing_ok=True)
-                except OSError as error:
-                    raise storage_error(segment.path, error) from error
-                self._segments.remove(segment)
-                num_removed += 1
-        return num_removed
+            return self._log.trim(state["used"])
+
+    def describe(self) -> dict[str, int]:
+        """Returns ``num_items``, how many wait, and the sums of what is counted."""
+        with self._changed:
+            return {"num_items": len(self._items), **self._counts}
 
     def flush(self) -> None:
         """Blocks until every item inserted is durable.
@@ -240,10 +247,7 @@ class UnrollQueue:
         Raises:
             RunError: The disk is full or fails.
         """
-        with self._changed:
-            journal = self._journal
-        if journal is not None:
-            journal.flush()
+        self._log.flush()
 
     def close(self) -> None:
         """Makes everything durable, and every waiting call fail. Idempotent.
@@ -254,11 +258,7 @@ class UnrollQueue:
         with self._changed:
             self._closed = True
             self._changed.notify_all()
-        try:
-            if self._journal is not None:
-                self._journal.close()
-        finally:
-            self._writer.release()
+        self._log.close()
 
     def __enter__(self) -> UnrollQueue:
         return self
@@ -271,49 +271,19 @@ class UnrollQueue:
     ) -> None:
         self.close()
 
-    def _recover(self) -> None:
-        """Queues again what earlier incarnations kept and nobody learned from."""
-        self._inserted = dict(self._acked)
-        paths = self._writer.directory.glob("*/*.journal")
-        for path in sorted(paths, key=lambda p: (int(p.parent.name), p.stem)):
-            meta, frames = recover_journal(path)
-            if meta.get("columns") != self.schema.to_list():
-                raise UsageError(
-                    f"journal ({path}) must hold the columns of this table; "
-                    f"choose another --out"
-                )
-            segment = _Segment(path)
-            for frame in frames:
-                item = self.schema.decode(frame)
-                segment.last[item.writer] = item.sequence
-                if item.sequence > self._inserted.get(item.writer, -1):
-                    self._push(item)
-            self._segments.append(segment)
-
     def _push(self, item: Item) -> None:
         self._inserted[item.writer] = item.sequence
         self._items.append((self._num_inserted, item))
         self._num_inserted += 1
-
-    def _open_journal(self) -> OpenSegment:
-        """The journal to append to: a new one where the last has its fill."""
-        journal = self._journal
-        if journal is not None and journal.num_appended >= self.config.segment_items:
-            journal.close()
-            self._journal = None
-        if self._journal is None:
-            self._journal = self._writer.open_items(self._num_journals, self.schema)
-            self._num_journals += 1
-            self._segments.append(_Segment(self._journal.path))
-        return self._journal
+        self._counts.update(self._count(item.columns))
 
     def _wait(self, ready: Callable[[], bool], trouble: str) -> None:
         self._changed.wait_for(lambda: self._closed or ready(), self.config.timeout_s)
         if self._closed:
-            raise RunError(f"queue ({self._writer.directory}) is closed; open it again")
+            raise RunError(f"queue ({self._directory}) is closed; open it again")
         if not ready():
             raise RunError(
-                f"queue ({self._writer.directory}) was {trouble} for "
+                f"queue ({self._directory}) was {trouble} for "
                 f"{self.config.timeout_s:g} s; look for a dead learner or actor"
             )
 
@@ -325,5 +295,6 @@ class UnrollQueue:
         with self._changed:
             items = self._leases.take_back(lease)
             for item in items:
-                self._acked[item.writer] = item.sequence
-            self._num_acked += len(items)
+                self._used[item.writer] = item.sequence
+                self._used_counts.update(self._count(item.columns))
+            self._num_used += len(items)

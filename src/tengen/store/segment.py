@@ -1,17 +1,14 @@
-"""Sealed segments: what the journals of one generation become, for good.
+"""Sealed segments: what the journals of one generation of games become, for good.
 
 ``seal`` may be killed at any instant and called again: it publishes the segment before
-it removes a journal, and leaves out what an earlier segment holds, so that no game or
-item is lost or doubled. Layout: ``<writer>/<incarnation>/<generation>.journal`` and
-``.npz``.
+it removes a journal, and leaves out what an earlier segment holds, so that no game is
+lost or doubled. Layout: ``<writer>/<incarnation>/<generation>.journal`` and ``.npz``.
 """
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
@@ -22,16 +19,14 @@ from tengen.run.faults import reach
 from tengen.run.publish import publish_file
 from tengen.store.archive import ArchiveReader, pack
 from tengen.store.core_errors import core_errors
-from tengen.store.items import Item, ItemSchema
+from tengen.store.journal import JournalGap, read_journal
 
 __all__ = [
     "GAME_COLUMNS",
+    "RecordedGames",
     "SegmentReader",
-    "journals",
     "recorded_games",
-    "recover_journal",
     "seal",
-    "segments",
 ]
 
 GAME_COLUMNS: dict[str, DTypeLike] = {
@@ -57,7 +52,7 @@ class SegmentReader(ArchiveReader):
     """A sealed segment: an archive whose columns come in their declared types.
 
     Attributes:
-        generation: Of all its games or items.
+        generation: Of all its games.
     """
 
     def __init__(self, path: Path) -> None:
@@ -70,51 +65,36 @@ class SegmentReader(ArchiveReader):
         Raises:
             RunError: The column is absent or damaged.
         """
-        array = self.read(name)
-        if self.meta["kind"] == "games":
-            return array.astype(GAME_COLUMNS[name], copy=False)
-        declared = {spec["name"]: spec["dtype"] for spec in self.meta["columns"]}
-        return array.astype(declared.get(name, array.dtype), copy=False)
+        return self.read(name).astype(GAME_COLUMNS[name], copy=False)
 
     def game_columns(self) -> dict[str, NDArray[Any]]:
-        """Returns every column of a game segment."""
+        """Returns every column."""
         return {name: self.column(name) for name in GAME_COLUMNS}
 
 
-def journals(writer_directory: Path, generation: int) -> list[Path]:
-    """Returns the generation's journals, the oldest incarnation first."""
-    return _of_generation(writer_directory, generation, "journal")
+class RecordedGames(NamedTuple):
+    """What a writer keeps of one generation."""
+
+    indices: list[int]
+    """Of the games, in increasing order."""
+    gaps: list[JournalGap]
+    """Of its journals: where a kill or damage cost frames."""
 
 
-def segments(writer_directory: Path, generation: int) -> list[Path]:
-    """Returns the generation's sealed segments, the oldest incarnation first."""
-    return _of_generation(writer_directory, generation, "npz")
-
-
-def recover_journal(path: Path) -> tuple[dict[str, Any], list[bytes]]:
-    """Returns the meta and the frames of a journal whose writer is gone or closed it.
-
-    Cuts off a torn tail, which was never reported durable.
+def recorded_games(writer_directory: Path, generation: int) -> RecordedGames:
+    """Returns the games that a writer keeps, sealed or in journals.
 
     Raises:
-        UsageError: The file is of a newer schema.
-        RunError: The file is not a journal, or its header is damaged.
+        UsageError: A file is of another schema.
+        RunError: A segment, or the header of a journal, is damaged.
     """
-    with core_errors():
-        meta, frames, _ = _core.recover(str(path))
-    return json.loads(meta), frames
-
-
-def recorded_games(writer_directory: Path, generation: int) -> list[int]:
-    """Returns the indices of the games that the writer keeps, in increasing order."""
-    found: set[int] = set()
-    for path in segments(writer_directory, generation):
-        with SegmentReader(path) as reader:
-            found.update(reader.column("game_index").tolist())
-    for path in journals(writer_directory, generation):
-        _, frames = recover_journal(path)
-        found.update(_game_index(frame) for frame in frames)
-    return sorted(found)
+    found = _sealed_games(writer_directory, generation)
+    gaps: list[JournalGap] = []
+    for path in _of_generation(writer_directory, generation, "journal"):
+        contents = read_journal(path)
+        found.update(_game_index(frame) for frame in contents.frames)
+        gaps += contents.gaps
+    return RecordedGames(sorted(found), gaps)
 
 
 def seal(writer_directory: Path, generation: int) -> Path | None:
@@ -132,25 +112,29 @@ def seal(writer_directory: Path, generation: int) -> Path | None:
         The new segment, or None where the journals hold nothing that is not sealed.
 
     Raises:
-        UsageError: A journal is of a newer schema.
+        UsageError: A journal is of another schema.
         RunError: A file is damaged, or the disk is full; the journals stay.
     """
-    paths = journals(writer_directory, generation)
+    paths = _of_generation(writer_directory, generation, "journal")
     if not paths:
         return None
-    contents = [recover_journal(path) for path in paths]
-    meta = contents[0][0]
-    for path, (other, _) in zip(paths, contents, strict=True):
-        if other != meta or other.get("generation") != generation:
+    journals = [read_journal(path) for path in paths]
+    meta = journals[0].meta
+    for path, journal in zip(paths, journals, strict=True):
+        if journal.meta != meta or journal.meta.get("generation") != generation:
             raise RunError(
-                f"journal ({path}) must be of the same kind and generation as "
+                f"journal ({path}) must be of the same game and generation as "
                 f"{paths[0]}; move it out of the run"
             )
-    frames = [frame for _, part in contents for frame in part]
-    earlier = segments(writer_directory, generation)
-    columns, counts = _KINDS[meta["kind"]](meta, frames, earlier)
+    known = _sealed_games(writer_directory, generation)
+    frames = [
+        frame
+        for journal in journals
+        for frame in journal.frames
+        if _game_index(frame) not in known
+    ]
     sealed = None
-    if columns is not None:
+    if frames:
         sealed = paths[-1].with_suffix(".npz")
         if sealed.exists():
             raise RunError(
@@ -158,7 +142,7 @@ def seal(writer_directory: Path, generation: int) -> Path | None:
                 f"write further games in a new incarnation"
             )
         reach("seal.gathered")
-        publish_file(sealed, pack({**meta, **counts}, columns))
+        publish_file(sealed, _packed(meta, frames))
         reach("seal.published")
     for path in paths:
         path.unlink()
@@ -166,21 +150,7 @@ def seal(writer_directory: Path, generation: int) -> Path | None:
     return sealed
 
 
-_Columns = dict[str, NDArray[Any]]
-_Sealed = tuple[_Columns | None, dict[str, int]]
-
-
-def _seal_games(
-    meta: dict[str, Any], frames: list[bytes], earlier: list[Path]
-) -> _Sealed:
-    known: set[int] = set()
-    for path in earlier:
-        with SegmentReader(path) as reader:
-            known.update(reader.column("game_index").tolist())
-    if known:
-        frames = [frame for frame in frames if _game_index(frame) not in known]
-    if not frames:
-        return None, {}
+def _packed(meta: dict[str, Any], frames: list[bytes]) -> bytes:
     with core_errors():
         columns = _core.merge_games(frames, meta["generation"])
     # 11 bits are plenty for a value that a search of some hundred simulations
@@ -189,40 +159,15 @@ def _seal_games(
         columns[name] = columns[name].astype(np.float16)
     is_row = (columns["policy_weight"] > 0) | (columns["value_weight"] > 0)
     counts = {"num_games": len(columns["game_index"]), "num_rows": int(is_row.sum())}
-    return columns, counts
+    return pack({**meta, **counts}, columns)
 
 
-def _seal_items(
-    meta: dict[str, Any], frames: list[bytes], earlier: list[Path]
-) -> _Sealed:
-    """Items stay in the order of the journals, which is the order of their arrival."""
-    schema = ItemSchema.from_list(meta["columns"])
-    known: set[tuple[str, int]] = set()
-    for path in earlier:
+def _sealed_games(writer_directory: Path, generation: int) -> set[int]:
+    found: set[int] = set()
+    for path in _of_generation(writer_directory, generation, "npz"):
         with SegmentReader(path) as reader:
-            writers = (name.decode() for name in reader.read("writer"))
-            known.update(zip(writers, reader.read("sequence").tolist(), strict=True))
-    items: list[Item] = []
-    for frame in frames:
-        item = schema.decode(frame)
-        if (item.writer, item.sequence) not in known:
-            known.add((item.writer, item.sequence))
-            items.append(item)
-    if not items:
-        return None, {}
-    columns: _Columns = {
-        "writer": np.array([item.writer.encode() for item in items]),
-        "sequence": np.array([item.sequence for item in items], np.uint64),
-    }
-    for spec in schema.columns:
-        columns[spec.name] = np.stack([item.columns[spec.name] for item in items])
-    return columns, {"num_items": len(items)}
-
-
-_KINDS: dict[str, Callable[[dict[str, Any], list[bytes], list[Path]], _Sealed]] = {
-    "games": _seal_games,
-    "items": _seal_items,
-}
+            found.update(reader.column("game_index").tolist())
+    return found
 
 
 def _game_index(frame: bytes) -> int:

@@ -1,4 +1,4 @@
-"""What every table is to its users: insert, sample, acknowledge."""
+"""What every table is to actors and learner: insert, sample, acknowledge."""
 
 from __future__ import annotations
 
@@ -47,6 +47,11 @@ class Batch:
 class Table(Protocol):
     """A set of experience that actors add to and a learner draws from."""
 
+    @property
+    def generation(self) -> int:
+        """Turns of the actors behind what was taken in, 0 before the first."""
+        ...
+
     def insert(
         self, writer: str, sequence: int, columns: Mapping[str, NDArray[Any]]
     ) -> bool:
@@ -62,10 +67,34 @@ class Table(Protocol):
         """
         ...
 
-    def sample(self, num_samples: int) -> Batch:
-        """Draws a batch, as the table's sampler and rate limiter say."""
+    def refresh(self) -> int:
+        """Takes in what arrived since the last call, and returns how much."""
         ...
 
     def samples_available(self) -> int:
         """Returns how many samples may be drawn now without waiting."""
+        ...
+
+    def sample(self, num_samples: int) -> Batch:
+        """Draws a batch, as the table's sampler and rate limiter say."""
+        ...
+
+    def state(self) -> dict[str, Any]:
+        """Returns JSON values that restore the table exactly."""
+        ...
+
+    def trim(self, state: Mapping[str, Any]) -> int:
+        """Removes files that a durable checkpoint with ``state`` makes unneeded.
+
+        Returns:
+            How many were removed.
+        """
+        ...
+
+    def describe(self) -> dict[str, int]:
+        """Returns what it holds, by name, for the view."""
+        ...
+
+    def close(self) -> None:
+        """Releases what it holds. A second call does nothing."""
         ...

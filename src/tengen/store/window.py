@@ -3,25 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tengen import _core
-from tengen.config import check
 from tengen.errors import RunError, UsageError
 from tengen.games import core_game, make
 from tengen.store.core_errors import core_errors
 from tengen.store.leases import Leases
-from tengen.store.limiter import SamplesPerInsert, SamplesPerInsertConfig
+from tengen.store.limiter import SamplesPerInsert
 from tengen.store.manifest import Manifest, SegmentEntry
 from tengen.store.segment import GAME_COLUMNS
 from tengen.store.table import Batch
+from tengen.store.window_config import WindowConfig
 
-__all__ = ["GameWindow", "WindowConfig", "window_rows"]
+__all__ = ["GameWindow"]
 
 # What rows are made of; the rest of a segment is for people.
 _ROW_COLUMNS = tuple(
@@ -29,100 +28,6 @@ _ROW_COLUMNS = tuple(
     for name in GAME_COLUMNS
     if name not in ("game_index", "model", "num_simulations")
 )
-
-
-@dataclass(frozen=True, kw_only=True)
-class WindowConfig:
-    """How many of the newest rows are sampled, and how often."""
-
-    kind: Literal["window"] = "window"
-    """Tells tables apart."""
-
-    min_rows: int = 2_000
-    """Nothing is sampled before there are so many; at least 1."""
-
-    max_rows: int = 20_000_000
-    """The window grows no larger; at least ``min_rows``."""
-
-    taper_exponent: float = 0.65
-    """The window grows like the number of rows to this power, above 0, at most 1."""
-
-    taper_scale_rows: int | None = None
-    """Rows over which the taper sets in, at least 1; None: ``min_rows``."""
-
-    expand_per_row: float = 0.4
-    """Growth of the window by the first row beyond ``min_rows``, in (0, 1]."""
-
-    limiter: SamplesPerInsertConfig = field(default_factory=SamplesPerInsertConfig)
-    """How often a row is used."""
-
-    def __post_init__(self) -> None:
-        check(
-            self.min_rows >= 1,
-            "min_rows",
-            self.min_rows,
-            "must be at least 1; raise it",
-        )
-        check(
-            self.max_rows >= self.min_rows,
-            "max_rows",
-            self.max_rows,
-            f"must be at least min_rows ({self.min_rows}); raise it",
-        )
-        check(
-            0 < self.taper_exponent <= 1,
-            "taper_exponent",
-            self.taper_exponent,
-            "must lie in (0, 1]; KataGo uses 0.65",
-        )
-        check(
-            self.taper_scale_rows is None or self.taper_scale_rows >= 1,
-            "taper_scale_rows",
-            self.taper_scale_rows,
-            "must be at least 1; leave it out for min_rows",
-        )
-        check(
-            0 < self.expand_per_row <= 1,
-            "expand_per_row",
-            self.expand_per_row,
-            "must lie in (0, 1]; above 1 the window would take back rows it dropped",
-        )
-
-
-def window_rows(
-    num_rows: int,
-    *,
-    min_rows: int,
-    max_rows: int,
-    taper_exponent: float,
-    taper_scale_rows: int,
-    expand_per_row: float,
-) -> int:
-    """Returns how many of ``num_rows`` rows, the newest, the window holds.
-
-    ``W(N) = min_rows + expand * ((N - min_rows + s)^e - s^e) / (e * s^(e - 1))``,
-    between ``min_rows`` and ``max_rows``, and all rows while there are fewer than
-    ``min_rows``. The slope at ``min_rows`` is ``expand_per_row`` and falls from there.
-
-    Source: Wu 2019, "Accelerating self-play learning in Go" (arXiv:1902.10565),
-    training details; the form with a scale is of KataGo's python/shuffle.py. Differs:
-    rows of random play count as any others.
-
-    Args:
-        num_rows: All rows so far, N.
-        min_rows: The floor.
-        max_rows: The cap.
-        taper_exponent: e, in (0, 1].
-        taper_scale_rows: s, at least 1.
-        expand_per_row: The slope at the floor, in (0, 1]: the window then never
-            reaches back to rows that it has left behind.
-    """
-    if num_rows <= min_rows:
-        return num_rows
-    scale, exponent = float(taper_scale_rows), float(taper_exponent)
-    grown = (num_rows - min_rows + scale) ** exponent - scale**exponent
-    rows = min_rows + expand_per_row * grown / (exponent * scale ** (exponent - 1))
-    return min(num_rows, max_rows, int(rows))
 
 
 class GameWindow:
@@ -182,12 +87,7 @@ class GameWindow:
     @property
     def window_rows(self) -> int:
         """Rows that are sampled now, the newest."""
-        return self._window_of(self.num_rows)
-
-    @property
-    def size_bytes(self) -> int:
-        """Memory of the games held."""
-        return int(self._rows.size_bytes)
+        return self.config.window_rows(self.num_rows)
 
     def refresh(self) -> int:
         """Takes in the segments that were sealed since the last call.
@@ -284,11 +184,28 @@ class GameWindow:
             "limiter_level": self._limiter.level + lent,
         }
 
+    def trim(self, state: Mapping[str, Any]) -> int:
+        """Removes nothing: games stay, for people and for later windows."""
+        return 0
+
+    def describe(self) -> dict[str, int]:
+        """Returns ``num_games``, ``num_rows`` and ``window_rows``."""
+        return {
+            "num_games": self.num_games,
+            "num_rows": self.num_rows,
+            "window_rows": self.window_rows,
+        }
+
+    def close(self) -> None:
+        """Frees the games that are held. A second call does nothing."""
+        self._rows.drop_before(self.num_rows)
+
     def _restore(self, state: Mapping[str, Any]) -> None:
         self._manifest = Manifest.from_dict(
             self._manifest.experience, state["manifest"]
         )
-        first = self._manifest.num_rows - self._window_of(self._manifest.num_rows)
+        num_rows = self._manifest.num_rows
+        first = num_rows - self.config.window_rows(num_rows)
         end = 0
         for entry in self._manifest:
             end += entry.num_rows
@@ -318,17 +235,6 @@ class GameWindow:
                 raise RunError(
                     f"segment ({reader.path}) is refused: {error}"
                 ) from error
-
-    def _window_of(self, num_rows: int) -> int:
-        config = self.config
-        return window_rows(
-            num_rows,
-            min_rows=config.min_rows,
-            max_rows=config.max_rows,
-            taper_exponent=config.taper_exponent,
-            taper_scale_rows=config.taper_scale_rows or config.min_rows,
-            expand_per_row=config.expand_per_row,
-        )
 
     def _derive(
         self, keys: NDArray[np.int64], symmetries: NDArray[np.uint8]

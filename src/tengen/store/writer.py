@@ -2,74 +2,19 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-from tengen import _core
 from tengen.errors import UsageError
 from tengen.run.lock import WriterLock
 from tengen.run.publish import remove_leftovers, storage_error
-from tengen.store.core_errors import core_errors
 from tengen.store.items import ItemSchema
-from tengen.store.segment import recorded_games, seal
+from tengen.store.journal import OpenSegment
+from tengen.store.segment import RecordedGames, recorded_games, seal
 
-__all__ = ["ExperienceWriter", "OpenSegment"]
-
-
-class OpenSegment:
-    """A journal being written. Threads may share it.
-
-    Attributes:
-        sink: Takes finished games from the self-play engine (``_core.GameSink``).
-        path: The journal.
-    """
-
-    def __init__(self, path: Path, meta: Mapping[str, Any]) -> None:
-        self.path = path
-        with core_errors():
-            self._journal = _core.Journal(str(path), json.dumps(meta, sort_keys=True))
-            self.sink = _core.JournalSink(self._journal)
-
-    def append(self, frame: bytes) -> None:
-        """Takes one frame. Blocks only while 64 MiB wait for the disk.
-
-        Raises:
-            RunError: The disk is full or fails; the frame is not taken, those taken
-                before are kept.
-        """
-        with core_errors():
-            self._journal.append(frame)
-
-    def flush(self) -> None:
-        """Blocks until every frame taken is durable.
-
-        Raises:
-            RunError: The disk is full or fails. A later call tries again.
-        """
-        with core_errors():
-            self._journal.flush()
-
-    def close(self) -> None:
-        """Flushes, and takes no more. A second call does nothing.
-
-        Raises:
-            RunError: As ``flush``.
-        """
-        with core_errors():
-            self._journal.close()
-
-    @property
-    def num_appended(self) -> int:
-        """Frames taken."""
-        return int(self._journal.num_appended)
-
-    @property
-    def num_durable(self) -> int:
-        """Frames that survive a power cut: the first so many taken."""
-        return int(self._journal.num_durable)
+__all__ = ["ExperienceWriter"]
 
 
 class ExperienceWriter:
@@ -88,21 +33,7 @@ class ExperienceWriter:
         self.directory = directory
         self._lock = WriterLock(directory / "lock")
         try:
-            earlier = _incarnations(directory)
-            if earlier and incarnation <= earlier[-1]:
-                raise UsageError(
-                    f"incarnation ({incarnation}) of {directory} must be above "
-                    f"{earlier[-1]}; count restarts"
-                )
-            for number in earlier:
-                remove_leftovers(directory / str(number))
-                for path in (directory / str(number)).glob("*.journal.tmp"):
-                    path.unlink()
-            self._folder = directory / str(incarnation)
-            self._folder.mkdir()
-        except OSError as error:
-            self._lock.release()
-            raise storage_error(directory, error) from error
+            self._folder = _new_folder(directory, incarnation)
         except BaseException:
             self._lock.release()
             raise
@@ -120,21 +51,21 @@ class ExperienceWriter:
         meta = {"kind": "games", "game": game, "generation": generation}
         return self._open(generation, meta)
 
-    def open_items(self, generation: int, schema: ItemSchema) -> OpenSegment:
-        """Opens a journal of items; ``generation`` numbers such journals here.
+    def open_items(self, number: int, schema: ItemSchema) -> OpenSegment:
+        """Opens a journal of items.
+
+        Args:
+            number: Of the journal in this incarnation, at least 0.
+            schema: The columns of every item.
 
         Raises:
             RunError: It was opened before, or the disk is full.
         """
-        columns = schema.to_list()
-        meta = {"kind": "items", "columns": columns, "generation": generation}
-        return self._open(generation, meta)
+        meta = {"kind": "items", "columns": schema.to_list()}
+        return self._open(number, meta)
 
-    def recorded_games(self, generation: int) -> list[int]:
-        """Returns the indices of the games kept so far, of all incarnations.
-
-        Call it before ``open_games``: it cuts torn tails, also of an open journal.
-        """
+    def recorded_games(self, generation: int) -> RecordedGames:
+        """Returns the games kept so far, of all incarnations."""
         return recorded_games(self.directory, generation)
 
     def unsealed(self) -> list[int]:
@@ -160,10 +91,26 @@ class ExperienceWriter:
     ) -> None:
         self.release()
 
-    def _open(self, generation: int, meta: Mapping[str, Any]) -> OpenSegment:
-        return OpenSegment(self._folder / f"{generation:06d}.journal", meta)
+    def _open(self, number: int, meta: Mapping[str, Any]) -> OpenSegment:
+        return OpenSegment(self._folder / f"{number:06d}.journal", meta)
 
 
-def _incarnations(directory: Path) -> list[int]:
-    names = (path.name for path in directory.iterdir() if path.is_dir())
-    return sorted(int(name) for name in names if name.isdecimal())
+def _new_folder(directory: Path, incarnation: int) -> Path:
+    """Makes the folder of an incarnation, and clears up after the earlier ones."""
+    try:
+        names = (path.name for path in directory.iterdir() if path.is_dir())
+        earlier = sorted(int(name) for name in names if name.isdecimal())
+        if earlier and incarnation <= earlier[-1]:
+            raise UsageError(
+                f"incarnation ({incarnation}) of {directory} must be above "
+                f"{earlier[-1]}; count restarts"
+            )
+        for number in earlier:
+            remove_leftovers(directory / str(number))
+            for path in (directory / str(number)).glob("*.journal.tmp"):
+                path.unlink()
+        folder = directory / str(incarnation)
+        folder.mkdir()
+    except OSError as error:
+        raise storage_error(directory, error) from error
+    return folder

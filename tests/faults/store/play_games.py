@@ -28,7 +28,7 @@ RECORDS = [
 def play(directory: Path, incarnation: int, report: Callable[[str], object]) -> None:
     with ExperienceWriter(directory, incarnation) as writer:
         for generation, records in enumerate(RECORDS):
-            done = set(writer.recorded_games(generation))
+            done = set(writer.recorded_games(generation).indices)
             missing = [index for index in range(NUM_GAMES) if index not in done]
             random.Random(incarnation).shuffle(missing)
             if missing:

@@ -18,7 +18,8 @@ from store_games import random_game
 from tengen import _core
 from tengen.errors import RunError
 from tengen.store import ExperienceWriter
-from tengen.store.segment import recorded_games, recover_journal
+from tengen.store.journal import read_journal
+from tengen.store.segment import recorded_games
 
 _RECORDS = [random_game("connect4", index) for index in range(40)]
 
@@ -72,8 +73,8 @@ def test_a_journal_keeps_its_games_until_there_is_space(tmp_path: Path) -> None:
             segment.close()
 
     assert in_fork(work) == ""
-    _, frames = recover_journal(tmp_path / "w" / "0" / "000000.journal")
-    assert frames == [_core.encode_game(record) for record in _RECORDS]
+    contents = read_journal(tmp_path / "w" / "0" / "000000.journal")
+    assert contents.frames == [_core.encode_game(record) for record in _RECORDS]
 
 
 def test_a_process_that_gives_up_leaves_what_was_durable(tmp_path: Path) -> None:
@@ -89,7 +90,7 @@ def test_a_process_that_gives_up_leaves_what_was_durable(tmp_path: Path) -> None
 
     text = in_fork(work)
     assert "File too large; free some space and resume" in text
-    found = recorded_games(tmp_path / "w", 0)
+    found = recorded_games(tmp_path / "w", 0).indices
     assert found == list(range(len(found)))
     assert 1 <= len(found) < len(_RECORDS)
 
@@ -106,8 +107,8 @@ def test_sealing_without_space_keeps_the_journals(tmp_path: Path) -> None:
                 writer.seal(0)
             assert [p.name for p in segment.path.parent.iterdir()] == ["000000.journal"]
             allow(resource.RLIM_INFINITY)
-            assert writer.recorded_games(0) == list(range(len(_RECORDS)))
+            assert writer.recorded_games(0).indices == list(range(len(_RECORDS)))
             assert writer.seal(0) == segment.path.with_suffix(".npz")
 
     assert in_fork(work) == ""
-    assert recorded_games(tmp_path / "w", 0) == list(range(len(_RECORDS)))
+    assert recorded_games(tmp_path / "w", 0).indices == list(range(len(_RECORDS)))

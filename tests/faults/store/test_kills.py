@@ -85,7 +85,7 @@ def check_reported(directory: Path, lines: list[str]) -> None:
             generation, index = map(int, line.split())
             reported.setdefault(generation, set()).add(index)
     for generation, games in reported.items():
-        assert games <= set(recorded_games(directory, generation))
+        assert games <= set(recorded_games(directory, generation).indices)
 
 
 def finish_and_check(directory: Path, expected: dict[int, bytes]) -> None:

@@ -22,7 +22,7 @@ def insert_until_killed(directory: Path, incarnation: int, point: str) -> list[i
     pid = os.fork()
     if pid == 0:
         try:
-            queue = UnrollQueue(directory, incarnation, SCHEMA, CONFIG)
+            queue = UnrollQueue(directory, incarnation, SCHEMA, CONFIG, lambda item: {})
             _core.set_fault(point, _core.FaultAction.KILL, 2)
             for sequence in range(60):
                 value = {"value": np.array(sequence)}
@@ -54,7 +54,7 @@ def test_durable_items_come_again_once(tmp_path: Path, point: str) -> None:
         durable += insert_until_killed(
             tmp_path / "queue", incarnation, f"journal.{point}"
         )
-    with UnrollQueue(tmp_path / "queue", 3, SCHEMA, CONFIG) as queue:
+    with UnrollQueue(tmp_path / "queue", 3, SCHEMA, CONFIG, lambda item: {}) as queue:
         num_items = queue.samples_available()
         assert num_items >= len(durable) == len(set(durable))
         found = queue.sample(num_items).columns["value"].tolist()

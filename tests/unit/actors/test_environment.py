@@ -13,6 +13,7 @@ from tengen.actors import (
     EnvironmentPort,
     environment_seed,
     features_of,
+    unroll_counts,
     unroll_schema,
 )
 from tengen.envs import EnvSpec
@@ -325,10 +326,15 @@ def test_the_queue_takes_the_unrolls(
     env = GymnasiumEnv(make_counting_env, 2, 0, name="counting")
     config = EnvironmentActorConfig(num_envs=2, unroll_length=4, num_unrolls=6)
     schema = unroll_schema(env.spec, config.unroll_length)
-    with UnrollQueue(tmp_path / "unrolls", 1, schema, QueueConfig()) as queue:
+    with UnrollQueue(
+        tmp_path / "unrolls", 1, schema, QueueConfig(), unroll_counts
+    ) as queue:
         port = EnvironmentPort(env, config, queue, writer="actor-0", seed=0)
         port.begin(0)
         drive(port, EvenRunner(port))
+        counts = {"num_items": 6, "num_rows": port.stats.num_frames}
+        counts["num_episodes"] = port.stats.num_episodes
+        assert queue.describe() == counts
         batch = queue.sample(6)
         assert queue.next_sequence("actor-0") == 6
     assert batch.columns["observation"].shape == (6, 5, 4)

@@ -74,7 +74,7 @@ def selfplay(game, path, num_games=12, **settings):
         runner.run(num_rows)
         port.done()
     journal.close()
-    frames = _core.recover(str(path))[1]
+    frames = _core.read_journal(str(path))[1]
     return sorted(frames, key=lambda f: _core.decode_game(f).game_index), port.stats
 
 

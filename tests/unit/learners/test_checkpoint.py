@@ -29,6 +29,7 @@ def folder(tmp_path: Path) -> NumberedFolder:
 def assert_same(a: Learner, b: Learner) -> None:
     left, right = a.state(), b.state()
     assert left.num_steps == right.num_steps
+    assert left.num_optimizer_steps == right.num_optimizer_steps
     assert left.num_samples == right.num_samples
     assert left.tensors.keys() == right.tensors.keys()
     for name, tensor in left.tensors.items():
@@ -59,6 +60,20 @@ def test_twenty_steps_are_ten_saved_loaded_and_ten(
     metrics = list(second.steps(10))
     assert_same(whole, second)
     assert metrics[-1]["learning_rate"] == pytest.approx(20 / 50 * kind().learning_rate)
+
+
+def test_a_checkpoint_after_growth_resumes_within_the_new_warm_up(
+    make_learner: MakeLearner, folder: NumberedFolder
+) -> None:
+    whole = make_learner()
+    whole.load_state(whole.state()._replace(num_steps=500))
+    list(whole.steps(2))
+    path = save_checkpoint(folder, 1, whole)
+    resumed = make_learner(table=FakeTable(num_drawn=2))
+    load_checkpoint(path, resumed)
+    rates = [learner.step()["learning_rate"] for learner in (whole, resumed)]
+    assert rates == [pytest.approx(3 / 50 * SgdConfig().learning_rate)] * 2
+    assert_same(whole, resumed)
 
 
 def test_the_generator_is_restored(
@@ -147,9 +162,13 @@ def test_foreign_json_is_refused(make_learner: MakeLearner, saved: Path) -> None
     refuse(saved, make_learner(), RunError, "damaged")
 
 
-def test_a_newer_schema_is_refused(make_learner: MakeLearner, saved: Path) -> None:
-    edit(saved, schema=2)
-    refuse(saved, make_learner(), UsageError, r"^schema \(2\) of .* is newer")
+@pytest.mark.parametrize("schema", [1, 3])
+def test_another_schema_is_refused(
+    make_learner: MakeLearner, saved: Path, schema: int
+) -> None:
+    edit(saved, schema=schema)
+    words = rf"^schema \({schema}\) of .* must be 2"
+    refuse(saved, make_learner(), UsageError, words)
 
 
 def test_another_network_or_optimizer_is_refused(

@@ -56,10 +56,10 @@ def test_parts_add_up_to_the_whole_batch(make_learner: MakeLearner) -> None:
     gradients = []
     for num_shards in (1, 4):
         learner = make_learner(num_shards=num_shards, precision="float32")
-        for replica in learner._replicas:
+        for replica in learner._shards._replicas:
             replica.eval()
         learner.step()
-        gradients.append([g.clone() for g in learner._gradients])
+        gradients.append([g.clone() for g in learner._shards.gradients])
     for a, b in zip(*gradients, strict=True):
         torch.testing.assert_close(a, b, rtol=1e-4, atol=1e-6)
 
@@ -69,18 +69,20 @@ def test_running_statistics_are_the_mean_of_the_parts(
 ) -> None:
     learner = make_learner(num_shards=2)
     seen: list[torch.Tensor] = []
-    merge = learner._merge_statistics
+    merge = learner._shards.merge_statistics
 
     def spy() -> None:
-        seen.extend(replica.tip.running_mean.clone() for replica in learner._replicas)
+        seen.extend(
+            replica.tip.running_mean.clone() for replica in learner._shards._replicas
+        )
         merge()
 
-    learner._merge_statistics = spy  # type: ignore[method-assign]
+    learner._shards.merge_statistics = spy  # type: ignore[method-assign]
     learner.step()
     assert not torch.equal(seen[0], seen[1])
     merged = learner.net.tip.running_mean
     torch.testing.assert_close(merged, (seen[0] + seen[1]) / 2)
-    for replica in learner._replicas:
+    for replica in learner._shards._replicas:
         assert torch.equal(replica.tip.running_mean, merged)
 
 
@@ -108,7 +110,7 @@ def test_the_next_batch_is_drawn_while_one_trains(make_learner: MakeLearner) -> 
             return batch
 
     learner = make_learner(table=Spy())
-    learner._loss = _waiting_for(drawn_second, learner._loss)
+    learner._shards._loss = _waiting_for(drawn_second, learner._shards._loss)
     list(learner.steps(2))  # would fail in the first step if sampling came after it
 
 
@@ -130,6 +132,26 @@ def test_leaving_early_loses_no_batch_and_forbids_saving(
         parted.state()
     list(parted.steps(3))
     assert bits(whole) == bits(parted)
+
+
+def test_an_optimizer_that_begins_anew_warms_up_and_steps_go_on(
+    make_learner: MakeLearner,
+) -> None:
+    """As when a network has grown: the run has steps, its optimizer none."""
+    learner = make_learner(optimizer=SgdConfig(learning_rate=1.0, num_warmup_steps=4))
+    rates = [metrics["learning_rate"] for metrics in learner.steps(6)]
+    assert rates == [0.25, 0.5, 0.75, 1.0, 1.0, 1.0]
+    grown = make_learner(optimizer=SgdConfig(learning_rate=1.0, num_warmup_steps=4))
+    grown.load_state(
+        grown.state()._replace(
+            num_steps=learner.num_steps, num_samples=learner.num_samples
+        )
+    )
+    rates = [metrics["learning_rate"] for metrics in grown.steps(3)]
+    assert rates == [0.25, 0.5, 0.75]
+    assert (grown.num_steps, grown.num_samples) == (9, 9 * 24)
+    state = grown.state()
+    assert (state.num_steps, state.num_optimizer_steps) == (9, 3)
 
 
 def test_metrics_are_plain_floats(make_learner: MakeLearner) -> None:

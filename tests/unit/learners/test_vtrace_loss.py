@@ -10,6 +10,8 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from tengen.actors import Unrolls, unroll_schema
+from tengen.envs import EnvSpec, Step
 from tengen.learners import VtraceConfig, VtraceLoss
 from tengen.learners.losses import (
     baseline_loss,
@@ -166,6 +168,92 @@ def test_the_three_losses_of_worked_rows() -> None:
     assert value.item() == 4.5
     entropy = -(0.25 * math.log(0.25) + 0.75 * math.log(0.75))
     assert math.isclose(entropy_loss(logits).item(), -entropy, rel_tol=1e-6)
+
+
+class TableNet(torch.nn.Module):
+    """Even logits and value 2^i at state i; the observation is the state's number."""
+
+    def forward(self, observations: Tensor) -> tuple[Tensor, Tensor]:
+        state = observations[:, 0].double()
+        return torch.zeros(len(state), 2, dtype=torch.float64), 2.0**state
+
+
+def two_episodes() -> dict[str, Tensor]:
+    """An unroll as the actor makes it: an episode that terminates, one cut short.
+
+    State 2 is terminal, 4 is where the limit cuts; 3 and 5 begin episodes. Only the
+    rows that reset have an action of another policy, and it must not matter.
+    """
+    spec = EnvSpec(
+        name="worked",
+        observation_shape=(1,),
+        observation_dtype="float32",
+        num_actions=2,
+        max_episode_steps=None,
+        reward_threshold=None,
+    )
+    unrolls = Unrolls(unroll_schema(spec, 5), np.zeros((1, 1), np.float32))
+    #                reward, terminated, truncated, is_reset
+    for state, row in enumerate(
+        [(1, 0, 0, 0), (3, 1, 0, 0), (7, 0, 0, 1), (1, 0, 1, 0), (7, 0, 0, 1)], start=1
+    ):
+        reward, terminated, truncated, is_reset = (np.array([x]) for x in row)
+        logits = np.array([[0.0, 3.0 * is_reset[0]]], np.float32)
+        step = Step(
+            np.array([[state]], np.float32),
+            reward.astype(np.float32),
+            terminated.astype(bool),
+            truncated.astype(bool),
+            is_reset.astype(bool),
+        )
+        unrolls.append(logits, np.array([1]), step)
+    assert unrolls.is_full
+    return {
+        name: torch.from_numpy(column)[None] for name, column in unrolls.of(0).items()
+    }
+
+
+def test_the_loss_of_a_worked_unroll_of_two_episodes() -> None:
+    # Values 1 2 4 8 16 32, discount 1/2, on policy. Row 1 terminates: its target is
+    # its reward, 3. Row 0: 1 + 3/2. Row 3 is cut: 1 + 16/2. Rows 2 and 4 reset.
+    errors = [2.5 - 1, 3 - 2, 9 - 8]
+    advantages = [1 + 3 / 2 - 1, 3 - 2, 1 + 16 / 2 - 8]
+    log_two = math.log(2.0)
+    expected = {
+        "policy_loss": log_two * sum(advantages) / 5,
+        "baseline_loss": sum(0.5 * error**2 for error in errors) / 5,
+        "entropy": 3 * log_two / 5,
+    }
+    config = VtraceConfig(discount=0.5, baseline_cost=0.25, entropy_cost=0.1)
+    loss, metrics = VtraceLoss(config)(TableNet(), two_episodes())
+    for name, value in expected.items():
+        assert metrics[name].item() == pytest.approx(value, rel=1e-6), name
+    assert loss.item() == pytest.approx(
+        expected["policy_loss"]
+        + 0.25 * expected["baseline_loss"]
+        - 0.1 * expected["entropy"]
+    )
+
+
+@pytest.mark.parametrize("column", ["terminated", "is_reset"])
+def test_the_loss_reads_the_columns_that_end_episodes(column: str) -> None:
+    config = VtraceConfig(discount=0.5)
+    columns = two_episodes()
+    loss, _ = VtraceLoss(config)(TableNet(), columns)
+    ignored = {**columns, column: torch.zeros_like(columns[column])}
+    other, _ = VtraceLoss(config)(TableNet(), ignored)
+    assert abs(loss - other) > 0.1
+
+
+@pytest.mark.parametrize("row", [2, 4])
+def test_nothing_of_a_row_that_resets_is_learnt(row: int) -> None:
+    config = VtraceConfig(discount=0.5)
+    columns = two_episodes()
+    loss, _ = VtraceLoss(config)(TableNet(), columns)
+    columns["reward"][0, row] = 100.0
+    columns["action"][0, row] = 0
+    columns["behaviour_logits"][0, row] = torch.tensor([-5.0, 5.0])
+    assert VtraceLoss(config)(TableNet(), columns)[0] == loss
 
 
 def unroll(num_rows: int, num_steps: int) -> dict[str, Tensor]:

@@ -34,7 +34,7 @@ def test_a_fresh_run(run):
 
 def test_a_run_in_progress(run, capsys):
     run.models.publish(17, lambda folder: None)
-    segment = run.experience_path("selfplay", 1) / "000000"
+    segment = run.experience / "selfplay" / "1" / "000000"
     segment.parent.mkdir(parents=True)
     segment.write_bytes(b"x" * 100)
     writer = EventWriter(run, "train", run.new_incarnation("train"))

@@ -10,10 +10,11 @@ import pytest
 
 from tengen import _core
 from tengen.errors import RunError, UsageError
-from tengen.store.segment import recover_journal
+from tengen.store.journal import JournalGap, read_journal
 
 META = '{"kind": "games"}'
 HEADER_BYTES = 20 + len(META)
+FRAME_BYTES = 12  # before a payload
 
 
 @pytest.fixture(autouse=True)
@@ -33,15 +34,16 @@ def test_frames_come_back_in_order(tmp_path: Path) -> None:
     rng = random.Random(1)
     frames = [rng.randbytes(rng.randrange(1, 300)) for _ in range(100)]
     write(tmp_path / "a", frames)
-    assert _core.recover(str(tmp_path / "a")) == (META, frames, 0)
+    assert _core.read_journal(str(tmp_path / "a")) == (META, frames, [])
 
 
 def test_the_file_has_the_documented_bytes(tmp_path: Path) -> None:
     write(tmp_path / "a", [b"xyz"])
-    start = b"TENGENJL" + struct.pack("<II", 1, len(META))
+    start = b"TENGENJL" + struct.pack("<II", 2, len(META))
     header = start + struct.pack("<I", _core.crc32c(start + META.encode()))
     length = struct.pack("<I", 3)
-    frame = length + struct.pack("<I", _core.crc32c(length + b"xyz")) + b"xyz"
+    crc = struct.pack("<I", _core.crc32c(length + b"xyz"))
+    frame = b"TNGF" + length + crc + b"xyz"
     assert (tmp_path / "a").read_bytes() == header + META.encode() + frame
 
 
@@ -57,38 +59,96 @@ def test_durable_counts_follow_appends_and_flush(tmp_path: Path) -> None:
         journal.append(b"frame")
 
 
-def test_a_tail_torn_at_any_byte_is_cut(tmp_path: Path) -> None:
+def ends_of(frames: list[bytes]) -> list[int]:
+    """Where the header and each frame end in the file."""
+    ends = [HEADER_BYTES]
+    for frame in frames:
+        ends.append(ends[-1] + FRAME_BYTES + len(frame))
+    return ends
+
+
+def gaps_of(path: Path) -> list[tuple[int, int, bool]]:
+    return _core.read_journal(str(path))[2]
+
+
+def test_a_tail_torn_at_any_byte_is_told_and_left(tmp_path: Path) -> None:
     frames = [b"one", b"second", b"3rd frame"]
     write(tmp_path / "whole", frames)
     whole = (tmp_path / "whole").read_bytes()
-    ends = [HEADER_BYTES]
-    for frame in frames:
-        ends.append(ends[-1] + 8 + len(frame))
+    ends = ends_of(frames)
     for size in range(HEADER_BYTES, len(whole) + 1):
         torn = tmp_path / "torn"
         torn.write_bytes(whole[:size])
         num_whole = sum(end <= size for end in ends) - 1
-        num_cut = size - ends[num_whole]
-        assert _core.recover(str(torn)) == (META, frames[:num_whole], num_cut)
-        assert torn.stat().st_size == ends[num_whole]
-        assert _core.recover(str(torn)) == (META, frames[:num_whole], 0)
+        end = ends[num_whole]
+        gaps = [(end, size - end, True)] if size > end else []
+        assert _core.read_journal(str(torn)) == (META, frames[:num_whole], gaps)
+        assert torn.read_bytes() == whole[:size]
 
 
-def test_a_flipped_bit_anywhere_in_the_last_frame_cuts_it(tmp_path: Path) -> None:
-    write(tmp_path / "whole", [b"one", b"second"])
+def test_a_flipped_bit_anywhere_costs_its_own_frame_only(tmp_path: Path) -> None:
+    frames = [b"one", b"second", b"3rd frame"]
+    write(tmp_path / "whole", frames)
     whole = (tmp_path / "whole").read_bytes()
-    for position in range(len(whole) - 14, len(whole)):
+    ends = ends_of(frames)
+    for position in range(HEADER_BYTES, len(whole)):
         damaged = bytearray(whole)
         damaged[position] ^= 0x10
         (tmp_path / "a").write_bytes(damaged)
-        assert _core.recover(str(tmp_path / "a"))[1] == [b"one"]
+        hit = sum(end <= position for end in ends) - 1
+        left = [frame for index, frame in enumerate(frames) if index != hit]
+        gap = (ends[hit], ends[hit + 1] - ends[hit], hit == 2)
+        assert _core.read_journal(str(tmp_path / "a")) == (META, left, [gap])
 
 
-def test_a_tail_of_zeros_is_cut(tmp_path: Path) -> None:
+def test_a_lost_page_costs_the_frames_that_it_held(tmp_path: Path) -> None:
+    frames = [bytes([index]) * 1500 for index in range(1, 9)]
+    write(tmp_path / "a", frames)
+    whole = bytearray((tmp_path / "a").read_bytes())
+    whole[4096:8192] = bytes(4096)  # frames 2, 3, 4 and 5 lie in it at least in part
+    (tmp_path / "a").write_bytes(whole)
+    _, left, gaps = _core.read_journal(str(tmp_path / "a"))
+    ends = ends_of(frames)
+    hit = [i for i in range(8) if ends[i] < 8192 and ends[i + 1] > 4096]
+    assert left == [frame for i, frame in enumerate(frames) if i not in hit]
+    assert gaps == [(ends[hit[0]], ends[hit[-1] + 1] - ends[hit[0]], False)]
+
+
+def test_a_mark_within_a_damaged_frame_is_no_frame(tmp_path: Path) -> None:
+    write(tmp_path / "a", [b"x" + b"TNGF" * 10, b"second"])
+    content = bytearray((tmp_path / "a").read_bytes())
+    content[HEADER_BYTES + FRAME_BYTES] ^= 1
+    (tmp_path / "a").write_bytes(content)
+    frames = _core.read_journal(str(tmp_path / "a"))[1]
+    assert frames == [b"second"]
+
+
+def test_a_tail_of_zeros_is_told(tmp_path: Path) -> None:
     write(tmp_path / "a", [b"one"])
     with open(tmp_path / "a", "ab") as file:
         file.write(bytes(4096))
-    assert _core.recover(str(tmp_path / "a")) == (META, [b"one"], 4096)
+    assert gaps_of(tmp_path / "a") == [(ends_of([b"one"])[1], 4096, True)]
+
+
+def test_a_gap_names_file_place_and_size(tmp_path: Path) -> None:
+    write(tmp_path / "a.journal", [b"one", b"second"])
+    content = bytearray((tmp_path / "a.journal").read_bytes())
+    content[-1] ^= 1
+    content[HEADER_BYTES] ^= 1
+    (tmp_path / "a.journal").write_bytes(content)
+    write(tmp_path / "b.journal", [b"one", b"second"])
+    content = bytearray((tmp_path / "b.journal").read_bytes())
+    content[HEADER_BYTES] ^= 1
+    (tmp_path / "b.journal").write_bytes(content)
+    start = HEADER_BYTES
+    (tail,) = read_journal(tmp_path / "a.journal").gaps
+    assert tail == JournalGap(tmp_path / "a.journal", start, 33, True)
+    (damage,) = read_journal(tmp_path / "b.journal").gaps
+    assert damage == JournalGap(tmp_path / "b.journal", start, 15, False)
+    assert str(damage) == (
+        f"journal ({tmp_path / 'b.journal'}) is damaged at byte {start}, 15 bytes; "
+        f"every whole frame was kept"
+    )
 
 
 def test_threads_append_whole_frames_in_their_own_order(tmp_path: Path) -> None:
@@ -105,7 +165,7 @@ def test_threads_append_whole_frames_in_their_own_order(tmp_path: Path) -> None:
         thread.join()
     journal.close()
     found: dict[int, list[int]] = {}
-    for frame in _core.recover(str(tmp_path / "a"))[1]:
+    for frame in _core.read_journal(str(tmp_path / "a"))[1]:
         thread_number, number = struct.unpack("<II", frame)
         found.setdefault(thread_number, []).append(number)
     assert found == {i: list(range(200)) for i in range(4)}
@@ -115,7 +175,7 @@ def test_an_existing_file_is_never_opened_for_writing(tmp_path: Path) -> None:
     write(tmp_path / "a", [b"one"])
     with pytest.raises(_core.CoreError, match="must not exist"):
         _core.Journal(str(tmp_path / "a"), META)
-    assert _core.recover(str(tmp_path / "a"))[1] == [b"one"]
+    assert _core.read_journal(str(tmp_path / "a"))[1] == [b"one"]
 
 
 @pytest.mark.parametrize(
@@ -125,7 +185,7 @@ def test_a_foreign_file_is_refused_and_kept(tmp_path: Path, content: bytes) -> N
     path = tmp_path / "foreign.journal"
     path.write_bytes(content)
     with pytest.raises(RunError, match=r"foreign\.journal.*not a tengen journal"):
-        recover_journal(path)
+        read_journal(path)
     assert path.read_bytes() == content
 
 
@@ -134,8 +194,8 @@ def test_a_newer_journal_is_a_usage_error_with_both_versions(tmp_path: Path) -> 
     content = bytearray((tmp_path / "new.journal").read_bytes())
     content[8] = 9
     (tmp_path / "new.journal").write_bytes(content)
-    with pytest.raises(UsageError, match=r"new\.journal.*schema 9.*reads 1"):
-        recover_journal(tmp_path / "new.journal")
+    with pytest.raises(UsageError, match=r"new\.journal.*schema 9.*reads 2"):
+        read_journal(tmp_path / "new.journal")
 
 
 def test_a_damaged_header_is_refused(tmp_path: Path) -> None:
@@ -144,7 +204,7 @@ def test_a_damaged_header_is_refused(tmp_path: Path) -> None:
     content[25] ^= 1
     (tmp_path / "a").write_bytes(content)
     with pytest.raises(RunError, match="damaged header"):
-        recover_journal(tmp_path / "a")
+        read_journal(tmp_path / "a")
 
 
 @pytest.mark.parametrize(
@@ -165,5 +225,5 @@ def test_a_full_disk_keeps_what_was_taken(tmp_path: Path, point: str) -> None:
     journal.flush()
     journal.append(b"after")
     journal.close()
-    frames = _core.recover(str(tmp_path / "a"))[1]
+    frames = _core.read_journal(str(tmp_path / "a"))[1]
     assert frames == [b"before", b"during", b"after"]

@@ -2,8 +2,9 @@ from __future__ import annotations
 
 import json
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -36,7 +37,13 @@ def values(batch: Batch) -> list[int]:
 def open_queue(path: Path, incarnation: int = 0, **options: object) -> UnrollQueue:
     state = options.pop("state", None)
     config = QueueConfig(**options)
-    return UnrollQueue(path / "queue", incarnation, SCHEMA, config, state)
+    return UnrollQueue(
+        path / "queue", incarnation, SCHEMA, config, sum_of_actions, state
+    )
+
+
+def sum_of_actions(item: Mapping[str, NDArray[Any]]) -> dict[str, int]:
+    return {"num_rows": len(item["action"]), "total": -int(item["action"].sum())}
 
 
 def in_thread(work: Callable[[], object]) -> Callable[[], list[object]]:
@@ -173,6 +180,58 @@ def test_journals_go_when_a_checkpoint_counts_their_items(tmp_path: Path) -> Non
         assert values(resumed.sample(2)) == [7, 8]
 
 
+def test_damage_in_a_journal_costs_one_item_and_is_told(tmp_path: Path) -> None:
+    with open_queue(tmp_path) as queue:
+        for sequence in range(5):
+            queue.insert("a", sequence, columns(sequence))
+    (journal,) = tmp_path.glob("*/*/*.journal")
+    content = bytearray(journal.read_bytes())
+    at = content.index(np.full(2, -2, np.int32).tobytes())
+    content[at] ^= 1
+    journal.write_bytes(content)
+    with open_queue(tmp_path, 1) as queue:
+        assert values(queue.sample(4)) == [0, 1, 3, 4]
+        ((path, is_tail),) = [(gap.path, gap.is_tail) for gap in queue.gaps]
+        assert (path, is_tail) == (journal, False)
+        assert queue.next_sequence("a") == 5
+
+
+def test_a_turn_is_counted_once_however_often_the_queue_is_opened(
+    tmp_path: Path,
+) -> None:
+    with open_queue(tmp_path) as queue:
+        assert (queue.refresh(), queue.generation) == (0, 0)
+        for sequence in range(4):
+            queue.insert("a", sequence, columns(sequence))
+        assert (queue.refresh(), queue.generation) == (4, 1)
+        queue.sample(2).ack()
+        assert (queue.refresh(), queue.generation) == (0, 1)
+        state = json.loads(json.dumps(queue.state()))
+        queue.insert("a", 4, columns(4))
+    with open_queue(tmp_path, 1, state=state) as resumed:
+        assert resumed.describe()["num_items"] == 3
+        # Two of the items had been seen, one had not.
+        assert (resumed.refresh(), resumed.generation) == (1, 2)
+        assert (resumed.refresh(), resumed.generation) == (0, 2)
+
+
+def test_counts_are_of_all_items_whether_used_lent_or_waiting(tmp_path: Path) -> None:
+    with open_queue(tmp_path) as queue:
+        for sequence in range(1, 6):
+            queue.insert("a", sequence, columns(sequence))
+        expected = {"num_rows": 10, "total": 2 * (1 + 2 + 3 + 4 + 5)}
+        assert queue.describe() == {"num_items": 5, **expected}
+        queue.sample(2).ack()
+        queue.sample(1)  # lent, and lost with the process
+        assert queue.describe() == {"num_items": 2, **expected}
+        state = json.loads(json.dumps(queue.state()))
+        queue.trim(state)
+    with open_queue(tmp_path, 1, state=state) as resumed:
+        assert resumed.describe() == {"num_items": 3, **expected}
+        resumed.sample(3).ack()
+        assert resumed.describe() == {"num_items": 0, **expected}
+
+
 def test_batches_are_acknowledged_in_order(tmp_path: Path) -> None:
     with open_queue(tmp_path) as queue:
         for sequence in range(4):
@@ -193,7 +252,7 @@ def test_another_schema_is_refused(tmp_path: Path) -> None:
             queue.insert("a", 1, {"action": np.zeros(2, np.int32)})
     other = ItemSchema((ColumnSpec(name="x", dtype="uint8", shape=()),))
     with pytest.raises(UsageError, match="columns of this table"):
-        UnrollQueue(tmp_path / "queue", 1, other, QueueConfig())
+        UnrollQueue(tmp_path / "queue", 1, other, QueueConfig(), lambda item: {})
 
 
 def test_bad_settings_are_refused_by_field() -> None:

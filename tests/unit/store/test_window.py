@@ -16,7 +16,6 @@ from tengen.store import (
     SamplesPerInsert,
     SamplesPerInsertConfig,
     WindowConfig,
-    window_rows,
 )
 
 KATAGO: dict[str, Any] = {
@@ -47,19 +46,29 @@ SMALL = WindowConfig(
     ],
 )
 def test_the_window_of_katago(num_rows: int, expected: int) -> None:
-    assert window_rows(num_rows, **KATAGO) == expected
+    assert WindowConfig(**KATAGO).window_rows(num_rows) == expected
 
 
 def test_the_linear_window_and_the_cap() -> None:
     linear = {**KATAGO, "taper_exponent": 1.0, "expand_per_row": 0.5}
-    assert window_rows(450_000, **linear) == 350_000
-    assert window_rows(450_000, **{**linear, "max_rows": 300_000}) == 300_000
-    assert window_rows(450_000, **{**linear, "expand_per_row": 1.0}) == 450_000
+
+    def rows(num_rows: int, **changes: Any) -> int:
+        return WindowConfig(**{**linear, **changes}).window_rows(num_rows)
+
+    assert rows(450_000) == 350_000
+    assert rows(450_000, max_rows=300_000) == 300_000
+    assert rows(450_000, expand_per_row=1.0) == 450_000
+
+
+def test_the_taper_sets_in_over_min_rows_unless_told() -> None:
+    rules = {**KATAGO, "taper_scale_rows": None}
+    assert WindowConfig(**rules).window_rows(1_000_000) == 474_967
 
 
 def test_the_window_never_reaches_back() -> None:
     rules = {**KATAGO, "min_rows": 10, "taper_scale_rows": 3, "expand_per_row": 1.0}
-    starts = [n - window_rows(n, **rules) for n in range(3000)]
+    config = WindowConfig(**rules)
+    starts = [n - config.window_rows(n) for n in range(3000)]
     assert starts == sorted(starts)
     assert starts[0] == 0
 

@@ -1,0 +1,163 @@
+"""A batch's gradient in a fixed number of parts, the same bits on any threads.
+
+Each part is computed on one intra-op thread against its own norm statistics, and the
+parts are added in order.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import TypeAlias, TypeVar
+
+import torch
+from torch import Tensor, nn
+
+from tengen.learners.loss import Loss
+from tengen.nets.mlp import Mlp
+from tengen.nets.resnet import ResNet
+
+__all__ = ["Part", "Shards", "preferred_dtype"]
+
+T = TypeVar("T")
+
+Part: TypeAlias = tuple[tuple[Tensor, ...], dict[str, Tensor]]
+"""Gradients in the order of the parameters, and metrics, of a part of a batch; each
+times the part's share of the rows."""
+
+
+class Shards:
+    """Copies of a network that share its parameters, each for a part of a batch.
+
+    Attributes:
+        gradients: Of the whole batch, one a parameter, after ``add``.
+    """
+
+    def __init__(
+        self,
+        net: ResNet | Mlp,
+        loss: Loss,
+        num_shards: int,
+        *,
+        dtype: torch.dtype,
+        num_threads: int,
+    ) -> None:
+        """Starts the threads.
+
+        Args:
+            net: The network; its norm statistics are merged from the copies'.
+            loss: The loss of one part.
+            num_shards: Parts, at least 1.
+            dtype: Of the arithmetic of a residual network's trunk.
+            num_threads: Parts computed at a time.
+        """
+        self._net = net
+        self._loss = loss
+        self._parameters = list(net.parameters())
+        self._replicas = [_replica(net, dtype) for _ in range(num_shards)]
+        self.gradients = [
+            torch.zeros_like(p, memory_format=torch.contiguous_format)
+            for p in self._parameters
+        ]
+        self._pool = ThreadPoolExecutor(
+            min(num_shards, num_threads),
+            thread_name_prefix="learner",
+            initializer=torch.set_num_threads,
+            initargs=(1,),
+        )
+
+    def compute(self, columns: dict[str, Tensor]) -> list[Part]:
+        """Returns the parts of a batch, in order. Blocks.
+
+        Args:
+            columns: ``[rows, ...]`` each.
+        """
+        num_rows, num_parts = len(next(iter(columns.values()))), len(self._replicas)
+        bounds = [num_rows * index // num_parts for index in range(num_parts + 1)]
+        futures = [
+            self._pool.submit(
+                self._part,
+                replica,
+                {name: column[first:last] for name, column in columns.items()},
+                (last - first) / num_rows,
+            )
+            for replica, first, last in zip(
+                self._replicas, bounds, bounds[1:], strict=False
+            )
+        ]
+        return [future.result() for future in futures]
+
+    def run(self, work: Callable[[], T]) -> T:
+        """Returns ``work()`` of one of the threads, which have one intra-op thread."""
+        return self._pool.submit(work).result()
+
+    @torch.no_grad()
+    def add(self, parts: list[Part]) -> dict[str, float]:
+        """Sums parts into ``gradients``, in order, and returns the summed metrics."""
+        for total, *addends in zip(
+            self.gradients, *(gradients for gradients, _ in parts), strict=True
+        ):
+            total.copy_(addends[0])
+            for addend in addends[1:]:
+                total.add_(addend)
+        names = parts[0][1]
+        return {
+            name: sum(metrics[name].item() for _, metrics in parts) for name in names
+        }
+
+    @torch.no_grad()
+    def merge_statistics(self) -> None:
+        """Gives the network the mean of the copies' norm statistics."""
+        replicas = [dict(replica.named_buffers()) for replica in self._replicas]
+        for name, buffer in self._net.named_buffers():
+            buffer.copy_(replicas[0][name])
+            for replica in replicas[1:]:
+                buffer.add_(replica[name])
+            buffer.div_(len(replicas))
+        self.spread_statistics()
+
+    @torch.no_grad()
+    def spread_statistics(self) -> None:
+        """Gives the copies the network's norm statistics."""
+        for replica in self._replicas:
+            for buffer, merged in zip(
+                replica.buffers(), self._net.buffers(), strict=True
+            ):
+                buffer.copy_(merged)
+
+    def close(self) -> None:
+        """Ends the threads."""
+        self._pool.shutdown()
+
+    def _part(self, net: nn.Module, columns: dict[str, Tensor], share: float) -> Part:
+        loss, metrics = self._loss(net, columns)
+        loss = loss * share
+        # The parts share parameters, so none may write to their .grad.
+        gradients = torch.autograd.grad(loss, self._parameters, materialize_grads=True)
+        named = {name: metric.detach() * share for name, metric in metrics.items()}
+        return gradients, {"loss": loss.detach(), **named}
+
+
+def preferred_dtype(precision: str) -> torch.dtype:
+    """Returns the dtype of ``LearnerConfig.precision`` on this processor.
+
+    ``auto`` is bfloat16 where the processor multiplies it in hardware, as only there
+    it is faster, else float32.
+    """
+    if precision != "auto":
+        return torch.bfloat16 if precision == "bfloat16" else torch.float32
+    # Older torch cannot tell; float32 is right everywhere.
+    ask: Callable[[], dict[str, object]] = getattr(torch.cpu, "get_capabilities", dict)
+    capabilities = ask()
+    names = ("avx512_bf16", "amx_bf16", "bf16")
+    has_bfloat16 = any(capabilities.get(name) for name in names)
+    return torch.bfloat16 if has_bfloat16 else torch.float32
+
+
+def _replica(net: ResNet | Mlp, dtype: torch.dtype) -> ResNet | Mlp:
+    """Returns a copy with the same parameters and its own norm statistics."""
+    replica = copy.deepcopy(net, {id(p): p for p in net.parameters()})
+    if isinstance(replica, ResNet):
+        replica.compute_dtype = dtype
+    return replica

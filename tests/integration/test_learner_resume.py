@@ -1,0 +1,185 @@
+"""A learner that is interrupted and resumed reports what an uninterrupted one does."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from tengen.config import override
+from tengen.nets import parse_net
+from tengen.recipes import make_config
+from tengen.roles import (
+    NetStage,
+    Role,
+    RoleContext,
+    RunConfig,
+    make_role,
+    write_config,
+)
+from tengen.roles.table import open_unrolls
+from tengen.run import RunDirectory
+from tests.unit.store.store_games import write_generation
+
+NUM_TURNS = 3
+# Of a clock, and so of no run alike.
+CLOCKS = ("seconds", "sample_wait_s", "train_s")
+
+
+def make_run(path: Path, config: RunConfig) -> RunDirectory:
+    run = RunDirectory.create_or_resume(path)
+    write_config(run, config)
+    return run
+
+
+def counts(report: Mapping[str, Any] | None) -> dict[str, Any]:
+    assert report is not None
+    return {name: value for name, value in report.items() if name not in CLOCKS}
+
+
+def assert_same_checkpoint(first: Path, second: Path) -> None:
+    newest = [
+        run.checkpoints.entry(run.checkpoints.latest() or 0)
+        for run in (RunDirectory.open(first), RunDirectory.open(second))
+    ]
+    data = [(path / "state.safetensors").read_bytes() for path in newest]
+    assert data[0] == data[1]
+
+
+class Games:
+    """A run of games: each turn a generation of random ones arrives; its net grows."""
+
+    def __init__(self, path: Path) -> None:
+        settings = (
+            "store.min_rows=50",
+            "store.limiter.samples_per_row=4",
+            "learner.batch_size=8",
+            "learner.num_shards=1",
+            "learner.precision=float32",
+            "learner.optimizer.num_warmup_steps=20",
+        )
+        self.config = dataclasses.replace(
+            override(make_config("tictactoe", "alphazero", None), settings),
+            net=parse_net("2x8"),
+            stages=(NetStage(generation=2, net=parse_net("3x12")),),
+        )
+        self.run = make_run(path, self.config)
+
+    def learner(self, context: RoleContext) -> Role:
+        return make_role("learn", self.config, self.run, context)
+
+    def arrive(self, turn: int, context: RoleContext) -> None:
+        write_generation(self.run.experience, turn, 24)
+
+
+class Unrolls:
+    """A run of an environment: each turn some made-up unrolls are inserted."""
+
+    def __init__(self, path: Path) -> None:
+        pytest.importorskip("gymnasium")
+        self.config = override(
+            make_config("CartPole-v1", "vtrace", None), ("store.capacity_items=2000",)
+        )
+        self.run = make_run(path, self.config)
+
+    def learner(self, context: RoleContext) -> Role:
+        return make_role("learn", self.config, self.run, context)
+
+    def arrive(self, turn: int, context: RoleContext) -> None:
+        queue = open_unrolls(self.config, self.run, context)
+        rng = np.random.default_rng(turn)
+        for _ in range(60 * self.config.learner.batch_size + 5):
+            columns = {
+                spec.name: rng.integers(0, 2, spec.shape).astype(spec.dtype)
+                for spec in queue.schema.columns
+            }
+            queue.insert("actor-0", queue.next_sequence("actor-0"), columns)
+
+
+@pytest.fixture(autouse=True)
+def _one_thread() -> None:
+    torch.set_num_threads(1)
+
+
+@pytest.mark.parametrize("family", [Games, Unrolls])
+def test_reports_do_not_tell_whether_the_learner_was_made_anew(
+    family: Any, tmp_path: Path
+) -> None:
+    whole, parted = family(tmp_path / "whole"), family(tmp_path / "parted")
+    context = RoleContext()
+    role = whole.learner(context)
+    assert counts(role.turn()) == {"num_steps": 0, "checkpoint": 0}
+    expected = []
+    for turn in range(1, NUM_TURNS + 1):
+        whole.arrive(turn, context)
+        expected.append(counts(role.turn()))
+    role.close()
+    assert [report["generation"] for report in expected] == [1, 2, 3]
+    assert all(report["num_new"] > 0 for report in expected)
+
+    role = parted.learner(RoleContext())
+    role.turn()
+    role.close()
+    for turn in range(1, NUM_TURNS + 1):
+        context = RoleContext()
+        role = parted.learner(context)
+        parted.arrive(turn, context)
+        assert counts(role.turn()) == expected[turn - 1]
+        role.close()
+    assert_same_checkpoint(tmp_path / "whole", tmp_path / "parted")
+
+
+@pytest.mark.parametrize("family", [Games, Unrolls])
+def test_a_turn_in_two_parts_counts_as_one(family: Any, tmp_path: Path) -> None:
+    whole, parted = family(tmp_path / "whole"), family(tmp_path / "parted")
+    reports = {}
+    for name, run, stops in (("whole", whole, False), ("parted", parted, True)):
+        context = RoleContext()
+        role = run.learner(context)
+        role.turn()
+        run.arrive(1, context)
+        if stops:
+            context.progress = lambda report, stop=context.stop: stop.set()
+        reports[name] = [counts(role.turn())]
+        role.close()
+    assert reports["parted"][0]["stopped"]
+    role = parted.learner(RoleContext())
+    reports["parted"].append(counts(role.turn()))
+    role.close()
+
+    (expected,), (first, second) = reports["whole"], reports["parted"]
+    assert first["num_steps"] == 50 < expected["num_steps"]
+    assert first["num_steps"] + second["num_steps"] == expected["num_steps"]
+    assert (first["num_new"], second["num_new"]) == (expected["num_new"], 0)
+    for name in ("total_steps", "generation", "table", "stopped"):
+        assert second[name] == expected[name], name
+    assert_same_checkpoint(tmp_path / "whole", tmp_path / "parted")
+
+
+def test_a_grown_network_warms_up_again_and_its_steps_go_on(tmp_path: Path) -> None:
+    run, context = Games(tmp_path / "run"), RoleContext()
+    role = run.learner(context)
+    role.turn()
+    reports = []
+    for turn in range(1, NUM_TURNS + 1):
+        run.arrive(turn, context)
+        reports.append(counts(role.turn()))
+    role.close()
+    steps = [report["num_steps"] for report in reports]
+    assert min(steps) > 20  # longer than a warm-up
+    assert [report["total_steps"] for report in reports] == [
+        sum(steps[:1]),
+        sum(steps[:2]),
+        sum(steps),
+    ]
+    peak = run.config.learner.optimizer.learning_rate
+    rates = [report["learning_rate"] for report in reports]
+    # Twenty steps of warm-up lack 19, 18 ... 0 twentieths; it grew before turn 2.
+    for num_steps, rate in zip(steps[:2], rates[:2], strict=True):
+        assert rate == pytest.approx(peak * (1 - 9.5 / num_steps))
+    assert rates[2] == pytest.approx(peak)

@@ -1,0 +1,56 @@
+"""The config of self-play and its twin in the core."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+import pytest
+
+from tengen import _core
+from tengen.actors import SelfplayConfig
+from tengen.config import fill_native
+from tengen.search import SearchConfig
+
+# Fields of the config that say nothing to a worker, or say it in another unit.
+OWN = {"kind", "games_per_generation", "cache_mib"}
+
+
+def native_fields() -> set[str]:
+    return {name for name in vars(_core.SelfplaySettings) if not name.startswith("_")}
+
+
+def test_the_core_has_the_same_fields_and_defaults() -> None:
+    fields = {field.name for field in dataclasses.fields(SelfplayConfig)}
+    assert native_fields() == fields - OWN | {"cache_bytes"}
+    made, native = SelfplayConfig().to_native(), _core.SelfplaySettings()
+    for name in native_fields() - {"search"}:
+        assert getattr(made, name) == getattr(native, name), name
+
+
+def test_every_field_reaches_the_core() -> None:
+    changes: dict[str, Any] = {
+        "full_simulations": 7,
+        "cheap_simulations": 3,
+        "full_probability": 0.25,
+        "temperature_early": 0.5,
+        "temperature_late": 0.125,
+        "temperature_halflife": 4.0,
+        "max_opening_plies": 5,
+        "reuse_tree": False,
+        "num_slots": 9,
+    }
+    assert set(changes) == native_fields() - {"search", "cache_bytes"}
+    search = SearchConfig(cpuct=2.5)
+    native = SelfplayConfig(**changes, cache_mib=3, search=search).to_native()
+    for name, value in changes.items():
+        assert getattr(native, name) == value, name
+    assert native.cache_bytes == 3 << 20
+    assert native.search.cpuct == 2.5
+
+
+def test_a_native_field_without_a_twin_is_an_error() -> None:
+    with pytest.raises(AttributeError, match="cache_bytes"):
+        fill_native(
+            SelfplayConfig(), _core.SelfplaySettings(), search=_core.SearchSettings()
+        )
