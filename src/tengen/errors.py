@@ -9,7 +9,7 @@ from __future__ import annotations
 import difflib
 from collections.abc import Iterable
 
-__all__ = ["RunError", "TengenError", "UsageError", "did_you_mean"]
+__all__ = ["RunError", "TengenError", "UsageError", "did_you_mean", "os_reason"]
 
 
 class TengenError(Exception):
@@ -32,6 +32,11 @@ class RunError(TengenError):
     """A failure while running: a full disk, a dead role, a damaged file."""
 
     exit_code = 1
+
+
+def os_reason(error: OSError) -> str:
+    """Returns why the system refused, a phrase to stand inside a message."""
+    return (error.strerror or str(error)).lower()
 
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:

@@ -19,7 +19,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from tengen.errors import RunError
+from tengen.errors import RunError, os_reason
 from tengen.run.faults import reach
 
 __all__ = [
@@ -155,9 +155,8 @@ def storage_error(path: Path, error: OSError) -> RunError:
             f"path ({path}) cannot be written, access is denied; change its "
             f"permissions or choose another folder"
         )
-    reason = (error.strerror or str(error)).lower()
     return RunError(
-        f"path ({path}) cannot be written, {reason}; "
+        f"path ({path}) cannot be written, {os_reason(error)}; "
         f"check the folder and run the same command again"
     )
 

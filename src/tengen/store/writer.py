@@ -31,7 +31,7 @@ class ExperienceWriter:
 
     def __init__(self, directory: Path, incarnation: int) -> None:
         self.directory = directory
-        self._lock = WriterLock(directory / "lock")
+        self._lock = WriterLock(directory / "lock", directory)
         try:
             self._folder = _new_folder(directory, incarnation)
         except BaseException:
