@@ -50,7 +50,12 @@ class NetStage:
         Raises:
             UsageError: The generation is out of range.
         """
-        check(self.generation >= 1, "generation", self.generation, "must be at least 1")
+        check(
+            self.generation >= 1,
+            "generation",
+            self.generation,
+            "must be at least 1; the first network is net",
+        )
 
 
 @dataclass(frozen=True, kw_only=True)
