@@ -85,7 +85,7 @@ class ModelExporter:
             return _traced(features, config)
         path = self._folder / f"{key}.onnx"
         if path.exists():
-            return OnnxTemplate(path.read_bytes())
+            return OnnxTemplate(path.read_bytes(), str(path))
         template = _traced(features, config)
         self._folder.mkdir(parents=True, exist_ok=True)
         publish_file(path, template.data)
