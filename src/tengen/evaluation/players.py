@@ -10,6 +10,7 @@ from tengen.errors import UsageError
 from tengen.inference import Backend, InferenceConfig, open_backend
 from tengen.inference.openvino_backend import is_installed
 from tengen.models import resolve_model
+from tengen.nets import ResNetConfig
 from tengen.search import SearchConfig
 
 __all__ = [
@@ -133,6 +134,11 @@ def open_player(word: str, *, num_threads: int = 1) -> MatchPlayer:
     if player is not None:
         return player
     model = resolve_model(word)
+    if not isinstance(model.meta.net, ResNetConfig):
+        raise UsageError(
+            f"model ({word}) acts in the environment {model.meta.task} and plays no "
+            f"board game; name a model of a game, or see its returns by tengen status"
+        )
     # Nothing to measure for a few games: full precision, whatever the batch.
     config = InferenceConfig(
         backend="openvino" if is_installed() else "torch",
