@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
@@ -102,7 +103,7 @@ def fixed_player(word: str) -> RandomPlayer | MctsPlayer | None:
         return RandomPlayer()
     if word == "mcts" or word.startswith("mcts:"):
         count = word.removeprefix("mcts").removeprefix(":")
-        if not (count.isascii() and count.isdecimal()):
+        if not re.fullmatch("[0-9]{1,18}", count):
             raise UsageError(f"player ({word}) must be mcts:N; try mcts:1000")
         if not 1 <= int(count) <= _MAX_PLAYOUTS:
             raise UsageError(

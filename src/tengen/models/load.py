@@ -19,6 +19,8 @@ from tengen.run import RunDirectory, read_object
 
 __all__ = ["load_model", "read_meta", "resolve_model"]
 
+_ADVICE = "restore it from a copy, or remove its folder to do without this model"
+
 
 def resolve_model(source: str | Path) -> ModelDir:
     """Returns the model that ``source`` names, verified.
@@ -95,7 +97,7 @@ def read_meta(directory: Path) -> ModelMeta:
         path,
         META_FILE,
         schema=MODEL_SCHEMA,
-        advice="restore it from a copy or name another model",
+        advice=_ADVICE,
         error=UsageError,
     )
     return from_dict(ModelMeta, content, where=str(path))
@@ -106,11 +108,10 @@ def _verify(path: Path, expected: str) -> None:
         found = file_sha256(path)
     except OSError as error:
         raise UsageError(
-            f"model file ({path}) cannot be read, {os_reason(error)}; "
-            f"restore the directory"
+            f"model file ({path}) cannot be read, {os_reason(error)}; {_ADVICE}"
         ) from error
     if found != expected:
         raise UsageError(
             f"model file ({path}) is damaged, its sha256 is not the one in meta.json; "
-            f"restore it from a copy"
+            f"{_ADVICE}"
         )

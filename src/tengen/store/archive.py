@@ -86,7 +86,9 @@ class ArchiveReader:
             self.meta = self._read_meta()
         except BaseException as error:
             self.close()
-            if isinstance(error, zipfile.BadZipFile | ValueError | OSError):
+            if isinstance(error, OSError):
+                raise self._damaged(os_reason(error)) from error
+            if isinstance(error, zipfile.BadZipFile | ValueError):
                 raise self._damaged(str(error)) from error
             raise
 

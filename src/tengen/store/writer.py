@@ -103,7 +103,8 @@ def _new_folder(directory: Path, incarnation: int) -> Path:
         if earlier and incarnation <= earlier[-1]:
             raise UsageError(
                 f"incarnation ({incarnation}) of {directory} must be above "
-                f"{earlier[-1]}; count restarts"
+                f"{earlier[-1]}; restore RUN/events, which counts them, or run the "
+                f"same command again"
             )
         for number in earlier:
             remove_leftovers(directory / str(number))

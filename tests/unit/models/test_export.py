@@ -188,6 +188,10 @@ def test_a_damaged_template_is_refused_by_name(
     path.write_bytes(b"not a graph")
     with pytest.raises(RunError, match=re.escape(f"template ({path}) is not")):
         ModelExporter(tmp_path).template(features, config)
+    path.unlink()
+    path.mkdir()
+    with pytest.raises(RunError, match="cannot be read, is a directory; delete it"):
+        ModelExporter(tmp_path).template(features, config)
 
 
 class Net(nn.Module):
