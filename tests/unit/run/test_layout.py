@@ -166,6 +166,23 @@ def test_code_txt_keeps_bytes_of_any_encoding(run):
     )
 
 
+def test_looking_at_the_checkout_takes_no_lock_there(tmp_path, monkeypatch):
+    monkeypatch.setattr("tengen.run.code._checkout", lambda: tmp_path)
+    identity = ["-c", "user.name=a", "-c", "user.email=a@b"]
+    for words in (
+        ["init", "-q"],
+        ["add", "."],
+        [*identity, "commit", "-qm", "a", "--allow-empty"],
+    ):
+        subprocess.run(["git", "-C", str(tmp_path), *words], check=True)
+    (tmp_path / "file").write_text("a")
+    subprocess.run(["git", "-C", str(tmp_path), "add", "."], check=True)
+    os.utime(tmp_path / "file", (1, 1))  # now status would like to write the index
+    before = (tmp_path / ".git" / "index").read_bytes()
+    code_text()
+    assert (tmp_path / ".git" / "index").read_bytes() == before
+
+
 def test_code_names_commit_source_and_machine():
     rows = dict(line.split(": ", 1) for line in code_text().splitlines())
     assert rows["source sha256"] == source_sha256()
