@@ -72,7 +72,7 @@ def test_events_of_nothing_known_leave_the_rest(run, capsys):
 
 
 def test_files_that_go_while_it_reads_are_not_counted(run, monkeypatch):
-    folder = run.experience_path("selfplay", 1)
+    folder = run.experience / "selfplay" / "1"
     folder.mkdir(parents=True)
     (folder / "000000.npz").write_bytes(b"x" * 100)
     (folder / "000001.npz").symlink_to(folder / "gone")
