@@ -13,6 +13,7 @@ from __future__ import annotations
 import argparse
 import errno
 import importlib
+import io
 import json
 import os
 import sys
@@ -21,7 +22,7 @@ from dataclasses import dataclass
 from typing import Any, NoReturn
 
 from tengen import __version__
-from tengen.errors import TengenError, UsageError, did_you_mean
+from tengen.errors import TengenError, UsageError, did_you_mean, os_reason
 
 __all__ = ["COMMANDS", "Command", "main"]
 
@@ -73,6 +74,7 @@ class _Parser(argparse.ArgumentParser):
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Runs one command and returns the exit code; errors are one line on stderr."""
+    _prepare_streams()
     try:
         code = _run(list(sys.argv[1:] if argv is None else argv))
         sys.stdout.flush()
@@ -87,10 +89,23 @@ def main(argv: Sequence[str] | None = None) -> int:
         return TengenError.exit_code
     except OSError as error:
         return _fail(_os_message(error), TengenError.exit_code)
+    except MemoryError:
+        text = "memory (all of it) is used up; ask for less, or free some"
+        return _fail(text, TengenError.exit_code)
     except Exception as error:
         if not _is_core_error(error):
             raise
         return _fail(str(error), TengenError.exit_code)
+
+
+def _prepare_streams() -> None:
+    """Lets no stream fail: a closed one is empty, bytes of no character are shown."""
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        stream = getattr(sys, name)
+        if stream is None:
+            setattr(sys, name, open(os.devnull, mode))  # noqa: SIM115
+        elif isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
 
 
 def _run(argv: list[str]) -> int:
@@ -159,10 +174,9 @@ def _fail(message: str, code: int) -> int:
 
 
 def _os_message(error: OSError) -> str:
-    reason = (error.strerror or str(error)).lower()
     if error.errno == errno.ENOSPC:
         return f"disk ({error.filename or 'full'}) has no space left; free some"
-    return f"file ({error.filename}) cannot be used, {reason}; check it"
+    return f"file ({error.filename}) cannot be used, {os_reason(error)}; check it"
 
 
 def _is_core_error(error: Exception) -> bool:

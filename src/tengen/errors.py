@@ -9,7 +9,7 @@ from __future__ import annotations
 import difflib
 from collections.abc import Iterable
 
-__all__ = ["RunError", "TengenError", "UsageError", "did_you_mean"]
+__all__ = ["RunError", "TengenError", "UsageError", "did_you_mean", "os_reason"]
 
 
 class TengenError(Exception):
@@ -34,18 +34,27 @@ class RunError(TengenError):
     exit_code = 1
 
 
-def did_you_mean(name: str, known: Iterable[str]) -> str:
+def os_reason(error: OSError) -> str:
+    """Returns why the system refused, a phrase to stand inside a message."""
+    return (error.strerror or str(error)).lower()
+
+
+def did_you_mean(name: str, known: Iterable[str], otherwise: str = "") -> str:
     """Returns the advice for an unknown name.
 
     Args:
         name: What was asked for.
         known: Every name that would have been accepted.
+        otherwise: The advice where none is near and all are too many for a line.
 
     Returns:
-        ``did you mean "x"?`` when one is near, else ``known: a, b, c``.
+        ``did you mean "x"?`` when one is near, else ``otherwise`` or
+        ``known: a, b, c``.
     """
     names = sorted(known)
     near = difflib.get_close_matches(name, names, n=1, cutoff=0.6)
     if near:
         return f'did you mean "{near[0]}"?'
+    if otherwise:
+        return otherwise
     return "known: " + (", ".join(names) if names else "none")

@@ -63,6 +63,11 @@ def test_without_json_the_report_is_not_printed(command, capsys):
             1,
             "tengen: disk (full) has no space left; free some\n",
         ),
+        (
+            MemoryError(),
+            1,
+            "tengen: memory (all of it) is used up; ask for less, or free some\n",
+        ),
     ],
 )
 def test_errors_are_one_line_and_a_code(command, capsys, error, code, line):
@@ -133,6 +138,28 @@ def test_a_reader_that_leaves_is_no_error():
     finally:
         os.close(writing)
     assert done.stderr == b""
+
+
+def test_text_of_no_encoding_is_shown_all_the_same():
+    code = (
+        "import sys; from tengen import cli;"
+        "cli._overview = lambda: sys.argv[1];"
+        "sys.exit(cli.main(['--help']))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code, b"run\xff"],
+        capture_output=True,
+        env={**os.environ, "PYTHONIOENCODING": "ascii"},
+    )
+    assert done.stdout == b"run\\udcff\n"
+    assert done.returncode == 0
+
+
+def test_closed_streams_are_empty():
+    done = subprocess.run(
+        ["sh", "-c", f"{sys.executable} -m tengen --help <&- >&- 2>&-"]
+    )
+    assert done.returncode == 0
 
 
 def test_status_of_no_run_by_the_real_command(tmp_path):

@@ -13,8 +13,9 @@ import time
 from typing import Any
 
 from tengen import _core
+from tengen.config import check_range
 from tengen.games import CoreGame, core_game, make
-from tengen.search import SearchConfig
+from tengen.search import MAX_SIMULATIONS, SearchConfig
 
 __all__ = ["add_arguments", "run"]
 
@@ -30,7 +31,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> dict[str, Any]:
-    """Returns the medians of some rounds, encoded and not in turns."""
+    """Returns the medians of some rounds, encoded and not in turns.
+
+    Raises:
+        UsageError: An option is refused.
+    """
+    check_range("simulations", args.simulations, 1, MAX_SIMULATIONS)
     settings = SearchConfig(policy=args.policy).to_native()
     game = core_game(make(args.game))
     num_searches = _calibrate(game, settings, args.simulations)

@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
-from tengen.config import check
+from tengen.config import check, check_literals
 from tengen.evaluation.elo import Tally
 from tengen.evaluation.match import play_match
 from tengen.evaluation.players import ModelPlayer
@@ -25,6 +25,14 @@ class AcceptAllGate:
 
     kind: Literal["accept_all"] = "accept_all"
     """Tells this config from the others."""
+
+    def __post_init__(self) -> None:
+        """Checks the kind.
+
+        Raises:
+            UsageError: It is another.
+        """
+        check_literals(self)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -48,6 +56,7 @@ class MatchGate:
         Raises:
             UsageError: A field is out of its range.
         """
+        check_literals(self)
         check(
             self.num_games >= 2,
             "num_games",

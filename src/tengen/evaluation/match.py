@@ -15,16 +15,16 @@ from threading import Lock
 from typing import Any
 
 from tengen import _core
-from tengen.config import check
+from tengen.config import check_range
 from tengen.evaluation.elo import Tally
 from tengen.evaluation.players import MatchPlayer, ModelPlayer
 from tengen.games import Game, core_game
 from tengen.inference import Runner
+from tengen.search import MAX_SIMULATIONS
 
 __all__ = [
     "MAX_GAMES",
     "MAX_SEED",
-    "MAX_SIMULATIONS",
     "MAX_THREADS",
     "MatchReport",
     "PlayedGame",
@@ -33,8 +33,6 @@ __all__ = [
 
 MAX_GAMES = 10_000_000
 """Most games of one match."""
-MAX_SIMULATIONS = 1 << 24
-"""Most simulations of one move; as the core has it."""
 MAX_SEED = (1 << 63) - 1
 """The greatest seed."""
 MAX_THREADS = 1024
@@ -134,7 +132,7 @@ def play_match(
         ("opening_plies", opening_plies, 0, game.max_plies - 1),
     )
     for name, value, low, high in ranges:
-        check(low <= value <= high, name, value, f"must be {low} to {high}; change it")
+        check_range(name, value, low, high)
     watcher = _Watcher(watch) if watch is not None else None
     tables = [
         _Table(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tengen.observe.events import EventWriter, read_events, read_last_event
+from tengen.observe.events import EventWriter, read_events, read_progress
 from tengen.observe.metrics import Metrics, Snapshot, Window
 from tengen.observe.progress import Progress
 from tengen.observe.verdict import Shares, verdict
@@ -18,6 +18,6 @@ __all__ = [
     "Window",
     "make_view",
     "read_events",
-    "read_last_event",
+    "read_progress",
     "verdict",
 ]

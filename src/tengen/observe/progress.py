@@ -7,6 +7,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from tengen.config import from_dict
+
 __all__ = ["Progress"]
 
 
@@ -60,7 +62,9 @@ class Progress:
         """Returns what ``to_dict`` gave; other keys, as events have, are passed over.
 
         Raises:
-            TypeError: ``generation`` or ``elapsed_s`` is missing.
+            UsageError: ``generation`` or ``elapsed_s`` is missing, or a value is of
+                another type.
         """
         names = {field.name for field in dataclasses.fields(cls)}
-        return cls(**{name: value for name, value in data.items() if name in names})
+        known = {name: value for name, value in data.items() if name in names}
+        return from_dict(cls, known, where="progress")

@@ -8,10 +8,10 @@ import os
 import sys
 from typing import Any
 
-from tengen.config import check
-from tengen.evaluation.match import MAX_SIMULATIONS
+from tengen.config import check_range
 from tengen.play.player import load
 from tengen.play.terminal import Session
+from tengen.search import MAX_SIMULATIONS
 
 __all__ = ["add_arguments", "play"]
 
@@ -42,12 +42,7 @@ def play(args: argparse.Namespace) -> dict[str, Any]:
         UsageError: The model cannot be used.
         RunError: The backend refuses the model.
     """
-    check(
-        1 <= args.simulations <= MAX_SIMULATIONS,
-        "simulations",
-        args.simulations,
-        f"must be 1 to {MAX_SIMULATIONS}; change it",
-    )
+    check_range("simulations", args.simulations, 1, MAX_SIMULATIONS)
     is_terminal = sys.stdin.isatty() and sys.stdout.isatty()
     with load(args.model) as player:
         session = Session(

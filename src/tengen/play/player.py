@@ -10,12 +10,13 @@ from types import TracebackType
 from typing import Any
 
 from tengen import _core
-from tengen.config import check
+from tengen.config import check_range
 from tengen.errors import UsageError
 from tengen.evaluation import ModelPlayer, open_player
-from tengen.evaluation.match import MAX_SEED, MAX_SIMULATIONS
+from tengen.evaluation.match import MAX_SEED
 from tengen.games import Game, core_game, make
 from tengen.inference import Runner, drive
+from tengen.search import MAX_SIMULATIONS
 
 __all__ = ["ActionAnalysis", "Analysis", "Player", "load"]
 
@@ -120,13 +121,8 @@ class Player:
 
         Args and errors are those of ``choose``.
         """
-        ranges = (
-            ("simulations", simulations, 1, MAX_SIMULATIONS),
-            ("seed", seed, 0, MAX_SEED),
-        )
-        for name, value, low, high in ranges:
-            rule = f"must be {low} to {high}; change it"
-            check(low <= value <= high, name, value, rule)
+        check_range("simulations", simulations, 1, MAX_SIMULATIONS)
+        check_range("seed", seed, 0, MAX_SEED)
         request = _core.SearchRequest()
         request.num_simulations = simulations
         request.seed = seed

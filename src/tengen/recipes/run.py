@@ -13,7 +13,7 @@ from typing import Any
 from tengen.config import check, override
 from tengen.errors import UsageError
 from tengen.launch import Budget, RunJournal, run_inline
-from tengen.observe import EventWriter, Progress, make_view, read_last_event
+from tengen.observe import EventWriter, make_view, read_progress
 from tengen.recipes.finale import final_match, match_line
 from tengen.recipes.registry import default_agent, make_config
 from tengen.roles import RunConfig, change_config, read_config, write_config
@@ -175,7 +175,7 @@ def _train(
         return max(0.0, 60 * budget.minutes - (time.monotonic() - start_s))
 
     num_threads = threads or available_cores()
-    last = read_last_event(run, "progress")
+    last = read_progress(run)
     events = EventWriter(run, "train", run.new_incarnation("train"))
     try:
         with make_view(f"tengen train {config.task}", sys.stdout) as view:
@@ -184,7 +184,7 @@ def _train(
                 events,
                 batch_capacity=_batch_capacity(config),
                 seconds_left=seconds_left,
-                last=None if last is None else Progress.from_dict(last),
+                last=last,
             )
             reason = run_inline(
                 config,

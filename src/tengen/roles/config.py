@@ -8,9 +8,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from tengen.actors import ActorConfig, EnvironmentActorConfig, SelfplayConfig
-from tengen.config import check, from_dict, override, to_dict
+from tengen.config import check, check_range, from_dict, override, to_dict
 from tengen.errors import UsageError
 from tengen.evaluation import AcceptAllGate, GateConfig, LadderConfig
+from tengen.evaluation.match import MAX_SEED
 from tengen.inference import Choice, InferenceConfig
 from tengen.learners import AlphaZeroConfig, LearnerConfig, LossConfig
 from tengen.nets import NetConfig, ResNetConfig
@@ -50,7 +51,12 @@ class NetStage:
         Raises:
             UsageError: The generation is out of range.
         """
-        check(self.generation >= 1, "generation", self.generation, "must be at least 1")
+        check(
+            self.generation >= 1,
+            "generation",
+            self.generation,
+            "must be at least 1; the first network is net",
+        )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -92,7 +98,7 @@ class RunConfig:
         Raises:
             UsageError: A field is out of its range.
         """
-        check(self.seed >= 0, "seed", self.seed, "must be at least 0; leave it out")
+        check_range("seed", self.seed, 0, MAX_SEED, "leave it out")
         check(self.minutes > 0, "minutes", self.minutes, "must be positive; raise it")
         self._check_family()
         if isinstance(self.store, QueueConfig):
@@ -159,7 +165,8 @@ def read_config(run: RunDirectory) -> RunConfig:
         UsageError: It is of a newer schema or has keys that this code does not know.
         RunError: It is damaged.
     """
-    return from_dict(RunConfig, run.read_run().get("config", {}))
+    where = str(run.path / "run.json")
+    return from_dict(RunConfig, run.read_run().get("config", {}), where)
 
 
 def record_inference(run: RunDirectory, choice: Choice) -> RunConfig:

@@ -15,11 +15,11 @@ import secrets
 import shutil
 import socket
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-from tengen.errors import RunError
+from tengen.errors import RunError, os_reason
 from tengen.run.faults import reach
 
 __all__ = [
@@ -155,9 +155,8 @@ def storage_error(path: Path, error: OSError) -> RunError:
             f"path ({path}) cannot be written, access is denied; change its "
             f"permissions or choose another folder"
         )
-    reason = (error.strerror or str(error)).lower()
     return RunError(
-        f"path ({path}) cannot be written, {reason}; "
+        f"path ({path}) cannot be written, {os_reason(error)}; "
         f"check the folder and run the same command again"
     )
 
@@ -171,7 +170,8 @@ def _storage(path: Path, temporary: Path | None) -> Iterator[None]:
         if temporary is not None and temporary.is_dir():
             shutil.rmtree(temporary, ignore_errors=True)
         elif temporary is not None:
-            temporary.unlink(missing_ok=True)
+            with suppress(OSError):  # what made the writing fail, once more
+                temporary.unlink(missing_ok=True)
         if isinstance(error, OSError):
             raise storage_error(path, error) from error
         raise

@@ -156,6 +156,17 @@ def test_full_disk_is_one_clear_line(tmp_path, monkeypatch):
     assert names(tmp_path) == ["a"]
 
 
+def test_a_disk_that_refuses_the_cleaning_too_is_one_clear_line(tmp_path, monkeypatch):
+    def refuse(*arguments, **options):
+        raise OSError(errno.EROFS, os.strerror(errno.EROFS))
+
+    monkeypatch.setattr(os, "fsync", refuse)
+    monkeypatch.setattr(Path, "unlink", refuse)
+    with pytest.raises(RunError, match="access is denied") as error:
+        publish_file(tmp_path / "a", b"new")
+    assert f"path ({tmp_path / 'a'})" in str(error.value)
+
+
 def test_absent_folder_is_one_clear_line(tmp_path):
     with pytest.raises(RunError, match="cannot be written, no such file"):
         publish_file(tmp_path / "no" / "a", b"")
