@@ -26,6 +26,7 @@ __all__ = [
 
 # A run that would need more is a typing error.
 _MAX_BLOCKS = 256
+_MAX_WEIGHTS = 250_000_000
 _MAX_CHANNELS = 2048
 _MAX_LAYERS = 64
 _MAX_UNITS = 16_384
@@ -119,6 +120,14 @@ class ResNetConfig:
             "must be at least 2; use 3",
         )
         check_range("head_channels", self.head_channels, 1, _MAX_CHANNELS, "use 32")
+        num_weights = 18 * self.num_blocks * self.num_channels**2
+        check(
+            num_weights <= _MAX_WEIGHTS,
+            "net",
+            f"{self.num_blocks}x{self.num_channels}",
+            f"must have at most {_MAX_WEIGHTS / 1e6:.0f} million weights, not "
+            f"{num_weights / 1e6:.0f}; training takes some 20 bytes a weight",
+        )
 
     @property
     def num_pool_channels(self) -> int:
