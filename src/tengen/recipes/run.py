@@ -197,6 +197,7 @@ def _train(
                 last=last,
             )
             run_inline(config, run, budget, journal, stop, num_threads=num_threads)
+            events.write("end", reason=stop.reason or "budget")
             match = final_match(
                 config, run, num_threads=num_threads, stop=stop.event.is_set
             )
@@ -204,7 +205,6 @@ def _train(
                 events.write("match", **match.to_json())
                 view.message(match_line(match, config.rating))
             reason = stop.reason or "budget"
-            events.write("end", reason=reason)
             view.message(_farewell(config, run, reason))
     finally:
         events.close()
