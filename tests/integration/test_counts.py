@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from tengen.run import RunDirectory
-from tengen.store import SegmentReader
+from tengen.store import ExperienceWriter, SegmentReader
 from tengen.store.segment import recorded_games
 from tests.integration.runs import (
     SMALL,
@@ -80,8 +80,6 @@ def test_a_second_writer_adds_its_games_to_the_run(tmp_path: Path) -> None:
     run = RunDirectory(out)
     role = [sys.executable, "-m", "tengen", "selfplay", str(out), "--once", "--json"]
     folder = run.experience / "selfplay-0"
-    from tengen.store import ExperienceWriter
-
     with ExperienceWriter(folder, run.new_incarnation("selfplay")):
         assert run_command(role).returncode == 0
     assert (run.experience / "selfplay-1" / "3" / "000002.npz").exists()

@@ -86,15 +86,15 @@ class RunJournal:
 
     def end_generation(self) -> None:
         """Shows and keeps the generation that was played and learned from."""
-        if "selfplay" not in self._spans and "actor" not in self._spans:
-            return
+        spans, self._spans = self._spans, {}
+        if "selfplay" not in spans and "actor" not in spans:
+            return  # the first turns of a call, which start processes
         self._state = dataclasses.replace(
-            self._state, stage="", verdict=self._verdict()
+            self._state, stage="", verdict=self._verdict(spans)
         )
         now = self.progress_now
         self._events.write("progress", **now.to_dict())
         self._view.generation(now)
-        self._spans = {}
 
     def _after_playing(
         self, report: Mapping[str, Any], seconds: float
@@ -131,14 +131,14 @@ class RunJournal:
             changes["num_steps"] = report.get("total_steps")
         return changes
 
-    def _verdict(self) -> str:
-        playing_s = self._spans.get("selfplay", 0.0) + self._spans.get("actor", 0.0)
-        total_s = max(1e-9, sum(self._spans.values()))
+    def _verdict(self, spans: Mapping[str, float]) -> str:
+        playing_s = spans.get("selfplay", 0.0) + spans.get("actor", 0.0)
+        total_s = max(1e-9, sum(spans.values()))
         return verdict(
             self._kind,
             Shares(
                 playing=playing_s / total_s,
-                learning=self._spans.get("learn", 0.0) / total_s,
+                learning=spans.get("learn", 0.0) / total_s,
                 inference_busy=self._busy["inference"],
                 tree_busy=self._busy["tree"],
                 batch_fill=self._busy["fill"],
