@@ -128,14 +128,18 @@ def test_durable_games_are_taken_over(tmp_path: Path, number: int) -> None:
 
 @pytest.mark.slow
 def test_a_role_that_is_killed_takes_its_games_over(tmp_path: Path) -> None:
-    """Its first act after the last game: all are durable, none is played again."""
+    """Each of its processes dies after the last game: none is played again."""
     out = tmp_path / "run"
     fault = "seal.gathered:1:experience/selfplay-0"
     done = run_command(train_command(out, 24), fault=fault)
+    assert done.returncode == 1
+    assert "role (selfplay) died 5 times in a row" in done.stderr
+    assert len(durable(out)[1]) == 24
+    done = run_command(train_command(out, 24))
     assert done.returncode == 0, done.stderr
-    assert len(list(out.glob("events/selfplay-*.jsonl"))) > 1, "nobody was killed"
     (turn,) = turns(out, 1)
     assert (turn["num_recovered"], turn["num_evaluations"]) == (24, 0)
+    assert sorted(sealed(out)) == [1, 2]
 
 
 @pytest.mark.slow
