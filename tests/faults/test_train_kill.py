@@ -54,8 +54,8 @@ def reference(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return out
 
 
-# Games that take long enough for a kill to come between two of them.
-SLOW = (*SMALL, "actor.full_simulations=3000", "actor.games_per_generation=48")
+# A generation that only a kill can end.
+ENDLESS = (*SMALL, "actor.games_per_generation=1000000")
 
 
 def kill_after(command: list[str], seconds: float) -> None:
@@ -110,20 +110,23 @@ def assert_same(out: Path, reference: Path) -> None:
 def test_durable_games_are_taken_over(tmp_path: Path, number: int) -> None:
     """The whole group is killed, or told to end as a session that closes does."""
     out = tmp_path / "run"
-    child = start_command(train_command(out, 48, settings=SLOW))
+    child = start_command(train_command(out, 1, settings=ENDLESS))
     journals = out / "experience" / "selfplay-0"
     wait_for(lambda: any(p.stat().st_size > 2048 for p in journals.glob("*/*.journal")))
     os.killpg(child.pid, number)
     child.communicate(timeout=60)
     assert child.returncode == (130 if number == signal.SIGTERM else -number)
     generation, games = durable(out)
-    assert 0 < len(games) < 48
+    assert games
     before = len(turns(out, generation))
-    done = run_command(train_command(out, 1, settings=SLOW))
+    # The same generation, now with two games more than anyone has finished.
+    num_games = games[-1] + 3
+    length = f"actor.games_per_generation={num_games}"
+    done = run_command(train_command(out, 1, settings=(*SMALL, length)))
     assert done.returncode == 0, done.stderr
     resumed = turns(out, generation)[before:]
     assert [turn["num_recovered"] for turn in resumed] == [len(games)]
-    assert resumed[0]["num_games"] == 48
+    assert resumed[0]["num_games"] == num_games
 
 
 @pytest.mark.slow

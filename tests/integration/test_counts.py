@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
-import signal
 import sys
 from pathlib import Path
 from typing import Any
@@ -12,18 +10,7 @@ from typing import Any
 from tengen.run import RunDirectory
 from tengen.store import ExperienceWriter, SegmentReader
 from tengen.store.segment import recorded_games
-from tests.integration.runs import (
-    SMALL,
-    events,
-    run_command,
-    sealed,
-    start_command,
-    train_command,
-    wait_for,
-)
-
-# Slow games: a generation takes some seconds.
-SLOW = (*SMALL, "actor.full_simulations=3000", "actor.games_per_generation=48")
+from tests.integration.runs import events, run_command, sealed, train_command
 
 
 def sealed_counts(out: Path) -> dict[str, int]:
@@ -55,19 +42,14 @@ def test_a_turn_that_is_redone_is_counted_once(tmp_path: Path) -> None:
 
 def test_games_of_an_earlier_call_are_not_of_this_one(tmp_path: Path) -> None:
     out = tmp_path / "run"
-    child = start_command(train_command(out, 48, settings=SLOW))
-    journals = out / "experience" / "selfplay-0"
-    wait_for(lambda: any(p.stat().st_size > 2048 for p in journals.glob("*/*.journal")))
-    os.killpg(child.pid, signal.SIGINT)
-    child.communicate(timeout=60)
-    assert child.returncode == 130
-    earlier = len(recorded_games(journals, 1))
-    assert 0 < earlier < 48
-    done = run_command(train_command(out, 48, "--json", settings=SLOW))
+    fault = "seal.gathered:1:experience/"
+    done = run_command(train_command(out, 24), fault=fault)
+    assert "died 5 times in a row" in done.stderr
+    assert len(recorded_games(out / "experience" / "selfplay-0", 1)) == 24
+    done = run_command(train_command(out, 24, "--json"))
     assert done.returncode == 0, done.stderr
-    assert [e["num_recovered"] for e in events(out, "turn") if e["role"] == "selfplay"][
-        1:
-    ] == [earlier, 0]
+    turns = [e for e in events(out, "turn") if e["role"] == "selfplay"]
+    assert [turn["num_recovered"] for turn in turns] == [24, 0]
     assert sorted(sealed(out)) == [1, 2]
     report = reported(done.stdout)
     counts = {name: report[name] for name in ("num_games", "num_rows")}
