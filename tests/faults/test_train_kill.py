@@ -72,7 +72,7 @@ def durable(out: Path) -> tuple[int, list[int]]:
     """Returns the generation that is not sealed, and the games that it has."""
     generation = max(sealed(out), default=0) + 1
     folder = out / "experience" / "selfplay-0"
-    return generation, recorded_games(folder, generation)
+    return generation, recorded_games(folder, generation).indices
 
 
 def turns(out: Path, generation: int) -> list[dict[str, Any]]:

@@ -45,7 +45,7 @@ def test_games_of_an_earlier_call_are_not_of_this_one(tmp_path: Path) -> None:
     fault = "seal.gathered:1:experience/"
     done = run_command(train_command(out, 24), fault=fault)
     assert "died 5 times in a row" in done.stderr
-    assert len(recorded_games(out / "experience" / "selfplay-0", 1)) == 24
+    assert len(recorded_games(out / "experience" / "selfplay-0", 1).indices) == 24
     done = run_command(train_command(out, 24, "--json"))
     assert done.returncode == 0, done.stderr
     turns = [e for e in events(out, "turn") if e["role"] == "selfplay"]

@@ -22,9 +22,9 @@ def claim(run):
 
 
 def begin(run, writer):
-    generation, finished, segment = begin_generation(run, writer, "tictactoe")
+    generation, recorded, segment = begin_generation(run, writer, "tictactoe")
     segment.close()
-    return generation, finished
+    return generation, recorded.indices
 
 
 def test_each_process_takes_a_writer_of_its_own(run):
