@@ -1,7 +1,7 @@
 import pytest
 
 from tengen.launch import RunJournal
-from tengen.observe import EventWriter, Progress, read_last_event
+from tengen.observe import EventWriter, Progress, read_progress
 from tengen.run import RunDirectory
 
 PLAYED = {
@@ -77,7 +77,7 @@ def test_totals_are_those_of_the_learners_table(journal, view, run):
     (now,) = view.generations
     assert (now.num_games, now.num_rows, now.num_steps) == (70, 700, 15)
     assert now.generation == 3
-    assert read_last_event(run, "progress")["num_rows"] == 700
+    assert read_progress(run).num_rows == 700
     journal.progress({"num_games": 1})
     assert view.shown[-1].num_games == 71
 
