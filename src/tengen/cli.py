@@ -11,7 +11,6 @@ Exit codes: 0 done, 1 failed, 2 bad usage or config, 130 interrupted.
 from __future__ import annotations
 
 import argparse
-import errno
 import importlib
 import io
 import json
@@ -22,7 +21,7 @@ from dataclasses import dataclass
 from typing import Any, NoReturn
 
 from tengen import __version__
-from tengen.errors import TengenError, UsageError, did_you_mean, os_reason
+from tengen.errors import TengenError, UsageError, did_you_mean, refusal
 
 __all__ = ["COMMANDS", "Command", "main"]
 
@@ -79,23 +78,17 @@ def main(argv: Sequence[str] | None = None) -> int:
         code = _run(list(sys.argv[1:] if argv is None else argv))
         sys.stdout.flush()
         return code
-    except TengenError as error:
-        return _fail(str(error), error.exit_code)
     except KeyboardInterrupt:
         return _fail("interrupted", 130)
     except BrokenPipeError:
         # The reader left. Python would complain once more when it flushes at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return TengenError.exit_code
-    except OSError as error:
-        return _fail(_os_message(error), TengenError.exit_code)
-    except MemoryError:
-        text = "memory (all of it) is used up; ask for less, or free some"
-        return _fail(text, TengenError.exit_code)
     except Exception as error:
-        if not _is_core_error(error):
+        refused = refusal(error)
+        if refused is None:
             raise
-        return _fail(str(error), TengenError.exit_code)
+        return _fail(str(refused), refused.exit_code)
 
 
 def _prepare_streams() -> None:
@@ -171,15 +164,3 @@ def _fail(message: str, code: int) -> int:
     # One line whatever the message holds: scripts read it.
     print("tengen:", " ".join(message.split()), file=sys.stderr)
     return code
-
-
-def _os_message(error: OSError) -> str:
-    if error.errno == errno.ENOSPC:
-        return f"disk ({error.filename or 'full'}) has no space left; free some"
-    return f"file ({error.filename}) cannot be used, {os_reason(error)}; check it"
-
-
-def _is_core_error(error: Exception) -> bool:
-    """Whether the native core raised it, in the house form; it may not be loaded."""
-    core = sys.modules.get("tengen._core")
-    return core is not None and isinstance(error, core.CoreError)

@@ -7,9 +7,18 @@ prints it after ``tengen:`` and leaves with the exception's exit code.
 from __future__ import annotations
 
 import difflib
+import errno
+import sys
 from collections.abc import Iterable
 
-__all__ = ["RunError", "TengenError", "UsageError", "did_you_mean", "os_reason"]
+__all__ = [
+    "RunError",
+    "TengenError",
+    "UsageError",
+    "did_you_mean",
+    "os_reason",
+    "refusal",
+]
 
 
 class TengenError(Exception):
@@ -39,6 +48,26 @@ def os_reason(error: OSError) -> str:
     return (error.strerror or str(error)).lower()
 
 
+def refusal(error: BaseException) -> TengenError | None:
+    """Returns what tengen, its core or the system refused, in the one form.
+
+    Returns:
+        The error to report; None for any other, which is a bug and needs its traceback.
+    """
+    if isinstance(error, TengenError):
+        return error
+    if isinstance(error, OSError):
+        return RunError(_os_message(error))
+    if isinstance(error, MemoryError):
+        return RunError("memory (all of it) is used up; ask for less, or free some")
+    core = sys.modules.get("tengen._core")  # not loaded, it raised nothing
+    if core is not None and isinstance(error, core.SchemaError):
+        return UsageError(str(error))
+    if core is not None and isinstance(error, core.CoreError):
+        return RunError(str(error))
+    return None
+
+
 def did_you_mean(name: str, known: Iterable[str], otherwise: str = "") -> str:
     """Returns the advice for an unknown name.
 
@@ -58,3 +87,9 @@ def did_you_mean(name: str, known: Iterable[str], otherwise: str = "") -> str:
     if otherwise:
         return otherwise
     return "known: " + (", ".join(names) if names else "none")
+
+
+def _os_message(error: OSError) -> str:
+    if error.errno == errno.ENOSPC:
+        return f"disk ({error.filename or 'full'}) has no space left; free some"
+    return f"file ({error.filename}) cannot be used, {os_reason(error)}; check it"

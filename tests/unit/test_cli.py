@@ -79,10 +79,13 @@ def test_errors_are_one_line_and_a_code(command, capsys, error, code, line):
 def test_errors_of_the_core_are_one_line(command, capsys, monkeypatch):
     core = types.ModuleType("tengen._core")
     core.CoreError = type("CoreError", (ValueError,), {})
+    core.SchemaError = type("SchemaError", (core.CoreError,), {})
     monkeypatch.setitem(sys.modules, "tengen._core", core)
     command(raising(core.CoreError("size (99) is too large; use 5 to 19")))
     assert cli.main(["fake"]) == 1
     assert capsys.readouterr().err == "tengen: size (99) is too large; use 5 to 19\n"
+    command(raising(core.SchemaError("schema (9) is newer; update")))
+    assert cli.main(["fake"]) == 2
 
 
 def test_a_bug_keeps_its_traceback(command):

@@ -9,9 +9,8 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
-from dataclasses import dataclass
-from threading import Lock
+from concurrent.futures import FIRST_EXCEPTION, Future, ThreadPoolExecutor, wait
+from dataclasses import asdict, dataclass
 from typing import Any
 
 from tengen import _core
@@ -27,8 +26,10 @@ __all__ = [
     "MAX_SEED",
     "MAX_THREADS",
     "MatchReport",
+    "MatchStopped",
     "PlayedGame",
     "play_match",
+    "stopped_by",
 ]
 
 MAX_GAMES = 10_000_000
@@ -41,8 +42,23 @@ MAX_THREADS = 1024
 # Games a thread plays at once: the most rows of one batch. More would raise the
 # batch little, for half of them wait for the other player.
 _NUM_SLOTS = 16
-# How often a watcher is told, at most; copying the games out is not free.
+# How often a watcher is told.
 _WATCH_EVERY_S = 0.1
+
+
+class MatchStopped(Exception):
+    """Somebody wanted an end before a match was whole: none of it counts."""
+
+
+def stopped_by(stop: Callable[[], bool]) -> Callable[[Tally], bool]:
+    """Returns a ``watch`` that raises ``MatchStopped`` once ``stop`` says so."""
+
+    def watch(tally: Tally) -> bool:
+        if stop():
+            raise MatchStopped
+        return False
+
+    return watch
 
 
 @dataclass(frozen=True)
@@ -59,6 +75,10 @@ class PlayedGame:
     """Random plies that the game began with."""
     score_a: float
     """1 where A won, 0.5 drawn, 0 lost."""
+
+    def to_json(self) -> dict[str, Any]:
+        """Returns the fields as JSON values."""
+        return {**asdict(self), "moves": list(self.moves)}
 
 
 @dataclass(frozen=True)
@@ -117,8 +137,8 @@ def play_match(
             MAX_SEED.
         num_threads: Threads that play, 1 to MAX_THREADS; each takes a part.
         opening_plies: Random plies that each game begins with; none ends a game.
-        watch: Told the results so far, now and then and from one thread at a time;
-            True ends the match and drops unfinished games.
+        watch: Told the results so far, at once and then ten times a second, in this
+            thread; True ends the match within a move and drops unfinished games.
 
     Raises:
         UsageError: A number is out of its range.
@@ -133,7 +153,6 @@ def play_match(
     )
     for name, value, low, high in ranges:
         check_range(name, value, low, high)
-    watcher = _Watcher(watch) if watch is not None else None
     tables = [
         _Table(
             (a, b),
@@ -147,16 +166,14 @@ def play_match(
                 num_slots=min(_NUM_SLOTS, count),
                 num_opening_plies=opening_plies,
             ),
-            watcher,
+            is_watched=watch is not None,
         )
         for first, count in _ranges(num_games, num_threads)
     ]
-    if watcher is not None:
-        watcher.tables = tables
     with ThreadPoolExecutor(len(tables), thread_name_prefix="match") as pool:
         try:
             futures = [pool.submit(table.play) for table in tables]
-            wait(futures, return_when=FIRST_EXCEPTION)
+            _wait(futures, tables, watch)
         finally:
             for table in tables:
                 table.stop()
@@ -175,6 +192,23 @@ def _ranges(num_games: int, num_threads: int) -> list[tuple[int, int]]:
     return [(first, end - first) for first, end in zip(cuts, ends, strict=True)]
 
 
+def _wait(
+    futures: list[Future[None]],
+    tables: list[_Table],
+    watch: Callable[[Tally], bool] | None,
+) -> None:
+    """Blocks until all have ended, one has failed or ``watch`` wants no more."""
+    interval_s = None if watch is None else _WATCH_EVERY_S
+    running = set(futures)
+    while running:
+        tally = sum((table.tally for table in tables), Tally())
+        if watch is not None and watch(tally):
+            return
+        ended, running = wait(running, interval_s, return_when=FIRST_EXCEPTION)
+        if any(future.exception() is not None for future in ended):
+            return
+
+
 def _tally(games: list[PlayedGame]) -> Tally:
     scores = [game.score_a for game in games]
     return Tally(scores.count(1.0), scores.count(0.5), scores.count(0.0))
@@ -187,27 +221,29 @@ class _Table:
         self,
         players: tuple[MatchPlayer, MatchPlayer],
         match: Any,
-        watcher: _Watcher | None,
+        *,
+        is_watched: bool,
     ) -> None:
         self._players = players
         self._match = match
-        self._watcher = watcher
+        self._is_watched = is_watched
         self.tally = Tally()
+        """Finished games, a moment ago; for any thread."""
 
     def play(self) -> None:
         """Plays until the games are finished or somebody calls ``stop``."""
         sides = [(port, self._bind(i, port)) for i, port in enumerate(self._ports())]
-        told_s = time.monotonic()
+        counted_s = time.monotonic()
         while not self._match.finished:
             for port, runner in sides:
                 num_rows = port.next()
                 if runner is not None and num_rows > 0:
                     runner.run(num_rows)
                     port.done()
-            if self._watcher and time.monotonic() - told_s > _WATCH_EVERY_S:
+            # Now and then: copying the games out is not free.
+            if self._is_watched and time.monotonic() - counted_s > _WATCH_EVERY_S:
                 self.tally = _tally(self.games())
-                self._watcher.tell()
-                told_s = time.monotonic()
+                counted_s = time.monotonic()
 
     def stop(self) -> None:
         """Ends the match soon; from any thread."""
@@ -235,19 +271,3 @@ class _Table:
         if not isinstance(who, ModelPlayer):
             return None
         return who.backend.bind(port.planes, port.policy, port.value)
-
-
-class _Watcher:
-    """Adds up what the threads report, and ends the match when told to."""
-
-    def __init__(self, watch: Callable[[Tally], bool]) -> None:
-        self._watch = watch
-        self._lock = Lock()
-        self.tables: list[_Table] = []
-
-    def tell(self) -> None:
-        with self._lock:
-            total = sum((table.tally for table in self.tables), Tally())
-            if self._watch(total):
-                for table in self.tables:
-                    table.stop()

@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import shutil
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -91,8 +90,7 @@ def save_checkpoint(
         (path / _JSON).write_text(text)
 
     published = folder.publish(number, write)
-    for old in folder.numbers()[:-num_kept]:
-        shutil.rmtree(folder.entry(old), ignore_errors=True)
+    folder.retire(num_kept)
     return published
 
 

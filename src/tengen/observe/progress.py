@@ -1,4 +1,4 @@
-"""How far a run is: the one record that the view, ``status`` and TensorBoard show."""
+"""How far a run is: the one record that the view and ``status`` show."""
 
 from __future__ import annotations
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -193,14 +193,35 @@ def change_config(config: RunConfig, settings: Sequence[str]) -> RunConfig:
     """
     changed = override(config, settings)
     before, after = to_dict(config), to_dict(changed)
-    for path in (*_FIXED, *_FIXED_KINDS):
-        old, new = _lookup(before, path), _lookup(after, path)
-        if old != new:
-            raise UsageError(
-                f"{path} ({new}) is fixed since the run began, as {old}; "
-                f"leave it out or choose another --out"
-            )
+    changes = [
+        change
+        for path in (*_FIXED, *_FIXED_KINDS)
+        for change in _differences(path, _lookup(before, path), _lookup(after, path))
+    ]
+    if changes:
+        names = ", ".join(f"{path} ({new})" for path, _, new in changes)
+        verb = "is" if len(changes) == 1 else "are"
+        values = ", ".join(str(old) for _, old, _ in changes)
+        raise UsageError(
+            f"{names} {verb} fixed since the run began, as {values}; "
+            f"leave it out or choose another --out"
+        )
     return changed
+
+
+def _differences(path: str, old: Any, new: Any) -> Iterator[tuple[str, Any, Any]]:
+    """Yields (path, old, new) of every field below ``path`` that is not the same."""
+    if isinstance(old, dict) and isinstance(new, dict):
+        # Of two kinds, the kind is what differs.
+        for name in sorted(old.keys() & new.keys()):
+            yield from _differences(f"{path}.{name}", old[name], new[name])
+    elif isinstance(old, list) and isinstance(new, list):
+        if len(old) != len(new):
+            yield f"number of {path}", len(old), len(new)
+        for index, pair in enumerate(zip(old, new, strict=False)):
+            yield from _differences(f"{path}[{index}]", *pair)
+    elif old != new:
+        yield path, old, new
 
 
 def _lookup(data: dict[str, Any], path: str) -> Any:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
@@ -71,6 +72,11 @@ class NumberedFolder:
         """
         publish_directory(self.entry(number), write)
         return self.entry(number)
+
+    def retire(self, num_kept: int) -> None:
+        """Removes all but the newest ``num_kept``; only their writer may."""
+        for number in self.numbers()[:-num_kept]:
+            shutil.rmtree(self.entry(number), ignore_errors=True)
 
 
 class RunDirectory:
@@ -191,14 +197,18 @@ class RunDirectory:
             text = b"\n\n".join([*(old.strip() for old in blocks), block])
             publish_file(path, text + b"\n")
 
-    def lock(self, name: str) -> WriterLock:
+    def lock(self, name: str, *, wait: bool = False) -> WriterLock:
         """Takes the lock of what only one process may do, such as ``train``.
+
+        Args:
+            name: Of the lock.
+            wait: Whether to wait for whoever holds it.
 
         Raises:
             UsageError: Another process holds it; the message names the process.
             RunError: The disk refuses.
         """
-        return WriterLock(self.path / "locks" / name, self.path)
+        return WriterLock(self.path / "locks" / name, self.path, wait=wait)
 
     def lock_holder(self, name: str) -> str | None:
         """Returns who holds a lock, ``PID on HOST``, or None when it is free."""

@@ -25,20 +25,23 @@ class WriterLock:
     Args:
         path: The lock file, made when absent.
         guarded: What only its holder may change, for the message.
+        wait: Whether to wait for whoever holds it.
 
     Raises:
         UsageError: Another process holds it; the message names the process.
         RunError: The file cannot be written.
     """
 
-    def __init__(self, path: Path, guarded: Path) -> None:
+    def __init__(self, path: Path, guarded: Path, *, wait: bool = False) -> None:
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
             self._descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
         except OSError as error:
             raise storage_error(path, error) from error
         try:
-            fcntl.flock(self._descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            fcntl.flock(
+                self._descriptor, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB)
+            )
         except BlockingIOError:
             owner = _owner(self._descriptor)
             os.close(self._descriptor)

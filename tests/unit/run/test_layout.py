@@ -98,6 +98,15 @@ def test_models_are_listed_by_number_not_time(run):
     assert run.candidates.latest() is None
 
 
+def test_old_numbers_are_retired(run):
+    for number in (9, 10, 2, 7):
+        run.models.publish(number, lambda folder: (folder / "a").touch())
+    run.models.retire(2)
+    assert run.models.numbers() == [9, 10]
+    run.models.retire(2)
+    assert run.models.numbers() == [9, 10]
+
+
 def test_second_writer_is_refused_and_told_who(run):
     with run.lock("train"):
         child = subprocess.run(
@@ -122,6 +131,30 @@ def test_lock_dies_with_its_process(run):
     child.communicate()
     run.lock("train").release()
     assert run.lock_holder("train") is None
+
+
+def test_a_lock_that_a_dead_host_left_is_free(run):
+    """Its words tell nobody anything: who holds it is for the kernel to say."""
+    (run.path / "locks" / "train").write_text("4711 on elsewhere\n")
+    assert run.lock_holder("train") is None
+    with run.lock("train"):
+        assert run.lock_holder("train") == f"{os.getpid()} on {os.uname().nodename}"
+
+
+def test_a_lock_may_be_waited_for(run):
+    order = []
+    first = run.lock("generation")
+
+    def second():
+        with run.lock("generation", wait=True):
+            order.append("second")
+
+    with ThreadPoolExecutor(1) as pool:
+        waiting = pool.submit(second)
+        order.append("first")
+        first.release()
+        waiting.result()
+    assert order == ["first", "second"]
 
 
 def test_locks_of_two_names_are_apart(run):

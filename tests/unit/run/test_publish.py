@@ -127,6 +127,20 @@ def test_fault_counts_arrivals(tmp_path):
     assert names(tmp_path) == ["a", "b"]
 
 
+def test_a_fault_strikes_the_path_that_it_names(tmp_path):
+    run_killed_at(
+        "publish.written:1:checkpoints/",
+        "from pathlib import Path\n"
+        "from tengen.run import publish_file\n"
+        "for name in ('models', 'checkpoints', 'eval'):\n"
+        f"    folder = Path({str(tmp_path)!r}) / name\n"
+        "    folder.mkdir()\n"
+        "    publish_file(folder / 'a', b'x')\n",
+    )
+    assert names(tmp_path) == ["checkpoints", "models"]
+    assert names(tmp_path / "models") == ["a"]
+
+
 def test_leftovers_of_the_living_and_of_other_hosts_stay(tmp_path):
     mine = publish._temporary(tmp_path / "a")
     other_host = tmp_path / ".tmp-elsewhere.example-1-abcd1234-ffff-a"
