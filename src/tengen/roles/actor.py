@@ -37,7 +37,7 @@ class ActorRole:
     ) -> None:
         if not isinstance(config.actor, EnvironmentActorConfig):
             raise UsageError(
-                f"role (actor) is not part of a run of {config.agent}; use selfplay"
+                f"role (actor) is not part of a run of {config.agent}; use tengen train"
             )
         self._config = config
         self._run = run

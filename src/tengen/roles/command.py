@@ -1,4 +1,4 @@
-"""``tengen selfplay|actor|learn|export|gate RUN``: one role by itself, or one turn."""
+"""``tengen selfplay|learn|export|gate RUN``: one role by itself, or one turn."""
 
 from __future__ import annotations
 

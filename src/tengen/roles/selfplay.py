@@ -45,7 +45,8 @@ class SelfplayRole:
     ) -> None:
         if not isinstance(config.actor, SelfplayConfig):
             raise UsageError(
-                f"role (selfplay) is not part of a run of {config.agent}; use actor"
+                f"role (selfplay) is not part of a run of {config.agent}; use tengen "
+                "train, which runs its actor and learner"
             )
         self._config = config
         self._actor = config.actor
