@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import random
 import re
 from functools import cache
@@ -11,12 +12,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tengen import _core, games
+from tengen import _core, cli, games
 from tengen.actors import SelfplayConfig
 from tengen.errors import UsageError
 from tengen.evaluation import MctsPlayer, RandomPlayer, play_match
 from tengen.games.openspiel import RULES, list_openspiel
 from tengen.play.board import make_board_text
+from tengen.recipes import make_config
 from tengen.search import SearchConfig
 
 pyspiel = pytest.importorskip("pyspiel", reason="needs pip install 'tengen[openspiel]'")
@@ -250,3 +252,12 @@ def test_the_table_in_the_docs_is_what_openspiel_has():
     assert f"OpenSpiel {pinned[1]}" in page
     rows = re.findall(r"^\| `(\w+)` \| (.*) \|$", page, re.M)
     assert rows == list_openspiel()
+
+
+def test_the_command_lists_them_and_their_recipe(capsys):
+    assert cli.main(["recipes", "--openspiel", "--json"]) == 0
+    listed = json.loads(capsys.readouterr().out)["openspiel"]
+    assert listed == dict(list_openspiel())
+    config = make_config("openspiel/hex(board_size=5)", None, None)
+    assert (config.recipe, config.agent) == ("openspiel", "alphazero")
+    assert config.task == "openspiel/hex(board_size=5)"
