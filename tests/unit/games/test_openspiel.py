@@ -151,7 +151,7 @@ def test_a_player_who_moves_again_keeps_the_value():
         ("dots_and_boxes", "flat", (5, 9, 3)),
         ("mancala", "flat", (18, 1, 1)),
         # As many actions as cells, but they are other cells.
-        ("twixt", "flat", (14, 8, 6)),
+        ("quoridor", "flat", (7, 17, 17)),
     ],
 )
 def test_actions_lie_on_the_board_where_games_show_it(name, layout, shape):
