@@ -1,13 +1,4 @@
-import pytest
-
-from tengen.errors import (
-    RunError,
-    TengenError,
-    UsageError,
-    did_you_mean,
-    error_message,
-    error_of,
-)
+from tengen.errors import RunError, TengenError, UsageError, did_you_mean
 
 
 def test_exit_codes_tell_usage_from_failure():
@@ -30,16 +21,3 @@ def test_advice_lists_the_names_when_none_is_near():
 def test_advice_for_too_many_names_is_the_callers():
     assert did_you_mean("zzz", ["b", "a"], "list them") == "list them"
     assert did_you_mean("aab", ["aaa"], "list them") == 'did you mean "aaa"?'
-
-
-@pytest.mark.parametrize("error", [UsageError("a (1) must be 2; b"), RunError("c")])
-def test_an_error_of_one_process_is_raised_in_another(error):
-    told = error_of(error_message(error))
-    assert type(told) is type(error)
-    assert str(told) == str(error)
-
-
-def test_an_error_that_nobody_expected_is_named_by_its_type():
-    told = error_of(error_message(KeyError("x")))
-    assert type(told) is RunError
-    assert str(told) == "KeyError: 'x'"
