@@ -12,6 +12,7 @@
 #include "python/python_source.h"
 #include "store/fault.h"
 #include "store/game_columns.h"
+#include "store/game_frames.h"
 #include "store/game_rows.h"
 #include "store/journal.h"
 
@@ -144,6 +145,17 @@ void bind_journal(nb::module_& m) {
       .def("put", &GameSink::put, nb::arg("record"), nb::call_guard<nb::gil_scoped_release>());
   nb::class_<JournalSink, GameSink>(m, "JournalSink", "Keeps games in a journal.")
       .def(nb::init<Journal*>(), nb::arg("journal"), nb::keep_alive<1, 2>());
+  nb::class_<GameFrames, GameSink>(m, "GameFrames", "Finished games as bytes, until taken.")
+      .def(nb::init<>())
+      .def(
+          "take",
+          [](GameFrames& self) {
+            nb::list frames;
+            for (const std::string& frame : self.take()) frames.append(bytes_of(frame));
+            return frames;
+          },
+          nb::sig("def take(self) -> list[bytes]"),
+          "Returns the encoded games since the last call, in the order of their ends.");
   m.def(
       "read_journal",
       [](const std::string& path) {

@@ -7,7 +7,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from tests.integration.runs import SMALL
+from tests.integration.runs import SMALL, sealed, weights
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 SETTINGS = ("actor.games_per_generation=8", "store.min_rows=20", "actor.num_slots=4")
@@ -27,10 +27,10 @@ class Broken(Hex):
 
 
 def train(
-    task: str, cwd: Path, out: Path, games: int
+    task: str, cwd: Path, out: Path, games: int, threads: int = 2
 ) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-m", "tengen", "train", task, "--json"]
-    command += ["--out", str(out), "--games", str(games), "--threads", "2"]
+    command += ["--out", str(out), "--games", str(games), "--threads", str(threads)]
     for setting in (*SMALL, *SETTINGS):
         command += ["--set", setting]
     return subprocess.run(command, cwd=cwd, capture_output=True, text=True, timeout=300)
@@ -45,6 +45,11 @@ def test_an_own_game_is_trained_and_resumed(tmp_path: Path) -> None:
         assert report["num_rows"] > 5 * report["num_games"]
     models = list((tmp_path / "run" / "models").iterdir())
     assert len(models) >= 2
+    # Two processes played; one thread plays the same games.
+    done = train("own_game:Hex", EXAMPLES, tmp_path / "one", 16, threads=1)
+    assert done.returncode == 0, done.stderr
+    assert sealed(tmp_path / "one") == sealed(tmp_path / "run")
+    assert weights(tmp_path / "one") == weights(tmp_path / "run")
 
 
 def test_a_game_that_breaks_in_play_ends_the_run_with_one_line(tmp_path: Path) -> None:

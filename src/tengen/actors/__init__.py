@@ -14,6 +14,7 @@ from tengen.actors.environment import (
     environment_seed,
     features_of,
 )
+from tengen.actors.processes import GamesOfGeneration, SelfplayProcesses
 from tengen.actors.selfplay import GenerationReport, SelfplayConfig, play_generation
 from tengen.actors.unroll import Unrolls, unroll_counts, unroll_schema
 
@@ -22,8 +23,10 @@ __all__ = [
     "EnvironmentActorConfig",
     "EnvironmentPort",
     "EnvironmentStats",
+    "GamesOfGeneration",
     "GenerationReport",
     "SelfplayConfig",
+    "SelfplayProcesses",
     "Unrolls",
     "environment_seed",
     "features_of",

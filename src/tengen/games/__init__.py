@@ -7,13 +7,15 @@ print(state, state.returns())
 """
 
 from tengen.games.check import check_own_game
+from tengen.games.openspiel import OPENSPIEL_PREFIX
 from tengen.games.planes import stone_planes, transform_cell, transform_planes
 from tengen.games.positions import random_positions
 from tengen.games.protocol import Game, OwnGame, Planes, PolicyLayout, State
 from tengen.games.registry import make, names
-from tengen.games.source import CoreGame, core_game
+from tengen.games.source import CoreGame, core_game, is_external
 
 __all__ = [
+    "OPENSPIEL_PREFIX",
     "CoreGame",
     "Game",
     "OwnGame",
@@ -22,6 +24,7 @@ __all__ = [
     "State",
     "check_own_game",
     "core_game",
+    "is_external",
     "make",
     "names",
     "random_positions",

@@ -27,14 +27,12 @@ def stone_planes(board: ArrayLike, to_play: int) -> Planes:
     """
     cells = np.asarray(board)
     own, opponent = (1, 2) if to_play == 0 else (2, 1)
-    return np.stack(
-        [
-            np.ones(cells.shape, np.float32),
-            (cells == own).astype(np.float32),
-            (cells == opponent).astype(np.float32),
-            np.full(cells.shape, to_play == 0, np.float32),
-        ]
-    )
+    planes = np.empty((4, *cells.shape), np.float32)
+    planes[0] = 1
+    planes[1] = cells == own
+    planes[2] = cells == opponent
+    planes[3] = to_play == 0
+    return planes
 
 
 def transform_cell(cell: int, size: int, symmetry: int) -> int:

@@ -1,4 +1,4 @@
-"""Games by name: native ones, and anyone's own as ``module:Class``."""
+"""Games by name: native ones, OpenSpiel's, and anyone's own as ``module:Class``."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from typing import Any, cast
 from tengen._core import CoreError, known_games, make_game
 from tengen.errors import UsageError, did_you_mean
 from tengen.games.check import check_own_game
+from tengen.games.openspiel import OPENSPIEL_PREFIX, OpenSpielGame
 from tengen.games.protocol import Game, OwnGame
 from tengen.games.python_game import PythonGame
 
@@ -30,14 +31,17 @@ def make(name: str) -> Game:
 
     Args:
         name: A native game (``connect4``, ``gomoku/15``, ``gomoku/15/exact``; see
-            `names`), or ``module:Class`` of an own game (see
-            `tengen.games.OwnGame`). The module is looked for as Python does, and
-            in the current directory; the class is called without arguments, and
-            a few random games are played to check it.
+            `names`), a game of OpenSpiel (``openspiel/hex(board_size=5)``), or
+            ``module:Class`` of an own game (see `tengen.games.OwnGame`). The module
+            is looked for as Python does, and in the current directory; the class is
+            called without arguments, and a few random games are played to check it.
 
     Raises:
-        UsageError: There is no such game, or an own game breaks the protocol.
+        UsageError: There is no such game, an own game breaks the protocol, or a game of
+            OpenSpiel does not fit.
     """
+    if name.startswith(OPENSPIEL_PREFIX):
+        return PythonGame(OpenSpielGame(name), name)
     if ":" in name:
         own = _load(name)
         check_own_game(own, name.partition(":")[2], num_games=_NUM_CHECK_GAMES)

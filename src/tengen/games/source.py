@@ -20,7 +20,7 @@ from tengen.games.check import check_position
 from tengen.games.protocol import Game, OwnGame
 from tengen.games.python_game import PythonGame
 
-__all__ = ["CoreGame", "OwnGameSource", "OwnStates", "core_game"]
+__all__ = ["CoreGame", "OwnGameSource", "OwnStates", "core_game", "is_external"]
 
 # Outcome in core/games/game.h.
 _ONGOING, _FIRST_WINS, _SECOND_WINS, _DRAW = range(4)
@@ -257,8 +257,10 @@ class OwnStates:
         if len(flat) and (flat.min() < 0 or flat.max() >= self._num_actions):
             return None
         # Increasing, but from one position to the next.
-        falls = np.flatnonzero(flat[1:] <= flat[:-1]) + 1
-        if not np.isin(falls, np.cumsum(counts)).all():
+        rises = flat[1:] > flat[:-1]
+        ends = np.cumsum(counts)
+        rises[ends[(ends > 0) & (ends < len(flat))] - 1] = True
+        if not rises.all():
             return None
         return (
             players.astype(np.uint8),
@@ -290,6 +292,11 @@ class OwnStates:
 
 CoreGame: TypeAlias = str | OwnGameSource
 """A game as the core's functions take it."""
+
+
+def is_external(game: Game) -> bool:
+    """Whether the core asks Python for the game's positions, under its lock."""
+    return isinstance(game, PythonGame)
 
 
 def core_game(game: Game) -> CoreGame:

@@ -11,7 +11,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from tengen.games import Game, State
+from tengen.games import OPENSPIEL_PREFIX, Game, State
 
 __all__ = ["BoardText", "make_board_text"]
 
@@ -136,6 +136,8 @@ class _ColumnBoard(BoardText):
 def make_board_text(game: Game) -> BoardText:
     """Returns how a game is shown: by its layout, and as its own text for others."""
     has_stones = game.num_planes >= 3 and game.width <= len(_LETTERS)
+    # Whose stones lie on which plane is for every game of OpenSpiel to say.
+    has_stones = has_stones and not game.name.startswith(OPENSPIEL_PREFIX)
     if has_stones and game.policy_layout in ("cells", "cells_and_pass"):
         return _CellBoard(game)
     if has_stones and game.policy_layout == "columns":

@@ -9,13 +9,14 @@ from __future__ import annotations
 from tengen.actors import SelfplayConfig
 from tengen.errors import UsageError
 from tengen.evaluation import LadderConfig
+from tengen.games import OPENSPIEL_PREFIX
 from tengen.learners import AlphaZeroConfig, LearnerConfig
 from tengen.nets import parse_net
 from tengen.roles import NetStage, RunConfig
 from tengen.search import SearchConfig
 from tengen.store import SamplesPerInsertConfig, WindowConfig
 
-__all__ = ["connect4", "gomoku", "own_game", "tictactoe"]
+__all__ = ["connect4", "gomoku", "openspiel", "own_game", "tictactoe"]
 
 
 def tictactoe(task: str) -> RunConfig:
@@ -97,10 +98,20 @@ def gomoku(task: str) -> RunConfig:
 def own_game(task: str) -> RunConfig:
     """Anyone's own game in Python; its speed is that of its methods."""
     _serves(task, "own-game", ":" in task)
+    return _external(task, "own-game")
+
+
+def openspiel(task: str) -> RunConfig:
+    """A game of OpenSpiel; its rules are fast, its positions pass through Python."""
+    _serves(task, "openspiel", task.startswith(OPENSPIEL_PREFIX))
+    return _external(task, "openspiel")
+
+
+def _external(task: str, recipe: str) -> RunConfig:
     return RunConfig(
         task=task,
         agent="alphazero",
-        recipe="own-game",
+        recipe=recipe,
         net=parse_net("2x32"),
         actor=SelfplayConfig(
             games_per_generation=64,

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from tengen.config import field_docs, to_dict
+from tengen.games.openspiel import list_openspiel
 from tengen.recipes.registry import RECIPES, make_config
 
 __all__ = ["add_arguments", "recipes"]
@@ -17,10 +18,21 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declares the arguments of ``tengen recipes``."""
     parser.add_argument("task", nargs="?", help="show every field for this task")
     parser.add_argument("--recipe", help="another recipe than the task's own")
+    parser.add_argument(
+        "--openspiel",
+        action="store_true",
+        help="list OpenSpiel's games, and which of them can be trained",
+    )
 
 
 def recipes(args: argparse.Namespace) -> dict[str, Any]:
     """Lists the recipes, or the fields of one task's config with their meaning."""
+    if args.openspiel:
+        found = list_openspiel()
+        if not args.json:
+            for name, verdict in found:
+                print(f"{name:30} {verdict}")
+        return {"openspiel": dict(found)}
     if args.task is None:
         rows = [dataclasses.asdict(recipe) for recipe in RECIPES]
         if not args.json:

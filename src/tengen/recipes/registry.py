@@ -46,6 +46,12 @@ RECIPES = (
     ),
     Recipe("own-game", "alphazero", "module:Game", "tengen.recipes.boards:own_game"),
     Recipe(
+        "openspiel",
+        "alphazero",
+        "openspiel/NAME, any game of tengen recipes --openspiel that fits",
+        "tengen.recipes.boards:openspiel",
+    ),
+    Recipe(
         "classic-control",
         "vtrace",
         "CartPole-v1 and other Gymnasium tasks with a vector observation",
@@ -100,11 +106,11 @@ def _default_recipe(task: str) -> Recipe:
     known = {row.name: row for row in RECIPES}
     from tengen import games
 
-    if ":" in task:
+    if ":" in task and not task.startswith(games.OPENSPIEL_PREFIX):
         games.make(task)  # refuses a module or class that there is not
         return known["own-game"]
     if task.split("/")[0] in known or task in games.names():
-        games.make(task)  # refuses a size that there is not, by name
+        games.make(task)  # refuses a size that there is not, or a game that fits not
         return known[task.split("/")[0]]
     from tengen.envs import env_spec, names
 

@@ -33,7 +33,8 @@ _INTERRUPTED = 130
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declares the arguments of ``tengen train``."""
     parser.add_argument(
-        "task", help="gomoku/9, connect4, module:Game, CartPole-v1, ..."
+        "task",
+        help="gomoku/9, connect4, openspiel/hex, module:Game, CartPole-v1, ...",
     )
     parser.add_argument("--agent", help="alphazero for games, vtrace for environments")
     parser.add_argument("--recipe", help="see tengen recipes (default: the task's)")

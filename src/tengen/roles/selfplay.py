@@ -3,11 +3,19 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from dataclasses import fields
+from pathlib import Path
 from typing import Any
 
 from tengen import _core, games
-from tengen.actors import GenerationReport, SelfplayConfig, play_generation
+from tengen.actors import (
+    GamesOfGeneration,
+    GenerationReport,
+    SelfplayConfig,
+    SelfplayProcesses,
+    play_generation,
+)
 from tengen.errors import RunError, UsageError
 from tengen.inference import Backend, open_backend
 from tengen.models import load_model
@@ -27,6 +35,9 @@ __all__ = ["SelfplayRole"]
 
 class SelfplayRole:
     """Plays generations; see ``Role``.
+
+    Native games are played by threads of this process. A game in Python would hold the
+    interpreter's lock for all of them, so it is played by as many processes.
 
     A killed generation is continued: its durable games count, the others are played
     again from their own random streams, and the sealed segment comes out the same.
@@ -60,6 +71,9 @@ class SelfplayRole:
             self._writer = ExperienceWriter(folder, incarnation)
         self._game = games.make(config.task)
         self._backend: tuple[int, Backend] | None = None
+        self._processes: SelfplayProcesses | None = None
+        if games.is_external(self._game) and context.num_threads > 1:
+            self._processes = SelfplayProcesses(context.num_threads)
 
     def turn(self) -> Report | None:
         """Plays a generation to its end; None where no model is published yet."""
@@ -69,21 +83,15 @@ class SelfplayRole:
         sealed = sealed_generation(self._writer.directory)
         if self._context.sealed is not None and sealed > self._context.sealed:
             return self._sealed_before(sealed, model)
-        backend = self._load(model)
         generation, recorded, segment = begin_generation(
             self._run, self._writer, self._config.task
         )
         finished = recorded.indices
-        num_games = self._actor.games_per_generation
-        queue = _core.GameQueue(
-            seed=self._config.seed,
-            generation=generation,
-            model=model,
-            num_games=num_games,
-            # It may have had more games when it began.
-            finished=[index for index in finished if index < num_games],
-        )
-        played = self._play(queue, segment, backend, len(finished))
+        try:
+            play = self._play_in_processes if self._processes else self._play_in_threads
+            played = play(generation, model, finished, segment)
+        finally:
+            segment.close()
         stopped = self._context.stop.is_set()
         if not stopped:
             self._seal(generation)
@@ -99,6 +107,8 @@ class SelfplayRole:
 
     def close(self) -> None:
         """Lets another process play for the run."""
+        if self._processes is not None:
+            self._processes.close()
         self._writer.release()
 
     def _sealed_before(self, generation: int, model: int) -> Report:
@@ -127,25 +137,65 @@ class SelfplayRole:
 
     def _load(self, model: int) -> Backend:
         if self._backend is None or self._backend[0] != model:
-            directory = load_model(self._run.models.entry(model))
             made = open_backend(
-                directory.path, self._config.inference, self._context.num_threads
+                self._directory(model),
+                self._config.inference,
+                self._context.num_threads,
             )
             self._backend = (model, made)
         return self._backend[1]
 
-    def _play(
-        self,
-        queue: _core.GameQueue,
-        segment: OpenSegment,
-        backend: Backend,
-        num_recovered: int,
+    def _directory(self, model: int) -> Path:
+        return load_model(self._run.models.entry(model)).path
+
+    def _play_in_threads(
+        self, generation: int, model: int, finished: list[int], segment: OpenSegment
     ) -> GenerationReport:
+        num_games = self._actor.games_per_generation
+        queue = _core.GameQueue(
+            seed=self._config.seed,
+            generation=generation,
+            model=model,
+            num_games=num_games,
+            # It may have had more games when it began.
+            finished=[index for index in finished if index < num_games],
+        )
+        return play_generation(
+            self._game,
+            self._actor,
+            self._load(model),
+            queue,
+            segment.sink,
+            num_threads=self._context.num_threads,
+            on_progress=self._watch(len(finished), queue.stop),
+        )
+
+    def _play_in_processes(
+        self, generation: int, model: int, finished: list[int], segment: OpenSegment
+    ) -> GenerationReport:
+        assert self._processes is not None
+        what = GamesOfGeneration(
+            task=self._config.task,
+            config=self._actor,
+            directory=self._directory(model),
+            inference=self._config.inference,
+            seed=self._config.seed,
+            generation=generation,
+            model=model,
+            finished=finished,
+        )
+        on_progress = self._watch(len(finished), self._processes.stop)
+        return self._processes.play(what, segment.append, on_progress)
+
+    def _watch(
+        self, num_recovered: int, stop: Callable[[], None]
+    ) -> Callable[[int, int], None]:
+        """Returns what takes counts while games are played, and stops when asked to."""
         start_s = time.monotonic()
 
         def on_progress(num_games: int, num_evaluations: int) -> None:
             if self._context.stop.is_set():
-                queue.stop()
+                stop()
             self._context.progress(
                 {
                     "stage": "self-play",
@@ -156,18 +206,7 @@ class SelfplayRole:
                 }
             )
 
-        try:
-            return play_generation(
-                self._game,
-                self._actor,
-                backend,
-                queue,
-                segment.sink,
-                num_threads=self._context.num_threads,
-                on_progress=on_progress,
-            )
-        finally:
-            segment.close()
+        return on_progress
 
 
 def _shown(played: GenerationReport) -> dict[str, Any]:

@@ -87,6 +87,7 @@ def test_no_columns(text):
 class PassGame:
     """Only what a board of cells and a pass asks for."""
 
+    name = "passing"
     policy_layout = "cells_and_pass"
     height = width = 3
     num_actions = 10
@@ -103,6 +104,7 @@ def test_a_pass():
 class OddGame:
     """A game whose actions lie nowhere on its board."""
 
+    name = "odd"
     policy_layout = "flat"
     height, width, num_planes, num_actions = 1, 5, 4, 12
 

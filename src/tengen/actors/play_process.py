@@ -1,0 +1,119 @@
+"""One self-play process, with an interpreter lock of its own.
+
+    python -m tengen.actors.play_process DESCRIPTOR
+
+It plays the games that it is given, on one thread, and hands them to its parent (see
+`tengen.actors.processes`) over the socket DESCRIPTOR; it writes no file. When the
+parent's end closes it ends: no orphan goes on by itself.
+
+From the parent ``{"play": {...}}``, the games of one generation, or ``{"stop": True}``.
+To the parent, every quarter of a second, ``{"games": [BYTES], "num_evaluations": N}``
+and at the end ``{"report": {...}}``, or ``{"error": TengenError}``.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import signal
+import sys
+import traceback
+from multiprocessing.connection import Connection
+from pathlib import Path
+from typing import Any
+
+from tengen import _core, games
+from tengen.actors.selfplay import GenerationReport, SelfplayConfig, play_generation
+from tengen.config import from_dict
+from tengen.errors import RunError, refusal
+from tengen.inference import Backend, InferenceConfig, open_backend
+
+__all__ = ["main"]
+
+
+def main(argv: list[str]) -> int:
+    """Plays until the parent is gone; returns the exit code."""
+    # Signals reach the whole process group; the parent alone decides what they mean.
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, signal.SIG_IGN)
+    parent = Connection(int(argv[0]))
+    try:
+        _serve(parent)
+    except (EOFError, ConnectionError):
+        return 0
+    except Exception as error:
+        traceback.print_exc()
+        known = refusal(error) or RunError(
+            f"self-play process failed by a bug, {type(error).__name__} {error}; "
+            f"report it with the traceback in the run's logs"
+        )
+        parent.send({"error": known})
+        return known.exit_code
+    return 0
+
+
+def _serve(parent: Connection) -> None:
+    player = _Player(parent)
+    while True:
+        message = parent.recv()
+        # A stop may come when the games it was meant for are over.
+        if "play" in message:
+            report = player.play(**message["play"])
+            parent.send({"report": dataclasses.asdict(report)})
+
+
+class _Player:
+    """Plays; keeps the game and the newest model between generations."""
+
+    def __init__(self, parent: Connection) -> None:
+        self._parent = parent
+        self._game: games.Game | None = None
+        self._backend: tuple[Path, Backend] | None = None
+
+    def play(
+        self,
+        task: str,
+        actor: dict[str, Any],
+        directory: Path,
+        inference: dict[str, Any],
+        generation: dict[str, Any],
+    ) -> GenerationReport:
+        """Plays one share of a generation; sends its games on the way.
+
+        Args:
+            task: The game.
+            actor: A ``SelfplayConfig`` as JSON values.
+            directory: The model's.
+            inference: An ``InferenceConfig`` as JSON values.
+            generation: Arguments of ``GameQueue``.
+        """
+        if self._game is None:
+            self._game = games.make(task)
+        if self._backend is None or self._backend[0] != directory:
+            settings = from_dict(InferenceConfig, inference)
+            self._backend = (directory, open_backend(directory, settings, 1))
+        queue = _core.GameQueue(**generation)
+        sink = _core.GameFrames()
+
+        def tell(num_games: int, num_evaluations: int) -> None:
+            if self._parent.poll():
+                self._parent.recv()  # a stop, or the end of the parent: EOFError
+                queue.stop()
+            self._parent.send(
+                {"games": sink.take(), "num_evaluations": num_evaluations}
+            )
+
+        report = play_generation(
+            self._game,
+            from_dict(SelfplayConfig, actor),
+            self._backend[1],
+            queue,
+            sink,
+            num_threads=1,
+            on_progress=tell,
+        )
+        tell(report.num_games, report.num_evaluations)
+        return report
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,232 @@
+"""Self-play in several processes, for games whose rules hold the interpreter's lock.
+
+The games of a generation are shared out among processes of one thread each
+(`tengen.actors.play_process`). A game depends on its index alone, so their number
+changes no game. Every finished game comes to the parent, which alone writes.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from multiprocessing import Pipe
+from multiprocessing.connection import Connection, wait
+from pathlib import Path
+from typing import Any
+
+from tengen import _core
+from tengen.actors.selfplay import GenerationReport, SelfplayConfig
+from tengen.config import to_dict
+from tengen.errors import RunError
+from tengen.inference import InferenceConfig
+
+__all__ = ["GamesOfGeneration", "SelfplayProcesses"]
+
+_MAX_DEATHS = 5
+"""Deaths of one process in a row, without a game between, that end the generation."""
+_FIRST_BACKOFF_S = 0.5
+_CLOSE_TIMEOUT_S = 5.0
+_INTERVAL_S = 0.25
+
+
+@dataclass(frozen=True, kw_only=True)
+class GamesOfGeneration:
+    """What is to be played, by which model."""
+
+    task: str
+    """The game, as ``tengen.games.make`` takes it."""
+    config: SelfplayConfig
+    """How to play."""
+    directory: Path
+    """The model's."""
+    inference: InferenceConfig
+    """How to evaluate; without any ``auto``."""
+    seed: int
+    """The run's."""
+    generation: int
+    """Its number."""
+    model: int
+    """The model's number."""
+    finished: Sequence[int] = ()
+    """Games that are durable already."""
+
+
+@dataclass
+class _Child:
+    """One process and what it has to play."""
+
+    process: subprocess.Popen[bytes]
+    connection: Connection
+    left: set[int] = field(default_factory=set)
+    """Games that have not come yet."""
+    num_evaluations: int = 0
+    num_deaths: int = 0
+    report: GenerationReport | None = None
+
+
+class SelfplayProcesses:
+    """Processes that play generations together; they stay for the next one.
+
+    Used by one thread.
+
+    Args:
+        num_processes: How many, at least 1.
+    """
+
+    def __init__(self, num_processes: int) -> None:
+        self._num_processes = num_processes
+        self._children: list[_Child] = []
+        self._stopping = False
+
+    def play(
+        self,
+        games: GamesOfGeneration,
+        take: Callable[[bytes], None],
+        on_progress: Callable[[int, int], None],
+    ) -> GenerationReport:
+        """Plays a generation. Blocks until all games are played or ``stop`` is called.
+
+        A process that dies is started again and plays what has not come from it.
+
+        Args:
+            games: What to play.
+            take: Given each finished game, encoded.
+            on_progress: Called often with (games, evaluations) so far; may ``stop``.
+
+        Raises:
+            RunError: A process died again and again, or failed.
+            UsageError: The game broke the protocol, or the backend is refused.
+        """
+        start_s = time.monotonic()
+        self._stopping = False
+        finished = set(games.finished)
+        every = range(games.config.games_per_generation)
+        left = [index for index in every if index not in finished]
+        while len(self._children) < min(self._num_processes, len(left)):
+            self._children.append(_Child(*_start()))
+        playing = self._children[: len(left)]
+        for place, child in enumerate(playing):
+            child.left = set(left[place :: len(playing)])
+            child.num_evaluations, child.report = 0, None
+            _give(child, games)
+        num_games = 0
+        while waiting := [child for child in playing if child.report is None]:
+            ready = wait([child.connection for child in waiting], _INTERVAL_S)
+            for child in (child for child in waiting if child.connection in ready):
+                for frame in self._receive(child, games):
+                    take(frame)
+                    num_games += 1
+            on_progress(num_games, sum(child.num_evaluations for child in playing))
+        reports = [child.report for child in playing if child.report is not None]
+        return _sum(reports, num_games, time.monotonic() - start_s)
+
+    def stop(self) -> None:
+        """Asks every process to end its turn; ``play`` then returns soon."""
+        if self._stopping:
+            return
+        self._stopping = True
+        for child in self._children:
+            _send(child, {"stop": True})
+
+    def close(self) -> None:
+        """Ends the processes. A second call does nothing."""
+        for child in self._children:
+            child.connection.close()
+        for child in self._children:
+            try:
+                child.process.wait(_CLOSE_TIMEOUT_S)
+            except subprocess.TimeoutExpired:
+                # It holds nothing that is not here or played again.
+                child.process.kill()
+                child.process.wait()
+        self._children = []
+
+    def _receive(self, child: _Child, games: GamesOfGeneration) -> list[bytes]:
+        """Takes one message; returns the games in it."""
+        try:
+            message: dict[str, Any] = child.connection.recv()
+        except (EOFError, ConnectionError):
+            self._replace(child, games)
+            return []
+        if "error" in message:
+            raise message["error"]
+        if "report" in message:
+            child.report = GenerationReport(**message["report"])
+            return []
+        frames: list[bytes] = message["games"]
+        child.num_evaluations = message["num_evaluations"]
+        if frames:
+            child.num_deaths = 0
+        child.left -= {int(_core.decode_game(frame).game_index) for frame in frames}
+        return frames
+
+    def _replace(self, child: _Child, games: GamesOfGeneration) -> None:
+        """Starts another process in place of one that died."""
+        code = child.process.wait()
+        child.connection.close()
+        if self._stopping:
+            child.report = _sum([], 0, 0.0)
+            self._children.remove(child)
+            return
+        child.num_deaths += 1
+        if child.num_deaths >= _MAX_DEATHS:
+            words = f"signal {-code}" if code < 0 else f"exit code {code}"
+            raise RunError(
+                f"self-play process (of {games.task}) died {child.num_deaths} times in "
+                f"a row, last with {words}; see what it printed, or use --threads 1"
+            )
+        time.sleep(_FIRST_BACKOFF_S * 2 ** (child.num_deaths - 1))
+        child.process, child.connection = _start()
+        _give(child, games)
+
+
+def _start() -> tuple[subprocess.Popen[bytes], Connection]:
+    ours, theirs = Pipe()
+    descriptor = theirs.fileno()
+    process = subprocess.Popen(
+        [sys.executable, "-m", "tengen.actors.play_process", str(descriptor)],
+        stdin=subprocess.DEVNULL,
+        pass_fds=[descriptor],
+    )
+    theirs.close()
+    return process, ours
+
+
+def _give(child: _Child, games: GamesOfGeneration) -> None:
+    """Tells a process what to play."""
+    num_games = games.config.games_per_generation
+    generation = {
+        "seed": games.seed,
+        "generation": games.generation,
+        "model": games.model,
+        "num_games": num_games,
+        "finished": [i for i in range(num_games) if i not in child.left],
+    }
+    order = {
+        "task": games.task,
+        "actor": to_dict(games.config),
+        "directory": games.directory,
+        "inference": to_dict(games.inference),
+        "generation": generation,
+    }
+    _send(child, {"play": order})
+
+
+def _send(child: _Child, message: dict[str, Any]) -> None:
+    # Where it died, receiving from it will tell.
+    with contextlib.suppress(ConnectionError):
+        child.connection.send(message)
+
+
+def _sum(
+    reports: Sequence[GenerationReport], num_games: int, seconds: float
+) -> GenerationReport:
+    """Adds reports up; the wall time is that of all together."""
+    names = (item.name for item in dataclasses.fields(GenerationReport))
+    total = {name: sum(getattr(report, name) for report in reports) for name in names}
+    return GenerationReport(**{**total, "num_games": num_games, "seconds": seconds})

@@ -1,0 +1,286 @@
+"""OpenSpiel's games as own games: ``openspiel/NAME`` and ``openspiel/NAME(a=1,b=2)``.
+
+NAME and its parameters are OpenSpiel's, and so are action numbers, rules, results and
+the text of a position. Which games fit is a matter of what OpenSpiel declares of them:
+see `RULES`. Importing this imports no OpenSpiel.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import math
+import os
+import random
+import threading
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tengen.errors import UsageError, did_you_mean
+from tengen.games.protocol import Planes, PolicyLayout
+
+__all__ = [
+    "OPENSPIEL_PREFIX",
+    "RULES",
+    "OpenSpielGame",
+    "broken_rules",
+    "list_openspiel",
+]
+
+OPENSPIEL_PREFIX = "openspiel/"
+"""What the name of an OpenSpiel game begins with."""
+
+# Actions and plies are stored as 16 bits.
+_MAX_COUNT = 65535
+# Random moves that a policy layout must hold for.
+_NUM_PROBED_MOVES = 200
+_ADVICE = "tengen recipes --openspiel lists games that fit"
+
+
+def _rule(name: str, value: str) -> Callable[[Any], bool]:
+    """Returns whether a game's type has ``name`` at ``value``."""
+    return lambda game: getattr(game.get_type(), name).name == value
+
+
+RULES: dict[str, Callable[[Any], bool]] = {
+    "for two players": lambda game: game.num_players() == 2,
+    "played in turn": _rule("dynamics", "SEQUENTIAL"),
+    "without chance": _rule("chance_mode", "DETERMINISTIC"),
+    "of perfect information": _rule("information", "PERFECT_INFORMATION"),
+    "zero-sum": _rule("utility", "ZERO_SUM"),
+    "rewarded at the end only": _rule("reward_model", "TERMINAL"),
+    "won, drawn or lost": lambda game: (
+        (game.min_utility(), game.max_utility()) == (-1, 1)
+    ),
+    "seen by an observation tensor": lambda game: (
+        game.get_type().provides_observation_tensor
+    ),
+    f"of at most {_MAX_COUNT} actions": lambda game: (
+        game.num_distinct_actions() <= _MAX_COUNT
+    ),
+    f"of at most {_MAX_COUNT} plies": lambda game: game.max_game_length() <= _MAX_COUNT,
+}
+"""What a game must be, in words, and the test of it on a ``pyspiel.Game``."""
+
+
+class OpenSpielGame:
+    """A game of OpenSpiel, as `tengen.games.OwnGame` has it; states are pyspiel's.
+
+    Planes are ones (the board), ones if the first player is to move, and OpenSpiel's
+    observation tensor for the side to move: many tensors do not say whose turn it is,
+    and a value to play depends on it. A tensor ``[C, H, W]`` keeps its form; any other
+    one becomes planes of one cell, on which a board network is a perceptron, but for a
+    square board in one row of cells.
+
+    Args:
+        name: ``openspiel/NAME`` or ``openspiel/NAME(parameter=value,...)``.
+
+    Raises:
+        UsageError: OpenSpiel is not installed or has no such game, or the game does not
+            fit; says which rule it breaks.
+    """
+
+    def __init__(self, name: str) -> None:
+        game = _load(name)
+        broken = broken_rules(game)
+        if broken:
+            raise UsageError(
+                f"task ({name}) must be a game {' and '.join(broken)}; {_ADVICE}"
+            )
+        self._game = game
+        with _refused_as(name):
+            game.new_initial_state().legal_actions()
+            self._shape = _planes_shape(game)
+        self._views = threading.local()
+        self.num_actions = int(game.num_distinct_actions())
+        self.max_plies = int(game.max_game_length())
+        self.policy_layout: PolicyLayout = self._find_layout()
+
+    def initial_state(self) -> Any:
+        """Returns the position before the first move."""
+        return self._game.new_initial_state()
+
+    def to_play(self, state: Any) -> int:
+        """Returns the side to move; 0 when the game is over."""
+        return max(0, int(state.current_player()))
+
+    def legal_actions(self, state: Any) -> list[int]:
+        """Returns the legal actions in increasing order."""
+        actions: list[int] = state.legal_actions()
+        return actions
+
+    def apply(self, state: Any, action: int) -> Any:
+        """Returns the position after an action; a new state."""
+        return state.child(action)
+
+    def is_terminal(self, state: Any) -> bool:
+        """Returns whether the game is finished."""
+        return bool(state.is_terminal())
+
+    def returns(self, state: Any) -> tuple[float, float]:
+        """Returns the results of a finished game."""
+        first, second = state.returns()
+        return first, second
+
+    def observation(self, state: Any) -> Planes:
+        """Returns fresh planes ``[C, H, W] float32``."""
+        player = self.to_play(state)
+        planes = np.empty(self._shape, np.float32)
+        planes[0] = 1
+        planes[1] = player == 0
+        planes[2:] = self._tensor(state, player)
+        return planes
+
+    def to_string(self, state: Any) -> str:
+        """Returns OpenSpiel's text of the position."""
+        return str(state)
+
+    def _tensor(self, state: Any, player: int) -> NDArray[np.float32]:
+        """Returns a view of what a player sees, good until the thread's next call."""
+        view = getattr(self._views, "view", None)
+        if view is None:
+            from open_spiel.python.observation import make_observation
+
+            # Twenty times faster than state.observation_tensor(), which makes a list.
+            view = self._views.view = make_observation(self._game)
+        view.set_from(state, player)
+        channels, *board = self._shape
+        seen: NDArray[np.float32] = view.tensor.reshape(channels - 2, *board)
+        return seen
+
+    def _find_layout(self) -> PolicyLayout:
+        """Returns how actions lie on the board, as random games bear out."""
+        _, height, width = self._shape
+        counts: dict[PolicyLayout, int] = {
+            "cells": height * width,
+            "cells_and_pass": height * width + 1,
+            "columns": width,
+        }
+        for layout, count in counts.items():
+            if count == self.num_actions and height > 1 and self._bears_out(layout):
+                return layout
+        return "flat"
+
+    def _bears_out(self, layout: PolicyLayout) -> bool:
+        """Whether every move of some random games changed its own cell or column."""
+        rng = random.Random(0)
+        state = self.initial_state()
+        for _ in range(_NUM_PROBED_MOVES):
+            action = rng.choice(state.legal_actions())
+            before = self._tensor(state, 0).copy()
+            state = state.child(action)
+            if state.is_terminal():
+                state = self.initial_state()
+                continue
+            if layout == "cells_and_pass" and action == self.num_actions - 1:
+                continue
+            changed = self._tensor(state, 0) != before
+            # A plane that changed as a whole tells whose turn it is.
+            changed[changed.mean(axis=(1, 2)) > 0.5] = False
+            cells = changed.any(axis=0)
+            own = cells[:, action] if layout == "columns" else cells.flat[action]
+            if not np.any(own):
+                return False
+        return True
+
+
+def broken_rules(game: Any) -> list[str]:
+    """Returns what a ``pyspiel.Game`` would have to be and is not; see `RULES`."""
+    return [words for words, holds in RULES.items() if not holds(game)]
+
+
+def list_openspiel() -> list[tuple[str, str]]:
+    """Returns every game that OpenSpiel registers, in alphabetical order.
+
+    Returns:
+        Name, and ``fits``, or ``must be ...`` with the rules that it breaks, or what
+        parameters it cannot be had without.
+
+    Raises:
+        UsageError: OpenSpiel is not installed.
+    """
+    rows = []
+    for game_type in sorted(_pyspiel().registered_games(), key=lambda t: t.short_name):
+        name = game_type.short_name
+        if not game_type.default_loadable:
+            needed = ", ".join(game_type.parameter_specification)
+            rows.append((name, f"depends on its parameters: {needed}"))
+            continue
+        broken = broken_rules(_load(OPENSPIEL_PREFIX + name))
+        rows.append((name, f"must be {', '.join(broken)}" if broken else "fits"))
+    return rows
+
+
+def _pyspiel() -> Any:
+    try:
+        import pyspiel
+    except ImportError as error:
+        raise UsageError(
+            f"package (open_spiel) is not installed: {error}; "
+            f"pip install 'tengen[openspiel]'"
+        ) from None
+    return pyspiel
+
+
+def _load(name: str) -> Any:
+    """Returns the ``pyspiel.Game`` of a task."""
+    pyspiel = _pyspiel()
+    text = name.removeprefix(OPENSPIEL_PREFIX)
+    types = {kind.short_name: kind for kind in pyspiel.registered_games()}
+    short_name = text.partition("(")[0]
+    if short_name not in types:
+        near = did_you_mean(short_name, types) if len(short_name) > 1 else _ADVICE
+        raise UsageError(f"task ({name}) must name a game of OpenSpiel; {near}")
+    with _refused_as(name):
+        given = pyspiel.game_parameters_from_string(text)
+        _check_counts(name, given, types[short_name].parameter_specification)
+        return pyspiel.load_game(text)
+
+
+def _check_counts(name: str, given: dict[str, Any], known: dict[str, Any]) -> None:
+    """Refuses counts below 1, with which some games of OpenSpiel crash."""
+    for key, value in given.items():
+        usual = known.get(key)
+        if type(value) is type(usual) is int and value < 1 <= usual:
+            raise UsageError(
+                f"task ({name}) must have {key} of at least 1; leave it out for {usual}"
+            )
+
+
+@contextlib.contextmanager
+def _refused_as(name: str) -> Iterator[None]:
+    """Turns what OpenSpiel raises of a task into one line.
+
+    Keeps it from printing the same before, and from warnings.
+    """
+    kept = os.dup(2)
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    try:
+        os.dup2(nowhere, 2)
+        yield
+    except UsageError:
+        raise
+    except Exception as error:  # several types, some of the C++ library
+        reason = " ".join(str(error).split())
+        raise UsageError(
+            f"task ({name}) is refused by OpenSpiel: {reason}; parameters are given as "
+            f"in {OPENSPIEL_PREFIX}hex(board_size=5)"
+        ) from None
+    finally:
+        os.dup2(kept, 2)
+        os.close(kept)
+        os.close(nowhere)
+
+
+def _planes_shape(game: Any) -> tuple[int, int, int]:
+    """Returns ``(C, H, W)`` of the planes, ours included."""
+    shape = game.observation_tensor_shape()
+    if len(shape) == 3:
+        channels, height, width = shape
+        return channels + 2, height, width
+    if len(shape) == 2 and math.isqrt(shape[1]) ** 2 == shape[1]:
+        side = math.isqrt(shape[1])
+        return shape[0] + 2, side, side
+    return math.prod(shape) + 2, 1, 1

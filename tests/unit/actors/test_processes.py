@@ -1,0 +1,199 @@
+"""Self-play in processes: the same games, whoever dies."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from multiprocessing import Pipe
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from tengen import _core, games
+from tengen.actors import (
+    GamesOfGeneration,
+    SelfplayConfig,
+    SelfplayProcesses,
+    play_generation,
+)
+from tengen.errors import RunError, UsageError
+from tengen.inference import InferenceConfig, open_backend
+from tengen.models import ModelExporter
+from tengen.nets import FeatureSpec, ResNetConfig, build_net
+
+OWN_GAMES = Path(__file__).parents[1] / "games"
+INFERENCE = InferenceConfig(backend="openvino", precision="fp32", batch_shape="dynamic")
+CONFIG = SelfplayConfig(games_per_generation=20, full_simulations=12, num_slots=4)
+NUM_GAMES = CONFIG.games_per_generation
+
+# Tic-tac-toe that does as files beside it say.
+OBEYING = """
+import os, signal
+from pathlib import Path
+from own_games import TicTacToe
+
+HERE = Path(__file__).parent
+
+class Obeying(TicTacToe):
+    def apply(self, state, action):
+        if sum(cell != 0 for cell in state) > 3:
+            if (HERE / "die").exists():
+                os.kill(os.getpid(), signal.SIGKILL)
+            try:
+                (HERE / "die once").unlink()
+                os.kill(os.getpid(), signal.SIGKILL)
+            except FileNotFoundError:
+                pass
+        return super().apply(state, action)
+
+    def observation(self, state):
+        planes = super().observation(state)
+        return planes[1:] if (HERE / "break").exists() else planes
+"""
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The files of a small random model for tic-tac-toe that a backend reads."""
+    path = tmp_path_factory.mktemp("model")
+    features = FeatureSpec(
+        num_planes=3, height=3, width=3, num_actions=9, policy_layout="cells"
+    )
+    config = ResNetConfig(num_blocks=2, num_channels=8, head_channels=8)
+    torch.manual_seed(0)
+    state = build_net(features, config).state_dict()
+    weights = {name: tensor.numpy() for name, tensor in state.items()}
+    graph = ModelExporter().export(features, config, weights)
+    (path / "model.onnx").write_bytes(graph)
+    return path
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder with the game, where these processes and this one look for it."""
+    (tmp_path / "obeying.py").write_text(OBEYING)
+    monkeypatch.syspath_prepend(str(OWN_GAMES))
+    monkeypatch.setenv("PYTHONPATH", f"{tmp_path}:{OWN_GAMES}:{':'.join(sys.path)}")
+    return tmp_path
+
+
+@pytest.fixture
+def processes() -> Any:
+    made = SelfplayProcesses(2)
+    yield made
+    children = [child.process for child in made._children]
+    made.close()
+    assert all(child.poll() is not None for child in children)
+
+
+def generation(model: Path, finished: list[int] | None = None) -> GamesOfGeneration:
+    return GamesOfGeneration(
+        task="obeying:Obeying",
+        config=CONFIG,
+        directory=model,
+        inference=INFERENCE,
+        seed=7,
+        generation=3,
+        model=1,
+        finished=finished or [],
+    )
+
+
+def in_order(frames: list[bytes]) -> list[bytes]:
+    return sorted(frames, key=lambda frame: _core.decode_game(frame).game_index)
+
+
+def expected(model: Path) -> list[bytes]:
+    """Returns the games as a thread of this process plays them."""
+    queue = _core.GameQueue(seed=7, generation=3, model=1, num_games=NUM_GAMES)
+    sink = _core.GameFrames()
+    backend = open_backend(model, INFERENCE, 1)
+    game = games.make("own_games:TicTacToe")
+    play_generation(game, CONFIG, backend, queue, sink, num_threads=1)
+    return in_order(sink.take())
+
+
+def play(
+    processes: SelfplayProcesses,
+    what: GamesOfGeneration,
+    watch: Callable[[int, int], None] = lambda *_: None,
+) -> tuple[list[bytes], Any]:
+    frames: list[bytes] = []
+    report = processes.play(what, frames.append, watch)
+    assert report.num_games == len(frames)
+    return in_order(frames), report
+
+
+@pytest.mark.parametrize("num_processes", [1, 3])
+def test_any_number_plays_the_same_games(
+    num_processes: int, model: Path, folder: Path
+) -> None:
+    processes = SelfplayProcesses(num_processes)
+    try:
+        frames, report = play(processes, generation(model))
+        assert frames == expected(model)
+        assert report.num_threads == num_processes
+        plies = sum(len(_core.decode_game(frame).plies) for frame in frames)
+        assert report.num_plies == report.num_rows == plies
+        assert report.num_evaluations > 0
+        # The processes stay, and play what is not durable yet.
+        rest, _ = play(processes, generation(model, finished=[0, 1, 5]))
+        assert rest == [f for i, f in enumerate(frames) if i not in (0, 1, 5)]
+    finally:
+        processes.close()
+
+
+def test_a_process_that_is_killed_is_replaced(
+    processes: SelfplayProcesses, model: Path, folder: Path
+) -> None:
+    (folder / "die once").touch()
+    frames, _ = play(processes, generation(model))
+    assert not (folder / "die once").exists()
+    assert frames == expected(model)
+
+
+def test_one_that_dies_again_and_again_ends_the_turn(
+    processes: SelfplayProcesses,
+    model: Path,
+    folder: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("tengen.actors.processes._FIRST_BACKOFF_S", 0.0)
+    (folder / "die").touch()
+    with pytest.raises(RunError, match=r"obeying:Obeying\) died 5 times .* signal 9"):
+        play(processes, generation(model))
+
+
+def test_a_game_that_breaks_is_named_as_in_a_thread(
+    processes: SelfplayProcesses, model: Path, folder: Path
+) -> None:
+    play(processes, generation(model))
+    (folder / "break").touch()
+    with pytest.raises(UsageError, match=r"Obeying\.observation") as refused:
+        play(processes, generation(model))
+    assert "\n" not in str(refused.value)
+
+
+def test_a_stop_keeps_what_is_finished(
+    processes: SelfplayProcesses, model: Path, folder: Path
+) -> None:
+    frames, _ = play(processes, generation(model), lambda *_: processes.stop())
+    finished = [int(_core.decode_game(frame).game_index) for frame in frames]
+    assert len(frames) < NUM_GAMES
+    rest, _ = play(processes, generation(model, finished))
+    assert in_order([*frames, *rest]) == expected(model)
+
+
+def test_no_process_outlives_its_parent(folder: Path) -> None:
+    ours, theirs = Pipe()
+    descriptor = theirs.fileno()
+    command = [sys.executable, "-m", "tengen.actors.play_process", str(descriptor)]
+    child = subprocess.Popen(command, pass_fds=[descriptor])
+    theirs.close()
+    time.sleep(0.1)
+    ours.close()
+    assert child.wait(timeout=60) == 0
