@@ -1,5 +1,5 @@
 #pragma once
-// From the root of a tree to what a search hands over.
+// What a tree says of its root, for what a search hands over.
 
 #include "search/result.h"
 #include "search/tree.h"
@@ -39,38 +39,6 @@ void read_root(const BasicTree<Memory>& tree, SearchResult& result) {
   result.root_value_to_play =
       root.proof == Proof::kUnknown ? root.mean_value() : proof_value(root.proof);
   result.network_value_to_play = root.value_to_play;
-}
-
-// Makes `policy` the training target: all on winning actions where the root is won, none on losing
-// ones while another action is left, and a sum of 1.
-inline void settle_policy(SearchResult& result) {
-  const auto is_out = [&](const ActionResult& a) {
-    if (result.proof == Proof::kWin || result.proof == Proof::kDraw) return a.proof != result.proof;
-    return result.proof != Proof::kLoss && a.proof == Proof::kLoss;
-  };
-  float total = 0.0f;
-  for (ActionResult& a : result.actions) {
-    if (is_out(a)) a.policy = 0.0f;
-    total += a.policy;
-  }
-  if (total <= 0.0f) {  // no visit to any action that is left: the prior stands in
-    for (ActionResult& a : result.actions) {
-      if (!is_out(a)) total += a.policy = a.prior;
-    }
-  }
-  for (ActionResult& a : result.actions) a.policy /= total;
-}
-
-// The action with the most policy mass, then the larger prior, then the lower action.
-inline int most_likely_action(const SearchResult& result) {
-  const ActionResult* best = nullptr;
-  for (const ActionResult& a : result.actions) {
-    if (best == nullptr || a.policy > best->policy ||
-        (a.policy == best->policy && a.prior > best->prior)) {
-      best = &a;
-    }
-  }
-  return best->action;
 }
 
 }  // namespace tengen

@@ -22,6 +22,7 @@
 #include "games/game.h"
 #include "search/check_request.h"
 #include "search/gumbel.h"
+#include "search/policy_target.h"
 #include "search/priors.h"
 #include "search/puct.h"
 #include "search/read_root.h"
@@ -153,7 +154,7 @@ class Search {
     read_root(tree_, result);
     result.num_simulations = static_cast<uint32_t>(num_simulations_);
     if (settings_.policy == RootPolicy::kGumbel) set_improved_policy(result);
-    settle_policy(result);
+    normalise_policy(result);
     result.best_action = best_action(result);
   }
 

@@ -30,6 +30,7 @@
 #include "games/game.h"
 #include "search/check_request.h"
 #include "search/descent.h"
+#include "search/policy_target.h"
 #include "search/read_root.h"
 #include "search/result.h"
 #include "search/settings.h"
@@ -109,7 +110,7 @@ class SharedSearch {
     }
     read_root(tree(), result);
     result.num_simulations = tree().node(tree().root()).visits - 1;
-    settle_policy(result);
+    normalise_policy(result);
     result.best_action = most_likely_action(result);
   }
 

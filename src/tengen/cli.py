@@ -16,12 +16,13 @@ import importlib
 import json
 import os
 import sys
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NoReturn
 
 from tengen import __version__
-from tengen.errors import TengenError, UsageError, did_you_mean
+from tengen.errors import TengenError, TengenWarning, UsageError, did_you_mean
 
 __all__ = ["COMMANDS", "Command", "main"]
 
@@ -74,7 +75,9 @@ class _Parser(argparse.ArgumentParser):
 def main(argv: Sequence[str] | None = None) -> int:
     """Runs one command and returns the exit code; errors are one line on stderr."""
     try:
-        code = _run(list(sys.argv[1:] if argv is None else argv))
+        with warnings.catch_warnings():
+            warnings.showwarning = _show_warning
+            code = _run(list(sys.argv[1:] if argv is None else argv))
         sys.stdout.flush()
         return code
     except TengenError as error:
@@ -153,9 +156,28 @@ def _overview() -> str:
 
 
 def _fail(message: str, code: int) -> int:
+    _say(message)
+    return code
+
+
+def _say(message: str) -> None:
     # One line whatever the message holds: scripts read it.
     print("tengen:", " ".join(message.split()), file=sys.stderr)
-    return code
+
+
+def _show_warning(
+    message: Warning | str,
+    category: type[Warning],
+    filename: str,
+    lineno: int,
+    file: Any = None,
+    line: str | None = None,
+) -> None:
+    if issubclass(category, TengenWarning):
+        _say(str(message))
+    else:
+        text = warnings.formatwarning(message, category, filename, lineno, line)
+        print(text, end="", file=file or sys.stderr)
 
 
 def _os_message(error: OSError) -> str:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import difflib
 from collections.abc import Iterable
 
-__all__ = ["RunError", "TengenError", "UsageError", "did_you_mean"]
+__all__ = ["RunError", "TengenError", "TengenWarning", "UsageError", "did_you_mean"]
 
 
 class TengenError(Exception):
@@ -26,6 +26,10 @@ class UsageError(TengenError):
     """Bad usage: a command, a config, a model or a run directory that is refused."""
 
     exit_code = 2
+
+
+class TengenWarning(UserWarning):
+    """Something goes on, but not as asked. The command line shows its one line."""
 
 
 class RunError(TengenError):

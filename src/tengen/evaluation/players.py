@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import dataclasses
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, TypeAlias
 
 from tengen import _core
@@ -74,10 +76,32 @@ class ModelPlayer:
     """Evaluates its positions."""
     search: SearchConfig = field(default_factory=SearchConfig)
     """How it searches."""
+    directory: Path | None = None
+    """Where the model lies; None where the backend serves any number of threads."""
+    num_threads: int = 1
+    """Threads that the backend was opened for."""
+    tree_threads: int = 1
+    """Threads that search one tree; with more than one, moves differ each time."""
+
+    def opened_for(self, num_threads: int) -> ModelPlayer:
+        """Returns the player, opened again where the backend serves fewer threads.
+
+        Blocks while the model is compiled.
+
+        Raises:
+            RunError: The backend refuses the model.
+        """
+        if self.directory is None or num_threads <= self.num_threads:
+            return self
+        backend = _open(self.directory, num_threads)
+        return dataclasses.replace(self, backend=backend, num_threads=num_threads)
 
     def to_native(self, num_simulations: int) -> Any:
         """Returns the core's form, with so many simulations a move."""
         player = _core.MatchPlayer()
+        if self.tree_threads > 1:
+            player.kind = _core.PlayerKind.OUTSIDE
+            return player
         player.kind = _core.PlayerKind.NETWORK
         player.num_simulations = num_simulations
         player.search = self.search.to_native()
@@ -133,11 +157,20 @@ def open_player(word: str, *, num_threads: int = 1) -> MatchPlayer:
     if player is not None:
         return player
     model = resolve_model(word)
+    return ModelPlayer(
+        name=word,
+        task=model.meta.task,
+        backend=_open(model.path, num_threads),
+        directory=model.path,
+        num_threads=num_threads,
+    )
+
+
+def _open(directory: Path, num_threads: int) -> Backend:
     # Nothing to measure for a few games: full precision, whatever the batch.
     config = InferenceConfig(
         backend="openvino" if is_installed() else "torch",
         precision="fp32",
         batch_shape="dynamic",
     )
-    backend = open_backend(model.path, config, num_threads)
-    return ModelPlayer(name=word, task=model.meta.task, backend=backend)
+    return open_backend(directory, config, num_threads)

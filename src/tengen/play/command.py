@@ -9,9 +9,10 @@ import sys
 from typing import Any
 
 from tengen.config import check
-from tengen.evaluation.match import MAX_SIMULATIONS
+from tengen.evaluation.match import MAX_SIMULATIONS, MAX_THREADS
 from tengen.play.player import load
 from tengen.play.terminal import Session
+from tengen.run import usable_threads
 
 __all__ = ["add_arguments", "play"]
 
@@ -25,6 +26,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         default=200,
         metavar="N",
         help="how long it thinks, simulations a move (200)",
+    )
+    parser.add_argument(
+        "--threads",
+        type=int,
+        default=1,
+        metavar="N",
+        help="that think together; the answer comes sooner (1)",
     )
     side = parser.add_mutually_exclusive_group()
     side.add_argument(
@@ -48,12 +56,19 @@ def play(args: argparse.Namespace) -> dict[str, Any]:
         args.simulations,
         f"must be 1 to {MAX_SIMULATIONS}; change it",
     )
+    check(
+        1 <= args.threads <= MAX_THREADS,
+        "threads",
+        args.threads,
+        f"must be 1 to {MAX_THREADS}; change it",
+    )
     is_terminal = sys.stdin.isatty() and sys.stdout.isatty()
     with load(args.model) as player:
         session = Session(
             player,
             lambda text: print(text, flush=True),
             simulations=args.simulations,
+            threads=usable_threads(args.threads),
             person_is_first=not args.second,
             colours=is_terminal and "NO_COLOR" not in os.environ,
         )
