@@ -19,8 +19,8 @@ struct SharedBenchmark {
   bool use_null = false;  // the null evaluator, else the hash evaluator
   int num_simulations = 64;
   uint64_t num_searches = 0;
-  int num_threads = 1;  // one is Search, as play with one thread
-  int batch_rows = 1;   // of each of several threads
+  int num_threads = 1;  // of one tree
+  int batch_rows = 1;   // that each gathers; one row of one thread is Search
 };
 
 // Searches positions after 0 to 19 random plies, each for itself; returns the simulations made.
@@ -34,6 +34,7 @@ class SharedBenchmarkRun {
         shared_(game, settings.search, settings.num_threads, settings.batch_rows) {}
 
   uint64_t run() {
+    const bool is_alone = settings_.num_threads == 1 && settings_.batch_rows == 1;
     uint64_t num_simulations = 0;
     std::vector<uint16_t> legal(static_cast<size_t>(game_.num_actions()));
     for (uint64_t i = 0; i < settings_.num_searches; ++i) {
@@ -41,7 +42,7 @@ class SharedBenchmarkRun {
       std::vector<uint16_t> moves;
       Rng rng(0, 0, i, 0, Purpose::kOpening);
       play_opening(game_, state, static_cast<uint32_t>(i % 20), rng, legal.data(), moves);
-      num_simulations += settings_.num_threads == 1 ? search_alone(state) : search_shared(state);
+      num_simulations += is_alone ? search_alone(state) : search_shared(state);
     }
     return num_simulations;
   }

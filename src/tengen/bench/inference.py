@@ -10,7 +10,6 @@ from __future__ import annotations
 import argparse
 import dataclasses
 import itertools
-import json
 import tempfile
 import threading
 import time
@@ -22,12 +21,12 @@ from typing import Any, get_args
 
 import numpy as np
 
-from tengen.config import to_dict
+from tengen.bench.random_model import write_random_model
 from tengen.errors import UsageError, did_you_mean
 from tengen.inference import Backend, InferenceConfig, Runner, open_backend
 from tengen.inference.config import BackendName, Precision
 from tengen.inference.openvino_backend import is_installed, supported_precisions
-from tengen.nets.spec import FeatureSpec, NetConfig, parse_net
+from tengen.nets.spec import FeatureSpec, parse_net
 from tengen.run import available_cores
 
 __all__ = ["add_arguments", "run"]
@@ -87,7 +86,7 @@ def run(namespace: argparse.Namespace) -> dict[str, Any]:
     with tempfile.TemporaryDirectory() as folder:
         for net in nets:
             path = Path(folder) / net
-            _write_model(path, features, parse_net(net))
+            write_random_model(path, features, parse_net(net))
             chosen = [case for case in cases if case.net == net]
             turn_s = namespace.seconds / len(cases) / _NUM_TURNS
             rows += _measure(path, features, chosen, turn_s)
@@ -145,23 +144,6 @@ def _numbers(option: str, text: str) -> list[int]:
     if not all(name.isdecimal() and int(name) > 0 for name in names):
         raise UsageError(f"{option} ({text}) must be counts; for example 1,2")
     return [int(name) for name in names]
-
-
-def _write_model(path: Path, features: FeatureSpec, config: NetConfig) -> None:
-    """Writes what backends read of a model with random weights."""
-    from safetensors.torch import save_file
-
-    from tengen.models import ModelExporter
-    from tengen.nets import build_net
-
-    path.mkdir()
-    state = build_net(features, config).state_dict()
-    weights = {name: tensor.numpy() for name, tensor in state.items()}
-    graph = ModelExporter().export(features, config, weights)
-    (path / "model.onnx").write_bytes(graph)
-    save_file(state, path / "weights.safetensors")
-    meta = {"net": to_dict(config), "features": to_dict(features)}
-    (path / "meta.json").write_text(json.dumps(meta))
 
 
 def _measure(

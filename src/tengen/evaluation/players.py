@@ -20,6 +20,7 @@ __all__ = [
     "ModelPlayer",
     "RandomPlayer",
     "fixed_player",
+    "open_for_play",
     "open_player",
 ]
 
@@ -93,7 +94,7 @@ class ModelPlayer:
         """
         if self.directory is None or num_threads <= self.num_threads:
             return self
-        backend = _open(self.directory, num_threads)
+        backend = open_for_play(self.directory, num_threads)
         return dataclasses.replace(self, backend=backend, num_threads=num_threads)
 
     def to_native(self, num_simulations: int) -> Any:
@@ -160,13 +161,23 @@ def open_player(word: str, *, num_threads: int = 1) -> MatchPlayer:
     return ModelPlayer(
         name=word,
         task=model.meta.task,
-        backend=_open(model.path, num_threads),
+        backend=open_for_play(model.path, num_threads),
         directory=model.path,
         num_threads=num_threads,
     )
 
 
-def _open(directory: Path, num_threads: int) -> Backend:
+def open_for_play(directory: Path, num_threads: int) -> Backend:
+    """Returns a model's backend for play. Blocks while the model is compiled.
+
+    Args:
+        directory: A model directory.
+        num_threads: Threads that will evaluate at the same time, at least 1.
+
+    Raises:
+        UsageError: The model cannot be used.
+        RunError: The backend refuses the model.
+    """
     # Nothing to measure for a few games: full precision, whatever the batch.
     config = InferenceConfig(
         backend="openvino" if is_installed() else "torch",

@@ -45,10 +45,10 @@ class Searcher:
         backend: Opened for ``num_threads``.
         search: How to search; PUCT where there are several threads.
         num_threads: Threads in one tree, at least 1.
-        batch_rows: Leaves that each of several threads gathers; see ``batch_rows``.
+        batch_rows: Leaves that each gathers, at least 1; see ``batch_rows``.
 
     Raises:
-        UsageError: The game or the settings want one thread.
+        UsageError: The game or the settings want one thread and one leaf.
     """
 
     def __init__(
@@ -63,7 +63,7 @@ class Searcher:
         settings = search.to_native()
         self._shared: Any = None
         self._alone: Any = None
-        if num_threads == 1:
+        if num_threads == batch_rows == 1:
             self._alone = _core.make_session(rules, settings)
             ports = [self._alone]
         else:
