@@ -4,6 +4,7 @@
 #include <cmath>
 #include <set>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "base/rng.h"
@@ -256,6 +257,54 @@ void check_tictactoe() {
   TENGEN_CHECK(4 * num_proven > 3 * num_positions);
 }
 
+// Descents under way spread out, over children without a visit too: five of one thread find five
+// leaves, where the prior alone would send all of them to one.
+void check_spread() {
+  const Gomoku game(9);
+  const auto state = game.initial_state();
+  SharedSearch<Gomoku> search(game, SearchSettings(), 1, 5);
+  search.begin(state, request_of(1000));
+  std::vector<float> logits(81, 0.0f);
+  logits[40] = 2.0f;
+  auto& descents = search.descents(0);
+  TENGEN_CHECK(descents[0].advance());
+  descents[0].accept(logits.data(), nullptr, 0.0f);
+  for (int round = 0; round < 20; ++round) {
+    std::set<std::pair<uint64_t, uint64_t>> leaves;
+    for (auto& descent : descents) {
+      TENGEN_CHECK(descent.advance());
+      const Key128 key = game.key(descent.leaf());
+      leaves.insert({key.hi, key.lo});
+    }
+    TENGEN_CHECK(leaves.size() == descents.size());
+    const SharedNode& root = search.tree().node(search.tree().root());
+    TENGEN_CHECK(root.in_flight == descents.size());
+    for (auto& descent : descents) descent.accept(logits.data(), nullptr, 0.0f);
+  }
+  TENGEN_CHECK(check_counts(search.tree(), search.tree().root()) == 101);
+}
+
+// In a game of one way down the second descent is blocked by the first, keeps its marks while the
+// other is out, and goes on where the other got to.
+void check_blocked() {
+  TicTacToe game;
+  auto state = game.initial_state();
+  for (const int action : {0, 1, 2, 4, 3, 5, 7, 6}) game.apply(state, action);
+  TENGEN_CHECK(game.outcome(state) == Outcome::kOngoing);  // one cell is left
+  SharedSearch<TicTacToe> search(game, SearchSettings(), 1, 2);
+  search.begin(state, request_of(10));
+  auto& descents = search.descents(0);
+  TENGEN_CHECK(descents[0].advance());
+  TENGEN_CHECK(!descents[1].advance() && descents[1].is_blocked() && search.is_blocked(0));
+  const std::vector<float> logits(9, 0.0f);
+  descents[0].accept(logits.data(), nullptr, 0.5f);
+  TENGEN_CHECK(!descents[1].advance() && !descents[1].is_blocked());  // the last cell ends it
+  TENGEN_CHECK(!descents[0].advance() && !search.is_blocked(0));
+  SearchResult result;
+  search.finish(result);
+  TENGEN_CHECK(result.num_simulations == 1 && result.proof == Proof::kDraw);
+}
+
 // Another thread ends a search that would take hours; what was found so far can be read.
 void check_stop() {
   const Gomoku game(9);
@@ -332,6 +381,8 @@ int main() {
   check_big_board();
   check_random_games();
   check_tictactoe();
+  check_spread();
+  check_blocked();
   check_stop();
   check_misuse();
 }
