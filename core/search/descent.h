@@ -263,7 +263,6 @@ class Descent {
     }
     edges.value_sum[edge] = proof == Proof::kLoss ? -std::numeric_limits<float>::infinity()
                                                   : proof_value(proof) * edges.visits[edge];
-    if (node.proof != Proof::kUnknown) return;
     const Proof proven = prove(node, edges, proof);
     if (proven == Proof::kUnknown) return;
     store_proof(node, proven);

@@ -1,6 +1,7 @@
 #include "search/shared_search.h"
 
 #include <algorithm>
+#include <atomic>
 #include <cmath>
 #include <set>
 #include <thread>
@@ -324,7 +325,15 @@ void check_stop() {
   // A thread that waits for a leaf whose thread has gone is woken too.
   search.begin(state, request_of(10));
   TENGEN_CHECK(search.descents(0)[0].advance());
-  std::thread waiting([&] { TENGEN_CHECK(work(search, game, 1) == 0); });
+  std::atomic<bool> is_blocked{false};
+  std::thread waiting([&] {
+    const uint32_t seen = search.progress();
+    TENGEN_CHECK(!search.descents(1)[0].advance() && search.is_blocked(1));
+    is_blocked = true;
+    search.wait(seen);
+    TENGEN_CHECK(!search.descents(1)[0].advance() && !search.is_blocked(1));
+  });
+  while (!is_blocked) std::this_thread::yield();
   search.stop();
   waiting.join();
 }

@@ -23,7 +23,7 @@ struct SharedBenchmark {
   int batch_rows = 1;   // that each gathers; one row of one thread is Search
 };
 
-// Searches positions after 0 to 19 random plies, each for itself; returns the simulations made.
+// One thread calls run().
 template <Game G>
 class SharedBenchmarkRun {
  public:
@@ -33,6 +33,8 @@ class SharedBenchmarkRun {
         alone_(game, settings.search),
         shared_(game, settings.search, settings.num_threads, settings.batch_rows) {}
 
+  // Searches positions after 0 to 19 random plies, each in an empty tree; returns the simulations
+  // made.
   uint64_t run() {
     const bool is_alone = settings_.num_threads == 1 && settings_.batch_rows == 1;
     uint64_t num_simulations = 0;

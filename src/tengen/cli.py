@@ -19,12 +19,14 @@ import sys
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, NoReturn
+from typing import Any, NoReturn, TextIO
 
 from tengen import __version__
 from tengen.errors import TengenError, TengenWarning, UsageError, did_you_mean
 
 __all__ = ["COMMANDS", "Command", "main"]
+
+_PYTHON_SHOWS = warnings.showwarning
 
 
 @dataclass(frozen=True)
@@ -170,14 +172,13 @@ def _show_warning(
     category: type[Warning],
     filename: str,
     lineno: int,
-    file: Any = None,
+    file: TextIO | None = None,
     line: str | None = None,
 ) -> None:
     if issubclass(category, TengenWarning):
         _say(str(message))
     else:
-        text = warnings.formatwarning(message, category, filename, lineno, line)
-        print(text, end="", file=file or sys.stderr)
+        _PYTHON_SHOWS(message, category, filename, lineno, file, line)
 
 
 def _os_message(error: OSError) -> str:
