@@ -44,6 +44,7 @@ struct ThreadState {
       : tree(SharedArena::Cursor(arena)), priors(num_actions) {}
   SharedTree tree;
   Priors priors;
+  bool has_news = false;  // a position that others may be blocked by is pending no more
 };
 
 // Used by the thread that `thread` belongs to; descents of other threads may run at the same time.
@@ -97,6 +98,7 @@ class Descent {
       leaf.visits = 1;
       leaf.value_sum = value_to_play;
     }
+    thread_->has_news = true;
     waiting_ = begun_ = false;
     if (path_.empty()) shared_->root_expanded.store(true, std::memory_order_release);
     back_up(value_to_play);
@@ -203,6 +205,7 @@ class Descent {
       leaf.to_play = static_cast<uint8_t>(to_play);
       store_proof(leaf, proof);
     }
+    thread_->has_news = true;
     settle(proof);
     return Arrival::kKnown;
   }

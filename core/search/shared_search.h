@@ -5,10 +5,10 @@
 //   search.begin(state, request);
 //   each thread i:
 //     for (;;) {
-//       seen = search.progress();
-//       for (d : search.descents(i)) if (!d.is_waiting() && d.advance()) ... d waits for its leaf
-//       evaluate and accept() the leaves, then search.report_progress();
-//       without leaves: search.is_blocked(i) ? search.wait(seen) : end of the thread
+//       seen = search.news();
+//       for (d : search.descents(i)) if (d.advance()) ... d waits for its leaf
+//       if there are leaves: evaluate and accept() them, then search.tell(i);
+//       else if (!search.wait(i, seen)) break;
 //     }
 //   search.finish(result);
 //
@@ -68,6 +68,7 @@ class SharedSearch {
     arena_.clear();
     for (auto& thread : threads_) {
       thread->state.tree.clear();
+      thread->state.has_news = false;
       for (Descent<G>& descent : thread->descents) descent.reset();
     }
     SharedTree& tree = threads_.front()->state.tree;
@@ -82,25 +83,33 @@ class SharedSearch {
   // Of thread `index`, for that thread.
   std::vector<Descent<G>>& descents(int index) { return thread(index).descents; }
 
-  // Whether a descent of thread `index` has to wait for another thread. For that thread.
-  bool is_blocked(int index) {
-    const auto& own = thread(index).descents;
-    return std::any_of(own.begin(), own.end(), [](const auto& d) { return d.is_blocked(); });
+  // Changes when a thread tells the others of positions that are pending no more. From any thread.
+  uint32_t news() const { return news_.load(std::memory_order_acquire); }
+
+  // Thread `index` tells what it has evaluated or settled since the last time.
+  void tell(int index) {
+    bool& has_news = thread(index).state.has_news;
+    if (has_news) tell_all();
+    has_news = false;
   }
 
-  // Changes with every report of progress. From any thread.
-  uint32_t progress() const { return progress_.load(std::memory_order_acquire); }
-  void report_progress() {
-    progress_.fetch_add(1, std::memory_order_release);
-    progress_.notify_all();
+  // For thread `index` when none of its descents waits for an evaluation. False: its part of the
+  // search is over. Else blocks until there was news since `seen`, read before the descents were
+  // advanced; then they may go on.
+  bool wait(int index, uint32_t seen) {
+    tell(index);  // others may be blocked by what an evaluation from a cache settled
+    const auto& own = thread(index).descents;
+    if (std::none_of(own.begin(), own.end(), [](const auto& d) { return d.is_blocked(); })) {
+      return false;
+    }
+    news_.wait(seen, std::memory_order_acquire);
+    return true;
   }
-  // Blocks while progress() is `seen`: until another thread's leaves are evaluated, or stop().
-  void wait(uint32_t seen) const { progress_.wait(seen, std::memory_order_acquire); }
 
   // Ends the search soon: descents go on with nothing new. From any thread.
   void stop() {
     shared_.stopped.store(true, std::memory_order_relaxed);
-    report_progress();
+    tell_all();
   }
 
   // What the search found. Throws Error where it was stopped before the root was evaluated.
@@ -126,12 +135,17 @@ class SharedSearch {
     std::vector<Descent<G>> descents;
   };
 
+  void tell_all() {
+    news_.fetch_add(1, std::memory_order_release);
+    news_.notify_all();
+  }
+
   Thread& thread(int index) { return *threads_[static_cast<size_t>(index)]; }
 
   SharedState<G> shared_;
   SharedArena arena_;
   std::vector<std::unique_ptr<Thread>> threads_;
-  std::atomic<uint32_t> progress_{0};
+  std::atomic<uint32_t> news_{0};
 };
 
 }  // namespace tengen

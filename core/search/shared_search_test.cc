@@ -25,7 +25,7 @@ int work(SharedSearch<G>& search, const G& game, int index) {
   std::vector<float> logits;
   int num_evaluations = 0;
   for (;;) {
-    const uint32_t seen = search.progress();
+    const uint32_t seen = search.news();
     std::vector<Descent<G>*> waiting;
     for (Descent<G>& descent : search.descents(index)) {
       if (descent.advance()) waiting.push_back(&descent);
@@ -37,10 +37,8 @@ int work(SharedSearch<G>& search, const G& game, int index) {
     }
     num_evaluations += static_cast<int>(waiting.size());
     if (!waiting.empty()) {
-      search.report_progress();
-    } else if (search.is_blocked(index)) {
-      search.wait(seen);
-    } else {
+      search.tell(index);
+    } else if (!search.wait(index, seen)) {
       return num_evaluations;
     }
   }
@@ -296,14 +294,30 @@ void check_blocked() {
   search.begin(state, request_of(10));
   auto& descents = search.descents(0);
   TENGEN_CHECK(descents[0].advance());
-  TENGEN_CHECK(!descents[1].advance() && descents[1].is_blocked() && search.is_blocked(0));
+  TENGEN_CHECK(!descents[1].advance() && descents[1].is_blocked());
   const std::vector<float> logits(9, 0.0f);
   descents[0].accept(logits.data(), nullptr, 0.5f);
   TENGEN_CHECK(!descents[1].advance() && !descents[1].is_blocked());  // the last cell ends it
-  TENGEN_CHECK(!descents[0].advance() && !search.is_blocked(0));
+  TENGEN_CHECK(!descents[0].advance() && !search.wait(0, search.news()));
   SearchResult result;
   search.finish(result);
   TENGEN_CHECK(result.num_simulations == 1 && result.proof == Proof::kDraw);
+}
+
+// Whoever is blocked hears of it when a thread that has nothing more to do has settled a position
+// by itself, as with an evaluation from a cache.
+void check_news() {
+  const TicTacToe game;
+  SharedSearch<TicTacToe> search(game, SearchSettings(), 2, 1);
+  search.begin(game.initial_state(), request_of(0));
+  const std::vector<float> logits(9, 0.0f);
+  TENGEN_CHECK(search.descents(0)[0].advance());
+  const uint32_t seen = search.news();
+  TENGEN_CHECK(!search.descents(1)[0].advance() && search.descents(1)[0].is_blocked());
+  search.descents(0)[0].accept(logits.data(), nullptr, 0.0f);
+  TENGEN_CHECK(!search.descents(0)[0].advance() && !search.wait(0, seen));
+  TENGEN_CHECK(search.wait(1, seen));  // at once
+  TENGEN_CHECK(!search.descents(1)[0].advance() && !search.wait(1, search.news()));
 }
 
 // Another thread ends a search that would take hours; what was found so far can be read.
@@ -315,7 +329,7 @@ void check_stop() {
     search.begin(state, request_of(kMaxSimulations));
     std::vector<std::thread> threads;
     for (int i = 0; i < 2; ++i) threads.emplace_back([&, i] { work(search, game, i); });
-    while (search.progress() % 100 != 99) std::this_thread::yield();
+    while (search.news() % 100 != 99) std::this_thread::yield();
     search.stop();
     for (auto& thread : threads) thread.join();
     SearchResult result;
@@ -327,11 +341,11 @@ void check_stop() {
   TENGEN_CHECK(search.descents(0)[0].advance());
   std::atomic<bool> is_blocked{false};
   std::thread waiting([&] {
-    const uint32_t seen = search.progress();
-    TENGEN_CHECK(!search.descents(1)[0].advance() && search.is_blocked(1));
+    const uint32_t seen = search.news();
+    TENGEN_CHECK(!search.descents(1)[0].advance());
     is_blocked = true;
-    search.wait(seen);
-    TENGEN_CHECK(!search.descents(1)[0].advance() && !search.is_blocked(1));
+    TENGEN_CHECK(search.wait(1, seen));
+    TENGEN_CHECK(!search.descents(1)[0].advance() && !search.wait(1, search.news()));
   });
   while (!is_blocked) std::this_thread::yield();
   search.stop();
@@ -366,7 +380,8 @@ void check_misuse() {
   TENGEN_CHECK(descent.advance() && !descent.is_blocked());
   TENGEN_CHECK(throws([&] { descent.advance(); }));
   TENGEN_CHECK(throws([&] { search.finish(result); }));
-  TENGEN_CHECK(!search.descents(1)[0].advance() && search.is_blocked(1));  // the root is taken
+  TENGEN_CHECK(!search.descents(1)[0].advance());  // the root is taken
+  TENGEN_CHECK(search.descents(1)[0].is_blocked());
   TENGEN_CHECK(throws([&] { descent.accept(logits.data(), nullptr, std::nanf("")); }));
   descent.accept(logits.data(), nullptr, 0.0f);
   search.finish(result);
@@ -392,6 +407,7 @@ int main() {
   check_tictactoe();
   check_spread();
   check_blocked();
+  check_news();
   check_stop();
   check_misuse();
 }

@@ -79,14 +79,13 @@ class SharedBenchmarkRun {
     std::vector<float> logits(static_cast<size_t>(settings_.batch_rows) * num_actions);
     std::vector<float> values(static_cast<size_t>(settings_.batch_rows));
     for (;;) {
-      const uint32_t seen = shared_.progress();
+      const uint32_t seen = shared_.news();
       waiting.clear();
       for (Descent<G>& descent : shared_.descents(index)) {
         if (descent.advance()) waiting.push_back(&descent);
       }
       if (waiting.empty()) {
-        if (!shared_.is_blocked(index)) return;
-        shared_.wait(seen);
+        if (!shared_.wait(index, seen)) return;
         continue;
       }
       for (size_t i = 0; i < waiting.size(); ++i) {
@@ -95,7 +94,7 @@ class SharedBenchmarkRun {
       for (size_t i = 0; i < waiting.size(); ++i) {
         waiting[i]->accept(logits.data() + i * num_actions, nullptr, values[i]);
       }
-      shared_.report_progress();
+      shared_.tell(index);
     }
   }
 

@@ -59,17 +59,16 @@ class SharedGameSession final : public SharedSession {
 
     int next() override {
       for (;;) {
-        const uint32_t seen = search_.progress();
+        const uint32_t seen = search_.news();
         const int num_rows = leaves_.fill([&] {
           for (auto& descent : search_.descents(index_)) leaves_.run(descent, stats_);
         });
-        if (num_rows > 0 || !search_.is_blocked(index_)) return num_rows;
-        search_.wait(seen);
+        if (num_rows > 0 || !search_.wait(index_, seen)) return num_rows;
       }
     }
     void done() override {
       leaves_.answer(stats_);
-      search_.report_progress();
+      search_.tell(index_);
     }
     BatchBuffers& buffers() override { return leaves_.buffers(); }
     void clear() { leaves_.clear(); }  // a search left half way may have rows waiting
