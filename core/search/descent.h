@@ -1,8 +1,8 @@
 #pragma once
 // One simulation at a time in a tree that several threads search; see shared_search.h.
 //
-// On its way down a descent marks every edge that it takes, so that the others see a lost visit
-// there and spread out. It holds the lock of one node at a time, and none while it waits for an
+// On its way down a descent marks every edge that it takes, so that the others see a visit there
+// and spread out. It holds the lock of one node at a time, and none while it waits for an
 // evaluation. The first to take an edge makes its child; until that is expanded the child is
 // pending, and whoever else arrives there is blocked: no position is evaluated twice.
 

@@ -4,8 +4,9 @@
 // AlphaZero's (Silver et al. 2018, supplement), as KataGo writes it.
 // Differs from the paper: sqrt(N + 0.01) of the visits of the children, so that the prior decides
 // the first descent; an unvisited child is worth the parent's value less a reduction (FPU).
-// In a shared tree each descent in flight counts as a visit that was lost (virtual loss, Chaslot
-// et al. 2008, "Parallel Monte-Carlo tree search"), on edges without any visit too.
+// In a shared tree each descent in flight counts as a visit in the exploration term, as in Liu et
+// al. 2020, "Watch the unobserved", and an edge without any other visit counts as lost (virtual
+// loss, Chaslot et al. 2008). Lost visits on every edge made the search weaker.
 
 #include <cmath>
 #include <vector>

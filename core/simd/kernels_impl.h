@@ -140,9 +140,9 @@ int best_edge(const float* prior, const float* visits, const float* sum, int n, 
 int best_edge_in_flight(const float* prior, const float* visits, const float* sum,
                         const float* in_flight, int n, float scale, float* score) {
   return first_largest(n, score, [&](int i) {
-    const Floats lost = load(in_flight + i);
-    const Floats w = load(visits + i) + lost;
-    return (load(sum + i) - lost) / w + load(prior + i) * scale / (w + 1.0f);
+    const Floats seen = load(visits + i);
+    const Floats mean = seen > 0.0f ? load(sum + i) / seen : splat(-1.0f);
+    return mean + load(prior + i) * scale / (seen + load(in_flight + i) + 1.0f);
   });
 }
 

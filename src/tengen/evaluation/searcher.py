@@ -1,8 +1,8 @@
 """Searches of one position at a time: by one thread, or by several in one tree.
 
 One thread is deterministic. Several find another tree each time; each gathers a few
-leaves, which keep the backend's batches full, and counts every leaf that is not
-evaluated yet as a loss, so that the next descent takes another way.
+leaves, which keep the backend's batches full; a leaf on its way counts as a visit, and
+as a loss where it is the first, so that the next descent takes another way.
 """
 
 from __future__ import annotations
