@@ -11,8 +11,8 @@ Exit codes: 0 done, 1 failed, 2 bad usage or config, 130 interrupted.
 from __future__ import annotations
 
 import argparse
-import errno
 import importlib
+import io
 import json
 import os
 import sys
@@ -22,7 +22,13 @@ from dataclasses import dataclass
 from typing import Any, NoReturn, TextIO
 
 from tengen import __version__
-from tengen.errors import TengenError, TengenWarning, UsageError, did_you_mean
+from tengen.errors import (
+    TengenError,
+    TengenWarning,
+    UsageError,
+    did_you_mean,
+    refusal,
+)
 
 __all__ = ["COMMANDS", "Command", "main"]
 
@@ -76,26 +82,34 @@ class _Parser(argparse.ArgumentParser):
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Runs one command and returns the exit code; errors are one line on stderr."""
+    _prepare_streams()
     try:
         with warnings.catch_warnings():
             warnings.showwarning = _show_warning
             code = _run(list(sys.argv[1:] if argv is None else argv))
         sys.stdout.flush()
         return code
-    except TengenError as error:
-        return _fail(str(error), error.exit_code)
     except KeyboardInterrupt:
         return _fail("interrupted", 130)
     except BrokenPipeError:
         # The reader left. Python would complain once more when it flushes at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return TengenError.exit_code
-    except OSError as error:
-        return _fail(_os_message(error), TengenError.exit_code)
     except Exception as error:
-        if not _is_core_error(error):
+        refused = refusal(error)
+        if refused is None:
             raise
-        return _fail(str(error), TengenError.exit_code)
+        return _fail(str(refused), refused.exit_code)
+
+
+def _prepare_streams() -> None:
+    """Lets no stream fail: a closed one is empty, bytes of no character are shown."""
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        stream = getattr(sys, name)
+        if stream is None:
+            setattr(sys, name, open(os.devnull, mode))  # noqa: SIM115
+        elif isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
 
 
 def _run(argv: list[str]) -> int:
@@ -179,16 +193,3 @@ def _show_warning(
         _say(str(message))
     else:
         _PYTHON_SHOWS(message, category, filename, lineno, file, line)
-
-
-def _os_message(error: OSError) -> str:
-    reason = (error.strerror or str(error)).lower()
-    if error.errno == errno.ENOSPC:
-        return f"disk ({error.filename or 'full'}) has no space left; free some"
-    return f"file ({error.filename}) cannot be used, {reason}; check it"
-
-
-def _is_core_error(error: Exception) -> bool:
-    """Whether the native core raised it, in the house form; it may not be loaded."""
-    core = sys.modules.get("tengen._core")
-    return core is not None and isinstance(error, core.CoreError)

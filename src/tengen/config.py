@@ -13,6 +13,7 @@ A component's config lives beside the component and looks like this::
             check(self.num_simulations >= 1, "num_simulations", self.num_simulations,
                   "must be at least 1; raise it")
 
+A config with ``Literal`` fields calls ``check_literals(self)`` there too.
 Field types may be bool, int, float, str, ``X | None``, ``Literal[...]``,
 ``tuple[X, ...]``, ``tuple[X, Y]``, ``dict[str, X]``, another config, and a union of
 configs told apart by a ``Literal`` field named ``kind``.
@@ -34,7 +35,16 @@ from typing import Any, Literal, TypeVar, Union, get_args, get_origin
 
 from tengen.errors import UsageError, did_you_mean
 
-__all__ = ["check", "field_docs", "fill_native", "from_dict", "override", "to_dict"]
+__all__ = [
+    "check",
+    "check_literals",
+    "check_range",
+    "field_docs",
+    "fill_native",
+    "from_dict",
+    "override",
+    "to_dict",
+]
 
 T = TypeVar("T")
 
@@ -50,6 +60,23 @@ def check(ok: bool, name: str, value: object, rule: str) -> None:
     """
     if not ok:
         raise UsageError(f"{name} ({value}) {rule}")
+
+
+def check_range(
+    name: str, value: float, low: float, high: float, advice: str = "change it"
+) -> None:
+    """Raises UsageError unless ``low <= value <= high``; see ``check``."""
+    check(low <= value <= high, name, value, f"must be {low} to {high}; {advice}")
+
+
+def check_literals(cfg: Any) -> None:
+    """Raises UsageError unless each ``Literal`` field of ``cfg`` has a value of it.
+
+    For ``__post_init__``: Python itself lets any value through.
+    """
+    for name, kind in _field_types(type(cfg)).items():
+        if get_origin(kind) is Literal:
+            _check_literal(get_args(kind), getattr(cfg, name), name)
 
 
 def to_dict(cfg: Any) -> dict[str, Any]:
@@ -203,14 +230,8 @@ def _convert(kind: Any, value: Any, path: str) -> Any:
     if origin in (Union, types.UnionType):
         return _convert_union(args, value, path)
     if origin is Literal:
-        # bool is an int in Python: True must not pass for 1.
-        if any(value == arg and type(value) is type(arg) for arg in args):
-            return value
-        if isinstance(value, str) and all(isinstance(arg, str) for arg in args):
-            raise UsageError(
-                f"{path} ({_shown(value)}) is not known; {did_you_mean(value, args)}"
-            )
-        _refuse(path, value, "one of " + ", ".join(map(_shown, args)))
+        _check_literal(args, value, path)
+        return value
     if origin is tuple:
         return _convert_tuple(args, value, path)
     if origin is dict:
@@ -227,6 +248,17 @@ def _convert(kind: Any, value: Any, path: str) -> Any:
     return _convert_scalar(kind, value, path)
 
 
+def _check_literal(args: Sequence[Any], value: Any, path: str) -> None:
+    # bool is an int in Python: True must not pass for 1.
+    if any(value == arg and type(value) is type(arg) for arg in args):
+        return
+    if isinstance(value, str) and all(isinstance(arg, str) for arg in args):
+        raise UsageError(
+            f"{path} ({_shown(value)}) is not known; {did_you_mean(value, args)}"
+        )
+    _refuse(path, value, "one of " + ", ".join(map(_shown, args)))
+
+
 def _convert_scalar(kind: Any, value: Any, path: str) -> Any:
     if kind is types.NoneType and value is None:
         return None
@@ -235,9 +267,13 @@ def _convert_scalar(kind: Any, value: Any, path: str) -> Any:
     if kind is int and isinstance(value, int) and not isinstance(value, bool):
         return value
     if kind is float and isinstance(value, (int, float)) and type(value) is not bool:
-        if not math.isfinite(value):
+        try:
+            number = float(value)
+        except OverflowError:  # a whole number of hundreds of digits
+            number = math.inf
+        if not math.isfinite(number):
             _refuse(path, value, "a finite number")
-        return float(value)
+        return number
     if kind is str and isinstance(value, str):
         return value
     words = {
@@ -301,7 +337,7 @@ def _config_of_kind(
         for name in get_args(_field_types(config)["kind"])
     }
     kind = value.get("kind", get_args(_field_types(configs[0])["kind"])[0])
-    if kind not in known:
+    if not isinstance(kind, str) or kind not in known:
         raise UsageError(
             f"{_join(path, 'kind')} ({_shown(kind)}) is not known; "
             f"{did_you_mean(str(kind), known)}"
@@ -313,8 +349,8 @@ def _parse(text: str) -> Any:
     for read in (json.loads, ast.literal_eval):
         try:
             return read(text)
-        except (ValueError, SyntaxError):
-            continue
+        except (ValueError, SyntaxError, RecursionError, MemoryError):
+            continue  # the last two: brackets in brackets, thousands deep
     return text
 
 

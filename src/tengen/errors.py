@@ -7,9 +7,19 @@ prints it after ``tengen:`` and leaves with the exception's exit code.
 from __future__ import annotations
 
 import difflib
+import errno
+import sys
 from collections.abc import Iterable
 
-__all__ = ["RunError", "TengenError", "TengenWarning", "UsageError", "did_you_mean"]
+__all__ = [
+    "RunError",
+    "TengenError",
+    "TengenWarning",
+    "UsageError",
+    "did_you_mean",
+    "os_reason",
+    "refusal",
+]
 
 
 class TengenError(Exception):
@@ -38,18 +48,53 @@ class RunError(TengenError):
     exit_code = 1
 
 
-def did_you_mean(name: str, known: Iterable[str]) -> str:
+def os_reason(error: OSError) -> str:
+    """Returns why the system refused, a phrase to stand inside a message."""
+    return (error.strerror or str(error)).lower()
+
+
+def refusal(error: BaseException) -> TengenError | None:
+    """Returns what tengen, its core or the system refused, in the one form.
+
+    Returns:
+        The error to report; None for any other, which is a bug and needs its traceback.
+    """
+    if isinstance(error, TengenError):
+        return error
+    if isinstance(error, OSError):
+        return RunError(_os_message(error))
+    if isinstance(error, MemoryError):
+        return RunError("memory (all of it) is used up; ask for less, or free some")
+    core = sys.modules.get("tengen._core")  # not loaded, it raised nothing
+    if core is not None and isinstance(error, core.SchemaError):
+        return UsageError(str(error))
+    if core is not None and isinstance(error, core.CoreError):
+        return RunError(str(error))
+    return None
+
+
+def did_you_mean(name: str, known: Iterable[str], otherwise: str = "") -> str:
     """Returns the advice for an unknown name.
 
     Args:
         name: What was asked for.
         known: Every name that would have been accepted.
+        otherwise: The advice where none is near and all are too many for a line.
 
     Returns:
-        ``did you mean "x"?`` when one is near, else ``known: a, b, c``.
+        ``did you mean "x"?`` when one is near, else ``otherwise`` or
+        ``known: a, b, c``.
     """
     names = sorted(known)
     near = difflib.get_close_matches(name, names, n=1, cutoff=0.6)
     if near:
         return f'did you mean "{near[0]}"?'
+    if otherwise:
+        return otherwise
     return "known: " + (", ".join(names) if names else "none")
+
+
+def _os_message(error: OSError) -> str:
+    if error.errno == errno.ENOSPC:
+        return f"disk ({error.filename or 'full'}) has no space left; free some"
+    return f"file ({error.filename}) cannot be used, {os_reason(error)}; check it"

@@ -1,8 +1,9 @@
 """A run that is killed, at any instant or publish step, and resumed loses nothing.
 
 The run after all kills must have the very bytes of a run that nobody killed: so no
-game was lost, doubled or played otherwise. Games that were durable when the kill came
-must be among them as they were.
+game was lost, doubled or played otherwise. Since a game that is thrown away would be
+played again to the same bytes, every resumed generation must also say that it took
+over each game that was durable when the kill came.
 """
 
 from __future__ import annotations
@@ -11,13 +12,24 @@ import os
 import random
 import signal
 import subprocess
-import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from tengen.observe import read_events
-from tests.integration.runs import run_command, sealed, train_command, weights
+from tengen.run import RunDirectory
+from tengen.store.segment import recorded_games
+from tests.integration.runs import (
+    SMALL,
+    events,
+    run_command,
+    sealed,
+    start_command,
+    train_command,
+    wait_for,
+    weights,
+)
 
 GAMES = 72
 # Where tengen.run.faults can kill: every step that makes something durable.
@@ -42,17 +54,31 @@ def reference(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return out
 
 
+# A generation that only a kill can end.
+ENDLESS = (*SMALL, "actor.games_per_generation=1000000")
+
+
 def kill_after(command: list[str], seconds: float) -> None:
     """Starts a run and kills all of its processes at once."""
-    child = subprocess.Popen(
-        command,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-        start_new_session=True,
-    )
-    time.sleep(seconds)
-    os.killpg(child.pid, signal.SIGKILL)
-    child.wait()
+    child = start_command(command)
+    try:
+        child.communicate(timeout=seconds)
+    except subprocess.TimeoutExpired:
+        os.killpg(child.pid, signal.SIGKILL)
+        child.communicate()
+
+
+def durable(out: Path) -> tuple[int, list[int]]:
+    """Returns the generation that is not sealed, and the games that it has."""
+    generation = max(sealed(out), default=0) + 1
+    folder = out / "experience" / "selfplay-0"
+    return generation, recorded_games(folder, generation).indices
+
+
+def turns(out: Path, generation: int) -> list[dict[str, Any]]:
+    """Returns the reports of self-play's turns on a generation."""
+    found = [e for e in events(out, "turn") if e["role"] == "selfplay"]
+    return [e for e in found if e["generation"] == generation]
 
 
 def killed_at_random(out: Path, rng: random.Random, num_kills: int) -> None:
@@ -80,6 +106,56 @@ def assert_same(out: Path, reference: Path) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM])
+def test_durable_games_are_taken_over(tmp_path: Path, number: int) -> None:
+    """The whole group is killed, or told to end as a session that closes does."""
+    out = tmp_path / "run"
+    child = start_command(train_command(out, 1, settings=ENDLESS))
+    journals = out / "experience" / "selfplay-0"
+    wait_for(lambda: any(p.stat().st_size > 2048 for p in journals.glob("*/*.journal")))
+    os.killpg(child.pid, number)
+    child.communicate(timeout=60)
+    assert child.returncode == (130 if number == signal.SIGTERM else -number)
+    generation, games = durable(out)
+    assert games
+    before = len(turns(out, generation))
+    # The same generation, now with two games more than anyone has finished.
+    num_games = games[-1] + 3
+    length = f"actor.games_per_generation={num_games}"
+    done = run_command(train_command(out, 1, settings=(*SMALL, length)))
+    assert done.returncode == 0, done.stderr
+    resumed = turns(out, generation)[before:]
+    assert [turn["num_recovered"] for turn in resumed] == [len(games)]
+    assert resumed[0]["num_games"] == num_games
+
+
+@pytest.mark.slow
+def test_a_role_that_is_killed_takes_its_games_over(tmp_path: Path) -> None:
+    """Each of its processes dies after the last game: none is played again."""
+    out = tmp_path / "run"
+    fault = "seal.gathered:1:experience/selfplay-0"
+    done = run_command(train_command(out, 24), fault=fault)
+    assert done.returncode == 1
+    assert "role (selfplay) died 5 times in a row" in done.stderr
+    assert len(durable(out)[1]) == 24
+    done = run_command(train_command(out, 24))
+    assert done.returncode == 0, done.stderr
+    (turn,) = turns(out, 1)
+    assert (turn["num_recovered"], turn["num_evaluations"]) == (24, 0)
+    assert sorted(sealed(out)) == [1, 2]
+
+
+@pytest.mark.slow
+def test_a_killed_runner_takes_its_roles_along(tmp_path: Path) -> None:
+    out = tmp_path / "run"
+    done = run_command(train_command(out, 24), fault="publish.renamed:1:run.json")
+    assert done.returncode == -signal.SIGKILL
+    assert RunDirectory(out).lock_holder("train") is None
+    assert run_command(train_command(out, 24)).returncode == 0
+    assert sorted(sealed(out)) == [1]
+
+
+@pytest.mark.slow
 def test_random_kills(reference: Path, tmp_path: Path) -> None:
     out = tmp_path / "run"
     killed_at_random(out, random.Random(1), 4)
@@ -88,13 +164,14 @@ def test_random_kills(reference: Path, tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("point", ["publish.renamed", "seal.published"])
-def test_kill_at_a_publish_step(reference: Path, tmp_path: Path, point: str) -> None:
+@pytest.mark.parametrize(
+    "fault", ["publish.renamed:1:checkpoints/", "seal.published:1:experience/"]
+)
+def test_kill_at_a_publish_step(reference: Path, tmp_path: Path, fault: str) -> None:
+    """Every new process of the role dies there, the runner starts it again."""
     out = tmp_path / "run"
-    done = run_command(train_command(out, GAMES), fault=f"{point}:1")
-    # The runner died, or it started a dead role again and redid its turn.
-    restarts = len(list(out.glob("events/selfplay-*.jsonl")))
-    assert done.returncode != 0 or restarts > 1
+    done = run_command(train_command(out, GAMES), fault=fault)
+    assert done.returncode == 0 or "died 5 times in a row" in done.stderr
     finish(out)
     assert_same(out, reference)
 

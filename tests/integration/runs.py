@@ -5,7 +5,12 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import time
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
+
+from tengen.observe import read_events
 
 SMALL = (
     "actor.games_per_generation=24",
@@ -43,6 +48,33 @@ def run_command(
     return subprocess.run(
         command, env=env, capture_output=True, text=True, timeout=timeout_s
     )
+
+
+def start_command(command: list[str]) -> subprocess.Popen[str]:
+    """Starts a command in a process group of its own, as a shell does."""
+    return subprocess.Popen(
+        command,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+
+
+def wait_for(happened: Callable[[], object], timeout_s: float = 120) -> None:
+    """Returns once something is true."""
+    end_s = time.monotonic() + timeout_s
+    while not happened():
+        assert time.monotonic() < end_s, "it never happened"
+        time.sleep(0.02)
+
+
+def events(out: Path, kind: str) -> list[dict[str, Any]]:
+    """Returns every event of a kind that the runner wrote, in order."""
+    paths = sorted(
+        out.glob("events/train-*.jsonl"), key=lambda p: int(p.stem.split("-")[1])
+    )
+    return [e for path in paths for e in read_events(path) if e["kind"] == kind]
 
 
 def sealed(out: Path) -> dict[int, bytes]:

@@ -1,12 +1,49 @@
-"""What the tests of several parts share: an environment that counts."""
+"""What the tests of several parts share: senseless players, a counting environment."""
 
 from __future__ import annotations
 
+import zlib
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import pytest
+
+from tengen.evaluation import ModelPlayer
+
+
+class HashRunner:
+    """Answers each row by a hash of its planes: a fixed, senseless network."""
+
+    def __init__(self, planes: Any, policy: Any, value: Any) -> None:
+        self.arrays = planes, policy, value
+
+    def run(self, num_rows: int) -> None:
+        planes, policy, value = self.arrays
+        for row in range(num_rows):
+            rng = np.random.default_rng(zlib.crc32(planes[row].tobytes()))
+            policy[row] = rng.standard_normal(policy.shape[1])
+            value[row] = rng.uniform(-1, 1)
+
+
+class HashBackend:
+    name = "hash"
+    version = "1"
+    precision: Any = "fp32"
+    batch_shape: Any = "dynamic"
+
+    def bind(self, planes: Any, policy: Any, value: Any) -> HashRunner:
+        return HashRunner(planes, policy, value)
+
+
+@pytest.fixture
+def hash_player() -> Callable[..., ModelPlayer]:
+    """Makes a model player of a game without a model."""
+
+    def make(task: str, name: str = "hash", backend: Any = None) -> ModelPlayer:
+        return ModelPlayer(name=name, task=task, backend=backend or HashBackend())
+
+    return make
 
 
 @pytest.fixture

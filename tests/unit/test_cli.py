@@ -64,6 +64,11 @@ def test_without_json_the_report_is_not_printed(command, capsys):
             1,
             "tengen: disk (full) has no space left; free some\n",
         ),
+        (
+            MemoryError(),
+            1,
+            "tengen: memory (all of it) is used up; ask for less, or free some\n",
+        ),
     ],
 )
 def test_errors_are_one_line_and_a_code(command, capsys, error, code, line):
@@ -75,10 +80,13 @@ def test_errors_are_one_line_and_a_code(command, capsys, error, code, line):
 def test_errors_of_the_core_are_one_line(command, capsys, monkeypatch):
     core = types.ModuleType("tengen._core")
     core.CoreError = type("CoreError", (ValueError,), {})
+    core.SchemaError = type("SchemaError", (core.CoreError,), {})
     monkeypatch.setitem(sys.modules, "tengen._core", core)
     command(raising(core.CoreError("size (99) is too large; use 5 to 19")))
     assert cli.main(["fake"]) == 1
     assert capsys.readouterr().err == "tengen: size (99) is too large; use 5 to 19\n"
+    command(raising(core.SchemaError("schema (9) is newer; update")))
+    assert cli.main(["fake"]) == 2
 
 
 def test_what_goes_on_otherwise_is_one_line(command, capsys):
@@ -149,6 +157,28 @@ def test_a_reader_that_leaves_is_no_error():
     finally:
         os.close(writing)
     assert done.stderr == b""
+
+
+def test_text_of_no_encoding_is_shown_all_the_same():
+    code = (
+        "import sys; from tengen import cli;"
+        "cli._overview = lambda: sys.argv[1];"
+        "sys.exit(cli.main(['--help']))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code, b"run\xff"],
+        capture_output=True,
+        env={**os.environ, "PYTHONIOENCODING": "ascii"},
+    )
+    assert done.stdout == b"run\\udcff\n"
+    assert done.returncode == 0
+
+
+def test_closed_streams_are_empty():
+    done = subprocess.run(
+        ["sh", "-c", f"{sys.executable} -m tengen --help <&- >&- 2>&-"]
+    )
+    assert done.returncode == 0
 
 
 def test_status_of_no_run_by_the_real_command(tmp_path):

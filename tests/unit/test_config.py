@@ -1,12 +1,24 @@
+import dataclasses
 import json
 import math
+import typing
 from dataclasses import dataclass, field
 from typing import Literal
 
 import pytest
 
-from tengen.config import check, field_docs, from_dict, override, to_dict
+from tengen.config import (
+    check,
+    check_literals,
+    check_range,
+    field_docs,
+    from_dict,
+    override,
+    to_dict,
+)
 from tengen.errors import UsageError
+from tengen.models import ModelMeta
+from tengen.roles import RunConfig
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -199,6 +211,10 @@ def test_override_reaches_into_an_absent_config():
         ("search.num_simulations=many", 'search.num_simulations ("many") must be'),
         ("search.policy.kind=gumble", 'search.policy.kind ("gumble") is not known'),
         ("search.policy.c_init=-1", "search.policy.c_init (-1.0) must not be"),
+        ("search.policy.kind=[1]", "search.policy.kind ([1]) is not known"),
+        ("limit_s=1" + "0" * 400, "limit_s (1"),
+        ("limit_s=" + "[" * 100_000, 'limit_s ("['),
+        ("search.num_simulations=" + "9" * 5000, "search.num_simulations ("),
     ],
 )
 def test_override_refuses(setting, start):
@@ -211,6 +227,55 @@ def test_override_leaves_the_original_alone():
     run = Run(task="x")
     override(run, ["search.num_simulations=1"])
     assert run == Run(task="x")
+
+
+def configs_in(cls):
+    """Every config class that a field of ``cls`` may hold, and ``cls``."""
+    members = list(typing.get_type_hints(cls).values())
+    while members:
+        member = members.pop()
+        if dataclasses.is_dataclass(member):
+            yield from configs_in(member)
+        members += typing.get_args(member)
+    yield cls
+
+
+@pytest.mark.parametrize(
+    "cls",
+    dict.fromkeys([*configs_in(RunConfig), *configs_in(ModelMeta)]),
+    ids=lambda cls: cls.__name__,
+)
+def test_every_literal_is_checked_in_a_config_built_by_hand(cls):
+    required = {
+        field.name: 3
+        for field in dataclasses.fields(cls)
+        if field.default is field.default_factory is dataclasses.MISSING
+    }
+    for name, hint in typing.get_type_hints(cls).items():
+        if typing.get_origin(hint) is Literal:
+            with pytest.raises(
+                UsageError, match=rf'^{name} \("nonsense"\) is not known'
+            ):
+                cls(**{**required, name: "nonsense"})
+
+
+def test_a_literal_is_neither_another_type_nor_none():
+    @dataclass(frozen=True, kw_only=True)
+    class Sizes:
+        size: Literal[1, 2] = 1
+
+    for value in (True, None, 3, "1"):
+        with pytest.raises(UsageError, match=r"must be one of 1, 2; change it"):
+            check_literals(Sizes(size=value))
+    check_literals(Sizes(size=2))
+
+
+def test_a_range_has_its_ends():
+    for value in (1, 4):
+        check_range("n", value, 1, 4)
+    for value in (0, 5, math.nan):
+        with pytest.raises(UsageError, match=rf"n \({value}\) must be 1 to 4; more"):
+            check_range("n", value, 1, 4, "more")
 
 
 def test_field_docs():

@@ -16,3 +16,8 @@ def test_advice_is_the_nearest_name():
 def test_advice_lists_the_names_when_none_is_near():
     assert did_you_mean("zzz", ["b", "a"]) == "known: a, b"
     assert did_you_mean("zzz", []) == "known: none"
+
+
+def test_advice_for_too_many_names_is_the_callers():
+    assert did_you_mean("zzz", ["b", "a"], "list them") == "list them"
+    assert did_you_mean("aab", ["aaa"], "list them") == 'did you mean "aaa"?'

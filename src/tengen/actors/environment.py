@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 
 from tengen._core import Rng
 from tengen.actors.unroll import Unrolls, unroll_schema
-from tengen.config import check
+from tengen.config import check, check_literals, check_range
 from tengen.envs import Env, EnvSpec
 from tengen.errors import RunError, UsageError
 from tengen.nets import FeatureSpec
@@ -65,12 +65,8 @@ class EnvironmentActorConfig:
         Raises:
             UsageError: A field is out of its range.
         """
-        check(
-            1 <= self.num_envs <= 4096,
-            "num_envs",
-            self.num_envs,
-            "must be 1 to 4096; 8 to 64 suits a CPU",
-        )
+        check_literals(self)
+        check_range("num_envs", self.num_envs, 1, 4096, "8 to 64 suits a CPU")
         check(
             self.unroll_length >= 1,
             "unroll_length",

@@ -13,12 +13,16 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from tengen import _core
-from tengen.config import check, fill_native
+from tengen.config import check, check_literals, check_range, fill_native
 from tengen.games import Game, core_game
 from tengen.inference import Backend, DriveStats, drive
-from tengen.search import SearchConfig
+from tengen.search import MAX_SIMULATIONS, SearchConfig
 
 __all__ = ["GenerationReport", "SelfplayConfig", "play_generation"]
+
+_MAX_GAMES = 10_000_000
+_MAX_PLIES = 65_535
+_MAX_CACHE_MIB = 1 << 20
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -59,13 +63,16 @@ class SelfplayConfig:
         Raises:
             UsageError: A field is out of its range.
         """
-        for name in ("games_per_generation", "full_simulations", "cheap_simulations"):
-            value = getattr(self, name)
-            check(value >= 1, name, value, "must be at least 1; raise it")
-        for name in ("temperature_early", "temperature_late", "max_opening_plies"):
+        check_literals(self)
+        games = self.games_per_generation
+        check_range("games_per_generation", games, 1, _MAX_GAMES)
+        for name in ("full_simulations", "cheap_simulations"):
+            check_range(name, getattr(self, name), 1, MAX_SIMULATIONS)
+        for name in ("temperature_early", "temperature_late"):
             value = getattr(self, name)
             check(value >= 0, name, value, "must be at least 0; raise it")
-        check(self.cache_mib >= 0, "cache_mib", self.cache_mib, "must be at least 0")
+        check_range("max_opening_plies", self.max_opening_plies, 0, _MAX_PLIES)
+        check_range("cache_mib", self.cache_mib, 0, _MAX_CACHE_MIB, "0 is no cache")
         check(
             0 < self.full_probability <= 1,
             "full_probability",
@@ -78,12 +85,7 @@ class SelfplayConfig:
             self.temperature_halflife,
             "must be positive; raise it",
         )
-        check(
-            1 <= self.num_slots <= 4096,
-            "num_slots",
-            self.num_slots,
-            "must be 1 to 4096; 8 to 64 suits a CPU",
-        )
+        check_range("num_slots", self.num_slots, 1, 4096, "8 to 64 suits a CPU")
 
     def to_native(self) -> _core.SelfplaySettings:
         """Returns the same settings for the core; a fresh object."""

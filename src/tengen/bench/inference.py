@@ -10,6 +10,7 @@ from __future__ import annotations
 import argparse
 import dataclasses
 import itertools
+import re
 import tempfile
 import threading
 import time
@@ -22,6 +23,7 @@ from typing import Any, get_args
 import numpy as np
 
 from tengen.bench.random_model import write_random_model
+from tengen.config import check, check_range
 from tengen.errors import UsageError, did_you_mean
 from tengen.inference import Backend, InferenceConfig, Runner, open_backend
 from tengen.inference.config import BackendName, Precision
@@ -33,6 +35,10 @@ __all__ = ["add_arguments", "run"]
 
 _NUM_PLANES = 4
 _NUM_TURNS = 3
+_MAX_BOARD = 64
+_MAX_BATCH_ROWS = 4096
+_MAX_THREADS = 256
+_MAX_S = 86_400
 
 
 @dataclass(frozen=True)
@@ -52,8 +58,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--nets", default="2x32,6x96", help="BLOCKSxCHANNELS, ...")
     parser.add_argument("--board", type=int, default=9, help="side of the board")
     parser.add_argument("--batches", default="8,32", help="rows of a batch, ...")
-    parser.add_argument("--threads", default="", help="1 and all cores unless given")
-    parser.add_argument("--backends", default="", help="openvino, torch")
+    parser.add_argument("--threads", help="1 and all cores unless given")
+    parser.add_argument("--backends", help="openvino, torch; all unless given")
     parser.add_argument("--seconds", type=float, default=20.0, help="in all")
 
 
@@ -70,11 +76,18 @@ def run(namespace: argparse.Namespace) -> dict[str, Any]:
         were busy on average, of its best turn.
 
     Raises:
-        UsageError: A list is not numbers or names, or a backend is not installed.
+        UsageError: An option is refused, or a backend is not installed.
     """
     start_s, start_cpu_s = time.perf_counter(), time.process_time()
+    check_range("board", namespace.board, 1, _MAX_BOARD)
+    check(
+        0 < namespace.seconds <= _MAX_S,
+        "seconds",
+        namespace.seconds,
+        f"must be above 0 and at most {_MAX_S}; 20 suits most machines",
+    )
     cases = _cases(namespace)
-    nets = dict.fromkeys(case.net for case in cases)
+    nets = {case.net: parse_net(case.net) for case in cases}
     features = FeatureSpec(
         num_planes=_NUM_PLANES,
         height=namespace.board,
@@ -84,9 +97,9 @@ def run(namespace: argparse.Namespace) -> dict[str, Any]:
     )
     rows: list[dict[str, Any]] = []
     with tempfile.TemporaryDirectory() as folder:
-        for net in nets:
+        for net, config in nets.items():
             path = Path(folder) / net
-            write_random_model(path, features, parse_net(net))
+            write_random_model(path, features, config)
             chosen = [case for case in cases if case.net == net]
             turn_s = namespace.seconds / len(cases) / _NUM_TURNS
             rows += _measure(path, features, chosen, turn_s)
@@ -101,14 +114,17 @@ def run(namespace: argparse.Namespace) -> dict[str, Any]:
 
 def _cases(namespace: argparse.Namespace) -> list[_Case]:
     found: list[BackendName] = ["openvino", "torch"] if is_installed() else ["torch"]
-    backends = [_backend(name) for name in _names(namespace.backends)] or found
-    cores = available_cores()
-    threads = _numbers("threads", namespace.threads) or sorted({1, cores})
+    backends = found
+    if namespace.backends is not None:
+        backends = [_backend(n) for n in _names("backends", namespace.backends)]
+    threads = sorted({1, available_cores()})
+    if namespace.threads is not None:
+        threads = _counts("threads", namespace.threads, _MAX_THREADS)
     cases = []
     for net, backend, batch_rows, num_threads in itertools.product(
-        _names(namespace.nets),
+        _names("nets", namespace.nets),
         backends,
-        _numbers("batches", namespace.batches),
+        _counts("batches", namespace.batches, _MAX_BATCH_ROWS),
         threads,
     ):
         precisions: Sequence[Precision] = ("fp32", "bf16")
@@ -135,14 +151,16 @@ def _backend(name: str) -> BackendName:
     )
 
 
-def _names(text: str) -> list[str]:
-    return [name.strip() for name in text.split(",") if name.strip()]
+def _names(option: str, text: str) -> list[str]:
+    names = [name.strip() for name in text.split(",")]
+    check(all(names), option, text, "must be names with commas between; add one")
+    return list(dict.fromkeys(names))
 
 
-def _numbers(option: str, text: str) -> list[int]:
-    names = _names(text)
-    if not all(name.isdecimal() and int(name) > 0 for name in names):
-        raise UsageError(f"{option} ({text}) must be counts; for example 1,2")
+def _counts(option: str, text: str, most: int) -> list[int]:
+    names = _names(option, text)
+    ok = all(re.fullmatch("[0-9]{1,9}", n) and 1 <= int(n) <= most for n in names)
+    check(ok, option, text, f"must be numbers from 1 to {most}; for example 1,2")
     return [int(name) for name in names]
 
 

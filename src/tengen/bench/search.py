@@ -17,11 +17,11 @@ from typing import Any
 
 from tengen import _core
 from tengen.bench import tree_threads
-from tengen.config import check
-from tengen.evaluation.match import MAX_SIMULATIONS, MAX_THREADS
+from tengen.config import check, check_range
+from tengen.evaluation.match import MAX_THREADS
 from tengen.games import CoreGame, core_game, make
 from tengen.run import available_cores, usable_threads
-from tengen.search import SearchConfig
+from tengen.search import MAX_SIMULATIONS, SearchConfig
 
 __all__ = ["add_arguments", "run"]
 
@@ -44,8 +44,9 @@ def run(args: argparse.Namespace) -> dict[str, Any]:
     """Returns the medians of some rounds, encoded and not in turns.
 
     Raises:
-        UsageError: A number is out of its range or a name is not known.
+        UsageError: An option is refused.
     """
+    check_range("simulations", args.simulations, 1, MAX_SIMULATIONS)
     if args.threads is not None or args.net is not None:
         return _run_threads(args)
     settings = SearchConfig(policy=args.policy).to_native()
@@ -76,11 +77,7 @@ def run(args: argparse.Namespace) -> dict[str, Any]:
 
 def _run_threads(args: argparse.Namespace) -> dict[str, Any]:
     asked = available_cores() if args.threads is None else args.threads
-    for name, value, most in (
-        ("threads", asked, MAX_THREADS),
-        ("simulations", args.simulations, MAX_SIMULATIONS),
-    ):
-        check(1 <= value <= most, name, value, f"must be 1 to {most}; change it")
+    check_range("threads", asked, 1, MAX_THREADS)
     rule = "must be puct where threads search one tree; use --policy puct"
     check(args.policy == "puct", "policy", args.policy, rule)
     threads = usable_threads(asked)

@@ -21,7 +21,7 @@ import numpy as np
 
 from tengen import _core, games
 from tengen.actors import GenerationReport, SelfplayConfig, play_generation
-from tengen.config import check
+from tengen.config import check_range
 from tengen.inference import Backend, InferenceConfig, choose, open_backend
 from tengen.models import ModelExporter, ModelMeta, publish_model
 from tengen.nets import FeatureSpec, parse_net
@@ -50,14 +50,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> dict[str, Any]:
-    """Returns the shares and rates; pins this process to the cores it measures."""
-    cores = args.cores or available_cores()
-    check(
-        1 <= cores <= available_cores(),
-        "cores",
-        cores,
-        f"must be 1 to {available_cores()}, what this process may use",
-    )
+    """Returns the shares and rates; pins this process to the cores it measures.
+
+    Raises:
+        UsageError: An option is refused.
+        RunError: The backend refuses the model, or the disk is full.
+    """
+    most = available_cores()
+    cores = most if args.cores is None else args.cores
+    check_range("cores", cores, 1, most, "leave it out for all of them")
     if hasattr(os, "sched_setaffinity"):
         os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[:cores])
     config = SelfplayConfig(

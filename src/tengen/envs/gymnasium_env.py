@@ -63,9 +63,8 @@ def make_gymnasium(name: str, num_envs: int, seed: int) -> GymnasiumEnv:
     """
     gymnasium = _gymnasium()
     if name not in gymnasium.registry:
-        advice = did_you_mean(name, gymnasium.registry)
-        if advice.startswith("known"):  # dozens of ids do not belong in one line
-            advice = "gymnasium.pprint_registry() lists the ids"
+        lister = "gymnasium.pprint_registry() lists the ids"
+        advice = did_you_mean(name, gymnasium.registry, lister)
         raise UsageError(f'environment ("{name}") is not known to Gymnasium; {advice}')
     make_one = functools.partial(gymnasium.make, name, disable_env_checker=True)
     return GymnasiumEnv(make_one, num_envs, seed, name=name)

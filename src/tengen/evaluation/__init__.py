@@ -18,16 +18,23 @@ from tengen.evaluation.gate import (
     judge,
 )
 from tengen.evaluation.ladder import LadderConfig, rate_generation, run_ratings
-from tengen.evaluation.match import MatchReport, PlayedGame, play_match
+from tengen.evaluation.match import (
+    MatchReport,
+    MatchStopped,
+    PlayedGame,
+    play_match,
+    stopped_by,
+)
 from tengen.evaluation.players import (
     MatchPlayer,
     MctsPlayer,
     ModelPlayer,
     RandomPlayer,
+    fixed_player,
     open_player,
 )
 from tengen.evaluation.ratings import Pairing, Rating, fit_ratings
-from tengen.evaluation.records import MatchRecord, read_records
+from tengen.evaluation.records import MatchRecord, publish_record, read_records
 
 __all__ = [
     "AcceptAllGate",
@@ -39,6 +46,7 @@ __all__ = [
     "MatchPlayer",
     "MatchRecord",
     "MatchReport",
+    "MatchStopped",
     "MctsPlayer",
     "ModelPlayer",
     "Pairing",
@@ -50,12 +58,15 @@ __all__ = [
     "elo_of_score",
     "expected_score",
     "fit_ratings",
+    "fixed_player",
     "judge",
     "measure_anchors",
     "open_player",
     "play_match",
+    "publish_record",
     "rate_generation",
     "read_records",
     "run_ratings",
     "shipped_pairings",
+    "stopped_by",
 ]

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import itertools
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib import resources
@@ -19,7 +19,7 @@ from typing import Any
 
 from tengen.errors import UsageError
 from tengen.evaluation.elo import Tally
-from tengen.evaluation.match import play_match
+from tengen.evaluation.match import play_match, stopped_by
 from tengen.evaluation.players import MctsPlayer, RandomPlayer, fixed_player
 from tengen.evaluation.ratings import Pairing, fit_ratings
 from tengen.evaluation.records import MatchRecord, publish_record, read_records
@@ -104,6 +104,7 @@ def measure_anchors(
     num_games: int = 20,
     num_threads: int = 1,
     opening_plies: int = 2,
+    stop: Callable[[], bool] = lambda: False,
 ) -> list[Anchor]:
     """Returns the ladder; neighbours that never met play first and are recorded.
 
@@ -117,8 +118,10 @@ def measure_anchors(
         num_games: Games of two neighbours.
         num_threads: Threads that play.
         opening_plies: Random plies that each game begins with.
+        stop: Asked ten times a second; True ends it.
 
     Raises:
+        MatchStopped: ``stop`` ended a match, which is not recorded.
         RunError: The disk refuses.
     """
     pairings = shipped_pairings(game.name)
@@ -135,6 +138,7 @@ def measure_anchors(
             num_games=num_games,
             num_threads=num_threads,
             opening_plies=opening_plies,
+            watch=stopped_by(stop),
         ).tally
         record = MatchRecord(
             task=game.name,

@@ -7,12 +7,13 @@ learning algorithm ...", drops it, and so does the default here.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
-from tengen.config import check
+from tengen.config import check, check_literals
 from tengen.evaluation.elo import Tally
-from tengen.evaluation.match import play_match
+from tengen.evaluation.match import MatchStopped, play_match
 from tengen.evaluation.players import ModelPlayer
 from tengen.games import Game
 
@@ -25,6 +26,14 @@ class AcceptAllGate:
 
     kind: Literal["accept_all"] = "accept_all"
     """Tells this config from the others."""
+
+    def __post_init__(self) -> None:
+        """Checks the kind.
+
+        Raises:
+            UsageError: It is another.
+        """
+        check_literals(self)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -48,6 +57,7 @@ class MatchGate:
         Raises:
             UsageError: A field is out of its range.
         """
+        check_literals(self)
         check(
             self.num_games >= 2,
             "num_games",
@@ -114,6 +124,7 @@ def judge(
     *,
     seed: int = 0,
     num_threads: int = 1,
+    stop: Callable[[], bool] = lambda: False,
 ) -> GateVerdict:
     """Decides about a candidate. Blocks while the match is played.
 
@@ -127,9 +138,21 @@ def judge(
         champion: The model that plays now; None before the first, which passes.
         seed: Of the match.
         num_threads: Threads that play.
+        stop: Asked ten times a second; True ends the match.
+
+    Raises:
+        MatchStopped: ``stop`` ended the match before it was decided.
     """
     if isinstance(config, AcceptAllGate) or champion is None:
         return GateVerdict(True, Tally())
+
+    def watch(so_far: Tally) -> bool:
+        if decide(config, so_far) is not None:
+            return True
+        if stop():
+            raise MatchStopped
+        return False
+
     tally = play_match(
         game,
         candidate,
@@ -139,6 +162,6 @@ def judge(
         seed=seed,
         num_threads=num_threads,
         opening_plies=config.opening_plies,
-        watch=lambda so_far: decide(config, so_far) is not None,
+        watch=watch,
     ).tally
     return GateVerdict(decide(config, tally) is True, tally)

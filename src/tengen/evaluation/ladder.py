@@ -6,7 +6,7 @@ import hashlib
 import itertools
 import math
 import time
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from tengen.config import check
@@ -17,8 +17,8 @@ from tengen.evaluation.anchors import (
     rate_anchors,
     shipped_pairings,
 )
-from tengen.evaluation.match import play_match
-from tengen.evaluation.players import ModelPlayer
+from tengen.evaluation.match import play_match, stopped_by
+from tengen.evaluation.players import ModelPlayer, fixed_player
 from tengen.evaluation.ratings import Link, Pairing, Rating, fit_ratings
 from tengen.evaluation.records import MatchRecord, publish_record, read_records
 from tengen.games import Game
@@ -38,8 +38,12 @@ class LadderConfig:
     """Games a model plays, at least 2."""
     round_games: int = 8
     """Games against one anchor before the next is chosen, at least 2."""
+    anchor_games: int = 20
+    """Games of two anchors that never met, for a game without a measured ladder."""
     final_games: int = 40
-    """Games against mcts:1000 when ``tengen train`` ends; 0 plays none."""
+    """Games against ``final_opponent`` when ``tengen train`` ends; 0 plays none."""
+    final_opponent: str = "mcts:1000"
+    """``random`` or ``mcts:N``."""
     num_simulations: int = 64
     """Simulations a move of the model, at least 1."""
     opening_plies: int = 2
@@ -62,7 +66,7 @@ class LadderConfig:
         Raises:
             UsageError: A field is out of its range.
         """
-        for name in ("num_games", "round_games"):
+        for name in ("num_games", "round_games", "anchor_games"):
             value = getattr(self, name)
             # One game of a pair would leave the first move to one side.
             check(value >= 2, name, value, "must be at least 2; raise it")
@@ -91,6 +95,12 @@ class LadderConfig:
             "must be at least 0 and below 1; use 0.05",
         )
         fixed_players(self.anchors)
+        check(
+            fixed_player(self.final_opponent) is not None,
+            "final_opponent",
+            self.final_opponent,
+            "must be random or mcts:N; name a player that never changes",
+        )
 
 
 def rate_generation(
@@ -103,6 +113,7 @@ def rate_generation(
     seed: int = 0,
     num_threads: int = 1,
     time_limit_s: float | None = None,
+    stop: Callable[[], bool] = lambda: False,
 ) -> Rating:
     """Plays a model against the anchors that tell most of it; returns its rating.
 
@@ -120,8 +131,10 @@ def rate_generation(
         seed: Of the run; rounds draw theirs from it.
         num_threads: Threads that play.
         time_limit_s: No round begins later than this; the first always does.
+        stop: Asked ten times a second; True ends it.
 
     Raises:
+        MatchStopped: ``stop`` ended a round, which is not recorded; those before are.
         RunError: The disk refuses, or a record is damaged.
     """
     started_s = time.monotonic()
@@ -129,7 +142,7 @@ def rate_generation(
     num_left = config.num_games
     while num_left > 0:
         estimate = _estimate(run_ratings(run, game.name, config), name)
-        anchors = _anchors_around(run, game, config, estimate, num_threads)
+        anchors = _anchors_around(run, game, config, estimate, num_threads, stop)
         anchor = nearest_anchor(anchors, estimate)
         num_rounds = sum(r.a == name for r in read_records(run))
         round_seed = _round_seed(seed, number, num_rounds)
@@ -145,6 +158,7 @@ def rate_generation(
             seed=round_seed,
             num_threads=num_threads,
             opening_plies=config.opening_plies,
+            watch=stopped_by(stop),
         ).tally
         record = MatchRecord(
             task=game.name,
@@ -214,6 +228,7 @@ def _anchors_around(
     config: LadderConfig,
     elo: float,
     num_threads: int,
+    stop: Callable[[], bool],
 ) -> list[Anchor]:
     """Returns the ladder up to the first anchor above ``elo``.
 
@@ -227,8 +242,10 @@ def _anchors_around(
             run,
             game,
             players[:height],
+            num_games=config.anchor_games,
             num_threads=num_threads,
             opening_plies=config.opening_plies,
+            stop=stop,
         )
         if anchors[-1].elo > elo or height >= len(players):
             return anchors

@@ -9,33 +9,32 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
-from dataclasses import dataclass
-from threading import Lock
+from concurrent.futures import FIRST_EXCEPTION, Future, ThreadPoolExecutor, wait
+from dataclasses import asdict, dataclass
 from typing import Any, Protocol
 
 from tengen import _core
-from tengen.config import check
+from tengen.config import check_range
 from tengen.evaluation.elo import Tally
 from tengen.evaluation.players import MatchPlayer, ModelPlayer
 from tengen.evaluation.searcher import Searcher, batch_rows
 from tengen.games import Game, core_game
 from tengen.inference import Backend, Runner
+from tengen.search import MAX_SIMULATIONS
 
 __all__ = [
     "MAX_GAMES",
     "MAX_SEED",
-    "MAX_SIMULATIONS",
     "MAX_THREADS",
     "MatchReport",
+    "MatchStopped",
     "PlayedGame",
     "play_match",
+    "stopped_by",
 ]
 
 MAX_GAMES = 10_000_000
 """Most games of one match."""
-MAX_SIMULATIONS = 1 << 24
-"""Most simulations of one move; as the core has it."""
 MAX_SEED = (1 << 63) - 1
 """The greatest seed."""
 MAX_THREADS = 1024
@@ -44,8 +43,23 @@ MAX_THREADS = 1024
 # Games a thread plays at once: the most rows of one batch. More would raise the
 # batch little, for half of them wait for the other player.
 _NUM_SLOTS = 16
-# How often a watcher is told, at most; copying the games out is not free.
+# How often a watcher is told.
 _WATCH_EVERY_S = 0.1
+
+
+class MatchStopped(Exception):
+    """Somebody wanted an end before a match was whole: none of it counts."""
+
+
+def stopped_by(stop: Callable[[], bool]) -> Callable[[Tally], bool]:
+    """Returns a ``watch`` that raises ``MatchStopped`` once ``stop`` says so."""
+
+    def watch(tally: Tally) -> bool:
+        if stop():
+            raise MatchStopped
+        return False
+
+    return watch
 
 
 @dataclass(frozen=True)
@@ -62,6 +76,10 @@ class PlayedGame:
     """Random plies that the game began with."""
     score_a: float
     """1 where A won, 0.5 drawn, 0 lost."""
+
+    def to_json(self) -> dict[str, Any]:
+        """Returns the fields as JSON values."""
+        return {**asdict(self), "moves": list(self.moves)}
 
 
 @dataclass(frozen=True)
@@ -122,8 +140,8 @@ def play_match(
         num_threads: Threads that play, 1 to MAX_THREADS; each takes a part. Beside
             them each has the threads that its players' trees ask for.
         opening_plies: Random plies that each game begins with; none ends a game.
-        watch: Told the results so far, now and then and from one thread at a time;
-            True ends the match and drops unfinished games.
+        watch: Told the results so far, at once and then ten times a second, in this
+            thread; True ends the match within a move and drops unfinished games.
 
     Raises:
         UsageError: A number is out of its range.
@@ -137,8 +155,7 @@ def play_match(
         ("opening_plies", opening_plies, 0, game.max_plies - 1),
     )
     for name, value, low, high in ranges:
-        check(low <= value <= high, name, value, f"must be {low} to {high}; change it")
-    watcher = _Watcher(watch) if watch is not None else None
+        check_range(name, value, low, high)
     tables = [
         _Table(
             [_side(game, player, num_simulations) for player in (a, b)],
@@ -152,16 +169,14 @@ def play_match(
                 num_slots=min(_NUM_SLOTS, count),
                 num_opening_plies=opening_plies,
             ),
-            watcher,
+            is_watched=watch is not None,
         )
         for first, count in _ranges(num_games, num_threads)
     ]
-    if watcher is not None:
-        watcher.tables = tables
     with ThreadPoolExecutor(len(tables), thread_name_prefix="match") as pool:
         try:
             futures = [pool.submit(table.play) for table in tables]
-            wait(futures, return_when=FIRST_EXCEPTION)
+            _wait(futures, tables, watch)
         finally:
             for table in tables:
                 table.stop()
@@ -178,6 +193,23 @@ def _ranges(num_games: int, num_threads: int) -> list[tuple[int, int]]:
     cuts = [2 * (num_pairs * part // num_parts) for part in range(num_parts)]
     ends = [*cuts[1:], num_games]
     return [(first, end - first) for first, end in zip(cuts, ends, strict=True)]
+
+
+def _wait(
+    futures: list[Future[None]],
+    tables: list[_Table],
+    watch: Callable[[Tally], bool] | None,
+) -> None:
+    """Blocks until all have ended, one has failed or ``watch`` wants no more."""
+    interval_s = None if watch is None else _WATCH_EVERY_S
+    running = set(futures)
+    while running:
+        tally = sum((table.tally for table in tables), Tally())
+        if watch is not None and watch(tally):
+            return
+        ended, running = wait(running, interval_s, return_when=FIRST_EXCEPTION)
+        if any(future.exception() is not None for future in ended):
+            return
 
 
 def _tally(games: list[PlayedGame]) -> Tally:
@@ -241,24 +273,23 @@ def _side(game: Game, player: MatchPlayer, num_simulations: int) -> _Side:
 class _Table:
     """One thread's part of a match."""
 
-    def __init__(
-        self, sides: Sequence[_Side], match: Any, watcher: _Watcher | None
-    ) -> None:
+    def __init__(self, sides: Sequence[_Side], match: Any, *, is_watched: bool) -> None:
         self._sides = sides
         self._match = match
-        self._watcher = watcher
+        self._is_watched = is_watched
         self.tally = Tally()
+        """Finished games, a moment ago; for any thread."""
 
     def play(self) -> None:
         """Plays until the games are finished or somebody calls ``stop``."""
-        told_s = time.monotonic()
+        counted_s = time.monotonic()
         while not self._match.finished:
             for player, side in enumerate(self._sides):
                 side.move(self._match, player)
-            if self._watcher and time.monotonic() - told_s > _WATCH_EVERY_S:
+            # Now and then: copying the games out is not free.
+            if self._is_watched and time.monotonic() - counted_s > _WATCH_EVERY_S:
                 self.tally = _tally(self.games())
-                self._watcher.tell()
-                told_s = time.monotonic()
+                counted_s = time.monotonic()
 
     def stop(self) -> None:
         """Ends the match soon; from any thread."""
@@ -276,19 +307,3 @@ class _Table:
             )
             for game in self._match.games
         ]
-
-
-class _Watcher:
-    """Adds up what the threads report, and ends the match when told to."""
-
-    def __init__(self, watch: Callable[[Tally], bool]) -> None:
-        self._watch = watch
-        self._lock = Lock()
-        self.tables: list[_Table] = []
-
-    def tell(self) -> None:
-        with self._lock:
-            total = sum((table.tally for table in self.tables), Tally())
-            if self._watch(total):
-                for table in self.tables:
-                    table.stop()

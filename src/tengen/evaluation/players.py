@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import re
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -12,6 +13,7 @@ from tengen.errors import UsageError
 from tengen.inference import Backend, InferenceConfig, open_backend
 from tengen.inference.openvino_backend import is_installed
 from tengen.models import resolve_model
+from tengen.nets import ResNetConfig
 from tengen.search import SearchConfig
 
 __all__ = [
@@ -126,7 +128,7 @@ def fixed_player(word: str) -> RandomPlayer | MctsPlayer | None:
         return RandomPlayer()
     if word == "mcts" or word.startswith("mcts:"):
         count = word.removeprefix("mcts").removeprefix(":")
-        if not (count.isascii() and count.isdecimal()):
+        if not re.fullmatch("[0-9]{1,18}", count):
             raise UsageError(f"player ({word}) must be mcts:N; try mcts:1000")
         if not 1 <= int(count) <= _MAX_PLAYOUTS:
             raise UsageError(
@@ -158,6 +160,11 @@ def open_player(word: str, *, num_threads: int = 1) -> MatchPlayer:
     if player is not None:
         return player
     model = resolve_model(word)
+    if not isinstance(model.meta.net, ResNetConfig):
+        raise UsageError(
+            f"model ({word}) acts in the environment {model.meta.task} and plays no "
+            f"board game; name a model of a game, or see its returns by tengen status"
+        )
     return ModelPlayer(
         name=word,
         task=model.meta.task,

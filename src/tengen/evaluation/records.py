@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import json
 import re
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from tengen.config import from_dict, to_dict
-from tengen.errors import RunError, UsageError
 from tengen.evaluation.elo import Tally
 from tengen.evaluation.ratings import Pairing
-from tengen.run import RunDirectory, publish_json, storage_error
+from tengen.run import RunDirectory, publish_json, read_object, storage_error
 
 __all__ = ["RECORD_SCHEMA", "MatchRecord", "publish_record", "read_records"]
 
@@ -95,21 +92,10 @@ def _files(run: RunDirectory) -> list[tuple[str, int, Path]]:
 
 
 def _read(path: Path) -> MatchRecord:
-    try:
-        content: Any = json.loads(path.read_bytes())
-        schema = content["schema"]
-        if isinstance(schema, int) and schema > RECORD_SCHEMA:
-            raise UsageError(
-                f"schema ({schema}) of {path} is newer than this tengen reads, which "
-                f"is {RECORD_SCHEMA}; use the tengen that made it, or a later one"
-            )
-        return from_dict(MatchRecord, content, where=path.name)
-    except OSError as error:
-        reason = (error.strerror or str(error)).lower()
-        raise RunError(
-            f"match record ({path}) cannot be read, {reason}; check the folder"
-        ) from error
-    except (ValueError, TypeError, LookupError):
-        raise RunError(
-            f"match record ({path}) is damaged; remove it, its games are played again"
-        ) from None
+    content = read_object(
+        path,
+        "match record",
+        schema=RECORD_SCHEMA,
+        advice="remove it, its games are played again",
+    )
+    return from_dict(MatchRecord, content, where=str(path))

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import difflib
 import importlib
 import os
 import sys
 from typing import Any, cast
 
 from tengen._core import CoreError, known_games, make_game
-from tengen.errors import UsageError
+from tengen.errors import UsageError, did_you_mean
 from tengen.games.check import check_own_game
 from tengen.games.protocol import Game, OwnGame
 from tengen.games.python_game import PythonGame
@@ -47,10 +46,9 @@ def make(name: str) -> Game:
         return cast(Game, make_game(name))
     except CoreError as error:
         rule, _, advice = str(error).partition("; ")
-        near = difflib.get_close_matches(name, names(), n=1)
         # Of a wrong size the core says more than a near name would.
-        if near and not name.startswith("gomoku"):
-            advice = f'did you mean "{near[0]}"?'
+        if not name.startswith("gomoku"):
+            advice = did_you_mean(name, names(), advice)
         raise UsageError(f"{rule}; {advice}") from error
 
 
@@ -68,18 +66,19 @@ def _load(name: str) -> OwnGame[Any]:
         module = importlib.import_module(module_name)
     except Exception as error:
         raise UsageError(
-            f"task ({name}) must name a module that imports; importing {module_name} "
-            f"raised {type(error).__name__}: {error}"
+            f"task ({name}) must name a module that imports, but importing "
+            f"{module_name} raised {type(error).__name__}: {error}; "
+            f"correct it, or start where it lies"
         ) from error
     game_class = getattr(module, class_name, None)
     if not callable(game_class):
-        near = difflib.get_close_matches(class_name, vars(module), n=1)
-        advice = f'did you mean "{near[0]}"?' if near else "define it there"
+        classes = [key for key, value in vars(module).items() if callable(value)]
+        advice = did_you_mean(class_name, classes, "define it there")
         raise UsageError(f"task ({name}) must name a class of {module_name}; {advice}")
     try:
         return cast(OwnGame[Any], game_class())
     except Exception as error:
         raise UsageError(
-            f"task ({name}) must be made without arguments; {class_name}() raised "
-            f"{type(error).__name__}: {error}"
+            f"task ({name}) must be made without arguments, but {class_name}() raised "
+            f"{type(error).__name__}: {error}; correct it"
         ) from error

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from tengen.config import check
+from tengen.config import check_literals, check_range
 
 __all__ = ["BackendName", "BatchShape", "InferenceConfig", "Precision"]
 
@@ -29,17 +29,13 @@ class InferenceConfig:
     """Rows of a fixed batch, and of the batches of trial and probe; 1 to 4096."""
 
     def __post_init__(self) -> None:
-        """Checks the ranges.
+        """Checks the words and the range.
 
         Raises:
-            UsageError: A field is out of its range.
+            UsageError: A field is unknown or out of its range.
         """
-        check(
-            1 <= self.batch_rows <= 4096,
-            "batch_rows",
-            self.batch_rows,
-            "must be 1 to 4096; 8 to 32 suits a CPU",
-        )
+        check_literals(self)
+        check_range("batch_rows", self.batch_rows, 1, 4096, "8 to 32 suits a CPU")
 
     @property
     def has_auto(self) -> bool:

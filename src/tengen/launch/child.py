@@ -16,9 +16,16 @@ import time
 import traceback
 from typing import IO, Any
 
-from tengen.errors import TengenError
+from tengen.errors import RunError, TengenError, refusal
 from tengen.launch.protocol import read_message, write_message
-from tengen.roles import Report, Role, RoleContext, make_role, read_config
+from tengen.roles import (
+    TRAIN_WRITER,
+    Report,
+    Role,
+    RoleContext,
+    make_role,
+    read_config,
+)
 from tengen.run import RunDirectory
 
 __all__ = ["main"]
@@ -32,11 +39,14 @@ def main(argv: list[str]) -> int:
     # Should it die, the closed pipe ends this process.
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.SIG_IGN)
-    run = RunDirectory.open(argv[0])
     to_runner = os.fdopen(os.dup(1), "wb")
+    try:
+        run = RunDirectory.open(argv[0])
+        _redirect(run, argv[2])
+    except Exception as error:
+        return _tell(to_runner, error, argv[2])
     # Unbuffered: a buffer could not be released while the thread waits in it.
     commands = io.FileIO(0, closefd=False)
-    _redirect(run, argv[2])
     host = _Host(run, int(argv[1]), argv[2:], to_runner)
     threading.Thread(target=host.listen, args=(commands,), daemon=True).start()
     return host.serve()
@@ -62,7 +72,9 @@ class _Host:
         self._run = run
         self._names = names
         self._to_runner = to_runner
-        self._context = RoleContext(num_threads=num_threads, progress=self._progress)
+        self._context = RoleContext(
+            num_threads=num_threads, progress=self._progress, writer=TRAIN_WRITER
+        )
         self._turns: list[dict[str, Any]] = []
         self._arrived = threading.Condition()
         self._roles: dict[str, Role] = {}
@@ -84,7 +96,7 @@ class _Host:
             while (command := self._wait()) is not None:
                 name = command["turn"]
                 self._context.remaining = command["remaining"]
-                self._context.generation = command["generation"]
+                self._context.sealed = command["sealed"]
                 if name not in self._roles:
                     # Read late: the export role completes the config once.
                     config = read_config(self._run)
@@ -98,13 +110,9 @@ class _Host:
                 )
         except BrokenPipeError:
             return 1
-        except BaseException as error:
+        except Exception as error:
             traceback.print_exc()
-            code = error.exit_code if isinstance(error, TengenError) else 1
-            write_message(
-                self._to_runner, {"error": _message(error), "exit_code": code}
-            )
-            return code
+            return _tell(self._to_runner, error, name)
         finally:
             for role in self._roles.values():
                 role.close()
@@ -122,11 +130,14 @@ class _Host:
             write_message(self._to_runner, {"progress": dict(report)})
 
 
-def _message(error: BaseException) -> str:
-    text = str(error) or type(error).__name__
-    if isinstance(error, TengenError) or type(error).__name__ == "CoreError":
-        return text
-    return f"{type(error).__name__}: {text}"
+def _tell(to_runner: IO[bytes], error: Exception, role: str) -> int:
+    """Tells the runner why this process ends; returns the exit code."""
+    known: TengenError = refusal(error) or RunError(
+        f"role ({role}) failed by a bug, {type(error).__name__} {error}; "
+        f"report it with the traceback in the run's logs"
+    )
+    write_message(to_runner, {"error": str(known), "exit_code": known.exit_code})
+    return known.exit_code
 
 
 if __name__ == "__main__":

@@ -14,19 +14,20 @@ learning never compete for caches, and a seed gives the same run.
 
 from __future__ import annotations
 
-import signal
-import threading
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
-from types import FrameType
 from typing import Any
 
 from tengen.errors import RunError
 from tengen.launch.journal import RunJournal
 from tengen.launch.process import RoleProcess
-from tengen.roles import RunConfig, sealed_generations
+from tengen.roles import (
+    TRAIN_WRITER,
+    RunConfig,
+    StopListener,
+    sealed_generation,
+    writer_directory,
+)
 from tengen.run import RunDirectory
 
 __all__ = ["Budget", "run_inline"]
@@ -44,38 +45,24 @@ class Budget:
     """Games (or episodes' unrolls) to play in this call, in whole generations."""
 
 
-class _Stop:
-    """Why the loop should end; set by a signal, the STOP file or the budget."""
-
-    def __init__(self) -> None:
-        self.reason: str | None = None
-        self.event = threading.Event()
-
-    def set(self, reason: str) -> None:
-        if self.reason is None:
-            self.reason = reason
-        self.event.set()
-
-
 def run_inline(
     config: RunConfig,
     run: RunDirectory,
     budget: Budget,
     journal: RunJournal,
+    stop: StopListener,
     *,
     num_threads: int,
-) -> str:
-    """Trains until the budget is spent or something stops it. Blocks.
+) -> None:
+    """Trains until the budget is spent or ``stop`` hears something. Blocks.
 
     Args:
         config: The run's config.
         run: The run; the caller holds its ``train`` lock.
         budget: Of this call.
         journal: Takes every report.
+        stop: Ends the turn that is going on, with everything saved.
         num_threads: Cores to use.
-
-    Returns:
-        Why it ended: ``budget``, ``interrupted`` or ``stopped`` (the STOP file).
 
     Raises:
         RunError: A role failed or died again and again.
@@ -83,17 +70,19 @@ def run_inline(
     """
     actor = "selfplay" if config.actor.kind == "selfplay" else "actor"
     processes = _processes(run, actor, num_threads)
-    stop = _Stop()
-    loop = _Loop(config, run, budget, journal, processes, actor, stop)
-    try:
-        with _watching(run, stop, processes):
-            loop.run()
-    finally:
-        for process in set(processes.values()):
+    distinct = set(processes.values())
+
+    def end() -> None:
+        for process in distinct:
             process.stop()
-        for process in set(processes.values()):
+
+    stop.tell(end)
+    try:
+        _Loop(config, run, budget, journal, processes, actor, stop).run()
+    finally:
+        end()
+        for process in distinct:
             process.close()
-    return stop.reason or "budget"
 
 
 def _processes(
@@ -121,7 +110,7 @@ class _Loop:
         journal: RunJournal,
         processes: dict[str, RoleProcess],
         actor: str,
-        stop: _Stop,
+        stop: StopListener,
     ) -> None:
         self._config = config
         self._run = run
@@ -132,20 +121,20 @@ class _Loop:
         self._stop = stop
         self._start_s = time.monotonic()
         self._games = 0
+        self._num_recovered: int | None = None
         self._rated_s = 0.0
         self._learning_s = 0.0
         self._playing_s = 0.0
 
     def run(self) -> None:
-        """Turns until something stops it."""
+        """Turns until the budget is spent or something stops it."""
         while not self._stop.event.is_set():
             self._learn()
             self._journal.end_generation()
             self._rate()
             if self._spent():
-                self._stop.set("budget")
-            else:
-                self._play()
+                return
+            self._play()
 
     @property
     def elapsed_s(self) -> float:
@@ -176,6 +165,7 @@ class _Loop:
 
     def _play(self) -> None:
         start_s = time.monotonic()
+        self._num_recovered = None
         report = self._turn(self._actor)
         self._playing_s = time.monotonic() - start_s
         if report is None:
@@ -183,7 +173,8 @@ class _Loop:
                 f"role ({self._actor}) found no model to play with; "
                 f"see {self._run.logs}"
             )
-        self._games += int(report.get("num_games", 0))
+        # Games that an earlier call finished are not of this one.
+        self._games += int(report.get("num_games", 0)) - (self._num_recovered or 0)
 
     def _rate(self) -> None:
         """Rates the newest model when its share of the time allows it."""
@@ -202,48 +193,19 @@ class _Loop:
         start_s = time.monotonic()
         details = {
             "remaining": self._remaining(),
-            "generation": sealed_generations(self._run) + 1,
+            "sealed": sealed_generation(writer_directory(self._run, TRAIN_WRITER)),
         }
-        report = self._processes[role].turn(role, self._journal.progress, details)
+        report = self._processes[role].turn(role, self._on_progress, details)
         if report is not None:
+            self._note_recovered(report)
             self._journal.report(role, report, time.monotonic() - start_s)
         return report
 
+    def _on_progress(self, report: dict[str, Any]) -> None:
+        self._note_recovered(report)
+        self._journal.progress(report)
 
-@contextmanager
-def _watching(
-    run: RunDirectory,
-    stop: _Stop,
-    processes: dict[str, RoleProcess],
-) -> Iterator[None]:
-    """Turns Ctrl-C, SIGTERM and the STOP file into a clean end of the current turn."""
-
-    def end(reason: str) -> None:
-        stop.set(reason)
-        for process in set(processes.values()):
-            process.stop()
-
-    def on_signal(number: int, frame: FrameType | None) -> None:
-        end("interrupted")
-
-    finished = threading.Event()
-
-    def watch() -> None:
-        while not finished.wait(0.2):
-            if run.stop_requested():
-                end("stopped")
-
-    on_main_thread = threading.current_thread() is threading.main_thread()
-    previous: dict[signal.Signals, Any] = {}
-    if on_main_thread:
-        for number in (signal.SIGINT, signal.SIGTERM):
-            previous[number] = signal.signal(number, on_signal)
-    watcher = threading.Thread(target=watch, daemon=True)
-    watcher.start()
-    try:
-        yield
-    finally:
-        finished.set()
-        watcher.join()
-        for number, handler in previous.items():
-            signal.signal(number, handler)
+    def _note_recovered(self, report: dict[str, Any]) -> None:
+        # The first word counts: a turn that is redone recovers its own games too.
+        if self._num_recovered is None:
+            self._num_recovered = report.get("num_recovered")

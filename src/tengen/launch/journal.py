@@ -18,6 +18,7 @@ class RunJournal:
     Args:
         view: Shows progress.
         events: Keeps every report and, after each generation, the progress.
+        kind: Of the run's actor, for the verdict.
         batch_capacity: Rows that an inference batch can hold.
         seconds_left: Returns the seconds left of the budget, None without one.
         last: The progress of the call before, to go on counting from.
@@ -28,12 +29,14 @@ class RunJournal:
         view: View,
         events: EventWriter,
         *,
+        kind: str,
         batch_capacity: int,
         seconds_left: Callable[[], float | None],
         last: Progress | None,
     ) -> None:
         self._view = view
         self._events = events
+        self._kind = kind
         self._capacity = batch_capacity
         self._seconds_left = seconds_left
         self._start_s = time.monotonic()
@@ -42,10 +45,8 @@ class RunJournal:
         )
         self._spans: dict[str, float] = {}
         self._busy: dict[str, float] = {}
-        self._turn_games = 0
-        self._rows = self._state.num_rows or 0
+        # Of sealed generations; those of the one being played come on top.
         self._games = self._state.num_games or 0
-        self._episodes = self._state.num_episodes or 0
 
     @property
     def progress_now(self) -> Progress:
@@ -57,6 +58,9 @@ class RunJournal:
         changes: dict[str, Any] = {"stage": report.get("stage", self._state.stage)}
         if "num_games" in report:
             changes["num_games"] = self._games + report["num_games"]
+        if report.get("seconds") and "num_evaluations" in report:
+            rate = report["num_evaluations"] / report["seconds"]
+            changes["evaluations_per_s"] = rate
         if "loss" in report:
             changes["loss"] = report["loss"]
         self._view.update(self._stamped(dataclasses.replace(self._state, **changes)))
@@ -68,14 +72,10 @@ class RunJournal:
             self._view.message(gap)
         self._spans[role] = self._spans.get(role, 0.0) + seconds
         changes: dict[str, Any] = {}
-        if role == "selfplay" and not report.get("stopped"):
-            changes = self._after_selfplay(report, seconds)
-        elif role == "actor" and not report.get("stopped"):
-            changes = self._after_acting(report, seconds)
+        if role in ("selfplay", "actor") and "num_evaluations" in report:
+            changes = self._after_playing(report, seconds)
         elif role == "learn":
-            if report.get("num_steps"):
-                changes["loss"] = report.get("loss")
-                changes["num_steps"] = report.get("total_steps")
+            changes = self._after_learning(report)
         elif role == "rate" and "rating" in report:
             changes = {
                 "rating": report["rating"],
@@ -86,69 +86,63 @@ class RunJournal:
 
     def end_generation(self) -> None:
         """Shows and keeps the generation that was played and learned from."""
-        if "selfplay" not in self._spans and "actor" not in self._spans:
-            return
+        spans, self._spans = self._spans, {}
+        if "selfplay" not in spans and "actor" not in spans:
+            return  # the first turns of a call, which start processes
         self._state = dataclasses.replace(
-            self._state, stage="", verdict=self._verdict()
+            self._state, stage="", verdict=self._verdict(spans)
         )
         now = self.progress_now
         self._events.write("progress", **now.to_dict())
         self._view.generation(now)
-        self._spans = {}
 
-    def _after_selfplay(
+    def _after_playing(
         self, report: Mapping[str, Any], seconds: float
     ) -> dict[str, Any]:
-        self._games += report["num_games"]
-        self._rows += report["num_rows"]
         self._busy = {
             "inference": report["inference_busy"],
             "tree": report["tree_busy"],
             "fill": report["batch_rows"] / self._capacity,
         }
-        return {
-            "generation": report["generation"],
-            "num_games": self._games,
-            "num_rows": self._rows,
+        changes = {
             "rows_per_s": report["num_rows"] / max(seconds, 1e-9),
             "evaluations_per_s": report["num_evaluations"] / max(seconds, 1e-9),
             "batch_fill": self._busy["fill"],
         }
+        if self._kind == "selfplay":
+            changes["num_games"] = self._games + report["num_games"]
+        if report.get("mean_return") is not None:
+            changes["mean_return"] = report["mean_return"]
+        return changes
 
-    def _after_acting(
-        self, report: Mapping[str, Any], seconds: float
-    ) -> dict[str, Any]:
-        self._rows += report["num_rows"]
-        self._episodes += report["num_episodes"]
-        self._busy = {
-            "inference": report["inference_busy"],
-            "tree": report["actor_busy"],
-            "fill": report["batch_rows"] / self._capacity,
-        }
-        return {
-            "generation": self._state.generation + 1,
-            "num_episodes": self._episodes,
-            "num_rows": self._rows,
-            "rows_per_s": report["num_rows"] / max(seconds, 1e-9),
-            "evaluations_per_s": report["num_evaluations"] / max(seconds, 1e-9),
-            "mean_return": report["mean_return"],
-        }
+    def _after_learning(self, report: Mapping[str, Any]) -> dict[str, Any]:
+        """Takes the run's totals from the learner's table.
 
-    def _verdict(self) -> str:
-        playing_s = self._spans.get("selfplay", 0.0) + self._spans.get("actor", 0.0)
-        total_s = max(1e-9, sum(self._spans.values()))
-        playing, learning = playing_s / total_s, self._spans.get("learn", 0.0) / total_s
-        # Roles in turn: an actor's own thread evaluates, so that nobody waits for it,
-        # and the learner's threads are busy while it has its turn.
-        working = self._busy["inference"] + self._busy["tree"]
+        It counts what is durable, whoever made it and however often anyone was killed.
+        """
+        table = report.get("table", {})
+        names = ("num_games", "num_rows", "num_episodes")
+        changes = {name: table[name] for name in names if name in table}
+        self._games = changes.get("num_games", self._games)
+        if "generation" in report:
+            changes["generation"] = report["generation"]
+        if report.get("num_steps"):
+            changes["loss"] = report.get("loss")
+            changes["num_steps"] = report.get("total_steps")
+        return changes
+
+    def _verdict(self, spans: Mapping[str, float]) -> str:
+        playing_s = spans.get("selfplay", 0.0) + spans.get("actor", 0.0)
+        total_s = max(1e-9, sum(spans.values()))
         return verdict(
+            self._kind,
             Shares(
-                inference_busy=playing * self._busy["inference"],
-                actors_wait=0.0,
-                learner_idle=1.0 - learning,
-                cores_busy=playing * working + learning,
+                playing=playing_s / total_s,
+                learning=spans.get("learn", 0.0) / total_s,
+                inference_busy=self._busy["inference"],
+                tree_busy=self._busy["tree"],
                 batch_fill=self._busy["fill"],
-            )
+            ),
         )
 
     def _stamped(self, state: Progress) -> Progress:

@@ -54,7 +54,7 @@ class RoleProcess:
         Args:
             role: One of ``roles``.
             on_progress: Takes what the role tells on the way.
-            details: ``remaining`` and ``generation``, see ``RoleContext``; the same
+            details: ``remaining`` and ``sealed``, see ``RoleContext``; the same
                 when the turn is redone.
 
         Raises:
@@ -111,10 +111,9 @@ class RoleProcess:
         child = self._child or self._start()
         assert child.stdin is not None
         assert child.stdout is not None
-        try:
+        # Gone already: its last words are read below.
+        with contextlib.suppress(BrokenPipeError):
             write_message(child.stdin, {"turn": role, **details})
-        except BrokenPipeError:
-            raise _DiedError(_exit_words(child)) from None
         while (message := read_message(child.stdout)) is not None:
             if "progress" in message:
                 on_progress(message["progress"])

@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import shutil
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -25,10 +24,10 @@ import safetensors.torch
 from numpy.typing import NDArray
 
 from tengen.config import from_dict, to_dict
-from tengen.errors import RunError, UsageError
+from tengen.errors import RunError, UsageError, os_reason
 from tengen.learners.loop import Learner, LearnerState
 from tengen.nets.spec import FeatureSpec, NetConfig
-from tengen.run import NumberedFolder
+from tengen.run import NumberedFolder, read_object
 
 __all__ = [
     "SCHEMA",
@@ -42,6 +41,7 @@ __all__ = [
 SCHEMA = 2
 """The version of the files that this code writes, the only one that it reads."""
 
+_ADVICE = "remove its folder to resume from the one before"
 _TENSORS = "state.safetensors"
 _JSON = "state.json"
 
@@ -90,8 +90,7 @@ def save_checkpoint(
         (path / _JSON).write_text(text)
 
     published = folder.publish(number, write)
-    for old in folder.numbers()[:-num_kept]:
-        shutil.rmtree(folder.entry(old), ignore_errors=True)
+    folder.retire(num_kept)
     return published
 
 
@@ -194,7 +193,13 @@ class _Net:
 
 
 def _read_tensors(path: Path, content: dict[str, Any]) -> bytes:
-    data = _read(path / _TENSORS)
+    try:
+        data = (path / _TENSORS).read_bytes()
+    except OSError as error:
+        raise RunError(
+            f"checkpoint ({path / _TENSORS}) cannot be read, {os_reason(error)}; "
+            f"{_ADVICE}"
+        ) from error
     if hashlib.sha256(data).hexdigest() != content["sha256"]:
         raise _damaged(path / _TENSORS)
     return data
@@ -210,45 +215,27 @@ def _identity(learner: Learner) -> dict[str, Any]:
 
 
 def _read_json(path: Path) -> dict[str, Any]:
-    try:
-        content = json.loads(_read(path))
-        schema = content["schema"]
-        known = {
-            "net": dict,
-            "features": dict,
-            "optimizer": str,
-            "num_steps": int,
-            "num_optimizer_steps": int,
-            "num_samples": int,
-            "sha256": str,
-        }
-    except (ValueError, KeyError, TypeError):
-        raise _damaged(path) from None
-    if schema != SCHEMA:
+    content = read_object(path, "checkpoint", schema=SCHEMA, advice=_ADVICE)
+    if content["schema"] != SCHEMA:
         raise UsageError(
-            f"schema ({schema}) of {path} must be {SCHEMA}, what this tengen reads; "
-            f"use the tengen that made it"
+            f"schema ({content['schema']}) of {path} must be {SCHEMA}, what this "
+            f"tengen reads; use the tengen that made it"
         )
+    known = {
+        "net": dict,
+        "features": dict,
+        "optimizer": str,
+        "num_steps": int,
+        "num_optimizer_steps": int,
+        "num_samples": int,
+        "sha256": str,
+    }
     if "extra" not in content or not all(
         isinstance(content.get(name), kind) for name, kind in known.items()
     ):
         raise _damaged(path)
-    return dict(content)
-
-
-def _read(path: Path) -> bytes:
-    try:
-        return path.read_bytes()
-    except OSError as error:
-        reason = (error.strerror or str(error)).lower()
-        raise RunError(
-            f"checkpoint ({path}) cannot be read, {reason}; "
-            "remove its folder to resume from the one before"
-        ) from error
+    return content
 
 
 def _damaged(path: Path) -> RunError:
-    return RunError(
-        f"checkpoint ({path}) is damaged; "
-        "remove its folder to resume from the one before"
-    )
+    return RunError(f"checkpoint ({path}) is damaged; {_ADVICE}")

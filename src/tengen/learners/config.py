@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
-from tengen.config import check
+from tengen.config import check, check_literals
 
 __all__ = [
     "AdamWConfig",
@@ -40,6 +40,7 @@ class _ScheduleConfig:
         Raises:
             UsageError: A field is out of its range.
         """
+        check_literals(self)
         check(
             self.weight_decay >= 0,
             "weight_decay",
@@ -148,6 +149,7 @@ class LearnerConfig:
         Raises:
             UsageError: A field is out of its range.
         """
+        check_literals(self)
         check(
             self.batch_size >= 1,
             "batch_size",
@@ -180,6 +182,7 @@ class AlphaZeroConfig:
         Raises:
             UsageError: A field is out of its range.
         """
+        check_literals(self)
         check(
             self.value_cost >= 0,
             "value_cost",
@@ -221,6 +224,7 @@ class VtraceConfig:
         Raises:
             UsageError: A field is out of its range.
         """
+        check_literals(self)
         for name in ("discount", "trace_lambda"):
             value = getattr(self, name)
             check(0 <= value <= 1, name, value, "must be in [0, 1]; change it")

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tengen.config import to_dict
+from tengen.errors import RunError, os_reason
 from tengen.models.onnx_template import OnnxTemplate
 from tengen.nets.spec import FeatureSpec, MlpConfig, NetConfig
 from tengen.run import publish_file
@@ -84,8 +85,15 @@ class ModelExporter:
         if self._folder is None:
             return _traced(features, config)
         path = self._folder / f"{key}.onnx"
-        if path.exists():
-            return OnnxTemplate(path.read_bytes())
+        try:
+            return OnnxTemplate(path.read_bytes(), str(path))
+        except FileNotFoundError:
+            pass
+        except OSError as error:
+            raise RunError(
+                f"template ({path}) cannot be read, {os_reason(error)}; "
+                f"delete it, it is made again"
+            ) from error
         template = _traced(features, config)
         self._folder.mkdir(parents=True, exist_ok=True)
         publish_file(path, template.data)

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import json
+import re
 from pathlib import Path
-from typing import Any
 
 from tengen.config import from_dict
-from tengen.errors import UsageError
+from tengen.errors import UsageError, os_reason
 from tengen.models.meta import (
     META_FILE,
     MODEL_FILES,
@@ -16,9 +15,11 @@ from tengen.models.meta import (
     ModelMeta,
     file_sha256,
 )
-from tengen.run import RunDirectory
+from tengen.run import RunDirectory, read_object
 
 __all__ = ["load_model", "read_meta", "resolve_model"]
+
+_ADVICE = "restore it from a copy, or remove its folder to do without this model"
 
 
 def resolve_model(source: str | Path) -> ModelDir:
@@ -38,7 +39,7 @@ def resolve_model(source: str | Path) -> ModelDir:
     if path.is_dir():
         return _newest(path)
     name, at, number = str(source).rpartition("@")
-    if at and number.isdecimal() and Path(name).is_dir():
+    if at and re.fullmatch("[0-9]{1,18}", number) and Path(name).is_dir():
         return _numbered(Path(name), int(number))
     raise UsageError(
         f"model ({source}) is neither a run directory, RUN@NUMBER nor a model "
@@ -92,28 +93,13 @@ def read_meta(directory: Path) -> ModelMeta:
         UsageError: The file is missing, damaged, foreign or of a newer schema.
     """
     path = directory / META_FILE
-    try:
-        content: Any = json.loads(path.read_bytes())
-    except OSError as error:
-        reason = (error.strerror or str(error)).lower()
-        raise UsageError(
-            f"meta.json ({path}) cannot be read, {reason}; give a model directory"
-        ) from error
-    except ValueError:
-        raise UsageError(
-            f"meta.json ({path}) is not JSON, it is damaged; restore or publish it "
-            f"again"
-        ) from None
-    if not isinstance(content, dict) or not isinstance(content.get("schema"), int):
-        raise UsageError(
-            f"meta.json ({path}) has no schema number, it is not tengen's; "
-            f"give a model directory"
-        )
-    if content["schema"] > MODEL_SCHEMA:
-        raise UsageError(
-            f"schema ({content['schema']}) of {path} is newer than this tengen reads, "
-            f"which is {MODEL_SCHEMA}; use the tengen that made it, or a later one"
-        )
+    content = read_object(
+        path,
+        META_FILE,
+        schema=MODEL_SCHEMA,
+        advice=_ADVICE,
+        error=UsageError,
+    )
     return from_dict(ModelMeta, content, where=str(path))
 
 
@@ -121,12 +107,11 @@ def _verify(path: Path, expected: str) -> None:
     try:
         found = file_sha256(path)
     except OSError as error:
-        reason = (error.strerror or str(error)).lower()
         raise UsageError(
-            f"model file ({path}) cannot be read, {reason}; restore the directory"
+            f"model file ({path}) cannot be read, {os_reason(error)}; {_ADVICE}"
         ) from error
     if found != expected:
         raise UsageError(
             f"model file ({path}) is damaged, its sha256 is not the one in meta.json; "
-            f"restore it from a copy"
+            f"{_ADVICE}"
         )

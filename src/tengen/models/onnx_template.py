@@ -28,11 +28,12 @@ class OnnxTemplate:
         data: The serialised graph.
     """
 
-    def __init__(self, data: bytes) -> None:
+    def __init__(self, data: bytes, where: str = "in memory") -> None:
         """Parses a template made by ``from_graph``.
 
         Args:
             data: A serialised ``ModelProto``.
+            where: Its file, for messages.
 
         Raises:
             RunError: It is damaged or holds no graph.
@@ -42,8 +43,7 @@ class OnnxTemplate:
             self._proto = onnx.load_model_from_string(data)
         except Exception as error:
             raise RunError(
-                f"template ({len(data)} bytes) is not an ONNX graph; delete it, it is "
-                f"made again"
+                f"template ({where}) is not an ONNX graph; delete it, it is made again"
             ) from error
         self._initializers = {item.name: item for item in self._proto.graph.initializer}
         self._unused = {
@@ -54,7 +54,7 @@ class OnnxTemplate:
         }
         if not self._initializers:
             raise RunError(
-                "template (0 tensors) holds no weights; delete it, it is made again"
+                f"template ({where}) holds no weights; delete it, it is made again"
             )
 
     @classmethod

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
-from safetensors.numpy import save_file
+from safetensors.numpy import save
 
 from tengen.config import to_dict
 from tengen.models.export import ModelExporter
@@ -60,7 +60,8 @@ def publish_model(
     def write(path: Path) -> None:
         (path / ONNX_FILE).write_bytes(graph)
         contiguous = {name: np.ascontiguousarray(t) for name, t in tensors.items()}
-        save_file(contiguous, path / WEIGHTS_FILE)
+        # Not its own save_file, which hides a full disk in an error of another kind.
+        (path / WEIGHTS_FILE).write_bytes(save(contiguous))
         sha256 = {name: file_sha256(path / name) for name in MODEL_FILES}
         content = to_dict(dataclasses.replace(meta, sha256=sha256))
         (path / META_FILE).write_text(json.dumps(content, indent=2) + "\n")

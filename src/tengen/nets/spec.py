@@ -12,7 +12,7 @@ import re
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
-from tengen.config import check
+from tengen.config import check, check_literals, check_range
 from tengen.errors import UsageError
 
 __all__ = [
@@ -23,6 +23,13 @@ __all__ = [
     "ResNetConfig",
     "parse_net",
 ]
+
+# A run that would need more is a typing error.
+_MAX_BLOCKS = 256
+_MAX_WEIGHTS = 250_000_000
+_MAX_CHANNELS = 2048
+_MAX_LAYERS = 64
+_MAX_UNITS = 16_384
 
 PolicyLayout: TypeAlias = Literal["cells", "cells_and_pass", "columns", "flat"]
 
@@ -53,6 +60,7 @@ class FeatureSpec:
         Raises:
             UsageError: A count is not positive, or the layout does not give A.
         """
+        check_literals(self)
         for name in ("num_planes", "height", "width", "num_actions"):
             value = getattr(self, name)
             check(value >= 1, name, value, "must be at least 1; correct the game")
@@ -95,17 +103,15 @@ class ResNetConfig:
         Raises:
             UsageError: A field is out of its range.
         """
-        check(
-            self.num_blocks >= 2,
-            "num_blocks",
-            self.num_blocks,
-            "must be at least 2, for one of them pools; use 2",
+        check_literals(self)
+        check_range(
+            "num_blocks", self.num_blocks, 2, _MAX_BLOCKS, "one of them has to pool"
         )
         check(
-            self.num_channels >= 8 and self.num_channels % 4 == 0,
+            8 <= self.num_channels <= _MAX_CHANNELS and self.num_channels % 4 == 0,
             "num_channels",
             self.num_channels,
-            "must be a multiple of 4 from 8 up; round it",
+            f"must be a multiple of 4 from 8 to {_MAX_CHANNELS}; round it",
         )
         check(
             self.pool_every >= 2,
@@ -113,11 +119,14 @@ class ResNetConfig:
             self.pool_every,
             "must be at least 2; use 3",
         )
+        check_range("head_channels", self.head_channels, 1, _MAX_CHANNELS, "use 32")
+        num_weights = 18 * self.num_blocks * self.num_channels**2
         check(
-            self.head_channels >= 1,
-            "head_channels",
-            self.head_channels,
-            "must be at least 1; use 32",
+            num_weights <= _MAX_WEIGHTS,
+            "net",
+            f"{self.num_blocks}x{self.num_channels}",
+            f"must have at most {_MAX_WEIGHTS / 1e6:.0f} million weights, not "
+            f"{num_weights / 1e6:.0f}; training takes some 20 bytes a weight",
         )
 
     @property
@@ -151,9 +160,9 @@ class MlpConfig:
         Raises:
             UsageError: A field is out of its range.
         """
-        for name in ("num_layers", "num_units"):
-            value = getattr(self, name)
-            check(value >= 1, name, value, "must be at least 1; raise it")
+        check_literals(self)
+        check_range("num_layers", self.num_layers, 1, _MAX_LAYERS)
+        check_range("num_units", self.num_units, 1, _MAX_UNITS)
 
 
 NetConfig: TypeAlias = ResNetConfig | MlpConfig
@@ -165,7 +174,7 @@ def parse_net(text: str) -> ResNetConfig:
     Raises:
         UsageError: ``text`` is not BLOCKSxCHANNELS or a number is out of range.
     """
-    match = re.fullmatch(r"(\d{1,3})x(\d{1,4})", text)
+    match = re.fullmatch("([0-9]{1,9})x([0-9]{1,9})", text)
     if match is None:
         raise UsageError(f"net ({text}) must be BLOCKSxCHANNELS; for example 6x96")
     return ResNetConfig(num_blocks=int(match[1]), num_channels=int(match[2]))

@@ -2,22 +2,18 @@
 
 from __future__ import annotations
 
-from tengen.observe.events import EventWriter, read_events, read_last_event
-from tengen.observe.metrics import Metrics, Snapshot, Window
+from tengen.observe.events import EventWriter, read_events, read_progress
 from tengen.observe.progress import Progress
 from tengen.observe.verdict import Shares, verdict
 from tengen.observe.view import View, make_view
 
 __all__ = [
     "EventWriter",
-    "Metrics",
     "Progress",
     "Shares",
-    "Snapshot",
     "View",
-    "Window",
     "make_view",
     "read_events",
-    "read_last_event",
+    "read_progress",
     "verdict",
 ]

@@ -6,6 +6,7 @@ may leave half a line at the end; readers pass over it.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import time
@@ -13,9 +14,11 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from tengen.errors import UsageError
+from tengen.observe.progress import Progress
 from tengen.run import RunDirectory, storage_error
 
-__all__ = ["EventWriter", "read_events", "read_last_event"]
+__all__ = ["EventWriter", "read_events", "read_progress"]
 
 
 class EventWriter:
@@ -66,34 +69,43 @@ class EventWriter:
 
 
 def read_events(path: Path) -> Iterator[dict[str, Any]]:
-    """Yields the whole events of one file in order; half a line is passed over."""
-    with open(path, "rb") as file:
+    """Yields the whole events of one file in order; other lines are passed over.
+
+    Yields none where the file is gone.
+    """
+    with contextlib.suppress(FileNotFoundError), open(path, "rb") as file:
         for line in file:
             if (event := _parse(line)) is not None:
                 yield event
 
 
-def read_last_event(run: RunDirectory, kind: str) -> dict[str, Any] | None:
-    """Returns the latest event of ``kind`` over every role and incarnation.
+def read_progress(run: RunDirectory) -> Progress | None:
+    """Returns where a run is: the latest ``progress`` event over all its files.
 
-    Within a file the last one counts; between files, the writers' clocks.
+    Between files the writers' clocks count. Events that hold no progress, damaged or
+    of other code, are passed over; None where there is no other.
     """
-    last: dict[str, Any] | None = None
-    for path in sorted(run.events.glob("*.jsonl")):
-        for event in read_events(path):
-            if event["kind"] == kind and (
-                last is None or event["time_s"] >= last["time_s"]
-            ):
-                last = event
-    return last
+    found = [
+        event
+        for path in sorted(run.events.glob("*.jsonl"))
+        for event in read_events(path)
+        if event["kind"] == "progress"
+    ]
+    found.sort(key=lambda event: float(event["time_s"]))
+    for event in reversed(found):
+        with contextlib.suppress(UsageError):
+            return Progress.from_dict(event)
+    return None
 
 
 def _parse(line: bytes) -> dict[str, Any] | None:
-    """Returns the event, or None for a line that a killed writer left unfinished."""
+    """Returns the event, or None for a line that is none: unfinished, damaged."""
     if not line.endswith(b"\n"):
         return None
     try:
         event = json.loads(line)
-    except ValueError:
+    except (ValueError, RecursionError):
         return None
-    return event if isinstance(event, dict) and "kind" in event else None
+    if not isinstance(event, dict) or "kind" not in event:
+        return None
+    return event if isinstance(event.get("time_s"), (int, float)) else None

@@ -1,4 +1,4 @@
-"""How far a run is: the one record that the view, ``status`` and TensorBoard show."""
+"""How far a run is: the one record that the view and ``status`` show."""
 
 from __future__ import annotations
 
@@ -6,6 +6,8 @@ import dataclasses
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
+
+from tengen.config import from_dict
 
 __all__ = ["Progress"]
 
@@ -60,7 +62,9 @@ class Progress:
         """Returns what ``to_dict`` gave; other keys, as events have, are passed over.
 
         Raises:
-            TypeError: ``generation`` or ``elapsed_s`` is missing.
+            UsageError: ``generation`` or ``elapsed_s`` is missing, or a value is of
+                another type.
         """
         names = {field.name for field in dataclasses.fields(cls)}
-        return cls(**{name: value for name, value in data.items() if name in names})
+        known = {name: value for name, value in data.items() if name in names}
+        return from_dict(cls, known, where="progress")

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
+import os
+from pathlib import Path
 from typing import Any
 
-from tengen.observe.events import read_last_event
+from tengen.observe.events import read_progress
 from tengen.observe.progress import Progress
 from tengen.observe.view import describe
 from tengen.run import RunDirectory
@@ -52,10 +55,8 @@ def read_status(run: RunDirectory) -> dict[str, Any]:
     ``num_models``, ``latest_model``, ``latest_checkpoint``, ``num_rejected``,
     ``experience_bytes`` and ``progress`` (the last ``Progress``, or None).
     """
-    last = read_last_event(run, "progress")
-    progress = Progress.from_dict(last).to_dict() if last is not None else None
+    progress = read_progress(run)
     config = run.read_run().get("config", {})
-    files = (path for path in run.experience.rglob("*") if path.is_file())
     return {
         "run": str(run.path),
         "task": config.get("task"),
@@ -65,9 +66,19 @@ def read_status(run: RunDirectory) -> dict[str, Any]:
         "latest_model": run.models.latest(),
         "latest_checkpoint": run.checkpoints.latest(),
         "num_rejected": len(run.rejected.numbers()),
-        "experience_bytes": sum(path.stat().st_size for path in files),
-        "progress": progress,
+        "experience_bytes": _size_bytes(run.experience),
+        "progress": None if progress is None else progress.to_dict(),
     }
+
+
+def _size_bytes(folder: Path) -> int:
+    """Returns the bytes of the files below a folder, which others may be removing."""
+    num_bytes = 0
+    for parent, _, names in os.walk(folder):
+        for name in names:
+            with contextlib.suppress(FileNotFoundError):
+                num_bytes += os.stat(os.path.join(parent, name)).st_size
+    return num_bytes
 
 
 def _text(report: dict[str, Any]) -> str:

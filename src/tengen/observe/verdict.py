@@ -1,64 +1,116 @@
-"""What limits a run, in one line: a pure function of the stages' shares of time."""
+"""What limits a run, in one line, and what to set: pure functions of shares of time.
+
+Roles take turns, so what is short shows in how the time is divided.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-__all__ = ["Shares", "verdict"]
+__all__ = ["ADVICE", "Shares", "verdict"]
 
-# A stage that waits more than this share of its time is held up by another.
-_HELD_UP = 0.25
+# Of the time, where another stage than playing is worth looking at.
+_MUCH = 0.5
+_SOME = 0.25
 # A stage that works more than this share of its time has nothing left to give.
 _FULL = 0.85
+# Slots that have no game to go on with leave batches emptier than this.
+_HALF_EMPTY = 0.6
+
+ADVICE = {
+    "selfplay": {
+        "learning": (
+            "learning takes most; lower --set store.limiter.samples_per_row to use "
+            "each row less often"
+        ),
+        "other": (
+            "rating and publishing take long; lower --set rating.time_share or raise "
+            "--set actor.games_per_generation"
+        ),
+        "tail": (
+            "cores wait for the last games of a generation; raise --set "
+            "actor.games_per_generation"
+        ),
+        "batches": (
+            "batches run part empty; raise --set actor.games_per_generation or lower "
+            "--set actor.num_slots"
+        ),
+        "tree": (
+            "games and trees take more than the net; lower --set "
+            "actor.full_simulations, or give a new run a larger --set net.num_blocks"
+        ),
+        "inference": (
+            "the net takes most; lower --set actor.full_simulations, or give more "
+            "cores by --threads"
+        ),
+    },
+    "environment": {
+        "learning": (
+            "learning takes most; raise --set learner.batch_size to make fewer steps"
+        ),
+        "other": (
+            "publishing models takes long; raise --set actor.num_unrolls, and --set "
+            "store.capacity_items with it"
+        ),
+        "tree": (
+            "stepping the environments takes most; raise --set actor.num_envs to "
+            "step more of them at once"
+        ),
+        "inference": (
+            "the net takes most; raise --set actor.num_envs for larger batches"
+        ),
+    },
+}
+"""What to do, by kind of actor and by what limits."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Shares:
-    """Shares of time over one window, each in [0, 1]."""
+    """Shares of time over one generation, each in [0, 1]."""
 
+    playing: float
+    """Self-play, or acting in environments, of the whole."""
+    learning: float
+    """The learner, of the whole; what is left is rating and publishing."""
     inference_busy: float
-    """The backend evaluates, over all its threads."""
-    actors_wait: float
-    """Actors wait for inference."""
-    learner_idle: float
-    """The learner waits for experience, its turn included."""
-    actors_blocked: float = 0.0
-    """Actors wait for the store's rate limiter."""
-    cores_busy: float = 0.0
-    """CPU time used over the time of all available cores."""
+    """The net, of the threads' time while playing."""
+    tree_busy: float
+    """Games, trees and environments, of the threads' time while playing."""
     batch_fill: float = 1.0
     """Rows in an inference batch over its capacity."""
 
+    @property
+    def other(self) -> float:
+        """Rating and publishing, of the whole."""
+        return max(0.0, 1.0 - self.playing - self.learning)
 
-def verdict(shares: Shares) -> str:
+
+def verdict(kind: str, shares: Shares) -> str:
     """Returns the shares and the advice, ``<stage> <share>; ...: <what to do>``.
 
-    The experience side is looked at first when the learner is idle, else the learner:
-    helping the other side would only make it wait more.
+    Args:
+        kind: Of the actor, ``selfplay`` or ``environment``.
+        shares: Of the last generation.
     """
     stages = [
-        f"inference {shares.inference_busy:.0%} busy",
-        f"actors wait {shares.actors_wait:.0%}",
-        f"learner idle {shares.learner_idle:.0%}",
+        f"{'self-play' if kind == 'selfplay' else 'acting'} {shares.playing:.0%} "
+        f"(net {shares.inference_busy:.0%}, "
+        f"{'trees' if kind == 'selfplay' else 'steps'} {shares.tree_busy:.0%}, "
+        f"batches {shares.batch_fill:.0%} full)",
+        f"learning {shares.learning:.0%}",
     ]
-    if shares.actors_blocked > _HELD_UP:
-        stages.append(f"actors blocked by the store {shares.actors_blocked:.0%}")
-    return f"{'; '.join(stages)}: {_advice(shares)}"
+    if shares.other >= 0.05:
+        stages.append(f"rating and publishing {shares.other:.0%}")
+    return f"{'; '.join(stages)}: {ADVICE[kind][_limit(kind, shares)]}"
 
 
-def _advice(shares: Shares) -> str:
-    if shares.learner_idle <= _HELD_UP:
-        if shares.actors_blocked > _HELD_UP:
-            return "the learner limits; give it more cores or a device"
-        return "balanced"
-    if shares.actors_blocked > _HELD_UP:
-        return "the rate limiter holds both sides; lower its minimum size"
-    if shares.actors_wait > _HELD_UP:
-        if shares.inference_busy >= _FULL:
-            return "inference limits; add a device or use a smaller net"
-        if shares.batch_fill < _FULL:
-            return "batches run part empty; add slots to the actors"
-        return "inference starts late; add inference threads"
-    if shares.cores_busy >= _FULL:
-        return "every core is busy; add cores or use a smaller net"
-    return "add actors"
+def _limit(kind: str, shares: Shares) -> str:
+    if shares.learning > _MUCH:
+        return "learning"
+    if shares.other > _SOME:
+        return "other"
+    if kind == "selfplay" and shares.inference_busy + shares.tree_busy < _FULL:
+        return "tail"
+    if kind == "selfplay" and shares.batch_fill < _HALF_EMPTY:
+        return "batches"
+    return "tree" if shares.tree_busy > shares.inference_busy else "inference"

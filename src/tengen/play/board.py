@@ -44,11 +44,10 @@ class BoardText:
 
     def read(self, text: str) -> int | None:
         """Returns the action that was typed, legal or not; None for no move at all."""
-        text = text.strip()
-        if text.isascii() and text.isdecimal():
-            action = int(text)
-            return action if action < self.game.num_actions else None
-        return None
+        if not re.fullmatch("[0-9]{1,6}", text.strip()):
+            return None
+        action = int(text)
+        return action if action < self.game.num_actions else None
 
     def draw(self, state: State, last: int | None, colours: bool) -> str:
         """Returns the board in lines, without a newline at the end.

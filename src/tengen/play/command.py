@@ -8,11 +8,12 @@ import os
 import sys
 from typing import Any
 
-from tengen.config import check
-from tengen.evaluation.match import MAX_SIMULATIONS, MAX_THREADS
+from tengen.config import check_range
+from tengen.evaluation.match import MAX_THREADS
 from tengen.play.player import load
 from tengen.play.terminal import Session
 from tengen.run import usable_threads
+from tengen.search import MAX_SIMULATIONS
 
 __all__ = ["add_arguments", "play"]
 
@@ -50,18 +51,8 @@ def play(args: argparse.Namespace) -> dict[str, Any]:
         UsageError: The model cannot be used.
         RunError: The backend refuses the model.
     """
-    check(
-        1 <= args.simulations <= MAX_SIMULATIONS,
-        "simulations",
-        args.simulations,
-        f"must be 1 to {MAX_SIMULATIONS}; change it",
-    )
-    check(
-        1 <= args.threads <= MAX_THREADS,
-        "threads",
-        args.threads,
-        f"must be 1 to {MAX_THREADS}; change it",
-    )
+    check_range("simulations", args.simulations, 1, MAX_SIMULATIONS)
+    check_range("threads", args.threads, 1, MAX_THREADS)
     is_terminal = sys.stdin.isatty() and sys.stdout.isatty()
     with load(args.model) as player:
         session = Session(

@@ -10,13 +10,14 @@ from types import TracebackType
 from typing import Any
 
 from tengen import _core
-from tengen.config import check
+from tengen.config import check_range
 from tengen.errors import UsageError
 from tengen.evaluation import ModelPlayer, open_player
-from tengen.evaluation.match import MAX_SEED, MAX_SIMULATIONS, MAX_THREADS
+from tengen.evaluation.match import MAX_SEED, MAX_THREADS
 from tengen.evaluation.searcher import Searcher, batch_rows
 from tengen.games import Game, make
 from tengen.run import usable_threads
+from tengen.search import MAX_SIMULATIONS
 
 __all__ = ["ActionAnalysis", "Analysis", "Player", "load"]
 
@@ -136,14 +137,9 @@ class Player:
 
         Args and errors are those of ``choose``.
         """
-        ranges = (
-            ("simulations", simulations, 1, MAX_SIMULATIONS),
-            ("seed", seed, 0, MAX_SEED),
-            ("threads", threads, 1, MAX_THREADS),
-        )
-        for name, value, low, high in ranges:
-            rule = f"must be {low} to {high}; change it"
-            check(low <= value <= high, name, value, rule)
+        check_range("simulations", simulations, 1, MAX_SIMULATIONS)
+        check_range("seed", seed, 0, MAX_SEED)
+        check_range("threads", threads, 1, MAX_THREADS)
         request = _core.SearchRequest()
         request.num_simulations = simulations
         request.seed = seed

@@ -112,7 +112,11 @@ def own_game(task: str) -> RunConfig:
         store=WindowConfig(min_rows=1_000),
         # A thousand playouts of a game in Python would take longer than it learns.
         rating=LadderConfig(
-            num_games=8, anchors=("random", "mcts:10", "mcts:100"), final_games=0
+            num_games=8,
+            anchors=("random", "mcts:10", "mcts:100"),
+            anchor_games=8,
+            final_games=16,
+            final_opponent="mcts:100",
         ),
     )
 

@@ -2,46 +2,102 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Callable
+
 from tengen import games
-from tengen.evaluation import MatchReport, MctsPlayer, open_player, play_match
+from tengen.evaluation import (
+    LadderConfig,
+    MatchRecord,
+    MatchReport,
+    MatchStopped,
+    fixed_player,
+    open_player,
+    play_match,
+    publish_record,
+    stopped_by,
+)
 from tengen.roles import RunConfig
-from tengen.run import RunDirectory
+from tengen.run import RunDirectory, publish_file
 
 __all__ = ["final_match", "match_line"]
 
-_OPPONENT = MctsPlayer(1000)
-
 
 def final_match(
-    config: RunConfig, run: RunDirectory, *, num_threads: int
+    config: RunConfig,
+    run: RunDirectory,
+    *,
+    num_threads: int,
+    stop: Callable[[], bool] = lambda: False,
 ) -> MatchReport | None:
-    """Plays the newest model against ``mcts:1000``; None where no game is played.
+    """Plays the newest model against a fixed opponent and publishes the match.
 
-    Blocks. Colours alternate and every pair of games has an opening of its own.
+    The result is ``RUN/eval/final-<n>.json``, which counts for the model's rating, and
+    the games are ``RUN/games/final-<n>.jsonl``. Blocks. Colours alternate and every
+    pair of games has an opening of its own.
+
+    Args:
+        config: The run's config.
+        run: The run.
+        num_threads: Threads that play.
+        stop: Asked ten times a second; True ends the match and nothing is published.
+
+    Returns:
+        The match; None where none is asked for, or it was stopped.
+
+    Raises:
+        RunError: The disk refuses.
     """
-    num_games = config.rating.final_games
-    if config.actor.kind != "selfplay" or num_games == 0:
+    rating = config.rating
+    model = run.models.latest()
+    opponent = fixed_player(rating.final_opponent)
+    if config.actor.kind != "selfplay" or rating.final_games == 0:
         return None
-    if run.models.latest() is None:
+    if model is None or opponent is None or stop():
         return None
-    return play_match(
-        games.make(config.task),
-        open_player(str(run.path), num_threads=num_threads),
-        _OPPONENT,
-        num_games=num_games,
-        num_simulations=config.rating.num_simulations,
+    try:
+        report = play_match(
+            games.make(config.task),
+            open_player(f"{run.path}@{model}", num_threads=num_threads),
+            opponent,
+            num_games=rating.final_games,
+            num_simulations=rating.num_simulations,
+            seed=config.seed,
+            num_threads=num_threads,
+            opening_plies=rating.opening_plies,
+            watch=stopped_by(stop),
+        )
+    except MatchStopped:
+        return None
+    tally = report.tally
+    record = MatchRecord(
+        task=config.task,
+        a=f"{model:06d}",
+        b=opponent.name,
+        wins_a=tally.wins,
+        draws=tally.draws,
+        wins_b=tally.losses,
+        num_simulations=rating.num_simulations,
+        opening_plies=rating.opening_plies,
         seed=config.seed,
-        num_threads=num_threads,
-        opening_plies=config.rating.opening_plies,
     )
+    path = publish_record(run, "final", record)
+    publish_file(run.games / f"{path.stem}.jsonl", _lines(report).encode())
+    return report
 
 
-def match_line(report: MatchReport, num_simulations: int) -> str:
+def match_line(report: MatchReport, rating: LadderConfig) -> str:
     """Returns the result for people, one line."""
     tally = report.tally
     low, high = tally.elo_interval
     return (
-        f"rating match at {num_simulations} simulations against {_OPPONENT.name}: "
+        f"rating match at {rating.num_simulations} simulations against "
+        f"{rating.final_opponent}: "
         f"{tally.wins} won, {tally.draws} drawn, {tally.losses} lost, "
         f"score {tally.score:.0%}, {tally.elo:+.0f} Elo ({low:+.0f} to {high:+.0f})"
     )
+
+
+def _lines(report: MatchReport) -> str:
+    """Returns one game a line: A is the model, its moves are actions."""
+    return "".join(json.dumps(game.to_json()) + "\n" for game in report.games)

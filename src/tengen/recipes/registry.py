@@ -112,4 +112,5 @@ def _default_recipe(task: str) -> Recipe:
         env_spec(task)
         return known["classic-control"]
     tasks = [*games.names(), *names()]
-    raise UsageError(f"task ({task}) is not known; {did_you_mean(task, tasks)}")
+    lister = "tengen recipes lists what can be trained"
+    raise UsageError(f"task ({task}) is not known; {did_you_mean(task, tasks, lister)}")

@@ -13,10 +13,16 @@ from typing import Any
 from tengen.config import check, override
 from tengen.errors import UsageError
 from tengen.launch import Budget, RunJournal, run_inline
-from tengen.observe import EventWriter, Progress, make_view, read_last_event
+from tengen.observe import EventWriter, make_view, read_progress
 from tengen.recipes.finale import final_match, match_line
 from tengen.recipes.registry import default_agent, make_config
-from tengen.roles import RunConfig, change_config, read_config, write_config
+from tengen.roles import (
+    RunConfig,
+    StopListener,
+    change_config,
+    read_config,
+    write_config,
+)
 from tengen.run import RunDirectory, available_cores
 
 __all__ = ["add_arguments", "train", "train_task"]
@@ -175,31 +181,30 @@ def _train(
         return max(0.0, 60 * budget.minutes - (time.monotonic() - start_s))
 
     num_threads = threads or available_cores()
-    last = read_last_event(run, "progress")
+    last = read_progress(run)
     events = EventWriter(run, "train", run.new_incarnation("train"))
     try:
-        with make_view(f"tengen train {config.task}", sys.stdout) as view:
+        with (
+            StopListener(run) as stop,
+            make_view(f"tengen train {config.task}", sys.stdout) as view,
+        ):
             journal = RunJournal(
                 view,
                 events,
+                kind=config.actor.kind,
                 batch_capacity=_batch_capacity(config),
                 seconds_left=seconds_left,
-                last=None if last is None else Progress.from_dict(last),
+                last=last,
             )
-            reason = run_inline(
-                config,
-                run,
-                budget,
-                journal,
-                num_threads=num_threads,
+            run_inline(config, run, budget, journal, stop, num_threads=num_threads)
+            events.write("end", reason=stop.reason or "budget")
+            match = final_match(
+                config, run, num_threads=num_threads, stop=stop.event.is_set
             )
-            events.write("end", reason=reason)
-            match = None
-            if reason == "budget":
-                match = final_match(config, run, num_threads=num_threads)
             if match is not None:
                 events.write("match", **match.to_json())
-                view.message(match_line(match, config.rating.num_simulations))
+                view.message(match_line(match, config.rating))
+            reason = stop.reason or "budget"
             view.message(_farewell(config, run, reason))
     finally:
         events.close()

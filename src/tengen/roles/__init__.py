@@ -9,19 +9,23 @@ from tengen.roles.config import (
     read_config,
     write_config,
 )
-from tengen.roles.generations import sealed_generations
+from tengen.roles.generations import TRAIN_WRITER, sealed_generation, writer_directory
 from tengen.roles.role import ROLES, Report, Role, RoleContext, make_role
+from tengen.roles.stopping import StopListener
 
 __all__ = [
     "ROLES",
+    "TRAIN_WRITER",
     "NetStage",
     "Report",
     "Role",
     "RoleContext",
     "RunConfig",
+    "StopListener",
     "change_config",
     "make_role",
     "read_config",
-    "sealed_generations",
+    "sealed_generation",
     "write_config",
+    "writer_directory",
 ]

@@ -26,7 +26,7 @@ class ActorRole:
     Args:
         config: The run's config.
         run: The run.
-        context: Stop, progress and the process's tables.
+        context: The process's tables.
 
     Raises:
         UsageError: The run has no environments.
@@ -75,11 +75,10 @@ class ActorRole:
             **grown,
             "model": model,
             "journal_gaps": gaps,
-            "stopped": self._context.stop.is_set(),
             "num_evaluations": stats.num_evaluations,
             "batch_rows": stats.num_evaluations / max(1, stats.num_batches),
             "inference_busy": stats.inference_s / seconds,
-            "actor_busy": stats.port_s / seconds,
+            "tree_busy": stats.port_s / seconds,
             "mean_return": port.stats.mean_return,
             "seconds": seconds,
         }

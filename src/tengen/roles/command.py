@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import argparse
-import signal
 from pathlib import Path
 from typing import Any
 
 from tengen.config import check
 from tengen.errors import RunError
 from tengen.observe import EventWriter
-from tengen.roles.config import read_config
-from tengen.roles.role import RoleContext, make_role
+from tengen.roles.config import RunConfig, read_config
+from tengen.roles.role import Report, Role, RoleContext, make_role
+from tengen.roles.stopping import StopListener
 from tengen.run import RunDirectory, available_cores
 
 __all__ = ["add_arguments", "export", "gate", "learn", "selfplay"]
@@ -66,42 +66,67 @@ def _serve(name: str, args: argparse.Namespace) -> dict[str, Any]:
         "must be at least 1; leave it out for all",
     )
     run = RunDirectory.open(args.run)
-    context = RoleContext(num_threads=args.threads or available_cores())
-    for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, lambda *_: context.stop.set())
+    if args.once and run.stop_requested():
+        raise RunError(
+            f"run ({run.path}) was asked to stop; remove {run.path / 'STOP'} first"
+        )
     # Not the role's own name: its incarnations number its folders.
     events = EventWriter(run, f"{name}-command", run.new_incarnation(f"{name}-command"))
-    role = make_role(name, read_config(run), run, context)
     num_turns = 0
     last: dict[str, Any] = {}
-    try:
-        if args.once and run.stop_requested():
-            raise RunError(
-                f"run ({run.path}) was asked to stop; remove {run.path / 'STOP'} first"
-            )
-        while not context.stop.is_set() and not run.stop_requested():
-            report = role.turn()
-            if report is not None:
-                num_turns += 1
-                last = dict(report)
-                events.write("turn", role=name, **last)
-                print(_line(name, last), flush=True)
-            elif args.once:
-                raise RunError(f"role ({name}) found nothing to do; {_NOTHING[name]}")
-            else:
-                context.stop.wait(_POLL_S)
-            if args.once:
-                break
-    finally:
-        role.close()
-        events.close()
-    interrupted = context.stop.is_set()
+    with StopListener(run) as listener:
+        context = RoleContext(
+            num_threads=args.threads or available_cores(), stop=listener.event
+        )
+        worker = _Worker(name, run, context)
+        try:
+            while not listener.event.is_set():
+                report = worker.turn()
+                if report is not None:
+                    num_turns += 1
+                    last = dict(report)
+                    events.write("turn", role=name, **last)
+                    print(_line(name, last), flush=True)
+                elif args.once and not listener.event.is_set():
+                    raise RunError(
+                        f"role ({name}) found nothing to do; {_NOTHING[name]}"
+                    )
+                else:
+                    listener.event.wait(_POLL_S)
+                if args.once:
+                    break
+        finally:
+            worker.close()
+            events.close()
     return {
         "role": name,
         "num_turns": num_turns,
         "last": last,
-        "exit_code": _INTERRUPTED if interrupted else 0,
+        "exit_code": _INTERRUPTED if listener.reason == "interrupted" else 0,
     }
+
+
+class _Worker:
+    """A role that is made anew whenever ``run.json`` says something else."""
+
+    def __init__(self, name: str, run: RunDirectory, context: RoleContext) -> None:
+        self._name = name
+        self._run = run
+        self._context = context
+        self._made: tuple[RunConfig, Role] | None = None
+
+    def turn(self) -> Report | None:
+        config = read_config(self._run)
+        if self._made is None or self._made[0] != config:
+            self.close()
+            role = make_role(self._name, config, self._run, self._context)
+            self._made = config, role
+        return self._made[1].turn()
+
+    def close(self) -> None:
+        if self._made is not None:
+            self._made[1].close()
+            self._made = None
 
 
 def _line(name: str, report: dict[str, Any]) -> str:

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from tengen.actors import ActorConfig, EnvironmentActorConfig, SelfplayConfig
-from tengen.config import check, from_dict, override, to_dict
+from tengen.config import check, check_range, from_dict, override, to_dict
 from tengen.errors import UsageError
 from tengen.evaluation import AcceptAllGate, GateConfig, LadderConfig
+from tengen.evaluation.match import MAX_SEED
 from tengen.inference import Choice, InferenceConfig
 from tengen.learners import AlphaZeroConfig, LearnerConfig, LossConfig
 from tengen.nets import NetConfig, ResNetConfig
@@ -50,7 +51,12 @@ class NetStage:
         Raises:
             UsageError: The generation is out of range.
         """
-        check(self.generation >= 1, "generation", self.generation, "must be at least 1")
+        check(
+            self.generation >= 1,
+            "generation",
+            self.generation,
+            "must be at least 1; the first network is net",
+        )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -92,7 +98,7 @@ class RunConfig:
         Raises:
             UsageError: A field is out of its range.
         """
-        check(self.seed >= 0, "seed", self.seed, "must be at least 0; leave it out")
+        check_range("seed", self.seed, 0, MAX_SEED, "leave it out")
         check(self.minutes > 0, "minutes", self.minutes, "must be positive; raise it")
         self._check_family()
         if isinstance(self.store, QueueConfig):
@@ -159,7 +165,8 @@ def read_config(run: RunDirectory) -> RunConfig:
         UsageError: It is of a newer schema or has keys that this code does not know.
         RunError: It is damaged.
     """
-    return from_dict(RunConfig, run.read_run().get("config", {}))
+    where = str(run.path / "run.json")
+    return from_dict(RunConfig, run.read_run().get("config", {}), where)
 
 
 def record_inference(run: RunDirectory, choice: Choice) -> RunConfig:
@@ -186,14 +193,35 @@ def change_config(config: RunConfig, settings: Sequence[str]) -> RunConfig:
     """
     changed = override(config, settings)
     before, after = to_dict(config), to_dict(changed)
-    for path in (*_FIXED, *_FIXED_KINDS):
-        old, new = _lookup(before, path), _lookup(after, path)
-        if old != new:
-            raise UsageError(
-                f"{path} ({new}) is fixed since the run began, as {old}; "
-                f"leave it out or choose another --out"
-            )
+    changes = [
+        change
+        for path in (*_FIXED, *_FIXED_KINDS)
+        for change in _differences(path, _lookup(before, path), _lookup(after, path))
+    ]
+    if changes:
+        names = ", ".join(f"{path} ({new})" for path, _, new in changes)
+        verb = "is" if len(changes) == 1 else "are"
+        values = ", ".join(str(old) for _, old, _ in changes)
+        raise UsageError(
+            f"{names} {verb} fixed since the run began, as {values}; "
+            f"leave it out or choose another --out"
+        )
     return changed
+
+
+def _differences(path: str, old: Any, new: Any) -> Iterator[tuple[str, Any, Any]]:
+    """Yields (path, old, new) of every field below ``path`` that is not the same."""
+    if isinstance(old, dict) and isinstance(new, dict):
+        # Of two kinds, the kind is what differs.
+        for name in sorted(old.keys() & new.keys()):
+            yield from _differences(f"{path}.{name}", old[name], new[name])
+    elif isinstance(old, list) and isinstance(new, list):
+        if len(old) != len(new):
+            yield f"number of {path}", len(old), len(new)
+        for index, pair in enumerate(zip(old, new, strict=False)):
+            yield from _differences(f"{path}[{index}]", *pair)
+    elif old != new:
+        yield path, old, new
 
 
 def _lookup(data: dict[str, Any], path: str) -> Any:

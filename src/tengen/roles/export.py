@@ -32,6 +32,9 @@ class ExportRole:
         config: The run's config.
         run: The run.
         context: Threads.
+
+    Raises:
+        UsageError: Another process exports for this run.
     """
 
     def __init__(
@@ -40,6 +43,7 @@ class ExportRole:
         self._config = config
         self._run = run
         self._context = context
+        self._lock = run.lock("export")
         self._exporter = ModelExporter(run.path / "templates")
         # Environments have no positions to compare on.
         self._planes: NDArray[np.float32] | None = None
@@ -80,7 +84,8 @@ class ExportRole:
         return {"candidate": candidate, "check": checks[0] if checks else {}}
 
     def close(self) -> None:
-        """Holds nothing."""
+        """Lets another process export."""
+        self._lock.release()
 
     def _check(self, directory: Path, num_actions: int) -> dict[str, float]:
         assert self._planes is not None

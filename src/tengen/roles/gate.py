@@ -5,7 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 from tengen import games
-from tengen.evaluation import AcceptAllGate, GateVerdict, ModelPlayer, judge
+from tengen.evaluation import (
+    AcceptAllGate,
+    GateVerdict,
+    MatchStopped,
+    ModelPlayer,
+    judge,
+)
 from tengen.inference import open_backend
 from tengen.models import accept, load_model, reject
 from tengen.roles.config import RunConfig
@@ -13,6 +19,11 @@ from tengen.roles.role import Report, RoleContext
 from tengen.run import NumberedFolder, RunDirectory
 
 __all__ = ["GateRole"]
+
+_NUM_KEPT = 20
+"""Models that stay where no experience names them: those that made unrolls, which are
+removed once they were learned from, and those that were rejected and made none. Games
+stay, and so do the models that played them."""
 
 
 class GateRole:
@@ -22,6 +33,9 @@ class GateRole:
         config: The run's config.
         run: The run.
         context: Threads and stop.
+
+    Raises:
+        UsageError: Another process is the gate of this run.
     """
 
     def __init__(
@@ -30,6 +44,7 @@ class GateRole:
         self._config = config
         self._run = run
         self._context = context
+        self._lock = run.lock("gate")
 
     def turn(self) -> Report | None:
         """Decides on the oldest candidate; None where there is none."""
@@ -40,20 +55,27 @@ class GateRole:
         report: dict[str, Any] = {"candidate": candidate}
         champion = self._run.models.latest()
         if champion is not None and not isinstance(self._config.gate, AcceptAllGate):
-            verdict = self._judge(candidate, champion)
+            try:
+                verdict = self._judge(candidate, champion)
+            except MatchStopped:
+                # The candidate waits; its match is played again from the first game.
+                return {**report, "stopped": True}
             tally = verdict.tally
             report["match"] = [tally.wins, tally.draws, tally.losses]
             if not verdict.is_accepted:
                 reject(self._run, candidate)
+                self._run.rejected.retire(_NUM_KEPT)
                 return {**report, "accepted": False}
         accept(self._run, candidate)
+        if self._config.actor.kind == "environment":
+            self._run.models.retire(_NUM_KEPT)
         return {**report, "accepted": True}
 
     def close(self) -> None:
-        """Holds nothing."""
+        """Lets another process be the gate."""
+        self._lock.release()
 
     def _judge(self, candidate: int, champion: int) -> GateVerdict:
-        """Plays the match. A stop waits for it: a gate's match takes seconds."""
         return judge(
             self._config.gate,
             games.make(self._config.task),
@@ -61,6 +83,7 @@ class GateRole:
             self._player(self._run.models, champion),
             seed=self._config.seed + candidate,
             num_threads=self._context.num_threads,
+            stop=self._context.stop.is_set,
         )
 
     def _player(self, folder: NumberedFolder, number: int) -> ModelPlayer:

@@ -1,17 +1,92 @@
-"""How far self-play is: read from the names of its sealed segments."""
+"""The run's generations: one sequence of numbers, shared by all self-play writers.
+
+A writer is a folder ``RUN/experience/selfplay-K``, held by one process at a time. It
+claims a generation by opening the journal of the next number that no writer has begun,
+and plays all of its games: so no two play the same (seed, generation, index), and a
+writer that is alone counts 1, 2, 3.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from pathlib import Path
+
+from tengen.errors import UsageError
 from tengen.run import RunDirectory
+from tengen.store import ExperienceWriter, OpenSegment
+from tengen.store.segment import RecordedGames
 
-__all__ = ["WRITER", "sealed_generations"]
+__all__ = [
+    "TRAIN_WRITER",
+    "begin_generation",
+    "claim_writer",
+    "sealed_generation",
+    "writer_directory",
+]
 
-WRITER = "selfplay-0"
-"""The writer of the run's games, a folder of ``RUN/experience``."""
+TRAIN_WRITER = 0
+"""The writer of ``tengen train``: always the same, so that it resumes its own."""
+
+_MAX_WRITERS = 256
 
 
-def sealed_generations(run: RunDirectory) -> int:
-    """Returns the newest sealed generation, 0 where there is none."""
-    segments = (run.experience / WRITER).glob("*/*.npz")
+def writer_directory(run: RunDirectory, number: int) -> Path:
+    """Returns the folder of self-play writer ``number``."""
+    return run.experience / f"selfplay-{number}"
+
+
+def claim_writer(run: RunDirectory, incarnation: int) -> ExperienceWriter:
+    """Returns a writer that no process is; one with an unfinished generation first.
+
+    Args:
+        run: The run.
+        incarnation: As ``ExperienceWriter`` takes it.
+
+    Raises:
+        UsageError: Every writer is taken.
+        RunError: The disk refuses.
+    """
+    folders = [writer_directory(run, number) for number in range(_MAX_WRITERS)]
+    folders.sort(key=lambda folder: not any(folder.glob("*/*.journal")))
+    for folder in folders:
+        try:
+            return ExperienceWriter(folder, incarnation)
+        except UsageError:
+            continue  # another process is this one
+    raise UsageError(
+        f"run ({run.path}) has {_MAX_WRITERS} self-play processes, the most; stop one"
+    )
+
+
+def sealed_generation(folder: Path) -> int:
+    """Returns the newest generation that a writer has sealed, 0 where there is none."""
+    return _newest(folder.glob("*/*.npz"))
+
+
+def begin_generation(
+    run: RunDirectory, writer: ExperienceWriter, task: str
+) -> tuple[int, RecordedGames, OpenSegment]:
+    """Goes on with the writer's unfinished generation, or claims the next number.
+
+    Returns:
+        The generation, the games that it has, and its open journal.
+
+    Raises:
+        RunError: A journal is damaged, or the disk refuses.
+    """
+    with run.lock("generation", wait=True):
+        sealed = sealed_generation(writer.directory)
+        begun = [number for number in writer.unsealed() if number > sealed]
+        if begun:
+            generation = begun[0]
+        else:
+            files = [*run.experience.glob("selfplay-*/*/*.npz")]
+            files += run.experience.glob("selfplay-*/*/*.journal")
+            generation = _newest(files) + 1
+        recorded = writer.recorded_games(generation)
+        return generation, recorded, writer.open_games(generation, task)
+
+
+def _newest(files: Iterable[Path]) -> int:
     # Temporaries of killed writers, also of other hosts, may lie beside them.
-    return max((int(p.stem) for p in segments if p.stem.isdecimal()), default=0)
+    return max((int(p.stem) for p in files if p.stem.isdecimal()), default=0)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tengen import games
-from tengen.evaluation import ModelPlayer, rate_generation
+from tengen.evaluation import MatchStopped, ModelPlayer, rate_generation
 from tengen.inference import open_backend
 from tengen.models import load_model
 from tengen.roles.config import RunConfig
@@ -22,7 +22,10 @@ class RateRole:
     Args:
         config: The run's config.
         run: The run.
-        context: Threads.
+        context: Threads and stop.
+
+    Raises:
+        UsageError: Another process rates this run.
     """
 
     def __init__(
@@ -31,6 +34,7 @@ class RateRole:
         self._config = config
         self._run = run
         self._context = context
+        self._lock = run.lock("rate")
         self._game = games.make(config.task)
 
     def turn(self) -> Report | None:
@@ -43,16 +47,20 @@ class RateRole:
         backend = open_backend(
             directory.path, self._config.inference, self._context.num_threads
         )
-        rating = rate_generation(
-            self._run,
-            model,
-            ModelPlayer(f"{model:06d}", self._config.task, backend),
-            self._game,
-            self._config.rating,
-            seed=self._config.seed,
-            num_threads=self._context.num_threads,
-            time_limit_s=_TIME_LIMIT_S,
-        )
+        try:
+            rating = rate_generation(
+                self._run,
+                model,
+                ModelPlayer(f"{model:06d}", self._config.task, backend),
+                self._game,
+                self._config.rating,
+                seed=self._config.seed,
+                num_threads=self._context.num_threads,
+                time_limit_s=_TIME_LIMIT_S,
+                stop=self._context.stop.is_set,
+            )
+        except MatchStopped:
+            return {"model": model, "stopped": True}
         return {
             "model": model,
             "rating": rating.elo,
@@ -60,4 +68,5 @@ class RateRole:
         }
 
     def close(self) -> None:
-        """Holds nothing."""
+        """Lets another process rate."""
+        self._lock.release()

@@ -35,9 +35,11 @@ class RoleContext:
     remaining: float | None = None
     """Part of the run's time still to come, in [0, 1], for the learning rate's
     cool-down; None where the budget is not in minutes, so that games alone decide."""
-    generation: int | None = None
-    """The generation that a self-play turn is for: a turn that is redone after a kill
-    does not go on to the next one. None plays the first that is not sealed."""
+    writer: int | None = None
+    """The self-play writer to be; None takes one that is free."""
+    sealed: int | None = None
+    """The newest generation that the writer had sealed before the turn began: a turn
+    that is redone after a kill, and finds a newer one, is over. None always plays."""
     tables: dict[str, Table] = field(default_factory=dict)
     """Tables that roles of one process share, by name."""
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from dataclasses import fields
 from typing import Any
 
@@ -11,10 +12,15 @@ from tengen.errors import RunError, UsageError
 from tengen.inference import Backend, open_backend
 from tengen.models import load_model
 from tengen.roles.config import RunConfig
-from tengen.roles.generations import WRITER, sealed_generations
+from tengen.roles.generations import (
+    begin_generation,
+    claim_writer,
+    sealed_generation,
+    writer_directory,
+)
 from tengen.roles.role import Report, RoleContext
 from tengen.run import RunDirectory
-from tengen.store import ExperienceWriter
+from tengen.store import ExperienceWriter, OpenSegment
 
 __all__ = ["SelfplayRole"]
 
@@ -31,7 +37,7 @@ class SelfplayRole:
         context: Threads, stop and progress.
 
     Raises:
-        UsageError: The run has no self-play, or another process plays for it now.
+        UsageError: The run has no self-play, or another process is its writer now.
     """
 
     def __init__(
@@ -45,30 +51,38 @@ class SelfplayRole:
         self._actor = config.actor
         self._run = run
         self._context = context
-        self._incarnation = run.new_incarnation("selfplay")
-        self._writer = ExperienceWriter(run.experience / WRITER, self._incarnation)
+        incarnation = run.new_incarnation("selfplay")
+        if context.writer is None:
+            self._writer = claim_writer(run, incarnation)
+        else:
+            folder = writer_directory(run, context.writer)
+            self._writer = ExperienceWriter(folder, incarnation)
         self._game = games.make(config.task)
         self._backend: tuple[int, Backend] | None = None
 
     def turn(self) -> Report | None:
-        """Plays the next generation; None where no model is published yet."""
+        """Plays a generation to its end; None where no model is published yet."""
         model = self._run.models.latest()
         if model is None:
             return None
-        sealed = sealed_generations(self._run)
-        generation = self._context.generation or sealed + 1
-        if generation <= sealed:
-            return self._sealed_before(generation, model)
-        finished, gaps = self._writer.recorded_games(generation)
+        sealed = sealed_generation(self._writer.directory)
+        if self._context.sealed is not None and sealed > self._context.sealed:
+            return self._sealed_before(sealed, model)
         backend = self._load(model)
+        generation, recorded, segment = begin_generation(
+            self._run, self._writer, self._config.task
+        )
+        finished = recorded.indices
+        num_games = self._actor.games_per_generation
         queue = _core.GameQueue(
             seed=self._config.seed,
             generation=generation,
             model=model,
-            num_games=self._actor.games_per_generation,
-            finished=finished,
+            num_games=num_games,
+            # It may have had more games when it began.
+            finished=[index for index in finished if index < num_games],
         )
-        played = self._play(queue, generation, backend, len(finished))
+        played = self._play(queue, segment, backend, len(finished))
         stopped = self._context.stop.is_set()
         if not stopped:
             self._seal(generation)
@@ -77,7 +91,8 @@ class SelfplayRole:
             "model": model,
             "stopped": stopped,
             "num_games": played.num_games + len(finished),
-            "journal_gaps": [str(gap) for gap in gaps],
+            "num_recovered": len(finished),
+            "journal_gaps": [str(gap) for gap in recorded.gaps],
             **_shown(played),
         }
 
@@ -93,6 +108,7 @@ class SelfplayRole:
             "model": model,
             "stopped": False,
             "num_games": self._actor.games_per_generation,
+            "num_recovered": 0,
             "journal_gaps": [],
             **_shown(GenerationReport(**nothing)),
         }
@@ -118,9 +134,13 @@ class SelfplayRole:
         return self._backend[1]
 
     def _play(
-        self, queue: _core.GameQueue, generation: int, backend: Backend, num_before: int
+        self,
+        queue: _core.GameQueue,
+        segment: OpenSegment,
+        backend: Backend,
+        num_recovered: int,
     ) -> GenerationReport:
-        segment = self._writer.open_games(generation, self._config.task)
+        start_s = time.monotonic()
 
         def on_progress(num_games: int, num_evaluations: int) -> None:
             if self._context.stop.is_set():
@@ -128,8 +148,10 @@ class SelfplayRole:
             self._context.progress(
                 {
                     "stage": "self-play",
-                    "num_games": num_before + num_games,
+                    "num_games": num_recovered + num_games,
+                    "num_recovered": num_recovered,
                     "num_evaluations": num_evaluations,
+                    "seconds": time.monotonic() - start_s,
                 }
             )
 

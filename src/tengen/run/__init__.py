@@ -22,6 +22,7 @@ from tengen.run.publish import (
     remove_leftovers,
     storage_error,
 )
+from tengen.run.reading import newer_schema, read_object
 
 __all__ = [
     "SCHEMA",
@@ -33,9 +34,11 @@ __all__ = [
     "machine_line",
     "memory_limit_bytes",
     "move_directory",
+    "newer_schema",
     "publish_directory",
     "publish_file",
     "publish_json",
+    "read_object",
     "remove_leftovers",
     "storage_error",
     "usable_threads",

@@ -55,7 +55,8 @@ def _commit() -> str:
     checkout = _checkout()
 
     def git(*arguments: str) -> str:
-        command = ["git", "-C", str(checkout), *arguments]
+        # Or status takes a lock there, which a process that dies would leave behind.
+        command = ["git", "--no-optional-locks", "-C", str(checkout), *arguments]
         done = subprocess.run(command, capture_output=True, text=True, timeout=10)
         return done.stdout.strip() if done.returncode == 0 else ""
 

@@ -5,8 +5,9 @@ Order is always by number, never by file time. Every file has exactly one writer
 
 from __future__ import annotations
 
-import json
 import os
+import re
+import shutil
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
@@ -21,12 +22,14 @@ from tengen.run.publish import (
     remove_leftovers,
     storage_error,
 )
+from tengen.run.reading import read_object
 
 __all__ = ["SCHEMA", "NumberedFolder", "RunDirectory"]
 
 SCHEMA = 1
 """The version of the layout that this code writes, and the newest that it reads."""
 
+_NUMBER = re.compile("[0-9]{6}|[1-9][0-9]{6,17}")
 _NUMBERED = ("models", "candidates", "rejected", "checkpoints")
 _FOLDERS = (*_NUMBERED, "experience", "eval", "games", "logs", "events", "locks")
 _FILES = ("run.json", "code.txt", "STOP")
@@ -44,10 +47,11 @@ class NumberedFolder:
 
     def numbers(self) -> list[int]:
         """Returns the published numbers in increasing order."""
-        if not self.path.is_dir():
+        try:
+            names = os.listdir(self.path)
+        except FileNotFoundError:
             return []
-        names = (name for name in os.listdir(self.path) if name.isdecimal())
-        return sorted(int(name) for name in names)
+        return sorted(int(name) for name in names if _NUMBER.fullmatch(name))
 
     def latest(self) -> int | None:
         """Returns the greatest number, or None when there is none."""
@@ -68,6 +72,11 @@ class NumberedFolder:
         """
         publish_directory(self.entry(number), write)
         return self.entry(number)
+
+    def retire(self, num_kept: int) -> None:
+        """Removes all but the newest ``num_kept``; only their writer may."""
+        for number in self.numbers()[:-num_kept]:
+            shutil.rmtree(self.entry(number), ignore_errors=True)
 
 
 class RunDirectory:
@@ -165,25 +174,14 @@ class RunDirectory:
             RunError: The file is damaged.
         """
         path = self.path / "run.json"
-        try:
-            content = json.loads(path.read_bytes())
-            schema = content["schema"]
-        except OSError as error:
-            reason = (error.strerror or str(error)).lower()
-            raise RunError(
-                f"run.json ({path}) cannot be read, {reason}; check the folder"
-            ) from error
-        except (ValueError, TypeError, KeyError):
-            raise RunError(
-                f"run.json ({path}) is damaged; restore it from a copy or choose "
-                f"another --out"
-            ) from None
-        if not isinstance(schema, int) or schema > SCHEMA:
-            raise UsageError(
-                f"schema ({schema}) of {self.path} is newer than this tengen reads, "
-                f"which is {SCHEMA}; use the tengen that made it, or a later one"
-            )
-        return dict(content)
+        advice = "restore it from a copy or choose another --out"
+        content = read_object(path, "run.json", schema=SCHEMA, advice=advice)
+        for name in ("config", "measured"):
+            if not isinstance(content.get(name, {}), dict):
+                raise RunError(
+                    f"run.json ({path}) is damaged, its {name} is no object; {advice}"
+                )
+        return content
 
     def write_code(self) -> None:
         """Adds this process's code, libraries and machine to ``code.txt`` if new.
@@ -192,20 +190,25 @@ class RunDirectory:
             RunError: The disk refuses.
         """
         path = self.path / "code.txt"
-        blocks = path.read_text().split("\n\n") if path.exists() else []
-        block = code_text().strip()
+        # Bytes: whatever someone noted there is kept, in any encoding.
+        blocks = path.read_bytes().split(b"\n\n") if path.exists() else []
+        block = code_text().strip().encode()
         if not blocks or blocks[-1].strip() != block:
-            text = "\n\n".join([*(old.strip() for old in blocks), block])
-            publish_file(path, f"{text}\n".encode())
+            text = b"\n\n".join([*(old.strip() for old in blocks), block])
+            publish_file(path, text + b"\n")
 
-    def lock(self, name: str) -> WriterLock:
+    def lock(self, name: str, *, wait: bool = False) -> WriterLock:
         """Takes the lock of what only one process may do, such as ``train``.
+
+        Args:
+            name: Of the lock.
+            wait: Whether to wait for whoever holds it.
 
         Raises:
             UsageError: Another process holds it; the message names the process.
             RunError: The disk refuses.
         """
-        return WriterLock(self.path / "locks" / name)
+        return WriterLock(self.path / "locks" / name, self.path, wait=wait)
 
     def lock_holder(self, name: str) -> str | None:
         """Returns who holds a lock, ``PID on HOST``, or None when it is free."""

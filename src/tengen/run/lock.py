@@ -24,25 +24,29 @@ class WriterLock:
 
     Args:
         path: The lock file, made when absent.
+        guarded: What only its holder may change, for the message.
+        wait: Whether to wait for whoever holds it.
 
     Raises:
         UsageError: Another process holds it; the message names the process.
         RunError: The file cannot be written.
     """
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, guarded: Path, *, wait: bool = False) -> None:
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
             self._descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
         except OSError as error:
             raise storage_error(path, error) from error
         try:
-            fcntl.flock(self._descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            fcntl.flock(
+                self._descriptor, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB)
+            )
         except BlockingIOError:
-            owner = os.pread(self._descriptor, 200, 0).decode().strip() or "unknown"
+            owner = _owner(self._descriptor)
             os.close(self._descriptor)
             raise UsageError(
-                f"run ({path.parent.parent}) is in use by process {owner}; "
+                f"folder ({guarded}) is in use by process {owner}; "
                 f"wait for it, stop it with tengen stop, or choose another --out"
             ) from None
         os.ftruncate(self._descriptor, 0)
@@ -75,10 +79,16 @@ def lock_holder(path: Path) -> str | None:
     try:
         fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
     except BlockingIOError:
-        return os.pread(descriptor, 200, 0).decode().strip()
+        return _owner(descriptor)
     finally:
         os.close(descriptor)
     return None
+
+
+def _owner(descriptor: int) -> str:
+    """Returns who wrote the lock file last, ``PID on HOST``."""
+    text = os.pread(descriptor, 200, 0).decode(errors="replace")
+    return " ".join(text.split()) or "unknown"
 
 
 def _host() -> str:

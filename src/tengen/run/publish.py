@@ -15,11 +15,11 @@ import secrets
 import shutil
 import socket
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-from tengen.errors import RunError
+from tengen.errors import RunError, os_reason
 from tengen.run.faults import reach
 
 __all__ = [
@@ -50,19 +50,19 @@ def publish_file(path: Path, data: bytes) -> None:
     temporary = _temporary(path)
     with _storage(path, temporary):
         with open(temporary, "xb") as file:
-            reach("publish.created")
+            reach("publish.created", path)
             file.write(data[: len(data) // 2])
             file.flush()
-            reach("publish.half_written")
+            reach("publish.half_written", path)
             file.write(data[len(data) // 2 :])
             file.flush()
-            reach("publish.written")
+            reach("publish.written", path)
             os.fsync(file.fileno())
-        reach("publish.synced")
+        reach("publish.synced", path)
         os.replace(temporary, path)
-        reach("publish.renamed")
+        reach("publish.renamed", path)
         _sync(path.parent)
-        reach("publish.done")
+        reach("publish.done", path)
 
 
 def publish_json(path: Path, value: Any) -> None:
@@ -91,18 +91,18 @@ def publish_directory(final: Path, write: Callable[[Path], None]) -> None:
     with _storage(final, temporary):
         _refuse_existing(final)
         temporary.mkdir()
-        reach("publish.created")
+        reach("publish.created", final)
         write(temporary)
-        reach("publish.written")
+        reach("publish.written", final)
         for folder, _, names in os.walk(temporary):
             for name in names:
                 _sync(Path(folder) / name)
             _sync(Path(folder))
-        reach("publish.synced")
+        reach("publish.synced", final)
         os.rename(temporary, final)
-        reach("publish.renamed")
+        reach("publish.renamed", final)
         _sync(final.parent)
-        reach("publish.done")
+        reach("publish.done", final)
 
 
 def move_directory(source: Path, final: Path) -> None:
@@ -114,10 +114,10 @@ def move_directory(source: Path, final: Path) -> None:
     with _storage(final, None):
         _refuse_existing(final)
         os.rename(source, final)
-        reach("publish.renamed")
+        reach("publish.renamed", final)
         _sync(final.parent)
         _sync(source.parent)
-        reach("publish.done")
+        reach("publish.done", final)
 
 
 def remove_leftovers(folder: Path) -> int:
@@ -155,9 +155,8 @@ def storage_error(path: Path, error: OSError) -> RunError:
             f"path ({path}) cannot be written, access is denied; change its "
             f"permissions or choose another folder"
         )
-    reason = (error.strerror or str(error)).lower()
     return RunError(
-        f"path ({path}) cannot be written, {reason}; "
+        f"path ({path}) cannot be written, {os_reason(error)}; "
         f"check the folder and run the same command again"
     )
 
@@ -171,7 +170,8 @@ def _storage(path: Path, temporary: Path | None) -> Iterator[None]:
         if temporary is not None and temporary.is_dir():
             shutil.rmtree(temporary, ignore_errors=True)
         elif temporary is not None:
-            temporary.unlink(missing_ok=True)
+            with suppress(OSError):  # what made the writing fail, once more
+                temporary.unlink(missing_ok=True)
         if isinstance(error, OSError):
             raise storage_error(path, error) from error
         raise

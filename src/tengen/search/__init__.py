@@ -6,6 +6,13 @@ sessions. To learn what it does, read `tengen.search.reference`.
 
 from tengen.search.reference import ReferenceSearch, SearchResult
 from tengen.search.reference_tree import Node, Proof
-from tengen.search.settings import SearchConfig
+from tengen.search.settings import MAX_SIMULATIONS, SearchConfig
 
-__all__ = ["Node", "Proof", "ReferenceSearch", "SearchConfig", "SearchResult"]
+__all__ = [
+    "MAX_SIMULATIONS",
+    "Node",
+    "Proof",
+    "ReferenceSearch",
+    "SearchConfig",
+    "SearchResult",
+]

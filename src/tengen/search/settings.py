@@ -6,9 +6,12 @@ from dataclasses import dataclass
 from typing import Literal
 
 from tengen._core import RootPolicy, SearchSettings
-from tengen.config import check, fill_native
+from tengen.config import check, check_literals, check_range, fill_native
 
-__all__ = ["SearchConfig"]
+__all__ = ["MAX_SIMULATIONS", "SearchConfig"]
+
+MAX_SIMULATIONS = 1 << 24
+"""Most simulations of one search; as the core has it."""
 
 _NATIVE_POLICY = {"puct": RootPolicy.PUCT, "gumbel": RootPolicy.GUMBEL}
 
@@ -71,6 +74,7 @@ class SearchConfig:
     """Gumbel: c_scale in sigma, above 0, for values in [-1, 1] (the paper's 1)."""
 
     def __post_init__(self) -> None:
+        check_literals(self)
         for name in (
             "cpuct",
             "cpuct_log",
@@ -89,23 +93,13 @@ class SearchConfig:
             value = getattr(self, name)
             check(value > 0, name, value, "must be above 0; raise it")
         check(
-            self.policy in _NATIVE_POLICY,
-            "policy",
-            self.policy,
-            "must be puct or gumbel; choose one",
-        )
-        check(
             0 <= self.noise_weight <= 1,
             "noise_weight",
             self.noise_weight,
             "must be 0 to 1; 0 is no noise",
         )
-        check(
-            1 <= self.gumbel_considered <= 65535,
-            "gumbel_considered",
-            self.gumbel_considered,
-            "must be 1 to 65535; 16 is the paper's",
-        )
+        considered = self.gumbel_considered
+        check_range("gumbel_considered", considered, 1, 65535, "16 is the paper's")
 
     def to_native(self) -> SearchSettings:
         """Returns the same settings for the native search; a fresh object."""

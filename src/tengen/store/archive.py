@@ -21,7 +21,8 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from tengen.errors import RunError, UsageError
+from tengen.errors import RunError, os_reason
+from tengen.run import newer_schema
 
 __all__ = ["SCHEMA", "ArchiveReader", "pack"]
 
@@ -72,7 +73,7 @@ class ArchiveReader:
             self._descriptor = os.open(path, os.O_RDONLY)
         except OSError as error:
             raise RunError(
-                f"segment ({path}) cannot be opened, {error.strerror}; "
+                f"segment ({path}) cannot be opened, {os_reason(error)}; "
                 f"restore it from a copy"
             ) from error
         try:
@@ -85,7 +86,9 @@ class ArchiveReader:
             self.meta = self._read_meta()
         except BaseException as error:
             self.close()
-            if isinstance(error, zipfile.BadZipFile | ValueError | OSError):
+            if isinstance(error, OSError):
+                raise self._damaged(os_reason(error)) from error
+            if isinstance(error, zipfile.BadZipFile | ValueError):
                 raise self._damaged(str(error)) from error
             raise
 
@@ -133,10 +136,7 @@ class ArchiveReader:
         if not isinstance(meta, dict) or not isinstance(meta.get("schema"), int):
             raise ValueError("meta.json has no schema")
         if meta["schema"] > SCHEMA:
-            raise UsageError(
-                f"schema ({meta['schema']}) of {self.path} is newer than this tengen "
-                f"reads, which is {SCHEMA}; use the tengen that made it, or a later one"
-            )
+            raise newer_schema(self.path, meta["schema"], SCHEMA)
         return meta
 
     def _bytes(self, entry: str) -> bytes:

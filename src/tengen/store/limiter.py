@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass
 from typing import Literal
 
-from tengen.config import check
+from tengen.config import check, check_literals
 
 __all__ = ["SamplesPerInsert", "SamplesPerInsertConfig"]
 
@@ -29,6 +29,7 @@ class SamplesPerInsertConfig:
     """The bucket's size, at least 1: what a learner that was away may catch up on."""
 
     def __post_init__(self) -> None:
+        check_literals(self)
         check(
             math.isfinite(self.samples_per_row) and self.samples_per_row > 0,
             "samples_per_row",

@@ -14,7 +14,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from tengen.config import check
+from tengen.config import check, check_literals
 from tengen.errors import RunError, UsageError
 from tengen.store.item_log import ItemLog
 from tengen.store.items import Item, ItemSchema
@@ -42,6 +42,7 @@ class QueueConfig:
     """The longest wait of an insert or a sample, above 0; then it fails."""
 
     def __post_init__(self) -> None:
+        check_literals(self)
         check(
             self.capacity_items >= 1,
             "capacity_items",

@@ -141,12 +141,12 @@ def seal(writer_directory: Path, generation: int) -> Path | None:
                 f"segment ({sealed}) is sealed already, but its journal has more; "
                 f"write further games in a new incarnation"
             )
-        reach("seal.gathered")
+        reach("seal.gathered", sealed)
         publish_file(sealed, _packed(meta, frames))
-        reach("seal.published")
+        reach("seal.published", sealed)
     for path in paths:
         path.unlink()
-        reach("seal.journal_removed")
+        reach("seal.journal_removed", path)
     return sealed
 
 

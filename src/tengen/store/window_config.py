@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Literal
 
-from tengen.config import check
+from tengen.config import check, check_literals
 from tengen.store.limiter import SamplesPerInsertConfig
 
 __all__ = ["WindowConfig"]
@@ -37,6 +37,7 @@ class WindowConfig:
     """How often a row is used."""
 
     def __post_init__(self) -> None:
+        check_literals(self)
         check(
             self.min_rows >= 1,
             "min_rows",

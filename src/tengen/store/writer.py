@@ -31,7 +31,7 @@ class ExperienceWriter:
 
     def __init__(self, directory: Path, incarnation: int) -> None:
         self.directory = directory
-        self._lock = WriterLock(directory / "lock")
+        self._lock = WriterLock(directory / "lock", directory)
         try:
             self._folder = _new_folder(directory, incarnation)
         except BaseException:
@@ -103,7 +103,8 @@ def _new_folder(directory: Path, incarnation: int) -> Path:
         if earlier and incarnation <= earlier[-1]:
             raise UsageError(
                 f"incarnation ({incarnation}) of {directory} must be above "
-                f"{earlier[-1]}; count restarts"
+                f"{earlier[-1]}; restore RUN/events, which counts them, or run the "
+                f"same command again"
             )
         for number in earlier:
             remove_leftovers(directory / str(number))

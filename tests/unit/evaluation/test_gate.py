@@ -5,7 +5,14 @@ import pytest
 from tengen import games
 from tengen.config import from_dict, to_dict
 from tengen.errors import UsageError
-from tengen.evaluation import AcceptAllGate, MatchGate, Tally, decide, judge
+from tengen.evaluation import (
+    AcceptAllGate,
+    MatchGate,
+    MatchStopped,
+    Tally,
+    decide,
+    judge,
+)
 
 
 def test_accept_all_asks_for_no_game():
@@ -82,3 +89,10 @@ def test_judge(hash_player):
     assert verdict.is_accepted
     strict = MatchGate(num_games=8, num_simulations=8, min_score=0.51)
     assert not judge(strict, game, player, hash_player("tictactoe"), seed=4).is_accepted
+
+
+def test_a_stop_leaves_the_candidate_undecided(hash_player):
+    players = [hash_player("tictactoe"), hash_player("tictactoe")]
+    gate = MatchGate(num_games=1_000_000)
+    with pytest.raises(MatchStopped):
+        judge(gate, games.make("tictactoe"), *players, stop=lambda: True)

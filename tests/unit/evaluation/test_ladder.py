@@ -7,6 +7,7 @@ from tengen.errors import UsageError
 from tengen.evaluation import (
     Anchor,
     LadderConfig,
+    MatchStopped,
     MctsPlayer,
     Pairing,
     RandomPlayer,
@@ -130,6 +131,30 @@ def test_time_is_up_after_one_round(run, unknown, hash_player):
     assert rating.num_games == 2
 
 
+def test_a_stop_ends_a_rating_and_keeps_whole_rounds(run, hash_player):
+    """Tic-tac-toe's anchors are shipped, so that the model's rounds come first."""
+    config = LadderConfig(num_games=10**6, round_games=2, num_simulations=4)
+    many = LadderConfig(num_games=10**6, round_games=10**6, num_simulations=4)
+    game, player = games.make("tictactoe"), hash_player("tictactoe")
+    with pytest.raises(MatchStopped):
+        rate_generation(run, 1, player, game, many, stop=lambda: True)
+    assert read_records(run) == []
+    with pytest.raises(MatchStopped):
+        rate_generation(
+            run, 1, player, game, config, stop=lambda: len(read_records(run)) >= 3
+        )
+    assert all(r.wins_a + r.draws + r.wins_b == 2 for r in read_records(run))
+
+
+def test_a_stop_ends_the_measurement_of_anchors(run, unknown):
+    players = fixed_players(WORDS)
+    with pytest.raises(MatchStopped):
+        measure_anchors(
+            run, games.make("connect4"), players, num_games=10**6, stop=lambda: True
+        )
+    assert read_records(run) == []
+
+
 def test_rounds_move_to_the_anchor_that_tells_most(run, unknown, monkeypatch):
     """A model that always wins climbs, one that always loses stays at the bottom."""
     met = []
@@ -194,6 +219,8 @@ def test_records_hold_what_a_match_needs_to_be_played_again(run, unknown, hash_p
         ("num_simulations", 0),
         ("opening_plies", -1),
         ("time_share", 1.0),
+        ("anchor_games", 1),
+        ("final_opponent", "runs/x"),
         ("anchors", ("mcts:3",)),
     ],
 )

@@ -2,12 +2,20 @@ import dataclasses
 import json
 import os
 import signal
+import threading
 
 import pytest
 
 from tengen import games
 from tengen.errors import UsageError
-from tengen.evaluation import MctsPlayer, RandomPlayer, Tally, play_match
+from tengen.evaluation import (
+    MatchStopped,
+    MctsPlayer,
+    RandomPlayer,
+    Tally,
+    play_match,
+    stopped_by,
+)
 from tengen.evaluation.match import _ranges
 
 MCTS, RANDOM = MctsPlayer(20), RandomPlayer()
@@ -158,6 +166,39 @@ def test_a_watcher_ends_the_match(hash_player):
     assert 10 <= seen[-1] <= report.tally.num_games < 1_000_000
     assert seen == sorted(seen)
     assert len(report.games) == report.tally.num_games
+
+
+def test_a_watcher_is_told_while_a_move_is_thought_about():
+    """From the calling thread, for the playing ones may be deep in a search."""
+    told = []
+
+    def watch(tally):
+        told.append(threading.get_ident())
+        return len(told) == 3
+
+    report = play_match(
+        games.make("connect4"), MctsPlayer(100_000), RANDOM, num_games=64, watch=watch
+    )
+    assert told == [threading.get_ident()] * 3
+    assert report.tally.num_games < 64
+
+
+def test_a_match_that_is_stopped_counts_for_nothing():
+    asked = []
+
+    def stop():
+        asked.append(True)
+        return len(asked) == 2
+
+    with pytest.raises(MatchStopped):
+        play_match(
+            games.make("connect4"),
+            MCTS,
+            RANDOM,
+            num_games=1_000_000,
+            watch=stopped_by(stop),
+        )
+    assert len(asked) == 2
 
 
 def test_a_failing_watcher_ends_the_match():

@@ -3,6 +3,9 @@ import pytest
 from tengen import _core
 from tengen.errors import UsageError
 from tengen.evaluation import MctsPlayer, RandomPlayer, open_player
+from tengen.models import ModelExporter, ModelMeta, publish_model
+from tengen.nets import FeatureSpec, MlpConfig, build_net
+from tengen.run import NumberedFolder
 
 
 def test_fixed_players_by_word():
@@ -11,7 +14,9 @@ def test_fixed_players_by_word():
     assert open_player("mcts:800").name == "mcts:800"
 
 
-@pytest.mark.parametrize("word", ["mcts", "mcts:", "mcts:0", "mcts:-3", "mcts:many"])
+@pytest.mark.parametrize(
+    "word", ["mcts", "mcts:", "mcts:0", "mcts:-3", "mcts:many", "mcts:" + "9" * 5000]
+)
 def test_mcts_needs_a_number_of_playouts(word):
     with pytest.raises(UsageError, match=r"player \(mcts.*try mcts:1000"):
         open_player(word)
@@ -21,6 +26,27 @@ def test_mcts_needs_a_number_of_playouts(word):
 def test_outside_engines_are_refused_by_name(word):
     with pytest.raises(UsageError, match=r"outside engine.*random, mcts:N, RUN"):
         open_player(word)
+
+
+def test_an_agent_of_an_environment_plays_no_board_game(tmp_path):
+    features = FeatureSpec(num_planes=4, num_actions=2)
+    net = MlpConfig(num_layers=1, num_units=4)
+    meta = ModelMeta(
+        task="CartPole-v1",
+        agent="vtrace",
+        net=net,
+        features=features,
+        generation=0,
+        num_steps=0,
+        num_samples=0,
+        sha256={},
+    )
+    state = build_net(features, net).state_dict()
+    tensors = {name: tensor.numpy() for name, tensor in state.items()}
+    folder = NumberedFolder(tmp_path)
+    model = publish_model(folder, 0, meta, tensors, ModelExporter())
+    with pytest.raises(UsageError, match=r"environment CartPole-v1 and plays no board"):
+        open_player(str(model.path))
 
 
 def test_a_word_that_names_nothing(tmp_path):

@@ -31,6 +31,8 @@ def test_every_name_makes_its_game():
         ("no_such_module:Game", "ModuleNotFoundError"),
         ("tengen.games.planes:Game", "must name a class of tengen.games.planes"),
         ("tengen.games.planes:stone_planes", "must be made without arguments"),
+        ("math:pi", "must name a class of math; define it there"),
+        ("no_such_module:Game", "No module named 'no_such_module'; correct it, or"),
     ],
 )
 def test_unknown_names_are_refused(name, advice):

@@ -36,11 +36,30 @@ def test_the_table_has_a_row_for_every_combination() -> None:
         (("--batches", "0"), r"batches \(0\)"),
         (("--backends", "torhc"), 'did you mean "torch"'),
         (("--nets", "6y96"), r"net \(6y96\)"),
+        (("--nets", "2x8,6x97"), r"num_channels \(97\)"),
+        (("--nets", ""), r"nets \(\)"),
+        (("--nets", "2x8,,"), r"nets \(2x8,,\)"),
+        (("--nets", "999999x8"), r"num_blocks \(999999\)"),
+        (("--batches", ""), r"batches \(\)"),
+        (("--batches", "8,-1"), r"batches \(8,-1\)"),
+        (("--batches", "5000"), r"batches \(5000\) must be numbers from 1 to 4096"),
+        (("--batches", "9" * 5000), "must be numbers from 1 to 4096"),
+        (("--threads", ""), r"threads \(\)"),
+        (("--threads", "0"), r"threads \(0\)"),
+        (("--threads", "1000"), r"threads \(1000\)"),
+        (("--backends", ""), r"backends \(\)"),
+        (("--board", "0"), r"board \(0\) must be 1 to 64"),
+        (("--board", "1000000"), r"board \(1000000\)"),
+        (("--seconds", "0"), r"seconds \(0.0\) must be above 0"),
+        (("--seconds", "nan"), r"seconds \(nan\)"),
+        (("--seconds", "inf"), r"seconds \(inf\)"),
     ],
 )
 def test_bad_options_are_refused(options: tuple[str, str], message: str) -> None:
-    with pytest.raises(UsageError, match=message):
+    with pytest.raises(UsageError, match=message) as error:
         run(parsed(*options))
+    assert "; " in str(error.value)
+    assert "\n" not in str(error.value)
 
 
 def test_importing_inference_and_models_loads_no_framework() -> None:

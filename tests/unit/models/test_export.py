@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -185,7 +186,11 @@ def test_a_damaged_template_is_refused_by_name(
 ) -> None:
     path = tmp_path / f"{architecture_hash(features, config)}.onnx"
     path.write_bytes(b"not a graph")
-    with pytest.raises(RunError, match="template"):
+    with pytest.raises(RunError, match=re.escape(f"template ({path}) is not")):
+        ModelExporter(tmp_path).template(features, config)
+    path.unlink()
+    path.mkdir()
+    with pytest.raises(RunError, match="cannot be read, is a directory; delete it"):
         ModelExporter(tmp_path).template(features, config)
 
 

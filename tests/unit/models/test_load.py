@@ -98,6 +98,8 @@ def test_every_way_to_name_a_model(publish: Publish, run: RunDirectory) -> None:
         ("@3", "is not published in this run; it has none"),
         ("/nothing", "neither a run directory"),
         ("@x", "neither a run directory"),
+        ("@" + "9" * 100, "neither a run directory"),
+        ("@\u0663", "neither a run directory"),
     ],
 )
 def test_no_such_model(run: RunDirectory, suffix: str, message: str) -> None:

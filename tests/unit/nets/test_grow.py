@@ -93,3 +93,9 @@ def test_shrinking_or_changing_is_refused(change: dict[str, int], name: str) -> 
     net, _ = make_net("cells", ResNetConfig(num_blocks=3, num_channels=32))
     with pytest.raises(UsageError, match=rf"^{name} \(.*;"):
         grow_net(net, replace(net.config, **change))  # type: ignore[arg-type]
+
+
+def test_a_net_that_fits_no_machine_is_refused():
+    assert parse_net("40x512").num_blocks == 40
+    with pytest.raises(UsageError, match=r"net \(256x2048\) must have at most 250 mil"):
+        parse_net("256x2048")

@@ -1,7 +1,7 @@
 import pytest
 
 from tengen.errors import RunError
-from tengen.observe import EventWriter, read_events, read_last_event
+from tengen.observe import EventWriter, Progress, read_events, read_progress
 from tengen.run import RunDirectory
 
 
@@ -30,16 +30,45 @@ def test_half_a_line_is_passed_over(run):
     assert [event["kind"] for event in read_events(path)] == ["c"]
 
 
-def test_last_event_over_all_files(run):
-    run.events_path("a", 1).write_text(
-        '{"time_s": 5, "kind": "x", "n": 1}\n{"time_s": 9, "kind": "y"}\n'
+def put(run, name, *lines):
+    (run.events / name).write_text("".join(f"{line}\n" for line in lines))
+
+
+def progress(time_s, generation):
+    return (
+        f'{{"time_s": {time_s}, "kind": "progress", "generation": {generation}, '
+        f'"elapsed_s": 1}}'
     )
-    run.events_path("a", 2).write_text('{"time_s": 7, "kind": "x", "n": 2}\n')
-    run.events_path("b", 1).write_text('{"time_s": 6, "kind": "x", "n": 3}\n')
-    last = read_last_event(run, "x")
-    assert last is not None
-    assert last["n"] == 2
-    assert read_last_event(run, "z") is None
+
+
+def test_last_progress_over_all_files(run):
+    assert read_progress(run) is None
+    put(run, "a-1.jsonl", progress(5, 1), '{"time_s": 9, "kind": "turn"}')
+    put(run, "a-2.jsonl", progress(7, 2))
+    put(run, "b-1.jsonl", progress(6, 3))
+    assert read_progress(run) == Progress(generation=2, elapsed_s=1.0)
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        '{"kind": "progress", "generation": 9, "elapsed_s": 1}',
+        '{"time_s": "late", "kind": "progress", "generation": 9, "elapsed_s": 1}',
+        '{"time_s": 9, "kind": "progress"}',
+        '{"time_s": 9, "kind": "progress", "generation": "nine", "elapsed_s": 1}',
+        '{"time_s": 9, "kind": "progress", "generation": 9, "elapsed_s": NaN}',
+        '{"time_s": 9, "kind": "progress", "generation": 9, "elapsed_s": 1',
+        "[" * 100_000,
+        "\0",
+    ],
+)
+def test_a_damaged_progress_is_passed_over_for_the_one_before(run, line):
+    put(run, "a-1.jsonl", progress(5, 1), line)
+    assert read_progress(run) == Progress(generation=1, elapsed_s=1.0)
+
+
+def test_a_file_that_is_gone_has_no_events(run):
+    assert list(read_events(run.events / "gone-1.jsonl")) == []
 
 
 def test_writer_without_a_folder_is_one_clear_line(tmp_path):

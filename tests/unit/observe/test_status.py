@@ -55,6 +55,32 @@ def test_a_run_in_progress(run, capsys):
     assert "balanced" in text
 
 
+@pytest.mark.parametrize("value", ["null", "3", "[]", '"x"'])
+@pytest.mark.parametrize("name", ["config", "measured"])
+def test_a_part_of_run_json_that_is_no_object_is_damage(run, capsys, name, value):
+    (run.path / "run.json").write_text(f'{{"schema": 1, "{name}": {value}}}')
+    assert main(["status", str(run.path)]) == 1
+    err = capsys.readouterr().err
+    assert f"run.json) is damaged, its {name} is no object; restore it" in err
+    assert err.count("\n") == 1
+
+
+def test_events_of_nothing_known_leave_the_rest(run, capsys):
+    run.events_path("train", 1).write_text('{"kind": "progress"}\n{"time_s": 1}\n')
+    assert main(["status", str(run.path)]) == 0
+    assert "models" in capsys.readouterr().out
+
+
+def test_files_that_go_while_it_reads_are_not_counted(run, monkeypatch):
+    folder = run.experience / "selfplay" / "1"
+    folder.mkdir(parents=True)
+    (folder / "000000.npz").write_bytes(b"x" * 100)
+    (folder / "000001.npz").symlink_to(folder / "gone")
+    run.models.path.rmdir()
+    assert read_status(run)["experience_bytes"] == 100
+    assert read_status(run)["num_models"] == 0
+
+
 def test_stop_asks(run, capsys):
     assert main(["stop", str(run.path)]) == 0
     assert run.stop_requested()

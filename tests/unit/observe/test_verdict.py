@@ -1,53 +1,83 @@
+import argparse
+import dataclasses
+import re
+
 import pytest
 
+from tengen.config import to_dict
+from tengen.errors import UsageError
 from tengen.observe import Shares, verdict
+from tengen.observe.verdict import ADVICE
+from tengen.recipes import make_config
+from tengen.recipes.run import add_arguments
+from tengen.roles import change_config
+
+TASKS = {"selfplay": "gomoku/9", "environment": "CartPole-v1"}
+EVEN = Shares(playing=0.7, learning=0.27, inference_busy=0.7, tree_busy=0.25)
 
 
 def test_the_whole_line():
-    shares = Shares(inference_busy=0.94, actors_wait=0.03, learner_idle=0.61)
-    assert verdict(shares) == (
-        "inference 94% busy; actors wait 3%; learner idle 61%: add actors"
+    shares = dataclasses.replace(EVEN, playing=0.6, batch_fill=0.93)
+    assert verdict("selfplay", shares) == (
+        "self-play 60% (net 70%, trees 25%, batches 93% full); learning 27%; "
+        "rating and publishing 13%: the net takes most; lower --set "
+        "actor.full_simulations, or give more cores by --threads"
     )
+    line = verdict("environment", EVEN)
+    assert line.startswith("acting 70% (net 70%, steps 25%, batches 100% full); learn")
+    assert "rating and publishing" not in line
 
 
 @pytest.mark.parametrize(
-    ("shares", "advice"),
+    ("kind", "changed", "limit"),
     [
-        ((0.5, 0.1, 0.1, {}), "balanced"),
-        (
-            (0.3, 0.1, 0.02, {"actors_blocked": 0.6}),
-            "the learner limits; give it more cores or a device",
-        ),
-        (
-            (0.95, 0.6, 0.5, {}),
-            "inference limits; add a device or use a smaller net",
-        ),
-        (
-            (0.4, 0.6, 0.5, {"batch_fill": 0.3}),
-            "batches run part empty; add slots to the actors",
-        ),
-        ((0.4, 0.6, 0.5, {}), "inference starts late; add inference threads"),
-        (
-            (0.8, 0.1, 0.7, {"cores_busy": 0.97}),
-            "every core is busy; add cores or use a smaller net",
-        ),
-        ((0.8, 0.1, 0.7, {"cores_busy": 0.5}), "add actors"),
-        (
-            (0.1, 0.1, 0.7, {"actors_blocked": 0.7}),
-            "the rate limiter holds both sides; lower its minimum size",
-        ),
+        ("selfplay", {}, "inference"),
+        ("selfplay", {"learning": 0.6, "playing": 0.4}, "learning"),
+        ("selfplay", {"playing": 0.4}, "other"),
+        ("selfplay", {"inference_busy": 0.5}, "tail"),
+        ("selfplay", {"batch_fill": 0.4}, "batches"),
+        ("selfplay", {"inference_busy": 0.3, "tree_busy": 0.65}, "tree"),
+        ("environment", {}, "inference"),
+        ("environment", {"learning": 0.6, "playing": 0.2}, "learning"),
+        ("environment", {"playing": 0.3}, "other"),
+        ("environment", {"tree_busy": 0.8}, "tree"),
     ],
 )
-def test_advice(shares, advice):
-    busy, wait, idle, rest = shares
-    line = verdict(
-        Shares(inference_busy=busy, actors_wait=wait, learner_idle=idle, **rest)
-    )
-    assert line.rpartition(": ")[2] == advice
+def test_what_limits(kind, changed, limit):
+    line = verdict(kind, dataclasses.replace(EVEN, **changed))
+    assert line.partition(": ")[2] == ADVICE[kind][limit]
 
 
-def test_blocked_actors_are_shown_only_when_it_matters():
-    shares = {"inference_busy": 0.5, "actors_wait": 0.1, "learner_idle": 0.1}
-    assert "blocked" not in verdict(Shares(**shares, actors_blocked=0.1))
-    line = verdict(Shares(**shares, actors_blocked=0.4))
-    assert "; actors blocked by the store 40%: " in line
+def test_every_advice_is_for_something_that_limits():
+    cases = test_what_limits.pytestmark[0].args[1]
+    assert {(kind, limit) for kind, _, limit in cases} == {
+        (kind, limit) for kind, advices in ADVICE.items() for limit in advices
+    }
+
+
+@pytest.mark.parametrize(
+    ("kind", "text"),
+    [(kind, text) for kind, advices in ADVICE.items() for text in advices.values()],
+)
+def test_every_advice_can_be_followed(kind, text):
+    parser = argparse.ArgumentParser()
+    add_arguments(parser)
+    flags = re.findall(r"--[a-z]+", text)
+    assert flags
+    for flag in flags:
+        assert flag in parser.format_help()
+    config = make_config(TASKS[kind], None, None)
+    now, _, new_run = text.partition("a new run")
+    keys = re.findall(r"--set ([a-z_.]+[a-z])", now)
+    change_config(config, [f"{key}={twice(config, key)}" for key in keys])
+    for key in re.findall(r"--set ([a-z_.]+[a-z])", new_run):
+        with pytest.raises(UsageError, match="fixed since the run began"):
+            change_config(config, [f"{key}={twice(config, key)}"])
+
+
+def twice(config, key):
+    """Returns double the value of a field, an error where there is none."""
+    value = to_dict(config)
+    for name in key.split("."):
+        value = value[name]
+    return 2 * value

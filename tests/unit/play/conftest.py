@@ -1,41 +1,55 @@
-import zlib
-
-import numpy as np
 import pytest
+import torch
 
-from tengen.evaluation import ModelPlayer
+from tengen import games
+from tengen.models import ModelExporter, ModelMeta, publish_model
+from tengen.nets import FeatureSpec, ResNetConfig, build_net
 from tengen.play import Player
-
-
-class HashRunner:
-    """Answers each row by a hash of its planes: a fixed, senseless network."""
-
-    def __init__(self, planes, policy, value):
-        self.arrays = planes, policy, value
-
-    def run(self, num_rows):
-        planes, policy, value = self.arrays
-        for row in range(num_rows):
-            rng = np.random.default_rng(zlib.crc32(planes[row].tobytes()))
-            policy[row] = rng.standard_normal(policy.shape[1])
-            value[row] = rng.uniform(-1, 1)
-
-
-class HashBackend:
-    name = "hash"
-    version = "1"
-    precision = "fp32"
-    batch_shape = "dynamic"
-
-    def bind(self, planes, policy, value):
-        return HashRunner(planes, policy, value)
+from tengen.run import RunDirectory
 
 
 @pytest.fixture
-def make_player():
+def make_player(hash_player):
     """Makes a player of a game without a model."""
 
     def make(task, backend=None):
-        return Player(ModelPlayer("hash", task, backend or HashBackend()))
+        return Player(hash_player(task, backend=backend))
+
+    return make
+
+
+@pytest.fixture(scope="package")
+def publish_run():
+    """Makes a run of a game whose models are untrained."""
+
+    def make(path, task, numbers=(0,)):
+        run = RunDirectory.create_or_resume(path)
+        run.write_run({})
+        game = games.make(task)
+        features = FeatureSpec(
+            num_planes=game.num_planes,
+            height=game.height,
+            width=game.width,
+            num_actions=game.num_actions,
+            policy_layout=game.policy_layout,
+        )
+        net = ResNetConfig(num_blocks=2, num_channels=8, head_channels=4)
+        exporter = ModelExporter()
+        for number in numbers:
+            torch.manual_seed(number)
+            state = build_net(features, net).state_dict()
+            meta = ModelMeta(
+                task=task,
+                agent="alphazero",
+                net=net,
+                features=features,
+                generation=number,
+                num_steps=number,
+                num_samples=0,
+                sha256={},
+            )
+            tensors = {name: tensor.numpy() for name, tensor in state.items()}
+            publish_model(run.models, number, meta, tensors, exporter)
+        return run
 
     return make

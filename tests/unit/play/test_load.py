@@ -3,47 +3,16 @@
 import json
 
 import pytest
-import torch
 
 import tengen
-from tengen import cli, games
+from tengen import cli
 from tengen.errors import UsageError
-from tengen.models import ModelExporter, ModelMeta, publish_model
-from tengen.nets import FeatureSpec, ResNetConfig, build_net
-from tengen.run import RunDirectory
 
 
 @pytest.fixture(scope="module")
-def run(tmp_path_factory):
+def run(tmp_path_factory, publish_run):
     """A run of tic-tac-toe with untrained models 3 and 17."""
-    run = RunDirectory.create_or_resume(tmp_path_factory.mktemp("runs") / "ttt")
-    run.write_run({})
-    game = games.make("tictactoe")
-    features = FeatureSpec(
-        num_planes=game.num_planes,
-        height=game.height,
-        width=game.width,
-        num_actions=game.num_actions,
-        policy_layout=game.policy_layout,
-    )
-    net = ResNetConfig(num_blocks=2, num_channels=8, head_channels=4)
-    exporter = ModelExporter()
-    for number in (3, 17):
-        torch.manual_seed(number)
-        state = build_net(features, net).state_dict()
-        meta = ModelMeta(
-            task="tictactoe",
-            agent="alphazero",
-            net=net,
-            features=features,
-            generation=number,
-            num_steps=number,
-            num_samples=0,
-            sha256={},
-        )
-        tensors = {name: tensor.numpy() for name, tensor in state.items()}
-        publish_model(run.models, number, meta, tensors, exporter)
-    return run
+    return publish_run(tmp_path_factory.mktemp("runs") / "ttt", "tictactoe", (3, 17))
 
 
 def test_the_three_ways_to_name_a_model(run):

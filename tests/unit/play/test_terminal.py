@@ -84,6 +84,11 @@ def test_columns_are_typed_as_numbers(sit):
         ("d4", '"d4" is neither a move'),
         ("a3", "a3 cannot be played here"),
         ("x" * 50, "xxx..."),
+        ("9" * 5000, "999..."),
+        ("-1", "is neither a move"),
+        ("b 1e9", "is neither a move"),
+        ("b\u0662", "is neither a move"),
+        ("\0", "is neither a move"),
     ],
 )
 def test_wrong_input_gets_one_line(sit, line, message):
@@ -102,6 +107,14 @@ def test_an_empty_line_is_nothing(sit):
     before = len(shown)
     session.feed("  ")
     assert len(shown) == before
+
+
+@pytest.mark.parametrize("line", ["9" * 5000, "7", "-1", "1.5", "\u0663", "3 3", "1_0"])
+def test_what_is_no_column_is_no_move(sit, line):
+    session, shown = sit("connect4")
+    session.feed(line)
+    assert "is neither a move nor a command" in shown[-1]
+    assert session.moves == []
 
 
 def test_a_game_to_its_end(sit):
@@ -219,7 +232,8 @@ def piped(monkeypatch, make_player, capsys):
     )
 
     def run(text, *words):
-        monkeypatch.setattr("sys.stdin", io.StringIO(text))
+        stdin = io.StringIO(text) if isinstance(text, str) else text
+        monkeypatch.setattr("sys.stdin", stdin)
         code = cli.main(["play", "RUN", "--simulations", "8", *words])
         return code, capsys.readouterr()
 
@@ -242,6 +256,20 @@ def test_the_end_of_input_leaves(piped):
     code, captured = piped("3\n")
     assert code == 0
     assert "hash plays" in captured.out
+
+
+def test_bytes_that_are_no_text_are_refused_like_other_nonsense(piped):
+    stdin = io.TextIOWrapper(io.BytesIO(b"\xff\xfe\n3\n\xe9"), encoding="utf-8")
+    code, captured = piped(stdin, "--json")
+    assert code == 0
+    assert '"\\xff\\xfe" is neither a move nor a command' in captured.out
+    assert json.loads(captured.out.splitlines()[-1])["moves"][0] == 3
+
+
+def test_no_input_at_all_leaves(piped):
+    code, captured = piped(None)
+    assert code == 0
+    assert "you are X" in captured.out
 
 
 def test_bad_options(piped):

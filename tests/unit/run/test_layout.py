@@ -63,10 +63,13 @@ def test_newer_schema_is_refused_by_number(run):
             start(run.path)
 
 
-@pytest.mark.parametrize("text", ["", '{"schema": 1, "conf', "[]", "3", "{}"])
+@pytest.mark.parametrize(
+    "text",
+    ["", '{"schema": 1, "conf', "[]", "3", "{}", '{"schema": "1"}', "[" * 100_000],
+)
 def test_damaged_run_json_is_one_clear_line(run, text):
     (run.path / "run.json").write_text(text)
-    with pytest.raises(RunError, match="is damaged; restore it") as error:
+    with pytest.raises(RunError, match=r"is damaged, .*; restore it") as error:
         RunDirectory.open(run.path)
     assert "\n" not in str(error.value)
 
@@ -87,12 +90,21 @@ def test_a_file_in_the_way(tmp_path):
 def test_models_are_listed_by_number_not_time(run):
     for number in (10, 2, 7):
         run.models.publish(number, lambda folder: (folder / "a").touch())
-    (run.models.path / ".tmp-x").mkdir()
-    (run.models.path / "notes").mkdir()
+    for name in (".tmp-x", "notes", "3", "0000011"):
+        (run.models.path / name).mkdir()
     assert run.models.numbers() == [2, 7, 10]
     assert run.models.latest() == 10
     assert run.models.entry(10) == run.path / "models" / "000010"
     assert run.candidates.latest() is None
+
+
+def test_old_numbers_are_retired(run):
+    for number in (9, 10, 2, 7):
+        run.models.publish(number, lambda folder: (folder / "a").touch())
+    run.models.retire(2)
+    assert run.models.numbers() == [9, 10]
+    run.models.retire(2)
+    assert run.models.numbers() == [9, 10]
 
 
 def test_second_writer_is_refused_and_told_who(run):
@@ -101,7 +113,7 @@ def test_second_writer_is_refused_and_told_who(run):
             [sys.executable, "-c", HOLD, str(run.path)], capture_output=True, text=True
         )
     assert child.returncode == 1
-    assert f"is in use by process {os.getpid()} on" in child.stderr
+    assert f"folder ({run.path}) is in use by process {os.getpid()} on" in child.stderr
 
 
 def test_lock_dies_with_its_process(run):
@@ -119,6 +131,30 @@ def test_lock_dies_with_its_process(run):
     child.communicate()
     run.lock("train").release()
     assert run.lock_holder("train") is None
+
+
+def test_a_lock_that_a_dead_host_left_is_free(run):
+    """Its words tell nobody anything: who holds it is for the kernel to say."""
+    (run.path / "locks" / "train").write_text("4711 on elsewhere\n")
+    assert run.lock_holder("train") is None
+    with run.lock("train"):
+        assert run.lock_holder("train") == f"{os.getpid()} on {os.uname().nodename}"
+
+
+def test_a_lock_may_be_waited_for(run):
+    order = []
+    first = run.lock("generation")
+
+    def second():
+        with run.lock("generation", wait=True):
+            order.append("second")
+
+    with ThreadPoolExecutor(1) as pool:
+        waiting = pool.submit(second)
+        order.append("first")
+        first.release()
+        waiting.result()
+    assert order == ["first", "second"]
 
 
 def test_locks_of_two_names_are_apart(run):
@@ -153,6 +189,31 @@ def test_code_txt_keeps_every_code_that_ran(run, monkeypatch):
     monkeypatch.setattr("tengen.run.layout.code_text", lambda: "tengen: later\n")
     run.write_code()
     assert (run.path / "code.txt").read_text() == f"{text}\ntengen: later\n"
+
+
+def test_code_txt_keeps_bytes_of_any_encoding(run):
+    (run.path / "code.txt").write_bytes(b"caf\xe9: trained here\n")
+    run.write_code()
+    assert (run.path / "code.txt").read_bytes() == (
+        b"caf\xe9: trained here\n\n" + code_text().encode()
+    )
+
+
+def test_looking_at_the_checkout_takes_no_lock_there(tmp_path, monkeypatch):
+    monkeypatch.setattr("tengen.run.code._checkout", lambda: tmp_path)
+    identity = ["-c", "user.name=a", "-c", "user.email=a@b"]
+    for words in (
+        ["init", "-q"],
+        ["add", "."],
+        [*identity, "commit", "-qm", "a", "--allow-empty"],
+    ):
+        subprocess.run(["git", "-C", str(tmp_path), *words], check=True)
+    (tmp_path / "file").write_text("a")
+    subprocess.run(["git", "-C", str(tmp_path), "add", "."], check=True)
+    os.utime(tmp_path / "file", (1, 1))  # now status would like to write the index
+    before = (tmp_path / ".git" / "index").read_bytes()
+    code_text()
+    assert (tmp_path / ".git" / "index").read_bytes() == before
 
 
 def test_code_names_commit_source_and_machine():

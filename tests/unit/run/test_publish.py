@@ -127,6 +127,20 @@ def test_fault_counts_arrivals(tmp_path):
     assert names(tmp_path) == ["a", "b"]
 
 
+def test_a_fault_strikes_the_path_that_it_names(tmp_path):
+    run_killed_at(
+        "publish.written:1:checkpoints/",
+        "from pathlib import Path\n"
+        "from tengen.run import publish_file\n"
+        "for name in ('models', 'checkpoints', 'eval'):\n"
+        f"    folder = Path({str(tmp_path)!r}) / name\n"
+        "    folder.mkdir()\n"
+        "    publish_file(folder / 'a', b'x')\n",
+    )
+    assert names(tmp_path) == ["checkpoints", "models"]
+    assert names(tmp_path / "models") == ["a"]
+
+
 def test_leftovers_of_the_living_and_of_other_hosts_stay(tmp_path):
     mine = publish._temporary(tmp_path / "a")
     other_host = tmp_path / ".tmp-elsewhere.example-1-abcd1234-ffff-a"
@@ -154,6 +168,17 @@ def test_full_disk_is_one_clear_line(tmp_path, monkeypatch):
     assert "\n" not in str(error.value)
     assert path.read_bytes() == b"old"
     assert names(tmp_path) == ["a"]
+
+
+def test_a_disk_that_refuses_the_cleaning_too_is_one_clear_line(tmp_path, monkeypatch):
+    def refuse(*arguments, **options):
+        raise OSError(errno.EROFS, os.strerror(errno.EROFS))
+
+    monkeypatch.setattr(os, "fsync", refuse)
+    monkeypatch.setattr(Path, "unlink", refuse)
+    with pytest.raises(RunError, match="access is denied") as error:
+        publish_file(tmp_path / "a", b"new")
+    assert f"path ({tmp_path / 'a'})" in str(error.value)
 
 
 def test_absent_folder_is_one_clear_line(tmp_path):

@@ -49,7 +49,6 @@ def test_round_trip():
 @pytest.mark.parametrize(
     ("name", "value"),
     [
-        ("policy", "uct"),
         ("cpuct", -0.1),
         ("cpuct_log", -1.0),
         ("cpuct_base", 0.0),

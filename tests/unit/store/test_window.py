@@ -223,7 +223,7 @@ def test_a_missing_or_changed_segment_is_named(tmp_path: Path) -> None:
     state = window.state()
     content = sealed.read_bytes()
     sealed.unlink()
-    with pytest.raises(RunError, match=r"selfplay-0/0/000000\.npz.*No such file"):
+    with pytest.raises(RunError, match=r"selfplay-0/0/000000\.npz.*no such file"):
         GameWindow("tictactoe", tmp_path, SMALL, seed=1, state=state)
     sealed.write_bytes(content)
     damaged = bytearray(content)

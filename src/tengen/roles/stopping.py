@@ -1,0 +1,90 @@
+"""Ctrl-C, SIGTERM and the file RUN/STOP, heard as one event in the middle of a turn."""
+
+from __future__ import annotations
+
+import signal
+import threading
+from collections.abc import Callable
+from types import FrameType, TracebackType
+from typing import Any, Literal
+
+from tengen.run import RunDirectory
+
+__all__ = ["StopListener"]
+
+_POLL_S = 0.2
+
+
+class StopListener:
+    """Listens from ``with`` to its end for whoever wants a run to save and end.
+
+    Signals are heard where ``with`` is on the main thread.
+
+    Attributes:
+        event: Set once, for good.
+        reason: ``interrupted`` by a signal, ``stopped`` by the file; None before.
+
+    Args:
+        run: The run.
+    """
+
+    def __init__(self, run: RunDirectory) -> None:
+        self.event = threading.Event()
+        self.reason: Literal["interrupted", "stopped"] | None = None
+        self._run = run
+        self._is_over = threading.Event()
+        self._lock = threading.Lock()
+        self._on_stop: Callable[[], None] = lambda: None
+        self._was_told = False
+        self._thread = threading.Thread(target=self._listen, daemon=True)
+        self._previous: dict[signal.Signals, Any] = {}
+
+    def tell(self, on_stop: Callable[[], None]) -> None:
+        """Has ``on_stop`` called once, from another thread, when the event is set.
+
+        It replaces the one before. Does not block.
+        """
+        with self._lock:
+            self._on_stop, self._was_told = on_stop, False
+
+    def __enter__(self) -> StopListener:
+        if threading.current_thread() is threading.main_thread():
+            for number in (signal.SIGINT, signal.SIGTERM):
+                self._previous[number] = signal.signal(number, self._on_signal)
+        self._look()
+        self._thread.start()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._is_over.set()
+        self._thread.join()
+        for number, handler in self._previous.items():
+            signal.signal(number, handler)
+
+    def _on_signal(self, number: int, frame: FrameType | None) -> None:
+        self._set("interrupted")
+
+    def _set(self, reason: Literal["interrupted", "stopped"]) -> None:
+        # Also from a signal handler: it takes no lock and writes to no pipe.
+        if self.reason is None:
+            self.reason = reason
+        self.event.set()
+
+    def _look(self) -> None:
+        if not self.event.is_set() and self._run.stop_requested():
+            self._set("stopped")
+
+    def _listen(self) -> None:
+        while not self._is_over.wait(_POLL_S):
+            self._look()
+            if self.event.is_set():
+                with self._lock:
+                    on_stop, is_new = self._on_stop, not self._was_told
+                    self._was_told = True
+                if is_new:
+                    on_stop()

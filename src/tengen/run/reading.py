@@ -1,0 +1,62 @@
+"""Reading what a run directory holds: JSON objects that say their ``schema``."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from tengen.errors import RunError, TengenError, UsageError, os_reason
+
+__all__ = ["newer_schema", "read_object"]
+
+
+def read_object(
+    path: Path,
+    name: str,
+    *,
+    schema: int,
+    advice: str,
+    error: type[TengenError] = RunError,
+) -> dict[str, Any]:
+    """Returns the JSON object in a file, whose ``schema`` this code reads.
+
+    Args:
+        path: The file.
+        name: What messages call it.
+        schema: The newest version that is read.
+        advice: What to do where the file cannot be read, or is damaged.
+        error: What is raised then.
+
+    Raises:
+        UsageError: The schema is newer.
+        RunError: Or ``error``: the file cannot be read, or is damaged.
+    """
+    try:
+        content: Any = json.loads(path.read_bytes())
+    except OSError as failure:
+        raise error(
+            f"{name} ({path}) cannot be read, {os_reason(failure)}; {advice}"
+        ) from failure
+    except (ValueError, RecursionError):
+        raise error(f"{name} ({path}) is damaged, it is not JSON; {advice}") from None
+    found = content.get("schema") if isinstance(content, dict) else None
+    if type(found) is not int:
+        raise error(f"{name} ({path}) is damaged, it has no schema number; {advice}")
+    if found > schema:
+        raise newer_schema(path, found, schema)
+    return dict(content)
+
+
+def newer_schema(path: Path, found: int, newest: int) -> UsageError:
+    """Returns the error of a file that later code wrote.
+
+    Args:
+        path: The file.
+        found: Its schema.
+        newest: The newest that this code reads.
+    """
+    return UsageError(
+        f"schema ({found}) of {path} is newer than this tengen reads, which is "
+        f"{newest}; use the tengen that made it, or a later one"
+    )

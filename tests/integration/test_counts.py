@@ -1,0 +1,71 @@
+"""What a run says that it has done, over kills, stops and several writers."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+from tengen.run import RunDirectory
+from tengen.store import ExperienceWriter, SegmentReader
+from tengen.store.segment import recorded_games
+from tests.integration.runs import events, run_command, sealed, train_command
+
+
+def sealed_counts(out: Path) -> dict[str, int]:
+    """Returns what the sealed segments say that they hold."""
+    counts = {"num_games": 0, "num_rows": 0}
+    for path in out.glob("experience/*/*/*.npz"):
+        with SegmentReader(path) as reader:
+            for name in counts:
+                counts[name] += int(reader.meta[name])
+    return counts
+
+
+def reported(output: str) -> dict[str, Any]:
+    report: dict[str, Any] = json.loads(output.splitlines()[-1])
+    return report
+
+
+def test_a_turn_that_is_redone_is_counted_once(tmp_path: Path) -> None:
+    out = tmp_path / "run"
+    command = train_command(out, 48, "--json")
+    done = run_command(command, fault="seal.published:1:experience/")
+    assert done.returncode == 0, done.stderr
+    assert len(list(out.glob("events/selfplay-*.jsonl"))) > 1, "nobody was killed"
+    report = reported(done.stdout)
+    counts = {name: report[name] for name in ("num_games", "num_rows")}
+    assert counts == sealed_counts(out) == {**counts, "num_games": 48}
+    assert report["generation"] == 2
+
+
+def test_games_of_an_earlier_call_are_not_of_this_one(tmp_path: Path) -> None:
+    out = tmp_path / "run"
+    fault = "seal.gathered:1:experience/"
+    done = run_command(train_command(out, 24), fault=fault)
+    assert "died 5 times in a row" in done.stderr
+    assert len(recorded_games(out / "experience" / "selfplay-0", 1).indices) == 24
+    done = run_command(train_command(out, 24, "--json"))
+    assert done.returncode == 0, done.stderr
+    turns = [e for e in events(out, "turn") if e["role"] == "selfplay"]
+    assert [turn["num_recovered"] for turn in turns] == [24, 0]
+    assert sorted(sealed(out)) == [1, 2]
+    report = reported(done.stdout)
+    counts = {name: report[name] for name in ("num_games", "num_rows")}
+    assert counts == sealed_counts(out)
+
+
+def test_a_second_writer_adds_its_games_to_the_run(tmp_path: Path) -> None:
+    out = tmp_path / "run"
+    assert run_command(train_command(out, 24)).returncode == 0
+    run = RunDirectory(out)
+    role = [sys.executable, "-m", "tengen", "selfplay", str(out), "--once", "--json"]
+    folder = run.experience / "selfplay-0"
+    with ExperienceWriter(folder, run.new_incarnation("selfplay")):
+        assert run_command(role).returncode == 0
+    assert (run.experience / "selfplay-1" / "3" / "000002.npz").exists()
+    done = run_command(train_command(out, 24, "--json"))
+    assert done.returncode == 0, done.stderr
+    assert sorted(sealed(out)) == [1, 2, 3]
+    assert reported(done.stdout)["num_games"] == 72

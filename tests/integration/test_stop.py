@@ -1,0 +1,103 @@
+"""Whatever goes on, a signal or the STOP file ends it with everything saved.
+
+Each of the matches here would take days: only a stop can end it.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tengen.run import RunDirectory
+from tests.integration.runs import (
+    SMALL,
+    events,
+    run_command,
+    sealed,
+    start_command,
+    train_command,
+    wait_for,
+)
+
+ENDLESS = 1_000_000
+
+
+def end(child: subprocess.Popen[str], number: int) -> int:
+    """Sends a signal to the whole group and returns the exit code."""
+    os.killpg(child.pid, number)
+    _, errors = child.communicate(timeout=60)
+    assert "Traceback" not in errors
+    return child.returncode
+
+
+def role_command(name: str, out: Path, *extra: str) -> list[str]:
+    return [sys.executable, "-m", "tengen", name, str(out), "--json", *extra]
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_in_the_closing_match(tmp_path: Path, number: int) -> None:
+    out = tmp_path / "run"
+    settings = (*SMALL, f"rating.final_games={ENDLESS}")
+    child = start_command(train_command(out, 24, settings=settings))
+    wait_for(lambda: events(out, "end"))
+    assert end(child, number) == 130
+    assert not list(out.glob("eval/*")) + list(out.glob("games/*"))
+    # The same command goes on, and the match it ends with is published.
+    done = run_command([*train_command(out, 24), "--set", "rating.final_games=4"])
+    assert done.returncode == 0, done.stderr
+    record = json.loads((out / "eval" / "final-1.json").read_text())
+    assert record["b"] == "mcts:1000"
+    assert record["wins_a"] + record["draws"] + record["wins_b"] == 4
+    lines = (out / "games" / "final-1.jsonl").read_text().splitlines()
+    scores = [json.loads(line)["score_a"] for line in lines]
+    assert sum(scores) == record["wins_a"] + record["draws"] / 2
+    assert len(sealed(out)) == 2
+
+
+def test_a_signal_in_the_gate_leaves_the_candidate(tmp_path: Path) -> None:
+    out = tmp_path / "run"
+    gate = ("gate.kind=match", f"gate.num_games={ENDLESS}")
+    child = start_command(train_command(out, 48, settings=(*SMALL, *gate)))
+    run = RunDirectory(out)
+    wait_for(lambda: run.models.numbers() == [0] and run.candidates.numbers() == [1])
+    assert end(child, signal.SIGINT) == 130
+    assert (run.models.numbers(), run.candidates.numbers()) == ([0], [1])
+    # Played again on resume, and decided when it can be.
+    done = run_command([*train_command(out, 1), "--set", "gate.num_games=2"])
+    assert done.returncode == 0, done.stderr
+    assert 1 in run.models.numbers() + run.rejected.numbers()
+
+
+def test_a_signal_in_a_rating_publishes_nothing(tmp_path: Path) -> None:
+    out = tmp_path / "run"
+    rating = ("time_share=0.9", f"num_games={ENDLESS}", f"round_games={ENDLESS}")
+    settings = (*SMALL, *(f"rating.{setting}" for setting in rating))
+    child = start_command(train_command(out, 24 * 1000, settings=settings))
+    wait_for(lambda: RunDirectory(out).lock_holder("rate"))
+    assert end(child, signal.SIGTERM) == 130
+    assert not list(out.glob("eval/*"))
+
+
+def test_stop_ends_a_single_role_in_its_turn(tmp_path: Path) -> None:
+    out = tmp_path / "run"
+    done = run_command(train_command(out, 24))
+    assert done.returncode == 0, done.stderr
+    run = RunDirectory(out)
+    content = run.read_run()
+    content["config"]["actor"]["games_per_generation"] = ENDLESS
+    run.write_run(content)
+    child = start_command(role_command("selfplay", out, "--threads", "1"))
+    journals = out / "experience" / "selfplay-0"
+    wait_for(lambda: any(p.stat().st_size > 4096 for p in journals.glob("*/*.journal")))
+    assert run_command([*role_command("stop", out)]).returncode == 0
+    output, errors = child.communicate(timeout=60)
+    assert child.returncode == 0, errors
+    report = json.loads(output.splitlines()[-1])
+    assert report["last"]["stopped"]
+    assert 0 < report["last"]["num_games"] < ENDLESS

@@ -1,0 +1,99 @@
+import pytest
+
+from tengen.launch import RunJournal
+from tengen.observe import EventWriter, Progress, read_progress
+from tengen.run import RunDirectory
+
+PLAYED = {
+    "generation": 3,
+    "num_games": 24,
+    "num_rows": 100,
+    "num_evaluations": 400,
+    "batch_rows": 8.0,
+    "inference_busy": 0.6,
+    "tree_busy": 0.3,
+}
+LEARNED = {
+    "generation": 3,
+    "num_steps": 5,
+    "total_steps": 15,
+    "loss": 1.5,
+    "table": {"num_games": 70, "num_rows": 700},
+}
+
+
+class View:
+    """Keeps what it is shown."""
+
+    def __init__(self):
+        self.shown = []
+        self.generations = []
+
+    def update(self, progress):
+        self.shown.append(progress)
+
+    def generation(self, progress):
+        self.generations.append(progress)
+
+
+@pytest.fixture
+def view():
+    return View()
+
+
+@pytest.fixture
+def run(tmp_path):
+    return RunDirectory.create_or_resume(tmp_path)
+
+
+@pytest.fixture
+def journal(run, view):
+    last = Progress(generation=2, elapsed_s=9.0, num_games=46, num_rows=460)
+    return RunJournal(
+        view,
+        EventWriter(run, "train", run.new_incarnation("train")),
+        kind="selfplay",
+        batch_capacity=16,
+        seconds_left=lambda: None,
+        last=last,
+    )
+
+
+def test_a_turn_in_progress_shows_what_it_adds(journal, view):
+    journal.progress({"num_games": 6, "num_evaluations": 500, "seconds": 2.0})
+    assert view.shown[-1].num_games == 46 + 6
+    assert view.shown[-1].evaluations_per_s == 250.0
+    assert view.shown[-1].generation == 2
+
+
+def test_totals_are_those_of_the_learners_table(journal, view, run):
+    """Whatever was said before: another writer, or a killed call, added games too."""
+    journal.report("selfplay", PLAYED, 4.0)
+    assert view.shown[-1].num_games == 46 + 24
+    assert view.shown[-1].rows_per_s == 25.0
+    assert view.shown[-1].batch_fill == 0.5
+    journal.report("learn", LEARNED, 1.0)
+    journal.end_generation()
+    (now,) = view.generations
+    assert (now.num_games, now.num_rows, now.num_steps) == (70, 700, 15)
+    assert now.generation == 3
+    assert read_progress(run).num_rows == 700
+    journal.progress({"num_games": 1})
+    assert view.shown[-1].num_games == 71
+
+
+def test_the_verdict_is_of_the_generation_alone(journal, view):
+    journal.report("learn", LEARNED, 100.0)  # the call begins: processes start
+    journal.end_generation()
+    assert view.generations == []
+    journal.report("selfplay", PLAYED, 3.0)
+    journal.report("learn", LEARNED, 1.0)
+    journal.end_generation()
+    assert view.generations[0].verdict.startswith("self-play 75% (net 60%, trees 30%")
+
+
+def test_a_stopped_turn_counts_what_is_durable(journal, view):
+    journal.report("selfplay", {"stopped": True}, 1.0)
+    journal.report("selfplay", {**PLAYED, "num_games": 5, "stopped": True}, 1.0)
+    assert view.shown[-1].num_games == 46 + 5
+    assert view.shown[-1].generation == 2

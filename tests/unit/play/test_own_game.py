@@ -1,0 +1,78 @@
+"""Hex of examples/own_game.py, played as anyone's own game is."""
+
+import io
+import json
+import sys
+from pathlib import Path
+
+import pytest
+
+import tengen
+from tengen import cli
+
+EXAMPLES = Path(__file__).parents[3] / "examples"
+
+# The person is X and walks from top to bottom, wherever the opponent plays.
+WALK = ("c5", "c4", "c3", "c2", "c1")
+
+
+@pytest.fixture
+def run(tmp_path, publish_run, monkeypatch):
+    monkeypatch.chdir(EXAMPLES)
+    monkeypatch.syspath_prepend(str(EXAMPLES))
+    return publish_run(tmp_path / "hex", "own_game:Hex")
+
+
+def joined(moves):
+    """Whether X, who has the even plies, joins top and bottom; by the game itself."""
+    from own_game import Hex
+
+    game = Hex()
+    state = game.initial_state()
+    for move in moves:
+        assert not game.is_terminal(state)
+        state = game.apply(state, move)
+    return game.is_terminal(state), game.is_joined(state, 1)
+
+
+def test_a_loaded_model_plays_an_own_game_to_its_end(run):
+    with tengen.load(run.path) as player:
+        assert player.game.name == "own_game:Hex"
+        moves = []
+        while not joined(moves)[0]:
+            moves.append(player.choose(moves, simulations=4))
+    assert len(set(moves)) == len(moves) >= 5
+
+
+def test_a_scripted_game_on_the_terminal(run, monkeypatch, capsys):
+    # Every cell is tried: those taken by then are refused with a line each.
+    cells = [f"{column}{row}" for column in "abcde" for row in range(1, 6)]
+    script = "\n".join([*WALK, *cells, "quit"]) + "\n"
+    monkeypatch.setattr("sys.stdin", io.StringIO(script))
+    command = ["play", str(run.path), "--simulations", "2", "--json"]
+    assert cli.main(command) == 0
+    out = capsys.readouterr().out
+    report = json.loads(out.splitlines()[-1])
+    assert report["game"] == "own_game:Hex"
+    assert report["finished"]
+    is_over, first_won = joined(report["moves"])
+    assert is_over
+    assert report["score"] == float(first_won)
+    assert ("you win" if first_won else "you lose") in out
+    assert "c5 cannot be played here; try hint" in out or "the game is over" in out
+
+
+def test_without_its_module_the_game_is_named(
+    tmp_path, publish_run, monkeypatch, capsys
+):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    module = tmp_path / "moved_game.py"
+    module.write_text((EXAMPLES / "own_game.py").read_text())
+    run = publish_run(tmp_path / "run", "moved_game:Hex")
+    module.unlink()
+    monkeypatch.delitem(sys.modules, "moved_game")
+    assert cli.main(["play", str(run.path)]) == 2
+    err = capsys.readouterr().err
+    assert err.startswith("tengen: task (moved_game:Hex) must name a module that")
+    assert err.count("\n") == 1

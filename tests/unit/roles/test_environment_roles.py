@@ -1,0 +1,55 @@
+"""A run of environments, role by role: what it counts, and what it keeps."""
+
+import dataclasses
+
+import numpy as np
+import pytest
+
+from tengen.recipes import make_config
+from tengen.roles import RoleContext, make_role, write_config
+from tengen.run import RunDirectory
+
+pytest.importorskip("gymnasium")
+
+NAMES = ("learn", "export", "gate", "actor")
+
+
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory):
+    """A run of four turns in two calls, and what its last learner's turn reported."""
+    run = RunDirectory.create_or_resume(tmp_path_factory.mktemp("environments"))
+    config = make_config("CartPole-v1", None, None)
+    # The queue never runs empty: some unrolls wait when a call ends.
+    learner = dataclasses.replace(config.learner, batch_size=24)
+    config = dataclasses.replace(config, learner=learner)
+    write_config(run, config)
+    acted = []
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("tengen.roles.gate._NUM_KEPT", 2)
+        for _ in range(2):
+            context = RoleContext()
+            roles = {name: make_role(name, config, run, context) for name in NAMES}
+            for _ in range(2):
+                for name in NAMES:
+                    report = roles[name].turn()
+                acted.append(report)
+            learned = roles["learn"].turn()
+            for role in roles.values():
+                role.close()
+    return run, acted, learned
+
+
+def test_counts_go_on_after_a_resume(trained):
+    _, acted, learned = trained
+    for name in ("num_rows", "num_episodes"):
+        assert learned["table"][name] == sum(report[name] for report in acted)
+    assert learned["table"]["num_items"] > 0
+    assert learned["generation"] == 4
+
+
+def test_old_models_are_retired(trained):
+    run, _, _ = trained
+    numbers = run.models.numbers()
+    assert len(numbers) == 2
+    assert numbers[0] > 0
+    assert np.diff(numbers) == 1

@@ -1,0 +1,57 @@
+import dataclasses
+
+import pytest
+
+from tengen.errors import UsageError
+from tengen.recipes import make_config
+from tengen.roles import change_config
+
+
+@pytest.fixture
+def config():
+    return make_config("gomoku/9", None, None)
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        (
+            ["net.num_blocks=5"],
+            "net.num_blocks (5) is fixed since the run began, as 2; leave it out or "
+            "choose another --out",
+        ),
+        (
+            ["net.num_blocks=5", "net.num_channels=48", "seed=3"],
+            "seed (3), net.num_blocks (5), net.num_channels (48) are fixed since the "
+            "run began, as 0, 2, 32; leave it out or choose another --out",
+        ),
+        (
+            ["stages=[]"],
+            "number of stages (0) is fixed since the run began, as 1; leave it out or "
+            "choose another --out",
+        ),
+        (
+            ["learner.optimizer.kind=adamw"],
+            "learner.optimizer.kind (adamw) is fixed since the run began, as sgd; "
+            "leave it out or choose another --out",
+        ),
+    ],
+)
+def test_only_what_differs_is_named(config, settings, message):
+    with pytest.raises(UsageError) as error:
+        change_config(config, settings)
+    assert str(error.value) == message
+
+
+def test_a_field_of_a_stage_is_named(config):
+    stage = dataclasses.replace(config.stages[0], generation=7)
+    changed = f'[{{"generation": 7, "net": {{"num_blocks": {stage.net.num_blocks}'
+    changed += f', "num_channels": {stage.net.num_channels}}}}}]'
+    with pytest.raises(UsageError, match=r"^stages\[0\]\.generation \(7\) is fixed"):
+        change_config(config, [f"stages={changed}"])
+
+
+def test_other_fields_may_change(config):
+    changed = change_config(config, ["actor.num_slots=7", "rating.final_games=0"])
+    assert changed.actor.num_slots == 7
+    assert changed.rating.final_games == 0

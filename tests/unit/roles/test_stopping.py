@@ -1,0 +1,55 @@
+import os
+import signal
+import threading
+
+import pytest
+
+from tengen.roles import StopListener
+from tengen.run import RunDirectory
+
+LONG_S = 60
+
+
+@pytest.fixture
+def run(tmp_path):
+    return RunDirectory.create_or_resume(tmp_path)
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_is_heard(run, number):
+    before = signal.getsignal(number)
+    told = threading.Event()
+    with StopListener(run) as listener:
+        listener.tell(told.set)
+        os.kill(os.getpid(), number)
+        assert listener.event.wait(LONG_S)
+        assert told.wait(LONG_S)
+    assert listener.reason == "interrupted"
+    assert signal.getsignal(number) is before
+
+
+def test_the_stop_file_is_heard(run):
+    told = threading.Event()
+    with StopListener(run) as listener:
+        listener.tell(told.set)
+        assert not listener.event.is_set()
+        run.request_stop()
+        assert told.wait(LONG_S)
+    assert listener.reason == "stopped"
+
+
+def test_a_stop_that_was_there_before_is_heard_at_once(run):
+    run.request_stop()
+    with StopListener(run) as listener:
+        assert listener.event.is_set()
+
+
+def test_the_first_reason_stays(run):
+    with StopListener(run) as listener:
+        os.kill(os.getpid(), signal.SIGINT)
+        assert listener.event.wait(LONG_S)
+        run.request_stop()
+        told = threading.Event()
+        listener.tell(told.set)
+        assert told.wait(LONG_S)
+    assert listener.reason == "interrupted"
