@@ -193,6 +193,15 @@ void bind_search(nb::module_& m) {
                                   static_cast<int>(prior.size()), scale, &score);
     return std::make_pair(index, score);
   });
+  m.def("kernel_best_edge_in_flight",
+        [](const std::string& set, const Floats& prior, const Floats& visits, const Floats& sum,
+           const Floats& in_flight, float scale) {
+          float score;
+          const int index = kernel_set(set).best_edge_in_flight(
+              padded(prior).data(), padded(visits).data(), padded(sum).data(),
+              padded(in_flight).data(), static_cast<int>(prior.size()), scale, &score);
+          return std::make_pair(index, score);
+        });
 }
 
 }  // namespace tengen

@@ -12,6 +12,8 @@
 #include "selfplay/match.h"
 #include "selfplay/search_benchmark.h"
 #include "selfplay/session.h"
+#include "selfplay/shared_benchmark.h"
+#include "selfplay/shared_session.h"
 #include "selfplay/worker.h"
 
 namespace nb = nanobind;
@@ -110,6 +112,38 @@ void bind_sessions(nb::module_& m) {
         });
       },
       "game"_a, "settings"_a, "cache_bytes"_a = size_t{16} << 20);
+  nb::class_<SharedSession>(m, "SharedSession", "One search driven from outside by threads.")
+      .def("begin", &SharedSession::begin, "moves"_a, "request"_a)
+      .def("port", &SharedSession::port, "index"_a, nb::rv_policy::reference_internal)
+      .def("stop", &SharedSession::stop, "Every next() returns soon. Thread-safe.")
+      .def_prop_ro("result", &SharedSession::result, nb::rv_policy::copy);
+  m.def(
+      "make_shared_session",
+      [](const std::string& game, const SearchSettings& settings, int num_threads, int batch_rows,
+         size_t cache_bytes) {
+        return with_game(game, [&](const auto& rules) -> std::unique_ptr<SharedSession> {
+          using G = std::decay_t<decltype(rules)>;
+          return std::make_unique<SharedGameSession<G>>(rules, settings, num_threads, batch_rows,
+                                                        cache_bytes);
+        });
+      },
+      "game"_a, "settings"_a, nb::kw_only(), "num_threads"_a, "batch_rows"_a,
+      "cache_bytes"_a = size_t{16} << 20);
+  m.def(
+      "benchmark_threads",
+      [](const std::string& game, const SearchSettings& settings, const std::string& evaluator,
+         int num_simulations, uint64_t num_searches, int num_threads, int batch_rows) {
+        return with_game(game, [&](const auto& rules) {
+          nb::gil_scoped_release release;
+          return SharedBenchmarkRun(rules, {settings, evaluator == "null", num_simulations,
+                                            num_searches, num_threads, batch_rows})
+              .run();
+        });
+      },
+      "game"_a, "settings"_a, "evaluator"_a, nb::kw_only(), "num_simulations"_a, "num_searches"_a,
+      "num_threads"_a, "batch_rows"_a,
+      "Simulations made in `num_searches` searches, each by `num_threads` threads in one tree.\n"
+      "evaluator: null or hash.");
   m.def(
       "benchmark_search",
       [](const nb::object& game, const SearchSettings& settings, int num_simulations,
@@ -145,7 +179,8 @@ void bind_matches(nb::module_& m) {
   nb::enum_<MatchPlayer::Kind>(m, "PlayerKind")
       .value("NETWORK", MatchPlayer::Kind::kNetwork)
       .value("MCTS", MatchPlayer::Kind::kMcts)
-      .value("RANDOM", MatchPlayer::Kind::kRandom);
+      .value("RANDOM", MatchPlayer::Kind::kRandom)
+      .value("OUTSIDE", MatchPlayer::Kind::kOutside);
   nb::class_<MatchPlayer>(m, "MatchPlayer", "One side of a match.")
       .def(nb::init<>())
       .def_rw("kind", &MatchPlayer::kind)
@@ -157,8 +192,13 @@ void bind_matches(nb::module_& m) {
       .def_ro("moves", &MatchGame::moves)
       .def_ro("num_opening_plies", &MatchGame::num_opening_plies)
       .def_prop_ro("value_of_player0", &MatchGame::value_of_player0);
+  nb::class_<MatchTurn>(m, "MatchTurn", "A game of a match that waits for a move from outside.")
+      .def_ro("index", &MatchTurn::index)
+      .def_ro("moves", &MatchTurn::moves);
   nb::class_<MatchRunner>(m, "Match", "Games between two players, driven by two ports.")
       .def("port", &MatchRunner::port, "player"_a, nb::rv_policy::reference_internal)
+      .def("turns", &MatchRunner::turns, "player"_a)
+      .def("play", &MatchRunner::play, "index"_a, "action"_a)
       .def_prop_ro("finished", &MatchRunner::finished)
       .def_prop_ro("games", &MatchRunner::games, nb::rv_policy::copy)
       .def("stop", &MatchRunner::stop);

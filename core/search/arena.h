@@ -18,6 +18,7 @@ class Arena {
  public:
   using Offset = uint32_t;
   static constexpr Offset kNull = 0;
+  static constexpr bool kShared = false;  // see BasicTree
 
   // Keeps the memory.
   void clear() { used_ = 1; }  // word 0 is kNull

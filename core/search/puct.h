@@ -4,6 +4,9 @@
 // AlphaZero's (Silver et al. 2018, supplement), as KataGo writes it.
 // Differs from the paper: sqrt(N + 0.01) of the visits of the children, so that the prior decides
 // the first descent; an unvisited child is worth the parent's value less a reduction (FPU).
+// In a shared tree each descent in flight counts as a visit in the exploration term, as in Liu et
+// al. 2020, "Watch the unobserved", and an edge without any other visit counts as lost (virtual
+// loss, Chaslot et al. 2008). Lost visits on every edge made the search weaker.
 
 #include <cmath>
 #include <vector>
@@ -25,15 +28,24 @@ class Puct {
 
   // The index of the edge to descend, or kNewEdge for the best child not visited yet.
   // Precondition: the node is expanded. Ties go to the older edge.
-  int select(const Tree& tree, const Node& node, bool is_root) const {
+  template <class Memory>
+  int select(const BasicTree<Memory>& tree, const typename BasicTree<Memory>::Node& node,
+             bool is_root) const {
     if (node.num_edges == 0) return kNewEdge;
-    const uint32_t child_visits = node.visits - 1;
+    uint32_t child_visits = node.visits - 1;
+    if constexpr (BasicTree<Memory>::kShared) child_visits += node.in_flight;
     const float scale = child_visits < kTableSize ? scale_[child_visits]
                                                   : compute_scale(static_cast<int>(child_visits));
     const Edges edges = tree.edges(node);
     float best;
-    const int index = simd::kernels().best_edge(edges.prior, edges.visits, edges.value_sum,
-                                                node.num_edges, scale, &best);
+    int index;
+    if constexpr (BasicTree<Memory>::kShared) {
+      index = simd::kernels().best_edge_in_flight(edges.prior, edges.visits, edges.value_sum,
+                                                  edges.in_flight, node.num_edges, scale, &best);
+    } else {
+      index = simd::kernels().best_edge(edges.prior, edges.visits, edges.value_sum, node.num_edges,
+                                        scale, &best);
+    }
     if (node.next_prior < 0.0f) return index;
     const float reduction = is_root ? settings_.root_fpu_reduction : settings_.fpu_reduction;
     const float fpu = node.mean_value() - reduction * std::sqrt(node.visited_prior);

@@ -12,7 +12,7 @@
 // Values are backed up in the order of selection, so a search is a pure function of its state,
 // request, settings and evaluations. Terminal values are proven up the tree.
 
-#include <cmath>
+#include <algorithm>
 #include <limits>
 #include <string>
 #include <utility>
@@ -20,8 +20,12 @@
 
 #include "base/error.h"
 #include "games/game.h"
+#include "search/check_request.h"
 #include "search/gumbel.h"
+#include "search/policy_target.h"
+#include "search/priors.h"
 #include "search/puct.h"
+#include "search/read_root.h"
 #include "search/result.h"
 #include "search/root_noise.h"
 #include "search/settings.h"
@@ -36,11 +40,12 @@ class Search {
   using State = typename G::State;
 
   Search(const G& game, const SearchSettings& settings)
-      : game_(game), settings_(settings), puct_(settings), gumbel_(settings) {
-    const auto num_actions = static_cast<size_t>(game.num_actions());
-    legal_.resize(num_actions);
-    priors_.resize(num_actions + simd::kOverread);
-    noise_.resize(num_actions);
+      : game_(game),
+        settings_(settings),
+        puct_(settings),
+        gumbel_(settings),
+        priors_(game.num_actions()) {
+    noise_.resize(static_cast<size_t>(game.num_actions()));
     path_.reserve(static_cast<size_t>(game.max_plies()) + 1);
   }
 
@@ -48,14 +53,7 @@ class Search {
   // towards the request; a Gumbel search starts afresh. Throws Error where `root` is finished or
   // the number of simulations is out of range.
   void begin(const State& root, const SearchRequest& request) {
-    if (game_.outcome(root) != Outcome::kOngoing) {
-      throw Error("root (after " + std::to_string(game_.ply(root)) +
-                  " plies) must not be finished; search a position with legal moves");
-    }
-    if (request.num_simulations < 0 || request.num_simulations > kMaxSimulations) {
-      throw Error("num_simulations (" + std::to_string(request.num_simulations) +
-                  ") must be 0 to " + std::to_string(kMaxSimulations) + "; lower it");
-    }
+    check_request(game_, root, request);
     root_state_ = root;
     request_ = request;
     num_simulations_ = 0;
@@ -131,18 +129,8 @@ class Search {
   // transform[a], or at a where transform is null. `value_to_play` in [-1, 1].
   void accept(const float* logits, const uint16_t* transform, float value_to_play) {
     if (!waiting_) throw Error("search.accept (no leaf) needs advance() to return true first");
-    const int n = game_.legal_actions(leaf_state_, legal_.data());
-    float* prior = priors_.data();
-    if (transform == nullptr) {
-      for (int i = 0; i < n; ++i) prior[i] = logits[legal_[static_cast<size_t>(i)]];
-    } else {
-      for (int i = 0; i < n; ++i) prior[i] = logits[transform[legal_[static_cast<size_t>(i)]]];
-    }
-    simd::kernels().softmax(prior, n, prior);
-    if (!std::isfinite(value_to_play) || !std::isfinite(prior[0])) {
-      throw Error("evaluation (not finite) must be numbers; the model is broken");
-    }
-    tree_.expand(leaf_, legal_.data(), prior, n);
+    const int n = priors_.compute(game_, leaf_state_, logits, transform, value_to_play);
+    tree_.expand(leaf_, priors_.legal(), priors_.prior(), n);
     tree_.node(leaf_).value_to_play = value_to_play;
     waiting_ = false;
     if (leaf_ == tree_.root()) {
@@ -163,30 +151,11 @@ class Search {
           "search.finish (no result) needs an evaluated root and no waiting leaf; advance "
           "the search first");
     }
-    const Node& root = root_node();
-    const Edges edges = tree_.edges(root);
-    const float* prior = tree_.priors(root);
-    const uint16_t* actions = tree_.actions(root);
-    result.actions.assign(root.num_legal, ActionResult{});
-    for (int i = 0; i < root.num_legal; ++i) {
-      result.actions[static_cast<size_t>(i)].action = actions[i];
-      result.actions[static_cast<size_t>(i)].prior = prior[i];
-    }
-    for (int i = 0; i < root.num_edges; ++i) {
-      ActionResult& a = result.actions[edges.legal_index[i]];
-      a.prior = edges.prior[i];
-      a.visits = static_cast<uint32_t>(edges.visits[i]);
-      a.proof = edge_proof(root, edges.child[i]);
-      a.value_to_play =
-          a.proof == Proof::kUnknown ? edges.value_sum[i] / edges.visits[i] : proof_value(a.proof);
-    }
-    result.proof = root.proof;
-    result.root_value_to_play =
-        root.proof == Proof::kUnknown ? root.mean_value() : proof_value(root.proof);
-    result.network_value_to_play = root.value_to_play;
+    read_root(tree_, result);
     result.num_simulations = static_cast<uint32_t>(num_simulations_);
-    set_policy(root, edges, result);
-    result.best_action = best_action(root, result);
+    if (settings_.policy == RootPolicy::kGumbel) set_improved_policy(result);
+    normalise_policy(result);
+    result.best_action = best_action(result);
   }
 
   // The game went on with `action`: keeps its subtree for the next begin(), if there is one.
@@ -218,21 +187,12 @@ class Search {
   const Tree& tree() const { return tree_; }
 
  private:
-  // Edges count visits in float32, exact up to here.
-  static constexpr int kMaxSimulations = 1 << 24;
-
   struct Step {
     Arena::Offset node;
     int edge;
   };
 
   Node& root_node() { return tree_.node(tree_.root()); }
-
-  // The proof of `child` as the side to play at `node` sees it.
-  Proof edge_proof(const Node& node, Arena::Offset child_offset) const {
-    const Node& child = tree_.node(child_offset);
-    return child.to_play == node.to_play ? child.proof : opposite(child.proof);
-  }
 
   // Root temperature and noise, or the Gumbel draws. The root is expanded.
   void prepare_root() {
@@ -243,7 +203,7 @@ class Search {
     }
     if (!request_.explore) return;
     const int n = root.num_legal;
-    float* prior = priors_.data();
+    float* prior = priors_.prior();
     std::copy_n(tree_.priors(root), n, prior);
     const Edges edges = tree_.edges(root);
     for (int i = 0; i < root.num_edges; ++i) prior[edges.legal_index[i]] = edges.prior[i];
@@ -332,7 +292,7 @@ class Search {
       const bool same_player = child->to_play == node.to_play;
       if (!same_player) value = -value;
       edges.visits[edge] += 1.0f;
-      const Proof proof = same_player ? child->proof : opposite(child->proof);
+      const Proof proof = proof_for(node, *child);
       if (proof == Proof::kUnknown) {
         edges.value_sum[edge] += value;
       } else {
@@ -354,56 +314,30 @@ class Search {
     Proof best = Proof::kLoss;
     for (int i = 0; i < node.num_edges; ++i) {
       if (edges.child[i] == Arena::kNull) return Proof::kUnknown;
-      const Proof proof = edge_proof(node, edges.child[i]);
+      const Proof proof = proof_for(node, tree_.node(edges.child[i]));
       if (proof == Proof::kUnknown) return Proof::kUnknown;
       if (proof > best) best = proof;
     }
     return best;
   }
 
-  // The training target: visit counts (PUCT) or the improved policy (Gumbel); all on winning
-  // actions where the root is won, none on losing ones while another action is left.
-  void set_policy(const Node& root, const Edges& edges, SearchResult& result) {
-    if (settings_.policy == RootPolicy::kGumbel) {
-      const float factor = gumbel_.improve(tree_, root);
-      for (ActionResult& a : result.actions) a.policy = a.visits == 0 ? a.prior * factor : 0.0f;
-      for (int i = 0; i < root.num_edges; ++i) {
-        result.actions[edges.legal_index[i]].policy = gumbel_.weights()[i];
-      }
-    } else {
-      for (ActionResult& a : result.actions) a.policy = static_cast<float>(a.visits);
+  void set_improved_policy(SearchResult& result) {
+    const Node& root = root_node();
+    const Edges edges = tree_.edges(root);
+    const float factor = gumbel_.improve(tree_, root);
+    for (ActionResult& a : result.actions) a.policy = a.visits == 0 ? a.prior * factor : 0.0f;
+    for (int i = 0; i < root.num_edges; ++i) {
+      result.actions[edges.legal_index[i]].policy = gumbel_.weights()[i];
     }
-    const auto is_out = [&](const ActionResult& a) {
-      if (root.proof == Proof::kWin || root.proof == Proof::kDraw) return a.proof != root.proof;
-      return root.proof != Proof::kLoss && a.proof == Proof::kLoss;
-    };
-    float total = 0.0f;
-    for (ActionResult& a : result.actions) {
-      if (is_out(a)) a.policy = 0.0f;
-      total += a.policy;
-    }
-    if (total <= 0.0f) {  // no visit to any action that is left: the prior stands in
-      for (ActionResult& a : result.actions) {
-        if (!is_out(a)) total += a.policy = a.prior;
-      }
-    }
-    for (ActionResult& a : result.actions) a.policy /= total;
   }
 
-  int best_action(const Node& root, const SearchResult& result) {
+  int best_action(const SearchResult& result) {
+    const Node& root = root_node();
     if (settings_.policy == RootPolicy::kGumbel && root.proof == Proof::kUnknown &&
         root.num_edges > 0) {
       return tree_.actions(root)[gumbel_.choose(tree_, root)];
     }
-    // Most policy mass, then the larger prior, then the lower action.
-    const ActionResult* best = nullptr;
-    for (const ActionResult& a : result.actions) {
-      if (best == nullptr || a.policy > best->policy ||
-          (a.policy == best->policy && a.prior > best->prior)) {
-        best = &a;
-      }
-    }
-    return best->action;
+    return most_likely_action(result);
   }
 
   const G& game_;
@@ -421,8 +355,7 @@ class Search {
   bool at_unknown_move_ = false;
   bool kept_ = false;  // play() left the subtree of the next root
   std::vector<Step> path_;
-  std::vector<uint16_t> legal_;
-  std::vector<float> priors_;
+  Priors priors_;
   std::vector<double> noise_;
 };
 

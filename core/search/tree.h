@@ -5,11 +5,19 @@
 // to be when it is first visited. All unvisited children of a node share one value (FPU, or the
 // completed Q), so the best of them is the one with the largest prior: selection looks at the
 // visited edges and at that one, never at all legal actions.
+//
+// One layout serves a tree of one thread and one that threads share, where nodes have a lock and
+// edges count the descents that have not come back.
 
+#include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <type_traits>
+#include <utility>
 
+#include "base/spin_lock.h"
 #include "search/arena.h"
+#include "search/shared_arena.h"
 #include "simd/kernels.h"
 
 namespace tengen {
@@ -42,18 +50,34 @@ struct Node {
   float mean_value() const { return value_sum / static_cast<float>(visits); }
 };
 
-// The five columns of a node's edge block. Values are of the side to play at the node. The value
-// sum of an edge that is proven lost is minus infinity, so that selection avoids it.
+// A node that several threads visit. The lock guards all fields and blocks of the node; `proof` is
+// also read without it, see Descent.
+struct SharedNode : Node {
+  SpinLock lock;
+  uint32_t in_flight = 0;  // the sum over the edges
+};
+
+// The columns of a node's edge block. Values are of the side to play at the node. The value sum of
+// an edge that is proven lost is minus infinity, so that selection avoids it.
 struct Edges {
   float* prior;
   float* visits;
   float* value_sum;
+  float* in_flight;  // descents on their way through the edge; null in a tree of one thread
   Arena::Offset* child;
   uint16_t* legal_index;
 };
 
-class Tree {
+// Memory is an Arena, or one thread's cursor in a SharedArena.
+template <class Memory>
+class BasicTree {
  public:
+  static constexpr bool kShared = Memory::kShared;
+  using Node = std::conditional_t<kShared, SharedNode, tengen::Node>;
+
+  BasicTree() = default;
+  explicit BasicTree(Memory memory) : arena_(std::move(memory)) {}
+
   void clear() {
     arena_.clear();
     root_ = Arena::kNull;
@@ -61,35 +85,34 @@ class Tree {
 
   Arena::Offset root() const { return root_; }
   void set_root(Arena::Offset node) { root_ = node; }
-  Node& node(Arena::Offset offset) { return *arena_.at<Node>(offset); }
-  const Node& node(Arena::Offset offset) const { return *arena_.at<Node>(offset); }
+  Node& node(Arena::Offset offset) { return *at<Node>(offset); }
+  const Node& node(Arena::Offset offset) const { return *at<Node>(offset); }
   size_t used_bytes() const { return arena_.used_bytes(); }
 
   Arena::Offset add_node(int to_play) {
     const Arena::Offset offset = arena_.allocate(sizeof(Node));
-    Node& made = *new (arena_.at<Node>(offset)) Node();
+    Node& made = *new (at<Node>(offset)) Node();
     made.to_play = static_cast<uint8_t>(to_play);
     return offset;
   }
 
-  float* priors(const Node& n) { return arena_.at<float>(n.legal); }
-  const float* priors(const Node& n) const { return arena_.at<float>(n.legal); }
+  float* priors(const Node& n) { return at<float>(n.legal); }
+  const float* priors(const Node& n) const { return at<float>(n.legal); }
   uint16_t* actions(const Node& n) {
-    return reinterpret_cast<uint16_t*>(arena_.at<float>(n.legal) + n.num_legal);
+    return reinterpret_cast<uint16_t*>(at<float>(n.legal) + n.num_legal);
   }
   const uint16_t* actions(const Node& n) const {
-    return reinterpret_cast<const uint16_t*>(arena_.at<float>(n.legal) + n.num_legal);
+    return reinterpret_cast<const uint16_t*>(at<float>(n.legal) + n.num_legal);
   }
 
-  Edges edges(const Node& n) { return columns(arena_.at<float>(n.edges), n.capacity); }
+  Edges edges(const Node& n) { return columns(at<float>(n.edges), n.capacity); }
   Edges edges(const Node& n) const {
-    return columns(const_cast<float*>(arena_.at<float>(n.edges)), n.capacity);
+    return columns(const_cast<float*>(at<float>(n.edges)), n.capacity);
   }
 
   // Gives the node its legal actions and priors: `num_legal` >= 1 of each, copied.
   void expand(Arena::Offset offset, const uint16_t* legal, const float* prior, int num_legal) {
-    const Arena::Offset block =
-        arena_.allocate(static_cast<size_t>(num_legal) * (sizeof(float) + sizeof(uint16_t)));
+    const Arena::Offset block = arena_.allocate(block_bytes(num_legal, kLegalBytes, 1));
     Node& n = node(offset);
     n.legal = block;
     n.num_legal = static_cast<uint16_t>(num_legal);
@@ -109,6 +132,7 @@ class Tree {
     e.prior[index] = prior;
     e.visits[index] = 0.0f;
     e.value_sum[index] = 0.0f;
+    if constexpr (kShared) e.in_flight[index] = 0.0f;
     e.child[index] = Arena::kNull;
     e.legal_index[index] = static_cast<uint16_t>(legal_index);
     n.visited_prior += prior;
@@ -133,7 +157,7 @@ class Tree {
   }
 
   // Copies the subtree at `from` of another tree; it becomes this tree's root.
-  void adopt(const Tree& other, Arena::Offset from) {
+  void adopt(const BasicTree& other, Arena::Offset from) {
     clear();
     root_ = copy(other, from);
   }
@@ -141,11 +165,37 @@ class Tree {
  private:
   static constexpr int kFirstCapacity = 4;
   static constexpr float kVisited = -1.0f;  // below every prior
-  static constexpr size_t kEdgeBytes = 3 * sizeof(float) + sizeof(Arena::Offset) + sizeof(uint16_t);
+  static constexpr int kFloatColumns = kShared ? 4 : 3;
+  static constexpr size_t kEdgeBytes =
+      kFloatColumns * sizeof(float) + sizeof(Arena::Offset) + sizeof(uint16_t);
+  static constexpr size_t kLegalBytes = sizeof(float) + sizeof(uint16_t);
+
+  // Of a block of `count` items that begins with columns of floats. In a shared tree a kernel's
+  // whole-vector read of the last one ends inside the block: what follows may be another thread's.
+  static size_t block_bytes(int count, size_t item_bytes, int num_columns) {
+    const auto n = static_cast<size_t>(count);
+    if constexpr (!kShared) return n * item_bytes;
+    const size_t before = static_cast<size_t>(num_columns - 1) * n;
+    const size_t last = (n + simd::kLanes - 1) / simd::kLanes * simd::kLanes;
+    return std::max(n * item_bytes, (before + last) * sizeof(float));
+  }
+
+  template <class T>
+  T* at(Arena::Offset offset) {
+    return arena_.template at<T>(offset);
+  }
+  template <class T>
+  const T* at(Arena::Offset offset) const {
+    return arena_.template at<T>(offset);
+  }
 
   static Edges columns(float* block, int capacity) {
-    auto* child = reinterpret_cast<Arena::Offset*>(block + 3 * capacity);
-    return {block, block + capacity, block + 2 * capacity, child,
+    auto* child = reinterpret_cast<Arena::Offset*>(block + kFloatColumns * capacity);
+    return {block,
+            block + capacity,
+            block + 2 * capacity,
+            kShared ? block + 3 * capacity : nullptr,
+            child,
             reinterpret_cast<uint16_t*>(child + capacity)};
   }
 
@@ -161,9 +211,9 @@ class Tree {
   void grow_edges(Arena::Offset offset) {
     int capacity = node(offset).capacity == 0 ? kFirstCapacity : 2 * node(offset).capacity;
     if (capacity > node(offset).num_legal) capacity = node(offset).num_legal;
-    const Arena::Offset block = arena_.allocate(static_cast<size_t>(capacity) * kEdgeBytes);
+    const Arena::Offset block = arena_.allocate(block_bytes(capacity, kEdgeBytes, kFloatColumns));
     Node& n = node(offset);
-    const Edges to = columns(arena_.at<float>(block), capacity);
+    const Edges to = columns(at<float>(block), capacity);
     if (n.num_edges > 0) copy_edges(edges(n), to, n.num_edges);
     n.edges = block;
     n.capacity = static_cast<uint16_t>(capacity);
@@ -174,24 +224,24 @@ class Tree {
     std::memcpy(to.prior, from.prior, n * sizeof(float));
     std::memcpy(to.visits, from.visits, n * sizeof(float));
     std::memcpy(to.value_sum, from.value_sum, n * sizeof(float));
+    if constexpr (kShared) std::memcpy(to.in_flight, from.in_flight, n * sizeof(float));
     std::memcpy(to.child, from.child, n * sizeof(Arena::Offset));
     std::memcpy(to.legal_index, from.legal_index, n * sizeof(uint16_t));
   }
 
-  Arena::Offset copy(const Tree& other, Arena::Offset from) {
+  Arena::Offset copy(const BasicTree& other, Arena::Offset from) {
     const Arena::Offset offset = arena_.allocate(sizeof(Node));
-    new (arena_.at<Node>(offset)) Node(other.node(from));
+    new (at<Node>(offset)) Node(other.node(from));
     const Node& source = other.node(from);
     if (source.num_legal > 0) {
       const size_t num_bytes = source.num_legal * (sizeof(float) + sizeof(uint16_t));
       const Arena::Offset legal = arena_.allocate(num_bytes);
-      std::memcpy(arena_.at<char>(legal), other.arena_.at<char>(source.legal), num_bytes);
+      std::memcpy(at<char>(legal), other.template at<char>(source.legal), num_bytes);
       node(offset).legal = legal;
     }
     if (source.num_edges > 0) {
       const Arena::Offset block = arena_.allocate(source.capacity * kEdgeBytes);
-      copy_edges(other.edges(source), columns(arena_.at<float>(block), source.capacity),
-                 source.num_edges);
+      copy_edges(other.edges(source), columns(at<float>(block), source.capacity), source.num_edges);
       node(offset).edges = block;
       for (int i = 0; i < source.num_edges; ++i) {
         const Arena::Offset child = copy(other, other.edges(source).child[i]);
@@ -201,8 +251,11 @@ class Tree {
     return offset;
   }
 
-  Arena arena_;
+  Memory arena_;
   Arena::Offset root_ = Arena::kNull;
 };
+
+using Tree = BasicTree<Arena>;
+using SharedTree = BasicTree<SharedArena::Cursor>;
 
 }  // namespace tengen

@@ -26,8 +26,8 @@ struct WorkerStats {
   uint64_t num_batches = 0;
 };
 
-// Not thread-safe; `game` must outlive it.
-template <Game G>
+// Not thread-safe; `game` must outlive it. S: the searches served, or the descents of one search.
+template <Game G, class S = Search<G>>
 class LeafServer {
  public:
   LeafServer(const G& game, int capacity, size_t cache_bytes)
@@ -63,9 +63,9 @@ class LeafServer {
     return num_rows_;
   }
 
-  // Runs the search until it is over (true) or it has to wait (false): for its leaf, which went
-  // into the batch, or for a move that is unknown. Precondition: it does not wait.
-  bool run(Search<G>& search, WorkerStats& stats) {
+  // Runs the search until it cannot go on by itself (true) or has to wait (false): for its leaf,
+  // which went into the batch, or for a move that is unknown. Precondition: it does not wait.
+  bool run(S& search, WorkerStats& stats) {
     while (search.advance()) {
       if (search.at_unknown_move()) {
         at_unknown_moves_.push_back(&search);
@@ -114,7 +114,7 @@ class LeafServer {
   struct Waiting {
     Key128 key;
     int symmetry = 0;
-    Search<G>* search = nullptr;
+    S* search = nullptr;
   };
 
   // Makes the moves that searches wait for, all in one call. Whether there were any: never in
@@ -123,7 +123,7 @@ class LeafServer {
     if constexpr (ExternallyPlayed<G>) {
       if (at_unknown_moves_.empty()) return false;
       std::vector<typename G::Move> moves;
-      for (const Search<G>* search : at_unknown_moves_) moves.push_back(search->unknown_move());
+      for (const S* search : at_unknown_moves_) moves.push_back(search->unknown_move());
       at_unknown_moves_.clear();
       game_.resolve(moves);
       return true;
@@ -141,7 +141,7 @@ class LeafServer {
   EvaluationCache cache_;
   std::vector<std::vector<uint16_t>> transforms_;
   std::vector<Waiting> waiting_;
-  std::vector<Search<G>*> at_unknown_moves_;
+  std::vector<S*> at_unknown_moves_;
   int num_rows_ = 0;
 };
 

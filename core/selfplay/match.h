@@ -1,11 +1,14 @@
 #pragma once
-// Matches: many games at once between two players, each a network search, mcts:N or random.
+// Matches: many games at once between two players, each a network search, mcts:N, random, or one
+// whose moves come from outside.
 // Games 2k and 2k + 1 share one random opening and exchange the players, so colours alternate.
 
 #include <atomic>
 #include <memory>
+#include <string>
 #include <vector>
 
+#include "base/error.h"
 #include "base/rng.h"
 #include "inference/port.h"
 #include "search/search.h"
@@ -16,7 +19,7 @@
 namespace tengen {
 
 struct MatchPlayer {
-  enum class Kind : uint8_t { kNetwork = 0, kMcts = 1, kRandom = 2 };
+  enum class Kind : uint8_t { kNetwork = 0, kMcts = 1, kRandom = 2, kOutside = 3 };
   Kind kind = Kind::kRandom;
   int num_simulations = 64;  // of a network search, or the playouts of mcts:N
   SearchSettings search;     // kNetwork; no noise, the strongest move is played
@@ -45,14 +48,27 @@ struct MatchGame {
   }
 };
 
+// A game that waits for a move from outside.
+struct MatchTurn {
+  uint32_t index;
+  std::vector<uint16_t> moves;  // so far, opening included
+};
+
 // Drive port(0) and port(1) in turn, each with its player's backend:
 //
 //   while (!match.finished())
-//     for (p : {0, 1}) if (n = port(p).next()) { evaluate n rows; port(p).done(); }
+//     for (p : {0, 1}) {
+//       if (n = port(p).next()) { evaluate n rows; port(p).done(); }
+//       for (turn : turns(p)) play(turn.index, action);
+//     }
 class MatchRunner {
  public:
   virtual ~MatchRunner() = default;
   virtual Port& port(int player) = 0;
+  // The games that wait for a move of `player`; none where the player is not kOutside.
+  virtual std::vector<MatchTurn> turns(int player) const = 0;
+  // Makes the move that a turn waits for. Throws Error where none does or it is illegal.
+  virtual void play(uint32_t index, int action) = 0;
   // Every game was played, or stop() was called.
   virtual bool finished() const = 0;
   // Finished games so far, in no order.
@@ -73,6 +89,26 @@ class Match final : public MatchRunner {
   }
 
   Port& port(int player) override { return ports_[player]; }
+  std::vector<MatchTurn> turns(int player) const override {
+    std::vector<MatchTurn> turns;
+    if (settings_.players[player].kind != MatchPlayer::Kind::kOutside) return turns;
+    for (const auto& slot : slots_) {
+      if (slot->idle || mover(*slot) != player) continue;
+      turns.push_back({slot->game.index, slot->game.moves});
+    }
+    return turns;
+  }
+  void play(uint32_t index, int action) override {
+    for (auto& slot : slots_) {
+      if (slot->idle || slot->game.index != index || !waits_for_outside(*slot)) continue;
+      if (!game_.is_legal(slot->state, action)) {
+        throw Error("action (" + std::to_string(action) + ") must be legal in game " +
+                    std::to_string(index) + "; play another");
+      }
+      return play(*slot, action);
+    }
+    throw Error("game (" + std::to_string(index) + ") must wait for a move; see turns()");
+  }
   bool finished() const override {
     return games_.size() == settings_.num_games || stopped_.load(std::memory_order_relaxed);
   }
@@ -119,6 +155,7 @@ class Match final : public MatchRunner {
       if (slot.idle && !start_game(slot)) return;
       if (mover(slot) != player) return;
       const MatchPlayer& who = settings_.players[player];
+      if (who.kind == MatchPlayer::Kind::kOutside) return;
       const Rng rng(settings_.seed, 0, slot.game.index,
                     static_cast<uint32_t>(game_.ply(slot.state)), Purpose::kRollout);
       int action = 0;
@@ -172,6 +209,10 @@ class Match final : public MatchRunner {
     if (slot.game.outcome == Outcome::kOngoing) return;
     games_.push_back(slot.game);
     slot.idle = true;
+  }
+
+  bool waits_for_outside(const Slot& slot) const {
+    return settings_.players[mover(slot)].kind == MatchPlayer::Kind::kOutside;
   }
 
   int mover(const Slot& slot) const {

@@ -99,6 +99,53 @@ void check_match(const G& game, MatchSettings settings) {
   for (size_t i = 0; i < part.size(); ++i) check_same(part[i], expected[i + 3]);
 }
 
+template <class F>
+bool throws(F&& f) {
+  try {
+    f();
+  } catch (const Error&) {
+    return true;
+  }
+  return false;
+}
+
+// A player whose moves come from outside: here the first legal one.
+void check_outside() {
+  const TicTacToe game;
+  const auto outside = player_of(MatchPlayer::Kind::kOutside, 0);
+  const auto random = player_of(MatchPlayer::Kind::kRandom, 0);
+  Match<TicTacToe> match(game, settings_of(outside, random, 20));
+  TENGEN_CHECK(throws([&] { match.play(0, 0); }));  // no game has begun
+  while (!match.finished()) {
+    for (const int player : {0, 1}) TENGEN_CHECK(match.port(player).next() == 0);
+    TENGEN_CHECK(match.turns(1).empty());
+    for (const MatchTurn& turn : match.turns(0)) {
+      auto state = game.initial_state();
+      for (const uint16_t action : turn.moves) game.apply(state, action);
+      TENGEN_CHECK(game.to_play(state) == static_cast<int>(turn.index % 2));
+      uint16_t legal[9];
+      game.legal_actions(state, legal);
+      TENGEN_CHECK(throws([&] { match.play(turn.index, 9); }));
+      TENGEN_CHECK(throws([&] { match.play(99, legal[0]); }));
+      match.play(turn.index, legal[0]);
+    }
+  }
+  std::vector<MatchGame> games = match.games();
+  std::sort(games.begin(), games.end(),
+            [](const MatchGame& a, const MatchGame& b) { return a.index < b.index; });
+  check_pairs(game, games);
+  for (const MatchGame& played : games) {
+    auto state = game.initial_state();
+    for (size_t ply = 0; ply < played.moves.size(); ++ply) {
+      uint16_t legal[9];
+      game.legal_actions(state, legal);
+      const bool own = game.to_play(state) == played.first_player;
+      if (ply >= played.num_opening_plies && own) TENGEN_CHECK(played.moves[ply] == legal[0]);
+      game.apply(state, played.moves[ply]);
+    }
+  }
+}
+
 }  // namespace
 
 int main() {
@@ -134,4 +181,5 @@ int main() {
     total += game.value_of_player0();
   }
   TENGEN_CHECK(total > 40.0f);
+  check_outside();
 }

@@ -1,5 +1,5 @@
 #pragma once
-// One game's search driven from outside: play and analysis. A port of one row.
+// One game's search driven from outside, by one thread: play and analysis. A port of one row.
 
 #include <memory>
 #include <string>
@@ -11,6 +11,24 @@
 #include "selfplay/leaf_server.h"
 
 namespace tengen {
+
+// The position after `moves`. Throws Error where one of them is illegal or the game is over.
+template <Game G>
+typename G::State position_after(const G& game, const std::vector<int>& moves) {
+  typename G::State state = game.initial_state();
+  for (size_t i = 0; i < moves.size(); ++i) {
+    if (game.outcome(state) != Outcome::kOngoing || !game.is_legal(state, moves[i])) {
+      throw Error("moves[" + std::to_string(i) + "] (" + std::to_string(moves[i]) +
+                  ") must be legal in its position; check the moves before it");
+    }
+    game.apply(state, moves[i]);
+  }
+  if (game.outcome(state) != Outcome::kOngoing) {
+    throw Error("moves (" + std::to_string(moves.size()) +
+                " of them) must lead to a position that is not over; leave out the last");
+  }
+  return state;
+}
 
 class SearchSession : public Port {
  public:
@@ -27,18 +45,7 @@ class GameSession final : public SearchSession {
       : game_(game), search_(game_, settings), leaves_(game_, 1, cache_bytes) {}
 
   void begin(const std::vector<int>& moves, const SearchRequest& request) override {
-    typename G::State state = game_.initial_state();
-    for (size_t i = 0; i < moves.size(); ++i) {
-      if (game_.outcome(state) != Outcome::kOngoing || !game_.is_legal(state, moves[i])) {
-        throw Error("moves[" + std::to_string(i) + "] (" + std::to_string(moves[i]) +
-                    ") must be legal in its position; check the moves before it");
-      }
-      game_.apply(state, moves[i]);
-    }
-    if (game_.outcome(state) != Outcome::kOngoing) {
-      throw Error("moves (" + std::to_string(moves.size()) +
-                  " of them) must lead to a position that is not over; leave out the last");
-    }
+    const typename G::State state = position_after(game_, moves);
     leaves_.clear();  // a search left half way may have a row waiting
     search_.reset();
     search_.begin(state, request);

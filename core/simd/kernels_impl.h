@@ -111,35 +111,45 @@ inline int first_best(Floats best, Ints index, float* score) {
   return indices[0];
 }
 
-int argmax(const float* x, int n) {
+// The first index of the largest score; score_of(i) gives those of i to i + 15.
+template <class F>
+inline int first_largest(int n, float* score, F&& score_of) {
   Floats best = splat(kMinusInfinity);
   Ints index = lane_indices();
   for (int i = 0; i < n; i += kLanes) {
-    const Floats v = keep_first(load(x + i), i, n, kMinusInfinity);
-    index = v > best ? lane_indices() + i : index;
-    best = maximum(v, best);
-  }
-  float score;
-  return first_best(best, index, &score);
-}
-
-int best_edge(const float* prior, const float* visits, const float* sum, int n, float scale,
-              float* score) {
-  Floats best = splat(kMinusInfinity);
-  Ints index = lane_indices();
-  for (int i = 0; i < n; i += kLanes) {
-    const Floats w = load(visits + i);
-    const Floats s = load(sum + i) / w + load(prior + i) * scale / (w + 1.0f);
-    const Floats v = keep_first(s, i, n, kMinusInfinity);
+    const Floats v = keep_first(score_of(i), i, n, kMinusInfinity);
     index = v > best ? lane_indices() + i : index;
     best = maximum(v, best);
   }
   return first_best(best, index, score);
 }
 
+int argmax(const float* x, int n) {
+  float score;
+  return first_largest(n, &score, [&](int i) { return load(x + i); });
+}
+
+int best_edge(const float* prior, const float* visits, const float* sum, int n, float scale,
+              float* score) {
+  return first_largest(n, score, [&](int i) {
+    const Floats w = load(visits + i);
+    return load(sum + i) / w + load(prior + i) * scale / (w + 1.0f);
+  });
+}
+
+int best_edge_in_flight(const float* prior, const float* visits, const float* sum,
+                        const float* in_flight, int n, float scale, float* score) {
+  return first_largest(n, score, [&](int i) {
+    const Floats seen = load(visits + i);
+    const Floats mean = seen > 0.0f ? load(sum + i) / seen : splat(-1.0f);
+    return mean + load(prior + i) * scale / (seen + load(in_flight + i) + 1.0f);
+  });
+}
+
 }  // namespace
 
 extern const Kernels kTable;
-const Kernels kTable = {TENGEN_KERNEL_NAME, &softmax, &exp, &argmax, &best_edge};
+const Kernels kTable = {TENGEN_KERNEL_NAME,  &softmax, &exp, &argmax, &best_edge,
+                        &best_edge_in_flight};
 
 }  // namespace tengen::simd::TENGEN_KERNEL_SET

@@ -16,14 +16,23 @@ import io
 import json
 import os
 import sys
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, NoReturn
+from typing import Any, NoReturn, TextIO
 
 from tengen import __version__
-from tengen.errors import TengenError, UsageError, did_you_mean, refusal
+from tengen.errors import (
+    TengenError,
+    TengenWarning,
+    UsageError,
+    did_you_mean,
+    refusal,
+)
 
 __all__ = ["COMMANDS", "Command", "main"]
+
+_PYTHON_SHOWS = warnings.showwarning
 
 
 @dataclass(frozen=True)
@@ -75,7 +84,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Runs one command and returns the exit code; errors are one line on stderr."""
     _prepare_streams()
     try:
-        code = _run(list(sys.argv[1:] if argv is None else argv))
+        with warnings.catch_warnings():
+            warnings.showwarning = _show_warning
+            code = _run(list(sys.argv[1:] if argv is None else argv))
         sys.stdout.flush()
         return code
     except KeyboardInterrupt:
@@ -161,6 +172,24 @@ def _overview() -> str:
 
 
 def _fail(message: str, code: int) -> int:
+    _say(message)
+    return code
+
+
+def _say(message: str) -> None:
     # One line whatever the message holds: scripts read it.
     print("tengen:", " ".join(message.split()), file=sys.stderr)
-    return code
+
+
+def _show_warning(
+    message: Warning | str,
+    category: type[Warning],
+    filename: str,
+    lineno: int,
+    file: TextIO | None = None,
+    line: str | None = None,
+) -> None:
+    if issubclass(category, TengenWarning):
+        _say(str(message))
+    else:
+        _PYTHON_SHOWS(message, category, filename, lineno, file, line)

@@ -14,6 +14,7 @@ from collections.abc import Iterable
 __all__ = [
     "RunError",
     "TengenError",
+    "TengenWarning",
     "UsageError",
     "did_you_mean",
     "os_reason",
@@ -35,6 +36,10 @@ class UsageError(TengenError):
     """Bad usage: a command, a config, a model or a run directory that is refused."""
 
     exit_code = 2
+
+
+class TengenWarning(UserWarning):
+    """Something goes on, but not as asked. The command line shows its one line."""
 
 
 class RunError(TengenError):

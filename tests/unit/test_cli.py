@@ -4,11 +4,12 @@ import os
 import subprocess
 import sys
 import types
+import warnings
 
 import pytest
 
 from tengen import cli
-from tengen.errors import RunError, UsageError
+from tengen.errors import RunError, TengenWarning, UsageError
 
 
 @pytest.fixture
@@ -86,6 +87,21 @@ def test_errors_of_the_core_are_one_line(command, capsys, monkeypatch):
     assert capsys.readouterr().err == "tengen: size (99) is too large; use 5 to 19\n"
     command(raising(core.SchemaError("schema (9) is newer; update")))
     assert cli.main(["fake"]) == 2
+
+
+def test_what_goes_on_otherwise_is_one_line(command, capsys):
+    def function(args):
+        warnings.warn("threads (9) must be\n2; 2 are used", TengenWarning, stacklevel=1)
+        warnings.warn("of a library", RuntimeWarning, stacklevel=1)
+        return {}
+
+    command(function)
+    shown = []
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(cli, "_PYTHON_SHOWS", lambda *args: shown.append(str(args[0])))
+        assert cli.main(["fake"]) == 0
+    assert capsys.readouterr().err == "tengen: threads (9) must be 2; 2 are used\n"
+    assert shown == ["of a library"]
 
 
 def test_a_bug_keeps_its_traceback(command):

@@ -10,7 +10,6 @@ from __future__ import annotations
 import argparse
 import dataclasses
 import itertools
-import json
 import re
 import tempfile
 import threading
@@ -23,12 +22,13 @@ from typing import Any, get_args
 
 import numpy as np
 
-from tengen.config import check, check_range, to_dict
+from tengen.bench.random_model import write_random_model
+from tengen.config import check, check_range
 from tengen.errors import UsageError, did_you_mean
 from tengen.inference import Backend, InferenceConfig, Runner, open_backend
 from tengen.inference.config import BackendName, Precision
 from tengen.inference.openvino_backend import is_installed, supported_precisions
-from tengen.nets.spec import FeatureSpec, NetConfig, parse_net
+from tengen.nets.spec import FeatureSpec, parse_net
 from tengen.run import available_cores
 
 __all__ = ["add_arguments", "run"]
@@ -99,7 +99,7 @@ def run(namespace: argparse.Namespace) -> dict[str, Any]:
     with tempfile.TemporaryDirectory() as folder:
         for net, config in nets.items():
             path = Path(folder) / net
-            _write_model(path, features, config)
+            write_random_model(path, features, config)
             chosen = [case for case in cases if case.net == net]
             turn_s = namespace.seconds / len(cases) / _NUM_TURNS
             rows += _measure(path, features, chosen, turn_s)
@@ -162,23 +162,6 @@ def _counts(option: str, text: str, most: int) -> list[int]:
     ok = all(re.fullmatch("[0-9]{1,9}", n) and 1 <= int(n) <= most for n in names)
     check(ok, option, text, f"must be numbers from 1 to {most}; for example 1,2")
     return [int(name) for name in names]
-
-
-def _write_model(path: Path, features: FeatureSpec, config: NetConfig) -> None:
-    """Writes what backends read of a model with random weights."""
-    from safetensors.torch import save_file
-
-    from tengen.models import ModelExporter
-    from tengen.nets import build_net
-
-    path.mkdir()
-    state = build_net(features, config).state_dict()
-    weights = {name: tensor.numpy() for name, tensor in state.items()}
-    graph = ModelExporter().export(features, config, weights)
-    (path / "model.onnx").write_bytes(graph)
-    save_file(state, path / "weights.safetensors")
-    meta = {"net": to_dict(config), "features": to_dict(features)}
-    (path / "meta.json").write_text(json.dumps(meta))
 
 
 def _measure(

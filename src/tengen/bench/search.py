@@ -3,6 +3,9 @@
 No planes are encoded and no network runs, but the rules, the tree, the softmax of the
 hash evaluator's logits and the backups do; ``sims_per_cpu_s_encoded`` writes the
 planes of every leaf too. Trees start empty at each position of random games.
+
+With ``--threads`` or ``--net`` one tree is searched by several threads instead, see
+tengen.bench.tree_threads.
 """
 
 from __future__ import annotations
@@ -13,8 +16,11 @@ import time
 from typing import Any
 
 from tengen import _core
-from tengen.config import check_range
+from tengen.bench import tree_threads
+from tengen.config import check, check_range
+from tengen.evaluation.match import MAX_THREADS
 from tengen.games import CoreGame, core_game, make
+from tengen.run import available_cores, usable_threads
 from tengen.search import MAX_SIMULATIONS, SearchConfig
 
 __all__ = ["add_arguments", "run"]
@@ -28,6 +34,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--game", default="gomoku/9", help="its name (gomoku/9)")
     parser.add_argument("--simulations", type=int, default=64, help="a search (64)")
     parser.add_argument("--policy", choices=("puct", "gumbel"), default="puct")
+    parser.add_argument("--threads", type=int, help="in one tree, against one thread")
+    parser.add_argument(
+        "--net", help="blocks x channels, evaluates what threads search (no network)"
+    )
 
 
 def run(args: argparse.Namespace) -> dict[str, Any]:
@@ -37,6 +47,8 @@ def run(args: argparse.Namespace) -> dict[str, Any]:
         UsageError: An option is refused.
     """
     check_range("simulations", args.simulations, 1, MAX_SIMULATIONS)
+    if args.threads is not None or args.net is not None:
+        return _run_threads(args)
     settings = SearchConfig(policy=args.policy).to_native()
     game = core_game(make(args.game))
     num_searches = _calibrate(game, settings, args.simulations)
@@ -61,6 +73,15 @@ def run(args: argparse.Namespace) -> dict[str, Any]:
         "sims_per_cpu_s": statistics.median(rates[False]),
         "sims_per_cpu_s_encoded": statistics.median(rates[True]),
     }
+
+
+def _run_threads(args: argparse.Namespace) -> dict[str, Any]:
+    asked = available_cores() if args.threads is None else args.threads
+    check_range("threads", asked, 1, MAX_THREADS)
+    rule = "must be puct where threads search one tree; use --policy puct"
+    check(args.policy == "puct", "policy", args.policy, rule)
+    threads = usable_threads(asked)
+    return tree_threads.run(args.game, args.simulations, threads, args.net)
 
 
 def _calibrate(

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import argparse
+import dataclasses
 import sys
 from typing import Any
 
+from tengen.config import check
 from tengen.errors import UsageError
 from tengen.evaluation.elo import ELO_LIMIT, Tally
-from tengen.evaluation.match import MatchReport, play_match
+from tengen.evaluation.match import MAX_THREADS, MatchReport, play_match
 from tengen.evaluation.players import MatchPlayer, ModelPlayer, open_player
 from tengen.games import make
-from tengen.run import available_cores
+from tengen.run import available_cores, usable_threads
 
 __all__ = ["add_arguments", "match"]
 
@@ -49,6 +51,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--threads", type=int, default=None, metavar="N", help="all cores by default"
     )
+    parser.add_argument(
+        "--tree-threads",
+        default="1",
+        metavar="N[,N]",
+        help="of the threads, those that search one tree of A and of B (1)",
+    )
 
 
 def match(args: argparse.Namespace) -> dict[str, Any]:
@@ -58,9 +66,11 @@ def match(args: argparse.Namespace) -> dict[str, Any]:
         UsageError: A player or a number is refused, or the games differ.
         RunError: A model cannot be compiled.
     """
-    num_threads = available_cores() if args.threads is None else args.threads
-    a = open_player(args.a, num_threads=num_threads)
-    b = open_player(args.b, num_threads=num_threads)
+    num_threads, trees = _threads(args.threads, args.tree_threads)
+    a, b = (
+        _player(word, num_threads, tree_threads)
+        for word, tree_threads in zip((args.a, args.b), trees, strict=True)
+    )
     report = play_match(
         make(shared_task(a, b, args.game)),
         a,
@@ -68,13 +78,40 @@ def match(args: argparse.Namespace) -> dict[str, Any]:
         num_games=args.games,
         num_simulations=args.simulations,
         seed=args.seed,
-        num_threads=num_threads,
+        num_threads=max(1, num_threads // max(trees)),
         opening_plies=args.opening_plies,
         watch=_Counter(args.games) if sys.stderr.isatty() else None,
     )
     if not args.json:
         print(_text(a.name, b.name, report))
     return report.to_json()
+
+
+def _threads(threads: int | None, trees: str) -> tuple[int, list[int]]:
+    """Returns the threads of the match, and of one tree of A and of B."""
+    words = trees.split(",")
+    is_count = all(word.isascii() and word.isdecimal() for word in words)
+    check(
+        is_count and len(words) <= 2 and 0 not in map(int, words),
+        "tree-threads",
+        trees,
+        "must be N or N,N; for example 2 or 1,2",
+    )
+    counts = [int(word) for word in (words * 2)[:2]]
+    asked = max(available_cores(), *counts) if threads is None else threads
+    rule = f"must be 1 to {MAX_THREADS}; change it"
+    check(1 <= asked <= MAX_THREADS, "threads", asked, rule)
+    rule = f"must be at most {asked}, the threads of the match; raise --threads"
+    check(max(counts) <= asked, "tree-threads", trees, rule)
+    num_threads = usable_threads(asked)
+    return num_threads, [min(count, num_threads) for count in counts]
+
+
+def _player(word: str, num_threads: int, tree_threads: int) -> MatchPlayer:
+    player = open_player(word, num_threads=num_threads)
+    if isinstance(player, ModelPlayer):
+        return dataclasses.replace(player, tree_threads=tree_threads)
+    return player
 
 
 def shared_task(a: MatchPlayer, b: MatchPlayer, name: str | None) -> str:

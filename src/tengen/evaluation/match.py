@@ -8,17 +8,18 @@ played once and A has the first move in one game more.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import FIRST_EXCEPTION, Future, ThreadPoolExecutor, wait
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import Any, Protocol
 
 from tengen import _core
 from tengen.config import check_range
 from tengen.evaluation.elo import Tally
 from tengen.evaluation.players import MatchPlayer, ModelPlayer
+from tengen.evaluation.searcher import Searcher, batch_rows
 from tengen.games import Game, core_game
-from tengen.inference import Runner
+from tengen.inference import Backend, Runner
 from tengen.search import MAX_SIMULATIONS
 
 __all__ = [
@@ -124,7 +125,8 @@ def play_match(
     """Plays games between two players. Blocks until they are finished.
 
     The games are a function of the seed, the players and the number of games alone,
-    whatever the threads, if evaluation is deterministic and nobody ends the match.
+    whatever the threads, if evaluation is deterministic, nobody ends the match and no
+    player has several threads in one tree.
     An interrupt ends it within one move of every thread and is raised.
 
     Args:
@@ -135,7 +137,8 @@ def play_match(
         num_simulations: Simulations a move of a network, 1 to MAX_SIMULATIONS.
         seed: Of the openings and of every player's random numbers, 0 to
             MAX_SEED.
-        num_threads: Threads that play, 1 to MAX_THREADS; each takes a part.
+        num_threads: Threads that play, 1 to MAX_THREADS; each takes a part. Beside
+            them each has the threads that its players' trees ask for.
         opening_plies: Random plies that each game begins with; none ends a game.
         watch: Told the results so far, at once and then ten times a second, in this
             thread; True ends the match within a move and drops unfinished games.
@@ -155,7 +158,7 @@ def play_match(
         check_range(name, value, low, high)
     tables = [
         _Table(
-            (a, b),
+            [_side(game, player, num_simulations) for player in (a, b)],
             _core.make_match(
                 core_game(game),
                 a.to_native(num_simulations),
@@ -214,17 +217,64 @@ def _tally(games: list[PlayedGame]) -> Tally:
     return Tally(scores.count(1.0), scores.count(0.5), scores.count(0.0))
 
 
+class _Side(Protocol):
+    """One player's part in the games of one thread."""
+
+    def move(self, match: Any, player: int) -> None:
+        """Plays the games on as far as the player can."""
+
+
+class _PortSide:
+    """A player of the core; the network's runner is bound to its port."""
+
+    def __init__(self, backend: Backend | None) -> None:
+        self._backend = backend
+        self._runner: Runner | None = None
+
+    def move(self, match: Any, player: int) -> None:
+        port = match.port(player)
+        if self._backend is not None and self._runner is None:
+            self._runner = self._backend.bind(port.planes, port.policy, port.value)
+        num_rows = port.next()
+        if self._runner is not None and num_rows > 0:
+            self._runner.run(num_rows)
+            port.done()
+
+
+class _TreeSide:
+    """A network searched by several threads in one tree, one game after the other."""
+
+    def __init__(self, game: Game, player: ModelPlayer, num_simulations: int) -> None:
+        rows = batch_rows(num_simulations, player.tree_threads)
+        self._num_simulations = num_simulations
+        self._searcher = Searcher(
+            game, player.backend, player.search, player.tree_threads, rows
+        )
+
+    def move(self, match: Any, player: int) -> None:
+        match.port(player).next()  # begins games
+        for turn in match.turns(player):
+            if match.finished:
+                return
+            request = _core.SearchRequest()
+            request.num_simulations = self._num_simulations
+            result = self._searcher.run(turn.moves, request)
+            match.play(turn.index, result.best_action)
+
+
+def _side(game: Game, player: MatchPlayer, num_simulations: int) -> _Side:
+    if not isinstance(player, ModelPlayer):
+        return _PortSide(None)
+    if player.tree_threads > 1:
+        return _TreeSide(game, player, num_simulations)
+    return _PortSide(player.backend)
+
+
 class _Table:
     """One thread's part of a match."""
 
-    def __init__(
-        self,
-        players: tuple[MatchPlayer, MatchPlayer],
-        match: Any,
-        *,
-        is_watched: bool,
-    ) -> None:
-        self._players = players
+    def __init__(self, sides: Sequence[_Side], match: Any, *, is_watched: bool) -> None:
+        self._sides = sides
         self._match = match
         self._is_watched = is_watched
         self.tally = Tally()
@@ -232,14 +282,10 @@ class _Table:
 
     def play(self) -> None:
         """Plays until the games are finished or somebody calls ``stop``."""
-        sides = [(port, self._bind(i, port)) for i, port in enumerate(self._ports())]
         counted_s = time.monotonic()
         while not self._match.finished:
-            for port, runner in sides:
-                num_rows = port.next()
-                if runner is not None and num_rows > 0:
-                    runner.run(num_rows)
-                    port.done()
+            for player, side in enumerate(self._sides):
+                side.move(self._match, player)
             # Now and then: copying the games out is not free.
             if self._is_watched and time.monotonic() - counted_s > _WATCH_EVERY_S:
                 self.tally = _tally(self.games())
@@ -261,13 +307,3 @@ class _Table:
             )
             for game in self._match.games
         ]
-
-    def _ports(self) -> list[Any]:
-        return [self._match.port(player) for player in (0, 1)]
-
-    def _bind(self, player: int, port: Any) -> Runner | None:
-        """Binds a network's runner to the port; other players send no rows."""
-        who = self._players[player]
-        if not isinstance(who, ModelPlayer):
-            return None
-        return who.backend.bind(port.planes, port.policy, port.value)

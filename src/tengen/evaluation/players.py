@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import dataclasses
 import re
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, TypeAlias
 
 from tengen import _core
@@ -20,6 +22,7 @@ __all__ = [
     "ModelPlayer",
     "RandomPlayer",
     "fixed_player",
+    "open_for_play",
     "open_player",
 ]
 
@@ -76,10 +79,32 @@ class ModelPlayer:
     """Evaluates its positions."""
     search: SearchConfig = field(default_factory=SearchConfig)
     """How it searches."""
+    directory: Path | None = None
+    """Where the model lies; None where the backend serves any number of threads."""
+    num_threads: int = 1
+    """Threads that the backend was opened for."""
+    tree_threads: int = 1
+    """Threads that search one tree; with more than one, moves differ each time."""
+
+    def opened_for(self, num_threads: int) -> ModelPlayer:
+        """Returns the player, opened again where the backend serves fewer threads.
+
+        Blocks while the model is compiled.
+
+        Raises:
+            RunError: The backend refuses the model.
+        """
+        if self.directory is None or num_threads <= self.num_threads:
+            return self
+        backend = open_for_play(self.directory, num_threads)
+        return dataclasses.replace(self, backend=backend, num_threads=num_threads)
 
     def to_native(self, num_simulations: int) -> Any:
         """Returns the core's form, with so many simulations a move."""
         player = _core.MatchPlayer()
+        if self.tree_threads > 1:
+            player.kind = _core.PlayerKind.OUTSIDE
+            return player
         player.kind = _core.PlayerKind.NETWORK
         player.num_simulations = num_simulations
         player.search = self.search.to_native()
@@ -140,11 +165,30 @@ def open_player(word: str, *, num_threads: int = 1) -> MatchPlayer:
             f"model ({word}) acts in the environment {model.meta.task} and plays no "
             f"board game; name a model of a game, or see its returns by tengen status"
         )
+    return ModelPlayer(
+        name=word,
+        task=model.meta.task,
+        backend=open_for_play(model.path, num_threads),
+        directory=model.path,
+        num_threads=num_threads,
+    )
+
+
+def open_for_play(directory: Path, num_threads: int) -> Backend:
+    """Returns a model's backend for play. Blocks while the model is compiled.
+
+    Args:
+        directory: A model directory.
+        num_threads: Threads that will evaluate at the same time, at least 1.
+
+    Raises:
+        UsageError: The model cannot be used.
+        RunError: The backend refuses the model.
+    """
     # Nothing to measure for a few games: full precision, whatever the batch.
     config = InferenceConfig(
         backend="openvino" if is_installed() else "torch",
         precision="fp32",
         batch_shape="dynamic",
     )
-    backend = open_backend(model.path, config, num_threads)
-    return ModelPlayer(name=word, task=model.meta.task, backend=backend)
+    return open_backend(directory, config, num_threads)

@@ -9,8 +9,10 @@ import sys
 from typing import Any
 
 from tengen.config import check_range
+from tengen.evaluation.match import MAX_THREADS
 from tengen.play.player import load
 from tengen.play.terminal import Session
+from tengen.run import usable_threads
 from tengen.search import MAX_SIMULATIONS
 
 __all__ = ["add_arguments", "play"]
@@ -25,6 +27,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         default=200,
         metavar="N",
         help="how long it thinks, simulations a move (200)",
+    )
+    parser.add_argument(
+        "--threads",
+        type=int,
+        default=1,
+        metavar="N",
+        help="that think together; the answer comes sooner (1)",
     )
     side = parser.add_mutually_exclusive_group()
     side.add_argument(
@@ -43,12 +52,14 @@ def play(args: argparse.Namespace) -> dict[str, Any]:
         RunError: The backend refuses the model.
     """
     check_range("simulations", args.simulations, 1, MAX_SIMULATIONS)
+    check_range("threads", args.threads, 1, MAX_THREADS)
     is_terminal = sys.stdin.isatty() and sys.stdout.isatty()
     with load(args.model) as player:
         session = Session(
             player,
             lambda text: print(text, flush=True),
             simulations=args.simulations,
+            threads=usable_threads(args.threads),
             person_is_first=not args.second,
             colours=is_terminal and "NO_COLOR" not in os.environ,
         )

@@ -13,9 +13,10 @@ from tengen import _core
 from tengen.config import check_range
 from tengen.errors import UsageError
 from tengen.evaluation import ModelPlayer, open_player
-from tengen.evaluation.match import MAX_SEED
-from tengen.games import Game, core_game, make
-from tengen.inference import Runner, drive
+from tengen.evaluation.match import MAX_SEED, MAX_THREADS
+from tengen.evaluation.searcher import Searcher, batch_rows
+from tengen.games import Game, make
+from tengen.run import usable_threads
 from tengen.search import MAX_SIMULATIONS
 
 __all__ = ["ActionAnalysis", "Analysis", "Player", "load"]
@@ -75,7 +76,7 @@ class Player:
         self.name = model.name
         self.game: Game = make(model.task)
         self._model: ModelPlayer | None = model
-        self._searcher: _Searcher | None = None
+        self._searchers: dict[tuple[int, int], Searcher] = {}  # by threads and rows
         self._lock = Lock()
 
     def __enter__(self) -> Player:
@@ -95,27 +96,42 @@ class Player:
         """Lets go of the model; waits for a search in progress. Twice is fine."""
         with self._lock:
             self._model = None
-            self._searcher = None
+            self._searchers = {}
 
-    def choose(self, moves: Sequence[int], simulations: int = 64, seed: int = 0) -> int:
+    def choose(
+        self,
+        moves: Sequence[int],
+        simulations: int = 64,
+        seed: int = 0,
+        threads: int = 1,
+    ) -> int:
         """Returns the strongest action in the position after ``moves``.
 
-        The same arguments give the same action wherever evaluation is deterministic.
+        With one thread the same arguments give the same action wherever evaluation is
+        deterministic; several search one tree together, sooner and not twice alike.
         Blocks while it searches, without the GIL.
 
         Args:
             moves: Actions from the first move of the game; empty for its start.
             simulations: How long to search, 1 to 2**24.
             seed: Of whatever the search draws at random, below 2**63.
+            threads: That search one tree, 1 to 1024; with a TengenWarning no more than
+                there are cores. The first call with more threads than before compiles
+                the model again.
 
         Raises:
-            UsageError: The player was closed, or a number is out of its range.
+            UsageError: The player was closed, a number is out of its range, or the
+                game is one of Python's own and there are several threads.
             CoreError: A move is not legal, or the game is over (a ``ValueError``).
         """
-        return self.analyse(moves, simulations, seed).best_action
+        return self.analyse(moves, simulations, seed, threads).best_action
 
     def analyse(
-        self, moves: Sequence[int], simulations: int = 64, seed: int = 0
+        self,
+        moves: Sequence[int],
+        simulations: int = 64,
+        seed: int = 0,
+        threads: int = 1,
     ) -> Analysis:
         """Returns what a search finds of the position after ``moves``.
 
@@ -123,19 +139,26 @@ class Player:
         """
         check_range("simulations", simulations, 1, MAX_SIMULATIONS)
         check_range("seed", seed, 0, MAX_SEED)
+        check_range("threads", threads, 1, MAX_THREADS)
         request = _core.SearchRequest()
         request.num_simulations = simulations
         request.seed = seed
         request.ply = len(moves)
+        threads = usable_threads(threads)
+        rows = batch_rows(simulations, threads) if threads > 1 else 1
         with self._lock:
             if self._model is None:
                 raise UsageError(f"player ({self.name}) is closed; load it again")
-            searcher = self._searcher or _Searcher(self.game, self._model)
             # A search that was interrupted is in no state to begin another.
-            self._searcher = None
+            searcher = self._searchers.pop((threads, rows), None)
+            searcher = searcher or self._new_searcher(self._model, threads, rows)
             result = searcher.run([int(move) for move in moves], request)
-            self._searcher = searcher
+            self._searchers[threads, rows] = searcher
         return _analysis(result)
+
+    def _new_searcher(self, model: ModelPlayer, threads: int, rows: int) -> Searcher:
+        self._model = model = model.opened_for(threads)
+        return Searcher(self.game, model.backend, model.search, threads, rows)
 
 
 def load(word: str | Path) -> Player:
@@ -155,23 +178,6 @@ def load(word: str | Path) -> Player:
             f"train one with tengen train"
         )
     return Player(player)
-
-
-class _Searcher:
-    """The core's session and the network bound to its one row."""
-
-    def __init__(self, game: Game, model: ModelPlayer) -> None:
-        self._session: Any = _core.make_session(
-            core_game(game), model.search.to_native()
-        )
-        self._runner: Runner = model.backend.bind(
-            self._session.planes, self._session.policy, self._session.value
-        )
-
-    def run(self, moves: list[int], request: Any) -> Any:
-        self._session.begin(moves, request)
-        drive(self._session, self._runner)
-        return self._session.result
 
 
 def _analysis(result: Any) -> Analysis:

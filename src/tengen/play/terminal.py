@@ -29,7 +29,7 @@ class Opponent(Protocol):
         """What it plays."""
 
     def analyse(
-        self, moves: list[int], simulations: int = 64, seed: int = 0
+        self, moves: list[int], simulations: int = 64, seed: int = 0, threads: int = 1
     ) -> Analysis:
         """Returns what it thinks of the position after ``moves``."""
 
@@ -51,6 +51,7 @@ class Session:
         opponent: Who plays the other side.
         show: Takes text to print, in lines.
         simulations: Of each of its searches, at least 1.
+        threads: Of each of its searches, at least 1.
         person_is_first: Whether the person has the first move.
         colours: Whether the terminal shows ANSI colours.
 
@@ -65,6 +66,7 @@ class Session:
         show: Callable[[str], None],
         *,
         simulations: int,
+        threads: int = 1,
         person_is_first: bool,
         colours: bool = False,
     ) -> None:
@@ -74,6 +76,7 @@ class Session:
         self._opponent = opponent
         self._show = show
         self._simulations = simulations
+        self._threads = threads
         self._person = 0 if person_is_first else 1
         self._colours = colours
         self._board = make_board_text(opponent.game)
@@ -157,7 +160,7 @@ class Session:
         if self._is_opponents_turn():
             if self.moves:
                 self._show_board()
-            analysis = self._opponent.analyse(self.moves, self._simulations)
+            analysis = self._think()
             self._play(analysis.best_action)
             move = self._board.write(analysis.best_action)
             bar = value_bar(-analysis.value_to_play)
@@ -167,6 +170,11 @@ class Session:
             self._show_board()
         if self._state.is_terminal():
             self._show(self._result())
+
+    def _think(self) -> Analysis:
+        return self._opponent.analyse(
+            self.moves, self._simulations, threads=self._threads
+        )
 
     def _is_opponents_turn(self) -> bool:
         return not self._state.is_terminal() and self._state.to_play != self._person
@@ -182,14 +190,14 @@ class Session:
     def _hint(self) -> None:
         if self._has_ended():
             return
-        analysis = self._opponent.analyse(self.moves, self._simulations)
+        analysis = self._think()
         move = self._board.write(analysis.best_action)
         self._show(f"try {move}   you {value_bar(analysis.value_to_play)}")
 
     def _analyse(self) -> None:
         if self._has_ended():
             return
-        analysis = self._opponent.analyse(self.moves, self._simulations)
+        analysis = self._think()
         ending = ", certain" if analysis.is_proven else ""
         self._show(
             f"you {value_bar(analysis.value_to_play)}   "

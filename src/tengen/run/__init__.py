@@ -8,7 +8,12 @@ from __future__ import annotations
 
 from tengen.run.layout import SCHEMA, NumberedFolder, RunDirectory
 from tengen.run.lock import WriterLock, lock_holder
-from tengen.run.machine import available_cores, machine_line, memory_limit_bytes
+from tengen.run.machine import (
+    available_cores,
+    machine_line,
+    memory_limit_bytes,
+    usable_threads,
+)
 from tengen.run.publish import (
     move_directory,
     publish_directory,
@@ -36,4 +41,5 @@ __all__ = [
     "read_object",
     "remove_leftovers",
     "storage_error",
+    "usable_threads",
 ]

@@ -9,7 +9,10 @@ from __future__ import annotations
 import math
 import os
 import platform
+import warnings
 from pathlib import Path
+
+from tengen.errors import TengenWarning
 
 __all__ = [
     "available_cores",
@@ -18,6 +21,7 @@ __all__ = [
     "machine_line",
     "memory_limit_bytes",
     "quota_cores",
+    "usable_threads",
 ]
 
 _CGROUPS = Path("/sys/fs/cgroup")
@@ -35,6 +39,26 @@ def available_cores() -> int:
         cores = os.cpu_count() or 1
     quota = quota_cores()
     return max(1, cores if quota is None else min(cores, math.floor(quota)))
+
+
+def usable_threads(threads: int) -> int:
+    """Returns ``threads``, or the cores where these are fewer, with a TengenWarning.
+
+    More threads than cores wait for each other and slow a search down.
+
+    Args:
+        threads: What was asked for, at least 1.
+    """
+    cores = available_cores()
+    if threads <= cores:
+        return threads
+    warnings.warn(
+        f"threads ({threads}) must be at most {cores}, the cores that this process "
+        f"may use; {cores} {'is' if cores == 1 else 'are'} used",
+        TengenWarning,
+        stacklevel=3,
+    )
+    return cores
 
 
 def quota_cores(

@@ -44,6 +44,10 @@ def test_a_match_for_people(capsys):
         (["random", "random", "--game", "tictactoe", "--games", "0"], "num_games (0)"),
         (["random", "random", "--game", "tictactoe", "--games", "x"], "arguments"),
         (["random", "random", "--game", "tictactoe", "--seed", "-1"], "seed (-1)"),
+        (["random", "random", "--threads", "0"], "threads (0) must be 1 to"),
+        (["random", "random", "--tree-threads", "0"], "tree-threads (0) must be N"),
+        (["random", "random", "--tree-threads", "1,2,3"], "tree-threads (1,2,3)"),
+        (["random", "random", "--threads", "1", "--tree-threads", "1,2"], "at most 1"),
     ],
 )
 def test_bad_usage_is_one_line_and_exit_code_2(capsys, words, message):
@@ -52,6 +56,19 @@ def test_bad_usage_is_one_line_and_exit_code_2(capsys, words, message):
     assert out == ""
     assert message in err
     assert len(err.splitlines()) == 1
+
+
+def test_threads_beyond_the_cores_are_one_line_and_the_match_goes_on(
+    capsys, monkeypatch
+):
+    monkeypatch.setattr("tengen.run.machine.available_cores", lambda: 2)
+    words = ("mcts:5", "random", "--game", "tictactoe", "--games", "4", "--json")
+    expected = run(capsys, *words)[1]
+    for more in (("--threads", "64"), ("--tree-threads", "64")):
+        code, out, err = run(capsys, *words, *more)
+        assert (code, out) == (0, expected)
+        assert err.count("\n") == 1
+        assert "tengen: threads (64) must be at most 2, the cores" in err
 
 
 def test_the_game_comes_from_the_models(hash_player):

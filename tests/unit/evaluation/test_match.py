@@ -1,3 +1,4 @@
+import dataclasses
 import json
 import os
 import signal
@@ -53,6 +54,25 @@ def test_colours_alternate_on_the_same_opening():
         assert even.moves[:4] == odd.moves[:4]
         openings.add(even.moves[:4])
     assert len(openings) > 1
+
+
+@pytest.mark.parametrize("num_threads", [1, 2])
+def test_players_with_several_threads_in_a_tree(hash_player, num_threads):
+    tree = dataclasses.replace(hash_player("tictactoe"), tree_threads=2)
+    for a, b in ((tree, MCTS), (hash_player("tictactoe"), tree), (tree, tree)):
+        report = play_match(
+            games.make("tictactoe"),
+            a,
+            b,
+            num_games=7,
+            num_simulations=100,
+            num_threads=num_threads,
+        )
+        assert [game.index for game in report.games] == list(range(7))
+        scores = [replayed_score("tictactoe", game) for game in report.games]
+        assert scores == [game.score_a for game in report.games]
+        for even, odd in zip(report.games[::2], report.games[1::2], strict=False):
+            assert even.moves[:2] == odd.moves[:2]
 
 
 def test_an_odd_number_gives_a_the_first_move_once_more():

@@ -8,7 +8,9 @@ from own_games import ConnectFour, TicTacToe
 
 from tengen import _core, games
 from tengen.actors import SelfplayConfig
+from tengen.errors import UsageError
 from tengen.evaluation import MctsPlayer, ModelPlayer, RandomPlayer, play_match
+from tengen.evaluation.searcher import Searcher
 from tengen.games.source import OwnGameSource
 from tengen.search import SearchConfig
 
@@ -197,3 +199,9 @@ def test_positions_that_are_over_are_forgotten(tmp_path):
         most.append(len(states))
     # A slot holds a few searches' worth of positions, however many games it plays.
     assert max(most) < 2 * 16 * 8
+
+
+def test_one_tree_by_several_threads_is_refused():
+    game = games.make("own_games:TicTacToe")
+    with pytest.raises(UsageError, match=r"threads \(2\) must be 1 for own_games:Tic"):
+        Searcher(game, Neighbours(), SearchConfig(), num_threads=2)

@@ -27,6 +27,18 @@ def test_the_three_ways_to_name_a_model(run):
         assert player.analyse([4, 0], simulations=50) != answers[0]
 
 
+def test_more_threads_compile_the_same_model_again(run, monkeypatch):
+    monkeypatch.setattr("tengen.run.machine.available_cores", lambda: 3)
+    with tengen.load(f"{run.path}@3") as player:
+        before = player.analyse([4, 0], simulations=50)
+        many = player.analyse([4, 0], simulations=50, threads=3)
+        assert many.num_simulations == 50
+        assert [a.prior for a in sorted(many.actions, key=lambda a: a.action)] == [
+            a.prior for a in sorted(before.actions, key=lambda a: a.action)
+        ]
+        assert player.analyse([4, 0], simulations=50) == before
+
+
 def test_a_missing_number_is_named(run):
     with pytest.raises(UsageError, match=r"@5\) is not published"):
         tengen.load(f"{run.path}@5")

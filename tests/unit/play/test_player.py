@@ -4,7 +4,7 @@ import pytest
 
 import tengen
 from tengen import _core, games
-from tengen.errors import UsageError
+from tengen.errors import TengenWarning, UsageError
 from tengen.play import Analysis
 
 
@@ -77,6 +77,32 @@ def test_bad_numbers_are_refused(make_player):
         player.choose([], simulations=0)
     with pytest.raises(UsageError, match=r"seed \(-1\)"):
         player.choose([], seed=-1)
+    with pytest.raises(UsageError, match=r"threads \(0\)"):
+        player.choose([], threads=0)
+
+
+@pytest.fixture
+def four_cores(monkeypatch):
+    monkeypatch.setattr("tengen.run.machine.available_cores", lambda: 4)
+
+
+@pytest.mark.parametrize("threads", [2, 4])
+def test_threads_share_one_search(make_player, four_cores, threads):
+    player = make_player("connect4")
+    for simulations in (300, 40, 300):
+        analysis = player.analyse([3, 3], simulations, threads=threads)
+        assert sum(row.visits for row in analysis.actions) == simulations
+        assert analysis.num_simulations == simulations
+    assert player.analyse([3, 3], 100) == make_player("connect4").analyse([3, 3], 100)
+    # X has a row of two on top and is to move: x x . / o o . / . . .
+    player = make_player("tictactoe")
+    assert player.choose([0, 3, 1, 4], simulations=200, threads=threads) == 2
+
+
+def test_threads_beyond_the_cores_are_said_and_not_used(make_player, four_cores):
+    player = make_player("tictactoe")
+    with pytest.warns(TengenWarning, match=r"threads \(9\) must be at most 4, "):
+        assert player.analyse([], 50, threads=9).num_simulations == 50
 
 
 def test_a_closed_player_says_so(make_player):

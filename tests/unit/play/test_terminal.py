@@ -18,7 +18,7 @@ class FirstLegal:
         self.game = games.make(task)
         self.asked = []
 
-    def analyse(self, moves, simulations=64, seed=0):
+    def analyse(self, moves, simulations=64, seed=0, threads=1):
         self.asked.append((list(moves), simulations))
         state = self.game.new_state()
         for move in moves:

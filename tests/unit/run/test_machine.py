@@ -2,12 +2,14 @@ import os
 
 import pytest
 
+from tengen.errors import TengenWarning
 from tengen.run.machine import (
     available_cores,
     cpu_name,
     machine_line,
     memory_limit_bytes,
     quota_cores,
+    usable_threads,
 )
 
 
@@ -96,3 +98,10 @@ def test_machine_line_names_cpu_and_cores():
     line = machine_line()
     assert cpu_name() in line
     assert f"{available_cores()} of {os.cpu_count()} cores" in line
+
+
+def test_threads_beyond_the_cores_are_cut_with_a_warning(monkeypatch):
+    monkeypatch.setattr("tengen.run.machine.available_cores", lambda: 2)
+    assert [usable_threads(threads) for threads in (1, 2)] == [1, 2]
+    with pytest.warns(TengenWarning, match=r"^threads \(3\) must be .*; 2 are used$"):
+        assert usable_threads(3) == 2

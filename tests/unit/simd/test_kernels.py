@@ -74,6 +74,27 @@ def test_best_edge_is_puct_in_float32(name, kind):
         assert score == scores[index]
 
 
+@pytest.mark.parametrize("name", SETS)
+def test_descents_in_flight_count_as_visits_and_first_ones_as_lost(name):
+    for n in SIZES:
+        rng = np.random.default_rng(n)
+        prior = rng.dirichlet(np.ones(n)).astype(np.float32)
+        in_flight = rng.integers(0, 3, n).astype(np.float32)
+        visits = rng.integers(0, 9, n).astype(np.float32)
+        sums = np.where(visits > 0, values("minus infinity", n), 0).astype(np.float32)
+        scale, one = np.float32(1.7), np.float32(1)
+        means = np.where(visits > 0, sums / np.maximum(visits, one), -one)
+        scores = means + prior * scale / (visits + in_flight + one)
+        args = (prior, visits, sums, in_flight, float(scale))
+        index, score = _core.kernel_best_edge_in_flight(name, *args)
+        assert index == int(np.argmax(scores))
+        assert score == scores[index]
+        if in_flight.max() > 0 or visits.min() == 0:
+            continue
+        alone = _core.kernel_best_edge(name, prior, visits, sums, float(scale))
+        assert (index, score) == alone
+
+
 def test_no_edge_left_is_the_first():
     sums = np.full(20, -np.inf, np.float32)
     ones = np.ones(20, np.float32)

@@ -1,0 +1,28 @@
+#pragma once
+// What every search asks of its request.
+
+#include <string>
+
+#include "base/error.h"
+#include "games/game.h"
+#include "search/settings.h"
+
+namespace tengen {
+
+// Edges count visits in float32, exact up to here.
+inline constexpr int kMaxSimulations = 1 << 24;
+
+// Throws Error where `root` is finished or the number of simulations is out of range.
+template <Game G>
+void check_request(const G& game, const typename G::State& root, const SearchRequest& request) {
+  if (game.outcome(root) != Outcome::kOngoing) {
+    throw Error("root (after " + std::to_string(game.ply(root)) +
+                " plies) must not be finished; search a position with legal moves");
+  }
+  if (request.num_simulations < 0 || request.num_simulations > kMaxSimulations) {
+    throw Error("num_simulations (" + std::to_string(request.num_simulations) + ") must be 0 to " +
+                std::to_string(kMaxSimulations) + "; lower it");
+  }
+}
+
+}  // namespace tengen

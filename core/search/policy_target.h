@@ -1,0 +1,42 @@
+#pragma once
+// What is learned and played of a finished search: the training target and the strongest action.
+
+#include "search/result.h"
+
+namespace tengen {
+
+// Makes the weights in `policy` a distribution. Proofs come first: all of it is on winning actions
+// where the root is won, and none on losing ones while another action is left.
+inline void normalise_policy(SearchResult& result) {
+  const auto is_out = [&](const ActionResult& a) {
+    if (result.proof == Proof::kWin || result.proof == Proof::kDraw) {
+      return a.proof != result.proof;
+    }
+    return result.proof != Proof::kLoss && a.proof == Proof::kLoss;
+  };
+  float total = 0.0f;
+  for (ActionResult& a : result.actions) {
+    if (is_out(a)) a.policy = 0.0f;
+    total += a.policy;
+  }
+  if (total <= 0.0f) {  // no visit to any action that is left: the prior stands in
+    for (ActionResult& a : result.actions) {
+      if (!is_out(a)) total += a.policy = a.prior;
+    }
+  }
+  for (ActionResult& a : result.actions) a.policy /= total;
+}
+
+// The action with the most of the policy, then the larger prior, then the lower action.
+inline int most_likely_action(const SearchResult& result) {
+  const ActionResult* best = nullptr;
+  for (const ActionResult& a : result.actions) {
+    if (best == nullptr || a.policy > best->policy ||
+        (a.policy == best->policy && a.prior > best->prior)) {
+      best = &a;
+    }
+  }
+  return best->action;
+}
+
+}  // namespace tengen

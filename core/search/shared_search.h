@@ -1,0 +1,151 @@
+#pragma once
+// One search of one position by several threads in one tree: for play and analysis, where one
+// answer is wanted soon. Many games at once keep a tree a thread instead (search.h).
+//
+//   search.begin(state, request);
+//   each thread i:
+//     for (;;) {
+//       seen = search.news();
+//       for (d : search.descents(i)) if (d.advance()) ... d waits for its leaf
+//       if there are leaves: evaluate and accept() them, then search.tell(i);
+//       else if (!search.wait(i, seen)) break;
+//     }
+//   search.finish(result);
+//
+// Which leaves are taken depends on how the threads run, so two searches differ, unless there is
+// one descent: then the tree is that of Search, bit for bit.
+// Source: Chaslot et al. 2008, "Parallel Monte-Carlo tree search", tree parallelisation with local
+// locks and virtual loss.
+// Differs from the paper: the marks cover children without any visit, and a child whose evaluation
+// is pending is not evaluated again.
+
+#include <algorithm>
+#include <atomic>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/error.h"
+#include "games/game.h"
+#include "search/check_request.h"
+#include "search/descent.h"
+#include "search/policy_target.h"
+#include "search/read_root.h"
+#include "search/result.h"
+#include "search/settings.h"
+#include "search/shared_arena.h"
+#include "search/tree.h"
+
+namespace tengen {
+
+// begin() and finish() want every thread to be out of the search; the rest says which thread.
+// `game` must outlive the search.
+template <Game G>
+class SharedSearch {
+ public:
+  using State = typename G::State;
+
+  // Each of `num_threads` gathers up to `num_descents` leaves. Throws Error where the policy is
+  // not PUCT: sequential halving asks for one simulation after the other.
+  SharedSearch(const G& game, const SearchSettings& settings, int num_threads, int num_descents)
+      : shared_(game, settings) {
+    if (settings.policy != RootPolicy::kPuct) {
+      throw Error("search.policy (gumbel) must be puct for more than one thread; use one thread");
+    }
+    for (int i = 0; i < num_threads; ++i) {
+      threads_.push_back(std::make_unique<Thread>(&shared_, &arena_, num_descents));
+    }
+  }
+
+  // Starts a search of `root` in an empty tree. Throws Error as Search::begin(), and where the
+  // request explores, which self-play does.
+  void begin(const State& root, const SearchRequest& request) {
+    check_request(shared_.game, root, request);
+    if (request.explore) {
+      throw Error("request.explore (true) must be false in a shared tree; use one thread");
+    }
+    arena_.clear();
+    for (auto& thread : threads_) {
+      thread->state.tree.clear();
+      thread->state.has_news = false;
+      for (Descent<G>& descent : thread->descents) descent.reset();
+    }
+    SharedTree& tree = threads_.front()->state.tree;
+    shared_.root = tree.add_node(shared_.game.to_play(root));
+    for (auto& thread : threads_) thread->state.tree.set_root(shared_.root);
+    shared_.root_state = root;
+    shared_.budget = request.num_simulations;
+    shared_.num_begun = 0;
+    shared_.root_taken = shared_.root_expanded = shared_.root_proven = shared_.stopped = false;
+  }
+
+  // Of thread `index`, for that thread.
+  std::vector<Descent<G>>& descents(int index) { return thread(index).descents; }
+
+  // Changes when a thread tells the others of positions that are pending no more. From any thread.
+  uint32_t news() const { return news_.load(std::memory_order_acquire); }
+
+  // Thread `index` tells what it has evaluated or settled since the last time.
+  void tell(int index) {
+    bool& has_news = thread(index).state.has_news;
+    if (has_news) tell_all();
+    has_news = false;
+  }
+
+  // For thread `index` when none of its descents waits for an evaluation. False: its part of the
+  // search is over. Else blocks until there was news since `seen`, read before the descents were
+  // advanced; then they may go on.
+  bool wait(int index, uint32_t seen) {
+    tell(index);  // others may be blocked by what an evaluation from a cache settled
+    const auto& own = thread(index).descents;
+    if (std::none_of(own.begin(), own.end(), [](const auto& d) { return d.is_blocked(); })) {
+      return false;
+    }
+    news_.wait(seen, std::memory_order_acquire);
+    return true;
+  }
+
+  // Ends the search soon: descents go on with nothing new. From any thread.
+  void stop() {
+    shared_.stopped.store(true, std::memory_order_relaxed);
+    tell_all();
+  }
+
+  // What the search found. Throws Error where it was stopped before the root was evaluated.
+  void finish(SearchResult& result) const {
+    if (!shared_.root_expanded) {
+      throw Error("search.finish (no result) needs an evaluated root; run the search first");
+    }
+    read_root(tree(), result);
+    result.num_simulations = tree().node(tree().root()).visits - 1;
+    normalise_policy(result);
+    result.best_action = most_likely_action(result);
+  }
+
+  const SharedTree& tree() const { return threads_.front()->state.tree; }
+
+ private:
+  struct Thread {
+    Thread(SharedState<G>* shared, SharedArena* arena, int num_descents)
+        : state(arena, shared->game.num_actions()) {
+      for (int i = 0; i < num_descents; ++i) descents.emplace_back(shared, &state);
+    }
+    ThreadState state;
+    std::vector<Descent<G>> descents;
+  };
+
+  void tell_all() {
+    news_.fetch_add(1, std::memory_order_release);
+    news_.notify_all();
+  }
+
+  Thread& thread(int index) { return *threads_[static_cast<size_t>(index)]; }
+
+  SharedState<G> shared_;
+  SharedArena arena_;
+  std::vector<std::unique_ptr<Thread>> threads_;
+  std::atomic<uint32_t> news_{0};
+};
+
+}  // namespace tengen

@@ -1,0 +1,163 @@
+#pragma once
+// A game, an evaluation and checks for the native tests of searches.
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <string>
+#include <vector>
+
+#include "base/hash.h"
+#include "base/testing.h"
+#include "games/game.h"
+#include "search/result.h"
+#include "search/settings.h"
+#include "search/tree.h"
+
+namespace tengen {
+
+// A random game tree: 1 to 4 moves a position, either player may move next, any result. It has
+// what the board games lack: two moves in a row, moves that lose at once, forced moves.
+class RandomGame {
+ public:
+  struct State {
+    uint64_t id;
+    int depth;
+  };
+  static constexpr int kDepth = 6;
+
+  explicit RandomGame(uint64_t seed) : seed_(seed) {}
+  std::string name() const { return "random"; }
+  int num_actions() const { return 4; }
+  int num_planes() const { return 1; }
+  int height() const { return 1; }
+  int width() const { return 1; }
+  int max_plies() const { return kDepth; }
+  PolicyLayout policy_layout() const { return PolicyLayout::kFlat; }
+  int num_symmetries() const { return 1; }
+  State initial_state() const { return {mix64(seed_), 0}; }
+  int to_play(const State& s) const { return static_cast<int>(s.id >> 7 & 1); }
+  int ply(const State& s) const { return s.depth; }
+  Outcome outcome(const State& s) const {
+    const bool over = s.depth == kDepth || (s.depth > 1 && (s.id >> 20) % 8 == 0);
+    return over ? static_cast<Outcome>(1 + (s.id >> 30) % 3) : Outcome::kOngoing;
+  }
+  int legal_actions(const State& s, uint16_t* actions) const {
+    int count = 0;
+    for (int action = 0; action < 4; ++action) {
+      if (is_legal(s, action)) actions[count++] = static_cast<uint16_t>(action);
+    }
+    return count;
+  }
+  bool is_legal(const State& s, int action) const {
+    return outcome(s) == Outcome::kOngoing && ((s.id >> 40 & 15) | 2) >> action & 1;
+  }
+  void apply(State& s, int action) const {
+    s.id = mix64(s.id + 1 + static_cast<uint64_t>(action));
+    ++s.depth;
+  }
+  Key128 key(const State& s) const { return {s.id, mix64(s.id)}; }
+  void encode(const State&, int, float* planes) const { planes[0] = 1.0f; }
+  int transform_action(int action, int) const { return action; }
+  std::string to_string(const State&) const { return ""; }
+
+  // The exact value of a position to player 0.
+  float solve(const State& s) const {
+    if (outcome(s) != Outcome::kOngoing) return value_to_first(outcome(s));
+    const float sign = to_play(s) == 0 ? 1.0f : -1.0f;
+    float best = -2.0f;
+    for (int action = 0; action < 4; ++action) {
+      if (!is_legal(s, action)) continue;
+      State next = s;
+      apply(next, action);
+      best = std::max(best, sign * solve(next));
+    }
+    return sign * best;
+  }
+
+ private:
+  uint64_t seed_;
+};
+static_assert(Game<RandomGame>);
+
+// A fixed evaluation of a position. With `order` the logits stand where it says.
+template <Game G>
+void evaluate(const G& game, const typename G::State& state, const uint16_t* order,
+              std::vector<float>& logits, float* value) {
+  const Key128 key = game.key(state);
+  logits.resize(static_cast<size_t>(game.num_actions()));
+  for (size_t action = 0; action < logits.size(); ++action) {
+    const float logit = static_cast<float>(mix64(key.lo + action) >> 40) * 0x1.0p-22f;
+    logits[order == nullptr ? action : order[action]] = logit;
+  }
+  *value = static_cast<float>(mix64(key.hi) >> 40) * 0x1.0p-23f - 1.0f;
+}
+
+inline SearchRequest request_of(int num_simulations, bool explore = false, uint64_t game = 0) {
+  SearchRequest request;
+  request.num_simulations = num_simulations;
+  request.explore = explore;
+  request.game = game;
+  return request;
+}
+
+inline float to_player(float value_to_first, int player) {
+  return player == 0 ? value_to_first : -value_to_first;
+}
+
+// Every proof in the tree is the game's exact value, counts add up, and values change sign where
+// the player does. `tolerance`: of sums that were added up in another order at node and edge.
+template <class Memory>
+void check_node(const RandomGame& game, const BasicTree<Memory>& tree, Arena::Offset offset,
+                const RandomGame::State& state, float tolerance = 0.0f) {
+  const auto& node = tree.node(offset);
+  TENGEN_CHECK(node.to_play == game.to_play(state));
+  TENGEN_CHECK(std::abs(node.value_sum) <= static_cast<float>(node.visits) * 1.00001f);
+  if (node.proof != Proof::kUnknown) {
+    TENGEN_CHECK(proof_value(node.proof) == to_player(game.solve(state), node.to_play));
+  }
+  const Edges edges = tree.edges(node);
+  float total = 0.0f;
+  for (int i = 0; i < node.num_edges; ++i) {
+    RandomGame::State next = state;
+    game.apply(next, tree.actions(node)[edges.legal_index[i]]);
+    total += edges.visits[i];
+    const auto& child = tree.node(edges.child[i]);
+    TENGEN_CHECK(edges.visits[i] == static_cast<float>(child.visits));
+    const float sign = child.to_play == node.to_play ? 1.0f : -1.0f;
+    const float value = sign * proof_value(child.proof);
+    if (child.proof == Proof::kUnknown) {
+      TENGEN_CHECK(std::abs(edges.value_sum[i] - sign * child.value_sum) <= tolerance);
+    } else {
+      TENGEN_CHECK(edges.value_sum[i] == (value < 0.0f ? -std::numeric_limits<float>::infinity()
+                                                       : value * edges.visits[i]));
+    }
+    check_node(game, tree, edges.child[i], next, tolerance);
+  }
+  TENGEN_CHECK(static_cast<float>(node.visits) >= total);
+}
+
+inline void check_result(const SearchResult& result, int num_simulations, int num_legal) {
+  TENGEN_CHECK(static_cast<int>(result.actions.size()) == num_legal);
+  uint32_t visits = 0;
+  float policy = 0.0f;
+  bool has_best = false;
+  for (const ActionResult& a : result.actions) {
+    visits += a.visits;
+    policy += a.policy;
+    TENGEN_CHECK(a.policy >= 0.0f && std::abs(a.value_to_play) <= 1.0f);
+    has_best |= a.action == result.best_action && (a.policy > 0.0f || num_simulations == 0);
+    if (result.proof != Proof::kLoss && num_legal > 1 && a.proof == Proof::kLoss) {
+      TENGEN_CHECK(a.policy == 0.0f && a.action != result.best_action);
+    }
+  }
+  TENGEN_CHECK(has_best);
+  TENGEN_CHECK(std::abs(policy - 1.0f) < 1e-5f);
+  TENGEN_CHECK(visits == result.num_simulations);
+  TENGEN_CHECK(static_cast<int>(visits) <= num_simulations);
+  if (result.proof == Proof::kUnknown) {
+    TENGEN_CHECK(static_cast<int>(visits) == num_simulations);
+  }
+}
+
+}  // namespace tengen

@@ -1,0 +1,89 @@
+#pragma once
+// One game's search driven from outside by several threads, a port each: play and analysis.
+
+#include <memory>
+#include <vector>
+
+#include "inference/port.h"
+#include "search/shared_search.h"
+#include "selfplay/leaf_server.h"
+#include "selfplay/session.h"
+
+namespace tengen {
+
+// Each thread drives one port until its next() returns 0; begin() and result() are called while no
+// thread does.
+class SharedSession {
+ public:
+  virtual ~SharedSession() = default;
+  // Starts a search of the position after `moves`, as SearchSession::begin().
+  virtual void begin(const std::vector<int>& moves, const SearchRequest& request) = 0;
+  // next() may block until another port's done().
+  virtual Port& port(int index) = 0;
+  // Ends the search soon, with what was found so far; every next() returns. From any thread.
+  virtual void stop() = 0;
+  // Of the search that ended. Throws Error where it has no result yet.
+  virtual const SearchResult& result() = 0;
+};
+
+template <Game G>
+class SharedGameSession final : public SharedSession {
+ public:
+  // Every port has `batch_rows` rows.
+  SharedGameSession(const G& game, const SearchSettings& settings, int num_threads, int batch_rows,
+                    size_t cache_bytes)
+      : game_(game), search_(game_, settings, num_threads, batch_rows) {
+    for (int i = 0; i < num_threads; ++i) {
+      ports_.push_back(std::make_unique<ThreadPort>(this, i, batch_rows, cache_bytes));
+    }
+  }
+
+  void begin(const std::vector<int>& moves, const SearchRequest& request) override {
+    search_.begin(position_after(game_, moves), request);
+    for (auto& port : ports_) port->clear();
+  }
+  Port& port(int index) override { return *ports_.at(static_cast<size_t>(index)); }
+  void stop() override { search_.stop(); }
+  const SearchResult& result() override {
+    search_.finish(result_);
+    return result_;
+  }
+
+ private:
+  class ThreadPort final : public Port {
+   public:
+    ThreadPort(SharedGameSession* session, int index, int batch_rows, size_t cache_bytes)
+        : search_(session->search_),
+          index_(index),
+          leaves_(session->game_, batch_rows, cache_bytes) {}
+
+    int next() override {
+      for (;;) {
+        const uint32_t seen = search_.news();
+        const int num_rows = leaves_.fill([&] {
+          for (auto& descent : search_.descents(index_)) leaves_.run(descent, stats_);
+        });
+        if (num_rows > 0 || !search_.wait(index_, seen)) return num_rows;
+      }
+    }
+    void done() override {
+      leaves_.answer(stats_);
+      search_.tell(index_);
+    }
+    BatchBuffers& buffers() override { return leaves_.buffers(); }
+    void clear() { leaves_.clear(); }  // a search left half way may have rows waiting
+
+   private:
+    SharedSearch<G>& search_;
+    int index_;
+    LeafServer<G, Descent<G>> leaves_;
+    WorkerStats stats_;
+  };
+
+  const G game_;
+  SharedSearch<G> search_;
+  std::vector<std::unique_ptr<ThreadPort>> ports_;
+  SearchResult result_;
+};
+
+}  // namespace tengen

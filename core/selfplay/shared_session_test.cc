@@ -1,0 +1,92 @@
+#include "selfplay/shared_session.h"
+
+#include <thread>
+#include <vector>
+
+#include "base/testing.h"
+#include "games/gomoku/gomoku.h"
+#include "games/tictactoe/tictactoe.h"
+#include "selfplay/testing.h"
+
+using namespace tengen;
+
+namespace {
+
+SearchRequest request_of(int num_simulations) {
+  SearchRequest request;
+  request.num_simulations = num_simulations;
+  return request;
+}
+
+void drive_all(SharedSession& session, int num_threads) {
+  std::vector<std::thread> threads;
+  for (int i = 0; i < num_threads; ++i) {
+    threads.emplace_back([&, i] { drive(session.port(i)); });
+  }
+  for (auto& thread : threads) thread.join();
+}
+
+// One port of one row is the session of one thread.
+void check_one_thread() {
+  const Gomoku game(9);
+  GameSession<Gomoku> alone(game, SearchSettings(), 1 << 16);
+  SharedGameSession<Gomoku> shared(game, SearchSettings(), 1, 1, 1 << 16);
+  for (const std::vector<int>& moves : {std::vector<int>{}, {40, 41, 31}}) {
+    alone.begin(moves, request_of(300));
+    drive(alone);
+    shared.begin(moves, request_of(300));
+    drive_all(shared, 1);
+    for (size_t i = 0; i < alone.result().actions.size(); ++i) {
+      TENGEN_CHECK(alone.result().actions[i].visits == shared.result().actions[i].visits);
+    }
+  }
+}
+
+// Many short searches, with and without a cache, on one session.
+template <Game G>
+void check_many(const G& game, size_t cache_bytes) {
+  SharedGameSession<G> session(game, SearchSettings(), 4, 3, cache_bytes);
+  std::vector<int> moves;
+  auto state = game.initial_state();
+  while (game.outcome(state) == Outcome::kOngoing && moves.size() < 12) {
+    session.begin(moves, request_of(120));
+    drive_all(session, 4);
+    const SearchResult& result = session.result();
+    uint32_t visits = 0;
+    for (const ActionResult& a : result.actions) visits += a.visits;
+    TENGEN_CHECK(visits == result.num_simulations);
+    TENGEN_CHECK(visits == 120 || result.proof != Proof::kUnknown);
+    moves.push_back(result.best_action);
+    game.apply(state, result.best_action);
+  }
+}
+
+// A search given up with rows waiting leaves no trace; so does one that was stopped.
+void check_given_up() {
+  const TicTacToe game;
+  SharedGameSession<TicTacToe> session(game, SearchSettings(), 2, 2, 0);
+  session.begin({4}, request_of(50));
+  TENGEN_CHECK(session.port(0).next() == 1);
+  session.begin({4}, request_of(50));
+  drive_all(session, 2);
+  TENGEN_CHECK(session.result().num_simulations > 0);
+  session.begin({}, request_of(1 << 20));
+  session.stop();
+  drive_all(session, 2);
+  try {
+    session.result();
+    TENGEN_CHECK(false);
+  } catch (const Error&) {
+  }
+}
+
+}  // namespace
+
+int main() {
+  check_one_thread();
+  for (const size_t cache_bytes : {size_t{0}, size_t{1} << 16}) {
+    check_many(TicTacToe(), cache_bytes);
+    check_many(Gomoku(7), cache_bytes);
+  }
+  check_given_up();
+}

@@ -1,0 +1,190 @@
+"""One tree, one thread or several: simulations a second with and without a network.
+
+Every row is measured in turns with the others, and a speedup is the median over the
+turns of the rate over that of one thread in the same turn. One thread with one leaf at
+a time is what play does by default. A network gains from a batch as well as from a
+thread, so one thread that gathers as many leaves has a row too.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import random
+import statistics
+import tempfile
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from tengen import _core
+from tengen.bench.random_model import write_random_model
+from tengen.errors import UsageError
+from tengen.evaluation.players import open_for_play
+from tengen.evaluation.searcher import Searcher, batch_rows
+from tengen.games import Game, core_game, make
+from tengen.nets.spec import FeatureSpec, parse_net
+from tengen.search import SearchConfig
+
+__all__ = ["run"]
+
+_TURN_S = 0.5
+_NUM_TURNS = 7
+_NUM_OPENINGS = 20
+
+Search = Callable[[int], int]
+"""Makes so many searches; returns the simulations made."""
+
+
+@dataclass(frozen=True)
+class _Case:
+    """One row of the table before it is measured."""
+
+    evaluator: str
+    threads: int
+    batch_rows: int
+
+
+def run(game: str, simulations: int, threads: int, net: str | None) -> dict[str, Any]:
+    """Returns the table as JSON values.
+
+    Args:
+        game: A native game.
+        simulations: Of one search.
+        threads: Of one tree, beside one.
+        net: ``BLOCKSxCHANNELS`` of random weights, evaluated as in play, or None for
+            the null and the hash evaluator.
+
+    Raises:
+        UsageError: The game is not native, or the net is no net.
+    """
+    rules = make(game)
+    if not isinstance(core_game(rules), str):
+        raise UsageError(f"game ({game}) must be native; try gomoku/9")
+    rows = batch_rows(simulations, threads)
+    start_s, start_cpu_s = time.perf_counter(), time.process_time()
+    if net is None:
+        shapes = dict.fromkeys([(1, 1), (threads, rows)])
+        cases = [_Case(name, *shape) for name in ("null", "hash") for shape in shapes]
+        table = _measure(cases, [_tree_alone(rules, simulations, c) for c in cases])
+    else:
+        shapes = dict.fromkeys([(1, 1), (1, rows), (threads, rows)])
+        cases = [_Case(net, *shape) for shape in shapes]
+        with tempfile.TemporaryDirectory(prefix="tengen-bench-") as folder:
+            path = Path(folder) / "model"
+            write_random_model(path, _features(rules), parse_net(net))
+            searches = [_with_net(rules, path, simulations, case) for case in cases]
+            table = _measure(cases, searches)
+    return {
+        "name": "search",
+        "game": game,
+        "simulations": simulations,
+        "seconds": round(time.perf_counter() - start_s, 2),
+        "cpu_seconds": round(time.process_time() - start_cpu_s, 2),
+        "rows": table,
+    }
+
+
+def _tree_alone(game: Game, simulations: int, case: _Case) -> Search:
+    settings = SearchConfig().to_native()
+
+    def search(num_searches: int) -> int:
+        return _core.benchmark_threads(
+            game.name,
+            settings,
+            case.evaluator,
+            num_simulations=simulations,
+            num_searches=num_searches,
+            num_threads=case.threads,
+            batch_rows=case.batch_rows,
+        )
+
+    return search
+
+
+def _with_net(game: Game, path: Path, simulations: int, case: _Case) -> Search:
+    backend = open_for_play(path, case.threads)
+    searcher = Searcher(game, backend, SearchConfig(), case.threads, case.batch_rows)
+    request = _core.SearchRequest()
+    request.num_simulations = simulations
+    num_done = 0
+
+    def search(num_searches: int) -> int:
+        nonlocal num_done
+        total = 0
+        for _ in range(num_searches):
+            # Other positions each time: the cache keeps what was evaluated.
+            result = searcher.run(_opening(game, num_done), request)
+            total += int(result.num_simulations)
+            num_done += 1
+        return total
+
+    return search
+
+
+def _opening(game: Game, index: int) -> list[int]:
+    rng = random.Random(index)
+    state, moves = game.new_state(), []
+    for _ in range(2 + index % _NUM_OPENINGS):
+        actions = state.legal_actions()
+        nearer = state.clone()
+        nearer.apply(action := rng.choice(actions))
+        if nearer.is_terminal():
+            break
+        state = nearer
+        moves.append(action)
+    return moves
+
+
+def _features(game: Game) -> FeatureSpec:
+    return FeatureSpec(
+        num_planes=game.num_planes,
+        height=game.height,
+        width=game.width,
+        num_actions=game.num_actions,
+        policy_layout=game.policy_layout,
+    )
+
+
+def _measure(
+    cases: Sequence[_Case], searches: Sequence[Search]
+) -> list[dict[str, Any]]:
+    counts = [_calibrate(search) for search in searches]
+    per_s: list[list[float]] = [[] for _ in cases]
+    per_cpu_s: list[list[float]] = [[] for _ in cases]
+    for _ in range(_NUM_TURNS):
+        for index, search in enumerate(searches):
+            start_s, start_cpu_s = time.perf_counter(), time.process_time()
+            done = search(counts[index])
+            per_s[index].append(done / (time.perf_counter() - start_s))
+            per_cpu_s[index].append(done / (time.process_time() - start_cpu_s))
+    table = []
+    for index, case in enumerate(cases):
+        first = next(i for i, c in enumerate(cases) if c.evaluator == case.evaluator)
+        table.append(
+            {
+                **dataclasses.asdict(case),
+                "sims_per_s": statistics.median(per_s[index]),
+                "sims_per_cpu_s": statistics.median(per_cpu_s[index]),
+                "speedup": _median_ratio(per_s[index], per_s[first]),
+                "work_ratio": _median_ratio(per_cpu_s[first], per_cpu_s[index]),
+            }
+        )
+    return table
+
+
+def _median_ratio(above: Sequence[float], below: Sequence[float]) -> float:
+    return statistics.median(a / b for a, b in zip(above, below, strict=True))
+
+
+def _calibrate(search: Search) -> int:
+    """Returns how many searches take about a turn."""
+    num_searches = 1
+    while True:
+        start_s = time.perf_counter()
+        search(num_searches)
+        spent_s = time.perf_counter() - start_s
+        if spent_s > 0.1 * _TURN_S:
+            return max(1, round(num_searches * _TURN_S / spent_s))
+        num_searches *= 2
