@@ -18,6 +18,7 @@ from tengen.roles.generations import (
     sealed_generation,
     writer_directory,
 )
+from tengen.roles.resignation import check_resignation
 from tengen.roles.role import Report, RoleContext
 from tengen.run import RunDirectory
 from tengen.store import ExperienceWriter, OpenSegment
@@ -74,6 +75,7 @@ class SelfplayRole:
         )
         finished = recorded.indices
         num_games = self._actor.games_per_generation
+        may_resign, resignation = self._resignation(generation)
         queue = _core.GameQueue(
             seed=self._config.seed,
             generation=generation,
@@ -81,6 +83,7 @@ class SelfplayRole:
             num_games=num_games,
             # It may have had more games when it began.
             finished=[index for index in finished if index < num_games],
+            may_resign=may_resign,
         )
         played = self._play(queue, segment, backend, len(finished))
         stopped = self._context.stop.is_set()
@@ -94,6 +97,7 @@ class SelfplayRole:
             "num_recovered": len(finished),
             "journal_gaps": [str(gap) for gap in recorded.gaps],
             **_shown(played),
+            **resignation,
         }
 
     def close(self) -> None:
@@ -123,6 +127,18 @@ class SelfplayRole:
                 f"{num_kept}; run the same command again, it plays the others again"
             )
         self._writer.seal(generation)
+
+    def _resignation(self, generation: int) -> tuple[bool, Report]:
+        """Whether games may be resigned, and the report of why; empty where never."""
+        if self._actor.resign_above >= 1.0:
+            return False, {}
+        check = check_resignation(self._run, self._game, self._actor, generation)
+        may_resign = check.allows(self._actor.resign_max_false_share)
+        return may_resign, {
+            "may_resign": may_resign,
+            "num_resignations_checked": check.num_checked,
+            "num_resignations_false": check.num_false,
+        }
 
     def _load(self, model: int) -> Backend:
         if self._backend is None or self._backend[0] != model:
