@@ -103,7 +103,7 @@ void check_policy_openings() {
   TENGEN_CHECK(firsts.size() == 1);
 
   // They come to a halt before a move that would end the game.
-  settings.policy_opening_plies = 1000.0f;
+  settings.policy_opening_plies = 1e8f;
   settings.policy_opening_temperature = 1.0f;
   for (const GameRecord& record : play(TicTacToe(), settings, Setup{}, 40)) {
     TENGEN_CHECK(record.opening.size() >= 4 && record.plies.size() >= 1);
