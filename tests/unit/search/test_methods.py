@@ -110,6 +110,15 @@ def test_best_by_lower_bound():
     assert best_by_lower_bound(config, root) is None
 
 
+def test_the_bound_of_a_settled_action_is_its_value():
+    # 0.05 less 5 standard errors of 0.07 is less than a draw for certain.
+    root = root_with([0.5, 0.5], {0: (100, 0.05, 0.5), 1: (20, 0.0, 0.9)})
+    config = SearchConfig(lcb_stdevs=5.0)
+    assert best_by_lower_bound(config, root) == 0
+    root.children[1].proof = Proof.DRAW
+    assert best_by_lower_bound(config, root) == 1
+
+
 def test_noise_shares_by_hand():
     # Above 0.01 priors count as 0.01: logs -4.605, -4.605, -6.908, mean -5.373.
     assert noise_shares([0.9, 0.099, 0.001]) == pytest.approx([5 / 12, 5 / 12, 1 / 6])
@@ -170,6 +179,17 @@ def test_native_reuses_the_same_trees(twin, name):
     search = twin("connect4", config=SearchConfig(**METHODS[name]), explore=True)
     for _ in range(4):
         search.then.append(search.check().best_action)
+
+
+def test_native_plays_the_same_settled_moves(twin, moves_to):
+    num_drawn = 0
+    for seed in range(150):
+        moves = moves_to("tictactoe", 2 + seed % 3, seed)
+        config = SearchConfig(lcb_stdevs=5.0)
+        result = twin("tictactoe", moves, config, num_simulations=90).check()
+        best = next(a for a in result.actions if a.action == result.best_action)
+        num_drawn += best.proof == Proof.DRAW and not result.proof
+    assert num_drawn >= 5
 
 
 def searches(twin, moves_to, num_searches, explore=True, **settings):
