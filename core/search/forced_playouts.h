@@ -15,8 +15,9 @@
 namespace tengen {
 
 // The oldest edge of an explored root with fewer than sqrt(k * prior * N) visits, N those of all
-// edges, whose child is not settled; -1 where there is none.
-inline int forced_edge(const Tree& tree, const Node& root, float k) {
+// edges, whose child is not settled; -1 where there is none. Out of line, so that it costs searches
+// without it nothing.
+[[gnu::noinline]] inline int forced_edge(const Tree& tree, const Node& root, float k) {
   const Edges edges = tree.edges(root);
   const float owed = k * static_cast<float>(root.visits - 1);
   for (int i = 0; i < root.num_edges; ++i) {
