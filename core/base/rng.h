@@ -23,6 +23,8 @@ enum class Purpose : uint32_t {
   kSampling = 7,
   kSymmetry = 8,
   kTest = 9,
+  kPolicyOpening = 10,
+  kResignation = 11,
 };
 
 std::array<uint32_t, 4> philox4x32(std::array<uint32_t, 4> counter, std::array<uint32_t, 2> key);

@@ -1,6 +1,7 @@
 // Ports and what stands behind them: self-play workers, matches, sessions.
 
 #include <nanobind/ndarray.h>
+#include <nanobind/stl/pair.h>
 #include <nanobind/stl/shared_ptr.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/unique_ptr.h>
@@ -10,6 +11,7 @@
 #include "python/python_source.h"
 #include "selfplay/game_queue.h"
 #include "selfplay/match.h"
+#include "selfplay/resignation.h"
 #include "selfplay/search_benchmark.h"
 #include "selfplay/session.h"
 #include "selfplay/shared_benchmark.h"
@@ -21,6 +23,14 @@ using namespace nb::literals;
 
 namespace tengen {
 namespace {
+
+template <class T>
+using Column = nb::ndarray<const T, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+
+template <class T>
+std::span<const T> span_of(const Column<T>& column) {
+  return {column.data(), column.size()};
+}
 
 template <int Axes>
 using View = nb::ndarray<nb::numpy, float, nb::ndim<Axes>>;
@@ -70,6 +80,14 @@ void bind_workers(nb::module_& m) {
       .def_rw("temperature_late", &SelfplaySettings::temperature_late)
       .def_rw("temperature_halflife", &SelfplaySettings::temperature_halflife)
       .def_rw("max_opening_plies", &SelfplaySettings::max_opening_plies)
+      .def_rw("policy_opening_plies", &SelfplaySettings::policy_opening_plies)
+      .def_rw("policy_opening_temperature", &SelfplaySettings::policy_opening_temperature)
+      .def_rw("reduce_above", &SelfplaySettings::reduce_above)
+      .def_rw("reduced_weight", &SelfplaySettings::reduced_weight)
+      .def_rw("resign_above", &SelfplaySettings::resign_above)
+      .def_rw("resign_playout_share", &SelfplaySettings::resign_playout_share)
+      .def_rw("policy_surprise_share", &SelfplaySettings::policy_surprise_share)
+      .def_rw("value_surprise_share", &SelfplaySettings::value_surprise_share)
       .def_rw("reuse_tree", &SelfplaySettings::reuse_tree)
       .def_rw("cache_bytes", &SelfplaySettings::cache_bytes);
 
@@ -77,11 +95,12 @@ void bind_workers(nb::module_& m) {
       .def(
           "__init__",
           [](GameQueue* self, uint64_t seed, uint32_t generation, uint32_t model,
-             uint32_t num_games, std::vector<uint32_t> finished) {
-            new (self) GameQueue({seed, generation, model, num_games, std::move(finished)});
+             uint32_t num_games, std::vector<uint32_t> finished, bool may_resign) {
+            new (self)
+                GameQueue({seed, generation, model, num_games, std::move(finished), may_resign});
           },
           nb::kw_only(), "seed"_a, "generation"_a, "model"_a, "num_games"_a,
-          "finished"_a = std::vector<uint32_t>{})
+          "finished"_a = std::vector<uint32_t>{}, "may_resign"_a = false)
       .def("stop", &GameQueue::stop, "Workers drop their unfinished games and end. Thread-safe.");
 
   nb::class_<SelfplayPort, Port>(m, "SelfplayPort", "One self-play worker.")
@@ -97,6 +116,25 @@ void bind_workers(nb::module_& m) {
         });
       },
       "game"_a, "settings"_a, "queue"_a, "sink"_a);
+
+  m.def(
+      "check_resignation",
+      [](const nb::object& game, const SelfplaySettings& settings, const Column<uint8_t>& outcome,
+         const Column<uint16_t>& num_opening_plies, const Column<uint16_t>& num_plies,
+         const Column<uint16_t>& opening, const Column<uint16_t>& action,
+         const Column<float>& root_value) {
+        const PlayedGames games{span_of(outcome),   span_of(num_opening_plies),
+                                span_of(num_plies), span_of(opening),
+                                span_of(action),    span_of(root_value)};
+        return with_any_game(game, [&](const auto& rules) {
+          nb::gil_scoped_release release;
+          const ResignationCheck check = check_resignation(rules, settings, games);
+          return std::make_pair(check.num_checked, check.num_false);
+        });
+      },
+      "game"_a, "settings"_a, nb::kw_only(), "outcome"_a, "num_opening_plies"_a, "num_plies"_a,
+      "opening"_a, "action"_a, "root_value"_a,
+      "(games played on in which somebody would have resigned, those who did not lose).");
 }
 
 void bind_sessions(nb::module_& m) {

@@ -24,9 +24,15 @@ namespace tengen {
 // descents are under way.
 template <Game G>
 struct SharedState {
-  SharedState(const G& rules, const SearchSettings& settings) : game(rules), puct(settings) {}
+  SharedState(const G& rules, const SearchSettings& search_settings)
+      : game(rules),
+        settings(search_settings),
+        keeps_squares(search_settings.keeps_squares()),
+        puct(search_settings) {}
 
   const G& game;
+  const SearchSettings settings;
+  const bool keeps_squares;
   const Puct puct;
   typename G::State root_state{};
   Arena::Offset root = Arena::kNull;
@@ -97,6 +103,7 @@ class Descent {
       leaf.value_to_play = value_to_play;
       leaf.visits = 1;
       leaf.value_sum = value_to_play;
+      leaf.value_square_sum = value_to_play * value_to_play;
     }
     thread_->has_news = true;
     waiting_ = begun_ = false;
@@ -218,6 +225,7 @@ class Descent {
       const std::lock_guard hold(leaf.lock);
       leaf.visits += 1;
       leaf.value_sum += value;
+      if (shared_->keeps_squares) leaf.value_square_sum += value * value;
     }
     back_up(value);
   }
@@ -249,6 +257,7 @@ class Descent {
       node.in_flight -= 1;
       node.visits += 1;
       node.value_sum += value;
+      if (shared_->keeps_squares) node.value_square_sum += value * value;
       child = &node;
     }
   }

@@ -7,10 +7,15 @@
 // In a shared tree each descent in flight counts as a visit in the exploration term, as in Liu et
 // al. 2020, "Watch the unobserved", and an edge without any other visit counts as lost (virtual
 // loss, Chaslot et al. 2008). Lost visits on every edge made the search weaker.
+// Where the settings ask for it, and as in KataGo, exploration grows with the spread of the node's
+// values, and an explored root owes its moves some visits (search/forced_playouts.h).
 
+#include <algorithm>
 #include <cmath>
+#include <type_traits>
 #include <vector>
 
+#include "search/forced_playouts.h"
 #include "search/settings.h"
 #include "search/tree.h"
 #include "simd/kernels.h"
@@ -26,17 +31,36 @@ class Puct {
     for (int n = 0; n < kTableSize; ++n) scale_.push_back(compute_scale(n));
   }
 
+  // A search begins: whether its root is explored.
+  void begin(bool explore) { forced_playouts_ = explore ? settings_.forced_playouts : 0.0f; }
+
+  // Whether the root's moves are owed visits in this search.
+  bool forces_playouts() const { return forced_playouts_ > 0.0f; }
+
+  // What prior / (1 + visits) is multiplied by at a node: c(N) sqrt(N), and the spread.
+  template <class AnyNode>
+  float scale(const AnyNode& node) const {
+    uint32_t child_visits = node.visits - 1;
+    if constexpr (std::is_same_v<AnyNode, SharedNode>) child_visits += node.in_flight;
+    const float scale = child_visits < kTableSize ? scale_[child_visits]
+                                                  : compute_scale(static_cast<int>(child_visits));
+    return settings_.cpuct_stdev_scale > 0.0f ? scale * stdev_factor(node) : scale;
+  }
+
   // The index of the edge to descend, or kNewEdge for the best child not visited yet.
   // Precondition: the node is expanded. Ties go to the older edge.
   template <class Memory>
   int select(const BasicTree<Memory>& tree, const typename BasicTree<Memory>::Node& node,
              bool is_root) const {
     if (node.num_edges == 0) return kNewEdge;
-    uint32_t child_visits = node.visits - 1;
-    if constexpr (BasicTree<Memory>::kShared) child_visits += node.in_flight;
-    const float scale = child_visits < kTableSize ? scale_[child_visits]
-                                                  : compute_scale(static_cast<int>(child_visits));
+    if constexpr (!BasicTree<Memory>::kShared) {  // which no search explores
+      if (is_root && forces_playouts()) {
+        const int forced = forced_edge(tree, node, forced_playouts_);
+        if (forced >= 0) return forced;
+      }
+    }
     const Edges edges = tree.edges(node);
+    const float scale = this->scale(node);
     float best;
     int index;
     if constexpr (BasicTree<Memory>::kShared) {
@@ -54,6 +78,23 @@ class Puct {
 
  private:
   static constexpr int kTableSize = 2048;
+  // Standard deviation of a node's values that leaves c(N) as it is, and how many visits it weighs
+  // as much as (KataGo's 0.4 and 2).
+  static constexpr double kStdevPrior = 0.4;
+  static constexpr double kStdevPriorVisits = 2.0;
+
+  // 1 + s (stdev / prior - 1), s the setting. Source: KataGo (lightvector/KataGo), "dynamic
+  // variance-scaled cPUCT". Out of line, so that it costs searches without it nothing.
+  [[gnu::noinline]] float stdev_factor(const Node& node) const {
+    const double square = static_cast<double>(node.mean_value()) * node.mean_value();
+    const double visits = node.visits;
+    const double mean_square = std::max(square, node.mean_square());
+    const double second_moment =
+        ((square + kStdevPrior * kStdevPrior) * kStdevPriorVisits + mean_square * visits) /
+        (kStdevPriorVisits + visits - 1.0);
+    const double stdev = std::sqrt(std::max(0.0, second_moment - square));
+    return static_cast<float>(1.0 + settings_.cpuct_stdev_scale * (stdev / kStdevPrior - 1.0));
+  }
 
   float compute_scale(int child_visits) const {
     const double n = child_visits;
@@ -64,6 +105,7 @@ class Puct {
   }
 
   SearchSettings settings_;
+  float forced_playouts_ = 0.0f;
   std::vector<float> scale_;
 };
 

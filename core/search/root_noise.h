@@ -1,9 +1,11 @@
 #pragma once
 // Exploration at the root of a PUCT search: a temperature on the priors, then Dirichlet noise.
 // Source: Silver et al. 2017 (AlphaGo Zero), Methods, "Self-play".
-// Differs from the paper: the concentration is a total spread over the legal moves, as in KataGo,
-// so that it needs no constant a board size.
+// Differs from the paper, as KataGo does: the concentration is a total spread over the legal moves,
+// so that it needs no constant a board size; where the settings ask for it, half of the total
+// follows the prior, so that noise falls on moves that may be good.
 
+#include <algorithm>
 #include <cmath>
 
 #include "base/rng.h"
@@ -22,14 +24,35 @@ inline void apply_root_temperature(float* prior, int num_legal, float temperatur
   for (int i = 0; i < num_legal; ++i) prior[i] = static_cast<float>(prior[i] / total);
 }
 
-// prior <- (1 - weight) prior + weight Dirichlet(total / n, ..., total / n).
+// share[i] <- the share of the noise's concentration that goes to move i: half of it is even, half
+// is proportional to how far ln(min(prior, 0.01)) lies above its mean over the legal moves.
+inline void shape_noise(const float* prior, int num_legal, double* share) {
+  double mean = 0.0;
+  for (int i = 0; i < num_legal; ++i) {
+    share[i] = std::log(std::min(static_cast<double>(prior[i]), 0.01) + 1e-20);
+    mean += share[i];
+  }
+  mean /= num_legal;
+  double above = 0.0;
+  for (int i = 0; i < num_legal; ++i) above += share[i] = std::max(0.0, share[i] - mean);
+  const double even = 1.0 / num_legal;
+  for (int i = 0; i < num_legal; ++i) {
+    share[i] = above > 0.0 ? 0.5 * (even + share[i] / above) : even;
+  }
+}
+
+// prior <- (1 - weight) prior + weight Dirichlet(total share[0], ..., total share[n - 1]), where
+// the shares are shape_noise's or 1 / n.
 inline void add_root_noise(float* prior, int num_legal, const SearchSettings& settings, Rng& rng,
                            double* scratch) {
-  double total = 0.0;
-  for (int i = 0; i < num_legal; ++i) {
-    scratch[i] = rng.gamma(settings.noise_alpha_total / num_legal);
-    total += scratch[i];
+  if (settings.noise_shaped) {
+    shape_noise(prior, num_legal, scratch);
+    for (int i = 0; i < num_legal; ++i) scratch[i] *= settings.noise_alpha_total;
+  } else {
+    std::fill_n(scratch, num_legal, settings.noise_alpha_total / num_legal);
   }
+  double total = 0.0;
+  for (int i = 0; i < num_legal; ++i) total += scratch[i] = rng.gamma(scratch[i]);
   if (total <= 0.0) return;
   for (int i = 0; i < num_legal; ++i) {
     const double noise = scratch[i] / total;

@@ -21,7 +21,9 @@
 #include "base/error.h"
 #include "games/game.h"
 #include "search/check_request.h"
+#include "search/forced_playouts.h"
 #include "search/gumbel.h"
+#include "search/lower_bound.h"
 #include "search/policy_target.h"
 #include "search/priors.h"
 #include "search/puct.h"
@@ -42,6 +44,7 @@ class Search {
   Search(const G& game, const SearchSettings& settings)
       : game_(game),
         settings_(settings),
+        keeps_squares_(settings.keeps_squares()),
         puct_(settings),
         gumbel_(settings),
         priors_(game.num_actions()) {
@@ -56,6 +59,7 @@ class Search {
     check_request(game_, root, request);
     root_state_ = root;
     request_ = request;
+    puct_.begin(request.explore);
     num_simulations_ = 0;
     waiting_ = false;
     at_unknown_move_ = false;
@@ -137,6 +141,7 @@ class Search {
       Node& root = root_node();
       root.visits = 1;
       root.value_sum = value_to_play;
+      root.value_square_sum = value_to_play * value_to_play;
       prepare_root();
     } else {
       back_up(value_to_play);
@@ -153,7 +158,7 @@ class Search {
     }
     read_root(tree_, result);
     result.num_simulations = static_cast<uint32_t>(num_simulations_);
-    if (settings_.policy == RootPolicy::kGumbel) set_improved_policy(result);
+    weigh_actions(result);
     normalise_policy(result);
     result.best_action = best_action(result);
   }
@@ -285,6 +290,7 @@ class Search {
     Node* child = &tree_.node(leaf_);
     child->visits += 1;
     child->value_sum += value;
+    if (keeps_squares_) child->value_square_sum += value * value;
     for (size_t i = path_.size(); i-- > 0;) {
       Node& node = tree_.node(path_[i].node);
       const Edges edges = tree_.edges(node);
@@ -303,6 +309,7 @@ class Search {
       }
       node.visits += 1;
       node.value_sum += value;
+      if (keeps_squares_) node.value_square_sum += value * value;
       child = &node;
     }
   }
@@ -321,20 +328,26 @@ class Search {
     return best;
   }
 
-  void set_improved_policy(SearchResult& result) {
+  // The weights of the training target: the improved policy (Gumbel), or visit counts (PUCT), which
+  // the result has, without what was forced.
+  void weigh_actions(SearchResult& result) {
     const Node& root = root_node();
-    const Edges edges = tree_.edges(root);
-    const float factor = gumbel_.improve(tree_, root);
-    for (ActionResult& a : result.actions) a.policy = a.visits == 0 ? a.prior * factor : 0.0f;
-    for (int i = 0; i < root.num_edges; ++i) {
-      result.actions[edges.legal_index[i]].policy = gumbel_.weights()[i];
+    if (settings_.policy == RootPolicy::kGumbel) {
+      const Edges edges = tree_.edges(root);
+      const float factor = gumbel_.improve(tree_, root);
+      for (ActionResult& a : result.actions) a.policy = a.visits == 0 ? a.prior * factor : 0.0f;
+      for (int i = 0; i < root.num_edges; ++i) {
+        result.actions[edges.legal_index[i]].policy = gumbel_.weights()[i];
+      }
+    } else if (puct_.forces_playouts() && root.proof == Proof::kUnknown) {
+      prune_forced_playouts(puct_.scale(root), result);
     }
   }
 
   int best_action(const SearchResult& result) {
     const Node& root = root_node();
-    if (settings_.policy == RootPolicy::kGumbel && root.proof == Proof::kUnknown &&
-        root.num_edges > 0) {
+    if (settings_.policy == RootPolicy::kPuct) return best_puct_action(tree_, settings_, result);
+    if (root.proof == Proof::kUnknown && root.num_edges > 0) {
       return tree_.actions(root)[gumbel_.choose(tree_, root)];
     }
     return most_likely_action(result);
@@ -342,6 +355,7 @@ class Search {
 
   const G& game_;
   SearchSettings settings_;
+  const bool keeps_squares_;  // they cost 2 % of a search
   Puct puct_;
   Gumbel gumbel_;
   Tree tree_;

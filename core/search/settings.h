@@ -14,18 +14,30 @@ struct SearchSettings {
   float cpuct = 1.1f;
   float cpuct_log = 0.45f;
   float cpuct_base = 500.0f;
+  // Share of c(N) that follows the spread of the node's values; 0 keeps c(N) as it is.
+  float cpuct_stdev_scale = 0.0f;
   // Value of an unvisited child: Q(parent) - reduction * sqrt(prior mass of visited children).
   float fpu_reduction = 0.2f;
   float root_fpu_reduction = 0.0f;
   // Root noise: Dirichlet of total concentration `noise_alpha_total`, spread over legal moves.
   float noise_alpha_total = 10.83f;
   float noise_weight = 0.25f;
+  // Half of that concentration goes to moves whose prior is not far below the others'.
+  bool noise_shaped = false;
   // Root prior P^(1/T), before the noise.
   float root_temperature = 1.0f;
+  // Exploring: a visited root move gets sqrt(k * prior * N) visits at least, and the target is
+  // pruned of what that forced; 0 forces nothing.
+  float forced_playouts = 0.0f;
+  // The best action has the best mean less so many standard errors; 0: it has the most visits.
+  float lcb_stdevs = 0.0f;
   // Gumbel sequential halving.
   int gumbel_considered = 16;
   float gumbel_visit = 50.0f;
   float gumbel_scale = 1.0f;
+
+  // Whether a search needs the squares of its values.
+  bool keeps_squares() const { return cpuct_stdev_scale > 0.0f || lcb_stdevs > 0.0f; }
 };
 
 // One search: how long, and where its random numbers come from.

@@ -30,6 +30,7 @@
 #include "games/game.h"
 #include "search/check_request.h"
 #include "search/descent.h"
+#include "search/lower_bound.h"
 #include "search/policy_target.h"
 #include "search/read_root.h"
 #include "search/result.h"
@@ -120,7 +121,7 @@ class SharedSearch {
     read_root(tree(), result);
     result.num_simulations = tree().node(tree().root()).visits - 1;
     normalise_policy(result);
-    result.best_action = most_likely_action(result);
+    result.best_action = best_puct_action(tree(), shared_.settings, result);
   }
 
   const SharedTree& tree() const { return threads_.front()->state.tree; }

@@ -93,9 +93,9 @@ void check_same(const SharedTree& shared, Arena::Offset a, const Tree& alone, Ar
 
 // One descent of one thread grows the tree of Search, node by node and bit by bit.
 template <Game G>
-void check_oracle(const G& game, const typename G::State& state) {
-  Search<G> alone(game, SearchSettings());
-  SharedSearch<G> shared(game, SearchSettings(), 1, 1);
+void check_oracle(const G& game, const typename G::State& state, const SearchSettings& settings) {
+  Search<G> alone(game, settings);
+  SharedSearch<G> shared(game, settings, 1, 1);
   for (const int num_simulations : {0, 1, 2, 3, 10, 100, 700, 50}) {
     alone.reset();
     run_alone(alone, game, state, num_simulations);
@@ -111,6 +111,16 @@ void check_oracle(const G& game, const typename G::State& state) {
     for (size_t i = 0; i < result.actions.size(); ++i) {
       TENGEN_CHECK(result.actions[i].policy == expected.actions[i].policy);
     }
+  }
+}
+
+// Also where values' squares are kept.
+template <Game G>
+void check_oracle(const G& game, const typename G::State& state) {
+  for (const float option : {0.0f, 0.85f}) {
+    SearchSettings settings;
+    settings.cpuct_stdev_scale = settings.lcb_stdevs = option;
+    check_oracle(game, state, settings);
   }
 }
 

@@ -37,6 +37,7 @@ struct Node {
   Arena::Offset edges = Arena::kNull;  // the edge block, see Edges
   uint32_t visits = 0;                 // own evaluation and every descent through it
   float value_sum = 0.0f;              // of the side to play
+  float value_square_sum = 0.0f;       // of the same values, where the search keeps it
   float value_to_play = 0.0f;          // the evaluator's
   float visited_prior = 0.0f;          // prior mass of the edges, in order of creation
   float next_prior = -1.0f;            // the largest prior without an edge; -1 where none is left
@@ -48,6 +49,7 @@ struct Node {
   uint8_t to_play = 0;
 
   float mean_value() const { return value_sum / static_cast<float>(visits); }
+  double mean_square() const { return static_cast<double>(value_square_sum) / visits; }
 };
 
 // A node that several threads visit. The lock guards all fields and blocks of the node; `proof` is

@@ -41,21 +41,23 @@ inline int sample_action(const SearchResult& result, double temperature, Rng& rn
   return last;
 }
 
-// The record of one searched ply. `is_full`: its policy is a training target.
-inline PlyRecord record_ply(const SearchResult& result, int action, bool is_full) {
+// The record of one searched ply as a row of this weight; with its policy also where the weight is
+// 0 and `keeps_policy`, for whoever may raise it.
+inline PlyRecord record_ply(const SearchResult& result, int action, float weight,
+                            bool keeps_policy) {
   PlyRecord ply;
   ply.action = static_cast<uint16_t>(action);
   // Rounding of an evaluator's softmax can leave the range by one unit.
   ply.root_value = std::clamp(result.root_value_to_play, -1.0f, 1.0f);
-  ply.policy_weight = is_full ? 1.0f : 0.0f;
-  ply.value_weight = is_full ? 1.0f : 0.0f;
+  ply.policy_weight = weight;
+  ply.value_weight = weight;
   ply.num_simulations = result.num_simulations;
-  if (!is_full) return ply;
+  if (weight == 0.0f && !keeps_policy) return ply;
   float top = 0.0f;
   for (const ActionResult& a : result.actions) top = a.policy > top ? a.policy : top;
   for (const ActionResult& a : result.actions) {
-    const auto weight = static_cast<uint16_t>(a.policy / top * 65535.0f + 0.5f);
-    if (weight > 0) ply.policy.emplace_back(a.action, weight);
+    const auto mass = static_cast<uint16_t>(a.policy / top * 65535.0f + 0.5f);
+    if (mass > 0) ply.policy.emplace_back(a.action, mass);
   }
   return ply;
 }

@@ -1,6 +1,10 @@
 #pragma once
-// Random openings, so that games of one model differ from the first move.
+// Openings, so that games of one model differ from the first move: uniform random plies, then plies
+// drawn from the bare policy, which lead to positions that are worth knowing.
+// Source of the second kind: KataGo (lightvector/KataGo), "initGamesWithPolicy".
 
+#include <algorithm>
+#include <cmath>
 #include <cstdint>
 #include <vector>
 
@@ -23,6 +27,13 @@ void play_opening(const G& game, typename G::State& state, uint32_t num_plies, R
     state = next;
     moves.push_back(action);
   }
+}
+
+// How many plies the policy draws: the exponential distribution of this mean, rounded down. It is
+// mostly few, and now and then so many that the game begins far from any beaten track.
+inline uint32_t num_policy_plies(float mean, Rng& rng) {
+  const double drawn = -std::log(rng.uniform_positive()) * mean;
+  return static_cast<uint32_t>(std::min(drawn, 65535.0));
 }
 
 }  // namespace tengen

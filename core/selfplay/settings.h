@@ -23,6 +23,19 @@ struct SelfplaySettings {
   float temperature_halflife = 10.0f;
   // Opening: a uniform number 0..max of uniform random moves, none of which ends the game.
   int max_opening_plies = 0;
+  // After those: plies drawn from the bare policy, a number with this mean.
+  float policy_opening_plies = 0.0f;
+  float policy_opening_temperature = 1.0f;
+  // Decided games: full searches shrink towards cheap ones, with rows of this weight at the least,
+  // where the last values all passed `reduce_above`; the game ends where they passed
+  // `resign_above`, but for a share of the games. Values never pass 1.
+  float reduce_above = 1.0f;
+  float reduced_weight = 0.1f;
+  float resign_above = 1.0f;
+  float resign_playout_share = 0.1f;
+  // Shares of a game's rows' weight that go to those whose search surprised policy or value.
+  float policy_surprise_share = 0.0f;
+  float value_surprise_share = 0.0f;
   // A cheap search starts from the subtree that the last search left.
   bool reuse_tree = true;
   uint64_t cache_bytes = 64ull << 20;  // of evaluations, a worker
@@ -35,6 +48,7 @@ struct Generation {
   uint32_t model = 0;
   uint32_t num_games = 0;
   std::vector<uint32_t> finished;  // games already durable, not to be played again
+  bool may_resign = false;         // `resign_above` was seen to be safe
 };
 
 }  // namespace tengen

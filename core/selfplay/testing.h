@@ -1,13 +1,16 @@
 #pragma once
-// A network and a sink for the native tests of self-play.
+// A network, a sink and whole generations for the native tests of self-play.
 
 #include <algorithm>
 #include <bit>
+#include <memory>
 #include <mutex>
+#include <thread>
 #include <vector>
 
 #include "base/hash.h"
 #include "inference/port.h"
+#include "selfplay/worker.h"
 #include "store/game_sink.h"
 
 namespace tengen {
@@ -54,5 +57,34 @@ class MemorySink final : public GameSink {
   std::mutex mutex_;
   std::vector<GameRecord> records_;
 };
+
+// How a generation is played, which must not show in its games; and which of them.
+struct Setup {
+  int num_threads = 1;
+  int num_slots = 4;
+  uint64_t cache_bytes = 1 << 16;
+  std::vector<uint32_t> finished;
+  bool may_resign = false;
+};
+
+// The games of generation 3 on model 2, by index.
+template <Game G>
+std::vector<GameRecord> play(const G& game, SelfplaySettings settings, const Setup& setup,
+                             uint32_t num_games) {
+  settings.num_slots = setup.num_slots;
+  settings.cache_bytes = setup.cache_bytes;
+  const Generation generation{7, 3, 2, num_games, setup.finished, setup.may_resign};
+  const auto queue = std::make_shared<GameQueue>(generation);
+  const auto sink = std::make_shared<MemorySink>();
+  std::vector<std::thread> threads;
+  for (int i = 0; i < setup.num_threads; ++i) {
+    threads.emplace_back([&] {
+      SelfplayWorker<G> worker(game, settings, queue, sink);
+      drive(worker);
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  return sink->sorted();
+}
 
 }  // namespace tengen

@@ -10,11 +10,14 @@
 
 #include "inference/port.h"
 #include "search/search.h"
+#include "selfplay/decided.h"
 #include "selfplay/game_queue.h"
 #include "selfplay/leaf_server.h"
 #include "selfplay/move_choice.h"
 #include "selfplay/opening.h"
+#include "selfplay/ply_note.h"
 #include "selfplay/settings.h"
+#include "selfplay/surprise.h"
 #include "store/game_sink.h"
 
 namespace tengen {
@@ -32,6 +35,8 @@ class SelfplayWorker final : public SelfplayPort {
                  std::shared_ptr<GameSink> sink)
       : game_(game),
         settings_(settings),
+        weighs_by_surprise_(settings.policy_surprise_share > 0.0f ||
+                            settings.value_surprise_share > 0.0f),
         queue_(std::move(queue)),
         sink_(std::move(sink)),
         leaves_(game_, settings.num_slots, settings.cache_bytes) {
@@ -58,8 +63,11 @@ class SelfplayWorker final : public SelfplayPort {
     Search<G> search;
     typename G::State state{};
     GameRecord record;
+    std::vector<PlyNote> notes;      // one a ply of the record
+    uint32_t num_opening_plies = 0;  // still to be drawn from the policy
     bool idle = true;
-    bool is_full = false;
+    bool may_resign = false;
+    float weight = 0.0f;  // of the ply in search as a row; 0: a cheap search
   };
 
   // Plays the slot on until its search has to wait.
@@ -67,7 +75,12 @@ class SelfplayWorker final : public SelfplayPort {
     if (slot.search.is_waiting()) return;
     while (!slot.idle || start_game(slot)) {
       if (!leaves_.run(slot.search, stats_)) return;
-      finish_ply(slot);
+      slot.search.finish(result_);
+      if (slot.num_opening_plies > 0) {
+        finish_opening_ply(slot);
+      } else {
+        finish_ply(slot);
+      }
     }
   }
 
@@ -84,6 +97,12 @@ class SelfplayWorker final : public SelfplayPort {
     const uint32_t num_plies = rng.below(static_cast<uint32_t>(settings_.max_opening_plies) + 1);
     play_opening(game_, slot.state, num_plies, rng, legal_.data(), slot.record.opening);
     slot.record.num_opening_plies = static_cast<uint16_t>(slot.record.opening.size());
+    slot.num_opening_plies = num_policy_plies(settings_.policy_opening_plies, rng);
+    slot.notes.clear();
+    Rng resignation(generation.seed, generation.generation, slot.record.game_index, 0,
+                    Purpose::kResignation);
+    slot.may_resign =
+        generation.may_resign && resignation.uniform() >= settings_.resign_playout_share;
     slot.search.reset();
     slot.idle = false;
     begin_ply(slot);
@@ -91,14 +110,25 @@ class SelfplayWorker final : public SelfplayPort {
   }
 
   void begin_ply(Slot& slot) {
+    if (slot.num_opening_plies > 0) return begin_search(slot, 0, false);
     Rng rng = stream(slot, Purpose::kPlayoutCap);
-    slot.is_full = rng.uniform() < settings_.full_probability;
-    // A full search starts afresh, so that noise reaches every visit behind its target.
-    if (slot.is_full || !settings_.reuse_tree) slot.search.reset();
+    if (rng.uniform() < settings_.full_probability) {
+      const Effort effort = full_effort(settings_, slot.notes);
+      slot.weight = effort.weight;
+      // It starts afresh, so that noise reaches every visit behind its target.
+      slot.search.reset();
+      begin_search(slot, effort.num_simulations, true);
+    } else {
+      slot.weight = 0.0f;
+      if (!settings_.reuse_tree) slot.search.reset();
+      begin_search(slot, settings_.cheap_simulations, false);
+    }
+  }
+
+  void begin_search(Slot& slot, int num_simulations, bool explore) {
     SearchRequest request;
-    request.num_simulations =
-        slot.is_full ? settings_.full_simulations : settings_.cheap_simulations;
-    request.explore = slot.is_full;
+    request.num_simulations = num_simulations;
+    request.explore = explore;
     request.seed = queue_->generation().seed;
     request.generation = slot.record.generation;
     request.game = slot.record.game_index;
@@ -106,29 +136,65 @@ class SelfplayWorker final : public SelfplayPort {
     slot.search.begin(slot.state, request);
   }
 
+  // Without a simulation the search's policy is the network's.
+  void finish_opening_ply(Slot& slot) {
+    Rng rng = stream(slot, Purpose::kPolicyOpening);
+    const int action = sample_action(result_, settings_.policy_opening_temperature, rng);
+    --slot.num_opening_plies;
+    typename G::State next = slot.state;
+    game_.apply(next, action);
+    if (game_.outcome(next) == Outcome::kOngoing) {
+      slot.state = next;
+      slot.record.opening.push_back(static_cast<uint16_t>(action));
+      ++slot.record.num_opening_plies;
+    } else {
+      slot.num_opening_plies = 0;
+    }
+    slot.search.reset();
+    begin_ply(slot);
+  }
+
   void finish_ply(Slot& slot) {
-    slot.search.finish(result_);
     const int ply = game_.ply(slot.state);
+    const bool is_full = slot.weight > 0.0f;
     Rng rng = stream(slot, Purpose::kMoveChoice);
     // The Gumbel draw is the exploration of a Gumbel search.
-    const bool drawn = settings_.search.policy == RootPolicy::kGumbel && slot.is_full;
+    const bool drawn = settings_.search.policy == RootPolicy::kGumbel && is_full;
     const int action =
         drawn ? result_.best_action : sample_action(result_, move_temperature(settings_, ply), rng);
-    slot.record.plies.push_back(record_ply(result_, action, slot.is_full));
+    slot.record.plies.push_back(record_ply(result_, action, slot.weight, weighs_by_surprise_));
+    const float sign = game_.to_play(slot.state) == 0 ? 1.0f : -1.0f;
+    slot.notes.push_back({sign * result_.root_value_to_play, sign * result_.network_value_to_play,
+                          policy_surprise(result_)});
     stats_.num_plies += 1;
-    stats_.num_rows += slot.is_full;
     stats_.num_simulations += result_.num_simulations;
     game_.apply(slot.state, action);
-    const Outcome outcome = game_.outcome(slot.state);
+    Outcome outcome = game_.outcome(slot.state);
+    if (outcome == Outcome::kOngoing && slot.may_resign) {
+      outcome = resigned_outcome(settings_, slot.notes);
+    }
     if (outcome == Outcome::kOngoing) {
       slot.search.play(action, scratch_);
       begin_ply(slot);
       return;
     }
     slot.record.outcome = outcome;
+    finish_game(slot);
+  }
+
+  void finish_game(Slot& slot) {
     slot.idle = true;  // also where put() throws: the game is over and must not be played on
+    if (weighs_by_surprise_) {
+      weigh_by_surprise(settings_, slot.notes, game_.height() * game_.width(), slot.record);
+    }
+    uint64_t num_rows = 0;
+    for (PlyRecord& ply : slot.record.plies) {
+      if (ply.policy_weight == 0.0f) ply.policy.clear();
+      num_rows += ply.policy_weight > 0.0f;
+    }
     sink_->put(slot.record);
     stats_.num_games += 1;
+    stats_.num_rows += num_rows;
   }
 
   Rng stream(const Slot& slot, Purpose purpose) const {
@@ -138,6 +204,7 @@ class SelfplayWorker final : public SelfplayPort {
 
   const G game_;
   SelfplaySettings settings_;
+  const bool weighs_by_surprise_;
   std::shared_ptr<GameQueue> queue_;
   std::shared_ptr<GameSink> sink_;
   LeafServer<G> leaves_;

@@ -14,13 +14,6 @@ using namespace tengen;
 
 namespace {
 
-struct Setup {
-  int num_threads = 1;
-  int num_slots = 4;
-  uint64_t cache_bytes = 1 << 16;
-  std::vector<uint32_t> finished;
-};
-
 SelfplaySettings make_settings(RootPolicy policy) {
   SelfplaySettings settings;
   settings.search.policy = policy;
@@ -29,25 +22,6 @@ SelfplaySettings make_settings(RootPolicy policy) {
   settings.full_probability = 0.5f;
   settings.max_opening_plies = 3;
   return settings;
-}
-
-template <Game G>
-std::vector<GameRecord> play(const G& game, SelfplaySettings settings, const Setup& setup,
-                             uint32_t num_games) {
-  settings.num_slots = setup.num_slots;
-  settings.cache_bytes = setup.cache_bytes;
-  const Generation generation{7, 3, 2, num_games, setup.finished};
-  const auto queue = std::make_shared<GameQueue>(generation);
-  const auto sink = std::make_shared<MemorySink>();
-  std::vector<std::thread> threads;
-  for (int i = 0; i < setup.num_threads; ++i) {
-    threads.emplace_back([&] {
-      SelfplayWorker<G> worker(game, settings, queue, sink);
-      drive(worker);
-    });
-  }
-  for (std::thread& thread : threads) thread.join();
-  return sink->sorted();
 }
 
 // The record is a legal game and its targets are of its positions.

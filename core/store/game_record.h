@@ -31,7 +31,7 @@ struct GameRecord {
   uint32_t game_index = 0;  // within the generation; (generation, game_index) names the game
   uint32_t model = 0;       // number of the published model that played
   Outcome outcome = Outcome::kOngoing;
-  uint16_t num_opening_plies = 0;  // size of `opening`: random moves, no search, never rows
+  uint16_t num_opening_plies = 0;  // size of `opening`: moves without a search, never rows
   std::vector<uint16_t> opening;
   std::vector<PlyRecord> plies;  // after the opening
 

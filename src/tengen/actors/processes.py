@@ -54,6 +54,8 @@ class GamesOfGeneration:
     """The model's number."""
     finished: Sequence[int] = ()
     """Games that are durable already."""
+    may_resign: bool = False
+    """Whether games may be resigned, as ``SelfplayConfig.resign_above`` says."""
 
 
 @dataclass
@@ -206,6 +208,7 @@ def _give(child: _Child, games: GamesOfGeneration) -> None:
         "model": games.model,
         "num_games": num_games,
         "finished": [i for i in range(num_games) if i not in child.left],
+        "may_resign": games.may_resign,
     }
     order = {
         "task": games.task,

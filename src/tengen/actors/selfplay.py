@@ -50,6 +50,35 @@ class SelfplayConfig:
     """Plies over which the difference of the two halves, positive."""
     max_opening_plies: int = 0
     """A game starts with a uniform number, 0 to this, of uniform random moves."""
+    policy_opening_plies: float = 0.0
+    """After those, moves drawn from the bare policy: an exponentially distributed
+    number with this mean, at least 0, 0 for none (KataGo's is 0.04 times the points
+    of the board)."""
+    policy_opening_temperature: float = 1.0
+    """Temperature of those draws, above 0 (KataGo's 1)."""
+    reduce_above: float = 1.0
+    """Where the last 3 searches agree on who wins by values beyond this, full searches
+    shrink, to cheap ones at certainty; 0 up to 1, 1 for never (KataGo's 0.9)."""
+    reduced_weight: float = 0.1
+    """Weight of a row whose search shrank all the way, above 0, at most 1 (KataGo's
+    0.1)."""
+    resign_above: float = 1.0
+    """Where the last 5 searches agree on who wins by values beyond this, the game ends
+    so; 0 up to 1, 1 for never. It waits until the games played on show that it is
+    safe, see ``resign_max_false_share``."""
+    resign_playout_share: float = 0.1
+    """Share of games that are played on all the same, to measure that, above 0, at
+    most 1 (AlphaGo Zero's 0.1)."""
+    resign_max_false_share: float = 0.05
+    """Games may be resigned while at most this share of the decided games that were
+    played on ended otherwise; 0 up to 1 (AlphaGo Zero's 0.05)."""
+    policy_surprise_share: float = 0.0
+    """Share of the weight of a game's rows that follows how far the search moved the
+    policy; a cheap search that moved it far becomes a row. 0 for none (KataGo's 0.5).
+    """
+    value_surprise_share: float = 0.0
+    """Share of that weight that follows how far the game moved the value from the
+    network's; 0 for none (KataGo's 0.1). Both shares together are at most 1."""
     reuse_tree: bool = True
     """Whether a cheap search starts from the subtree that the last search left."""
     num_slots: int = 16
@@ -68,11 +97,35 @@ class SelfplayConfig:
         check_range("games_per_generation", games, 1, _MAX_GAMES)
         for name in ("full_simulations", "cheap_simulations"):
             check_range(name, getattr(self, name), 1, MAX_SIMULATIONS)
-        for name in ("temperature_early", "temperature_late"):
+        for name in (
+            "temperature_early",
+            "temperature_late",
+            "policy_opening_plies",
+            "policy_surprise_share",
+            "value_surprise_share",
+        ):
             value = getattr(self, name)
             check(value >= 0, name, value, "must be at least 0; raise it")
         check_range("max_opening_plies", self.max_opening_plies, 0, _MAX_PLIES)
         check_range("cache_mib", self.cache_mib, 0, _MAX_CACHE_MIB, "0 is no cache")
+        for name in ("reduce_above", "resign_above", "resign_max_false_share"):
+            value = getattr(self, name)
+            check(0 <= value <= 1, name, value, "must be 0 to 1; change it")
+        for name in ("reduced_weight", "resign_playout_share"):
+            value = getattr(self, name)
+            check(0 < value <= 1, name, value, "must be in (0, 1]; change it")
+        check(
+            self.policy_surprise_share + self.value_surprise_share <= 1,
+            "policy_surprise_share",
+            self.policy_surprise_share,
+            "must be at most 1 with value_surprise_share; lower one",
+        )
+        check(
+            self.policy_opening_temperature > 0,
+            "policy_opening_temperature",
+            self.policy_opening_temperature,
+            "must be above 0; use 1 for the policy as it is",
+        )
         check(
             0 < self.full_probability <= 1,
             "full_probability",
@@ -106,7 +159,7 @@ class GenerationReport:
     num_plies: int
     """Plies searched."""
     num_rows: int
-    """Plies with a full search."""
+    """Training rows of these games."""
     num_simulations: int
     """Descents of the trees."""
     num_evaluations: int

@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import fields
-from pathlib import Path
 from typing import Any
 
 from tengen import _core, games
@@ -26,6 +25,7 @@ from tengen.roles.generations import (
     sealed_generation,
     writer_directory,
 )
+from tengen.roles.resignation import check_resignation
 from tengen.roles.role import Report, RoleContext
 from tengen.run import RunDirectory
 from tengen.store import ExperienceWriter, OpenSegment
@@ -87,9 +87,25 @@ class SelfplayRole:
             self._run, self._writer, self._config.task
         )
         finished = recorded.indices
+        may_resign, resignation = self._resignation(generation)
+        wanted = GamesOfGeneration(
+            task=self._config.task,
+            config=self._actor,
+            directory=load_model(self._run.models.entry(model)).path,
+            inference=self._config.inference,
+            seed=self._config.seed,
+            generation=generation,
+            model=model,
+            # It may have had more games when it began.
+            finished=[i for i in finished if i < self._actor.games_per_generation],
+            may_resign=may_resign,
+        )
         try:
-            play = self._play_in_processes if self._processes else self._play_in_threads
-            played = play(generation, model, finished, segment)
+            if self._processes is None:
+                played = self._play_in_threads(wanted, segment)
+            else:
+                on_progress = self._watch(len(finished), self._processes.stop)
+                played = self._processes.play(wanted, segment.append, on_progress)
         finally:
             segment.close()
         stopped = self._context.stop.is_set()
@@ -103,6 +119,7 @@ class SelfplayRole:
             "num_recovered": len(finished),
             "journal_gaps": [str(gap) for gap in recorded.gaps],
             **_shown(played),
+            **resignation,
         }
 
     def close(self) -> None:
@@ -135,57 +152,46 @@ class SelfplayRole:
             )
         self._writer.seal(generation)
 
-    def _load(self, model: int) -> Backend:
-        if self._backend is None or self._backend[0] != model:
-            made = open_backend(
-                self._directory(model),
-                self._config.inference,
-                self._context.num_threads,
-            )
-            self._backend = (model, made)
-        return self._backend[1]
-
-    def _directory(self, model: int) -> Path:
-        return load_model(self._run.models.entry(model)).path
+    def _resignation(self, generation: int) -> tuple[bool, Report]:
+        """Whether games may be resigned, and the report of why; empty where never."""
+        if self._actor.resign_above >= 1.0:
+            return False, {}
+        check = check_resignation(self._run, self._game, self._actor, generation)
+        may_resign = check.allows(self._actor.resign_max_false_share)
+        return may_resign, {
+            "may_resign": may_resign,
+            "num_resignations_checked": check.num_checked,
+            "num_resignations_false": check.num_false,
+        }
 
     def _play_in_threads(
-        self, generation: int, model: int, finished: list[int], segment: OpenSegment
+        self, wanted: GamesOfGeneration, segment: OpenSegment
     ) -> GenerationReport:
-        num_games = self._actor.games_per_generation
         queue = _core.GameQueue(
-            seed=self._config.seed,
-            generation=generation,
-            model=model,
-            num_games=num_games,
-            # It may have had more games when it began.
-            finished=[index for index in finished if index < num_games],
+            seed=wanted.seed,
+            generation=wanted.generation,
+            model=wanted.model,
+            num_games=wanted.config.games_per_generation,
+            finished=list(wanted.finished),
+            may_resign=wanted.may_resign,
         )
         return play_generation(
             self._game,
-            self._actor,
-            self._load(model),
+            wanted.config,
+            self._open(wanted),
             queue,
             segment.sink,
             num_threads=self._context.num_threads,
-            on_progress=self._watch(len(finished), queue.stop),
+            on_progress=self._watch(len(wanted.finished), queue.stop),
         )
 
-    def _play_in_processes(
-        self, generation: int, model: int, finished: list[int], segment: OpenSegment
-    ) -> GenerationReport:
-        assert self._processes is not None
-        what = GamesOfGeneration(
-            task=self._config.task,
-            config=self._actor,
-            directory=self._directory(model),
-            inference=self._config.inference,
-            seed=self._config.seed,
-            generation=generation,
-            model=model,
-            finished=finished,
-        )
-        on_progress = self._watch(len(finished), self._processes.stop)
-        return self._processes.play(what, segment.append, on_progress)
+    def _open(self, wanted: GamesOfGeneration) -> Backend:
+        if self._backend is None or self._backend[0] != wanted.model:
+            made = open_backend(
+                wanted.directory, wanted.inference, self._context.num_threads
+            )
+            self._backend = (wanted.model, made)
+        return self._backend[1]
 
     def _watch(
         self, num_recovered: int, stop: Callable[[], None]

@@ -32,7 +32,14 @@ from tengen.search.reference_gumbel import GumbelRoot, improved_policy, select_b
 from tengen.search.reference_puct import (
     add_root_noise,
     apply_root_temperature,
+    exploration_scale,
+    forced_action,
     select_puct,
+)
+from tengen.search.reference_target import (
+    best_by_lower_bound,
+    prune_forced_playouts,
+    training_target,
 )
 from tengen.search.reference_tree import Node, Proof, prove
 from tengen.search.settings import SearchConfig
@@ -86,6 +93,7 @@ class ReferenceSearch:
         self.config = config
         self.root: Node | None = None
         self._evaluate = evaluate
+        self._explores = False
         self._gumbel: GumbelRoot | None = None
         self._kept: Node | None = None
 
@@ -114,6 +122,7 @@ class ReferenceSearch:
         root = self._kept or self._new_root(state)
         self._kept = None
         self.root = root
+        self._explores = explore
         # The root's own evaluation is no descent.
         num_left = num_simulations - (root.visits - 1)
         key = (seed, generation, game, state.ply)
@@ -163,6 +172,7 @@ class ReferenceSearch:
         """Returns the node of ``state``, evaluated: its first visit."""
         root = Node(state.clone())
         root.value_sum = self._expand(root)
+        root.value_square_sum = root.value_sum**2
         root.visits = 1
         return root
 
@@ -181,6 +191,7 @@ class ReferenceSearch:
         """Adds the leaf's value, of its side to play, to every node of the path."""
         path[-1].visits += 1
         path[-1].value_sum += value
+        path[-1].value_square_sum += value**2
         for child, node in itertools.pairwise(reversed(path)):
             if child.state.to_play != node.state.to_play:
                 value = -value
@@ -190,10 +201,14 @@ class ReferenceSearch:
                     value = node.proof.value
             node.visits += 1
             node.value_sum += value
+            node.value_square_sum += value**2
 
     def _select(self, node: Node, is_root: bool) -> int:
         if self.config.policy == "puct":
-            return select_puct(self.config, node, is_root)
+            forced = None
+            if is_root and self._explores:
+                forced = forced_action(self.config, node)
+            return select_puct(self.config, node, is_root) if forced is None else forced
         if is_root and self._gumbel:
             return self._gumbel.select()
         return select_below(self.config, node)
@@ -203,13 +218,14 @@ class ReferenceSearch:
             action: root.children[action].visits if action in root.children else 0
             for action in root.prior
         }
-        if self.config.policy == "gumbel":
-            policy = _training_target(root, improved_policy(self.config, root))
-        else:
-            policy = _training_target(root, {a: float(n) for a, n in visits.items()})
-        if self._gumbel and root.children and not root.proof:
-            best_action = self._gumbel.choose()
-        else:
+        policy = training_target(root, self._weights(root, visits))
+        best_action = None
+        if root.children and not root.proof:
+            if self._gumbel:
+                best_action = self._gumbel.choose()
+            elif self.config.lcb_stdevs > 0:
+                best_action = best_by_lower_bound(self.config, root)
+        if best_action is None:
             best_action = max(policy, key=lambda a: (policy[a], root.prior[a]))
         return SearchResult(
             visits=visits,
@@ -220,25 +236,11 @@ class ReferenceSearch:
             num_simulations=num_simulations,
         )
 
-
-def _training_target(root: Node, weights: dict[int, float]) -> dict[int, float]:
-    """Normalises; proven results decide where there are any.
-
-    A won root trains on its winning moves and a drawn one on its drawing moves only,
-    any other on no move that is proven lost (unless all are). Where none of the moves
-    left has any weight, their priors stand in.
-    """
-
-    def is_out(action: int) -> bool:
-        proof = Proof.UNKNOWN
-        if action in root.children:
-            proof = root.child_proof(action)
-        if root.proof in (Proof.WIN, Proof.DRAW):
-            return proof != root.proof
-        return root.proof != Proof.LOSS and proof == Proof.LOSS
-
-    target = {a: 0.0 if is_out(a) else weight for a, weight in weights.items()}
-    if sum(target.values()) <= 0:
-        target = {a: 0.0 if is_out(a) else prior for a, prior in root.prior.items()}
-    total = sum(target.values())
-    return {action: weight / total for action, weight in target.items()}
+    def _weights(self, root: Node, visits: dict[int, int]) -> dict[int, float]:
+        """Returns the training target before it is normalised."""
+        if self.config.policy == "gumbel":
+            return improved_policy(self.config, root)
+        if self._explores and self.config.forced_playouts > 0 and not root.proof:
+            scale = exploration_scale(self.config, root)
+            return prune_forced_playouts(root, visits, scale)
+        return {action: float(count) for action, count in visits.items()}

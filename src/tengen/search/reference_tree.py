@@ -41,6 +41,8 @@ class Node:
     visits: int = 0
     """The position's own evaluation, and every descent through it."""
     value_sum: float = 0.0
+    value_square_sum: float = 0.0
+    """Of the same values as ``value_sum``."""
     value_to_play: float = 0.0
     """The evaluator's; 0 where the game is over."""
     proof: Proof = Proof.UNKNOWN
@@ -49,6 +51,11 @@ class Node:
     def mean_value(self) -> float:
         """The mean over all visits, in [-1, 1]; needs one visit."""
         return self.value_sum / self.visits
+
+    @property
+    def mean_square(self) -> float:
+        """The mean of the squares of the same values, in [0, 1]."""
+        return self.value_square_sum / self.visits
 
     def child_proof(self, action: int) -> Proof:
         """Returns what is proven of a visited action, for this node's player."""

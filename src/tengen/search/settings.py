@@ -41,6 +41,11 @@ class SearchConfig:
     """PUCT: visits at which that growth sets in, above 0 (KataGo's 500; AlphaZero's
     c_base is 19652)."""
 
+    cpuct_stdev_scale: float = 0.0
+    """PUCT: exploration follows the standard deviation s of a node's values, by the
+    factor 1 + this * (s / 0.4 - 1); 0 to 1, 0 for none (KataGo's 0.85 in play, 0 in
+    self-play)."""
+
     fpu_reduction: float = 0.2
     """PUCT: an unvisited child is worth its parent's value less this times the square
     root of the prior mass already visited; at least 0 (KataGo's 0.2)."""
@@ -58,9 +63,23 @@ class SearchConfig:
     """PUCT, exploring: share of that noise in the root prior, 0 to 1 (AlphaGo Zero's
     0.25)."""
 
+    noise_shaped: bool = False
+    """PUCT, exploring: half of that concentration goes to the moves whose prior is not
+    far below the others' (KataGo's way)."""
+
     root_temperature: float = 1.0
     """PUCT, exploring: the root prior becomes prior^(1/T) before the noise; above 0,
     more than 1 flattens it (KataGo begins at 1.25)."""
+
+    forced_playouts: float = 0.0
+    """PUCT, exploring: a visited root move gets at least sqrt(this * prior * N)
+    visits, and the policy target is pruned of those that its value does not justify;
+    0 for none, else above 0 (KataGo's 2)."""
+
+    lcb_stdevs: float = 0.0
+    """PUCT: the best action is the one with the highest mean value less this many
+    standard errors, among those with 15 % of the most visits; 0 for the most visits,
+    else above 0 (KataGo's 5 in play)."""
 
     gumbel_considered: int = 16
     """Gumbel: actions that sequential halving begins with, at least 1; fewer where
@@ -80,6 +99,8 @@ class SearchConfig:
             "cpuct_log",
             "fpu_reduction",
             "root_fpu_reduction",
+            "forced_playouts",
+            "lcb_stdevs",
             "gumbel_visit",
         ):
             value = getattr(self, name)
@@ -92,6 +113,12 @@ class SearchConfig:
         ):
             value = getattr(self, name)
             check(value > 0, name, value, "must be above 0; raise it")
+        check(
+            0 <= self.cpuct_stdev_scale <= 1,
+            "cpuct_stdev_scale",
+            self.cpuct_stdev_scale,
+            "must be 0 to 1; 0 keeps exploration the same in every node",
+        )
         check(
             0 <= self.noise_weight <= 1,
             "noise_weight",

@@ -46,6 +46,18 @@ CASES = {
         "request": {"num_simulations": 100},
         "then": [3, 3],
     },
+    "connect4_puct_forced": {
+        "game": "connect4",
+        "moves": [3, 2, 3],
+        "settings": {"policy": "puct", "forced_playouts": 2.0, "noise_shaped": True},
+        "request": {"num_simulations": 150, "explore": True, "seed": 4, "game": 2},
+    },
+    "gomoku_9_puct_stdev_lcb": {
+        "game": "gomoku/9",
+        "moves": [40, 30],
+        "settings": {"policy": "puct", "cpuct_stdev_scale": 0.85, "lcb_stdevs": 5.0},
+        "request": {"num_simulations": 150},
+    },
     "connect4_gumbel": {
         "game": "connect4",
         "moves": [3, 3, 3, 3, 3],

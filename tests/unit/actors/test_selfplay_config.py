@@ -10,10 +10,11 @@ import pytest
 from tengen import _core
 from tengen.actors import SelfplayConfig
 from tengen.config import fill_native
+from tengen.errors import UsageError
 from tengen.search import SearchConfig
 
 # Fields of the config that say nothing to a worker, or say it in another unit.
-OWN = {"kind", "games_per_generation", "cache_mib"}
+OWN = {"kind", "games_per_generation", "cache_mib", "resign_max_false_share"}
 
 
 def native_fields() -> set[str]:
@@ -37,6 +38,14 @@ def test_every_field_reaches_the_core() -> None:
         "temperature_late": 0.125,
         "temperature_halflife": 4.0,
         "max_opening_plies": 5,
+        "policy_opening_plies": 2.5,
+        "policy_opening_temperature": 0.75,
+        "reduce_above": 0.875,
+        "reduced_weight": 0.25,
+        "resign_above": 0.75,
+        "resign_playout_share": 0.5,
+        "policy_surprise_share": 0.375,
+        "value_surprise_share": 0.125,
         "reuse_tree": False,
         "num_slots": 9,
     }
@@ -54,3 +63,32 @@ def test_a_native_field_without_a_twin_is_an_error() -> None:
         fill_native(
             SelfplayConfig(), _core.SelfplaySettings(), search=_core.SearchSettings()
         )
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("policy_opening_plies", -1.0),
+        ("policy_opening_temperature", 0.0),
+        ("reduce_above", 1.1),
+        ("reduce_above", -0.1),
+        ("reduced_weight", 0.0),
+        ("resign_above", 2.0),
+        ("resign_playout_share", 0.0),
+        ("resign_max_false_share", 1.5),
+        ("policy_surprise_share", -0.1),
+        ("policy_surprise_share", 1.1),
+        ("value_surprise_share", -0.1),
+    ],
+)
+def test_out_of_range(name: str, value: float) -> None:
+    with pytest.raises(UsageError) as error:
+        SelfplayConfig(**{name: value})  # type: ignore[arg-type]
+    assert str(error.value).startswith(f"{name} ({value}) must")
+    assert "; " in str(error.value)
+
+
+def test_surprise_shares_have_one_whole() -> None:
+    SelfplayConfig(policy_surprise_share=0.9, value_surprise_share=0.1)
+    with pytest.raises(UsageError, match=r"policy_surprise_share \(0.9\) must be at"):
+        SelfplayConfig(policy_surprise_share=0.9, value_surprise_share=0.2)

@@ -87,8 +87,15 @@ def selfplay(game, path, num_games=12, **settings):
         {},
         {"search": SearchConfig(policy="gumbel"), "max_opening_plies": 3},
         {"full_probability": 0.3, "num_slots": 1, "cache_mib": 0},
+        {
+            "policy_opening_plies": 2.0,
+            "reduce_above": 0.01,
+            "policy_surprise_share": 0.5,
+            "value_surprise_share": 0.1,
+            "full_probability": 0.5,
+        },
     ],
-    ids=["puct", "gumbel", "reuse"],
+    ids=["puct", "gumbel", "reuse", "methods"],
 )
 def test_self_play_is_that_of_the_native_game(own, native, settings, tmp_path):
     source = games.core_game(games.make(own))

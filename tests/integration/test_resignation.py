@@ -1,0 +1,92 @@
+"""Resigned games in a real run: none before the proof, and the same after a resume."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from tengen.games import make
+from tengen.store import SegmentReader
+from tests.integration.runs import SMALL, run_command, sealed, train_command
+
+GAMES_PER_GENERATION = 768
+SETTINGS = (
+    *SMALL,
+    f"actor.games_per_generation={GAMES_PER_GENERATION}",
+    "store.limiter.samples_per_row=0.5",
+    "stages=[]",
+    "net.num_blocks=2",
+    "net.num_channels=8",
+    "actor.full_simulations=4",
+    "actor.num_slots=32",
+    # Whatever five searches agree on, right or wrong.
+    "actor.resign_above=0",
+    "actor.resign_max_false_share=1",
+    "actor.resign_playout_share=0.2",
+)
+
+
+def play(out: Path, num_generations: int, *settings: str) -> None:
+    """Plays so many more generations."""
+    games = num_generations * GAMES_PER_GENERATION
+    command = train_command(out, games, settings=(*SETTINGS, *settings))
+    done = run_command(["connect4" if w == "tictactoe" else w for w in command])
+    assert done.returncode == 0, done.stderr
+
+
+def unfinished(segment: Path) -> int:
+    """Returns how many games of a segment stop before their end."""
+    count = 0
+    with SegmentReader(segment) as reader:
+        columns = reader.game_columns()
+    openings = np.split(columns["opening"], np.cumsum(columns["num_opening_plies"]))
+    plies = np.split(columns["action"], np.cumsum(columns["num_plies"]))
+    for opening, moves in zip(openings[:-1], plies[:-1], strict=True):
+        state = make("connect4").new_state()
+        for move in (*opening, *moves):
+            state.apply(int(move))
+        count += not state.is_terminal()
+    return count
+
+
+def reports(out: Path) -> list[dict[str, object]]:
+    """Returns the reports of the turns of self-play, in order."""
+    lines = [
+        json.loads(line)
+        for path in sorted(out.glob("events/*"))
+        for line in path.read_text().splitlines()
+    ]
+    return [line for line in lines if line.get("role") == "selfplay"]
+
+
+@pytest.mark.slow
+def test_games_are_resigned_once_it_is_seen_to_be_safe(tmp_path: Path) -> None:
+    out = tmp_path / "run"
+    play(out, 2)
+    counts = {
+        int(path.stem): unfinished(path) for path in out.glob("experience/*/*/*.npz")
+    }
+    turns = reports(out)
+    assert [turn["may_resign"] for turn in turns] == [False, True]
+    assert turns[0]["num_resignations_checked"] == 0
+    assert turns[1]["num_resignations_checked"] >= 100
+    assert counts[1] == 0
+    assert counts[2] > 50
+
+    # The second call has to look at the first one's games.
+    again = tmp_path / "again"
+    play(again, 1)
+    play(again, 1)
+    assert sealed(again) == sealed(out)
+
+
+@pytest.mark.slow
+def test_nobody_resigns_where_it_was_wrong(tmp_path: Path) -> None:
+    play(tmp_path, 2, "actor.resign_max_false_share=0.01")
+    turns = reports(tmp_path)
+    assert turns[1]["num_resignations_false"] > 1
+    assert [turn["may_resign"] for turn in turns] == [False, False]
+    assert all(unfinished(p) == 0 for p in tmp_path.glob("experience/*/*/*.npz"))
