@@ -16,7 +16,7 @@ from tengen.actors import (
     play_generation,
 )
 from tengen.errors import RunError, UsageError
-from tengen.inference import Backend, open_backend
+from tengen.inference import Backend, LaneBackend, open_backend
 from tengen.models import load_model
 from tengen.roles.config import RunConfig
 from tengen.roles.generations import (
@@ -118,6 +118,7 @@ class SelfplayRole:
             "num_games": played.num_games + len(finished),
             "num_recovered": len(finished),
             "journal_gaps": [str(gap) for gap in recorded.gaps],
+            "notes": backend.notes if isinstance(backend, LaneBackend) else [],
             **_shown(played),
             **resignation,
         }
@@ -216,7 +217,7 @@ class SelfplayRole:
 
 
 def _shown(played: GenerationReport) -> dict[str, Any]:
-    threads_s = max(1e-9, played.seconds * played.num_threads)
+    threads_s = played.threads_s
     return {
         "num_plies": played.num_plies,
         "num_rows": played.num_rows,
@@ -225,6 +226,7 @@ def _shown(played: GenerationReport) -> dict[str, Any]:
         "num_cache_hits": played.num_cache_hits,
         "batch_rows": played.batch_rows,
         "seconds": played.seconds,
+        "batch_capacity": played.batch_capacity,
         "inference_busy": played.inference_s / threads_s,
         "tree_busy": played.tree_s / threads_s,
     }
