@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import subprocess
 import sys
 import time
@@ -107,13 +108,17 @@ def in_order(frames: list[bytes]) -> list[bytes]:
     return sorted(frames, key=lambda frame: _core.decode_game(frame).game_index)
 
 
-def expected(model: Path) -> list[bytes]:
+def expected(
+    model: Path, config: SelfplayConfig = CONFIG, may_resign: bool = False
+) -> list[bytes]:
     """Returns the games as a thread of this process plays them."""
-    queue = _core.GameQueue(seed=7, generation=3, model=1, num_games=NUM_GAMES)
+    queue = _core.GameQueue(
+        seed=7, generation=3, model=1, num_games=NUM_GAMES, may_resign=may_resign
+    )
     sink = _core.GameFrames()
     backend = open_backend(model, INFERENCE, 1)
     game = games.make("own_games:TicTacToe")
-    play_generation(game, CONFIG, backend, queue, sink, num_threads=1)
+    play_generation(game, config, backend, queue, sink, num_threads=1)
     return in_order(sink.take())
 
 
@@ -145,6 +150,18 @@ def test_any_number_plays_the_same_games(
         assert rest == [f for i, f in enumerate(frames) if i not in (0, 1, 5)]
     finally:
         processes.close()
+
+
+def test_they_resign_where_they_may(
+    processes: SelfplayProcesses, model: Path, folder: Path
+) -> None:
+    config = dataclasses.replace(CONFIG, resign_above=0.0)
+    what = dataclasses.replace(generation(model), config=config)
+    played, _ = play(processes, what)
+    assert played == expected(model, config)
+    resigned, _ = play(processes, dataclasses.replace(what, may_resign=True))
+    assert resigned == expected(model, config, may_resign=True)
+    assert resigned != played
 
 
 def test_a_process_that_is_killed_is_replaced(
