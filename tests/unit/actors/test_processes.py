@@ -33,14 +33,22 @@ NUM_GAMES = CONFIG.games_per_generation
 
 # Tic-tac-toe that does as files beside it say.
 OBEYING = """
-import os, signal
+import os, signal, threading, time
 from pathlib import Path
 from own_games import TicTacToe
 
 HERE = Path(__file__).parent
 
 class Obeying(TicTacToe):
+    num_applied = 0
+
     def apply(self, state, action):
+        # Past the first games, before the last. Checks of a new game are in the main
+        # thread.
+        playing = threading.current_thread() is not threading.main_thread()
+        Obeying.num_applied += playing
+        while Obeying.num_applied > 400 and (HERE / "hold").exists():
+            time.sleep(0.01)
         if sum(cell != 0 for cell in state) > 3:
             if (HERE / "die").exists():
                 os.kill(os.getpid(), signal.SIGKILL)
@@ -198,9 +206,21 @@ def test_a_game_that_breaks_is_named_as_in_a_thread(
 def test_a_stop_keeps_what_is_finished(
     processes: SelfplayProcesses, model: Path, folder: Path
 ) -> None:
-    frames, _ = play(processes, generation(model), lambda *_: processes.stop())
+    hold = folder / "hold"
+    hold.touch()
+    calls = 0
+
+    def stop_then_let_go(num_games: int, _: int) -> None:
+        nonlocal calls
+        if num_games > 0:
+            processes.stop()
+            calls += 1
+        if calls > 10:  # by now the stop has arrived
+            hold.unlink(missing_ok=True)
+
+    frames, _ = play(processes, generation(model), stop_then_let_go)
     finished = [int(_core.decode_game(frame).game_index) for frame in frames]
-    assert len(frames) < NUM_GAMES
+    assert 0 < len(frames) < NUM_GAMES
     rest, _ = play(processes, generation(model, finished))
     assert in_order([*frames, *rest]) == expected(model)
 
