@@ -160,6 +160,9 @@ class Search {
     result.num_simulations = static_cast<uint32_t>(num_simulations_);
     weigh_actions(result);
     normalise_policy(result);
+    if (settings_.policy == RootPolicy::kGumbel && result.proof == Proof::kUnknown) {
+      result.root_value_to_play = Gumbel::target_value(tree_, root_node(), result);
+    }
     result.best_action = best_action(result);
   }
 

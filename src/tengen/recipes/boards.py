@@ -56,6 +56,8 @@ def connect4(task: str) -> RunConfig:
             search=SearchConfig(policy="gumbel"),
             full_simulations=32,
             max_opening_plies=8,
+            policy_surprise_share=0.5,
+            value_surprise_share=0.1,
             num_slots=32,
             temperature_halflife=8.0,
         ),

@@ -87,20 +87,20 @@ class SelfplayRole:
             self._run, self._writer, self._config.task
         )
         finished = recorded.indices
-        may_resign, resignation = self._resignation(generation)
-        wanted = GamesOfGeneration(
-            task=self._config.task,
-            config=self._actor,
-            directory=load_model(self._run.models.entry(model)).path,
-            inference=self._config.inference,
-            seed=self._config.seed,
-            generation=generation,
-            model=model,
-            # It may have had more games when it began.
-            finished=[i for i in finished if i < self._actor.games_per_generation],
-            may_resign=may_resign,
-        )
         try:
+            may_resign, resignation = self._resignation(generation)
+            wanted = GamesOfGeneration(
+                task=self._config.task,
+                config=self._actor,
+                directory=load_model(self._run.models.entry(model)).path,
+                inference=self._config.inference,
+                seed=self._config.seed,
+                generation=generation,
+                model=model,
+                # It may have had more games when it began.
+                finished=[i for i in finished if i < self._actor.games_per_generation],
+                may_resign=may_resign,
+            )
             if self._processes is None:
                 played = self._play_in_threads(wanted, segment)
             else:

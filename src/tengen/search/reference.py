@@ -28,7 +28,12 @@ from dataclasses import dataclass
 
 from tengen._core import Rng
 from tengen.games.protocol import State
-from tengen.search.reference_gumbel import GumbelRoot, improved_policy, select_below
+from tengen.search.reference_gumbel import (
+    GumbelRoot,
+    improved_policy,
+    select_below,
+    target_value,
+)
 from tengen.search.reference_puct import (
     add_root_noise,
     apply_root_temperature,
@@ -230,7 +235,7 @@ class ReferenceSearch:
         return SearchResult(
             visits=visits,
             policy=policy,
-            root_value_to_play=root.proof.value if root.proof else root.mean_value,
+            root_value_to_play=self._root_value(root, policy),
             proof=root.proof,
             best_action=best_action,
             num_simulations=num_simulations,
@@ -244,3 +249,10 @@ class ReferenceSearch:
             scale = exploration_scale(self.config, root)
             return prune_forced_playouts(root, visits, scale)
         return {action: float(count) for action, count in visits.items()}
+
+    def _root_value(self, root: Node, policy: dict[int, float]) -> float:
+        if root.proof:
+            return root.proof.value
+        if self.config.policy == "gumbel":
+            return target_value(root, policy)
+        return root.mean_value

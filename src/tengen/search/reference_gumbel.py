@@ -22,6 +22,7 @@ __all__ = [
     "improved_policy",
     "mixed_value",
     "select_below",
+    "target_value",
 ]
 
 
@@ -75,6 +76,24 @@ def improved_policy(config: SearchConfig, node: Node) -> dict[int, float]:
     weights = {a: p * math.exp(sigma[a] - top) for a, p in node.prior.items()}
     total = sum(weights.values())
     return {action: weight / total for action, weight in weights.items()}
+
+
+def target_value(root: Node, target: dict[int, float]) -> float:
+    """Returns what the training target of an unsettled root expects: its mean q.
+
+    Differs from the paper, which trains on returns, and from its programs, which take
+    the mean of all visits: halving spends visits on worse actions too, and the mean
+    under the target foretells the outcome better (benchmarks/results).
+
+    Args:
+        root: The root.
+        target: The probability of every legal action.
+    """
+    mixed = mixed_value(root)
+    return sum(
+        share * (root.child_value(action) if action in root.children else mixed)
+        for action, share in target.items()
+    )
 
 
 def select_below(config: SearchConfig, node: Node) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import subprocess
 import sys
 import time
@@ -32,14 +33,22 @@ NUM_GAMES = CONFIG.games_per_generation
 
 # Tic-tac-toe that does as files beside it say.
 OBEYING = """
-import os, signal
+import os, signal, threading, time
 from pathlib import Path
 from own_games import TicTacToe
 
 HERE = Path(__file__).parent
 
 class Obeying(TicTacToe):
+    num_applied = 0
+
     def apply(self, state, action):
+        # Past the first games, before the last. Checks of a new game are in the main
+        # thread.
+        playing = threading.current_thread() is not threading.main_thread()
+        Obeying.num_applied += playing
+        while Obeying.num_applied > 400 and (HERE / "hold").exists():
+            time.sleep(0.01)
         if sum(cell != 0 for cell in state) > 3:
             if (HERE / "die").exists():
                 os.kill(os.getpid(), signal.SIGKILL)
@@ -107,13 +116,17 @@ def in_order(frames: list[bytes]) -> list[bytes]:
     return sorted(frames, key=lambda frame: _core.decode_game(frame).game_index)
 
 
-def expected(model: Path) -> list[bytes]:
+def expected(
+    model: Path, config: SelfplayConfig = CONFIG, may_resign: bool = False
+) -> list[bytes]:
     """Returns the games as a thread of this process plays them."""
-    queue = _core.GameQueue(seed=7, generation=3, model=1, num_games=NUM_GAMES)
+    queue = _core.GameQueue(
+        seed=7, generation=3, model=1, num_games=NUM_GAMES, may_resign=may_resign
+    )
     sink = _core.GameFrames()
     backend = open_backend(model, INFERENCE, 1)
     game = games.make("own_games:TicTacToe")
-    play_generation(game, CONFIG, backend, queue, sink, num_threads=1)
+    play_generation(game, config, backend, queue, sink, num_threads=1)
     return in_order(sink.take())
 
 
@@ -145,6 +158,18 @@ def test_any_number_plays_the_same_games(
         assert rest == [f for i, f in enumerate(frames) if i not in (0, 1, 5)]
     finally:
         processes.close()
+
+
+def test_they_resign_where_they_may(
+    processes: SelfplayProcesses, model: Path, folder: Path
+) -> None:
+    config = dataclasses.replace(CONFIG, resign_above=0.0)
+    what = dataclasses.replace(generation(model), config=config)
+    played, _ = play(processes, what)
+    assert played == expected(model, config)
+    resigned, _ = play(processes, dataclasses.replace(what, may_resign=True))
+    assert resigned == expected(model, config, may_resign=True)
+    assert resigned != played
 
 
 def test_a_process_that_is_killed_is_replaced(
@@ -181,9 +206,21 @@ def test_a_game_that_breaks_is_named_as_in_a_thread(
 def test_a_stop_keeps_what_is_finished(
     processes: SelfplayProcesses, model: Path, folder: Path
 ) -> None:
-    frames, _ = play(processes, generation(model), lambda *_: processes.stop())
+    hold = folder / "hold"
+    hold.touch()
+    calls = 0
+
+    def stop_then_let_go(num_games: int, _: int) -> None:
+        nonlocal calls
+        if num_games > 0:
+            processes.stop()
+            calls += 1
+        if calls > 10:  # by now the stop has arrived
+            hold.unlink(missing_ok=True)
+
+    frames, _ = play(processes, generation(model), stop_then_let_go)
     finished = [int(_core.decode_game(frame).game_index) for frame in frames]
-    assert len(frames) < NUM_GAMES
+    assert 0 < len(frames) < NUM_GAMES
     rest, _ = play(processes, generation(model, finished))
     assert in_order([*frames, *rest]) == expected(model)
 

@@ -11,6 +11,7 @@ from tengen.search.reference_gumbel import (
     improved_policy,
     mixed_value,
     select_below,
+    target_value,
 )
 from tengen.search.reference_puct import (
     add_root_noise,
@@ -82,6 +83,14 @@ def test_improved_policy_by_hand():
     assert list(policy.values()) == pytest.approx([0.788477, 0.064025, 0.147498], 1e-5)
     # 0.788 - 3 / 5, 0.064 - 1 / 5, 0.147: the first.
     assert select_below(config, node) == 0
+
+
+def test_target_value_by_hand():
+    node = node_with([0.5, 0.3, 0.2], {0: (3, 0.5), 1: (1, -0.5)}, value_to_play=0.1)
+    # The unvisited action is worth the mixed value, 0.12.
+    target = {0: 0.75, 1: 0.05, 2: 0.2}
+    assert target_value(node, target) == pytest.approx(0.375 - 0.025 + 0.024)
+    assert target_value(node_with([1.0], {}, value_to_play=0.3), {0: 1.0}) == 0.3
 
 
 def test_improved_policy_without_visits_is_the_prior():
