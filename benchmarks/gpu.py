@@ -201,7 +201,13 @@ class Bench:
         os.killpg(child.pid, signal.SIGKILL)
         child.communicate()
         killed = progress(out)
-        resumed = self.run_json([*command, "--minutes", str(seconds / 60)], 4 * seconds)
+        try:
+            again = [*command, "--minutes", str(seconds / 60)]
+            resumed = self.run_json(again, 4 * seconds)
+        except StageError as error:
+            raise StageError(
+                f"{error}; killed with {killed}, then {progress(out)}"
+            ) from None
         report = {"killed": killed, "resumed": progress(out), "last": resumed}
         if not killed["generations"] or not killed["steps"]:
             raise StageError(f"nothing was learned before the kill; {report}")

@@ -56,6 +56,10 @@ class Crew(Protocol):
     def batch_capacity(self) -> int:
         """The most rows of a batch."""
 
+    @property
+    def notes(self) -> Sequence[str]:
+        """What making it brought up that the user should know, a line each."""
+
     def stop(self) -> None:
         """Frees jobs that wait for others. From any thread."""
 
@@ -123,6 +127,8 @@ def crew_on_devices(
 
 
 class _ThreadsCrew:
+    notes = ()
+
     def __init__(
         self,
         workers: Sequence[_core.SelfplayPort],
@@ -163,7 +169,9 @@ class _DevicesCrew:
         layout: RowLayout,
         num_rows: int,
     ) -> None:
+        num_told = len(backend.notes)
         lanes = backend.open_lanes(layout, num_rows)
+        self.notes = tuple(backend.notes[num_told:])
         self.workers = [worker for group in groups for worker in group]
         self.batch_capacity = len(lanes[0].rows)
         self._num_threads = len(groups)

@@ -154,35 +154,37 @@ class SelfplayConfig:
 
 @dataclass(frozen=True, kw_only=True)
 class GenerationReport:
-    """What the threads of one generation did together."""
+    """What the threads of one generation did together; by default nothing."""
 
-    num_games: int
+    num_games: int = 0
     """Games finished by these threads."""
-    num_plies: int
+    num_plies: int = 0
     """Plies searched."""
-    num_rows: int
+    num_rows: int = 0
     """Training rows of these games."""
-    num_simulations: int
+    num_simulations: int = 0
     """Descents of the trees."""
-    num_evaluations: int
+    num_evaluations: int = 0
     """Positions evaluated by the network."""
-    num_cache_hits: int
+    num_cache_hits: int = 0
     """Positions answered from the cache."""
-    num_batches: int
+    num_batches: int = 0
     """Batches sent to the network."""
-    batch_capacity: int
+    batch_capacity: int = 0
     """The most rows of a batch."""
-    seconds: float
+    seconds: float = 0.0
     """Wall time."""
-    inference_s: float
+    inference_s: float = 0.0
     """Time inside the backend, summed over threads; on devices the time that they were
     busy, as if each thread had been."""
-    tree_s: float
+    tree_s: float = 0.0
     """Time inside games, trees and encoding, summed over threads."""
-    wait_s: float
+    wait_s: float = 0.0
     """Time that threads waited for devices, summed over threads."""
-    num_threads: int
+    num_threads: int = 0
     """Threads that played."""
+    notes: tuple[str, ...] = ()
+    """What the user should know, a line each, that was not told before."""
 
     @property
     def threads_s(self) -> float:
@@ -303,4 +305,5 @@ def _report(crew: Crew, num_threads: int, seconds: float) -> GenerationReport:
         tree_s=times.tree_s,
         wait_s=times.wait_s,
         num_threads=num_threads,
+        notes=tuple(crew.notes),
     )

@@ -81,7 +81,9 @@ class _CudaLane:
     ) -> None:
         self._compute = compute
         self._lock = lock
-        self._copies = _stream(name)
+        # torch hands out the same 32 streams of a priority by turns: one of another
+        # priority is never the one that computes.
+        self._copies = _stream(name, priority=-1)
         with torch.cuda.device(name):
             self._arrived = _event()
             self._computed = _event()
@@ -104,8 +106,8 @@ class _CudaLane:
         self._returned.synchronize()
 
 
-def _stream(where: torch.device) -> torch.cuda.Stream:
-    return torch.cuda.Stream(where)  # type: ignore[no-untyped-call]
+def _stream(where: torch.device, priority: int = 0) -> torch.cuda.Stream:
+    return torch.cuda.Stream(where, priority)  # type: ignore[no-untyped-call]
 
 
 def _event(*, blocking: bool = False) -> torch.cuda.Event:

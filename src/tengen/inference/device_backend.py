@@ -139,27 +139,26 @@ class DeviceBackend:
         Raises:
             RunError: A device has no memory for the smallest batch.
         """
-        rows = min(num_rows, self.max_rows)
-        rows = min(
-            [rows, *(_fitting_rows.get(str(d.where), rows) for d in self._devices)]
-        )
-        programs: list[Programs] = []
-        while len(programs) < len(self._devices):
-            place = len(programs)
+        fitting = [_fitting_rows.get(str(d.where), num_rows) for d in self._devices]
+        wanted = rows = min(num_rows, self.max_rows, *fitting)
+        lanes: list[list[DeviceLane]] = []
+        while len(lanes) < len(self._devices):
+            place = len(lanes)
             try:
-                programs.append(self._prepare(place, layout, rows))
+                lanes.append(self._lanes_of(place, layout, rows))
             except torch.OutOfMemoryError:
-                rows = self._halve(place, rows)
-                programs = []
-        lanes = [
-            self._lane(place, programs[place], layout, rows)
-            for _ in range(_LANES_PER_DEVICE)
-            for place in range(len(self._devices))
-        ]
+                rows = _halved(str(self._devices[place].where), rows)
+                lanes = []  # all are of one size
+        if rows < wanted:
+            self.notes.append(
+                f"inference.device_rows ({wanted}) do not fit the memory; batches have "
+                f"{rows} rows at most"
+            )
         for device in self._devices:
             # The zeros were written on another stream than the lanes use.
             device.synchronize()
-        return lanes
+        # Those of the devices by turns, as self-play opens them.
+        return [lane for each in zip(*lanes, strict=True) for lane in each]
 
     def rate(self, num_rows: int, seconds: float) -> float:
         """Returns evaluations per second of the network alone on the first device.
@@ -169,33 +168,29 @@ class DeviceBackend:
         """
         return rate(self._heads[0], self._devices[0], num_rows, seconds)
 
-    def _prepare(self, place: int, layout: RowLayout, rows: int) -> Programs:
-        return Programs(self._heads[place], self._devices[place], layout, rows)
-
-    def _halve(self, place: int, rows: int) -> int:
-        where = str(self._devices[place].where)
-        half = rows // 2
-        if half < MIN_BUCKET_ROWS:
-            raise RunError(
-                f"device ({where}) has no memory for a batch of {rows} rows; "
-                f"free some, or use a smaller net or another device"
+    def _lanes_of(self, place: int, layout: RowLayout, rows: int) -> list[DeviceLane]:
+        head, device = self._heads[place], self._devices[place]
+        programs = Programs(head, device, layout, rows)
+        num_actions = head.net.features.num_actions
+        return [
+            DeviceLane(
+                programs,
+                device,
+                place,
+                Batch.beside_device(device, layout, rows, num_actions),
+                Batch.on_device(device, layout, rows, num_actions),
             )
-        if where not in _fitting_rows:
-            self.notes.append(
-                f"{where} has no memory for batches of {rows} rows; half of it is used"
-            )
-        _fitting_rows[where] = half
-        return half
+            for _ in range(_LANES_PER_DEVICE)
+        ]
 
-    def _lane(
-        self, place: int, programs: Programs, layout: RowLayout, rows: int
-    ) -> DeviceLane:
-        device = self._devices[place]
-        num_actions = self._heads[place].net.features.num_actions
-        return DeviceLane(
-            programs,
-            device,
-            place,
-            Batch.beside_device(device, layout, rows, num_actions),
-            Batch.on_device(device, layout, rows, num_actions),
+
+def _halved(where: str, rows: int) -> int:
+    """Returns the rows to try after so many did not fit a device."""
+    half = rows // 2
+    if half < MIN_BUCKET_ROWS:
+        raise RunError(
+            f"device ({where}) has no memory for a batch of {rows} rows; "
+            f"free some, or use a smaller net or another device"
         )
+    _fitting_rows[where] = half
+    return half

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import fields
 from typing import Any
 
 from tengen import _core, games
@@ -16,7 +15,7 @@ from tengen.actors import (
     play_generation,
 )
 from tengen.errors import RunError, UsageError
-from tengen.inference import Backend, LaneBackend, open_backend
+from tengen.inference import Backend, open_backend
 from tengen.models import load_model
 from tengen.roles.config import RunConfig
 from tengen.roles.generations import (
@@ -118,7 +117,6 @@ class SelfplayRole:
             "num_games": played.num_games + len(finished),
             "num_recovered": len(finished),
             "journal_gaps": [str(gap) for gap in recorded.gaps],
-            "notes": backend.notes if isinstance(backend, LaneBackend) else [],
             **_shown(played),
             **resignation,
         }
@@ -131,7 +129,6 @@ class SelfplayRole:
 
     def _sealed_before(self, generation: int, model: int) -> Report:
         """The report of a turn that was killed after its games were sealed."""
-        nothing = dict.fromkeys((f.name for f in fields(GenerationReport)), 0)
         return {
             "generation": generation,
             "model": model,
@@ -139,7 +136,7 @@ class SelfplayRole:
             "num_games": self._actor.games_per_generation,
             "num_recovered": 0,
             "journal_gaps": [],
-            **_shown(GenerationReport(**nothing)),
+            **_shown(GenerationReport()),
         }
 
     def _seal(self, generation: int) -> None:
@@ -227,6 +224,7 @@ def _shown(played: GenerationReport) -> dict[str, Any]:
         "batch_rows": played.batch_rows,
         "seconds": played.seconds,
         "batch_capacity": played.batch_capacity,
+        "notes": list(played.notes),
         "inference_busy": played.inference_s / threads_s,
         "tree_busy": played.tree_s / threads_s,
     }

@@ -158,14 +158,32 @@ def test_lanes_are_halved_until_they_fit_and_it_is_said_once(
     assert {len(lane.rows) for lane in lanes} == {16}
     policy, _ = ask(lanes[0], PACKED, planes[:16])
     np.testing.assert_allclose(policy, torch_answers(model, planes)[0][:16], atol=2e-5)
-    assert len(first.notes) == 1
-    assert first.notes[0].startswith("cpu has no memory for batches of 64 rows; ")
+    assert first.notes == [
+        "inference.device_rows (64) do not fit the memory; batches have 16 rows at most"
+    ]
     # The next model begins with what fits.
     device = TryingDevice()
     second = opened(model, device, max_rows=64)
     assert {len(lane.rows) for lane in second.open_lanes(PACKED, 64)} == {16}
     assert second.notes == []
     assert device.num_recorded == 2  # 8 and 16 rows, nothing in vain
+
+
+def test_memory_that_ends_at_the_second_device_halves_the_lanes_of_both(
+    model: Path,
+) -> None:
+    class Small(HostDevice):
+        def host_memory(self, shape: tuple[int, ...], dtype: torch.dtype) -> Any:
+            # Where a device shows that it is full, after its programs are recorded.
+            if shape[0] > 20:
+                raise torch.OutOfMemoryError("CUDA out of memory")
+            return super().host_memory(shape, dtype)
+
+    backend = opened(model, HostDevice(), Small())
+    lanes = backend.open_lanes(PACKED, 32)
+    assert {len(lane.rows) for lane in lanes} == {16}
+    assert [lane.device for lane in lanes[:4]] == [0, 1, 0, 1]
+    assert len(backend.notes) == 1
 
 
 def test_a_device_without_memory_for_the_smallest_batch_is_refused(

@@ -104,7 +104,7 @@ def test_a_stopped_turn_counts_what_is_durable(journal, view):
 
 
 def test_what_a_role_notes_is_shown(journal, view):
-    note = "cuda:0 has no memory for batches of 64 rows; half of it is used"
+    note = "inference.device_rows (64) do not fit the memory; batches have 32 rows"
     journal.report("selfplay", {**PLAYED, "notes": [note]}, 1.0)
     journal.report("selfplay", {**PLAYED, "notes": []}, 1.0)
     assert view.messages == [note]

@@ -37,10 +37,8 @@ def cpu_as_gpu(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     monkeypatch.setattr(
         DeviceBackend, "rate", lambda self, num_rows, seconds: min(num_rows, 256)
     )
-    num_threads = torch.get_num_threads()
-    torch.set_num_threads(1)
+    torch.set_num_threads(1)  # as a TorchRunner leaves its thread, for good
     yield
-    torch.set_num_threads(num_threads)
     device_backend._fitting_rows.clear()
 
 
@@ -101,6 +99,16 @@ def test_what_did_not_fit_is_told_once(
     monkeypatch.setattr(
         "tengen.inference.device_choice.make_device", lambda word: Full()
     )
-    notes = turn(run, "selfplay")["notes"]
-    assert len(notes) == 1
-    assert "has no memory for batches of 32 rows" in notes[0]
+    config = read_config(run)
+    role = make_role("selfplay", config, run, RoleContext(num_threads=2))
+    try:
+        reports = [role.turn(), role.turn()]  # on one model
+    finally:
+        role.close()
+    assert [report["notes"] for report in reports if report is not None] == [
+        [
+            "inference.device_rows (32) do not fit the memory; batches have 16 rows at "
+            "most"
+        ],
+        [],
+    ]
