@@ -11,7 +11,6 @@ import argparse
 import os
 import statistics
 import tempfile
-import threading
 import time
 from dataclasses import dataclass
 from pathlib import Path
@@ -196,20 +195,26 @@ class _Bench:
             seed=index, generation=index + 1, model=0, num_games=_NUM_GAMES
         )
         segment = self._writer.open_games(index + 1, self._game)
-        timer = threading.Timer(self._round_s, queue.stop)
+        ends_s: list[float] = []
+
+        def watch(num_games: int, num_evaluations: int) -> None:
+            # The round begins here, when devices are prepared.
+            if not ends_s:
+                ends_s.append(time.monotonic() + self._round_s)
+            if time.monotonic() >= ends_s[0]:
+                queue.stop()
+
         start_cpu_s = time.process_time()
-        timer.start()
-        try:
-            played = play_generation(
-                self._rules,
-                self._config,
-                self.backend,
-                queue,
-                segment.sink,
-                num_threads=self._cores,
-            )
-        finally:
-            timer.cancel()
+        played = play_generation(
+            self._rules,
+            self._config,
+            self.backend,
+            queue,
+            segment.sink,
+            num_threads=self._cores,
+            on_progress=watch,
+            progress_interval_s=0.02,
+        )
         cpu_s = time.process_time() - start_cpu_s
         segment.close()
         return played, cpu_s
