@@ -27,11 +27,35 @@ SMALL = (
 )
 
 
+_ON_CORES = """
+import sys
+from tengen.cli import main
+from tengen.run import machine
+machine.available_cores = lambda: {cores}
+sys.exit(main(sys.argv[1:]))
+"""
+
+
 def train_command(
-    out: Path, games: int, *extra: str, settings: tuple[str, ...] = SMALL
+    out: Path,
+    games: int,
+    *extra: str,
+    settings: tuple[str, ...] = SMALL,
+    cores: int | None = None,
 ) -> list[str]:
-    """Returns the command line of a small tic-tac-toe run."""
-    command = [sys.executable, "-m", "tengen", "train", "tictactoe"]
+    """Returns the command line of a small tic-tac-toe run.
+
+    Args:
+        out: The run directory.
+        games: After how many it ends.
+        extra: More arguments.
+        settings: Of the config.
+        cores: What the command takes for the cores of the machine; None for the truth.
+    """
+    program = ["-m", "tengen"]
+    if cores is not None:
+        program = ["-c", _ON_CORES.format(cores=cores)]
+    command = [sys.executable, *program, "train", "tictactoe"]
     command += ["--out", str(out), "--games", str(games), *extra]
     for setting in settings:
         command += ["--set", setting]

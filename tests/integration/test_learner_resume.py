@@ -153,7 +153,8 @@ def test_a_turn_in_two_parts_counts_as_one(family: Any, tmp_path: Path) -> None:
     role.close()
 
     (expected,), (first, second) = reports["whole"], reports["parted"]
-    assert first["num_steps"] == 50 < expected["num_steps"]
+    # The step that was in flight when the stop came is finished.
+    assert first["num_steps"] == 2 < expected["num_steps"]
     assert first["num_steps"] + second["num_steps"] == expected["num_steps"]
     assert (first["num_new"], second["num_new"]) == (expected["num_new"], 0)
     for name in ("total_steps", "generation", "table", "stopped"):

@@ -18,9 +18,8 @@ from typing import Any
 from tengen import _core
 from tengen.bench import tree_threads
 from tengen.config import check, check_range
-from tengen.evaluation.match import MAX_THREADS
 from tengen.games import CoreGame, core_game, make
-from tengen.run import available_cores, usable_threads
+from tengen.run import usable_threads
 from tengen.search import MAX_SIMULATIONS, SearchConfig
 
 __all__ = ["add_arguments", "run"]
@@ -76,11 +75,9 @@ def run(args: argparse.Namespace) -> dict[str, Any]:
 
 
 def _run_threads(args: argparse.Namespace) -> dict[str, Any]:
-    asked = available_cores() if args.threads is None else args.threads
-    check_range("threads", asked, 1, MAX_THREADS)
     rule = "must be puct where threads search one tree; use --policy puct"
     check(args.policy == "puct", "policy", args.policy, rule)
-    threads = usable_threads(asked)
+    threads = usable_threads(args.threads)
     return tree_threads.run(args.game, args.simulations, threads, args.net)
 
 

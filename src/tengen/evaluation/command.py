@@ -10,7 +10,7 @@ from typing import Any
 from tengen.config import check
 from tengen.errors import UsageError
 from tengen.evaluation.elo import ELO_LIMIT, Tally
-from tengen.evaluation.match import MAX_THREADS, MatchReport, play_match
+from tengen.evaluation.match import MatchReport, play_match
 from tengen.evaluation.players import MatchPlayer, ModelPlayer, open_player
 from tengen.games import make
 from tengen.run import available_cores, usable_threads
@@ -99,11 +99,9 @@ def _threads(threads: int | None, trees: str) -> tuple[int, list[int]]:
     )
     counts = [int(word) for word in (words * 2)[:2]]
     asked = max(available_cores(), *counts) if threads is None else threads
-    rule = f"must be 1 to {MAX_THREADS}; change it"
-    check(1 <= asked <= MAX_THREADS, "threads", asked, rule)
+    num_threads = usable_threads(asked)
     rule = f"must be at most {asked}, the threads of the match; raise --threads"
     check(max(counts) <= asked, "tree-threads", trees, rule)
-    num_threads = usable_threads(asked)
     return num_threads, [min(count, num_threads) for count in counts]
 
 

@@ -57,6 +57,7 @@ class LadderConfig:
         "mcts:300",
         "mcts:1000",
         "mcts:3000",
+        "mcts:10000",
     )
     """The ladder, weakest first: random, then mcts:N."""
 

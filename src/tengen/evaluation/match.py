@@ -20,12 +20,12 @@ from tengen.evaluation.players import MatchPlayer, ModelPlayer
 from tengen.evaluation.searcher import Searcher, batch_rows
 from tengen.games import Game, core_game
 from tengen.inference import Backend, Runner
+from tengen.run import MAX_THREADS
 from tengen.search import MAX_SIMULATIONS
 
 __all__ = [
     "MAX_GAMES",
     "MAX_SEED",
-    "MAX_THREADS",
     "MatchReport",
     "MatchStopped",
     "PlayedGame",
@@ -37,8 +37,6 @@ MAX_GAMES = 10_000_000
 """Most games of one match."""
 MAX_SEED = (1 << 63) - 1
 """The greatest seed."""
-MAX_THREADS = 1024
-"""Most threads of one match."""
 
 # Games a thread plays at once: the most rows of one batch. More would raise the
 # batch little, for half of them wait for the other player.

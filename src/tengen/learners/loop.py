@@ -6,6 +6,7 @@ the weights after a step are the same bits on any number of threads.
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -124,7 +125,9 @@ class Learner:
         """Makes one step; see ``steps``."""
         return next(self.steps(1))
 
-    def steps(self, num_steps: int) -> Iterator[dict[str, float]]:
+    def steps(
+        self, num_steps: int, stop: threading.Event | None = None
+    ) -> Iterator[dict[str, float]]:
         """Makes steps and yields after each; samples exactly as many batches.
 
         While one batch trains the next is sampled in the background, always in the
@@ -134,6 +137,8 @@ class Learner:
 
         Args:
             num_steps: How many.
+            stop: Once it is set no batch is sampled any more, so that at most two
+                more steps follow and the state can be saved.
 
         Yields:
             Metrics of one step: ``loss`` and the parts that the loss names,
@@ -147,7 +152,7 @@ class Learner:
             future = self._next_batch or self._sampler.submit(self._sample)
             self._next_batch = None
             batch = future.result()
-            if left > 1:
+            if left > 1 and not (stop and stop.is_set()):
                 self._next_batch = self._sampler.submit(self._sample)
             sampled_s = time.perf_counter()
             metrics = self._train_within_memory(batch)
@@ -155,6 +160,8 @@ class Learner:
             metrics["sample_wait_s"] = sampled_s - start_s
             metrics["train_s"] = time.perf_counter() - sampled_s
             yield metrics
+            if self._next_batch is None:
+                return
 
     def state(self) -> LearnerState:
         """Returns the state; tensors are shared with the learner, not copied.

@@ -9,7 +9,6 @@ import sys
 from typing import Any
 
 from tengen.config import check_range
-from tengen.evaluation.match import MAX_THREADS
 from tengen.play.player import load
 from tengen.play.terminal import Session
 from tengen.run import usable_threads
@@ -52,7 +51,6 @@ def play(args: argparse.Namespace) -> dict[str, Any]:
         RunError: The backend refuses the model.
     """
     check_range("simulations", args.simulations, 1, MAX_SIMULATIONS)
-    check_range("threads", args.threads, 1, MAX_THREADS)
     is_terminal = sys.stdin.isatty() and sys.stdout.isatty()
     with load(args.model) as player:
         session = Session(

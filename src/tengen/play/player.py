@@ -13,7 +13,7 @@ from tengen import _core
 from tengen.config import check_range
 from tengen.errors import UsageError
 from tengen.evaluation import ModelPlayer, open_player
-from tengen.evaluation.match import MAX_SEED, MAX_THREADS
+from tengen.evaluation.match import MAX_SEED
 from tengen.evaluation.searcher import Searcher, batch_rows
 from tengen.games import Game, make
 from tengen.run import usable_threads
@@ -139,7 +139,6 @@ class Player:
         """
         check_range("simulations", simulations, 1, MAX_SIMULATIONS)
         check_range("seed", seed, 0, MAX_SEED)
-        check_range("threads", threads, 1, MAX_THREADS)
         request = _core.SearchRequest()
         request.num_simulations = simulations
         request.seed = seed

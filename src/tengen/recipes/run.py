@@ -25,7 +25,7 @@ from tengen.roles import (
     read_config,
     write_config,
 )
-from tengen.run import RunDirectory, available_cores
+from tengen.run import RunDirectory, usable_threads
 
 __all__ = ["add_arguments", "train", "train_task"]
 
@@ -104,7 +104,7 @@ def train_task(
         games: Games of this call, in whole generations.
         out: The run directory, ``runs/TASK`` by default.
         seed: Of a new run.
-        threads: Cores to use, all by default.
+        threads: Cores to use, all by default; more than there are are cut to these.
         devices: ``cpu`` or GPUs such as ``cuda:0,cuda:1``: self-play uses all of
             them, then the learner the first. By default what the run has, or a GPU
             where there is one.
@@ -117,7 +117,8 @@ def train_task(
         UsageError: An argument, the config or the directory is refused.
         RunError: A role failed for good, or the disk refuses.
     """
-    _check_arguments(launch, minutes, games, threads)
+    _check_arguments(launch, minutes, games)
+    num_threads = usable_threads(threads)
     path = Path(out) if out is not None else Path("runs") / task.replace(":", "_")
     # What cannot work is refused before anything is written.
     agent = agent or default_agent(task)
@@ -134,12 +135,10 @@ def train_task(
         run.clear_stop()
         if minutes is None and games is None:
             minutes = config.minutes
-        return _train(run, config, Budget(minutes=minutes, games=games), threads)
+        return _train(run, config, Budget(minutes=minutes, games=games), num_threads)
 
 
-def _check_arguments(
-    launch: str, minutes: float | None, games: int | None, threads: int | None
-) -> None:
+def _check_arguments(launch: str, minutes: float | None, games: int | None) -> None:
     if launch != "inline":
         raise UsageError(
             f"launch ({launch}) is not known here; use inline, the only one so far"
@@ -152,12 +151,6 @@ def _check_arguments(
     )
     check(
         games is None or games >= 1, "games", games, "must be at least 1; leave it out"
-    )
-    check(
-        threads is None or threads >= 1,
-        "threads",
-        threads,
-        "must be at least 1; leave it out for all cores",
     )
 
 
@@ -184,7 +177,7 @@ def _resolve(run: RunDirectory, fresh: RunConfig, settings: Sequence[str]) -> Ru
 
 
 def _train(
-    run: RunDirectory, config: RunConfig, budget: Budget, threads: int | None
+    run: RunDirectory, config: RunConfig, budget: Budget, num_threads: int
 ) -> dict[str, Any]:
     start_s = time.monotonic()
 
@@ -193,7 +186,6 @@ def _train(
             return None
         return max(0.0, 60 * budget.minutes - (time.monotonic() - start_s))
 
-    num_threads = threads or available_cores()
     last = read_progress(run)
     events = EventWriter(run, "train", run.new_incarnation("train"))
     try:

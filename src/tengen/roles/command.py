@@ -6,14 +6,13 @@ import argparse
 from pathlib import Path
 from typing import Any
 
-from tengen.config import check
 from tengen.errors import RunError
 from tengen.observe import EventWriter
 from tengen.roles.config import RunConfig, read_config
 from tengen.roles.devices import with_devices
 from tengen.roles.role import Report, Role, RoleContext, make_role
 from tengen.roles.stopping import StopListener
-from tengen.run import RunDirectory, available_cores
+from tengen.run import RunDirectory, usable_threads
 
 __all__ = ["add_arguments", "export", "gate", "learn", "selfplay"]
 
@@ -61,12 +60,7 @@ def _serve(name: str, args: argparse.Namespace) -> dict[str, Any]:
     Raises:
         RunError: With ``--once``, there was nothing to do.
     """
-    check(
-        args.threads is None or args.threads >= 1,
-        "threads",
-        args.threads,
-        "must be at least 1; leave it out for all",
-    )
+    num_threads = usable_threads(args.threads)
     run = RunDirectory.open(args.run)
     if args.once and run.stop_requested():
         raise RunError(
@@ -77,9 +71,7 @@ def _serve(name: str, args: argparse.Namespace) -> dict[str, Any]:
     num_turns = 0
     last: dict[str, Any] = {}
     with StopListener(run) as listener:
-        context = RoleContext(
-            num_threads=args.threads or available_cores(), stop=listener.event
-        )
+        context = RoleContext(num_threads=num_threads, stop=listener.event)
         worker = _Worker(name, run, context, args.devices)
         try:
             while not listener.event.is_set():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections import defaultdict
 from typing import Any
@@ -24,8 +25,7 @@ from tengen.run import RunDirectory
 
 __all__ = ["LearnRole"]
 
-_CHUNK_STEPS = 50
-"""Steps between looks at ``stop``; the next batch is prefetched within a chunk."""
+_PROGRESS_INTERVAL_S = 0.25
 
 
 class LearnRole:
@@ -139,12 +139,16 @@ class LearnRole:
     def _learn(self, num_steps: int) -> dict[str, Any]:
         totals: dict[str, float] = defaultdict(float)
         done = 0
-        while done < num_steps and not self._context.stop.is_set():
-            chunk = min(_CHUNK_STEPS, num_steps - done)
-            for metrics in self._learner.steps(chunk):
-                done += 1
-                for name, value in metrics.items():
-                    totals[name] += value
+        reported_s = -math.inf
+        if self._context.stop.is_set():
+            num_steps = 0
+        for metrics in self._learner.steps(num_steps, self._context.stop):
+            done += 1
+            for name, value in metrics.items():
+                totals[name] += value
+            if time.monotonic() - reported_s < _PROGRESS_INTERVAL_S:
+                continue
+            reported_s = time.monotonic()
             self._context.progress(
                 {
                     "stage": "learning",

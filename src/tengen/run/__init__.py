@@ -9,6 +9,7 @@ from __future__ import annotations
 from tengen.run.layout import SCHEMA, NumberedFolder, RunDirectory
 from tengen.run.lock import WriterLock, lock_holder
 from tengen.run.machine import (
+    MAX_THREADS,
     available_cores,
     machine_line,
     memory_limit_bytes,
@@ -25,6 +26,7 @@ from tengen.run.publish import (
 from tengen.run.reading import newer_schema, read_object
 
 __all__ = [
+    "MAX_THREADS",
     "SCHEMA",
     "NumberedFolder",
     "RunDirectory",

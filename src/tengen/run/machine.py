@@ -12,9 +12,11 @@ import platform
 import warnings
 from pathlib import Path
 
+from tengen.config import check_range
 from tengen.errors import TengenWarning
 
 __all__ = [
+    "MAX_THREADS",
     "available_cores",
     "cpu_features",
     "cpu_name",
@@ -23,6 +25,9 @@ __all__ = [
     "quota_cores",
     "usable_threads",
 ]
+
+MAX_THREADS = 1024
+"""More are a slip of the hand, not a machine."""
 
 _CGROUPS = Path("/sys/fs/cgroup")
 _MEMBERSHIP = Path("/proc/self/cgroup")
@@ -41,15 +46,21 @@ def available_cores() -> int:
     return max(1, cores if quota is None else min(cores, math.floor(quota)))
 
 
-def usable_threads(threads: int) -> int:
+def usable_threads(threads: int | None) -> int:
     """Returns ``threads``, or the cores where these are fewer, with a TengenWarning.
 
-    More threads than cores wait for each other and slow a search down.
+    More threads than cores wait for each other and slow everything down.
 
     Args:
-        threads: What was asked for, at least 1.
+        threads: What was asked for, 1 to MAX_THREADS, or None for all cores.
+
+    Raises:
+        UsageError: ``threads`` is out of its range.
     """
     cores = available_cores()
+    if threads is None:
+        return cores
+    check_range("threads", threads, 1, MAX_THREADS, "leave it out for the default")
     if threads <= cores:
         return threads
     warnings.warn(

@@ -49,7 +49,9 @@ class Obeying(TicTacToe):
         # thread.
         playing = threading.current_thread() is not threading.main_thread()
         Obeying.num_applied += playing
+        end_s = time.monotonic() + 60
         while Obeying.num_applied > 400 and (HERE / "hold").exists():
+            assert time.monotonic() < end_s, "nobody let go"
             time.sleep(0.01)
         if sum(cell != 0 for cell in state) > 3:
             if (HERE / "die").exists():

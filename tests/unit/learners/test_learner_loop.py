@@ -134,6 +134,21 @@ def test_leaving_early_loses_no_batch_and_forbids_saving(
     assert bits(whole) == bits(parted)
 
 
+def test_a_stop_ends_soon_and_leaves_nothing_in_flight(
+    make_learner: MakeLearner,
+) -> None:
+    whole, parted = make_learner(), make_learner()
+    list(whole.steps(4))
+    stop = threading.Event()
+    stopped = parted.steps(100, stop)
+    next(stopped)
+    stop.set()
+    assert len(list(stopped)) == 1
+    assert parted.state().num_steps == 2
+    list(parted.steps(2))
+    assert bits(whole) == bits(parted)
+
+
 def test_an_optimizer_that_begins_anew_warms_up_and_steps_go_on(
     make_learner: MakeLearner,
 ) -> None:

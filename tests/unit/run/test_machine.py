@@ -2,7 +2,7 @@ import os
 
 import pytest
 
-from tengen.errors import TengenWarning
+from tengen.errors import TengenWarning, UsageError
 from tengen.run.machine import (
     available_cores,
     cpu_name,
@@ -102,6 +102,12 @@ def test_machine_line_names_cpu_and_cores():
 
 def test_threads_beyond_the_cores_are_cut_with_a_warning(monkeypatch):
     monkeypatch.setattr("tengen.run.machine.available_cores", lambda: 2)
-    assert [usable_threads(threads) for threads in (1, 2)] == [1, 2]
+    assert [usable_threads(threads) for threads in (1, 2, None)] == [1, 2, 2]
     with pytest.warns(TengenWarning, match=r"^threads \(3\) must be .*; 2 are used$"):
         assert usable_threads(3) == 2
+
+
+@pytest.mark.parametrize("threads", [-3, 0, 1025])
+def test_threads_out_of_range_are_refused(threads):
+    with pytest.raises(UsageError, match=rf"^threads \({threads}\) must be 1 to 1024;"):
+        usable_threads(threads)
