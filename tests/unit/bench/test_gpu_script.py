@@ -62,6 +62,25 @@ def test_a_command_that_hangs_is_killed_with_its_children(
     assert time.monotonic() - start_s < 300
 
 
+def test_the_summary_says_what_was_reached(script: Any) -> None:
+    def share(net: str, found: float) -> dict[str, Any]:
+        report = {"share_of_backend": found}
+        return {"stage": f"share {net}", "ok": True, "report": report}
+
+    failed = {"stage": "share c", "ok": False, "error": "no memory"}
+    found = script.summed_up([share("a", 0.95), share("b", 0.9)])
+    assert found["ok"]
+    assert found["report"]["shares"] == {"a": 0.95, "b": 0.9}
+    assert found["report"]["reached"]
+    assert not script.summed_up([share("a", 0.95), share("b", 0.8)])["report"][
+        "reached"
+    ]
+    some = script.summed_up([share("a", 0.95), failed])
+    assert (some["ok"], some["report"]["reached"]) == (False, True)
+    none = script.summed_up([failed])
+    assert (none["ok"], none["report"]["reached"]) == (False, False)
+
+
 def test_progress_counts_what_is_on_the_disk(script: Any, tmp_path: Path) -> None:
     assert script.progress(tmp_path) == {"generations": 0, "models": 0, "steps": 0}
     for number, steps in ((1, 5), (2, 9)):
