@@ -74,7 +74,8 @@ void bind_workers(nb::module_& m) {
           },
           nb::kw_only(), "seed"_a, "generation"_a, "model"_a, "num_games"_a,
           "finished"_a = std::vector<uint32_t>{}, "may_resign"_a = false)
-      .def("stop", &GameQueue::stop, "Workers drop their unfinished games and end. Thread-safe.");
+      .def("stop", &GameQueue::stop, "Workers drop their unfinished games and end. Thread-safe.")
+      .def_prop_ro("num_wanted", &GameQueue::num_wanted, "Games that it was made to hand out.");
 
   nb::class_<SelfplayPort, Port>(m, "SelfplayPort", "One self-play worker.")
       .def_prop_ro("stats", &SelfplayPort::stats, nb::rv_policy::copy);

@@ -103,7 +103,7 @@ def crew_on_devices(
     """
     wanted = _BATCHES_AT_ONCE * backend.max_rows * backend.num_devices
     games_at_once = min(
-        max(config.num_slots * num_threads, wanted), config.games_per_generation
+        max(config.num_slots * num_threads, wanted), max(1, queue.num_wanted)
     )
     num_groups = min(_BATCHES_AT_ONCE, -(-games_at_once // num_threads))
     group_slots = -(-games_at_once // (num_threads * num_groups))

@@ -205,19 +205,22 @@ def test_a_game_in_python_has_dense_rows(
 
 
 @pytest.mark.parametrize(
-    ("num_slots", "num_games", "num_devices", "at_once"),
+    ("num_slots", "num_left", "num_devices", "at_once"),
     [
         (1, 1000, 1, 3 * 8),  # as many as three batches want
         (1, 1000, 2, 2 * 3 * 8),
         (50, 1000, 1, 2 * 50),  # as many as are asked for
-        (1, 10, 1, 10),  # no more than there are
+        (1, 10, 1, 10),  # no more than are left of the generation
     ],
 )
 def test_games_at_once(
-    tmp_path: Path, num_slots: int, num_games: int, num_devices: int, at_once: int
+    tmp_path: Path, num_slots: int, num_left: int, num_devices: int, at_once: int
 ) -> None:
-    config = SelfplayConfig(num_slots=num_slots, games_per_generation=num_games)
-    queue = _core.GameQueue(seed=0, generation=1, model=0, num_games=num_games)
+    config = SelfplayConfig(num_slots=num_slots, games_per_generation=1500)
+    finished = list(range(1500 - num_left))
+    queue = _core.GameQueue(
+        seed=0, generation=1, model=0, num_games=1500, finished=finished
+    )
     backend: Any = FakeDevices(7, num_devices)
     with ExperienceWriter(tmp_path, 1) as writer:
         segment = writer.open_games(1, "connect4")
