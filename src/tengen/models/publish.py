@@ -86,11 +86,14 @@ def accept(run: RunDirectory, number: int) -> ModelDir:
     """Moves candidate ``number`` into ``models``. Only the gate may.
 
     Raises:
-        RunError: The candidate is gone, or the disk refuses.
+        UsageError: The candidate is gone or damaged; it stays where it is.
+        RunError: The disk refuses.
     """
-    final = run.models.entry(number)
-    move_directory(run.candidates.entry(number), final)
-    return load_model(final)
+    candidate, final = run.candidates.entry(number), run.models.entry(number)
+    # Before anyone can take it for the newest model.
+    meta = load_model(candidate).meta
+    move_directory(candidate, final)
+    return ModelDir(final, meta)
 
 
 def reject(run: RunDirectory, number: int) -> Path:
