@@ -8,6 +8,7 @@ from pathlib import Path
 from tengen.config import from_dict
 from tengen.errors import UsageError, os_reason
 from tengen.models.meta import (
+    INT8_FILE,
     META_FILE,
     MODEL_FILES,
     MODEL_SCHEMA,
@@ -62,6 +63,8 @@ def load_model(path: Path) -> ModelDir:
                 f"publish the model again"
             )
         _verify(path / name, meta.sha256[name])
+    if INT8_FILE in meta.sha256:
+        _verify(path / INT8_FILE, meta.sha256[INT8_FILE])
     return ModelDir(path, meta)
 
 
