@@ -27,12 +27,12 @@ from tengen.inference.fixed import FixedBackend
 from tengen.inference.openvino_backend import (
     INT8_FILE,
     OpenVinoBackend,
-    float_precision,
     is_installed,
+    require_precision,
     supported_precisions,
 )
 
-__all__ = ["Choice", "choose", "open_backend"]
+__all__ = ["Choice", "check_machine", "choose", "open_backend"]
 
 # How much faster than the best before it a precision must be to be worth its rounding.
 _WORTHWHILE: dict[Precision, float] = {"bf16": 1.05, "int8": 1.1}
@@ -68,6 +68,17 @@ class Choice:
         }
 
 
+def check_machine(config: InferenceConfig) -> None:
+    """Checks that this machine computes what a config asks for; needs no model.
+
+    Raises:
+        UsageError: The backend is not installed or cannot compute the precision.
+    """
+    found = _with_backend(config)
+    if found.backend == "openvino" and found.precision != "auto":
+        require_precision(found.precision)
+
+
 def open_backend(directory: Path, config: InferenceConfig, num_threads: int) -> Backend:
     """Returns the model in ``directory``, compiled.
 
@@ -90,8 +101,6 @@ def open_backend(directory: Path, config: InferenceConfig, num_threads: int) -> 
     precision: Any = config.precision
     backend: Backend
     if config.backend == "openvino":
-        if precision == "int8" and not (directory / INT8_FILE).exists():
-            precision = float_precision()
         backend = OpenVinoBackend(
             directory, precision=precision, num_threads=num_threads
         )
@@ -127,9 +136,7 @@ def choose(
         UsageError: The backend is not installed or cannot compute the precision.
         RunError: The backend refuses the model.
     """
-    if config.backend == "auto":
-        found: BackendName = "openvino" if is_installed() else "torch"
-        config = dataclasses.replace(config, backend=found)
+    config = _with_backend(config)
     rows_per_s: dict[str, float] = {}
     if config.precision == "auto":
         rows_per_s = _trial(directory, config, planes, num_actions)
@@ -155,6 +162,13 @@ def choose(
         is_deterministic=result.is_deterministic,
         rows_per_s=rows_per_s,
     )
+
+
+def _with_backend(config: InferenceConfig) -> InferenceConfig:
+    if config.backend != "auto":
+        return config
+    found: BackendName = "openvino" if is_installed() else "torch"
+    return dataclasses.replace(config, backend=found)
 
 
 def _trial(

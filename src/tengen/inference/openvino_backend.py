@@ -24,6 +24,7 @@ __all__ = [
     "OpenVinoBackend",
     "float_precision",
     "is_installed",
+    "require_precision",
     "run_graph",
     "supported_precisions",
 ]
@@ -70,6 +71,19 @@ def supported_precisions() -> tuple[Precision, ...]:
     """
     native = _core().get_property("CPU", "OPTIMIZATION_CAPABILITIES")
     return tuple(name for name, word in _CAPABILITIES.items() if word in native)
+
+
+def require_precision(precision: Precision) -> None:
+    """Checks that this CPU computes a precision natively.
+
+    Raises:
+        UsageError: It does not, or OpenVINO is not installed.
+    """
+    if precision not in supported_precisions():
+        raise UsageError(
+            f"inference.precision ({precision}) is not computed natively by this CPU; "
+            f"set inference.precision=fp32"
+        )
 
 
 def float_precision() -> Precision:
@@ -137,7 +151,8 @@ class OpenVinoBackend:
     Attributes:
         name: ``openvino``.
         version: The library's build.
-        precision: Arithmetic of the trunk.
+        precision: Arithmetic of the trunk; of a model without an int8 graph that of
+            its floats, where int8 was asked for.
         batch_shape: ``dynamic``.
     """
 
@@ -162,11 +177,9 @@ class OpenVinoBackend:
             UsageError: OpenVINO is not installed, or the CPU has no such precision.
             RunError: OpenVINO refuses the model.
         """
-        if precision not in supported_precisions():
-            raise UsageError(
-                f"inference.precision ({precision}) is not computed natively by this "
-                f"CPU; set inference.precision=fp32"
-            )
+        require_precision(precision)
+        if precision == "int8" and not (directory / INT8_FILE).exists():
+            precision = float_precision()
         core = _core()
         path = directory / (INT8_FILE if precision == "int8" else "model.onnx")
         floats = float_precision() if precision == "int8" else precision

@@ -65,6 +65,11 @@ def load_model(path: Path) -> ModelDir:
         _verify(path / name, meta.sha256[name])
     if INT8_FILE in meta.sha256:
         _verify(path / INT8_FILE, meta.sha256[INT8_FILE])
+    elif (path / INT8_FILE).exists():
+        # A backend takes it for the model's own.
+        raise UsageError(
+            f"model file ({path / INT8_FILE}) has no sha256 in meta.json; remove it"
+        )
     return ModelDir(path, meta)
 
 

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from tengen import games
 from tengen.inference import choose, open_backend
+from tengen.inference.openvino_backend import float_precision
 from tengen.learners.checkpoint import read_model
 from tengen.models import (
     INT8_FILE,
@@ -41,7 +42,8 @@ class ExportRole:
     Each exported model is compared with its torch source, on positions of games,
     before anyone sees it. In a run in int8 it is quantised too, on positions of the
     newest generation; where that costs too much, and for the first model, which has no
-    games yet, it is published without and plays in bf16.
+    games yet, it is published without and plays in bf16, or fp32 where the CPU has no
+    bf16.
 
     Args:
         config: The run's config.
@@ -132,7 +134,7 @@ class ExportRole:
         self._config = record_inference(self._run, choice)
 
     def _quantise(self, directory: Path, generation: int) -> dict[str, Any]:
-        """Adds the int8 graph, unless there are no games or it loses too much."""
+        """Adds the int8 graph, unless there are few games or it loses too much."""
         positions = sample_positions(
             self._config.task,
             self._run.experience,
@@ -140,19 +142,31 @@ class ExportRole:
             _INT8_ROWS,
             self._config.seed,
         )
-        if positions is None or len(positions[0]) < _MIN_INT8_ROWS:
+        if positions is None:
             return {}
+        num_rows = len(positions[0])
+        if num_rows < _MIN_INT8_ROWS:
+            return self._refused(
+                generation,
+                f"num_rows ({num_rows}) of different positions is below "
+                f"{_MIN_INT8_ROWS}",
+            )
         check = quantise(directory, *positions)
         report: dict[str, Any] = {"int8": check.record()}
         if check.refusal is not None:
             (directory / INT8_FILE).unlink()
-            if not self._has_warned:
-                self._has_warned = True
-                report["warning"] = (
-                    f"int8 of the model of generation {generation}: {check.refusal}; "
-                    f"models that lose so much play in bf16"
-                )
+            report |= self._refused(generation, check.refusal)
         return report
+
+    def _refused(self, generation: int, reason: str) -> dict[str, Any]:
+        """Returns the warning, once."""
+        if self._has_warned:
+            return {}
+        self._has_warned = True
+        return {
+            "warning": f"int8 of the model of generation {generation} is refused, "
+            f"{reason}; such models play in {float_precision()}"
+        }
 
 
 def _exported_steps(run: RunDirectory) -> int:

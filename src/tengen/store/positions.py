@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from tengen.store.limiter import SamplesPerInsertConfig
 from tengen.store.segment import SegmentReader
 from tengen.store.window import GameWindow
 from tengen.store.window_config import WindowConfig
@@ -19,18 +20,19 @@ def sample_positions(
 ) -> tuple[NDArray[np.float32], NDArray[np.bool_]] | None:
     """Returns positions of one generation's sealed games, drawn evenly by row.
 
-    A pure function of the arguments and the segments. Rows are drawn with replacement.
+    A pure function of the arguments and the segments. No two are equal, so that some
+    can be held back from the others.
 
     Args:
         game: The name, as `tengen.games.make` takes it.
         experience: ``RUN/experience``.
         generation: Which one.
-        num_positions: At least 1; M is the lower of this and the generation's rows.
+        num_positions: Rows that are drawn, with replacement, at least 1.
         seed: Of the draw.
 
     Returns:
         Planes ``[M, C, H, W]`` float32 under random symmetries and the legal actions
-        ``[M, A]``; None where the generation has no rows.
+        ``[M, A]``, M at most ``num_positions``; None where the generation has no rows.
 
     Raises:
         UsageError: A segment is of a newer schema, or the game is unknown.
@@ -44,8 +46,15 @@ def sample_positions(
             num_rows += int(reader.meta["num_rows"])
     if num_rows == 0:
         return None
-    window = GameWindow(game, experience, WindowConfig(min_rows=num_rows), seed)
+    limiter = SamplesPerInsertConfig(samples_per_row=num_positions)
+    config = WindowConfig(min_rows=num_rows, limiter=limiter)
+    window = GameWindow(game, experience, config, seed)
     for writer, columns in parts:
         window.insert(writer, generation, columns)
-    rows = window.sample(min(num_positions, num_rows)).columns
-    return rows["planes"], rows["legal"].astype(bool)
+    batch = window.sample(num_positions)
+    planes, legal = batch.columns["planes"], batch.columns["legal"].astype(bool)
+    # A row drawn twice comes under two symmetries; an opening is many rows' position.
+    first_of_row = np.unique(batch.keys, return_index=True)[1]
+    different = {planes[index].tobytes(): index for index in np.sort(first_of_row)}
+    chosen = list(different.values())
+    return planes[chosen], legal[chosen]

@@ -227,6 +227,30 @@ def test_a_published_int8_graph_is_part_of_the_model(
         load_model(model.path)
 
 
+def test_an_int8_graph_is_a_function_of_weights_and_positions(
+    publish: Callable[..., ModelDir], random_planes: Callable[..., Any]
+) -> None:
+    features = publish(0).meta.features
+    planes = random_planes(features, 30)
+    folder = publish(1, check=lambda path: quantise(path, planes)).path
+    again = publish(2, check=lambda path: quantise(path, planes)).path
+    wanted = (folder / INT8_FILE).read_bytes()
+    assert (again / INT8_FILE).read_bytes() != wanted  # other weights
+    for name in ("model.onnx", "weights.safetensors"):
+        (again / name).write_bytes((folder / name).read_bytes())
+    quantise(again, planes)
+    assert (again / INT8_FILE).read_bytes() == wanted
+
+
+def test_an_int8_graph_that_the_model_does_not_know_is_refused(
+    publish: Callable[..., ModelDir], random_planes: Callable[..., Any]
+) -> None:
+    model = publish(0)
+    quantise(model.path, random_planes(model.meta.features, 30))
+    with pytest.raises(UsageError, match=rf"{INT8_FILE}\) has no sha256 in meta.json"):
+        load_model(model.path)
+
+
 def test_a_model_without_an_int8_graph_plays_in_floats(
     publish: Callable[..., ModelDir],
 ) -> None:

@@ -2,6 +2,7 @@
 
 import dataclasses
 import json
+import re
 
 import pytest
 
@@ -88,14 +89,32 @@ def test_a_model_that_loses_too_much_plays_in_floats_and_it_is_said_once(
     assert quantised(run) == []
     warnings = [r["warning"] for r in reports if "warning" in r]
     assert len(warnings) == 1
-    assert warnings[0].startswith("int8 of the model of generation 1: policy_diverg")
-    assert warnings[0].endswith("models that lose so much play in bf16")
+    assert re.fullmatch(
+        r"int8 of the model of generation 1 is refused, policy_divergence "
+        r"\(\S+\) is above 0\.0; such models play in (bf16|fp32)",
+        warnings[0],
+    )
     model = load_model(run.models.entry(2))
     assert INT8_FILE not in model.meta.sha256
     assert open_backend(model.path, read_config(run).inference, 1).precision != "int8"
     # The next model is asked again.
     rounds(run, 1)
     assert quantised(run) == [3]
+
+
+def test_too_few_positions_are_said_once(run):
+    config = small(precision="int8")
+    actor = dataclasses.replace(config.actor, games_per_generation=2)
+    store = dataclasses.replace(config.store, min_rows=4)
+    write_config(run, dataclasses.replace(config, actor=actor, store=store))
+    reports = rounds(run, 3)
+    assert quantised(run) == []
+    assert all("int8" not in report for report in reports)
+    warnings = [r["warning"] for r in reports if "warning" in r]
+    assert len(warnings) == 1
+    assert re.search(
+        r"num_rows \(\d+\) of different positions is below 48", warnings[0]
+    )
 
 
 def test_what_was_chosen_is_recorded_and_a_resume_keeps_it(run, monkeypatch):
