@@ -1,8 +1,7 @@
 """int8 models: calibrated on positions, compared with the float model on others.
 
-Calibration takes the largest value that each activation reaches. Narrower ranges,
-chosen by percentile or by mean square error, were measured and are worse here
-(docs/performance_inference.md).
+Calibration takes the largest value that each activation reaches. Ranges clipped at a
+quantile were measured and are no better (docs/performance_inference.md).
 """
 
 from __future__ import annotations
