@@ -23,7 +23,13 @@ from tengen import _core, games
 from tengen.actors import GenerationReport, SelfplayConfig, play_generation
 from tengen.config import check_range
 from tengen.inference import Backend, InferenceConfig, choose, open_backend
-from tengen.models import ModelExporter, ModelMeta, publish_model
+from tengen.models import (
+    ModelExporter,
+    ModelMeta,
+    can_quantise,
+    publish_model,
+    quantise,
+)
 from tengen.nets import FeatureSpec, parse_net
 from tengen.run import RunDirectory, available_cores
 from tengen.store import ExperienceWriter
@@ -46,7 +52,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--backend", choices=("auto", "openvino", "torch"), default="auto"
     )
-    parser.add_argument("--precision", choices=("auto", "fp32", "bf16"), default="auto")
+    parser.add_argument(
+        "--precision", choices=("auto", "fp32", "bf16", "int8"), default="auto"
+    )
 
 
 def run(args: argparse.Namespace) -> dict[str, Any]:
@@ -137,6 +145,8 @@ class _Bench:
         )
         self._planes = games.random_positions(rules, 256, seed=0)
         directory = _publish(self._run, game, features, net)
+        if inference.backend != "torch" and can_quantise():
+            quantise(directory, self._planes)
         self._rules = rules
         choice = choose(directory, inference, self._planes, rules.num_actions, cores)
         self._num_actions = rules.num_actions

@@ -8,7 +8,7 @@ OpenVINO.
 from __future__ import annotations
 
 from tengen.inference.backend import Backend, DriveStats, Port, Runner, drive
-from tengen.inference.choice import Choice, choose, open_backend
+from tengen.inference.choice import Choice, check_machine, choose, open_backend
 from tengen.inference.config import InferenceConfig
 from tengen.inference.determinism import ProbeResult, probe
 
@@ -20,6 +20,7 @@ __all__ = [
     "Port",
     "ProbeResult",
     "Runner",
+    "check_machine",
     "choose",
     "drive",
     "open_backend",

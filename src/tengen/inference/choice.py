@@ -25,15 +25,17 @@ from tengen.inference.config import (
 from tengen.inference.determinism import probe
 from tengen.inference.fixed import FixedBackend
 from tengen.inference.openvino_backend import (
+    INT8_FILE,
     OpenVinoBackend,
     is_installed,
+    require_precision,
     supported_precisions,
 )
 
-__all__ = ["Choice", "choose", "open_backend"]
+__all__ = ["Choice", "check_machine", "choose", "open_backend"]
 
-# bf16 must be this much faster to be worth its rounding.
-_WORTHWHILE = 1.05
+# How much faster than the best before it a precision must be to be worth its rounding.
+_WORTHWHILE: dict[Precision, float] = {"bf16": 1.05, "int8": 1.1}
 _TRIAL_S = 0.3
 
 
@@ -66,8 +68,22 @@ class Choice:
         }
 
 
+def check_machine(config: InferenceConfig) -> None:
+    """Checks that this machine computes what a config asks for; needs no model.
+
+    Raises:
+        UsageError: The backend is not installed or cannot compute the precision.
+    """
+    found = _with_backend(config)
+    if found.backend == "openvino" and found.precision != "auto":
+        require_precision(found.precision)
+
+
 def open_backend(directory: Path, config: InferenceConfig, num_threads: int) -> Backend:
     """Returns the model in ``directory``, compiled.
+
+    With int8, a model without an int8 graph is opened in bf16, or fp32 where the CPU
+    has no bf16; the backend says which.
 
     Args:
         directory: A model directory.
@@ -109,7 +125,7 @@ def choose(
     Blocks for one or two seconds: compiling, a trial run and the probe.
 
     Args:
-        directory: A model directory.
+        directory: A model directory; int8 is tried where it has an int8 graph.
         config: What the user asked for.
         planes: ``[M, C, H, W]`` float32, real and different positions, more than
             ``batch_rows`` of them.
@@ -120,14 +136,11 @@ def choose(
         UsageError: The backend is not installed or cannot compute the precision.
         RunError: The backend refuses the model.
     """
-    if config.backend == "auto":
-        found: BackendName = "openvino" if is_installed() else "torch"
-        config = dataclasses.replace(config, backend=found)
+    config = _with_backend(config)
     rows_per_s: dict[str, float] = {}
     if config.precision == "auto":
         rows_per_s = _trial(directory, config, planes, num_actions)
-        faster = rows_per_s.get("bf16", 0.0) > _WORTHWHILE * rows_per_s["fp32"]
-        config = dataclasses.replace(config, precision="bf16" if faster else "fp32")
+        config = dataclasses.replace(config, precision=_worthwhile(rows_per_s))
     shapes: tuple[Any, ...] = (config.batch_shape,)
     if config.batch_shape == "auto":
         shapes = ("dynamic", "fixed")
@@ -151,6 +164,13 @@ def choose(
     )
 
 
+def _with_backend(config: InferenceConfig) -> InferenceConfig:
+    if config.backend != "auto":
+        return config
+    found: BackendName = "openvino" if is_installed() else "torch"
+    return dataclasses.replace(config, backend=found)
+
+
 def _trial(
     directory: Path, config: InferenceConfig, planes: FloatArray, num_actions: int
 ) -> dict[str, float]:
@@ -164,7 +184,7 @@ def _trial(
     policy = np.zeros((num_rows, num_actions), np.float32)
     value = np.zeros(num_rows, np.float32)
     runners: dict[str, Runner] = {}
-    for precision in _candidates(config):
+    for precision in _candidates(directory, config):
         shape: BatchShape = "dynamic"
         tried = dataclasses.replace(config, precision=precision, batch_shape=shape)
         runners[precision] = open_backend(directory, tried, 1).bind(rows, policy, value)
@@ -180,8 +200,17 @@ def _trial(
     return {name: num_rows / elapsed_s for name, elapsed_s in fastest_s.items()}
 
 
-def _candidates(config: InferenceConfig) -> tuple[Precision, ...]:
+def _candidates(directory: Path, config: InferenceConfig) -> tuple[Precision, ...]:
     if config.backend == "openvino":
-        return supported_precisions()
+        has_int8 = (directory / INT8_FILE).exists()
+        return tuple(p for p in supported_precisions() if p != "int8" or has_int8)
     # torch computes bf16 on every CPU, slowly where it must; the trial shows it.
     return ("fp32", "bf16")
+
+
+def _worthwhile(rows_per_s: dict[str, float]) -> Precision:
+    chosen: Precision = "fp32"
+    for precision, factor in _WORTHWHILE.items():
+        if rows_per_s.get(precision, 0.0) > factor * rows_per_s[chosen]:
+            chosen = precision
+    return chosen

@@ -8,6 +8,7 @@ from pathlib import Path
 from tengen.config import from_dict
 from tengen.errors import UsageError, os_reason
 from tengen.models.meta import (
+    INT8_FILE,
     META_FILE,
     MODEL_FILES,
     MODEL_SCHEMA,
@@ -79,6 +80,13 @@ def load_model(
                 f"publish the model again"
             )
         _verify(path / name, meta.sha256[name])
+    if INT8_FILE in meta.sha256:
+        _verify(path / INT8_FILE, meta.sha256[INT8_FILE])
+    elif (path / INT8_FILE).exists():
+        # A backend takes it for the model's own.
+        raise UsageError(
+            f"model file ({path / INT8_FILE}) has no sha256 in meta.json; remove it"
+        )
     return ModelDir(path, meta)
 
 

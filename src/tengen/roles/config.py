@@ -127,6 +127,12 @@ class RunConfig:
                 found,
                 f"must be {kind} with actor.kind {self.actor.kind}; leave it out",
             )
+        check(
+            self.net.kind == "resnet" or self.inference.precision != "int8",
+            "inference.precision",
+            self.inference.precision,
+            f"needs convolutions, which net.kind {self.net.kind} has not; use fp32",
+        )
 
     def _check_window(self, store: WindowConfig) -> None:
         most = store.limiter.max_samples

@@ -28,12 +28,16 @@ class View:
     def __init__(self):
         self.shown = []
         self.generations = []
+        self.messages = []
 
     def update(self, progress):
         self.shown.append(progress)
 
     def generation(self, progress):
         self.generations.append(progress)
+
+    def message(self, text):
+        self.messages.append(text)
 
 
 @pytest.fixture
@@ -97,3 +101,10 @@ def test_a_stopped_turn_counts_what_is_durable(journal, view):
     journal.report("selfplay", {**PLAYED, "num_games": 5, "stopped": True}, 1.0)
     assert view.shown[-1].num_games == 46 + 5
     assert view.shown[-1].generation == 2
+
+
+def test_a_roles_warning_is_shown(journal, view):
+    journal.report("export", {"candidate": 1, "check": {}}, 1.0)
+    assert view.messages == []
+    journal.report("export", {"candidate": 2, "warning": "plays in bf16"}, 1.0)
+    assert view.messages == ["plays in bf16"]

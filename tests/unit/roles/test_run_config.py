@@ -60,3 +60,15 @@ def test_other_fields_may_change(config):
     changed = change_config(config, ["actor.num_slots=7", "rating.final_games=0"])
     assert changed.actor.num_slots == 7
     assert changed.rating.final_games == 0
+
+
+def test_int8_needs_convolutions():
+    config = make_config("CartPole-v1", None, None)
+    with pytest.raises(UsageError) as error:
+        change_config(
+            config, ["inference.precision=int8", "inference.backend=openvino"]
+        )
+    assert str(error.value) == (
+        "inference.precision (int8) needs convolutions, which net.kind mlp has not; "
+        "use fp32"
+    )
