@@ -13,7 +13,9 @@ and at the end ``{"report": {...}}``, or ``{"error": TengenError}``.
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
+import os
 import signal
 import sys
 import traceback
@@ -41,12 +43,14 @@ def main(argv: list[str]) -> int:
     except (EOFError, ConnectionError):
         return 0
     except Exception as error:
-        traceback.print_exc()
         known = refusal(error) or RunError(
             f"self-play process failed by a bug, {type(error).__name__} {error}; "
             f"report it with the traceback in the run's logs"
         )
         parent.send({"error": known})
+        # The disk of the log may be full.
+        with contextlib.suppress(OSError):
+            traceback.print_exc()
         return known.exit_code
     return 0
 
@@ -95,12 +99,15 @@ class _Player:
         sink = _core.GameFrames()
 
         def tell(num_games: int, num_evaluations: int) -> None:
-            if self._parent.poll():
-                self._parent.recv()  # a stop, or the end of the parent: EOFError
-                queue.stop()
-            self._parent.send(
-                {"games": sink.take(), "num_evaluations": num_evaluations}
-            )
+            try:
+                if self._parent.poll():
+                    self._parent.recv()  # a stop, or the end of the parent
+                    queue.stop()
+                games = {"games": sink.take(), "num_evaluations": num_evaluations}
+                self._parent.send(games)
+            except (EOFError, ConnectionError):
+                # At once: the game's own code may never return.
+                os._exit(0)
 
         report = play_generation(
             self._game,

@@ -44,7 +44,8 @@ class SelfplayConfig:
     full_probability: float = 1.0
     """Share of plies with a full search, in (0, 1]."""
     temperature_early: float = 1.0
-    """Temperature of the move choice at the first ply, at least 0."""
+    """Temperature of the move choice at the first ply, at least 0. A full Gumbel
+    search plays the action that it drew, whatever the temperatures are."""
     temperature_late: float = 0.1
     """Temperature that it falls to, at least 0; below 0.01 the best move is played."""
     temperature_halflife: float = 10.0

@@ -26,8 +26,10 @@ from tengen.bench.random_model import write_random_model
 from tengen.config import check, check_range
 from tengen.errors import UsageError, did_you_mean
 from tengen.inference import Backend, InferenceConfig, Runner, open_backend
+from tengen.inference.backend import FloatArray
 from tengen.inference.config import BackendName, Precision
 from tengen.inference.openvino_backend import is_installed, supported_precisions
+from tengen.models import quantise
 from tengen.nets.spec import FeatureSpec, parse_net
 from tengen.run import available_cores
 
@@ -39,6 +41,7 @@ _MAX_BOARD = 64
 _MAX_BATCH_ROWS = 4096
 _MAX_THREADS = 256
 _MAX_S = 86_400
+_NUM_CALIBRATION = 24
 
 
 @dataclass(frozen=True)
@@ -101,6 +104,8 @@ def run(namespace: argparse.Namespace) -> dict[str, Any]:
             path = Path(folder) / net
             write_random_model(path, features, config)
             chosen = [case for case in cases if case.net == net]
+            if any(case.precision == "int8" for case in chosen):
+                quantise(path, _random_planes(features, _NUM_CALIBRATION, seed=0))
             turn_s = namespace.seconds / len(cases) / _NUM_TURNS
             rows += _measure(path, features, chosen, turn_s)
     return {
@@ -191,16 +196,20 @@ def _bound(path: Path, features: FeatureSpec, case: _Case) -> list[Runner]:
     else:
         backends = [open_backend(path, config, 1) for _ in range(case.threads)]
     runners = []
-    shape = (case.batch_rows, features.num_planes, features.height, features.width)
     for index, backend in enumerate(backends):
-        rng = np.random.default_rng(index)
-        planes = rng.integers(0, 2, shape).astype(np.float32)
-        planes[:, 0] = 1
+        planes = _random_planes(features, case.batch_rows, seed=index)
         policy = np.zeros((case.batch_rows, features.num_actions), np.float32)
         runner = backend.bind(planes, policy, np.zeros(case.batch_rows, np.float32))
         runner.run(case.batch_rows)
         runners.append(runner)
     return runners
+
+
+def _random_planes(features: FeatureSpec, num_rows: int, seed: int) -> FloatArray:
+    shape = (num_rows, features.num_planes, features.height, features.width)
+    planes = np.random.default_rng(seed).integers(0, 2, shape).astype(np.float32)
+    planes[:, 0] = 1
+    return planes
 
 
 def _turn(

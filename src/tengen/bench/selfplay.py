@@ -28,7 +28,13 @@ from tengen.inference import (
     choose,
     open_backend,
 )
-from tengen.models import ModelExporter, ModelMeta, publish_model
+from tengen.models import (
+    ModelExporter,
+    ModelMeta,
+    can_quantise,
+    publish_model,
+    quantise,
+)
 from tengen.nets import FeatureSpec, parse_net
 from tengen.run import RunDirectory, available_cores
 from tengen.store import ExperienceWriter
@@ -53,7 +59,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--backend", choices=("auto", "openvino", "torch"), default="auto"
     )
-    parser.add_argument("--precision", choices=("auto", "fp32", "bf16"), default="auto")
+    parser.add_argument(
+        "--precision", choices=("auto", "fp32", "bf16", "int8"), default="auto"
+    )
 
 
 def run(args: argparse.Namespace) -> dict[str, Any]:
@@ -148,6 +156,8 @@ class _Bench:
         rules = games.make(game)
         self._planes = games.random_positions(rules, 256, seed=0)
         self._directory = publish_random(self._run, game, net)
+        if inference.backend != "torch" and can_quantise():
+            quantise(self._directory, self._planes)
         self._rules = rules
         choice = choose(
             self._directory, inference, self._planes, rules.num_actions, cores

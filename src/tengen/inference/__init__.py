@@ -16,7 +16,7 @@ from tengen.inference.backend import (
     Runner,
     drive,
 )
-from tengen.inference.choice import Choice, choose, open_backend
+from tengen.inference.choice import Choice, check_machine, choose, open_backend
 from tengen.inference.config import InferenceConfig
 from tengen.inference.determinism import ProbeResult, probe
 from tengen.inference.devices import (
@@ -38,6 +38,7 @@ __all__ = [
     "RowLayout",
     "Runner",
     "check_device_words",
+    "check_machine",
     "choose",
     "default_devices",
     "drive",

@@ -26,15 +26,17 @@ from tengen.inference.determinism import probe
 from tengen.inference.devices import default_devices
 from tengen.inference.fixed import FixedBackend
 from tengen.inference.openvino_backend import (
+    INT8_FILE,
     OpenVinoBackend,
     is_installed,
+    require_precision,
     supported_precisions,
 )
 
-__all__ = ["Choice", "choose", "open_backend"]
+__all__ = ["Choice", "check_machine", "choose", "open_backend"]
 
-# bf16 must be this much faster to be worth its rounding.
-_WORTHWHILE = 1.05
+# How much faster than the best before it a precision must be to be worth its rounding.
+_WORTHWHILE: dict[Precision, float] = {"bf16": 1.05, "int8": 1.1}
 _TRIAL_S = 0.3
 
 
@@ -69,8 +71,24 @@ class Choice:
         }
 
 
+def check_machine(config: InferenceConfig) -> None:
+    """Checks that this machine computes what a config asks for; needs no model.
+
+    Raises:
+        UsageError: The backend is not installed or cannot compute the precision.
+    """
+    if config.is_on_gpu:
+        return
+    found = _with_backend(config)
+    if found.backend == "openvino" and found.precision != "auto":
+        require_precision(found.precision)
+
+
 def open_backend(directory: Path, config: InferenceConfig, num_threads: int) -> Backend:
     """Returns the model in ``directory``, compiled.
+
+    With int8, a model without an int8 graph is opened in bf16, or fp32 where the CPU
+    has no bf16; the backend says which.
 
     Args:
         directory: A model directory.
@@ -117,7 +135,7 @@ def choose(
     Blocks for one or two seconds: compiling, a trial run and the probe.
 
     Args:
-        directory: A model directory.
+        directory: A model directory; int8 is tried where it has an int8 graph.
         config: What the user asked for.
         planes: ``[M, C, H, W]`` float32, real and different positions, more than
             ``batch_rows`` of them.
@@ -129,21 +147,20 @@ def choose(
         RunError: The backend refuses the model.
     """
     if config.devices == "auto":
-        # OpenVINO computes on CPUs alone, so who asks for it asks for these.
-        devices = "cpu" if config.backend == "openvino" else default_devices()
+        # OpenVINO computes on CPUs alone, and int8 it alone: who asks for either asks
+        # for these.
+        is_for_cpus = config.backend == "openvino" or config.precision == "int8"
+        devices = "cpu" if is_for_cpus else default_devices()
         config = dataclasses.replace(config, devices=devices)
     if config.is_on_gpu:
         from tengen.inference.device_choice import choose_on_devices
 
         return choose_on_devices(directory, config)
-    if config.backend == "auto":
-        found: BackendName = "openvino" if is_installed() else "torch"
-        config = dataclasses.replace(config, backend=found)
+    config = _with_backend(config)
     rows_per_s: dict[str, float] = {}
     if config.precision == "auto":
         rows_per_s = _trial(directory, config, planes, num_actions)
-        faster = rows_per_s.get("bf16", 0.0) > _WORTHWHILE * rows_per_s["fp32"]
-        config = dataclasses.replace(config, precision="bf16" if faster else "fp32")
+        config = dataclasses.replace(config, precision=_worthwhile(rows_per_s))
     shapes: tuple[Any, ...] = (config.batch_shape,)
     if config.batch_shape == "auto":
         shapes = ("dynamic", "fixed")
@@ -167,6 +184,13 @@ def choose(
     )
 
 
+def _with_backend(config: InferenceConfig) -> InferenceConfig:
+    if config.backend != "auto":
+        return config
+    found: BackendName = "openvino" if is_installed() else "torch"
+    return dataclasses.replace(config, backend=found)
+
+
 def _trial(
     directory: Path, config: InferenceConfig, planes: FloatArray, num_actions: int
 ) -> dict[str, float]:
@@ -180,7 +204,7 @@ def _trial(
     policy = np.zeros((num_rows, num_actions), np.float32)
     value = np.zeros(num_rows, np.float32)
     runners: dict[str, Runner] = {}
-    for precision in _candidates(config):
+    for precision in _candidates(directory, config):
         shape: BatchShape = "dynamic"
         tried = dataclasses.replace(config, precision=precision, batch_shape=shape)
         runners[precision] = open_backend(directory, tried, 1).bind(rows, policy, value)
@@ -196,8 +220,17 @@ def _trial(
     return {name: num_rows / elapsed_s for name, elapsed_s in fastest_s.items()}
 
 
-def _candidates(config: InferenceConfig) -> tuple[Precision, ...]:
+def _candidates(directory: Path, config: InferenceConfig) -> tuple[Precision, ...]:
     if config.backend == "openvino":
-        return supported_precisions()
+        has_int8 = (directory / INT8_FILE).exists()
+        return tuple(p for p in supported_precisions() if p != "int8" or has_int8)
     # torch computes bf16 on every CPU, slowly where it must; the trial shows it.
     return ("fp32", "bf16")
+
+
+def _worthwhile(rows_per_s: dict[str, float]) -> Precision:
+    chosen: Precision = "fp32"
+    for precision, factor in _WORTHWHILE.items():
+        if rows_per_s.get(precision, 0.0) > factor * rows_per_s[chosen]:
+            chosen = precision
+    return chosen

@@ -5,13 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from tengen.config import check_literals, check_range
+from tengen.config import check, check_literals, check_range
 from tengen.inference.devices import check_device_words
 
 __all__ = ["BackendName", "BatchShape", "InferenceConfig", "Precision"]
 
 BackendName = Literal["openvino", "torch"]
-Precision = Literal["fp32", "bf16"]
+Precision = Literal["fp32", "bf16", "int8"]
 BatchShape = Literal["dynamic", "fixed"]
 
 
@@ -25,8 +25,9 @@ class InferenceConfig:
     backend: Literal["auto", "openvino", "torch"] = "auto"
     """Who computes; auto takes torch on a GPU, OpenVINO where it is installed, else
     torch."""
-    precision: Literal["auto", "fp32", "bf16"] = "auto"
-    """Arithmetic of the trunk; auto takes bf16 where a trial run shows it faster."""
+    precision: Literal["auto", "fp32", "bf16", "int8"] = "auto"
+    """Arithmetic of the trunk; auto takes what a trial run shows worth its rounding.
+    With int8, by OpenVINO alone, a model that loses too much plays in bf16."""
     batch_shape: Literal["auto", "dynamic", "fixed"] = "auto"
     """Whether a batch has about as many rows as the caller asks for, or is cut and
     padded to batch_rows; auto probes whether dynamic keeps the bits."""
@@ -37,10 +38,11 @@ class InferenceConfig:
     the best rate in a trial run."""
 
     def __post_init__(self) -> None:
-        """Checks the words and the range.
+        """Checks the words, the range, and the precision against the backend.
 
         Raises:
-            UsageError: A field is unknown or out of its range.
+            UsageError: A field is unknown or out of its range, or torch shall compute
+                int8.
         """
         check_literals(self)
         check_range("batch_rows", self.batch_rows, 1, 4096, "8 to 32 suits a CPU")
@@ -48,6 +50,13 @@ class InferenceConfig:
             "device_rows", self.device_rows, 0, 65536, "512 to 4096 suits a GPU"
         )
         check_device_words("devices", self.devices)
+        is_for_torch = self.backend == "torch" or self.is_on_gpu
+        check(
+            not (is_for_torch and self.precision == "int8"),
+            "precision",
+            self.precision,
+            "must be fp32 or bf16 with torch; install openvino or set one of them",
+        )
 
     @property
     def has_auto(self) -> bool:

@@ -13,15 +13,32 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from tengen.errors import RunError, UsageError
 from tengen.inference.backend import FloatArray, check_buffers
 from tengen.inference.config import BatchShape, Precision
 
-__all__ = ["OpenVinoBackend", "is_installed", "supported_precisions"]
+__all__ = [
+    "INT8_FILE",
+    "OpenVinoBackend",
+    "float_precision",
+    "is_installed",
+    "require_precision",
+    "run_graph",
+    "supported_precisions",
+]
+
+INT8_FILE = "model_int8.onnx"
+"""The graph of int8 inference; a model that lost too much by it has none."""
 
 # Batch sizes of one runner; see OpenVinoRunner.
 _NUM_SIZES = 4
 _HINTS: dict[Precision, str] = {"fp32": "f32", "bf16": "bf16"}
+# What OpenVINO calls a precision that the CPU has.
+_CAPABILITIES: dict[Precision, str] = {"fp32": "FP32", "bf16": "BF16", "int8": "INT8"}
+# Rows that run_graph evaluates at a time.
+_CHUNK_ROWS = 64
 
 
 @functools.cache
@@ -53,7 +70,57 @@ def supported_precisions() -> tuple[Precision, ...]:
         UsageError: OpenVINO is not installed.
     """
     native = _core().get_property("CPU", "OPTIMIZATION_CAPABILITIES")
-    return ("fp32", "bf16") if "BF16" in native else ("fp32",)
+    return tuple(name for name, word in _CAPABILITIES.items() if word in native)
+
+
+def require_precision(precision: Precision) -> None:
+    """Checks that this CPU computes a precision natively.
+
+    Raises:
+        UsageError: It does not, or OpenVINO is not installed.
+    """
+    if precision not in supported_precisions():
+        raise UsageError(
+            f"inference.precision ({precision}) is not computed natively by this CPU; "
+            f"set inference.precision=fp32"
+        )
+
+
+def float_precision() -> Precision:
+    """Returns what computes the parts of an int8 model that stay in floats.
+
+    It is also what evaluates a model without an int8 graph.
+
+    Raises:
+        UsageError: OpenVINO is not installed.
+    """
+    return "bf16" if "bf16" in supported_precisions() else "fp32"
+
+
+def run_graph(graph: bytes, planes: FloatArray) -> dict[str, FloatArray]:
+    """Returns every output of a float graph, in float32 by one thread. Blocks.
+
+    Args:
+        graph: A serialised ONNX graph with the input ``planes``.
+        planes: ``[M, C, H, W]`` float32.
+
+    Returns:
+        ``[M, ...]`` float32 by name of the output.
+
+    Raises:
+        UsageError: OpenVINO is not installed.
+    """
+    core = _core()
+    settings = _settings("fp32", 1)
+    model = core.compile_model(core.read_model(graph), "CPU", settings)
+    chunks: dict[str, list[FloatArray]] = {}
+    for start in range(0, len(planes), _CHUNK_ROWS):
+        answers = model({"planes": planes[start : start + _CHUNK_ROWS]})
+        for output in model.outputs:
+            # A tensor that is an output twice has all its names in one place.
+            for name in output.names:
+                chunks.setdefault(name, []).append(answers[output].copy())
+    return {name: np.concatenate(parts) for name, parts in chunks.items()}
 
 
 def _streams_own_cores(num_threads: int) -> bool:
@@ -68,13 +135,24 @@ def _streams_own_cores(num_threads: int) -> bool:
     return num_threads == len(os.sched_getaffinity(0)) > 1
 
 
+def _settings(precision: Precision, num_threads: int) -> dict[str, Any]:
+    """Returns how to compile a float graph, or the float parts of an int8 one."""
+    return {
+        "NUM_STREAMS": num_threads,
+        "INFERENCE_NUM_THREADS": num_threads,
+        "ENABLE_CPU_PINNING": _streams_own_cores(num_threads),
+        "INFERENCE_PRECISION_HINT": _HINTS[precision],
+    }
+
+
 class OpenVinoBackend:
-    """A ``Backend`` over ``model.onnx`` of a model directory.
+    """A ``Backend`` over the graphs of a model directory.
 
     Attributes:
         name: ``openvino``.
         version: The library's build.
-        precision: Arithmetic of the trunk.
+        precision: Arithmetic of the trunk; of a model without an int8 graph that of
+            its floats, where int8 was asked for.
         batch_shape: ``dynamic``.
     """
 
@@ -99,19 +177,13 @@ class OpenVinoBackend:
             UsageError: OpenVINO is not installed, or the CPU has no such precision.
             RunError: OpenVINO refuses the model.
         """
-        if precision not in supported_precisions():
-            raise UsageError(
-                f"inference.precision ({precision}) is not computed natively by this "
-                f"CPU; set inference.precision=fp32"
-            )
+        require_precision(precision)
+        if precision == "int8" and not (directory / INT8_FILE).exists():
+            precision = float_precision()
         core = _core()
-        settings = {
-            "NUM_STREAMS": num_threads,
-            "INFERENCE_NUM_THREADS": num_threads,
-            "ENABLE_CPU_PINNING": _streams_own_cores(num_threads),
-            "INFERENCE_PRECISION_HINT": _HINTS[precision],
-        }
-        path = directory / "model.onnx"
+        path = directory / (INT8_FILE if precision == "int8" else "model.onnx")
+        floats = float_precision() if precision == "int8" else precision
+        settings = _settings(floats, num_threads)
         try:
             self._model = core.compile_model(str(path), "CPU", settings)
         except RuntimeError as error:

@@ -7,6 +7,7 @@ What roles print goes to RUN/logs/<first role>.log; stdout belongs to the protoc
 
 from __future__ import annotations
 
+import contextlib
 import io
 import os
 import signal
@@ -111,8 +112,11 @@ class _Host:
         except BrokenPipeError:
             return 1
         except Exception as error:
-            traceback.print_exc()
-            return _tell(self._to_runner, error, name)
+            code = _tell(self._to_runner, error, name)
+            # The log's disk may be full: then that is the error, and is told by now.
+            with contextlib.suppress(OSError):
+                traceback.print_exc()
+            return code
         finally:
             for role in self._roles.values():
                 role.close()

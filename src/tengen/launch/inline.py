@@ -195,7 +195,9 @@ class _Loop:
             "remaining": self._remaining(),
             "sealed": sealed_generation(writer_directory(self._run, TRAIN_WRITER)),
         }
-        report = self._processes[role].turn(role, self._on_progress, details)
+        report = self._processes[role].turn(
+            role, self._on_progress, self._journal.death, details
+        )
         if report is not None:
             self._note_recovered(report)
             self._journal.report(role, report, time.monotonic() - start_s)

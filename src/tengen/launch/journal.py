@@ -62,14 +62,24 @@ class RunJournal:
             changes["loss"] = report["loss"]
         self._view.update(self._stamped(dataclasses.replace(self._state, **changes)))
 
+    def death(self, role: str, how: str) -> None:
+        """Shows and keeps that a role's process died and is started again.
+
+        Args:
+            role: Whose turn it was.
+            how: A signal or an exit code, in words.
+        """
+        self._events.write("death", role=role, how=how)
+        self._view.message(f"role ({role}) died, {how}; it is started again")
+
     def report(self, role: str, report: Mapping[str, Any], seconds: float) -> None:
-        """Takes a turn's report and writes it as an event."""
+        """Takes a turn's report and writes it as an event; a warning is shown."""
         self._events.write("turn", role=role, turn_s=round(seconds, 3), **report)
         for gap in report.get("journal_gaps", ()):
             self._view.message(gap)
-        for note in report.get("notes", ()):
-            self._view.message(note)
         self._spans[role] = self._spans.get(role, 0.0) + seconds
+        if "warning" in report:
+            self._view.message(report["warning"])
         changes: dict[str, Any] = {}
         if role in ("selfplay", "actor") and "num_evaluations" in report:
             changes = self._after_playing(report, seconds)

@@ -47,6 +47,7 @@ class RoleProcess:
         self,
         role: str,
         on_progress: Callable[[dict[str, Any]], None],
+        on_death: Callable[[str, str], None],
         details: Mapping[str, Any],
     ) -> dict[str, Any] | None:
         """Runs one turn to its end and returns its report. Blocks.
@@ -54,6 +55,8 @@ class RoleProcess:
         Args:
             role: One of ``roles``.
             on_progress: Takes what the role tells on the way.
+            on_death: Given the role and how its process died, before it is started
+                again.
             details: ``remaining`` and ``sealed``, see ``RoleContext``; the same
                 when the turn is redone.
 
@@ -74,6 +77,7 @@ class RoleProcess:
                         f"role ({role}) died {self._deaths} times in a row, last with "
                         f"{death}; see {self._run.logs / (self.roles[0] + '.log')}"
                     ) from None
+                on_death(role, str(death))
                 time.sleep(_FIRST_BACKOFF_S * 2 ** (self._deaths - 1))
                 continue
             self._deaths = 0

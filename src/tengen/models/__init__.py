@@ -1,28 +1,34 @@
 """Models: exporting, checking, publishing, finding and verifying them.
 
 A model is a directory ``{weights.safetensors, model.onnx, meta.json}``, immutable and
-numbered. Importing this imports no torch.
+numbered; one that plays in int8 has ``model_int8.onnx`` too. Importing this imports
+no torch.
 """
 
 from __future__ import annotations
 
 from tengen.models.check import ExportCheck, check_export
 from tengen.models.export import ModelExporter
+from tengen.models.int8 import Int8Check, can_quantise, quantise
 from tengen.models.load import load_model, resolve_model
-from tengen.models.meta import MODEL_SCHEMA, ModelDir, ModelMeta
+from tengen.models.meta import INT8_FILE, MODEL_SCHEMA, ModelDir, ModelMeta
 from tengen.models.publish import accept, next_number, publish_model, reject
 
 __all__ = [
+    "INT8_FILE",
     "MODEL_SCHEMA",
     "ExportCheck",
+    "Int8Check",
     "ModelDir",
     "ModelExporter",
     "ModelMeta",
     "accept",
+    "can_quantise",
     "check_export",
     "load_model",
     "next_number",
     "publish_model",
+    "quantise",
     "reject",
     "resolve_model",
 ]

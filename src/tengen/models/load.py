@@ -8,6 +8,7 @@ from pathlib import Path
 from tengen.config import from_dict
 from tengen.errors import UsageError, os_reason
 from tengen.models.meta import (
+    INT8_FILE,
     META_FILE,
     MODEL_FILES,
     MODEL_SCHEMA,
@@ -15,6 +16,7 @@ from tengen.models.meta import (
     ModelMeta,
     file_sha256,
 )
+from tengen.nets.spec import FeatureSpec
 from tengen.run import RunDirectory, read_object
 
 __all__ = ["load_model", "read_meta", "resolve_model"]
@@ -47,14 +49,30 @@ def resolve_model(source: str | Path) -> ModelDir:
     )
 
 
-def load_model(path: Path) -> ModelDir:
+def load_model(
+    path: Path, task: str | None = None, features: FeatureSpec | None = None
+) -> ModelDir:
     """Returns the model directory at ``path`` after reading every byte of it.
 
+    Args:
+        path: The directory.
+        task: What the model must have been trained for; None takes any.
+        features: The shapes that it must have; None takes any.
+
     Raises:
-        UsageError: A file is missing, truncated, changed or foreign, or the schema is
-            newer than this code.
+        UsageError: A file is missing, truncated, changed or foreign, the schema is
+            newer than this code, or the model is of another task or shape.
     """
     meta = read_meta(path)
+    for name, found, wanted in (
+        ("task", meta.task, task),
+        ("features", meta.features, features),
+    ):
+        if wanted is not None and found != wanted:
+            raise UsageError(
+                f"model ({path}) is foreign here, its {name} must be {wanted}, not "
+                f"{found}; {_ADVICE}"
+            )
     for name in MODEL_FILES:
         if name not in meta.sha256:
             raise UsageError(
@@ -62,6 +80,13 @@ def load_model(path: Path) -> ModelDir:
                 f"publish the model again"
             )
         _verify(path / name, meta.sha256[name])
+    if INT8_FILE in meta.sha256:
+        _verify(path / INT8_FILE, meta.sha256[INT8_FILE])
+    elif (path / INT8_FILE).exists():
+        # A backend takes it for the model's own.
+        raise UsageError(
+            f"model file ({path / INT8_FILE}) has no sha256 in meta.json; remove it"
+        )
     return ModelDir(path, meta)
 
 
@@ -72,7 +97,7 @@ def _newest(path: Path) -> ModelDir:
         raise UsageError(
             f"run ({path}) has no published model yet; train it longer or name one"
         )
-    return load_model(run.models.entry(number))
+    return load_model(run.models.entry(number), _task(run))
 
 
 def _numbered(path: Path, number: int) -> ModelDir:
@@ -83,7 +108,12 @@ def _numbered(path: Path, number: int) -> ModelDir:
         raise UsageError(
             f"model ({path}@{number}) is not published in this run; {known}"
         )
-    return load_model(run.models.entry(number))
+    return load_model(run.models.entry(number), _task(run))
+
+
+def _task(run: RunDirectory) -> str | None:
+    task = run.read_run().get("config", {}).get("task")
+    return None if task is None else str(task)
 
 
 def read_meta(directory: Path) -> ModelMeta:

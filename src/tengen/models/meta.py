@@ -6,9 +6,11 @@ import hashlib
 from dataclasses import dataclass
 from pathlib import Path
 
+from tengen.inference.openvino_backend import INT8_FILE
 from tengen.nets.spec import FeatureSpec, NetConfig
 
 __all__ = [
+    "INT8_FILE",
     "META_FILE",
     "MODEL_FILES",
     "MODEL_SCHEMA",
@@ -26,7 +28,8 @@ META_FILE = "meta.json"
 WEIGHTS_FILE = "weights.safetensors"
 ONNX_FILE = "model.onnx"
 MODEL_FILES = (WEIGHTS_FILE, ONNX_FILE)
-"""The files whose sha256 stands in ``meta.json``."""
+"""The files that every model has; INT8_FILE is there where the model plays in int8.
+``meta.json`` has the sha256 of each that is there."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -19,6 +19,7 @@ from tengen.config import to_dict
 from tengen.models.export import ModelExporter
 from tengen.models.load import load_model
 from tengen.models.meta import (
+    INT8_FILE,
     META_FILE,
     MODEL_FILES,
     ONNX_FILE,
@@ -49,7 +50,8 @@ def publish_model(
         tensors: The network's whole state, under its own names.
         exporter: Makes ``model.onnx``.
         check: Called with the finished temporary directory before it is published;
-            what it raises keeps the model from being published.
+            it may add an int8 graph, and what it raises keeps the model from being
+            published.
 
     Raises:
         RunError: The number is taken, the tensors are not the architecture's, or the
@@ -62,13 +64,20 @@ def publish_model(
         contiguous = {name: np.ascontiguousarray(t) for name, t in tensors.items()}
         # Not its own save_file, which hides a full disk in an error of another kind.
         (path / WEIGHTS_FILE).write_bytes(save(contiguous))
-        sha256 = {name: file_sha256(path / name) for name in MODEL_FILES}
-        content = to_dict(dataclasses.replace(meta, sha256=sha256))
-        (path / META_FILE).write_text(json.dumps(content, indent=2) + "\n")
+        _write_meta(path, meta)
         if check is not None:
             check(path)
+            # With the int8 graph, which may be there by now.
+            _write_meta(path, meta)
 
     return load_model(folder.publish(number, write))
+
+
+def _write_meta(path: Path, meta: ModelMeta) -> None:
+    names = [name for name in (*MODEL_FILES, INT8_FILE) if (path / name).exists()]
+    sha256 = {name: file_sha256(path / name) for name in names}
+    content = to_dict(dataclasses.replace(meta, sha256=sha256))
+    (path / META_FILE).write_text(json.dumps(content, indent=2) + "\n")
 
 
 def next_number(run: RunDirectory) -> int:
@@ -86,11 +95,14 @@ def accept(run: RunDirectory, number: int) -> ModelDir:
     """Moves candidate ``number`` into ``models``. Only the gate may.
 
     Raises:
-        RunError: The candidate is gone, or the disk refuses.
+        UsageError: The candidate is gone or damaged; it stays where it is.
+        RunError: The disk refuses.
     """
-    final = run.models.entry(number)
-    move_directory(run.candidates.entry(number), final)
-    return load_model(final)
+    candidate, final = run.candidates.entry(number), run.models.entry(number)
+    # Before anyone can take it for the newest model.
+    meta = load_model(candidate).meta
+    move_directory(candidate, final)
+    return ModelDir(final, meta)
 
 
 def reject(run: RunDirectory, number: int) -> Path:

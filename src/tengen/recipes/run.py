@@ -12,6 +12,7 @@ from typing import Any
 
 from tengen.config import check, override
 from tengen.errors import UsageError
+from tengen.inference import check_machine
 from tengen.launch import Budget, RunJournal, run_inline
 from tengen.observe import EventWriter, make_view, read_progress
 from tengen.recipes.finale import final_match, match_line
@@ -128,6 +129,7 @@ def train_task(
     config = _resolve(RunDirectory(path), fresh, settings)
     config = move_run(RunDirectory(path), config, devices)
     check_devices(config)
+    check_machine(config.inference)
     run = RunDirectory.create_or_resume(path)
     with run.lock("train"):
         write_config(run, config)

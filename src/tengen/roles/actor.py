@@ -11,6 +11,7 @@ from tengen.errors import UsageError
 from tengen.inference import drive, open_backend
 from tengen.models import load_model
 from tengen.roles.config import RunConfig
+from tengen.roles.features import task_features
 from tengen.roles.role import Report, RoleContext
 from tengen.roles.table import open_unrolls
 from tengen.run import RunDirectory
@@ -46,6 +47,7 @@ class ActorRole:
         self._gaps = [str(gap) for gap in queue.gaps]
         first = queue.next_sequence(WRITER)
         seed = environment_seed(config.seed, first)
+        self._features = task_features(config)
         self._env = envs.make(config.task, config.actor.num_envs, seed)
         self._port = EnvironmentPort(
             self._env,
@@ -61,7 +63,9 @@ class ActorRole:
         model = self._run.models.latest()
         if model is None:
             return None
-        directory = load_model(self._run.models.entry(model))
+        directory = load_model(
+            self._run.models.entry(model), self._config.task, self._features
+        )
         backend = open_backend(directory.path, self._config.inference, 1)
         port, before = self._port, self._counts()
         port.begin(directory.meta.num_steps)

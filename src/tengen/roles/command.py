@@ -20,7 +20,8 @@ _POLL_S = 0.5
 _INTERRUPTED = 130
 _NOTHING = {
     "selfplay": "no model is published yet; run tengen learn, export and gate first",
-    "learn": "no new experience has arrived; run tengen selfplay first",
+    "learn": "no new experience has arrived; run tengen selfplay, or "
+    "tengen train where environments are played",
     "export": "every checkpoint is exported; run tengen learn first",
     "gate": "there is no candidate; run tengen export first",
 }
@@ -62,7 +63,7 @@ def _serve(name: str, args: argparse.Namespace) -> dict[str, Any]:
     """
     num_threads = usable_threads(args.threads)
     run = RunDirectory.open(args.run)
-    if args.once and run.stop_requested():
+    if run.stop_requested():
         raise RunError(
             f"run ({run.path}) was asked to stop; remove {run.path / 'STOP'} first"
         )

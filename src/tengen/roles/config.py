@@ -103,6 +103,8 @@ class RunConfig:
         self._check_family()
         if isinstance(self.store, QueueConfig):
             self._check_queue(self.store)
+        else:
+            self._check_window(self.store)
         firsts = [stage.generation for stage in self.stages]
         check(
             firsts == sorted(set(firsts)),
@@ -125,6 +127,21 @@ class RunConfig:
                 found,
                 f"must be {kind} with actor.kind {self.actor.kind}; leave it out",
             )
+        check(
+            self.net.kind == "resnet" or self.inference.precision != "int8",
+            "inference.precision",
+            self.inference.precision,
+            f"needs convolutions, which net.kind {self.net.kind} has not; use fp32",
+        )
+
+    def _check_window(self, store: WindowConfig) -> None:
+        most = store.limiter.max_samples
+        check(
+            self.learner.batch_size <= most,
+            "learner.batch_size",
+            self.learner.batch_size,
+            f"must be at most store.limiter.max_samples, {most:g}; lower it",
+        )
 
     def _check_queue(self, store: QueueConfig) -> None:
         """Actor and learner take turns in one thread: a full queue would block both."""

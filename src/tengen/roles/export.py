@@ -3,30 +3,47 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tengen import games
 from tengen.inference import choose, open_backend
+from tengen.inference.openvino_backend import float_precision
 from tengen.learners.checkpoint import read_model
-from tengen.models import ModelExporter, ModelMeta, check_export, publish_model
+from tengen.models import (
+    INT8_FILE,
+    ModelExporter,
+    ModelMeta,
+    can_quantise,
+    check_export,
+    publish_model,
+    quantise,
+)
 from tengen.models.load import read_meta
 from tengen.models.publish import next_number
 from tengen.roles.config import RunConfig, record_inference
 from tengen.roles.role import Report, RoleContext
 from tengen.run import RunDirectory
+from tengen.store import sample_positions
 
 __all__ = ["ExportRole"]
 
 _CHECK_ROWS = 128
+_INT8_ROWS = 768
+# Fewer say too little of a model to trust its rounding.
+_MIN_INT8_ROWS = 48
 
 
 class ExportRole:
     """Exports the averaged weights of checkpoints that no model has yet; see ``Role``.
 
     Each exported model is compared with its torch source, on positions of games,
-    before anyone sees it.
+    before anyone sees it. In a run in int8 it is quantised too, on positions of the
+    newest generation; where that costs too much, and for the first model, which has no
+    games yet, it is published without and plays in bf16, or fp32 where the CPU has no
+    bf16.
 
     Args:
         config: The run's config.
@@ -45,6 +62,7 @@ class ExportRole:
         self._context = context
         self._lock = run.lock("export")
         self._exporter = ModelExporter(run.path / "templates")
+        self._has_warned = False
         # Environments have no positions to compare on.
         self._planes: NDArray[np.float32] | None = None
         if config.actor.kind == "selfplay":
@@ -72,36 +90,83 @@ class ExportRole:
         )
         # Not the checkpoint's: one that was taken out by hand is made again.
         candidate = next_number(self._run)
-        checks: list[dict[str, float]] = []
+        report: dict[str, Any] = {"candidate": candidate, "check": {}}
 
         def check(directory: Path) -> None:
             if self._planes is not None:
-                checks.append(self._check(directory, meta.features.num_actions))
+                report.update(self._check(directory, meta))
 
         publish_model(
             self._run.candidates, candidate, meta, saved.tensors, self._exporter, check
         )
-        return {"candidate": candidate, "check": checks[0] if checks else {}}
+        return report
 
     def close(self) -> None:
         """Lets another process export."""
         self._lock.release()
 
-    def _check(self, directory: Path, num_actions: int) -> dict[str, float]:
+    def _check(self, directory: Path, meta: ModelMeta) -> dict[str, Any]:
+        assert self._planes is not None
+        num_actions = meta.features.num_actions
+        if self._config.inference.has_auto:
+            self._choose(directory, num_actions)
+        inference = self._config.inference
+        # Without an int8 graph so far, this is the float model in any case.
+        backend = open_backend(directory, inference, 1)
+        checked = check_export(directory, backend, self._planes, num_actions)
+        report: dict[str, Any] = {"check": checked.record()}
+        if inference.precision == "int8":
+            report |= self._quantise(directory, meta.generation)
+        return report
+
+    def _choose(self, directory: Path, num_actions: int) -> None:
+        """Completes the run's config by measurement."""
         assert self._planes is not None
         inference = self._config.inference
-        if inference.has_auto:
-            choice = choose(
-                directory,
-                inference,
-                self._planes,
-                num_actions,
-                self._context.num_threads,
+        is_open = inference.precision in ("auto", "int8")
+        if is_open and inference.backend != "torch" and can_quantise():
+            # For the trial of its speed; what it answers is of no account yet.
+            quantise(directory, self._planes)
+        choice = choose(
+            directory, inference, self._planes, num_actions, self._context.num_threads
+        )
+        (directory / INT8_FILE).unlink(missing_ok=True)
+        self._config = record_inference(self._run, choice)
+
+    def _quantise(self, directory: Path, generation: int) -> dict[str, Any]:
+        """Adds the int8 graph, unless there are few games or it loses too much."""
+        positions = sample_positions(
+            self._config.task,
+            self._run.experience,
+            generation,
+            _INT8_ROWS,
+            self._config.seed,
+        )
+        if positions is None:
+            return {}
+        num_rows = len(positions[0])
+        if num_rows < _MIN_INT8_ROWS:
+            return self._refused(
+                generation,
+                f"num_rows ({num_rows}) of different positions is below "
+                f"{_MIN_INT8_ROWS}",
             )
-            self._config = record_inference(self._run, choice)
-            inference = choice.config
-        backend = open_backend(directory, inference, 1)
-        return check_export(directory, backend, self._planes, num_actions).record()
+        check = quantise(directory, *positions)
+        report: dict[str, Any] = {"int8": check.record()}
+        if check.refusal is not None:
+            (directory / INT8_FILE).unlink()
+            report |= self._refused(generation, check.refusal)
+        return report
+
+    def _refused(self, generation: int, reason: str) -> dict[str, Any]:
+        """Returns the warning, once."""
+        if self._has_warned:
+            return {}
+        self._has_warned = True
+        return {
+            "warning": f"int8 of the model of generation {generation} is refused, "
+            f"{reason}; such models play in {float_precision()}"
+        }
 
 
 def _exported_steps(run: RunDirectory) -> int:

@@ -8,7 +8,7 @@ from tengen.envs import env_spec
 from tengen.nets import FeatureSpec
 from tengen.roles.config import RunConfig
 
-__all__ = ["task_features"]
+__all__ = ["game_features", "task_features"]
 
 
 def task_features(config: RunConfig) -> FeatureSpec:
@@ -19,7 +19,11 @@ def task_features(config: RunConfig) -> FeatureSpec:
     """
     if config.actor.kind == "environment":
         return features_of(env_spec(config.task))
-    game = games.make(config.task)
+    return game_features(games.make(config.task))
+
+
+def game_features(game: games.Game) -> FeatureSpec:
+    """Returns the shapes of a game's positions and actions."""
     return FeatureSpec(
         num_planes=game.num_planes,
         height=game.height,

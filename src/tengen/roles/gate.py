@@ -15,6 +15,7 @@ from tengen.evaluation import (
 from tengen.inference import open_backend
 from tengen.models import accept, load_model, reject
 from tengen.roles.config import RunConfig
+from tengen.roles.features import task_features
 from tengen.roles.role import Report, RoleContext
 from tengen.run import NumberedFolder, RunDirectory
 
@@ -45,6 +46,7 @@ class GateRole:
         self._run = run
         self._context = context
         self._lock = run.lock("gate")
+        self._features = task_features(config)
 
     def turn(self) -> Report | None:
         """Decides on the oldest candidate; None where there is none."""
@@ -87,7 +89,7 @@ class GateRole:
         )
 
     def _player(self, folder: NumberedFolder, number: int) -> ModelPlayer:
-        model = load_model(folder.entry(number))
+        model = load_model(folder.entry(number), self._config.task, self._features)
         backend = open_backend(
             model.path, self._config.inference, self._context.num_threads
         )

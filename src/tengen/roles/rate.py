@@ -7,6 +7,7 @@ from tengen.evaluation import MatchStopped, ModelPlayer, rate_generation
 from tengen.inference import open_backend
 from tengen.models import load_model
 from tengen.roles.config import RunConfig
+from tengen.roles.features import game_features
 from tengen.roles.role import Report, RoleContext
 from tengen.run import RunDirectory
 
@@ -36,6 +37,7 @@ class RateRole:
         self._context = context
         self._lock = run.lock("rate")
         self._game = games.make(config.task)
+        self._features = game_features(self._game)
 
     def turn(self) -> Report | None:
         """Rates the newest model; None where there is none."""
@@ -43,7 +45,9 @@ class RateRole:
         if model is None:
             return None
         self._context.progress({"stage": "rating"})
-        directory = load_model(self._run.models.entry(model))
+        directory = load_model(
+            self._run.models.entry(model), self._config.task, self._features
+        )
         backend = open_backend(
             directory.path, self._config.inference, self._context.num_threads
         )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 from tengen import _core, games
@@ -18,6 +19,7 @@ from tengen.errors import RunError, UsageError
 from tengen.inference import Backend, open_backend
 from tengen.models import load_model
 from tengen.roles.config import RunConfig
+from tengen.roles.features import game_features
 from tengen.roles.generations import (
     begin_generation,
     claim_writer,
@@ -69,6 +71,7 @@ class SelfplayRole:
             folder = writer_directory(run, context.writer)
             self._writer = ExperienceWriter(folder, incarnation)
         self._game = games.make(config.task)
+        self._features = game_features(self._game)
         self._backend: tuple[int, Backend] | None = None
         self._processes: SelfplayProcesses | None = None
         if games.is_external(self._game) and context.num_threads > 1:
@@ -91,7 +94,7 @@ class SelfplayRole:
             wanted = GamesOfGeneration(
                 task=self._config.task,
                 config=self._actor,
-                directory=load_model(self._run.models.entry(model)).path,
+                directory=self._directory(model),
                 inference=self._config.inference,
                 seed=self._config.seed,
                 generation=generation,
@@ -138,6 +141,10 @@ class SelfplayRole:
             "journal_gaps": [],
             **_shown(GenerationReport()),
         }
+
+    def _directory(self, model: int) -> Path:
+        entry = self._run.models.entry(model)
+        return load_model(entry, self._config.task, self._features).path
 
     def _seal(self, generation: int) -> None:
         """Seals a generation that is whole on the disk."""
@@ -224,7 +231,7 @@ def _shown(played: GenerationReport) -> dict[str, Any]:
         "batch_rows": played.batch_rows,
         "seconds": played.seconds,
         "batch_capacity": played.batch_capacity,
-        "notes": list(played.notes),
+        **({"warning": "; ".join(played.notes)} if played.notes else {}),
         "inference_busy": played.inference_s / threads_s,
         "tree_busy": played.tree_s / threads_s,
     }

@@ -31,7 +31,16 @@ SCHEMA = 1
 
 _NUMBER = re.compile("[0-9]{6}|[1-9][0-9]{6,17}")
 _NUMBERED = ("models", "candidates", "rejected", "checkpoints")
-_FOLDERS = (*_NUMBERED, "experience", "eval", "games", "logs", "events", "locks")
+_FOLDERS = (
+    *_NUMBERED,
+    "templates",
+    "experience",
+    "eval",
+    "games",
+    "logs",
+    "events",
+    "locks",
+)
 _FILES = ("run.json", "code.txt", "STOP")
 
 

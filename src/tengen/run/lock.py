@@ -10,6 +10,7 @@ from __future__ import annotations
 import fcntl
 import os
 import socket
+import time
 from pathlib import Path
 from types import TracebackType
 
@@ -17,6 +18,9 @@ from tengen.errors import UsageError
 from tengen.run.publish import storage_error
 
 __all__ = ["WriterLock", "lock_holder"]
+
+_LOOK_S = 0.2
+"""Far longer than a look at a lock takes."""
 
 
 class WriterLock:
@@ -39,9 +43,7 @@ class WriterLock:
         except OSError as error:
             raise storage_error(path, error) from error
         try:
-            fcntl.flock(
-                self._descriptor, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB)
-            )
+            _take(self._descriptor, wait)
         except BlockingIOError:
             owner = _owner(self._descriptor)
             os.close(self._descriptor)
@@ -68,6 +70,20 @@ class WriterLock:
         trace: TracebackType | None,
     ) -> None:
         self.release()
+
+
+def _take(descriptor: int, wait: bool) -> None:
+    """Takes the lock; who only looks at it, in ``lock_holder``, holds it no longer."""
+    end_s = time.monotonic() + _LOOK_S
+    while True:
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
+        except BlockingIOError:
+            if time.monotonic() > end_s:
+                raise
+            time.sleep(_LOOK_S / 20)
+        else:
+            return
 
 
 def lock_holder(path: Path) -> str | None:

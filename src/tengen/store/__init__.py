@@ -20,6 +20,7 @@ from tengen.store.items import ColumnSpec, ItemSchema
 from tengen.store.journal import JournalGap, OpenSegment
 from tengen.store.limiter import SamplesPerInsert, SamplesPerInsertConfig
 from tengen.store.manifest import Manifest, SegmentEntry
+from tengen.store.positions import sample_positions
 from tengen.store.queue import QueueConfig, UnrollQueue
 from tengen.store.segment import SegmentReader
 from tengen.store.table import Batch, Table
@@ -44,4 +45,5 @@ __all__ = [
     "Table",
     "UnrollQueue",
     "WindowConfig",
+    "sample_positions",
 ]

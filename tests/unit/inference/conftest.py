@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +11,7 @@ import torch
 from safetensors.torch import save_file
 
 from tengen.config import to_dict
-from tengen.models import ModelExporter
+from tengen.models import ModelExporter, can_quantise, quantise
 from tengen.nets import FeatureSpec, ResNetConfig, build_net
 
 FEATURES = FeatureSpec(
@@ -38,6 +39,17 @@ def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
     meta = {"net": to_dict(CONFIG), "features": to_dict(FEATURES)}
     (path / "meta.json").write_text(json.dumps(meta))
     return path
+
+
+@pytest.fixture(scope="session")
+def int8_model(model: Path, planes: Any, tmp_path_factory: Any) -> Path:
+    """The same model with an int8 graph."""
+    if not can_quantise():
+        pytest.skip("this CPU has no int8")
+    path = tmp_path_factory.mktemp("int8") / "model"
+    shutil.copytree(model, path)
+    quantise(path, planes)
+    return Path(path)
 
 
 @pytest.fixture(scope="session")

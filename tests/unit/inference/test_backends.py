@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import dataclasses
 import importlib.util
 import shutil
 import sys
@@ -11,7 +12,13 @@ import numpy as np
 import pytest
 
 from tengen.errors import RunError, UsageError
-from tengen.inference import Backend, InferenceConfig, open_backend, probe
+from tengen.inference import (
+    Backend,
+    InferenceConfig,
+    check_machine,
+    open_backend,
+    probe,
+)
 from tengen.inference.openvino_backend import _core, supported_precisions
 from tengen.inference.torch_backend import load_head
 
@@ -195,17 +202,25 @@ def test_a_backend_that_is_not_installed_is_refused(
 
 
 @needs_openvino
+@pytest.mark.parametrize("precision", ["bf16", "int8"])
 def test_a_precision_that_the_cpu_lacks_is_refused(
-    model: Path, monkeypatch: pytest.MonkeyPatch
+    model: Path, monkeypatch: pytest.MonkeyPatch, precision: Any
 ) -> None:
+    """int8 too, though this model would play in floats where the CPU had it."""
     monkeypatch.setattr(
         "tengen.inference.openvino_backend.supported_precisions", lambda: ("fp32",)
     )
     config = InferenceConfig(
-        backend="openvino", precision="bf16", batch_shape="dynamic"
+        backend="openvino", precision=precision, batch_shape="dynamic"
     )
-    with pytest.raises(UsageError, match=r"inference.precision \(bf16\)"):
+    wanted = rf"inference.precision \({precision}\) is not computed natively"
+    with pytest.raises(UsageError, match=wanted):
         open_backend(model, config, 1)
+    with pytest.raises(UsageError, match=wanted):
+        check_machine(config)
+    check_machine(dataclasses.replace(config, precision="auto"))
+    check_machine(dataclasses.replace(config, precision="fp32"))
+    check_machine(dataclasses.replace(config, backend="torch", precision="bf16"))
 
 
 @needs_openvino

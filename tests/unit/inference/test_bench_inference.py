@@ -8,6 +8,7 @@ import pytest
 
 from tengen.bench.inference import add_arguments, run
 from tengen.errors import UsageError
+from tengen.models import can_quantise
 
 
 def parsed(*options: str) -> argparse.Namespace:
@@ -27,6 +28,14 @@ def test_the_table_has_a_row_for_every_combination() -> None:
     }
     assert all(r["evaluations_per_s"] > 0 for r in rows)
     assert all(r["evaluations_per_cpu_s"] > 0 for r in rows)
+
+
+@pytest.mark.skipif(not can_quantise(), reason="this CPU has no int8")
+def test_int8_is_in_the_table() -> None:
+    options = "--nets 2x8 --board 3 --batches 2 --threads 1 --seconds 0.2"
+    report = run(parsed(*options.split(), "--backends", "openvino"))
+    speeds = {row["precision"]: row["evaluations_per_s"] for row in report["rows"]}
+    assert speeds["int8"] > 0
 
 
 @pytest.mark.parametrize(

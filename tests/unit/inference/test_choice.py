@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import importlib.util
 import sys
 import time
 from pathlib import Path
@@ -12,7 +13,11 @@ from tengen.errors import UsageError
 from tengen.inference import Backend, InferenceConfig, choose, open_backend, probe
 from tengen.inference.config import BatchShape
 from tengen.inference.fixed import FixedBackend
-from tengen.inference.openvino_backend import _core
+from tengen.inference.openvino_backend import _core, supported_precisions
+
+needs_openvino = pytest.mark.skipif(
+    importlib.util.find_spec("openvino") is None, reason="openvino is not here"
+)
 
 
 class Moody:
@@ -133,6 +138,50 @@ def test_the_faster_precision_is_taken(
     assert choice.rows_per_s["bf16"] > choice.rows_per_s["fp32"]
 
 
+@pytest.mark.parametrize(
+    ("bf16", "int8", "wanted"),
+    [
+        (104.0, 109.0, "fp32"),
+        (106.0, 116.0, "bf16"),
+        (106.0, 117.0, "int8"),
+        (90.0, 111.0, "int8"),
+        (200.0, 150.0, "bf16"),
+        (106.0, None, "bf16"),
+    ],
+)
+def test_a_precision_must_be_worth_its_rounding(
+    monkeypatch: pytest.MonkeyPatch,
+    rows: Any,
+    bf16: float,
+    int8: float | None,
+    wanted: str,
+) -> None:
+    rates = {"fp32": 100.0, "bf16": bf16} | ({} if int8 is None else {"int8": int8})
+    monkeypatch.setattr("tengen.inference.choice._trial", lambda *_: rates)
+    opened: list[str] = []
+
+    def fake(_: Path, config: InferenceConfig, __: int) -> Backend:
+        opened.append(config.precision)
+        return Moody("row", config.precision)
+
+    monkeypatch.setattr("tengen.inference.choice.open_backend", fake)
+    choice = choose(Path(), InferenceConfig(backend="openvino"), rows, 4, 1)
+    assert choice.config.precision == wanted
+    assert opened == [wanted]  # what is chosen is what the probe looked at
+    assert choice.record()["rows_per_s"] == rates
+
+
+@needs_openvino
+def test_int8_is_tried_where_there_is_a_graph_of_it(
+    model: Path, int8_model: Path, planes: Any
+) -> None:
+    config = InferenceConfig(backend="openvino")
+    assert "int8" not in choose(model, config, planes, 25, 1).rows_per_s
+    rates = choose(int8_model, config, planes, 25, 1).rows_per_s
+    assert list(rates) == [*supported_precisions()]
+    assert rates["int8"] > 0
+
+
 def test_what_the_user_says_is_kept(monkeypatch: pytest.MonkeyPatch, rows: Any) -> None:
     choice = choose_with(
         monkeypatch, rows, "size", precision="fp32", batch_shape="dynamic"
@@ -159,6 +208,8 @@ def test_auto_falls_back_to_torch(
     monkeypatch.setitem(sys.modules, "openvino", None)
     config = InferenceConfig(precision="fp32", batch_shape="fixed")
     assert choose(model, config, planes, 25, 1).config.backend == "torch"
+    with pytest.raises(UsageError, match=r"precision \(int8\) .* install openvino"):
+        choose(model, InferenceConfig(precision="int8"), planes, 25, 1)
 
 
 def test_an_open_choice_cannot_be_opened(model: Path) -> None:

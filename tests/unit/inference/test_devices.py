@@ -63,3 +63,8 @@ def test_devices_that_are_here(see_gpus: Callable[[int], None]) -> None:
     see_gpus(0)
     assert parse_devices("devices", "cpu") == ("cpu",)
     assert default_devices() == "cpu"
+
+
+def test_int8_is_not_for_gpus() -> None:
+    with pytest.raises(UsageError, match=r"precision \(int8\) must be fp32 or bf16"):
+        InferenceConfig(devices="cuda:0", precision="int8")

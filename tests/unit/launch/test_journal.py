@@ -31,14 +31,14 @@ class View:
         self.generations = []
         self.messages = []
 
-    def message(self, text):
-        self.messages.append(text)
-
     def update(self, progress):
         self.shown.append(progress)
 
     def generation(self, progress):
         self.generations.append(progress)
+
+    def message(self, text):
+        self.messages.append(text)
 
 
 @pytest.fixture
@@ -103,13 +103,13 @@ def test_a_stopped_turn_counts_what_is_durable(journal, view):
     assert view.shown[-1].generation == 2
 
 
-def test_what_a_role_notes_is_shown(journal, view):
-    note = "inference.device_rows (64) do not fit the memory; batches have 32 rows"
-    journal.report("selfplay", {**PLAYED, "notes": [note]}, 1.0)
-    journal.report("selfplay", {**PLAYED, "notes": []}, 1.0)
-    assert view.messages == [note]
-
-
 def test_the_fill_is_of_the_batches_that_there_were(journal, view):
     journal.report("selfplay", PLAYED, 1.0)
     assert view.shown[-1].batch_fill == 0.5
+
+
+def test_a_roles_warning_is_shown(journal, view):
+    journal.report("export", {"candidate": 1, "check": {}}, 1.0)
+    assert view.messages == []
+    journal.report("export", {"candidate": 2, "warning": "plays in bf16"}, 1.0)
+    assert view.messages == ["plays in bf16"]

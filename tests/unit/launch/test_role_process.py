@@ -1,6 +1,7 @@
 import io
 import json
 import shutil
+from pathlib import Path
 
 import pytest
 
@@ -47,6 +48,36 @@ def test_the_last_words_of_a_child(error, code, line):
     assert json.loads(stream.getvalue()) == {"error": line, "exit_code": code}
 
 
+def turn(process, deaths=None):
+    def on_death(role, how):
+        assert deaths is not None, how
+        deaths.append((role, how))
+
+    return process.turn("gate", lambda report: None, on_death, DETAILS)
+
+
+def test_a_child_that_dies_is_told_of_and_started_again(run, monkeypatch):
+    monkeypatch.setattr("tengen.launch.process._FIRST_BACKOFF_S", 0.0)
+    process = RoleProcess(run, ("gate",), 1)
+    assert turn(process) is None
+    process._child.kill()
+    deaths = []
+    assert turn(process, deaths) is None
+    assert deaths == [("gate", "signal 9")]
+    process.close()
+
+
+def test_an_error_arrives_though_the_log_is_full(run):
+    if not Path("/dev/full").exists():
+        pytest.skip("a full disk is made of /dev/full")
+    run.candidates.entry(0).mkdir(parents=True)
+    (run.logs / "gate.log").symlink_to("/dev/full")
+    process = RoleProcess(run, ("gate",), 1)
+    with pytest.raises(UsageError, match=r"^meta\.json \(.*000000/meta\.json\)"):
+        turn(process)
+    process.close()
+
+
 def test_a_child_that_cannot_begin_says_why(run):
     shutil.rmtree(run.logs)
     run.logs.touch()
@@ -54,12 +85,12 @@ def test_a_child_that_cannot_begin_says_why(run):
     with pytest.raises(
         RunError, match=r"^file \(.*logs/gate\.log\) cannot be used, not"
     ):
-        process.turn("gate", lambda report: None, DETAILS)
+        turn(process)
     process.close()
 
 
 def test_a_role_that_another_process_has_is_a_usage_error(run):
     process = RoleProcess(run, ("gate",), 1)
     with run.lock("gate"), pytest.raises(UsageError, match="is in use by process"):
-        process.turn("gate", lambda report: None, DETAILS)
+        turn(process)
     process.close()

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import dataclasses
 import json
 from collections.abc import Callable
 from pathlib import Path
@@ -79,6 +80,33 @@ def test_a_model_keeps_its_number(publish: Publish, run: RunDirectory) -> None:
     assert run.models.numbers() == [0, 2]
     assert run.rejected.numbers() == [1]
     assert run.candidates.numbers() == []
+
+
+def test_a_damaged_candidate_is_never_a_model(
+    publish: Publish, run: RunDirectory
+) -> None:
+    candidate = publish(0, folder=run.candidates).path
+    (candidate / "model.onnx").write_bytes(b"")
+    with pytest.raises(UsageError, match=r"model.onnx.* is damaged"):
+        accept(run, 0)
+    assert run.models.numbers() == []
+    assert run.candidates.numbers() == [0]
+
+
+def test_a_foreign_model_is_refused(publish: Publish, run: RunDirectory) -> None:
+    model = publish(0, folder=run.models)
+    task, features = model.meta.task, model.meta.features
+    assert load_model(model.path, task, features) == model
+    with pytest.raises(UsageError, match=rf"task must be chess, not {task}; restore"):
+        load_model(model.path, "chess")
+    others = dataclasses.replace(features, num_planes=features.num_planes + 1)
+    with pytest.raises(UsageError, match="is foreign here, its features must be"):
+        load_model(model.path, task, others)
+    # A run knows its task, whoever copied the model into it.
+    run.write_run({"config": {"task": "chess"}})
+    for name in (run.path, f"{run.path}@0"):
+        with pytest.raises(UsageError, match=rf"task must be chess, not {task}"):
+            resolve_model(name)
 
 
 def test_every_way_to_name_a_model(publish: Publish, run: RunDirectory) -> None:

@@ -43,6 +43,11 @@ def test_only_what_differs_is_named(config, settings, message):
     assert str(error.value) == message
 
 
+def test_a_batch_that_the_limiter_never_allows_is_refused(config):
+    with pytest.raises(UsageError, match=r"^learner.batch_size \(20\) must be at most"):
+        change_config(config, ["learner.batch_size=20", "store.limiter.max_samples=9"])
+
+
 def test_a_field_of_a_stage_is_named(config):
     stage = dataclasses.replace(config.stages[0], generation=7)
     changed = f'[{{"generation": 7, "net": {{"num_blocks": {stage.net.num_blocks}'
@@ -55,3 +60,15 @@ def test_other_fields_may_change(config):
     changed = change_config(config, ["actor.num_slots=7", "rating.final_games=0"])
     assert changed.actor.num_slots == 7
     assert changed.rating.final_games == 0
+
+
+def test_int8_needs_convolutions():
+    config = make_config("CartPole-v1", None, None)
+    with pytest.raises(UsageError) as error:
+        change_config(
+            config, ["inference.precision=int8", "inference.backend=openvino"]
+        )
+    assert str(error.value) == (
+        "inference.precision (int8) needs convolutions, which net.kind mlp has not; "
+        "use fp32"
+    )

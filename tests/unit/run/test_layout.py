@@ -1,7 +1,9 @@
+import fcntl
 import os
 import re
 import subprocess
 import sys
+import time
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
@@ -155,6 +157,18 @@ def test_a_lock_may_be_waited_for(run):
         first.release()
         waiting.result()
     assert order == ["first", "second"]
+
+
+def test_who_looks_at_a_lock_keeps_nobody_out(run):
+    run.lock("train").release()
+    descriptor = os.open(run.path / "locks" / "train", os.O_RDONLY)
+    fcntl.flock(descriptor, fcntl.LOCK_SH)
+    with ThreadPoolExecutor(1) as pool:
+        taking = pool.submit(run.lock, "train")
+        time.sleep(0.02)
+        assert not taking.done()
+        os.close(descriptor)
+        taking.result().release()
 
 
 def test_locks_of_two_names_are_apart(run):

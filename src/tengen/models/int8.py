@@ -1,0 +1,126 @@
+"""int8 models: calibrated on positions, compared with the float model on others.
+
+Calibration takes the largest value that each activation reaches. Ranges clipped at a
+quantile were measured and are no better (docs/performance_inference.md).
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tengen.inference import InferenceConfig, open_backend
+from tengen.inference.openvino_backend import (
+    is_installed,
+    run_graph,
+    supported_precisions,
+)
+from tengen.models.check import evaluate
+from tengen.models.int8_graph import PEAK_PREFIX, int8_graph, peak_graph
+from tengen.models.meta import INT8_FILE, ONNX_FILE
+
+__all__ = ["Int8Check", "can_quantise", "quantise"]
+
+_INT8 = InferenceConfig(backend="openvino", precision="int8", batch_shape="dynamic")
+# One position in so many is kept from calibration and compared.
+_HELD_OUT = 3
+_MAX_POLICY_DIVERGENCE = 0.005
+_MAX_VALUE_ERROR = 0.05
+# A logit whose probability is zero, yet a number to reckon with.
+_ILLEGAL = -1e9
+
+
+@dataclass(frozen=True)
+class Int8Check:
+    """How far an int8 model is from its float source, on positions it never saw.
+
+    Attributes:
+        num_rows: Positions that were compared.
+        policy_divergence: Mean over positions of the Kullback-Leibler divergence of
+            the int8 policy from the source's, over legal actions, in nats.
+        value_error: Root mean square error of values.
+        top1_agreement: Share of positions with the same most probable legal action.
+    """
+
+    num_rows: int
+    policy_divergence: float
+    value_error: float
+    top1_agreement: float
+
+    def record(self) -> dict[str, float]:
+        """Returns the attributes as JSON values."""
+        return dataclasses.asdict(self)
+
+    @property
+    def refusal(self) -> str | None:
+        """Which error is too large to play with, and its limit; None where none is."""
+        limits = (
+            ("policy_divergence", _MAX_POLICY_DIVERGENCE),
+            ("value_error", _MAX_VALUE_ERROR),
+        )
+        for name, limit in limits:
+            found = getattr(self, name)
+            # Written so that a NaN is refused.
+            if not found <= limit:
+                return f"{name} ({found:.3g}) is above {limit}"
+        return None
+
+
+def can_quantise() -> bool:
+    """Whether int8 models can be made and evaluated here."""
+    return is_installed() and "int8" in supported_precisions()
+
+
+def quantise(
+    directory: Path,
+    planes: NDArray[np.float32],
+    legal: NDArray[np.bool_] | None = None,
+) -> Int8Check:
+    """Writes ``model_int8.onnx`` beside ``model.onnx`` and compares the two. Blocks.
+
+    Args:
+        directory: A model directory that is not published yet.
+        planes: ``[M, C, H, W]`` float32, different positions, at least 3. Every third
+            is compared, the others calibrate.
+        legal: ``[M, A]``, which actions a policy is compared on; None for all.
+
+    Raises:
+        UsageError: OpenVINO is not installed, or the CPU has no int8.
+        RunError: The network has nothing to compute in int8.
+    """
+    graph = (directory / ONNX_FILE).read_bytes()
+    source = run_graph(peak_graph(graph), planes)
+    held_out = np.arange(len(planes)) % _HELD_OUT == 0
+    peaks = {
+        name.removeprefix(PEAK_PREFIX): float(rows[~held_out].max())
+        for name, rows in source.items()
+        if name.startswith(PEAK_PREFIX)
+    }
+    (directory / INT8_FILE).write_bytes(int8_graph(graph, peaks))
+    policy, value = source["policy"][held_out], source["value"][held_out]
+    backend = open_backend(directory, _INT8, num_threads=1)
+    found = evaluate(backend, planes[held_out], policy.shape[1])
+    mask = None if legal is None else legal[held_out]
+    wanted, got = _log_policy(policy, mask), _log_policy(found[0], mask)
+    divergence = (np.exp(wanted) * (wanted - got)).sum(axis=1)
+    return Int8Check(
+        num_rows=len(policy),
+        policy_divergence=float(divergence.mean()),
+        value_error=float(np.sqrt(np.mean(np.square(found[1] - value)))),
+        top1_agreement=float((wanted.argmax(1) == got.argmax(1)).mean()),
+    )
+
+
+def _log_policy(
+    logits: NDArray[np.float32], legal: NDArray[np.bool_] | None
+) -> NDArray[np.float64]:
+    """Returns ``[M, A]`` log probabilities; an illegal action has none to speak of."""
+    wide = logits.astype(np.float64)
+    if legal is not None:
+        wide = np.where(legal, wide, _ILLEGAL)
+    wide -= wide.max(axis=1, keepdims=True)
+    return np.asarray(wide - np.log(np.exp(wide).sum(axis=1, keepdims=True)))

@@ -1,0 +1,154 @@
+"""From a float graph to an int8 one: the same nodes, the trunk's convolutions rounded.
+
+Weights become int8 with a scale for each output channel, activations uint8 with one
+scale; standard ``QuantizeLinear`` and ``DequantizeLinear`` nodes around a convolution
+say so, and a backend that knows them computes it in integers. What is left in floats:
+the first convolution, whose planes are few, and the heads, which cost little.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import numpy as np
+import onnx
+from numpy.typing import NDArray
+
+from tengen.errors import RunError
+
+__all__ = ["PEAK_PREFIX", "int8_graph", "peak_graph"]
+
+PEAK_PREFIX = "peak."
+"""Before the name of an activation: the output that holds its largest values."""
+
+# The first in which ONNX's own interpreter computes both nodes.
+_OPSET = 19
+_IR_VERSION = 9
+_WEIGHT_LEVELS = 127
+_ACTIVATION_LEVELS = 255
+
+
+def peak_graph(graph: bytes) -> bytes:
+    """Returns a float graph that also answers how large its activations get.
+
+    Args:
+        graph: A serialised ``ModelProto`` with weights.
+
+    Returns:
+        The graph with one more output ``[B]`` float32 for each input of an int8
+        convolution: its largest value in each row, named ``peak.`` and its name.
+    """
+    proto = onnx.load_model_from_string(graph)
+    for name in dict.fromkeys(node.input[0] for node in _convolutions(proto)):
+        axes = onnx.numpy_helper.from_array(np.array([1, 2, 3], np.int64))
+        output, constant = PEAK_PREFIX + name, f"{PEAK_PREFIX}{name}.axes"
+        proto.graph.node.extend(
+            [
+                onnx.helper.make_node("Constant", [], [constant], value=axes),
+                onnx.helper.make_node(
+                    "ReduceMax", [name, constant], [output], keepdims=0
+                ),
+            ]
+        )
+        proto.graph.output.append(
+            onnx.helper.make_tensor_value_info(output, onnx.TensorProto.FLOAT, ["B"])
+        )
+    return bytes(proto.SerializeToString())
+
+
+def int8_graph(graph: bytes, peaks: Mapping[str, float]) -> bytes:
+    """Returns the graph with int8 convolutions.
+
+    Args:
+        graph: A serialised ``ModelProto`` with weights, in float32.
+        peaks: The largest value of each activation that ``peak_graph`` asks for, by
+            its name; they are never negative, for a ReLU comes before.
+
+    Raises:
+        RunError: The graph has no convolution to round.
+    """
+    proto = onnx.load_model_from_string(graph)
+    weights = {item.name: item for item in proto.graph.initializer}
+    rounding = _Rounding()
+    for node in proto.graph.node:
+        if _is_rounded(node, weights):
+            activation, weight = node.input[:2]
+            node.input[0] = rounding.activation(activation, peaks[activation])
+            node.input[1] = rounding.weight(weights.pop(weight))
+        rounding.nodes.append(node)
+    if not rounding.tensors:
+        raise RunError(
+            "graph (no 3x3 convolution behind the first) has nothing to compute in "
+            "int8; set inference.precision=bf16"
+        )
+    tensors = [*weights.values(), *rounding.tensors]
+    del proto.graph.node[:], proto.graph.initializer[:]
+    proto.graph.node.extend(rounding.nodes)
+    proto.graph.initializer.extend(tensors)
+    proto.opset_import[0].version = _OPSET
+    proto.ir_version = _IR_VERSION
+    return bytes(proto.SerializeToString())
+
+
+class _Rounding:
+    """Collects the nodes of the new graph, and the tensors that the old one had not.
+
+    Attributes:
+        nodes: In an order that computes.
+        tensors: Scales and int8 weights.
+    """
+
+    def __init__(self) -> None:
+        self.nodes: list[onnx.NodeProto] = []
+        self.tensors: list[onnx.TensorProto] = []
+        self._known: dict[str, str] = {}
+
+    def activation(self, name: str, peak: float) -> str:
+        """Returns the name of an activation rounded to uint8 and made float again."""
+        if name not in self._known:
+            levels = np.array(_scales(np.array(peak), _ACTIVATION_LEVELS))
+            scale = self._tensor(f"{name}.scale", levels)
+            self._emit("QuantizeLinear", [name, scale], f"{name}.uint8")
+            self._known[name] = self._emit(
+                "DequantizeLinear", [f"{name}.uint8", scale], f"{name}.rounded"
+            )
+        return self._known[name]
+
+    def weight(self, tensor: onnx.TensorProto) -> str:
+        """Returns the name of a weight ``[O, I, kH, kW]`` that is kept in int8."""
+        array = onnx.numpy_helper.to_array(tensor)
+        scales = _scales(np.abs(array).max(axis=(1, 2, 3)), _WEIGHT_LEVELS)
+        levels = np.rint(array / scales[:, None, None, None])
+        name = self._tensor(tensor.name, levels.astype(np.int8))
+        scale = self._tensor(f"{name}.scale", scales)
+        return self._emit("DequantizeLinear", [name, scale], f"{name}.rounded", axis=0)
+
+    def _tensor(self, name: str, array: NDArray[np.generic]) -> str:
+        self.tensors.append(onnx.numpy_helper.from_array(array, name))
+        return name
+
+    def _emit(
+        self, operation: str, inputs: list[str], output: str, **attributes: Any
+    ) -> str:
+        self.nodes.append(
+            onnx.helper.make_node(operation, inputs, [output], **attributes)
+        )
+        return output
+
+
+def _scales(peaks: NDArray[np.floating], num_levels: int) -> NDArray[np.float32]:
+    """Returns the step between levels; 1 where all is zero and any step will do."""
+    return np.where(peaks > 0, peaks / num_levels, 1.0).astype(np.float32)
+
+
+def _convolutions(proto: onnx.ModelProto) -> Iterator[onnx.NodeProto]:
+    weights = {item.name: item for item in proto.graph.initializer}
+    return (node for node in proto.graph.node if _is_rounded(node, weights))
+
+
+def _is_rounded(node: onnx.NodeProto, weights: Mapping[str, onnx.TensorProto]) -> bool:
+    """Whether a node is a convolution of more than one cell behind the first."""
+    if node.op_type != "Conv" or node.input[0] == "planes":
+        return False
+    return tuple(weights[node.input[1]].dims[2:]) != (1, 1)

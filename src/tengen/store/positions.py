@@ -1,0 +1,60 @@
+"""Positions of self-play: to calibrate and to check on, not to learn from."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tengen.store.limiter import SamplesPerInsertConfig
+from tengen.store.segment import SegmentReader
+from tengen.store.window import GameWindow
+from tengen.store.window_config import WindowConfig
+
+__all__ = ["sample_positions"]
+
+
+def sample_positions(
+    game: str, experience: Path, generation: int, num_positions: int, seed: int
+) -> tuple[NDArray[np.float32], NDArray[np.bool_]] | None:
+    """Returns positions of one generation's sealed games, drawn evenly by row.
+
+    A pure function of the arguments and the segments. No two are equal, so that some
+    can be held back from the others.
+
+    Args:
+        game: The name, as `tengen.games.make` takes it.
+        experience: ``RUN/experience``.
+        generation: Which one.
+        num_positions: Rows that are drawn, with replacement, at least 1.
+        seed: Of the draw.
+
+    Returns:
+        Planes ``[M, C, H, W]`` float32 under random symmetries and the legal actions
+        ``[M, A]``, M at most ``num_positions``; None where the generation has no rows.
+
+    Raises:
+        UsageError: A segment is of a newer schema, or the game is unknown.
+        RunError: A segment is damaged.
+    """
+    parts = []
+    num_rows = 0
+    for path in sorted(experience.glob(f"*/*/{generation:06d}.npz")):
+        with SegmentReader(path) as reader:
+            parts.append((str(path.parent), reader.game_columns()))
+            num_rows += int(reader.meta["num_rows"])
+    if num_rows == 0:
+        return None
+    limiter = SamplesPerInsertConfig(samples_per_row=num_positions)
+    config = WindowConfig(min_rows=num_rows, limiter=limiter)
+    window = GameWindow(game, experience, config, seed)
+    for writer, columns in parts:
+        window.insert(writer, generation, columns)
+    batch = window.sample(num_positions)
+    planes, legal = batch.columns["planes"], batch.columns["legal"].astype(bool)
+    # A row drawn twice comes under two symmetries; an opening is many rows' position.
+    first_of_row = np.unique(batch.keys, return_index=True)[1]
+    different = {planes[index].tobytes(): index for index in np.sort(first_of_row)}
+    chosen = list(different.values())
+    return planes[chosen], legal[chosen]

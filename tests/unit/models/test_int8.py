@@ -1,0 +1,259 @@
+from __future__ import annotations
+
+import json
+import re
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tengen.errors import RunError, UsageError
+from tengen.inference import InferenceConfig, open_backend
+from tengen.models import (
+    INT8_FILE,
+    Int8Check,
+    ModelDir,
+    ModelExporter,
+    can_quantise,
+    load_model,
+    quantise,
+)
+from tengen.models.check import evaluate
+from tengen.models.int8_graph import int8_graph, peak_graph
+from tengen.nets import FeatureSpec, MlpConfig, ResNetConfig
+
+sys.path.insert(0, str(Path(__file__).parents[2] / "oracle"))
+import int8_resnet
+
+pytest.importorskip("openvino")
+pytestmark = pytest.mark.skipif(not can_quantise(), reason="this CPU has no int8")
+
+FEATURES = FeatureSpec(
+    num_planes=4, height=6, width=5, num_actions=30, policy_layout="cells"
+)
+CONFIG = ResNetConfig(num_blocks=3, num_channels=16, head_channels=8)
+POOLS = [CONFIG.pools(index) for index in range(CONFIG.num_blocks)]
+INT8 = InferenceConfig(backend="openvino", precision="int8", batch_shape="dynamic")
+
+
+@pytest.fixture
+def weights(random_weights: Callable[..., Any]) -> dict[str, Any]:
+    found: dict[str, Any] = random_weights(FEATURES, CONFIG, 3)
+    return found
+
+
+@pytest.fixture
+def planes(random_planes: Callable[..., Any]) -> Any:
+    return random_planes(FEATURES, 96)
+
+
+@pytest.fixture
+def made(tmp_path: Path, exporter: ModelExporter) -> Callable[..., Path]:
+    """Writes what quantising reads of a model."""
+
+    def made(weights: Any) -> Path:
+        graph = exporter.export(FEATURES, CONFIG, weights)
+        (tmp_path / "model.onnx").write_bytes(graph)
+        return tmp_path
+
+    return made
+
+
+def rms(errors: Any) -> float:
+    return float(np.sqrt(np.mean(np.square(errors))))
+
+
+def test_an_int8_model_answers_as_integers_do(
+    made: Callable[..., Path],
+    weights: Any,
+    planes: Any,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The float parts in fp32, so that nothing but int8 itself can differ."""
+    monkeypatch.setattr(
+        "tengen.inference.openvino_backend.float_precision", lambda: "fp32"
+    )
+    directory = made(weights)
+    quantise(directory, planes)
+    calibrating = planes[np.arange(len(planes)) % 3 != 0]
+    exact_policy, exact_value, _ = int8_resnet.answer(weights, planes, [], POOLS)
+    peaks = int8_resnet.answer(weights, calibrating, [], POOLS)[2]
+    policy, value, _ = int8_resnet.answer(weights, planes, peaks, POOLS)
+    found = evaluate(open_backend(directory, INT8, 1), planes, 30)
+    # A float's last bit may tip a rounding: far less than the rounding itself.
+    for got, wanted, exact in zip(
+        found, (policy, value), (exact_policy, exact_value), strict=True
+    ):
+        assert rms(wanted - exact) > 1e-4
+        assert rms(got - wanted) < 0.1 * rms(wanted - exact)
+
+
+def test_the_graph_is_standard_onnx(
+    made: Callable[..., Path], weights: Any, planes: Any
+) -> None:
+    import onnx
+    from onnx.reference import ReferenceEvaluator
+
+    directory = made(weights)
+    quantise(directory, planes)
+    proto = onnx.load(directory / INT8_FILE)
+    onnx.checker.check_model(proto, full_check=True)
+    rounded = [
+        i for i in proto.graph.initializer if i.data_type == onnx.TensorProto.INT8
+    ]
+    assert {item.name for item in rounded} == {
+        f"blocks.{block}.conv{i}.weight" for block in range(3) for i in (1, 2)
+    }
+    policy, value = ReferenceEvaluator(proto).run(None, {"planes": planes[:8]})
+    found = evaluate(open_backend(directory, INT8, 1), planes[:8], 30)
+    np.testing.assert_allclose(found[0], policy, atol=0.05)
+    np.testing.assert_allclose(found[1], value, atol=0.02)
+
+
+def test_rows_and_batches_do_not_change_bits(
+    made: Callable[..., Path], weights: Any, planes: Any
+) -> None:
+    directory = made(weights)
+    quantise(directory, planes)
+    backend = open_backend(directory, INT8, 1)
+    policy, value = evaluate(backend, planes, 30)
+    for size in (1, 5, 8):
+        chosen = np.random.default_rng(size).integers(0, len(planes), size)
+        found = evaluate(backend, planes[chosen], 30)
+        assert found[0].tobytes() == policy[chosen].tobytes()
+        assert found[1].tobytes() == value[chosen].tobytes()
+
+
+def test_held_out_positions_do_not_calibrate(
+    made: Callable[..., Path], weights: Any, planes: Any
+) -> None:
+    directory = made(weights)
+    quantise(directory, planes)
+    graph = (directory / INT8_FILE).read_bytes()
+    planes[::3] *= 3.0
+    quantise(directory, planes)
+    assert (directory / INT8_FILE).read_bytes() == graph
+    planes[1::3] *= 3.0
+    quantise(directory, planes)
+    assert (directory / INT8_FILE).read_bytes() != graph
+
+
+def test_a_good_model_passes(
+    made: Callable[..., Path], weights: Any, planes: Any
+) -> None:
+    check = quantise(made(weights), planes)
+    assert check.num_rows == 32
+    assert check.refusal is None
+    assert 0 < check.policy_divergence < 0.005
+    assert 0 < check.value_error < 0.05
+    assert check.top1_agreement > 0.8
+    assert json.loads(json.dumps(check.record()))["num_rows"] == 32
+
+
+def test_outlier_weights_are_found(
+    made: Callable[..., Path], weights: Any, planes: Any
+) -> None:
+    """One input channel a thousand times smaller, its weights as much larger.
+
+    The float network answers as before. In int8 the channel's activations vanish
+    beside the others, and the other weights beside its own.
+    """
+    directory = made(weights)
+    before = int8_resnet.answer(weights, planes[:4], [], POOLS)[0]
+    for block in range(3):
+        for name in ("norm1.weight", "norm1.bias"):
+            weights[f"blocks.{block}.{name}"][0] /= 1000
+        weights[f"blocks.{block}.conv1.weight"][:, 0] *= 1000
+    after = int8_resnet.answer(weights, planes[:4], [], POOLS)[0]
+    np.testing.assert_allclose(after, before, atol=1e-3)
+    check = quantise(made(weights), planes)
+    assert check.refusal is not None
+    assert "is above" in check.refusal
+    assert directory.joinpath(INT8_FILE).exists()  # whether it stays is not for here
+
+
+def test_only_legal_actions_are_compared(
+    made: Callable[..., Path], weights: Any, planes: Any
+) -> None:
+    """With one legal action every policy is the same, however wrong its logits."""
+    legal = np.zeros((len(planes), 30), bool)
+    legal[:, 7] = True
+    check = quantise(made(weights), planes, legal)
+    assert check.policy_divergence == 0.0
+    assert check.top1_agreement == 1.0
+    assert check.value_error > 0.0
+
+
+@pytest.mark.parametrize(
+    ("change", "refusal"),
+    [
+        ({"policy_divergence": 0.006}, r"policy_divergence \(0.006\) is above 0.005"),
+        ({"value_error": 0.06}, r"value_error \(0.06\) is above 0.05"),
+        ({"value_error": float("nan")}, r"value_error \(nan\) is above 0.05"),
+    ],
+)
+def test_what_is_refused(change: dict[str, float], refusal: str) -> None:
+    fine = {"policy_divergence": 0.001, "value_error": 0.01, "top1_agreement": 0.9}
+    check = Int8Check(num_rows=9, **{**fine, **change})
+    assert check.refusal is not None
+    assert re.fullmatch(refusal, check.refusal)
+
+
+def test_a_network_without_convolutions_is_refused(
+    exporter: ModelExporter, random_weights: Callable[..., Any]
+) -> None:
+    features, config = FeatureSpec(num_planes=6, num_actions=3), MlpConfig()
+    graph = exporter.export(features, config, random_weights(features, config, 1))
+    with pytest.raises(RunError, match=r"set inference\.precision=bf16"):
+        int8_graph(peak_graph(graph), {})
+
+
+def test_a_published_int8_graph_is_part_of_the_model(
+    publish: Callable[..., ModelDir], random_planes: Callable[..., Any]
+) -> None:
+    small = random_planes(publish(0).meta.features, 30)
+    model = publish(1, check=lambda path: quantise(path, small))
+    assert INT8_FILE in model.meta.sha256
+    assert open_backend(model.path, INT8, 1).precision == "int8"
+    data = (model.path / INT8_FILE).read_bytes()
+    (model.path / INT8_FILE).write_bytes(data[:-3])
+    with pytest.raises(UsageError, match=rf"{INT8_FILE}\) is damaged"):
+        load_model(model.path)
+    (model.path / INT8_FILE).unlink()
+    with pytest.raises(UsageError, match=rf"{INT8_FILE}\) cannot be read"):
+        load_model(model.path)
+
+
+def test_an_int8_graph_is_a_function_of_weights_and_positions(
+    publish: Callable[..., ModelDir], random_planes: Callable[..., Any]
+) -> None:
+    features = publish(0).meta.features
+    planes = random_planes(features, 30)
+    folder = publish(1, check=lambda path: quantise(path, planes)).path
+    again = publish(2, check=lambda path: quantise(path, planes)).path
+    wanted = (folder / INT8_FILE).read_bytes()
+    assert (again / INT8_FILE).read_bytes() != wanted  # other weights
+    for name in ("model.onnx", "weights.safetensors"):
+        (again / name).write_bytes((folder / name).read_bytes())
+    quantise(again, planes)
+    assert (again / INT8_FILE).read_bytes() == wanted
+
+
+def test_an_int8_graph_that_the_model_does_not_know_is_refused(
+    publish: Callable[..., ModelDir], random_planes: Callable[..., Any]
+) -> None:
+    model = publish(0)
+    quantise(model.path, random_planes(model.meta.features, 30))
+    with pytest.raises(UsageError, match=rf"{INT8_FILE}\) has no sha256 in meta.json"):
+        load_model(model.path)
+
+
+def test_a_model_without_an_int8_graph_plays_in_floats(
+    publish: Callable[..., ModelDir],
+) -> None:
+    model = publish()
+    assert INT8_FILE not in model.meta.sha256
+    assert open_backend(model.path, INT8, 1).precision in ("bf16", "fp32")

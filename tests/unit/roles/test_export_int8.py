@@ -1,0 +1,144 @@
+"""A run in int8, role by role: which models are quantised, and what is kept."""
+
+import dataclasses
+import json
+import re
+
+import pytest
+
+from tengen.inference import open_backend
+from tengen.models import INT8_FILE, can_quantise, load_model
+from tengen.recipes import make_config
+from tengen.roles import RoleContext, make_role, read_config, write_config
+from tengen.run import RunDirectory
+
+pytest.importorskip("openvino")
+pytestmark = pytest.mark.skipif(not can_quantise(), reason="this CPU has no int8")
+
+NAMES = ("learn", "export", "gate", "selfplay")
+
+
+@pytest.fixture
+def run(tmp_path):
+    return RunDirectory.create_or_resume(tmp_path / "run")
+
+
+def small(**inference):
+    config = make_config("tictactoe", None, None)
+    return dataclasses.replace(
+        config,
+        actor=dataclasses.replace(
+            config.actor, games_per_generation=16, full_simulations=4
+        ),
+        store=dataclasses.replace(config.store, min_rows=20),
+        learner=dataclasses.replace(config.learner, batch_size=16),
+        inference=dataclasses.replace(config.inference, **inference),
+    )
+
+
+def rounds(run, number):
+    """Takes turns as the runner does, by roles made anew; returns export's reports."""
+    context = RoleContext()
+    made = {}
+    reports = []
+    try:
+        for _ in range(number):
+            for name in NAMES:
+                if name not in made:
+                    made[name] = make_role(name, read_config(run), run, context)
+                report = made[name].turn()
+                if name == "export":
+                    reports.append(report)
+    finally:
+        for role in made.values():
+            role.close()
+    return reports
+
+
+def quantised(run):
+    """The numbers of the models that have an int8 graph."""
+    return [
+        number
+        for number in run.models.numbers()
+        if (run.models.entry(number) / INT8_FILE).exists()
+    ]
+
+
+def test_models_with_games_are_quantised(run):
+    write_config(run, small(precision="int8"))
+    reports = rounds(run, 3)
+    assert run.models.numbers() == [0, 1, 2]
+    assert quantised(run) == [1, 2]
+    assert "int8" not in reports[0]
+    for number in (1, 2):
+        assert reports[number]["int8"]["num_rows"] > 16
+        assert "warning" not in reports[number]
+        model = load_model(run.models.entry(number))
+        assert INT8_FILE in model.meta.sha256
+        backend = open_backend(model.path, read_config(run).inference, 1)
+        assert backend.precision == "int8"
+
+
+def test_a_model_that_loses_too_much_plays_in_floats_and_it_is_said_once(
+    run, monkeypatch
+):
+    write_config(run, small(precision="int8"))
+    with monkeypatch.context() as patch:
+        patch.setattr("tengen.models.int8._MAX_POLICY_DIVERGENCE", 0.0)
+        reports = rounds(run, 3)
+    assert quantised(run) == []
+    warnings = [r["warning"] for r in reports if "warning" in r]
+    assert len(warnings) == 1
+    assert re.fullmatch(
+        r"int8 of the model of generation 1 is refused, policy_divergence "
+        r"\(\S+\) is above 0\.0; such models play in (bf16|fp32)",
+        warnings[0],
+    )
+    model = load_model(run.models.entry(2))
+    assert INT8_FILE not in model.meta.sha256
+    assert open_backend(model.path, read_config(run).inference, 1).precision != "int8"
+    # The next model is asked again.
+    rounds(run, 1)
+    assert quantised(run) == [3]
+
+
+def test_too_few_positions_are_said_once(run):
+    config = small(precision="int8")
+    actor = dataclasses.replace(config.actor, games_per_generation=2)
+    store = dataclasses.replace(config.store, min_rows=4)
+    write_config(run, dataclasses.replace(config, actor=actor, store=store))
+    reports = rounds(run, 3)
+    assert quantised(run) == []
+    assert all("int8" not in report for report in reports)
+    warnings = [r["warning"] for r in reports if "warning" in r]
+    assert len(warnings) == 1
+    assert re.search(
+        r"num_rows \(\d+\) of different positions is below 48", warnings[0]
+    )
+
+
+def test_what_was_chosen_is_recorded_and_a_resume_keeps_it(run, monkeypatch):
+    rates = {"fp32": 1.0, "bf16": 2.0, "int8": 3.0}
+    monkeypatch.setattr("tengen.inference.choice._trial", lambda *_: rates)
+    write_config(run, small())
+    rounds(run, 1)
+    kept = json.loads((run.path / "run.json").read_text())
+    assert kept["config"]["inference"]["precision"] == "int8"
+    assert kept["measured"]["inference"]["precision"] == "int8"
+    assert kept["measured"]["inference"]["rows_per_s"] == rates
+    # The first model was quantised to be timed; it has no games to be checked on.
+    assert quantised(run) == []
+    rates["int8"] = 0.0
+    rounds(run, 1)
+    assert json.loads((run.path / "run.json").read_text()) == kept
+    assert quantised(run) == [1]
+
+
+def test_a_choice_against_int8_costs_nothing_later(run, monkeypatch):
+    rates = {"fp32": 1.0, "bf16": 2.0, "int8": 2.1}
+    monkeypatch.setattr("tengen.inference.choice._trial", lambda *_: rates)
+    write_config(run, small())
+    reports = rounds(run, 2)
+    assert read_config(run).inference.precision == "bf16"
+    assert quantised(run) == []
+    assert all("int8" not in report for report in reports)
