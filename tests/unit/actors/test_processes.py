@@ -22,7 +22,7 @@ from tengen.actors import (
     SelfplayProcesses,
     play_generation,
 )
-from tengen.actors.processes import _sum
+from tengen.actors.processes import _Child, _give, _start, _sum
 from tengen.errors import RunError, UsageError
 from tengen.inference import InferenceConfig, open_backend
 from tengen.models import ModelExporter
@@ -229,6 +229,19 @@ def test_a_stop_keeps_what_is_finished(
     assert 0 < len(frames) < NUM_GAMES
     rest, _ = play(processes, generation(model, finished))
     assert in_order([*frames, *rest]) == expected(model)
+
+
+def test_no_process_outlives_its_parent_in_a_game_that_never_ends(
+    model: Path, folder: Path
+) -> None:
+    (folder / "hold").touch()
+    process, connection = _start()
+    child = _Child(process, connection, left=set(range(NUM_GAMES)))
+    _give(child, generation(model))
+    while not connection.recv()["games"]:
+        pass  # the games that end before the hold
+    connection.close()
+    assert process.wait(30) == 0
 
 
 def test_no_process_outlives_its_parent(folder: Path) -> None:
