@@ -23,7 +23,7 @@ def train(task: str, out: Path, *extra: str) -> subprocess.CompletedProcess[str]
 
 
 def test_a_game_of_openspiel_is_trained(tmp_path: Path) -> None:
-    pytest.importorskip("pyspiel", reason="needs pip install 'tengen[openspiel]'")
+    pytest.importorskip("pyspiel", reason="needs pip install 'open_spiel>=2.0'")
     done = train("openspiel/connect_four(rows=4,columns=5)", tmp_path / "run")
     assert done.returncode == 0, done.stderr
     report = json.loads(done.stdout.splitlines()[-1])
@@ -33,7 +33,7 @@ def test_a_game_of_openspiel_is_trained(tmp_path: Path) -> None:
 
 
 def test_one_that_does_not_fit_leaves_no_run(tmp_path: Path) -> None:
-    pytest.importorskip("pyspiel", reason="needs pip install 'tengen[openspiel]'")
+    pytest.importorskip("pyspiel", reason="needs pip install 'open_spiel>=2.0'")
     done = train("openspiel/kuhn_poker", tmp_path / "run")
     assert done.returncode == 2
     assert "must be a game without chance and of perfect information" in done.stderr
@@ -47,5 +47,5 @@ def test_without_openspiel_the_message_says_how_to_install_it(tmp_path: Path) ->
     command = [sys.executable, "-c", hide + run, str(tmp_path / "run")]
     done = subprocess.run(command, capture_output=True, text=True, timeout=60)
     assert done.returncode == 2
-    assert "pip install 'tengen[openspiel]'" in done.stderr
+    assert "pip install 'open_spiel>=2.0'" in done.stderr
     assert len(done.stderr.strip().splitlines()) == 1

@@ -31,12 +31,12 @@ def _gymnasium() -> Any:
     except ImportError as error:
         raise UsageError(
             f"gymnasium (missing) cannot be imported: {error}; "
-            f"pip install 'tengen[envs]'"
+            f"pip install 'gymnasium>=1.1'"
         ) from None
     if not hasattr(gymnasium.vector, "AutoresetMode"):
         raise UsageError(
             f"gymnasium ({gymnasium.__version__}) must be 1.1 or later; "
-            f"pip install --upgrade 'tengen[envs]'"
+            f"pip install --upgrade gymnasium"
         )
     return gymnasium
 

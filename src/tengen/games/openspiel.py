@@ -219,7 +219,7 @@ def _pyspiel() -> Any:
     except ImportError as error:
         raise UsageError(
             f"package (open_spiel) is not installed: {error}; "
-            f"pip install 'tengen[openspiel]'"
+            f"pip install 'open_spiel>=2.0'"
         ) from None
     return pyspiel
 

@@ -21,7 +21,7 @@ from tengen.play.board import make_board_text
 from tengen.recipes import make_config
 from tengen.search import SearchConfig
 
-pyspiel = pytest.importorskip("pyspiel", reason="needs pip install 'tengen[openspiel]'")
+pyspiel = pytest.importorskip("pyspiel", reason="needs pip install 'open_spiel>=2.0'")
 
 # Every layout and form of tensor, passes, draws, and players who move twice in a row.
 GAMES = (
