@@ -1,4 +1,4 @@
-// Ports and what stands behind them: self-play workers, matches, sessions.
+// What stands behind ports: self-play workers, matches, sessions.
 
 #include <nanobind/ndarray.h>
 #include <nanobind/stl/pair.h>
@@ -32,32 +32,7 @@ std::span<const T> span_of(const Column<T>& column) {
   return {column.data(), column.size()};
 }
 
-template <int Axes>
-using View = nb::ndarray<nb::numpy, float, nb::ndim<Axes>>;
-
-// Views of a port's buffers; the port lives as long as they do.
-View<4> planes_view(nb::handle self) {
-  BatchBuffers& b = nb::cast<Port&>(self).buffers();
-  const auto [planes, height, width] = b.planes_shape;
-  return View<4>(b.planes.data(), {b.capacity, planes, height, width}, self);
-}
-View<2> policy_view(nb::handle self) {
-  BatchBuffers& b = nb::cast<Port&>(self).buffers();
-  return View<2>(b.policy.data(), {b.capacity, b.num_actions}, self);
-}
-View<1> value_view(nb::handle self) {
-  BatchBuffers& b = nb::cast<Port&>(self).buffers();
-  return View<1>(b.value.data(), {b.capacity}, self);
-}
-
-void bind_ports(nb::module_& m) {
-  nb::class_<Port>(m, "Port", "Rows that await evaluation; see tengen.inference.Port.")
-      .def("next", &Port::next, nb::call_guard<nb::gil_scoped_release>())
-      .def("done", &Port::done, nb::call_guard<nb::gil_scoped_release>())
-      .def_prop_ro("planes", &planes_view, "[capacity, C, H, W] float32, a view.")
-      .def_prop_ro("policy", &policy_view, "[capacity, A] float32 logits, a view.")
-      .def_prop_ro("value", &value_view, "[capacity] float32, a view.");
-
+void bind_workers(nb::module_& m) {
   nb::class_<WorkerStats>(m, "WorkerStats", "Counters of one worker since its start.")
       .def_ro("num_games", &WorkerStats::num_games)
       .def_ro("num_plies", &WorkerStats::num_plies)
@@ -66,9 +41,7 @@ void bind_ports(nb::module_& m) {
       .def_ro("num_evaluations", &WorkerStats::num_evaluations)
       .def_ro("num_cache_hits", &WorkerStats::num_cache_hits)
       .def_ro("num_batches", &WorkerStats::num_batches);
-}
 
-void bind_workers(nb::module_& m) {
   nb::class_<SelfplaySettings>(m, "SelfplaySettings", "See tengen.actors.SelfplayConfig.")
       .def(nb::init<>())
       .def_rw("search", &SelfplaySettings::search)
@@ -101,7 +74,8 @@ void bind_workers(nb::module_& m) {
           },
           nb::kw_only(), "seed"_a, "generation"_a, "model"_a, "num_games"_a,
           "finished"_a = std::vector<uint32_t>{}, "may_resign"_a = false)
-      .def("stop", &GameQueue::stop, "Workers drop their unfinished games and end. Thread-safe.");
+      .def("stop", &GameQueue::stop, "Workers drop their unfinished games and end. Thread-safe.")
+      .def_prop_ro("num_wanted", &GameQueue::num_wanted, "Games that it was made to hand out.");
 
   nb::class_<SelfplayPort, Port>(m, "SelfplayPort", "One self-play worker.")
       .def_prop_ro("stats", &SelfplayPort::stats, nb::rv_policy::copy);
@@ -265,7 +239,6 @@ void bind_matches(nb::module_& m) {
 }  // namespace
 
 void bind_selfplay(nb::module_& m) {
-  bind_ports(m);
   bind_workers(m);
   bind_sessions(m);
   bind_matches(m);

@@ -8,6 +8,7 @@ namespace tengen {
 void bind_base(nanobind::module_& m);
 void bind_games(nanobind::module_& m);
 void bind_search(nanobind::module_& m);
+void bind_inference(nanobind::module_& m);
 void bind_store(nanobind::module_& m);
 void bind_selfplay(nanobind::module_& m);
 

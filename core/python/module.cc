@@ -7,6 +7,7 @@ NB_MODULE(_core, m) {
   tengen::bind_base(m);
   tengen::bind_games(m);
   tengen::bind_search(m);
+  tengen::bind_inference(m);
   tengen::bind_store(m);
   tengen::bind_selfplay(m);
 }

@@ -1,6 +1,7 @@
 #pragma once
 // Hands out the games of one generation, in order, each once.
 
+#include <algorithm>
 #include <atomic>
 #include <cstdint>
 #include <vector>
@@ -40,6 +41,10 @@ class GameQueue {
   void stop() { stopped_.store(true, std::memory_order_relaxed); }
   bool stopped() const { return stopped_.load(std::memory_order_relaxed); }
   const Generation& generation() const { return generation_; }
+  // Games that it was made to hand out.
+  size_t num_wanted() const {
+    return static_cast<size_t>(std::count(finished_.begin(), finished_.end(), false));
+  }
 
  private:
   Generation generation_;

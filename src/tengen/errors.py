@@ -65,7 +65,12 @@ def refusal(error: BaseException) -> TengenError | None:
         return RunError(_os_message(error))
     if isinstance(error, MemoryError):
         return RunError("memory (all of it) is used up; ask for less, or free some")
-    core = sys.modules.get("tengen._core")  # not loaded, it raised nothing
+    torch = sys.modules.get("torch")  # not loaded, it raised nothing
+    if torch is not None and isinstance(error, torch.OutOfMemoryError):
+        return RunError(
+            "device memory (all of it) is used up; free some, or ask for less"
+        )
+    core = sys.modules.get("tengen._core")
     if core is not None and isinstance(error, core.SchemaError):
         return UsageError(str(error))
     if core is not None and isinstance(error, core.CoreError):

@@ -1,4 +1,6 @@
-from tengen.errors import RunError, TengenError, UsageError, did_you_mean
+import torch
+
+from tengen.errors import RunError, TengenError, UsageError, did_you_mean, refusal
 
 
 def test_exit_codes_tell_usage_from_failure():
@@ -6,6 +8,13 @@ def test_exit_codes_tell_usage_from_failure():
     assert RunError("x").exit_code == 1
     assert issubclass(UsageError, TengenError)
     assert issubclass(RunError, TengenError)
+
+
+def test_what_torch_says_of_a_full_gpu_is_one_line():
+    refused = refusal(torch.OutOfMemoryError("CUDA out of memory. Tried\nto ..."))
+    assert isinstance(refused, RunError)
+    assert str(refused).startswith("device memory (all of it) is used up; ")
+    assert refusal(RuntimeError("a bug")) is None
 
 
 def test_advice_is_the_nearest_name():

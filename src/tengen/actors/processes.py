@@ -172,7 +172,7 @@ class SelfplayProcesses:
         code = child.process.wait()
         child.connection.close()
         if self._stopping:
-            child.report = _sum([], 0, 0.0)
+            child.report = GenerationReport()
             self._children.remove(child)
             return
         child.num_deaths += 1
@@ -229,7 +229,10 @@ def _send(child: _Child, message: dict[str, Any]) -> None:
 def _sum(
     reports: Sequence[GenerationReport], num_games: int, seconds: float
 ) -> GenerationReport:
-    """Adds reports up; the wall time is that of all together."""
-    names = (item.name for item in dataclasses.fields(GenerationReport))
+    """Adds reports up; the wall time is that of all together, a batch is of one."""
+    names = {item.name for item in dataclasses.fields(GenerationReport)} - {"notes"}
     total = {name: sum(getattr(report, name) for report in reports) for name in names}
-    return GenerationReport(**{**total, "num_games": num_games, "seconds": seconds})
+    total["num_games"], total["seconds"] = num_games, seconds
+    total["batch_capacity"] = max((r.batch_capacity for r in reports), default=0)
+    notes = dict.fromkeys(note for report in reports for note in report.notes)
+    return GenerationReport(**total, notes=tuple(notes))

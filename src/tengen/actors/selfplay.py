@@ -1,7 +1,7 @@
 """Self-play: the games of one generation, on every core, each durable when it ends.
 
 The games live in the core as state machines (core/selfplay/worker.h). Here threads
-drive them: each owns a worker, a runner over the worker's buffers, and nothing else.
+drive them: by themselves or towards devices, see tengen.actors.crew.
 """
 
 from __future__ import annotations
@@ -13,9 +13,10 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from tengen import _core
+from tengen.actors.crew import Crew, crew_of_threads, crew_on_devices
 from tengen.config import check, check_literals, check_range, fill_native
 from tengen.games import Game, core_game
-from tengen.inference import Backend, DriveStats, drive
+from tengen.inference import Backend, LaneBackend
 from tengen.search import MAX_SIMULATIONS, SearchConfig
 
 __all__ = ["GenerationReport", "SelfplayConfig", "play_generation"]
@@ -83,7 +84,8 @@ class SelfplayConfig:
     reuse_tree: bool = True
     """Whether a cheap search starts from the subtree that the last search left."""
     num_slots: int = 16
-    """Games at once on one thread: the most rows of one batch; 1 to 4096."""
+    """Games at once on one thread: the most rows of one batch; 1 to 4096. On devices at
+    least so many that three of their largest batches can be under way."""
     cache_mib: int = 64
     """Memory for evaluations already made, in MiB a thread; 0 for none."""
 
@@ -153,30 +155,48 @@ class SelfplayConfig:
 
 @dataclass(frozen=True, kw_only=True)
 class GenerationReport:
-    """What the threads of one generation did together."""
+    """What the threads of one generation did together; by default nothing."""
 
-    num_games: int
+    num_games: int = 0
     """Games finished by these threads."""
-    num_plies: int
+    num_plies: int = 0
     """Plies searched."""
-    num_rows: int
+    num_rows: int = 0
     """Training rows of these games."""
-    num_simulations: int
+    num_simulations: int = 0
     """Descents of the trees."""
-    num_evaluations: int
+    num_evaluations: int = 0
     """Positions evaluated by the network."""
-    num_cache_hits: int
+    num_cache_hits: int = 0
     """Positions answered from the cache."""
-    num_batches: int
+    num_batches: int = 0
     """Batches sent to the network."""
-    seconds: float
+    batch_capacity: int = 0
+    """The most rows of a batch."""
+    seconds: float = 0.0
     """Wall time."""
-    inference_s: float
-    """Time inside the backend, summed over threads."""
-    tree_s: float
+    inference_s: float = 0.0
+    """Time inside the backend, summed over threads; on devices the time that they were
+    busy, as if each thread had been."""
+    tree_s: float = 0.0
     """Time inside games, trees and encoding, summed over threads."""
-    num_threads: int
+    wait_s: float = 0.0
+    """Time that threads waited for devices, summed over threads."""
+    num_threads: int = 0
     """Threads that played."""
+    notes: tuple[str, ...] = ()
+    """What the user should know, a line each, that was not told before."""
+
+    @property
+    def threads_s(self) -> float:
+        """Wall time times threads, positive."""
+        return max(1e-9, self.seconds * self.num_threads)
+
+    @property
+    def cores_busy(self) -> float:
+        """Share of the threads' time in which they worked, in [0, 1]."""
+        working_s = min(self.inference_s + self.tree_s, self.threads_s - self.wait_s)
+        return max(0.0, working_s) / self.threads_s
 
     @property
     def batch_rows(self) -> float:
@@ -212,33 +232,31 @@ def play_generation(
     Raises:
         Exception: What a worker raised first; the others were stopped.
     """
-    settings = config.to_native()
     rules = core_game(game)
-    workers = [
-        _core.make_selfplay_worker(rules, settings, queue, sink)
-        for _ in range(num_threads)
-    ]
-    stats = [DriveStats() for _ in workers]
+    crew = (
+        crew_on_devices(config, rules, backend, queue, sink, num_threads)
+        if isinstance(backend, LaneBackend)
+        else crew_of_threads(config, rules, backend, queue, sink, num_threads)
+    )
     failures: list[BaseException] = []
 
-    def work(index: int) -> None:
-        port = workers[index]
+    def work(job: Callable[[], object]) -> None:
         try:
-            runner = backend.bind(port.planes, port.policy, port.value)
-            drive(port, runner, stats[index])
+            job()
         except BaseException as error:
             failures.append(error)
             queue.stop()
+            crew.stop()
 
     start = time.monotonic()
     threads = [
-        threading.Thread(target=work, args=(i,), name=f"selfplay-{i}")
-        for i in range(num_threads)
+        threading.Thread(target=work, args=(job,), name=f"selfplay-{i}")
+        for i, job in enumerate(crew.jobs)
     ]
     for thread in threads:
         thread.start()
     try:
-        _watch(threads, workers, on_progress, progress_interval_s)
+        _watch(threads, crew.workers, on_progress, progress_interval_s)
     except BaseException:
         queue.stop()
         raise
@@ -247,7 +265,7 @@ def play_generation(
             thread.join()
     if failures:
         raise failures[0]
-    return _report(workers, stats, time.monotonic() - start)
+    return _report(crew, num_threads, time.monotonic() - start)
 
 
 def _watch(
@@ -267,16 +285,13 @@ def _watch(
             )
 
 
-def _report(
-    workers: Sequence[_core.SelfplayPort],
-    stats: Sequence[DriveStats],
-    seconds: float,
-) -> GenerationReport:
-    counts = [worker.stats for worker in workers]
+def _report(crew: Crew, num_threads: int, seconds: float) -> GenerationReport:
+    counts = [worker.stats for worker in crew.workers]
 
     def total(name: str) -> int:
         return int(sum(getattr(count, name) for count in counts))
 
+    times = crew.times(seconds)
     return GenerationReport(
         num_games=total("num_games"),
         num_plies=total("num_plies"),
@@ -284,9 +299,12 @@ def _report(
         num_simulations=total("num_simulations"),
         num_evaluations=total("num_evaluations"),
         num_cache_hits=total("num_cache_hits"),
-        num_batches=total("num_batches"),
+        num_batches=times.num_batches,
+        batch_capacity=crew.batch_capacity,
         seconds=seconds,
-        inference_s=sum(stat.inference_s for stat in stats),
-        tree_s=sum(stat.port_s for stat in stats),
-        num_threads=len(workers),
+        inference_s=times.inference_s,
+        tree_s=times.tree_s,
+        wait_s=times.wait_s,
+        num_threads=num_threads,
+        notes=tuple(crew.notes),
     )

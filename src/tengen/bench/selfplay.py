@@ -11,18 +11,23 @@ import argparse
 import os
 import statistics
 import tempfile
-import threading
 import time
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from tengen import _core, games
 from tengen.actors import GenerationReport, SelfplayConfig, play_generation
+from tengen.bench.backend_alone import BackendAlone, DevicesAlone, ThreadsAlone
 from tengen.config import check_range
-from tengen.inference import Backend, InferenceConfig, choose, open_backend
+from tengen.inference import (
+    Backend,
+    Choice,
+    InferenceConfig,
+    LaneBackend,
+    choose,
+    open_backend,
+)
 from tengen.models import (
     ModelExporter,
     ModelMeta,
@@ -34,11 +39,10 @@ from tengen.nets import FeatureSpec, parse_net
 from tengen.run import RunDirectory, available_cores
 from tengen.store import ExperienceWriter
 
-__all__ = ["add_arguments", "run"]
+__all__ = ["add_arguments", "publish_random", "run"]
 
-_BATCHES = (8, 16, 32, 64)
-_ROUND_S = 3.0
-_NUM_ROUNDS = 4
+# More than a round can play.
+_NUM_GAMES = 10_000_000
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -49,6 +53,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--simulations", type=int, default=64, help="a search (64)")
     parser.add_argument("--slots", type=int, default=16, help="games a thread (16)")
     parser.add_argument("--cache-mib", type=int, default=64, help="a thread (64)")
+    parser.add_argument("--rounds", type=int, default=4, help="of each kind (4)")
+    parser.add_argument("--round-s", type=float, default=3.0, help="a round (3)")
+    parser.add_argument("--devices", default="auto", help="cpu, cuda:0, ... (auto)")
     parser.add_argument(
         "--backend", choices=("auto", "openvino", "torch"), default="auto"
     )
@@ -70,17 +77,22 @@ def run(args: argparse.Namespace) -> dict[str, Any]:
     if hasattr(os, "sched_setaffinity"):
         os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[:cores])
     config = SelfplayConfig(
+        games_per_generation=_NUM_GAMES,
         full_simulations=args.simulations,
         num_slots=args.slots,
         cache_mib=args.cache_mib,
         max_opening_plies=4,
     )
-    inference = InferenceConfig(backend=args.backend, precision=args.precision)
+    inference = InferenceConfig(
+        devices=args.devices, backend=args.backend, precision=args.precision
+    )
     start_s, start_cpu_s = time.perf_counter(), time.process_time()
     with tempfile.TemporaryDirectory(prefix="tengen-bench-") as folder:
-        bench = _Bench(args.game, args.net, config, inference, Path(folder), cores)
-        rounds = [bench.pair(index) for index in range(_NUM_ROUNDS)]
-        best_batch = bench.best_batch
+        bench = _Bench(
+            args.game, args.net, config, inference, Path(folder), cores, args.round_s
+        )
+        rounds = [bench.pair(index) for index in range(args.rounds)]
+        best_batch = bench.alone.best_batch
     report = {
         "name": "selfplay",
         "game": args.game,
@@ -88,6 +100,7 @@ def run(args: argparse.Namespace) -> dict[str, Any]:
         "cores": cores,
         "seconds": time.perf_counter() - start_s,
         "cpu_seconds": time.process_time() - start_cpu_s,
+        "devices": bench.inference.devices,
         "backend": bench.backend.name,
         "precision": bench.backend.precision,
         "simulations": args.simulations,
@@ -117,6 +130,9 @@ class _Pair:
     simulations_per_cpu_s: float
     games_per_s: float
     batch_rows: float
+    batch_capacity: float
+    inference_busy: float
+    cores_busy: float
     cache_hit_share: float
 
 
@@ -129,34 +145,30 @@ class _Bench:
         inference: InferenceConfig,
         folder: Path,
         cores: int,
+        round_s: float,
     ) -> None:
         self._game = game
         self._config = config
         self._cores = cores
+        self._round_s = round_s
         self._run = RunDirectory.create_or_resume(folder)
         self._writer = ExperienceWriter(self._run.experience / "bench", 1)
         rules = games.make(game)
-        features = FeatureSpec(
-            num_planes=rules.num_planes,
-            height=rules.height,
-            width=rules.width,
-            num_actions=rules.num_actions,
-            policy_layout=rules.policy_layout,
-        )
         self._planes = games.random_positions(rules, 256, seed=0)
-        directory = _publish(self._run, game, features, net)
+        self._directory = publish_random(self._run, game, net)
         if inference.backend != "torch" and can_quantise():
-            quantise(directory, self._planes)
+            quantise(self._directory, self._planes)
         self._rules = rules
-        choice = choose(directory, inference, self._planes, rules.num_actions, cores)
-        self._num_actions = rules.num_actions
-        self.backend: Backend = open_backend(directory, choice.config, cores)
-        rates = {batch: self._raw(batch, 0.5)[0] for batch in _BATCHES}
-        self.best_batch = max(rates, key=lambda batch: rates[batch])
+        choice = choose(
+            self._directory, inference, self._planes, rules.num_actions, cores
+        )
+        self.inference = choice.config
+        self.backend: Backend = open_backend(self._directory, choice.config, cores)
+        self.alone = self._alone(choice)
 
     def pair(self, index: int) -> _Pair:
         """Measures the backend, then games."""
-        raw_s, raw_cpu_s = self._raw(self.best_batch, _ROUND_S)
+        raw_s, raw_cpu_s = self.alone.measure(self._round_s)
         played, cpu_s = self._play(index)
         evals_per_s = played.num_evaluations / played.seconds
         evals_per_cpu_s = played.num_evaluations / cpu_s
@@ -173,71 +185,70 @@ class _Bench:
             simulations_per_s=played.num_simulations / played.seconds,
             simulations_per_cpu_s=played.num_simulations / cpu_s,
             games_per_s=played.num_games / played.seconds,
-            batch_rows=played.num_evaluations / played.num_batches,
+            batch_rows=played.batch_rows,
+            batch_capacity=played.batch_capacity,
+            inference_busy=played.inference_s / played.threads_s,
+            cores_busy=played.cores_busy,
             cache_hit_share=played.num_cache_hits / looked_up,
         )
 
-    def _raw(self, batch: int, seconds: float) -> tuple[float, float]:
-        """Returns evaluations per second and per CPU-second of the backend alone."""
-        counts = [0] * self._cores
-        barrier = threading.Barrier(self._cores + 1)
-        end_s = [0.0]
-
-        def work(index: int) -> None:
-            order = np.arange(batch) + index * batch
-            rows = self._planes[order % len(self._planes)].copy()
-            policy = np.zeros((batch, self._num_actions), np.float32)
-            value = np.zeros(batch, np.float32)
-            runner = self.backend.bind(rows, policy, value)
-            runner.run(batch)
-            barrier.wait()
-            while time.perf_counter() < end_s[0]:
-                runner.run(batch)
-                counts[index] += batch
-
-        threads = [threading.Thread(target=work, args=(i,)) for i in range(self._cores)]
-        for thread in threads:
-            thread.start()
-        end_s[0] = time.perf_counter() + 3600.0
-        barrier.wait()
-        start_s, start_cpu_s = time.perf_counter(), time.process_time()
-        end_s[0] = start_s + seconds
-        for thread in threads:
-            thread.join()
-        spent_s = time.perf_counter() - start_s
-        return sum(counts) / spent_s, sum(counts) / (time.process_time() - start_cpu_s)
+    def _alone(self, choice: Choice) -> BackendAlone:
+        if isinstance(self.backend, LaneBackend):
+            rates = {int(rows): rate for rows, rate in choice.rows_per_s.items()}
+            return DevicesAlone(self.backend, rates)
+        return ThreadsAlone(
+            self.backend, self._planes, self._rules.num_actions, self._cores
+        )
 
     def _play(self, index: int) -> tuple[GenerationReport, float]:
         queue = _core.GameQueue(
-            seed=index, generation=index + 1, model=0, num_games=10_000_000
+            seed=index, generation=index + 1, model=0, num_games=_NUM_GAMES
         )
         segment = self._writer.open_games(index + 1, self._game)
-        timer = threading.Timer(_ROUND_S, queue.stop)
+        ends_s: list[float] = []
+
+        def watch(num_games: int, num_evaluations: int) -> None:
+            # The round begins here, when devices are prepared.
+            if not ends_s:
+                ends_s.append(time.monotonic() + self._round_s)
+            if time.monotonic() >= ends_s[0]:
+                queue.stop()
+
         start_cpu_s = time.process_time()
-        timer.start()
-        try:
-            played = play_generation(
-                self._rules,
-                self._config,
-                self.backend,
-                queue,
-                segment.sink,
-                num_threads=self._cores,
-            )
-        finally:
-            timer.cancel()
+        played = play_generation(
+            self._rules,
+            self._config,
+            self.backend,
+            queue,
+            segment.sink,
+            num_threads=self._cores,
+            on_progress=watch,
+            progress_interval_s=0.02,
+        )
         cpu_s = time.process_time() - start_cpu_s
         segment.close()
         return played, cpu_s
 
 
-def _publish(run: RunDirectory, game: str, features: FeatureSpec, net: str) -> Path:
-    """Publishes a model with random weights; speed does not depend on them."""
+def publish_random(run: RunDirectory, game: str, net: str) -> Path:
+    """Publishes a model with random weights; speed does not depend on them.
+
+    Returns:
+        The model's directory.
+    """
     import torch
 
     from tengen.nets import build_net
 
     torch.manual_seed(0)
+    rules = games.make(game)
+    features = FeatureSpec(
+        num_planes=rules.num_planes,
+        height=rules.height,
+        width=rules.width,
+        num_actions=rules.num_actions,
+        policy_layout=rules.policy_layout,
+    )
     config = parse_net(net)
     weights = build_net(features, config).state_dict()
     meta = ModelMeta(

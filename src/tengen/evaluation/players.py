@@ -10,7 +10,7 @@ from typing import Any, TypeAlias
 
 from tengen import _core
 from tengen.errors import UsageError
-from tengen.inference import Backend, InferenceConfig, open_backend
+from tengen.inference import Backend, InferenceConfig, default_devices, open_backend
 from tengen.inference.openvino_backend import is_installed
 from tengen.models import resolve_model
 from tengen.nets import ResNetConfig
@@ -186,8 +186,11 @@ def open_for_play(directory: Path, num_threads: int) -> Backend:
         RunError: The backend refuses the model.
     """
     # Nothing to measure for a few games: full precision, whatever the batch.
+    has_openvino = is_installed()
     config = InferenceConfig(
-        backend="openvino" if is_installed() else "torch",
+        # Without OpenVINO torch is imported anyway, and can say what there is.
+        devices="cpu" if has_openvino else default_devices(),
+        backend="openvino" if has_openvino else "torch",
         precision="fp32",
         batch_shape="dynamic",
     )

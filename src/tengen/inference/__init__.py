@@ -7,22 +7,42 @@ OpenVINO.
 
 from __future__ import annotations
 
-from tengen.inference.backend import Backend, DriveStats, Port, Runner, drive
+from tengen.inference.backend import (
+    Backend,
+    DriveStats,
+    Lane,
+    LaneBackend,
+    Port,
+    Runner,
+    drive,
+)
 from tengen.inference.choice import Choice, check_machine, choose, open_backend
 from tengen.inference.config import InferenceConfig
 from tengen.inference.determinism import ProbeResult, probe
+from tengen.inference.devices import (
+    check_device_words,
+    default_devices,
+    parse_devices,
+)
+from tengen.inference.rows import RowLayout
 
 __all__ = [
     "Backend",
     "Choice",
     "DriveStats",
     "InferenceConfig",
+    "Lane",
+    "LaneBackend",
     "Port",
     "ProbeResult",
+    "RowLayout",
     "Runner",
+    "check_device_words",
     "check_machine",
     "choose",
+    "default_devices",
     "drive",
     "open_backend",
+    "parse_devices",
     "probe",
 ]

@@ -9,18 +9,23 @@ Legend: N rows of a port, n rows of one batch, C planes, H W board, A actions.
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tengen.inference.config import BatchShape, Precision
+from tengen.inference.rows import RowLayout
 
 __all__ = [
     "Backend",
+    "Batches",
     "DriveStats",
     "FloatArray",
+    "Lane",
+    "LaneBackend",
     "Port",
     "Runner",
     "check_buffers",
@@ -30,8 +35,21 @@ __all__ = [
 FloatArray = NDArray[np.float32]
 
 
-class Port(Protocol):
-    """Hands out batches of one caller, one at a time. Used by one thread."""
+class Batches(Protocol):
+    """Hands out batches, one at a time. Used by one thread."""
+
+    def next(self) -> int:
+        """Returns the rows to evaluate, 0 when finished.
+
+        Blocks while the callers work, without the GIL.
+        """
+
+    def done(self) -> None:
+        """Takes the answers to the rows that ``next`` returned."""
+
+
+class Port(Batches, Protocol):
+    """The batches of one caller, in buffers of its own. Used by one thread."""
 
     @property
     def planes(self) -> FloatArray:
@@ -44,15 +62,6 @@ class Port(Protocol):
     @property
     def value(self) -> FloatArray:
         """``[N]`` float32 in [-1, 1] to play; the runner fills it."""
-
-    def next(self) -> int:
-        """Fills ``planes`` and returns the rows to evaluate, 0 when finished.
-
-        Blocks while the caller works, without the GIL.
-        """
-
-    def done(self) -> None:
-        """Takes the answers to the rows that ``next`` returned."""
 
 
 class Runner(Protocol):
@@ -101,6 +110,57 @@ class Backend(Protocol):
         """
 
 
+class Lane(Runner, Protocol):
+    """A runner with a batch of its own, which a device copies by itself."""
+
+    @property
+    def rows(self) -> NDArray[np.uint8]:
+        """``[N, layout.num_bytes]``, what to evaluate."""
+
+    @property
+    def policy(self) -> FloatArray:
+        """``[N, A]`` float32, logits."""
+
+    @property
+    def value(self) -> FloatArray:
+        """``[N]`` float32 in [-1, 1] to play."""
+
+    @property
+    def device(self) -> int:
+        """The device's place among the backend's."""
+
+
+@runtime_checkable
+class LaneBackend(Backend, Protocol):
+    """A backend on devices, best fed with large batches of many callers."""
+
+    @property
+    def num_devices(self) -> int:
+        """How many devices."""
+
+    @property
+    def max_rows(self) -> int:
+        """The largest batch of a lane."""
+
+    @property
+    def notes(self) -> list[str]:
+        """What the user should know, a line each."""
+
+    def rate(self, num_rows: int, seconds: float) -> float:
+        """Returns evaluations per second of the network alone on the first device."""
+
+    def open_lanes(self, layout: RowLayout, num_rows: int) -> Sequence[Lane]:
+        """Returns lanes of one size for self-play, some a device.
+
+        Args:
+            layout: Of the rows.
+            num_rows: Rows of a lane; they may get fewer.
+
+        Raises:
+            RunError: A device has no memory for the smallest batch.
+        """
+
+
 def check_buffers(planes: FloatArray, policy: FloatArray, value: FloatArray) -> None:
     """Raises ValueError unless the buffers are what ``Backend.bind`` asks for."""
     num_rows = len(planes)
@@ -139,7 +199,7 @@ class DriveStats:
     """Batches evaluated."""
 
 
-def drive(port: Port, runner: Runner, stats: DriveStats | None = None) -> DriveStats:
+def drive(port: Batches, runner: Runner, stats: DriveStats | None = None) -> DriveStats:
     """Evaluates what the port asks for until it is finished. Blocks.
 
     Args:

@@ -23,6 +23,7 @@ from tengen.inference.config import (
     Precision,
 )
 from tengen.inference.determinism import probe
+from tengen.inference.devices import default_devices
 from tengen.inference.fixed import FixedBackend
 from tengen.inference.openvino_backend import (
     INT8_FILE,
@@ -47,8 +48,8 @@ class Choice:
         config: Without any ``auto`` left.
         version: The library's version.
         is_deterministic: Whether an answer is a function of its row alone.
-        rows_per_s: Measured evaluations per second of one thread by precision; empty
-            when the precision was given.
+        rows_per_s: Measured evaluations per second, of one thread by precision, or of
+            a GPU by rows of a batch; empty when nothing was left to measure.
     """
 
     config: InferenceConfig
@@ -59,10 +60,12 @@ class Choice:
     def record(self) -> dict[str, Any]:
         """Returns what goes into ``run.json``, JSON values."""
         return {
+            "devices": self.config.devices,
             "backend": self.config.backend,
             "version": self.version,
             "precision": self.config.precision,
             "batch_shape": self.config.batch_shape,
+            "device_rows": self.config.device_rows,
             "deterministic": self.is_deterministic,
             "rows_per_s": {k: round(v, 1) for k, v in self.rows_per_s.items()},
         }
@@ -74,6 +77,8 @@ def check_machine(config: InferenceConfig) -> None:
     Raises:
         UsageError: The backend is not installed or cannot compute the precision.
     """
+    if config.is_on_gpu:
+        return
     found = _with_backend(config)
     if found.backend == "openvino" and found.precision != "auto":
         require_precision(found.precision)
@@ -87,7 +92,8 @@ def open_backend(directory: Path, config: InferenceConfig, num_threads: int) -> 
 
     Args:
         directory: A model directory.
-        config: Without any ``auto``; see ``choose``.
+        config: Without any ``auto`` but for the devices, which is then the CPU; see
+            ``choose``.
         num_threads: Threads that will evaluate at the same time, at least 1.
 
     Raises:
@@ -100,6 +106,10 @@ def open_backend(directory: Path, config: InferenceConfig, num_threads: int) -> 
             raise UsageError(f"inference.{name} (auto) is not chosen yet; choose first")
     precision: Any = config.precision
     backend: Backend
+    if config.is_on_gpu:
+        from tengen.inference.device_choice import open_on_devices
+
+        return open_on_devices(directory, config)
     if config.backend == "openvino":
         backend = OpenVinoBackend(
             directory, precision=precision, num_threads=num_threads
@@ -136,6 +146,16 @@ def choose(
         UsageError: The backend is not installed or cannot compute the precision.
         RunError: The backend refuses the model.
     """
+    if config.devices == "auto":
+        # OpenVINO computes on CPUs alone, and int8 it alone: who asks for either asks
+        # for these.
+        is_for_cpus = config.backend == "openvino" or config.precision == "int8"
+        devices = "cpu" if is_for_cpus else default_devices()
+        config = dataclasses.replace(config, devices=devices)
+    if config.is_on_gpu:
+        from tengen.inference.device_choice import choose_on_devices
+
+        return choose_on_devices(directory, config)
     config = _with_backend(config)
     rows_per_s: dict[str, float] = {}
     if config.precision == "auto":

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from tengen.config import check, check_literals, check_range
+from tengen.inference.devices import check_device_words
 
 __all__ = ["BackendName", "BatchShape", "InferenceConfig", "Precision"]
 
@@ -18,8 +19,12 @@ BatchShape = Literal["dynamic", "fixed"]
 class InferenceConfig:
     """Settings of inference; ``tengen.inference.choose`` replaces every ``auto``."""
 
+    devices: str = "auto"
+    """Where it computes: cpu, or GPUs such as cuda:0 or cuda:0,cuda:1; auto takes the
+    first GPU where torch sees one, else cpu."""
     backend: Literal["auto", "openvino", "torch"] = "auto"
-    """Who computes; auto takes OpenVINO where it is installed, else torch."""
+    """Who computes; auto takes torch on a GPU, OpenVINO where it is installed, else
+    torch."""
     precision: Literal["auto", "fp32", "bf16", "int8"] = "auto"
     """Arithmetic of the trunk; auto takes what a trial run shows worth its rounding.
     With int8, by OpenVINO alone, a model that loses too much plays in bf16."""
@@ -28,6 +33,9 @@ class InferenceConfig:
     padded to batch_rows; auto probes whether dynamic keeps the bits."""
     batch_rows: int = 8
     """Rows of a fixed batch, and of the batches of trial and probe; 1 to 4096."""
+    device_rows: int = 0
+    """Rows of the largest batch on a GPU, 0 to 65536; 0 takes the fewest that reach
+    the best rate in a trial run."""
 
     def __post_init__(self) -> None:
         """Checks the words, the range, and the precision against the backend.
@@ -38,8 +46,13 @@ class InferenceConfig:
         """
         check_literals(self)
         check_range("batch_rows", self.batch_rows, 1, 4096, "8 to 32 suits a CPU")
+        check_range(
+            "device_rows", self.device_rows, 0, 65536, "512 to 4096 suits a GPU"
+        )
+        check_device_words("devices", self.devices)
+        is_for_torch = self.backend == "torch" or self.is_on_gpu
         check(
-            not (self.backend == "torch" and self.precision == "int8"),
+            not (is_for_torch and self.precision == "int8"),
             "precision",
             self.precision,
             "must be fp32 or bf16 with torch; install openvino or set one of them",
@@ -48,4 +61,10 @@ class InferenceConfig:
     @property
     def has_auto(self) -> bool:
         """Whether something is left to choose."""
-        return "auto" in (self.backend, self.precision, self.batch_shape)
+        chosen = (self.devices, self.backend, self.precision, self.batch_shape)
+        return "auto" in chosen
+
+    @property
+    def is_on_gpu(self) -> bool:
+        """Whether the devices are GPUs; not known where they are ``auto``."""
+        return self.devices.startswith("cuda")

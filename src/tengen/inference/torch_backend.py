@@ -19,9 +19,9 @@ from tengen.config import from_dict
 from tengen.errors import UsageError
 from tengen.inference.backend import FloatArray, check_buffers
 from tengen.inference.config import BatchShape, Precision
-from tengen.nets import FeatureSpec, InferenceHead, NetConfig, build_net
+from tengen.nets import FeatureSpec, InferenceHead, NetConfig, ResNet, build_net
 
-__all__ = ["TorchBackend", "load_head"]
+__all__ = ["TorchBackend", "TorchRunner", "load_head", "load_inference_head"]
 
 _threads = threading.local()
 
@@ -69,6 +69,18 @@ def load_head(directory: Path) -> InferenceHead:
     return InferenceHead(net).eval()
 
 
+def load_inference_head(directory: Path, precision: Precision) -> InferenceHead:
+    """Returns a model's network on the CPU, ready to compute in a precision.
+
+    Raises:
+        UsageError: As ``load_head``.
+    """
+    head = load_head(directory)
+    if precision == "bf16" and isinstance(head.net, ResNet):
+        head.net.fix_dtype(torch.bfloat16)
+    return head
+
+
 class TorchBackend:
     """A ``Backend`` over ``weights.safetensors`` of a model directory, on the CPU.
 
@@ -90,37 +102,35 @@ class TorchBackend:
         """
         self.version = torch.__version__
         self.precision = precision
-        self._head = load_head(directory)
-        if precision == "bf16":
-            self._head.net.compute_dtype = torch.bfloat16
+        self._head = load_inference_head(directory, precision)
 
     def bind(
         self, planes: FloatArray, policy: FloatArray, value: FloatArray
     ) -> TorchRunner:
         """Returns a runner over these buffers; see ``Backend.bind``."""
-        check_buffers(planes, policy, value)
-        return TorchRunner(
-            self._head,
-            torch.from_numpy(planes),
-            torch.from_numpy(policy),
-            torch.from_numpy(value),
-        )
+        return TorchRunner(self._head, planes, policy, value)
 
 
 class TorchRunner:
-    """A ``Runner`` that leaves its thread with one torch thread."""
+    """A ``Runner`` that leaves its thread with one torch thread.
+
+    The network may be on any device; the buffers are the host's.
+    """
 
     def __init__(
         self,
         head: InferenceHead,
-        planes: torch.Tensor,
-        policy: torch.Tensor,
-        value: torch.Tensor,
+        planes: FloatArray,
+        policy: FloatArray,
+        value: FloatArray,
     ) -> None:
+        """Binds a network in evaluation mode; see ``Backend.bind``."""
+        check_buffers(planes, policy, value)
         self._head = head
-        self._planes = planes
-        self._policy = policy
-        self._value = value
+        self._device = next(head.parameters()).device
+        self._planes = torch.from_numpy(planes)
+        self._policy = torch.from_numpy(policy)
+        self._value = torch.from_numpy(value)
 
     def run(self, num_rows: int) -> None:
         """Evaluates ``planes[:num_rows]``; see ``Runner.run``."""
@@ -128,6 +138,6 @@ class TorchRunner:
             torch.set_num_threads(1)
             _threads.is_single = True
         with torch.inference_mode():
-            policy, value = self._head(self._planes[:num_rows])
+            policy, value = self._head(self._planes[:num_rows].to(self._device))
             self._policy[:num_rows] = policy
             self._value[:num_rows] = value

@@ -19,7 +19,6 @@ class RunJournal:
         view: Shows progress.
         events: Keeps every report and, after each generation, the progress.
         kind: Of the run's actor, for the verdict.
-        batch_capacity: Rows that an inference batch can hold.
         seconds_left: Returns the seconds left of the budget, None without one.
         last: The progress of the call before, to go on counting from.
     """
@@ -30,14 +29,12 @@ class RunJournal:
         events: EventWriter,
         *,
         kind: str,
-        batch_capacity: int,
         seconds_left: Callable[[], float | None],
         last: Progress | None,
     ) -> None:
         self._view = view
         self._events = events
         self._kind = kind
-        self._capacity = batch_capacity
         self._seconds_left = seconds_left
         self._start_s = time.monotonic()
         self._state = dataclasses.replace(
@@ -114,7 +111,7 @@ class RunJournal:
         self._busy = {
             "inference": report["inference_busy"],
             "tree": report["tree_busy"],
-            "fill": report["batch_rows"] / self._capacity,
+            "fill": report["batch_rows"] / max(1, report["batch_capacity"]),
         }
         changes = {
             "rows_per_s": report["num_rows"] / max(seconds, 1e-9),

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
 from tengen.config import check, check_literals
+from tengen.inference import check_device_words
 
 __all__ = [
     "AdamWConfig",
@@ -138,8 +139,11 @@ class LearnerConfig:
     num_shards: int = 2
     """Parts that a batch is always split into, in [1, batch_size]. The result of a
     step depends on this number and never on how many threads share the parts."""
+    device: str = "auto"
+    """Where steps are computed: cpu, or a GPU such as cuda:0; auto takes the first of
+    inference.devices."""
     precision: Literal["auto", "float32", "bfloat16"] = "auto"
-    """Arithmetic of the trunk; auto takes bfloat16 where the processor has it."""
+    """Arithmetic of the trunk; auto takes bfloat16 where the device has it."""
     optimizer: OptimizerConfig = field(default_factory=SgdConfig)
     """Which optimizer, and its settings."""
 
@@ -161,6 +165,13 @@ class LearnerConfig:
             "num_shards",
             self.num_shards,
             f"must be in [1, {self.batch_size}], the batch_size; lower it",
+        )
+        check_device_words("device", self.device)
+        check(
+            "," not in self.device,
+            "device",
+            self.device,
+            "must be one device; a learner uses one",
         )
 
 

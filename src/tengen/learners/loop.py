@@ -59,7 +59,7 @@ class Learner:
 
     Attributes:
         config: As given.
-        net: The network in training; its weights change in place.
+        net: The network in training, on the device; its weights change in place.
         optimizer: Holds the averaged network, which is what to publish.
         num_samples: Rows learnt from.
         remaining: Part of the run's budget still to come, in [0, 1], for the
@@ -74,6 +74,7 @@ class Learner:
         table: Table,
         *,
         num_threads: int = 1,
+        device: str = "cpu",
     ) -> None:
         """Starts the threads; no work begins.
 
@@ -84,10 +85,12 @@ class Learner:
             table: Gives the batches.
             num_threads: Parts computed at a time; more than ``config.num_shards`` do
                 not help. The result does not depend on it.
+            device: Where to compute, as torch names it.
         """
         self.config = config
+        self._device = torch.device(device)
         self._table = table
-        self.net = net.train()
+        self.net = net.to(self._device).train()
         self.optimizer = Optimizer(config.optimizer, net)
         self.num_samples = 0
         self.remaining: float | None = None
@@ -96,7 +99,7 @@ class Learner:
             net,
             loss,
             config.num_shards,
-            dtype=preferred_dtype(config.precision),
+            dtype=preferred_dtype(config.precision, self._device),
             num_threads=num_threads,
         )
         self._sampler = ThreadPoolExecutor(1, thread_name_prefix="learner-sample")
@@ -142,7 +145,7 @@ class Learner:
             ``grad_norm``, ``learning_rate``, ``sample_wait_s`` and ``train_s``.
 
         Raises:
-            RunError: Loss or gradient is not finite.
+            RunError: Loss or gradient is not finite, or the memory does not suffice.
         """
         for left in range(num_steps, 0, -1):
             start_s = time.perf_counter()
@@ -152,7 +155,7 @@ class Learner:
             if left > 1 and not (stop and stop.is_set()):
                 self._next_batch = self._sampler.submit(self._sample)
             sampled_s = time.perf_counter()
-            metrics = self._train(batch)
+            metrics = self._train_within_memory(batch)
             batch.ack()
             metrics["sample_wait_s"] = sampled_s - start_s
             metrics["train_s"] = time.perf_counter() - sampled_s
@@ -213,8 +216,20 @@ class Learner:
     def _sample(self) -> Batch:
         return self._table.sample(self.config.batch_size)
 
+    def _train_within_memory(self, batch: Batch) -> dict[str, float]:
+        try:
+            return self._train(batch)
+        except torch.OutOfMemoryError as error:
+            raise RunError(
+                f"learner.batch_size ({self.config.batch_size}) does not fit the "
+                f"memory of {self._device}; lower it, or raise learner.num_shards"
+            ) from error
+
     def _train(self, batch: Batch) -> dict[str, float]:
-        columns = {name: _tensor(column) for name, column in batch.columns.items()}
+        columns = {
+            name: _tensor(column).to(self._device)
+            for name, column in batch.columns.items()
+        }
         parts = self._shards.compute(columns)
         metrics = self._shards.run(lambda: self._update(parts))
         self.num_samples += len(next(iter(columns.values())))

@@ -139,14 +139,18 @@ class Shards:
         return gradients, {"loss": loss.detach(), **named}
 
 
-def preferred_dtype(precision: str) -> torch.dtype:
-    """Returns the dtype of ``LearnerConfig.precision`` on this processor.
+def preferred_dtype(precision: str, device: torch.device) -> torch.dtype:
+    """Returns the dtype of ``LearnerConfig.precision`` on a device.
 
-    ``auto`` is bfloat16 where the processor multiplies it in hardware, as only there
+    ``auto`` is bfloat16 where the device multiplies it in hardware, as only there
     it is faster, else float32.
     """
     if precision != "auto":
         return torch.bfloat16 if precision == "bfloat16" else torch.float32
+    if device.type == "cuda":
+        with torch.cuda.device(device):
+            is_native = torch.cuda.is_bf16_supported(including_emulation=False)
+        return torch.bfloat16 if is_native else torch.float32
     # Older torch cannot tell; float32 is right everywhere.
     ask: Callable[[], dict[str, object]] = getattr(torch.cpu, "get_capabilities", dict)
     capabilities = ask()

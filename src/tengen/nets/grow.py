@@ -29,7 +29,7 @@ def grow_net(net: ResNet, config: ResNetConfig) -> ResNet:
     """Returns a larger network with the same outputs, in evaluation mode exactly.
 
     In training mode the outputs are equal too: new channels have their own statistics
-    and nothing reads them.
+    and nothing reads them. The larger network is on the CPU.
 
     Args:
         net: The network to grow; it is not changed.
@@ -46,7 +46,8 @@ def grow_net(net: ResNet, config: ResNetConfig) -> ResNet:
     for index in range(net.config.num_blocks, config.num_blocks):
         torch.nn.init.zeros_(grown.get_parameter(f"blocks.{index}.conv2.weight"))
     axes = _AxisMaps(net, config)
-    old = net.state_dict()
+    # The grown network is made on the CPU, wherever the old one is.
+    old = {name: tensor.cpu() for name, tensor in net.state_dict().items()}
     for name, target in grown.state_dict().items():
         if name in old:
             _embed(old[name], target, axes.of(name))

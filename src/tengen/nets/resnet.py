@@ -96,6 +96,20 @@ class ResNet(nn.Module):
         self.policy_head = PolicyHead(features, num_channels, config.head_channels)
         self.value_head = ValueHead(num_channels, config.head_channels)
 
+    def fix_dtype(self, dtype: torch.dtype) -> None:
+        """Makes the trunk compute in ``dtype`` for good, for inference alone.
+
+        The weights of its convolutions are cast once and not at every call, and lie as
+        the convolutions read them; the answers are those of ``compute_dtype``.
+        """
+        self.compute_dtype = dtype
+        for module in self.modules():
+            if isinstance(module, _Conv3x3):
+                cast = module.weight.detach().to(
+                    dtype, memory_format=torch.channels_last
+                )
+                module.weight = nn.Parameter(cast, requires_grad=False)
+
     def forward(self, planes: Tensor) -> tuple[Tensor, Tensor]:
         """Returns the logits of the policy and of the outcome.
 

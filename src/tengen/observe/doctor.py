@@ -66,6 +66,7 @@ def examine() -> dict[str, Finding]:
         "memory": _memory,
         "disk": _disk,
         "core": _core,
+        "gpu": _gpu,
     }
     found = {name: check() for name, check in checks.items()}
     found.update({name: _library(name) for name in _LIBRARIES})
@@ -110,6 +111,16 @@ def _core() -> Finding:
     except ImportError as error:
         return False, f"not importable ({error}); run make setup"
     return True, str(core.__file__)
+
+
+def _gpu() -> Finding:
+    try:
+        cuda = importlib.import_module("torch").cuda
+        count = cuda.device_count() if cuda.is_available() else 0
+        found = [f"cuda:{i} {cuda.get_device_name(i)}" for i in range(count)]
+    except ImportError:
+        found = []  # the line of torch says why
+    return True, ", ".join(found) or "none that torch sees"
 
 
 def _library(name: str) -> Finding:

@@ -37,6 +37,6 @@ def classic_control(task: str) -> RunConfig:
         store=QueueConfig(),
         # A vector network is too small to gain from a compiler.
         inference=InferenceConfig(
-            backend="torch", precision="fp32", batch_shape="dynamic"
+            devices="cpu", backend="torch", precision="fp32", batch_shape="dynamic"
         ),
     )

@@ -21,6 +21,8 @@ from tengen.roles import (
     RunConfig,
     StopListener,
     change_config,
+    check_devices,
+    move_run,
     read_config,
     write_config,
 )
@@ -46,6 +48,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--seed", type=int, help="of a new run (0)")
     parser.add_argument("--threads", type=int, help="cores to use (all)")
     parser.add_argument(
+        "--devices", help="cpu, cuda:0 or cuda:0,cuda:1 (a GPU where there is one)"
+    )
+    parser.add_argument(
         "--set",
         action="append",
         default=[],
@@ -67,6 +72,7 @@ def train(args: argparse.Namespace) -> dict[str, Any]:
         out=args.out,
         seed=args.seed,
         threads=args.threads,
+        devices=args.devices,
         settings=args.settings,
     )
 
@@ -82,6 +88,7 @@ def train_task(
     out: Path | str | None = None,
     seed: int | None = None,
     threads: int | None = None,
+    devices: str | None = None,
     settings: Sequence[str] = (),
 ) -> dict[str, Any]:
     """Trains a task and returns what was reached; resumes what ``out`` holds.
@@ -99,6 +106,9 @@ def train_task(
         out: The run directory, ``runs/TASK`` by default.
         seed: Of a new run.
         threads: Cores to use, all by default; more than there are are cut to these.
+        devices: ``cpu`` or GPUs such as ``cuda:0,cuda:1``: self-play uses all of
+            them, then the learner the first. By default what the run has, or a GPU
+            where there is one.
         settings: ``a.b=v`` changes of the config.
 
     Returns:
@@ -117,6 +127,8 @@ def train_task(
     if seed is not None:
         settings = [f"seed={seed}", *settings]
     config = _resolve(RunDirectory(path), fresh, settings)
+    config = move_run(RunDirectory(path), config, devices)
+    check_devices(config)
     check_machine(config.inference)
     run = RunDirectory.create_or_resume(path)
     with run.lock("train"):
@@ -187,7 +199,6 @@ def _train(
                 view,
                 events,
                 kind=config.actor.kind,
-                batch_capacity=_batch_capacity(config),
                 seconds_left=seconds_left,
                 last=last,
             )
@@ -210,12 +221,6 @@ def _train(
         **({} if match is None else {"match": match.to_json()}),
         **journal.progress_now.to_dict(),
     }
-
-
-def _batch_capacity(config: RunConfig) -> int:
-    if config.actor.kind == "selfplay":
-        return config.actor.num_slots
-    return config.actor.num_envs
 
 
 def _farewell(config: RunConfig, run: RunDirectory, reason: str) -> str:

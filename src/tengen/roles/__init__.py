@@ -9,6 +9,7 @@ from tengen.roles.config import (
     read_config,
     write_config,
 )
+from tengen.roles.devices import check_devices, move_run, with_devices
 from tengen.roles.generations import TRAIN_WRITER, sealed_generation, writer_directory
 from tengen.roles.role import ROLES, Report, Role, RoleContext, make_role
 from tengen.roles.stopping import StopListener
@@ -23,9 +24,12 @@ __all__ = [
     "RunConfig",
     "StopListener",
     "change_config",
+    "check_devices",
     "make_role",
+    "move_run",
     "read_config",
     "sealed_generation",
+    "with_devices",
     "write_config",
     "writer_directory",
 ]

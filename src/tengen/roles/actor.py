@@ -81,6 +81,7 @@ class ActorRole:
             "journal_gaps": gaps,
             "num_evaluations": stats.num_evaluations,
             "batch_rows": stats.num_evaluations / max(1, stats.num_batches),
+            "batch_capacity": len(port.planes),
             "inference_busy": stats.inference_s / seconds,
             "tree_busy": stats.port_s / seconds,
             "mean_return": port.stats.mean_return,

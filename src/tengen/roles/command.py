@@ -9,6 +9,7 @@ from typing import Any
 from tengen.errors import RunError
 from tengen.observe import EventWriter
 from tengen.roles.config import RunConfig, read_config
+from tengen.roles.devices import with_devices
 from tengen.roles.role import Report, Role, RoleContext, make_role
 from tengen.roles.stopping import StopListener
 from tengen.run import RunDirectory, usable_threads
@@ -31,6 +32,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("run", type=Path, help="a run directory")
     parser.add_argument("--once", action="store_true", help="one turn, then end")
     parser.add_argument("--threads", type=int, help="cores to use (all)")
+    parser.add_argument("--devices", help="cpu, cuda:0 or cuda:0,cuda:1 (the run's)")
 
 
 def selfplay(args: argparse.Namespace) -> dict[str, Any]:
@@ -71,7 +73,7 @@ def _serve(name: str, args: argparse.Namespace) -> dict[str, Any]:
     last: dict[str, Any] = {}
     with StopListener(run) as listener:
         context = RoleContext(num_threads=num_threads, stop=listener.event)
-        worker = _Worker(name, run, context)
+        worker = _Worker(name, run, context, args.devices)
         try:
             while not listener.event.is_set():
                 report = worker.turn()
@@ -102,14 +104,17 @@ def _serve(name: str, args: argparse.Namespace) -> dict[str, Any]:
 class _Worker:
     """A role that is made anew whenever ``run.json`` says something else."""
 
-    def __init__(self, name: str, run: RunDirectory, context: RoleContext) -> None:
+    def __init__(
+        self, name: str, run: RunDirectory, context: RoleContext, devices: str | None
+    ) -> None:
+        self._devices = devices
         self._name = name
         self._run = run
         self._context = context
         self._made: tuple[RunConfig, Role] | None = None
 
     def turn(self) -> Report | None:
-        config = read_config(self._run)
+        config = with_devices(read_config(self._run), self._devices)
         if self._made is None or self._made[0] != config:
             self.close()
             role = make_role(self._name, config, self._run, self._context)

@@ -17,6 +17,7 @@ from tengen.nets import NetConfig, ResNetConfig, build_net
 from tengen.nets.grow import grow_net
 from tengen.nets.resnet import ResNet
 from tengen.roles.config import RunConfig
+from tengen.roles.devices import learner_device
 from tengen.roles.features import task_features
 from tengen.roles.role import Report, RoleContext
 from tengen.roles.table import open_table
@@ -39,7 +40,7 @@ class LearnRole:
         context: Threads, stop, progress and this process's tables.
 
     Raises:
-        UsageError: Another process learns for this run.
+        UsageError: Another process learns for this run, or the device is not here.
     """
 
     def __init__(
@@ -50,6 +51,7 @@ class LearnRole:
         self._context = context
         self._lock = run.lock("learn")
         self._features = task_features(config)
+        self._device = learner_device(config)
         self._net_config: NetConfig = config.net
         extra: dict[str, Any] = {}
         self._number = run.checkpoints.latest()
@@ -109,6 +111,7 @@ class LearnRole:
             make_loss(self._config.loss),
             self._table,
             num_threads=self._context.num_threads,
+            device=self._device,
         )
 
     def _grow(self, config: NetConfig) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
@@ -133,7 +132,6 @@ class SelfplayRole:
 
     def _sealed_before(self, generation: int, model: int) -> Report:
         """The report of a turn that was killed after its games were sealed."""
-        nothing = dict.fromkeys((f.name for f in fields(GenerationReport)), 0)
         return {
             "generation": generation,
             "model": model,
@@ -141,7 +139,7 @@ class SelfplayRole:
             "num_games": self._actor.games_per_generation,
             "num_recovered": 0,
             "journal_gaps": [],
-            **_shown(GenerationReport(**nothing)),
+            **_shown(GenerationReport()),
         }
 
     def _directory(self, model: int) -> Path:
@@ -223,7 +221,7 @@ class SelfplayRole:
 
 
 def _shown(played: GenerationReport) -> dict[str, Any]:
-    threads_s = max(1e-9, played.seconds * played.num_threads)
+    threads_s = played.threads_s
     return {
         "num_plies": played.num_plies,
         "num_rows": played.num_rows,
@@ -232,6 +230,8 @@ def _shown(played: GenerationReport) -> dict[str, Any]:
         "num_cache_hits": played.num_cache_hits,
         "batch_rows": played.batch_rows,
         "seconds": played.seconds,
+        "batch_capacity": played.batch_capacity,
+        **({"warning": "; ".join(played.notes)} if played.notes else {}),
         "inference_busy": played.inference_s / threads_s,
         "tree_busy": played.tree_s / threads_s,
     }

@@ -17,11 +17,12 @@ import torch
 from tengen import _core, games
 from tengen.actors import (
     GamesOfGeneration,
+    GenerationReport,
     SelfplayConfig,
     SelfplayProcesses,
     play_generation,
 )
-from tengen.actors.processes import _Child, _give, _start
+from tengen.actors.processes import _Child, _give, _start, _sum
 from tengen.errors import RunError, UsageError
 from tengen.inference import InferenceConfig, open_backend
 from tengen.models import ModelExporter
@@ -156,6 +157,8 @@ def test_any_number_plays_the_same_games(
         plies = sum(len(_core.decode_game(frame).plies) for frame in frames)
         assert report.num_plies == report.num_rows == plies
         assert report.num_evaluations > 0
+        # A batch is one process's.
+        assert 0 < report.batch_rows <= report.batch_capacity == CONFIG.num_slots
         # The processes stay, and play what is not durable yet.
         rest, _ = play(processes, generation(model, finished=[0, 1, 5]))
         assert rest == [f for i, f in enumerate(frames) if i not in (0, 1, 5)]
@@ -250,3 +253,18 @@ def test_no_process_outlives_its_parent(folder: Path) -> None:
     time.sleep(0.1)
     ours.close()
     assert child.wait(timeout=60) == 0
+
+
+def test_what_every_process_notes_is_said_once() -> None:
+    reports = [
+        GenerationReport(num_rows=3, batch_capacity=16, notes=("smaller",)),
+        GenerationReport(num_rows=4, batch_capacity=8, notes=("smaller", "slower")),
+    ]
+    total = _sum(reports, 2, 1.5)
+    assert total == GenerationReport(
+        num_games=2,
+        num_rows=7,
+        batch_capacity=16,
+        seconds=1.5,
+        notes=("smaller", "slower"),
+    )

@@ -10,6 +10,7 @@ PLAYED = {
     "num_rows": 100,
     "num_evaluations": 400,
     "batch_rows": 8.0,
+    "batch_capacity": 16,
     "inference_busy": 0.6,
     "tree_busy": 0.3,
 }
@@ -57,7 +58,6 @@ def journal(run, view):
         view,
         EventWriter(run, "train", run.new_incarnation("train")),
         kind="selfplay",
-        batch_capacity=16,
         seconds_left=lambda: None,
         last=last,
     )
@@ -101,6 +101,11 @@ def test_a_stopped_turn_counts_what_is_durable(journal, view):
     journal.report("selfplay", {**PLAYED, "num_games": 5, "stopped": True}, 1.0)
     assert view.shown[-1].num_games == 46 + 5
     assert view.shown[-1].generation == 2
+
+
+def test_the_fill_is_of_the_batches_that_there_were(journal, view):
+    journal.report("selfplay", PLAYED, 1.0)
+    assert view.shown[-1].batch_fill == 0.5
 
 
 def test_a_roles_warning_is_shown(journal, view):

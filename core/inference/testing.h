@@ -1,0 +1,63 @@
+#pragma once
+// Lanes for the native tests: their memory, and a slow readable unpacking of their rows.
+
+#include <cstring>
+#include <vector>
+
+#include "inference/packed_rows.h"
+#include "inference/shared_port.h"
+
+namespace tengen {
+
+// Planes [C, H, W] of a row.
+inline std::vector<float> read_row(const RowLayout& layout, const uint8_t* row) {
+  std::vector<float> planes(layout.num_entries());
+  if (!layout.is_packed) {
+    std::memcpy(planes.data(), row, planes.size() * sizeof(float));
+    return planes;
+  }
+  const uint8_t* bits = row + layout.num_planes() * sizeof(float);
+  for (size_t i = 0; i < planes.size(); ++i) {
+    float scale;
+    std::memcpy(&scale, row + i / layout.num_cells() * sizeof(float), sizeof(float));
+    planes[i] = bits[i / 8] >> i % 8 & 1 ? scale : 0.0f;
+  }
+  return planes;
+}
+
+// The memory of lanes, as a device's driver would own it.
+class LaneMemory {
+ public:
+  LaneMemory(const RowLayout& layout, size_t num_actions, size_t capacity, size_t num_lanes,
+             size_t num_devices = 1)
+      : layout_(layout), num_actions_(num_actions), lanes_(num_lanes) {
+    for (size_t i = 0; i < num_lanes; ++i) {
+      Lane& lane = lanes_[i];
+      lane.rows.resize(capacity * layout.num_bytes());
+      lane.policy.resize(capacity * num_actions);
+      lane.value.resize(capacity);
+      buffers_.push_back(
+          {lane.rows.data(), lane.policy.data(), lane.value.data(), i % num_devices});
+    }
+  }
+
+  const std::vector<LaneBuffers>& buffers() const { return buffers_; }
+  std::vector<float> planes(size_t lane, size_t row) const {
+    return read_row(layout_, lanes_[lane].rows.data() + row * layout_.num_bytes());
+  }
+  float* policy(size_t lane, size_t row) { return lanes_[lane].policy.data() + row * num_actions_; }
+  float& value(size_t lane, size_t row) { return lanes_[lane].value[row]; }
+
+ private:
+  struct Lane {
+    std::vector<uint8_t> rows;
+    std::vector<float> policy;
+    std::vector<float> value;
+  };
+  RowLayout layout_;
+  size_t num_actions_;
+  std::vector<Lane> lanes_;
+  std::vector<LaneBuffers> buffers_;
+};
+
+}  // namespace tengen

@@ -1,0 +1,159 @@
+// Ports, and the shared port where many of them become one batch.
+
+#include <nanobind/ndarray.h>
+#include <nanobind/stl/array.h>
+#include <nanobind/stl/tuple.h>
+#include <nanobind/stl/vector.h>
+
+#include "base/error.h"
+#include "inference/packed_rows.h"
+#include "inference/port.h"
+#include "inference/shared_port.h"
+#include "python/bindings.h"
+
+namespace nb = nanobind;
+using namespace nb::literals;
+
+namespace tengen {
+namespace {
+
+template <int Axes>
+using View = nb::ndarray<nb::numpy, float, nb::ndim<Axes>>;
+template <class T, int Axes>
+using Array = nb::ndarray<T, nb::ndim<Axes>, nb::c_contig, nb::device::cpu>;
+
+// Views of a port's buffers; the port lives as long as they do.
+View<4> planes_view(nb::handle self) {
+  BatchBuffers& b = nb::cast<Port&>(self).buffers();
+  const auto [planes, height, width] = b.planes_shape;
+  return View<4>(b.planes.data(), {b.capacity, planes, height, width}, self);
+}
+View<2> policy_view(nb::handle self) {
+  BatchBuffers& b = nb::cast<Port&>(self).buffers();
+  return View<2>(b.policy.data(), {b.capacity, b.num_actions}, self);
+}
+View<1> value_view(nb::handle self) {
+  BatchBuffers& b = nb::cast<Port&>(self).buffers();
+  return View<1>(b.value.data(), {b.capacity}, self);
+}
+
+// Rows, policy and value of one lane, and the number of its device.
+using PyLane = std::tuple<Array<uint8_t, 2>, Array<float, 2>, Array<float, 1>, size_t>;
+
+// Keeps the lanes' memory alive.
+class PySharedPort {
+ public:
+  PySharedPort(const RowLayout& layout, std::vector<PyLane> lanes, size_t num_workers)
+      : lanes_(std::move(lanes)),
+        shared_(layout, num_actions(), capacity(), buffers(layout), num_workers) {}
+
+  SharedPort& shared() { return shared_; }
+
+ private:
+  size_t capacity() const { return lanes_.empty() ? 0 : std::get<0>(lanes_[0]).shape(0); }
+  size_t num_actions() const { return lanes_.empty() ? 0 : std::get<1>(lanes_[0]).shape(1); }
+  std::vector<LaneBuffers> buffers(const RowLayout& layout) const {
+    std::vector<LaneBuffers> all;
+    for (const auto& [rows, policy, value, device] : lanes_) {
+      if (rows.shape(0) != capacity() || rows.shape(1) != layout.num_bytes() ||
+          policy.shape(0) != capacity() || policy.shape(1) != num_actions() ||
+          value.shape(0) != capacity()) {
+        throw Error("lanes (" + std::to_string(rows.shape(0)) + " rows of " +
+                    std::to_string(rows.shape(1)) + " bytes) must be alike, of " +
+                    std::to_string(layout.num_bytes()) + " bytes a row; allocate them so");
+      }
+      all.push_back({rows.data(), policy.data(), value.data(), device});
+    }
+    return all;
+  }
+
+  std::vector<PyLane> lanes_;
+  SharedPort shared_;
+};
+
+// The driver's end of one lane.
+struct LaneDriver {
+  PySharedPort* port;
+  size_t lane;
+};
+
+void bind_rows(nb::module_& m) {
+  nb::class_<RowLayout>(m, "RowLayout", "See tengen.inference.rows.RowLayout.")
+      .def(
+          "__init__",
+          [](RowLayout* self, std::array<size_t, 3> planes_shape, bool is_packed) {
+            new (self) RowLayout{planes_shape, is_packed};
+          },
+          "planes_shape"_a, "is_packed"_a)
+      .def_prop_ro("num_bytes", &RowLayout::num_bytes, "Bytes of a row.");
+  m.def(
+      "write_rows",
+      [](const RowLayout& layout, const Array<const float, 4>& planes,
+         const Array<uint8_t, 2>& rows) {
+        if (planes.shape(0) != rows.shape(0) || rows.shape(1) != layout.num_bytes() ||
+            planes.size() != planes.shape(0) * layout.num_entries()) {
+          throw Error("rows (" + std::to_string(rows.shape(0)) + " of " +
+                      std::to_string(rows.shape(1)) + " bytes) must fit the planes");
+        }
+        for (size_t i = 0; i < planes.shape(0); ++i) {
+          write_row(layout, planes.data() + i * layout.num_entries(),
+                    rows.data() + i * layout.num_bytes());
+        }
+      },
+      "layout"_a, "planes"_a, "rows"_a, "Writes planes [n, C, H, W] float32 as rows.");
+}
+
+void bind_port(nb::module_& m) {
+  nb::class_<Port>(m, "Port", "Rows that await evaluation; see tengen.inference.Port.")
+      .def("next", &Port::next, nb::call_guard<nb::gil_scoped_release>())
+      .def("done", &Port::done, nb::call_guard<nb::gil_scoped_release>())
+      .def_prop_ro("planes", &planes_view, "[capacity, C, H, W] float32, a view.")
+      .def_prop_ro("policy", &policy_view, "[capacity, A] float32 logits, a view.")
+      .def_prop_ro("value", &value_view, "[capacity] float32, a view.");
+}
+
+void bind_shared_port(nb::module_& m) {
+  nb::class_<SharedStats>(m, "SharedStats", "Counters of a shared port since its start.")
+      .def_ro("num_rows", &SharedStats::num_rows)
+      .def_ro("num_batches", &SharedStats::num_batches)
+      .def_ro("device_s", &SharedStats::device_s)
+      .def_ro("wait_s", &SharedStats::wait_s);
+  nb::class_<LaneDriver>(m, "LaneDriver", "Hands out one lane's batches; see tengen.inference.")
+      .def(
+          "next", [](LaneDriver& self) { return self.port->shared().next(self.lane); },
+          nb::call_guard<nb::gil_scoped_release>())
+      .def(
+          "done", [](LaneDriver& self) { self.port->shared().done(self.lane); },
+          nb::call_guard<nb::gil_scoped_release>());
+  nb::class_<PySharedPort>(m, "SharedPort", "Many ports, one device; core/inference/shared_port.h.")
+      .def(
+          "__init__",
+          [](PySharedPort* self, const RowLayout& layout, std::vector<PyLane> lanes,
+             size_t num_workers) {
+            new (self) PySharedPort(layout, std::move(lanes), num_workers);
+          },
+          "layout"_a, "lanes"_a, "num_workers"_a,
+          "Lanes are (rows, policy, value, device number), all of one capacity.")
+      .def(
+          "work",
+          [](PySharedPort& self, const std::vector<Port*>& ports) { self.shared().work(ports); },
+          "ports"_a, nb::call_guard<nb::gil_scoped_release>(),
+          "Drives the ports of this thread to their end; blocks.")
+      .def(
+          "lane", [](PySharedPort& self, size_t lane) { return LaneDriver{&self, lane}; }, "lane"_a,
+          nb::keep_alive<0, 1>())
+      .def(
+          "stop", [](PySharedPort& self) { self.shared().stop(); },
+          nb::call_guard<nb::gil_scoped_release>(), "Ends everything soon. Thread-safe.")
+      .def_prop_ro("stats", [](PySharedPort& self) { return self.shared().stats(); });
+}
+
+}  // namespace
+
+void bind_inference(nb::module_& m) {
+  bind_rows(m);
+  bind_port(m);
+  bind_shared_port(m);
+}
+
+}  // namespace tengen

@@ -1,0 +1,196 @@
+"""Inference on GPUs by torch: graphs a batch size, lanes of batches under way.
+
+A device that was asked for answers self-play by lanes, which many threads fill
+together (core/inference/shared_port.h). Other callers, who have few rows, bind a
+runner as everywhere.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from tengen.errors import RunError
+from tengen.inference.backend import FloatArray
+from tengen.inference.buckets import MIN_BUCKET_ROWS
+from tengen.inference.config import BatchShape, Precision
+from tengen.inference.device import Device
+from tengen.inference.programs import Batch, Programs, rate
+from tengen.inference.rows import RowLayout
+from tengen.inference.torch_backend import TorchRunner, load_inference_head
+
+__all__ = ["DeviceBackend", "DeviceLane"]
+
+_LANES_PER_DEVICE = 4
+"""One is computed, one waits for it, one is filled and one is read."""
+
+_fitting_rows: dict[str, int] = {}
+"""Rows that fit by device, where once some did not: later models begin there."""
+
+
+class DeviceLane:
+    """The memory of one batch and what evaluates it; a ``Runner``. Used by one thread.
+
+    Attributes:
+        rows: ``[N, layout.num_bytes]`` uint8, what to evaluate.
+        policy: ``[N, A]`` float32, logits.
+        value: ``[N]`` float32 in [-1, 1] to play.
+        device: The device's place among the backend's.
+    """
+
+    def __init__(
+        self,
+        programs: Programs,
+        device: Device,
+        place: int,
+        host: Batch,
+        on_device: Batch,
+    ) -> None:
+        self.rows: NDArray[np.uint8] = host.rows.numpy()
+        self.policy: FloatArray = host.policy.numpy()
+        self.value: FloatArray = host.value.numpy()
+        self.device = place
+        self._programs = programs
+        self._lane = device.lane()
+        self._host = host
+        self._batch = on_device
+
+    def run(self, num_rows: int) -> None:
+        """Answers ``rows[:num_rows]``; see ``Runner.run``."""
+        n = num_rows
+        host, batch = self._host, self._batch
+
+        def copy_in() -> None:
+            batch.rows[:n].copy_(host.rows[:n], non_blocking=True)
+
+        def compute() -> None:
+            self._programs.run(n, batch)
+
+        def copy_out() -> None:
+            host.policy[:n].copy_(batch.policy[:n], non_blocking=True)
+            host.value[:n].copy_(batch.value[:n], non_blocking=True)
+
+        self._lane.run(copy_in, compute, copy_out)
+
+
+class DeviceBackend:
+    """A ``Backend`` over ``weights.safetensors`` of a model directory, on devices.
+
+    Attributes:
+        name: ``torch``.
+        version: torch's version.
+        precision: Arithmetic of the trunk; the heads are float32.
+        batch_shape: ``dynamic``.
+        num_devices: How many.
+        max_rows: The largest batch of a lane.
+        notes: What the user should know, a line each.
+    """
+
+    name = "torch"
+    batch_shape: BatchShape = "dynamic"
+
+    def __init__(
+        self,
+        directory: Path,
+        *,
+        precision: Precision,
+        devices: Sequence[Device],
+        max_rows: int,
+    ) -> None:
+        """Builds the network and loads its weights on every device.
+
+        Raises:
+            UsageError: As ``load_head``.
+        """
+        self.version = torch.__version__
+        self.precision = precision
+        self.num_devices = len(devices)
+        self.max_rows = max_rows
+        self.notes: list[str] = []
+        self._devices = devices
+        # Else torch rounds what a convolution reads to ten bits of mantissa. The flag
+        # is the process's: the backend that was opened last decides.
+        torch.backends.cudnn.allow_tf32 = precision != "fp32"
+        self._heads = [
+            load_inference_head(directory, precision).to(device.where)
+            for device in devices
+        ]
+
+    def bind(
+        self, planes: FloatArray, policy: FloatArray, value: FloatArray
+    ) -> TorchRunner:
+        """Returns a runner over these buffers; see ``Backend.bind``."""
+        return TorchRunner(self._heads[0], planes, policy, value)
+
+    def open_lanes(self, layout: RowLayout, num_rows: int) -> list[DeviceLane]:
+        """Returns lanes of one size, some a device, ready to run.
+
+        Blocks for about a second: every device is prepared for the batch sizes. Where
+        its memory does not hold them the lanes are halved, with a note.
+
+        Args:
+            layout: Of the rows.
+            num_rows: Rows of a lane; they get ``max_rows`` at most.
+
+        Raises:
+            RunError: A device has no memory for the smallest batch.
+        """
+        fitting = [_fitting_rows.get(str(d.where), num_rows) for d in self._devices]
+        wanted = rows = min(num_rows, self.max_rows, *fitting)
+        lanes: list[list[DeviceLane]] = []
+        while len(lanes) < len(self._devices):
+            place = len(lanes)
+            try:
+                lanes.append(self._lanes_of(place, layout, rows))
+            except torch.OutOfMemoryError:
+                rows = _halved(str(self._devices[place].where), rows)
+                lanes = []  # all are of one size
+        if rows < wanted:
+            self.notes.append(
+                f"inference.device_rows ({wanted}) do not fit the memory; batches have "
+                f"{rows} rows at most"
+            )
+        for device in self._devices:
+            # The zeros were written on another stream than the lanes use.
+            device.synchronize()
+        # Those of the devices by turns, as self-play opens them.
+        return [lane for each in zip(*lanes, strict=True) for lane in each]
+
+    def rate(self, num_rows: int, seconds: float) -> float:
+        """Returns evaluations per second of the network alone on the first device.
+
+        Raises:
+            torch.OutOfMemoryError: The batch needs more memory than there is.
+        """
+        return rate(self._heads[0], self._devices[0], num_rows, seconds)
+
+    def _lanes_of(self, place: int, layout: RowLayout, rows: int) -> list[DeviceLane]:
+        head, device = self._heads[place], self._devices[place]
+        programs = Programs(head, device, layout, rows)
+        num_actions = head.net.features.num_actions
+        return [
+            DeviceLane(
+                programs,
+                device,
+                place,
+                Batch.beside_device(device, layout, rows, num_actions),
+                Batch.on_device(device, layout, rows, num_actions),
+            )
+            for _ in range(_LANES_PER_DEVICE)
+        ]
+
+
+def _halved(where: str, rows: int) -> int:
+    """Returns the rows to try after so many did not fit a device."""
+    half = rows // 2
+    if half < MIN_BUCKET_ROWS:
+        raise RunError(
+            f"device ({where}) has no memory for a batch of {rows} rows; "
+            f"free some, or use a smaller net or another device"
+        )
+    _fitting_rows[where] = half
+    return half

@@ -1,0 +1,119 @@
+"""Opening and choosing what GPUs evaluate with.
+
+A GPU computes another batch size by other kernels, with other bits, and padding every
+batch to one size would cost what the sizes gain. So nothing is probed here, and a run
+on a GPU records that it is not deterministic.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from pathlib import Path
+
+import torch
+
+from tengen.errors import RunError, UsageError
+from tengen.inference.choice import Choice
+from tengen.inference.config import InferenceConfig, Precision
+from tengen.inference.device import Device, make_device
+from tengen.inference.device_backend import DeviceBackend
+from tengen.inference.devices import parse_devices
+
+__all__ = ["choose_on_devices", "device_trial", "open_on_devices"]
+
+_TRIAL_ROWS = (128, 256, 512, 1024, 2048, 4096)
+_TRIAL_S = 0.2
+# A larger batch must be this much faster: it wants more games at once.
+_WORTHWHILE = 1.02
+
+
+def open_on_devices(directory: Path, config: InferenceConfig) -> DeviceBackend:
+    """Returns the model in ``directory`` on the GPUs of a config without ``auto``.
+
+    Raises:
+        UsageError: A GPU is not here, or the model cannot be read.
+    """
+    precision: Precision = "fp32" if config.precision == "fp32" else "bf16"
+    return DeviceBackend(
+        directory,
+        precision=precision,
+        devices=_devices(config),
+        max_rows=config.device_rows or _TRIAL_ROWS[-1],
+    )
+
+
+def choose_on_devices(directory: Path, config: InferenceConfig) -> Choice:
+    """Replaces every ``auto``; see ``tengen.inference.choose``.
+
+    Blocks for some seconds, while batches of several sizes are timed.
+
+    Args:
+        directory: A model directory.
+        config: Its devices are GPUs.
+
+    Raises:
+        UsageError: A GPU is not here, or something was asked for that is for CPUs.
+    """
+    for name, wanted, found in (
+        ("backend", "torch", config.backend),
+        ("batch_shape", "dynamic", config.batch_shape),
+    ):
+        if found not in ("auto", wanted):
+            raise UsageError(
+                f"inference.{name} ({found}) is for CPUs; set it to {wanted}, or use "
+                f"--devices cpu"
+            )
+    precision = config.precision
+    if precision == "auto":
+        has_bf16 = all(device.has_bf16 for device in _devices(config))
+        precision = "bf16" if has_bf16 else "fp32"
+    config = dataclasses.replace(
+        config, backend="torch", precision=precision, batch_shape="dynamic"
+    )
+    backend = open_on_devices(directory, config)
+    rates: dict[int, float] = {}
+    if config.device_rows == 0:
+        rates = device_trial(backend)
+        config = dataclasses.replace(config, device_rows=_fewest_rows(rates))
+    return Choice(
+        config=config,
+        version=backend.version,
+        is_deterministic=False,
+        rows_per_s={str(rows): rate for rows, rate in rates.items()},
+    )
+
+
+def device_trial(backend: DeviceBackend, seconds: float = _TRIAL_S) -> dict[int, float]:
+    """Returns evaluations per second of the network alone by rows of a batch.
+
+    Sizes for which the memory does not suffice are left out.
+
+    Args:
+        backend: The network.
+        seconds: For each size.
+
+    Raises:
+        RunError: It does not suffice for the smallest.
+    """
+    rates: dict[int, float] = {}
+    for rows in _TRIAL_ROWS:
+        try:
+            rates[rows] = backend.rate(rows, seconds)
+        except torch.OutOfMemoryError as error:
+            if rates:
+                break
+            raise RunError(
+                f"device has no memory for a batch of {rows} rows; free some, or use "
+                f"a smaller net or another device"
+            ) from error
+    return rates
+
+
+def _fewest_rows(rates: dict[int, float]) -> int:
+    best = max(rates.values())
+    return min(rows for rows, rate in rates.items() if rate * _WORTHWHILE >= best)
+
+
+def _devices(config: InferenceConfig) -> list[Device]:
+    words = parse_devices("inference.devices", config.devices)
+    return [make_device(word) for word in words]

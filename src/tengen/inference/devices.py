@@ -1,0 +1,67 @@
+"""The words that name devices: ``cpu``, ``cuda:0``, ``cuda:0,cuda:1``."""
+
+from __future__ import annotations
+
+import re
+
+from tengen.errors import UsageError
+
+__all__ = ["check_device_words", "default_devices", "parse_devices"]
+
+_GPU = re.compile(r"cuda:(0|[1-9]\d{0,2})")
+
+
+def check_device_words(name: str, text: str) -> None:
+    """Checks how devices are written, not whether they are there.
+
+    Args:
+        name: The field, as in the config.
+        text: ``auto``, ``cpu``, or GPUs with commas between.
+
+    Raises:
+        UsageError: It is none of these, or names a GPU twice.
+    """
+    words = text.split(",")
+    if words in (["auto"], ["cpu"]):
+        return
+    if not all(_GPU.fullmatch(word) for word in words):
+        raise UsageError(
+            f"{name} ({text}) must be cpu or GPUs; for example cuda:0 or cuda:0,cuda:1"
+        )
+    if len(set(words)) < len(words):
+        raise UsageError(f"{name} ({text}) must name each GPU once; leave one out")
+
+
+def parse_devices(name: str, text: str) -> tuple[str, ...]:
+    """Returns the devices of a text and makes sure that each is there.
+
+    Args:
+        name: The field, as in the config.
+        text: ``cpu`` or GPUs with commas between; not ``auto``.
+
+    Raises:
+        UsageError: A GPU is not here.
+    """
+    words = tuple(text.split(","))
+    if words == ("cpu",):
+        return words
+    num_gpus = _num_gpus()
+    for word in words:
+        if int(word.removeprefix("cuda:")) >= num_gpus:
+            known = f"torch sees cuda:0 to cuda:{num_gpus - 1}" if num_gpus else ""
+            raise UsageError(
+                f"{name} ({word}) is not here, {known or 'torch sees no GPU'}; "
+                f"use {'one of these' if num_gpus else '--devices cpu'}"
+            )
+    return words
+
+
+def default_devices() -> str:
+    """Returns the first GPU where torch sees one, else ``cpu``. Imports torch."""
+    return "cuda:0" if _num_gpus() else "cpu"
+
+
+def _num_gpus() -> int:
+    import torch
+
+    return torch.cuda.device_count() if torch.cuda.is_available() else 0

@@ -1,0 +1,87 @@
+"""Which devices a run's roles compute on."""
+
+from __future__ import annotations
+
+import dataclasses
+
+from tengen.config import check
+from tengen.inference import (
+    InferenceConfig,
+    check_device_words,
+    default_devices,
+    parse_devices,
+)
+from tengen.roles.config import RunConfig
+from tengen.run import RunDirectory
+
+__all__ = ["check_devices", "learner_device", "move_run", "with_devices"]
+
+
+def with_devices(config: RunConfig, devices: str | None) -> RunConfig:
+    """Returns the config with inference and learner on the devices of ``--devices``.
+
+    The learner takes the first of them.
+
+    Args:
+        config: A run's config.
+        devices: ``cpu`` or GPUs with commas between; None changes nothing.
+
+    Raises:
+        UsageError: It is written otherwise, or a GPU is not here.
+    """
+    if devices is None:
+        return config
+    check_device_words("devices", devices)
+    check(devices != "auto", "devices", devices, "must be named; leave it out")
+    first = parse_devices("devices", devices)[0]
+    return dataclasses.replace(
+        config,
+        inference=dataclasses.replace(config.inference, devices=devices),
+        learner=dataclasses.replace(config.learner, device=first),
+    )
+
+
+def move_run(run: RunDirectory, config: RunConfig, devices: str | None) -> RunConfig:
+    """Returns ``with_devices`` for a run that goes on.
+
+    What was chosen by measurement on other devices is open again.
+
+    Raises:
+        UsageError: As ``with_devices``.
+    """
+    moved = with_devices(config, devices)
+    was_measured = not run.is_new and "inference" in run.read_run().get("measured", {})
+    if not was_measured or moved.inference.devices == config.inference.devices:
+        return moved
+    open_again = InferenceConfig(
+        devices=moved.inference.devices, batch_rows=moved.inference.batch_rows
+    )
+    return dataclasses.replace(moved, inference=open_again)
+
+
+def check_devices(config: RunConfig) -> None:
+    """Makes sure that the devices that a config names are here.
+
+    Raises:
+        UsageError: A GPU is not.
+    """
+    for name, devices in (
+        ("inference.devices", config.inference.devices),
+        ("learner.device", config.learner.device),
+    ):
+        if devices != "auto":
+            parse_devices(name, devices)
+
+
+def learner_device(config: RunConfig) -> str:
+    """Returns the device that the learner computes on.
+
+    Raises:
+        UsageError: It is a GPU that is not here.
+    """
+    device = config.learner.device
+    if device == "auto":
+        device = config.inference.devices.split(",")[0]
+    if device == "auto":
+        device = default_devices()
+    return parse_devices("learner.device", device)[0]

@@ -1,0 +1,251 @@
+"""Self-play towards devices plays the games of self-play by threads."""
+
+from __future__ import annotations
+
+import sys
+import threading
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from tengen import _core, games
+from tengen.actors import GenerationReport, SelfplayConfig, play_generation
+from tengen.actors.crew import crew_on_devices
+from tengen.inference import Backend, LaneBackend, RowLayout
+from tengen.inference.rows import unpack_rows
+from tengen.search import SearchConfig
+from tengen.store import ExperienceWriter
+
+NUM_GAMES = 30
+
+
+def answer(planes: Any, policy: Any, value: Any) -> None:
+    """A made-up network: each row's answers depend on its planes alone, bit for bit."""
+    flat = planes.reshape(len(planes), -1).astype(np.float64)
+    places = np.arange(flat.shape[1])
+    for action in range(policy.shape[1]):
+        policy[:, action] = (flat * np.sin(places * (action + 1))).sum(1) % 4.0
+    value[:] = np.sin((flat * (places + 1)).sum(1))
+
+
+class ThreadBackend:
+    """A ``Backend`` of the made-up network."""
+
+    name, version, precision, batch_shape = "torch", "0", "fp32", "dynamic"
+
+    def bind(self, planes: Any, policy: Any, value: Any) -> Any:
+        class Runner:
+            def run(self, num_rows: int) -> None:
+                n = num_rows
+                answer(planes[:n], policy[:n], value[:n])
+
+        return Runner()
+
+
+class FakeLane:
+    def __init__(self, owner: FakeDevices, layout: RowLayout, device: int) -> None:
+        self.rows = np.zeros((owner.max_rows, layout.num_bytes), np.uint8)
+        self.policy = np.zeros((owner.max_rows, owner.num_actions), np.float32)
+        self.value = np.zeros(owner.max_rows, np.float32)
+        self.device = device
+        self._owner = owner
+        self._layout = layout
+
+    def run(self, num_rows: int) -> None:
+        self._owner.on_batch(num_rows)
+        planes = unpack_rows(torch.from_numpy(self.rows[:num_rows]), self._layout)
+        answer(planes.numpy(), self.policy[:num_rows], self.value[:num_rows])
+
+
+class FakeDevices(ThreadBackend):
+    """A ``LaneBackend`` of the made-up network."""
+
+    def __init__(
+        self,
+        num_actions: int,
+        num_devices: int = 1,
+        max_rows: int = 8,
+        on_batch: Callable[[int], None] = lambda num_rows: None,
+    ) -> None:
+        self.num_actions = num_actions
+        self.num_devices = num_devices
+        self.max_rows = max_rows
+        self.notes: list[str] = []
+        self.on_batch = on_batch
+        self.layouts: list[RowLayout] = []
+
+    def rate(self, num_rows: int, seconds: float) -> float:
+        return 1.0
+
+    def open_lanes(self, layout: RowLayout, num_rows: int) -> Sequence[FakeLane]:
+        self.layouts.append(layout)
+        return [
+            FakeLane(self, layout, device)
+            for _ in range(4)
+            for device in range(self.num_devices)
+        ]
+
+
+def play(
+    folder: Path,
+    game: str,
+    backend: Any,
+    num_threads: int,
+    on_progress: Callable[[int, int], None] | None = None,
+    **config: Any,
+) -> tuple[GenerationReport, bytes]:
+    """Returns the report, and the bytes of the sealed games."""
+    queue = _core.GameQueue(seed=5, generation=1, model=0, num_games=NUM_GAMES)
+    settings: dict[str, Any] = {
+        "games_per_generation": NUM_GAMES,
+        "full_simulations": 12,
+        "max_opening_plies": 3,
+        "search": SearchConfig(policy="gumbel"),
+        "num_slots": 4,
+    }
+    with ExperienceWriter(folder, 1) as writer:
+        segment = writer.open_games(1, game)
+        try:
+            report = play_generation(
+                games.make(game),
+                SelfplayConfig(**{**settings, **config}),
+                backend,
+                queue,
+                segment.sink,
+                num_threads=num_threads,
+                on_progress=on_progress,
+            )
+        finally:
+            segment.close()
+        path = writer.seal(1)
+    assert path is not None
+    return report, path.read_bytes()
+
+
+def test_the_fakes_are_what_they_stand_for() -> None:
+    assert isinstance(FakeDevices(7), LaneBackend)
+    assert not isinstance(ThreadBackend(), LaneBackend)
+    backend: Backend = FakeDevices(7)  # type: ignore[assignment]
+    assert backend.name == "torch"
+
+
+@pytest.mark.parametrize(
+    ("num_threads", "num_devices", "max_rows"),
+    [(1, 1, 8), (2, 1, 3), (3, 2, 4), (2, 1, 1000)],
+)
+def test_the_games_are_those_of_threads(
+    tmp_path: Path, num_threads: int, num_devices: int, max_rows: int
+) -> None:
+    alone, wanted = play(tmp_path / "a", "connect4", ThreadBackend(), 1)
+    backend = FakeDevices(7, num_devices, max_rows)
+    report, found = play(tmp_path / "b", "connect4", backend, num_threads)
+    assert found == wanted
+    assert report.num_games == alone.num_games == NUM_GAMES
+    assert report.num_plies == alone.num_plies
+    assert report.num_threads == num_threads
+    assert backend.layouts == [RowLayout((4, 6, 7))]
+
+
+def test_the_report_tells_of_the_devices_batches(tmp_path: Path) -> None:
+    sizes: list[int] = []
+    lock = threading.Lock()
+
+    def on_batch(num_rows: int) -> None:
+        with lock:
+            sizes.append(num_rows)
+
+    backend = FakeDevices(7, max_rows=8, on_batch=on_batch)
+    report, _ = play(tmp_path, "connect4", backend, 2)
+    assert report.num_batches == len(sizes)
+    assert report.num_evaluations == sum(sizes)
+    assert report.batch_capacity == 8
+    assert max(sizes) <= 8
+    for share in (report.cores_busy, report.wait_s / report.threads_s):
+        assert 0.0 <= share <= 1.0
+    assert 0.0 < report.inference_s / report.threads_s <= 1.0
+
+
+def test_shares_of_threads_add_up(tmp_path: Path) -> None:
+    report, _ = play(tmp_path, "connect4", ThreadBackend(), 2)
+    assert report.wait_s == 0.0
+    assert report.batch_capacity == 4
+    assert 0.0 < report.cores_busy <= 1.0
+    assert report.inference_s + report.tree_s <= report.threads_s * 1.01
+
+
+def test_a_device_that_fails_ends_the_generation(tmp_path: Path) -> None:
+    left = [5]
+
+    def on_batch(num_rows: int) -> None:
+        left[0] -= 1
+        if left[0] == 0:
+            raise RuntimeError("the device is gone")
+
+    backend = FakeDevices(7, on_batch=on_batch)
+    with pytest.raises(RuntimeError, match="the device is gone"):
+        play(tmp_path, "connect4", backend, 3)
+    assert threading.active_count() < 5
+
+
+def test_a_game_in_python_has_dense_rows(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.syspath_prepend(str(Path(__file__).parents[1] / "games"))
+    sys.modules.pop("own_games", None)
+    task = "own_games:TicTacToe"
+    backend = FakeDevices(9)
+    _, found = play(tmp_path / "a", task, backend, 2)
+    _, wanted = play(tmp_path / "b", task, ThreadBackend(), 1)
+    assert found == wanted
+    assert backend.layouts == [RowLayout((3, 3, 3), is_packed=False)]
+
+
+@pytest.mark.parametrize(
+    ("num_slots", "num_left", "num_devices", "at_once"),
+    [
+        (1, 1000, 1, 3 * 8),  # as many as three batches want
+        (1, 1000, 2, 2 * 3 * 8),
+        (50, 1000, 1, 2 * 50),  # as many as are asked for
+        (1, 10, 1, 10),  # no more than are left of the generation
+    ],
+)
+def test_games_at_once(
+    tmp_path: Path, num_slots: int, num_left: int, num_devices: int, at_once: int
+) -> None:
+    config = SelfplayConfig(num_slots=num_slots, games_per_generation=1500)
+    finished = list(range(1500 - num_left))
+    queue = _core.GameQueue(
+        seed=0, generation=1, model=0, num_games=1500, finished=finished
+    )
+    backend: Any = FakeDevices(7, num_devices)
+    with ExperienceWriter(tmp_path, 1) as writer:
+        segment = writer.open_games(1, "connect4")
+        crew = crew_on_devices(config, "connect4", backend, queue, segment.sink, 2)
+        segment.close()
+    slots = [len(worker.planes) for worker in crew.workers]
+    assert len(set(slots)) == 1
+    assert at_once <= sum(slots) < at_once + len(slots)
+    # Three groups of games a thread.
+    assert len(slots) == 2 * 3
+
+
+def test_stopping_the_queue_ends_it(tmp_path: Path) -> None:
+    queue = _core.GameQueue(seed=5, generation=1, model=0, num_games=1_000_000)
+    with ExperienceWriter(tmp_path, 1) as writer:
+        segment = writer.open_games(1, "connect4")
+        report = play_generation(
+            games.make("connect4"),
+            SelfplayConfig(games_per_generation=1_000_000, num_slots=4),
+            FakeDevices(7),  # type: ignore[arg-type]
+            queue,
+            segment.sink,
+            num_threads=2,
+            on_progress=lambda num_games, _: queue.stop() if num_games > 3 else None,
+            progress_interval_s=0.01,
+        )
+        segment.close()
+    assert 3 < report.num_games < 1_000_000

@@ -1,0 +1,73 @@
+"""Self-play's share of a GPU, which is the CPU here."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import time
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+import torch
+
+from tengen.actors import play_generation
+from tengen.bench import selfplay
+from tengen.inference import device_backend
+from tengen.inference.device import HostDevice, Step
+from tengen.inference.device_backend import DeviceBackend
+
+RATES = {128: 900.0, 256: 1000.0}
+
+
+class Slow(HostDevice):
+    """Takes longer to prepare than a round lasts."""
+
+    def record(self, function: Step) -> Step:
+        time.sleep(0.05)
+        return super().record(function)
+
+
+@pytest.fixture(autouse=True)
+def cpu_as_gpu(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    def rate(self: Any, num_rows: int, seconds: float) -> float:
+        if num_rows not in RATES:
+            raise torch.OutOfMemoryError("CUDA out of memory")
+        return RATES[num_rows]
+
+    monkeypatch.setattr("tengen.inference.devices._num_gpus", lambda: 2)
+    monkeypatch.setattr(
+        "tengen.inference.device_choice.make_device", lambda word: Slow()
+    )
+    monkeypatch.setattr(DeviceBackend, "rate", rate)
+    # A bench has its process to itself, and pins it.
+    monkeypatch.setattr(os, "sched_setaffinity", lambda pid, cores: None)
+    torch.set_num_threads(1)  # as a TorchRunner leaves its thread, for good
+    yield
+    device_backend._fitting_rows.clear()
+
+
+def test_the_share_is_of_what_the_devices_compute_alone(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    played: list[Any] = []
+    monkeypatch.setattr(
+        selfplay,
+        "play_generation",
+        lambda *args, **options: (
+            played.append(play_generation(*args, **options)) or played[-1]
+        ),
+    )
+    parser = argparse.ArgumentParser()
+    selfplay.add_arguments(parser)
+    words = "--game tictactoe --net 2x8 --cores 1 --rounds 1 --round-s 0.3"
+    args = parser.parse_args([*words.split(), "--devices", "cuda:0,cuda:1"])
+    report = selfplay.run(args)
+    assert report["devices"] == "cuda:0,cuda:1"
+    assert report["best_batch"] == report["batch_capacity"] == 256
+    assert report["backend_evals_per_s"] == 2 * RATES[256]
+    # A round begins when the devices are prepared.
+    assert played[0].seconds >= args.round_s
+    assert report["evals_per_s"] > 0
+    assert report["share_of_backend"] == report["evals_per_s"] / (2 * RATES[256])
+    assert 0 < report["batch_rows"] <= 256

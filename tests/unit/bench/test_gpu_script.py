@@ -1,0 +1,90 @@
+"""The script of a machine with a GPU survives what fails on it."""
+
+from __future__ import annotations
+
+import argparse
+import importlib.util
+import json
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+SCRIPT = Path(__file__).parents[3] / "benchmarks" / "gpu.py"
+
+
+@pytest.fixture
+def script() -> Any:
+    spec = importlib.util.spec_from_file_location("gpu_script", SCRIPT)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def made(script: Any, folder: Path, seconds: float = 100.0) -> Any:
+    return script.Bench(argparse.Namespace(seconds=seconds, devices="cpu"), folder)
+
+
+def test_a_stage_that_fails_is_reported_and_the_next_goes_on(
+    script: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    bench = made(script, tmp_path)
+
+    def fails() -> dict[str, object]:
+        bench.run([sys.executable, "-c", "import sys; sys.exit('no driver')"], 30)
+        return {}
+
+    assert not bench.stage("first", 0, fails)
+    assert bench.stage("second", 0, lambda: {"rate": 3})
+    assert not bench.stage("third", 1e9, lambda: {})
+    lines = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    assert [line["ok"] for line in lines] == [False, True, False]
+    assert "no driver" in lines[0]["error"]
+    assert lines[1]["report"] == {"rate": 3}
+    assert lines[2]["error"].startswith("left out")
+
+
+def test_a_command_that_hangs_is_killed_with_its_children(
+    script: Any, tmp_path: Path
+) -> None:
+    code = (
+        "import subprocess, sys;"
+        "subprocess.run([sys.executable, '-c', 'import time; time.sleep(600)'])"
+    )
+    start_s = time.monotonic()
+    with pytest.raises(script.StageError, match="took too long"):
+        made(script, tmp_path).run([sys.executable, "-c", code], 0.5)
+    # Its child holds the pipe: the wait ends only because it is gone too.
+    assert time.monotonic() - start_s < 300
+
+
+def test_the_summary_says_what_was_reached(script: Any) -> None:
+    def share(net: str, found: float) -> dict[str, Any]:
+        report = {"share_of_backend": found}
+        return {"stage": f"share {net}", "ok": True, "report": report}
+
+    failed = {"stage": "share c", "ok": False, "error": "no memory"}
+    found = script.summed_up([share("a", 0.95), share("b", 0.9)])
+    assert found["ok"]
+    assert found["report"]["shares"] == {"a": 0.95, "b": 0.9}
+    assert found["report"]["reached"]
+    assert not script.summed_up([share("a", 0.95), share("b", 0.8)])["report"][
+        "reached"
+    ]
+    some = script.summed_up([share("a", 0.95), failed])
+    assert (some["ok"], some["report"]["reached"]) == (False, True)
+    none = script.summed_up([failed])
+    assert (none["ok"], none["report"]["reached"]) == (False, False)
+
+
+def test_progress_counts_what_is_on_the_disk(script: Any, tmp_path: Path) -> None:
+    assert script.progress(tmp_path) == {"generations": 0, "models": 0, "steps": 0}
+    for number, steps in ((1, 5), (2, 9)):
+        folder = tmp_path / "checkpoints" / f"{number:06d}"
+        folder.mkdir(parents=True)
+        (folder / "state.json").write_text(json.dumps({"num_steps": steps}))
+    assert script.progress(tmp_path)["steps"] == 9

@@ -1,0 +1,276 @@
+"""The backend of devices on the CPU as a device: all but CUDA itself."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from tengen import _core
+from tengen.errors import RunError, UsageError
+from tengen.inference import InferenceConfig, LaneBackend, RowLayout, choose
+from tengen.inference import device_backend as module
+from tengen.inference.device import HostDevice, Step
+from tengen.inference.device_backend import DeviceBackend, DeviceLane
+from tengen.inference.rows import unpack_rows
+from tengen.inference.torch_backend import TorchBackend, load_head
+
+NUM_ACTIONS = 25
+PACKED = RowLayout((4, 5, 5))
+DENSE = RowLayout((4, 5, 5), is_packed=False)
+
+
+@pytest.fixture(autouse=True)
+def fresh_memory() -> Iterator[None]:
+    module._fitting_rows.clear()
+    yield
+    module._fitting_rows.clear()
+
+
+class TryingDevice(HostDevice):
+    """Runs what it records, as a GPU does before it records."""
+
+    num_recorded = 0
+
+    def record(self, function: Step) -> Step:
+        self.num_recorded += 1
+        function()
+        return super().record(function)
+
+
+@pytest.fixture
+def let_fit(monkeypatch: pytest.MonkeyPatch) -> Callable[[int], None]:
+    """Returns a function that says for how many rows the memory suffices."""
+
+    def let(max_rows: int) -> None:
+        def unpack(rows: torch.Tensor, layout: RowLayout) -> torch.Tensor:
+            if len(rows) > max_rows:
+                raise torch.OutOfMemoryError("CUDA out of memory")
+            return unpack_rows(rows, layout)
+
+        monkeypatch.setattr("tengen.inference.programs.unpack_rows", unpack)
+
+    return let
+
+
+def opened(
+    model: Path, *devices: HostDevice, precision: Any = "fp32", max_rows: int = 32
+) -> DeviceBackend:
+    return DeviceBackend(
+        model,
+        precision=precision,
+        devices=devices or (HostDevice(),),
+        max_rows=max_rows,
+    )
+
+
+def ask(lane: DeviceLane, layout: RowLayout, planes: Any) -> tuple[Any, Any]:
+    native = _core.RowLayout(layout.planes_shape, layout.is_packed)
+    n = len(planes)
+    _core.write_rows(native, planes, lane.rows[:n])
+    lane.run(n)
+    return lane.policy[:n].copy(), lane.value[:n].copy()
+
+
+def torch_answers(model: Path, planes: Any) -> tuple[Any, Any]:
+    with torch.inference_mode():
+        policy, value = load_head(model)(torch.from_numpy(planes))
+    return policy.numpy(), value.numpy()
+
+
+@pytest.mark.parametrize(("precision", "tolerance"), [("fp32", 2e-5), ("bf16", 0.05)])
+@pytest.mark.parametrize("layout", [PACKED, DENSE])
+def test_lanes_answer_as_torch_does(
+    model: Path, planes: Any, precision: Any, tolerance: float, layout: RowLayout
+) -> None:
+    backend = opened(model, precision=precision)
+    assert isinstance(backend, LaneBackend)
+    lanes = backend.open_lanes(layout, 32)
+    wanted = torch_answers(model, planes)
+    assert wanted[0].std() > tolerance / 10
+    # Rows of an earlier, larger batch must not be seen in a later one.
+    for turn, num_rows in enumerate((32, 1, 7, 8, 9, 31, 16)):
+        rows = slice(turn, turn + num_rows)
+        policy, value = ask(lanes[turn % len(lanes)], layout, planes[rows])
+        np.testing.assert_allclose(policy, wanted[0][rows], atol=tolerance, rtol=0)
+        np.testing.assert_allclose(value, wanted[1][rows], atol=tolerance, rtol=0)
+
+
+def test_lanes_of_two_devices_run_at_once(model: Path, planes: Any) -> None:
+    backend = opened(model, HostDevice(), HostDevice())
+    lanes = backend.open_lanes(PACKED, 16)
+    assert sorted({lane.device for lane in lanes}) == [0, 1]
+    wanted = torch_answers(model, planes)
+    wrong: list[int] = []
+
+    def work(place: int) -> None:
+        torch.set_num_threads(1)
+        for turn in range(20):
+            rows = slice(turn, turn + 1 + (place + turn) % 16)
+            policy, value = ask(lanes[place], PACKED, planes[rows])
+            if not np.allclose(policy, wanted[0][rows], atol=2e-5):
+                wrong.append(place)
+            if not np.allclose(value, wanted[1][rows], atol=2e-5):
+                wrong.append(place)
+
+    threads = [threading.Thread(target=work, args=(i,)) for i in range(len(lanes))]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert wrong == []
+
+
+def test_other_callers_bind_as_everywhere(model: Path, planes: Any) -> None:
+    policy = np.zeros((60, NUM_ACTIONS), np.float32)
+    value = np.zeros(60, np.float32)
+    opened(model).bind(planes, policy, value).run(60)
+    wanted = torch_answers(model, planes)
+    np.testing.assert_allclose(policy, wanted[0], atol=2e-5)
+    np.testing.assert_allclose(value, wanted[1], atol=2e-5)
+
+
+def test_weights_cast_once_answer_as_weights_cast_at_every_call(
+    model: Path, planes: Any
+) -> None:
+    head = load_head(model)
+    head.net.compute_dtype = torch.bfloat16
+    with torch.inference_mode():
+        wanted = head(torch.from_numpy(planes))
+    policy = np.zeros((60, NUM_ACTIONS), np.float32)
+    value = np.zeros(60, np.float32)
+    TorchBackend(model, precision="bf16").bind(planes, policy, value).run(60)
+    np.testing.assert_allclose(policy, wanted[0].numpy(), atol=1e-2)
+    np.testing.assert_allclose(value, wanted[1].numpy(), atol=1e-2)
+
+
+def test_lanes_are_halved_until_they_fit_and_it_is_said_once(
+    model: Path, planes: Any, let_fit: Callable[[int], None]
+) -> None:
+    let_fit(20)
+    first = opened(model, TryingDevice(), max_rows=64)
+    lanes = first.open_lanes(PACKED, 64)
+    assert {len(lane.rows) for lane in lanes} == {16}
+    policy, _ = ask(lanes[0], PACKED, planes[:16])
+    np.testing.assert_allclose(policy, torch_answers(model, planes)[0][:16], atol=2e-5)
+    assert first.notes == [
+        "inference.device_rows (64) do not fit the memory; batches have 16 rows at most"
+    ]
+    # The next model begins with what fits.
+    device = TryingDevice()
+    second = opened(model, device, max_rows=64)
+    assert {len(lane.rows) for lane in second.open_lanes(PACKED, 64)} == {16}
+    assert second.notes == []
+    assert device.num_recorded == 2  # 8 and 16 rows, nothing in vain
+
+
+def test_memory_that_ends_at_the_second_device_halves_the_lanes_of_both(
+    model: Path,
+) -> None:
+    class Small(HostDevice):
+        def host_memory(self, shape: tuple[int, ...], dtype: torch.dtype) -> Any:
+            # Where a device shows that it is full, after its programs are recorded.
+            if shape[0] > 20:
+                raise torch.OutOfMemoryError("CUDA out of memory")
+            return super().host_memory(shape, dtype)
+
+    backend = opened(model, HostDevice(), Small())
+    lanes = backend.open_lanes(PACKED, 32)
+    assert {len(lane.rows) for lane in lanes} == {16}
+    assert [lane.device for lane in lanes[:4]] == [0, 1, 0, 1]
+    assert len(backend.notes) == 1
+
+
+def test_a_device_without_memory_for_the_smallest_batch_is_refused(
+    model: Path, let_fit: Callable[[int], None]
+) -> None:
+    let_fit(4)
+    with pytest.raises(RunError, match=r"device \(cpu\) has no memory for a batch of"):
+        opened(model, TryingDevice()).open_lanes(PACKED, 32)
+
+
+def test_lanes_have_at_most_the_rows_of_the_backend(model: Path) -> None:
+    assert len(opened(model, max_rows=12).open_lanes(PACKED, 100)[0].rows) == 12
+
+
+@pytest.fixture
+def on_host(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Any]:
+    """Chooses on a GPU that is the CPU, whose rates by rows are given."""
+
+    def choose_on(model: Path, rates: dict[int, float], **config: Any) -> Any:
+        def rate(self: Any, num_rows: int, seconds: float) -> float:
+            if num_rows not in rates:
+                raise torch.OutOfMemoryError("CUDA out of memory")
+            return rates[num_rows]
+
+        monkeypatch.setattr(DeviceBackend, "rate", rate)
+        monkeypatch.setattr("tengen.inference.devices._num_gpus", lambda: 1)
+        monkeypatch.setattr(
+            "tengen.inference.device_choice.make_device", lambda word: HostDevice()
+        )
+        rows = np.zeros((1, 4, 5, 5), np.float32)
+        return choose(model, InferenceConfig(**config), rows, NUM_ACTIONS, 2)
+
+    return choose_on
+
+
+def test_the_fewest_rows_that_reach_the_best_rate_are_chosen(
+    model: Path, on_host: Callable[..., Any]
+) -> None:
+    # Beyond 2048 rows the memory ends.
+    rates = {128: 10.0, 256: 60.0, 512: 99.0, 1024: 100.0, 2048: 98.0}
+    choice = on_host(model, rates)
+    assert choice.config == InferenceConfig(
+        devices="cuda:0",
+        backend="torch",
+        precision="bf16",
+        batch_shape="dynamic",
+        device_rows=512,
+    )
+    assert not choice.config.has_auto
+    assert not choice.is_deterministic
+    assert choice.record()["rows_per_s"]["1024"] == 100.0
+    assert choice.record()["devices"] == "cuda:0"
+
+
+def test_what_the_user_says_of_a_gpu_is_kept(
+    model: Path, on_host: Callable[..., Any]
+) -> None:
+    choice = on_host(model, {}, devices="cuda:0", precision="fp32", device_rows=100)
+    assert (choice.config.precision, choice.config.device_rows) == ("fp32", 100)
+    assert choice.rows_per_s == {}
+
+
+def test_who_asks_for_openvino_asks_for_the_cpu(
+    model: Path, planes: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("openvino")
+    monkeypatch.setattr("tengen.inference.devices._num_gpus", lambda: 1)
+    config = InferenceConfig(backend="openvino", precision="fp32")
+    assert choose(model, config, planes, NUM_ACTIONS, 1).config.devices == "cpu"
+
+
+@pytest.mark.parametrize(
+    ("name", "value"), [("backend", "openvino"), ("batch_shape", "fixed")]
+)
+def test_what_is_for_cpus_is_refused_on_a_gpu(
+    model: Path, on_host: Callable[..., Any], name: str, value: str
+) -> None:
+    with pytest.raises(UsageError, match=rf"inference.{name} \({value}\) is for CPUs"):
+        on_host(model, {128: 1.0}, devices="cuda:0", **{name: value})
+
+
+def test_no_memory_for_a_trial_is_a_failure(
+    model: Path, on_host: Callable[..., Any]
+) -> None:
+    with pytest.raises(RunError, match="no memory for a batch of 128 rows"):
+        on_host(model, {})
+
+
+def test_the_rate_is_measured(model: Path) -> None:
+    assert opened(model).rate(8, 0.01) > 0

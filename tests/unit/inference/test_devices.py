@@ -1,0 +1,70 @@
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from tengen.errors import UsageError
+from tengen.inference import InferenceConfig
+from tengen.inference.devices import (
+    check_device_words,
+    default_devices,
+    parse_devices,
+)
+
+
+@pytest.fixture
+def see_gpus(monkeypatch: pytest.MonkeyPatch) -> Callable[[int], None]:
+    def see(num_gpus: int) -> None:
+        monkeypatch.setattr("tengen.inference.devices._num_gpus", lambda: num_gpus)
+
+    return see
+
+
+@pytest.mark.parametrize("text", ["auto", "cpu", "cuda:0", "cuda:3,cuda:0"])
+def test_words_that_are_devices(text: str) -> None:
+    check_device_words("devices", text)
+    assert InferenceConfig(devices=text).is_on_gpu is text.startswith("cuda")
+
+
+@pytest.mark.parametrize(
+    "text", ["", "gpu", "cuda", "cuda:", "cuda:-1", "cuda:01", "cpu,cuda:0", "cuda:0,"]
+)
+def test_other_words_are_refused(text: str) -> None:
+    with pytest.raises(UsageError, match=r"devices \(.*\) must be cpu or GPUs; for"):
+        InferenceConfig(devices=text)
+
+
+def test_a_gpu_named_twice_is_refused() -> None:
+    with pytest.raises(UsageError, match="each GPU once; leave one out"):
+        check_device_words("devices", "cuda:1,cuda:1")
+
+
+@pytest.mark.parametrize(
+    ("num_gpus", "message"),
+    [
+        (0, r"devices \(cuda:0\) is not here, torch sees no GPU; use --devices cpu"),
+        (1, r"devices \(cuda:1\) is not here, torch sees cuda:0 to cuda:0; use one"),
+    ],
+)
+def test_an_absent_gpu_is_refused(
+    see_gpus: Callable[[int], None], num_gpus: int, message: str
+) -> None:
+    see_gpus(num_gpus)
+    with pytest.raises(UsageError, match=message):
+        parse_devices("devices", "cuda:0,cuda:1")
+
+
+def test_devices_that_are_here(see_gpus: Callable[[int], None]) -> None:
+    see_gpus(2)
+    assert parse_devices("devices", "cuda:1,cuda:0") == ("cuda:1", "cuda:0")
+    assert parse_devices("devices", "cpu") == ("cpu",)
+    assert default_devices() == "cuda:0"
+    see_gpus(0)
+    assert parse_devices("devices", "cpu") == ("cpu",)
+    assert default_devices() == "cpu"
+
+
+def test_int8_is_not_for_gpus() -> None:
+    with pytest.raises(UsageError, match=r"precision \(int8\) must be fp32 or bf16"):
+        InferenceConfig(devices="cuda:0", precision="int8")

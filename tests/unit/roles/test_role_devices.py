@@ -1,0 +1,102 @@
+from __future__ import annotations
+
+import dataclasses
+from pathlib import Path
+
+import pytest
+
+from tengen.cli import main
+from tengen.errors import UsageError
+from tengen.inference import Choice, InferenceConfig
+from tengen.learners import LearnerConfig
+from tengen.recipes import make_config
+from tengen.roles import RunConfig, check_devices, move_run, with_devices, write_config
+from tengen.roles.config import read_config, record_inference
+from tengen.roles.devices import learner_device
+from tengen.run import RunDirectory
+
+CHOSEN = InferenceConfig(
+    devices="cpu", backend="openvino", precision="bf16", batch_shape="dynamic"
+)
+
+
+@pytest.fixture(autouse=True)
+def two_gpus(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tengen.inference.devices._num_gpus", lambda: 2)
+
+
+def config_with(**parts: object) -> RunConfig:
+    return dataclasses.replace(make_config("tictactoe", None, None), **parts)
+
+
+def test_inference_takes_all_and_the_learner_the_first() -> None:
+    placed = with_devices(config_with(), "cuda:1,cuda:0")
+    assert placed.inference.devices == "cuda:1,cuda:0"
+    assert placed.learner.device == "cuda:1"
+    assert learner_device(placed) == "cuda:1"
+    assert with_devices(placed, None) == placed
+
+
+def test_a_learner_follows_inference_unless_told() -> None:
+    assert learner_device(config_with()) == "cuda:0"
+    on_second = InferenceConfig(devices="cuda:1")
+    assert learner_device(config_with(inference=on_second)) == "cuda:1"
+    told = config_with(inference=on_second, learner=LearnerConfig(device="cpu"))
+    assert learner_device(told) == "cpu"
+
+
+@pytest.mark.parametrize("devices", ["auto", "gpu", "cuda:7"])
+def test_other_devices_are_refused(devices: str) -> None:
+    with pytest.raises(UsageError, match=rf"devices \({devices}\)"):
+        with_devices(config_with(), devices)
+
+
+def test_a_learner_has_one_device() -> None:
+    with pytest.raises(UsageError, match=r"device \(cuda:0,cuda:1\) must be one"):
+        LearnerConfig(device="cuda:0,cuda:1")
+
+
+def test_a_run_whose_gpu_is_gone_is_refused_by_field() -> None:
+    with pytest.raises(UsageError, match=r"inference.devices \(cuda:5\) is not here"):
+        check_devices(config_with(inference=InferenceConfig(devices="cuda:5")))
+    with pytest.raises(UsageError, match=r"learner.device \(cuda:2\) is not here"):
+        check_devices(config_with(learner=LearnerConfig(device="cuda:2")))
+    check_devices(config_with())
+
+
+def test_a_run_that_moves_chooses_again(tmp_path: Path) -> None:
+    run = RunDirectory.create_or_resume(tmp_path / "run")
+    write_config(run, config_with(inference=CHOSEN))
+    # Not measured: what the user said stays.
+    config = read_config(run)
+    assert move_run(run, config, "cuda:0").inference == dataclasses.replace(
+        CHOSEN, devices="cuda:0"
+    )
+    config = record_inference(run, Choice(CHOSEN, "1", True, {}))
+    assert move_run(run, config, "cpu") == with_devices(config, "cpu")
+    assert move_run(run, config, None) == config
+    moved = move_run(run, config, "cuda:0")
+    assert moved.inference == InferenceConfig(devices="cuda:0")
+    assert moved.learner.device == "cuda:0"
+
+
+@pytest.mark.parametrize("words", [["--devices", "cuda:4"], ["--devices", "gpu"]])
+def test_train_refuses_before_it_writes(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], words: list[str]
+) -> None:
+    out = tmp_path / "run"
+    assert main(["train", "tictactoe", "--out", str(out), *words]) == 2
+    error = capsys.readouterr().err
+    assert error.startswith(f"tengen: devices ({words[1]}) ")
+    assert error.count("\n") == 1
+    assert not out.exists()
+
+
+def test_a_role_refuses_an_absent_gpu(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run = RunDirectory.create_or_resume(tmp_path / "run")
+    write_config(run, config_with())
+    command = ["selfplay", str(run.path), "--once", "--devices", "cuda:9"]
+    assert main(command) == 2
+    assert "devices (cuda:9) is not here" in capsys.readouterr().err
