@@ -78,7 +78,7 @@ def test_spaces_that_are_not_handled_are_refused(name: str, message: str) -> Non
 def test_a_missing_gymnasium_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "gymnasium", None)
     assert envs.names() == []
-    with pytest.raises(UsageError, match=r"pip install 'tengen\[envs\]'"):
+    with pytest.raises(UsageError, match=r"pip install 'gymnasium>=1\.1'"):
         envs.make("CartPole-v1", 1, 0)
 
 
