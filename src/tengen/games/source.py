@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from tengen import _core
 from tengen.errors import UsageError
-from tengen.games.check import check_position
+from tengen.games.check import RAISED, check_position, raised
 from tengen.games.protocol import Game, OwnGame
 from tengen.games.python_game import PythonGame
 
@@ -131,7 +131,7 @@ class OwnStates:
             state, ply = self._states[parent]
             try:
                 after = apply(state, action)
-            except Exception as error:
+            except RAISED as error:
                 raise self._raised("apply", ply, error) from error
             self._put(child, after, ply + 1)
             made.append((after, ply + 1))
@@ -154,7 +154,7 @@ class OwnStates:
             for action in actions:
                 state = self._own.apply(state, action)
                 ply += 1
-        except Exception as error:
+        except RAISED as error:
             raise self._raised(method, ply, error) from error
         if number >= 0:
             self._put(number, state, len(actions))
@@ -188,7 +188,7 @@ class OwnStates:
                 if ply >= self._max_plies:
                     break
                 method = "legal_actions"
-        except Exception as error:
+        except RAISED as error:
             self._check(state, ply)
             raise self._raised(method, ply, error) from error
         self._check(state, ply)
@@ -208,7 +208,7 @@ class OwnStates:
         """Asks everything of positions; explains what cannot be right."""
         try:
             facts = self._ask(made)
-        except Exception as error:
+        except RAISED as error:
             for state, ply in made:
                 self._check(state, ply)
             raise self._raised("observation", made[0][1], error) from error
@@ -277,11 +277,8 @@ class OwnStates:
     def _name(self) -> str:
         return type(self._own).__name__
 
-    def _raised(self, method: str, ply: int, error: Exception) -> UsageError:
-        return UsageError(
-            f"{self._name}.{method} (ply {ply}) must not raise; "
-            f"it raised {' '.join(f'{type(error).__name__}: {error}'.split())}"
-        )
+    def _raised(self, method: str, ply: int, error: BaseException) -> UsageError:
+        return raised(f"{self._name}.{method} (ply {ply})", error)
 
     def _broken(self, ply: int) -> UsageError:
         return UsageError(
