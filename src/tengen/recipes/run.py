@@ -13,6 +13,7 @@ from typing import Any
 from tengen.config import check, override
 from tengen.errors import UsageError
 from tengen.inference import check_machine
+from tengen.games import make as make_game
 from tengen.launch import Budget, RunJournal, run_inline
 from tengen.observe import EventWriter, make_view, read_progress
 from tengen.recipes.finale import final_match, match_line
@@ -130,6 +131,8 @@ def train_task(
     config = move_run(RunDirectory(path), config, devices)
     check_devices(config)
     check_machine(config.inference)
+    if config.actor.kind == "selfplay":
+        config.check_game(make_game(config.task))
     run = RunDirectory.create_or_resume(path)
     with run.lock("train"):
         write_config(run, config)
