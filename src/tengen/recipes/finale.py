@@ -89,12 +89,11 @@ def final_match(
 def match_line(report: MatchReport, rating: LadderConfig) -> str:
     """Returns the result for people, one line."""
     tally = report.tally
-    low, high = tally.elo_interval
     return (
         f"rating match at {rating.num_simulations} simulations against "
         f"{rating.final_opponent}: "
         f"{tally.wins} won, {tally.draws} drawn, {tally.losses} lost, "
-        f"score {tally.score:.0%}, {tally.elo:+.0f} Elo ({low:+.0f} to {high:+.0f})"
+        f"score {tally.score:.0%}, Elo {tally.elo_text}"
     )
 
 
