@@ -12,8 +12,8 @@ from typing import Any
 
 from tengen.config import check, override
 from tengen.errors import UsageError
-from tengen.inference import check_machine
 from tengen.games import make as make_game
+from tengen.inference import check_machine
 from tengen.launch import Budget, RunJournal, run_inline
 from tengen.observe import EventWriter, make_view, read_progress
 from tengen.recipes.finale import final_match, match_line
