@@ -196,7 +196,7 @@ def read_config(run: RunDirectory) -> RunConfig:
         RunError: It is damaged.
     """
     where = str(run.path / "run.json")
-    return from_dict(RunConfig, run.read_run().get("config", {}), where)
+    return from_dict(RunConfig, run.read_run()["config"], where)
 
 
 def record_inference(run: RunDirectory, choice: Choice) -> RunConfig:

@@ -185,8 +185,8 @@ class RunDirectory:
         path = self.path / "run.json"
         advice = "restore it from a copy or choose another --out"
         content = read_object(path, "run.json", schema=SCHEMA, advice=advice)
-        for name in ("config", "measured"):
-            if not isinstance(content.get(name, {}), dict):
+        for name, absent in (("config", None), ("measured", {})):
+            if not isinstance(content.get(name, absent), dict):
                 raise RunError(
                     f"run.json ({path}) is damaged, its {name} is no object; {advice}"
                 )

@@ -37,6 +37,24 @@ def test_openings_longer_than_the_game(refused, setting, line):
     assert f"tengen: {line}" in refused(*words, "--set", setting)
 
 
+@pytest.mark.parametrize(
+    ("words", "line"),
+    [
+        (["recipes", "--recipe", "zzz"], "recipe (zzz) must come with a task; "),
+        (["recipes", "--openspiel", "x"], "task (x) does not go with --openspiel"),
+        (
+            ["recipes", "--openspiel", "--recipe", "x"],
+            "recipe (x) does not go with --openspiel",
+        ),
+        (["train", "tictactoe", "--out", ""], "out () must name a directory; "),
+        (["train", "tictactoe", "--games", "9" * 30], "must be 1 to 1000000000; "),
+        (["train", "tictactoe", "--minutes", "1e308"], "must be above 0 and at most"),
+    ],
+)
+def test_arguments_that_mean_nothing(refused, words, line):
+    assert line in refused(*words)
+
+
 def test_an_environment_without_gymnasium(refused, monkeypatch):
     monkeypatch.setitem(sys.modules, "gymnasium", None)
     line = refused("train", "CartPole-v1")
