@@ -312,8 +312,15 @@ class _Check:
         return first, second
 
     def _observation(self, state: Any) -> Planes:
-        planes = self._call("observation", state)
-        return self._planes("observation", planes)
+        planes = self._planes("observation", self._call("observation", state))
+        if not planes[0].any():
+            self._fail(
+                "observation",
+                "plane 0 is all 0",
+                "must be 1 on the board in plane 0",
+                "put np.ones((H, W)) before the others",
+            )
+        return planes
 
     def _planes(self, method: str, planes: Any) -> Planes:
         if not isinstance(planes, np.ndarray):

@@ -241,7 +241,7 @@ class OwnStates:
             seen = own.observation(state)
             if seen.shape != shape or seen.dtype != np.float32 or not len(actions):
                 return None
-            if ply >= self._max_plies:
+            if ply >= self._max_plies or not seen[0].any():
                 return None
             planes[i] = seen
             outcome.append(_ONGOING)

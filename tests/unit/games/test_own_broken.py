@@ -49,6 +49,7 @@ CASES = [
     ("observation", lambda p: p[:2], "Late.observation (shape (2, 3, 3)) must be"),
     ("observation", lambda p: p * 1.0j, "Late.observation (dtype complex64) must be"),
     ("observation", lambda p: p / np.float32(0), "must be finite"),
+    ("observation", np.zeros_like, "Late.observation (plane 0 is all 0) must be 1 on"),
     ("observation", lambda p: p.tolist(), "Late.observation (a list) must be"),
     *(
         (method, raises, f"Late.{method} (ply")
