@@ -212,15 +212,21 @@ def _train(
             run_inline(config, run, budget, journal, stop, num_threads=num_threads)
             events.write("end", reason=stop.reason or "budget")
             match = final_match(
-                config, run, num_threads=num_threads, stop=stop.event.is_set
+                config,
+                run,
+                num_threads=num_threads,
+                progress=journal.progress,
+                stop=stop.event.is_set,
             )
             if match is not None:
                 events.write("match", **match.to_json())
-                view.message(match_line(match, config.rating))
             reason = stop.reason or "budget"
-            view.message(_farewell(config, run, reason))
     finally:
         events.close()
+    # A live view draws its panel once more as it closes; these stand below it.
+    if match is not None:
+        view.message(match_line(match, config.rating))
+    view.message(_farewell(config, run, reason))
     return {
         "out": str(run.path),
         "reason": reason,
