@@ -40,7 +40,7 @@ def test_the_last_lines_stand_below_the_panel(match, tmp_path, monkeypatch):
     run.models.publish(3, lambda folder: None)
     training.train_task("tictactoe", out=tmp_path, minutes=1)
     *_, result, farewell = stream.getvalue().strip().splitlines()
-    assert result.startswith("rating match at 64 simulations against mcts:1000: 40 won")
+    assert "rating match at 64 simulations against mcts:1000: 40 won" in result
     assert farewell == f"play against it: tengen play {tmp_path}"
 
 
