@@ -7,8 +7,8 @@ from typing import Any, cast
 import numpy as np
 
 from tengen._core import CoreError, planes_key
-from tengen.games.check import call_method
 from tengen.games.protocol import OwnGame, Planes, PolicyLayout
+from tengen.games.raised import call_method
 
 __all__ = ["PythonGame", "PythonState"]
 

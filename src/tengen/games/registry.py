@@ -9,10 +9,11 @@ from typing import Any, cast
 
 from tengen._core import CoreError, known_games, make_game
 from tengen.errors import UsageError, did_you_mean
-from tengen.games.check import RAISED, check_own_game
+from tengen.games.check import check_own_game
 from tengen.games.openspiel import OPENSPIEL_PREFIX, OpenSpielGame
 from tengen.games.protocol import Game, OwnGame
 from tengen.games.python_game import PythonGame
+from tengen.games.raised import RAISED
 
 __all__ = ["make", "names"]
 

@@ -16,9 +16,10 @@ from numpy.typing import NDArray
 
 from tengen import _core
 from tengen.errors import UsageError
-from tengen.games.check import RAISED, check_position, raised
+from tengen.games.check import check_position
 from tengen.games.protocol import Game, OwnGame
 from tengen.games.python_game import PythonGame
+from tengen.games.raised import RAISED, raised
 
 __all__ = ["CoreGame", "OwnGameSource", "OwnStates", "core_game", "is_external"]
 
