@@ -16,7 +16,7 @@ from pathlib import Path
 import torch
 
 from tengen import _core, games
-from tengen.bench.selfplay import publish_random
+from tengen.bench.random_model import publish_random
 from tengen.errors import RunError
 from tengen.inference import RowLayout
 from tengen.inference.backend import FloatArray

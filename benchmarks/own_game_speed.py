@@ -26,8 +26,8 @@ from published_loop import Board, NumpyConnectFour, play_game
 
 from tengen import _core, games
 from tengen.actors import GamesOfGeneration, SelfplayConfig, SelfplayProcesses
+from tengen.bench.random_model import publish_random
 from tengen.inference import InferenceConfig, choose
-from tengen.models import ModelExporter, ModelMeta, publish_model
 from tengen.nets import FeatureSpec, parse_net
 from tengen.run import RunDirectory, available_cores, machine_line
 
@@ -83,31 +83,12 @@ class Ours:
     def __init__(
         self, features: FeatureSpec, args: argparse.Namespace, folder: Path
     ) -> None:
-        import torch
-
-        from tengen.nets import build_net
-
-        torch.manual_seed(0)
-        config = parse_net(args.net)
-        state = build_net(features, config).state_dict()
-        meta = ModelMeta(
-            task=TASK,
-            agent="alphazero",
-            net=config,
-            features=features,
-            generation=0,
-            num_steps=0,
-            num_samples=0,
-            sha256={},
-        )
         run = RunDirectory.create_or_resume(folder)
-        tensors = {name: tensor.numpy() for name, tensor in state.items()}
-        made = publish_model(run.candidates, 0, meta, tensors, ModelExporter())
+        self._directory = publish_random(run, TASK, args.net)
         planes = games.random_positions(games.make(TASK), 64, seed=0)
         self._inference = choose(
-            made.path, InferenceConfig(), planes, features.num_actions, 1
+            self._directory, InferenceConfig(), planes, features.num_actions, 1
         ).config
-        self._directory = made.path
         self._args = args
 
     @property
@@ -162,7 +143,7 @@ def main() -> None:
     )
     reference = Reference(features, args.net, args.simulations)
     with tempfile.TemporaryDirectory(prefix="tengen-bench-") as folder:
-        ours = Ours(features, args, Path(folder) / "run")
+        ours = Ours(features, args, Path(folder))
         rounds = [
             (
                 reference.rows_per_cpu_s(args.seconds),

@@ -4,6 +4,8 @@
 #include <cstdio>
 #include <cstdlib>
 
+#include "base/error.h"
+
 // Ends the test program with the place and text of a condition that does not hold.
 #define TENGEN_CHECK(condition)                                                      \
   do {                                                                               \
@@ -12,3 +14,18 @@
       std::exit(1);                                                                  \
     }                                                                                \
   } while (false)
+
+namespace tengen {
+
+// Whether calling `f` throws an Error.
+template <class F>
+bool throws(F&& f) {
+  try {
+    f();
+  } catch (const Error&) {
+    return true;
+  }
+  return false;
+}
+
+}  // namespace tengen

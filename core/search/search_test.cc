@@ -35,16 +35,6 @@ SearchSettings settings_of(RootPolicy policy) {
   return settings;
 }
 
-template <class F>
-bool throws(F&& f) {
-  try {
-    f();
-  } catch (const Error&) {
-    return true;
-  }
-  return false;
-}
-
 // Proofs hold with any order of players, for every budget; a large budget solves most games (not
 // all: a search goes on visiting a proven draw while it looks better than what is open).
 void check_random_games(RootPolicy policy) {

@@ -362,16 +362,6 @@ void check_stop() {
   waiting.join();
 }
 
-template <class F>
-bool throws(F&& f) {
-  try {
-    f();
-  } catch (const Error&) {
-    return true;
-  }
-  return false;
-}
-
 void check_misuse() {
   const TicTacToe game;
   auto state = game.initial_state();

@@ -99,16 +99,6 @@ void check_match(const G& game, MatchSettings settings) {
   for (size_t i = 0; i < part.size(); ++i) check_same(part[i], expected[i + 3]);
 }
 
-template <class F>
-bool throws(F&& f) {
-  try {
-    f();
-  } catch (const Error&) {
-    return true;
-  }
-  return false;
-}
-
 // A player whose moves come from outside: here the first legal one.
 void check_outside() {
   const TicTacToe game;

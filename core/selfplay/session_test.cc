@@ -73,16 +73,6 @@ void check_symmetries(const G& game, const std::vector<int>& moves) {
   TENGEN_CHECK(result.best_action == expected.best_action);
 }
 
-template <class F>
-bool throws(F&& f) {
-  try {
-    f();
-  } catch (const Error&) {
-    return true;
-  }
-  return false;
-}
-
 void check_misuse() {
   const TicTacToe game;
   GameSession<TicTacToe> session(game, SearchSettings(), 0);

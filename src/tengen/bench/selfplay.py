@@ -19,6 +19,7 @@ from typing import Any
 from tengen import _core, games
 from tengen.actors import GenerationReport, SelfplayConfig, play_generation
 from tengen.bench.backend_alone import BackendAlone, DevicesAlone, ThreadsAlone
+from tengen.bench.random_model import publish_random
 from tengen.config import check_range
 from tengen.inference import (
     Backend,
@@ -29,17 +30,14 @@ from tengen.inference import (
     open_backend,
 )
 from tengen.models import (
-    ModelExporter,
-    ModelMeta,
     can_quantise,
-    publish_model,
     quantise,
 )
-from tengen.nets import FeatureSpec, parse_net
+from tengen.nets.spec import parse_net
 from tengen.run import RunDirectory, available_cores
 from tengen.store import ExperienceWriter
 
-__all__ = ["add_arguments", "publish_random", "run"]
+__all__ = ["add_arguments", "run"]
 
 # More than a round can play.
 _NUM_GAMES = 10_000_000
@@ -86,6 +84,7 @@ def run(args: argparse.Namespace) -> dict[str, Any]:
     inference = InferenceConfig(
         devices=args.devices, backend=args.backend, precision=args.precision
     )
+    parse_net(args.net)  # refused before anything is made
     start_s, start_cpu_s = time.perf_counter(), time.process_time()
     with tempfile.TemporaryDirectory(prefix="tengen-bench-") as folder:
         bench = _Bench(
@@ -228,38 +227,3 @@ class _Bench:
         cpu_s = time.process_time() - start_cpu_s
         segment.close()
         return played, cpu_s
-
-
-def publish_random(run: RunDirectory, game: str, net: str) -> Path:
-    """Publishes a model with random weights; speed does not depend on them.
-
-    Returns:
-        The model's directory.
-    """
-    import torch
-
-    from tengen.nets import build_net
-
-    torch.manual_seed(0)
-    rules = games.make(game)
-    features = FeatureSpec(
-        num_planes=rules.num_planes,
-        height=rules.height,
-        width=rules.width,
-        num_actions=rules.num_actions,
-        policy_layout=rules.policy_layout,
-    )
-    config = parse_net(net)
-    weights = build_net(features, config).state_dict()
-    meta = ModelMeta(
-        task=game,
-        agent="alphazero",
-        net=config,
-        features=features,
-        generation=0,
-        num_steps=0,
-        num_samples=0,
-        sha256={},
-    )
-    tensors = {name: tensor.numpy() for name, tensor in weights.items()}
-    return publish_model(run.candidates, 0, meta, tensors, ModelExporter()).path

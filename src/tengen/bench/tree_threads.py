@@ -47,7 +47,7 @@ class _Case:
 
 
 def run(game: str, simulations: int, threads: int, net: str | None) -> dict[str, Any]:
-    """Returns the table as JSON values.
+    """Returns the table as JSON values; the rate beside it is of its last row.
 
     Args:
         game: A native game.
@@ -79,9 +79,13 @@ def run(game: str, simulations: int, threads: int, net: str | None) -> dict[str,
     return {
         "name": "search",
         "game": game,
+        "policy": "puct",
         "simulations": simulations,
+        "cores": threads,
         "seconds": round(time.perf_counter() - start_s, 2),
         "cpu_seconds": round(time.process_time() - start_cpu_s, 2),
+        "kernels": _core.kernel_name(),
+        "sims_per_cpu_s": table[-1]["sims_per_cpu_s"],
         "rows": table,
     }
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from tengen.config import check
 from tengen.errors import UsageError
-from tengen.evaluation.elo import ELO_LIMIT, Tally
+from tengen.evaluation.elo import Tally
 from tengen.evaluation.match import MatchReport, play_match
 from tengen.evaluation.players import MatchPlayer, ModelPlayer, open_player
 from tengen.games import make
@@ -156,17 +156,11 @@ class _Counter:
 
 def _text(a: str, b: str, report: MatchReport) -> str:
     tally = report.tally
-    low, high = tally.elo_interval
     return "\n".join(
         [
             f"A {a}  {tally.wins} wins, {tally.draws} draws, {tally.losses} losses  "
             f"B {b}",
             f"score of A {tally.score:.3f} in {tally.num_games} games",
-            f"Elo of A above B {tally.elo:+.0f}, 95 % from {_bound(low)} to "
-            f"{_bound(high)}",
+            f"Elo of A above B {tally.elo_text}",
         ]
     )
-
-
-def _bound(elo: float) -> str:
-    return "no bound" if abs(elo) >= ELO_LIMIT else f"{elo:+.0f}"

@@ -115,3 +115,12 @@ class Tally:
         """
         low, high = self.score_interval
         return min(elo_of_score(low), self.elo), max(elo_of_score(high), self.elo)
+
+    @property
+    def elo_text(self) -> str:
+        """``elo`` and its interval for people, ``+35, 95 % from -4 to no bound``."""
+        low, high = (
+            "no bound" if abs(end) >= ELO_LIMIT else f"{end:+.0f}"
+            for end in self.elo_interval
+        )
+        return f"{self.elo:+.0f}, 95 % from {low} to {high}"

@@ -11,9 +11,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
-from tengen.config import check, check_literals
+from tengen.config import check, check_literals, check_range
 from tengen.evaluation.elo import Tally
-from tengen.evaluation.match import MatchStopped, play_match
+from tengen.evaluation.match import MAX_GAMES, MatchStopped, check_moves, play_match
 from tengen.evaluation.players import ModelPlayer
 from tengen.games import Game
 
@@ -58,30 +58,15 @@ class MatchGate:
             UsageError: A field is out of its range.
         """
         check_literals(self)
-        check(
-            self.num_games >= 2,
-            "num_games",
-            self.num_games,
-            "must be at least 2, one each way; raise it",
-        )
+        # One game would leave the first move to one side.
+        check_range("num_games", self.num_games, 2, MAX_GAMES)
         check(
             0.0 < self.min_score <= 1.0,
             "min_score",
             self.min_score,
             "must be above 0 and at most 1; use 0.5, or kind accept_all",
         )
-        check(
-            self.num_simulations >= 1,
-            "num_simulations",
-            self.num_simulations,
-            "must be at least 1; raise it",
-        )
-        check(
-            self.opening_plies >= 0,
-            "opening_plies",
-            self.opening_plies,
-            "must not be negative; use 0 for none",
-        )
+        check_moves(self.num_simulations, self.opening_plies)
 
 
 GateConfig: TypeAlias = AcceptAllGate | MatchGate

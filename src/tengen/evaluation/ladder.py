@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
-from tengen.config import check
+from tengen.config import check, check_range
 from tengen.evaluation.anchors import (
     Anchor,
     fixed_players,
@@ -17,7 +17,7 @@ from tengen.evaluation.anchors import (
     rate_anchors,
     shipped_pairings,
 )
-from tengen.evaluation.match import play_match, stopped_by
+from tengen.evaluation.match import MAX_GAMES, check_moves, play_match, stopped_by
 from tengen.evaluation.players import ModelPlayer, fixed_player
 from tengen.evaluation.ratings import Link, Pairing, Rating, fit_ratings
 from tengen.evaluation.records import MatchRecord, publish_record, read_records
@@ -68,27 +68,10 @@ class LadderConfig:
             UsageError: A field is out of its range.
         """
         for name in ("num_games", "round_games", "anchor_games"):
-            value = getattr(self, name)
             # One game of a pair would leave the first move to one side.
-            check(value >= 2, name, value, "must be at least 2; raise it")
-        check(
-            self.final_games >= 0,
-            "final_games",
-            self.final_games,
-            "must not be negative; use 0 for none",
-        )
-        check(
-            self.num_simulations >= 1,
-            "num_simulations",
-            self.num_simulations,
-            "must be at least 1; raise it",
-        )
-        check(
-            self.opening_plies >= 0,
-            "opening_plies",
-            self.opening_plies,
-            "must not be negative; use 0 for none",
-        )
+            check_range(name, getattr(self, name), 2, MAX_GAMES)
+        check_range("final_games", self.final_games, 0, MAX_GAMES)
+        check_moves(self.num_simulations, self.opening_plies)
         check(
             0.0 <= self.time_share < 1.0,
             "time_share",

@@ -29,6 +29,7 @@ __all__ = [
     "MatchReport",
     "MatchStopped",
     "PlayedGame",
+    "check_moves",
     "play_match",
     "stopped_by",
 ]
@@ -38,6 +39,8 @@ MAX_GAMES = 10_000_000
 MAX_SEED = (1 << 63) - 1
 """The greatest seed."""
 
+# Plies are stored as 16 bits.
+_MAX_PLIES = 65535
 # Games a thread plays at once: the most rows of one batch. More would raise the
 # batch little, for half of them wait for the other player.
 _NUM_SLOTS = 16
@@ -108,6 +111,23 @@ class MatchReport:
         }
 
 
+def check_moves(
+    num_simulations: int, opening_plies: int, max_plies: int = _MAX_PLIES
+) -> None:
+    """Checks how the games of a match are to be played.
+
+    Args:
+        num_simulations: Simulations a move.
+        opening_plies: Random plies that each game begins with; none ends a game.
+        max_plies: The game's, where it is known.
+
+    Raises:
+        UsageError: One is out of its range.
+    """
+    check_range("num_simulations", num_simulations, 1, MAX_SIMULATIONS)
+    check_range("opening_plies", opening_plies, 0, max_plies - 1)
+
+
 def play_match(
     game: Game,
     a: MatchPlayer,
@@ -147,13 +167,12 @@ def play_match(
     """
     ranges = (
         ("num_games", num_games, 1, MAX_GAMES),
-        ("num_simulations", num_simulations, 1, MAX_SIMULATIONS),
         ("seed", seed, 0, MAX_SEED),
         ("num_threads", num_threads, 1, MAX_THREADS),
-        ("opening_plies", opening_plies, 0, game.max_plies - 1),
     )
     for name, value, low, high in ranges:
         check_range(name, value, low, high)
+    check_moves(num_simulations, opening_plies, game.max_plies)
     tables = [
         _Table(
             [_side(game, player, num_simulations) for player in (a, b)],

@@ -10,6 +10,7 @@ import numpy as np
 
 from tengen.errors import UsageError
 from tengen.games.protocol import OwnGame, Planes
+from tengen.games.raised import RAISED, call_method, raised
 
 __all__ = ["check_own_game", "check_position"]
 
@@ -86,8 +87,8 @@ class _Check:
         for method in _METHODS:
             self._require_method(method)
         for count in ("num_actions", "max_plies"):
-            self._count(count, getattr(self._own, count, None))
-        num_symmetries = getattr(self._own, "num_symmetries", 1)
+            self._count(count, self._attribute(count, None))
+        num_symmetries = self._attribute("num_symmetries", 1)
         self._num_symmetries = self._count("num_symmetries", num_symmetries)
         if self._num_symmetries > 1:
             for method in _SYMMETRY_METHODS:
@@ -136,20 +137,20 @@ class _Check:
         self._returns(state)
 
     def _require_method(self, method: str) -> None:
-        if not callable(getattr(self._own, method, None)):
+        if not callable(self._attribute(method, None)):
             raise UsageError(
                 f"{self._name}.{method} (missing) must be a method; "
                 "see tengen.games.OwnGame for what it returns"
             )
 
-    def _call(self, method: str, *args: Any) -> Any:
+    def _attribute(self, name: str, default: Any) -> Any:
         try:
-            return getattr(self._own, method)(*args)
-        except Exception as error:
-            raise UsageError(
-                f"{self._name}.{method} (ply {self._ply}) must not raise; "
-                f"it raised {' '.join(f'{type(error).__name__}: {error}'.split())}"
-            ) from error
+            return getattr(self._own, name, default)
+        except RAISED as error:
+            raise raised(f"{self._name}.{name} (attribute)", error) from error
+
+    def _call(self, method: str, *args: Any) -> Any:
+        return call_method(self._name, self._own, self._ply, method, *args)
 
     def _fail(self, method: str, value: Any, rule: str, advice: str) -> NoReturn:
         text = value if isinstance(value, str) else repr(value)
@@ -167,7 +168,7 @@ class _Check:
         return int(value)
 
     def _layout_fits(self, planes: Planes) -> None:
-        layout = getattr(self._own, "policy_layout", "flat")
+        layout = self._attribute("policy_layout", "flat")
         _, height, width = planes.shape
         wanted = {
             "cells": height * width,
@@ -277,8 +278,15 @@ class _Check:
         return first, second
 
     def _observation(self, state: Any) -> Planes:
-        planes = self._call("observation", state)
-        return self._planes("observation", planes)
+        planes = self._planes("observation", self._call("observation", state))
+        if not planes[0].any():
+            self._fail(
+                "observation",
+                "plane 0 is all 0",
+                "must be 1 on the board in plane 0",
+                "put np.ones((H, W)) before the others",
+            )
+        return planes
 
     def _planes(self, method: str, planes: Any) -> Planes:
         if not isinstance(planes, np.ndarray):
@@ -358,7 +366,10 @@ class _Check:
             )
         player, terminal, legal, returns, _, _ = self._snapshot(turned)
         if legal is not None and snapshot[2] is not None:
-            image = [self._own.transform_action(a, symmetry) for a in snapshot[2]]
+            image = [
+                self._call("transform_action", action, symmetry)
+                for action in snapshot[2]
+            ]
             same = tuple(sorted(image)) == legal
         else:
             same = snapshot[2] is legal

@@ -172,9 +172,9 @@ class OwnGame(Protocol[S]):
     def observation(self, state: S) -> NDArray[Any]:
         """Returns planes ``[C, H, W] float32``, as the side to move sees them.
 
-        Never asked to be fresh, never changed by the caller. Plane 0 is by custom
-        the mask of the board. `tengen.games.stone_planes` makes good ones from a
-        board of stones.
+        Never asked to be fresh, never changed by the caller. Plane 0 is the mask of
+        the board, 1 on it: networks divide by its area. `tengen.games.stone_planes`
+        makes good ones from a board of stones.
         """
 
     def to_string(self, state: S) -> str:

@@ -8,6 +8,7 @@ import numpy as np
 
 from tengen._core import CoreError, planes_key
 from tengen.games.protocol import OwnGame, Planes, PolicyLayout
+from tengen.games.raised import call_method
 
 __all__ = ["PythonGame", "PythonState"]
 
@@ -32,13 +33,21 @@ class PythonGame:
 
     def new_state(self) -> PythonState:
         """Returns the position before the first move."""
-        return PythonState(self, self.own.initial_state(), 0)
+        return PythonState(self, self.call(0, "initial_state"), 0)
 
     def transform_action(self, action: int, symmetry: int) -> int:
         """Returns what ``action`` becomes when the board is so transformed."""
         if symmetry == 0:
             return action
-        return int(cast(Any, self.own).transform_action(action, symmetry))
+        return int(self.call(0, "transform_action", action, symmetry))
+
+    def call(self, ply: int, method: str, *args: Any) -> Any:
+        """Returns what a method of the game returns, asked after ``ply`` moves.
+
+        Raises:
+            UsageError: It raised.
+        """
+        return call_method(type(self.own).__name__, self.own, ply, method, *args)
 
 
 class PythonState:
@@ -46,14 +55,13 @@ class PythonState:
 
     def __init__(self, game: PythonGame, value: Any, ply: int) -> None:
         self._game = game
-        self._own = game.own
         self._value = value
         self._ply = ply
 
     @property
     def to_play(self) -> int:
         """Side to move: 0 the first player, 1 the second."""
-        return int(self._own.to_play(self._value))
+        return int(self._call("to_play", self._value))
 
     @property
     def ply(self) -> int:
@@ -64,7 +72,7 @@ class PythonState:
         """Returns the legal actions in increasing order; empty when finished."""
         if self.is_terminal():
             return []
-        return [int(action) for action in self._own.legal_actions(self._value)]
+        return [int(action) for action in self._call("legal_actions", self._value)]
 
     def apply(self, action: int) -> None:
         """Plays ``action`` here.
@@ -82,7 +90,7 @@ class PythonState:
                 f"action ({action}) must be legal in this position; "
                 "choose one of legal_actions()"
             )
-        self._value = self._own.apply(self._value, action)
+        self._value = self._call("apply", self._value, action)
         self._ply += 1
 
     def clone(self) -> PythonState:
@@ -91,7 +99,7 @@ class PythonState:
 
     def is_terminal(self) -> bool:
         """Returns whether the game is finished."""
-        return bool(self._own.is_terminal(self._value))
+        return bool(self._call("is_terminal", self._value))
 
     def returns(self) -> tuple[float, float]:
         """Returns each player's result, first and second, in {-1, 0, 1}.
@@ -104,7 +112,7 @@ class PythonState:
                 f"returns (after {self._ply} plies) need a finished game; "
                 "ask is_terminal() first"
             )
-        first, second = self._own.returns(self._value)
+        first, second = self._call("returns", self._value)
         return float(first), float(second)
 
     def observation(self, symmetry: int = 0) -> Planes:
@@ -122,9 +130,9 @@ class PythonState:
                 f"symmetry ({symmetry}) must be 0 to {num_symmetries - 1}; "
                 "see num_symmetries"
             )
-        planes = self._own.observation(self._value)
+        planes = self._call("observation", self._value)
         if symmetry:
-            planes = cast(Any, self._own).transform_planes(planes, symmetry)
+            planes = self._call("transform_planes", planes, symmetry)
         return np.array(planes, dtype=np.float32, order="C")
 
     def key(self) -> tuple[int, int]:
@@ -133,4 +141,7 @@ class PythonState:
         return low, high
 
     def __str__(self) -> str:
-        return self._own.to_string(self._value)
+        return str(self._call("to_string", self._value))
+
+    def _call(self, method: str, *args: Any) -> Any:
+        return self._game.call(self._ply, method, *args)

@@ -13,6 +13,7 @@ from tengen.games.check import check_own_game
 from tengen.games.openspiel import OPENSPIEL_PREFIX, OpenSpielGame
 from tengen.games.protocol import Game, OwnGame
 from tengen.games.python_game import PythonGame
+from tengen.games.raised import RAISED
 
 __all__ = ["make", "names"]
 
@@ -68,7 +69,7 @@ def _load(name: str) -> OwnGame[Any]:
         sys.path.append(os.getcwd())
     try:
         module = importlib.import_module(module_name)
-    except Exception as error:
+    except RAISED as error:
         raise UsageError(
             f"task ({name}) must name a module that imports, but importing "
             f"{module_name} raised {type(error).__name__}: {error}; "
@@ -81,7 +82,7 @@ def _load(name: str) -> OwnGame[Any]:
         raise UsageError(f"task ({name}) must name a class of {module_name}; {advice}")
     try:
         return cast(OwnGame[Any], game_class())
-    except Exception as error:
+    except RAISED as error:
         raise UsageError(
             f"task ({name}) must be made without arguments, but {class_name}() raised "
             f"{type(error).__name__}: {error}; correct it"

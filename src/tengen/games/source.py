@@ -19,6 +19,7 @@ from tengen.errors import UsageError
 from tengen.games.check import check_position
 from tengen.games.protocol import Game, OwnGame
 from tengen.games.python_game import PythonGame
+from tengen.games.raised import RAISED, raised
 
 __all__ = ["CoreGame", "OwnGameSource", "OwnStates", "core_game", "is_external"]
 
@@ -131,7 +132,7 @@ class OwnStates:
             state, ply = self._states[parent]
             try:
                 after = apply(state, action)
-            except Exception as error:
+            except RAISED as error:
                 raise self._raised("apply", ply, error) from error
             self._put(child, after, ply + 1)
             made.append((after, ply + 1))
@@ -154,7 +155,7 @@ class OwnStates:
             for action in actions:
                 state = self._own.apply(state, action)
                 ply += 1
-        except Exception as error:
+        except RAISED as error:
             raise self._raised(method, ply, error) from error
         if number >= 0:
             self._put(number, state, len(actions))
@@ -188,7 +189,7 @@ class OwnStates:
                 if ply >= self._max_plies:
                     break
                 method = "legal_actions"
-        except Exception as error:
+        except RAISED as error:
             self._check(state, ply)
             raise self._raised(method, ply, error) from error
         self._check(state, ply)
@@ -208,7 +209,7 @@ class OwnStates:
         """Asks everything of positions; explains what cannot be right."""
         try:
             facts = self._ask(made)
-        except Exception as error:
+        except RAISED as error:
             for state, ply in made:
                 self._check(state, ply)
             raise self._raised("observation", made[0][1], error) from error
@@ -241,7 +242,7 @@ class OwnStates:
             seen = own.observation(state)
             if seen.shape != shape or seen.dtype != np.float32 or not len(actions):
                 return None
-            if ply >= self._max_plies:
+            if ply >= self._max_plies or not seen[0].any():
                 return None
             planes[i] = seen
             outcome.append(_ONGOING)
@@ -277,11 +278,8 @@ class OwnStates:
     def _name(self) -> str:
         return type(self._own).__name__
 
-    def _raised(self, method: str, ply: int, error: Exception) -> UsageError:
-        return UsageError(
-            f"{self._name}.{method} (ply {ply}) must not raise; "
-            f"it raised {' '.join(f'{type(error).__name__}: {error}'.split())}"
-        )
+    def _raised(self, method: str, ply: int, error: BaseException) -> UsageError:
+        return raised(f"{self._name}.{method} (ply {ply})", error)
 
     def _broken(self, ply: int) -> UsageError:
         return UsageError(

@@ -3,8 +3,9 @@
 A checkpoint is a published folder ``RUN/checkpoints/NNNNNN`` of two files:
 
 - ``state.safetensors``: weights, averaged weights, moments and generator.
-- ``state.json``: schema, network, counters, the hash of the former, and ``extra``,
-  an opaque JSON value that the caller keeps beside it, such as the store's manifest.
+- ``state.json``: schema, network, counters, ``extra``, an opaque JSON value that the
+  caller keeps beside it, such as the store's manifest, and the hashes of the former
+  file and of all this.
 
 Nothing is ever unpickled.
 """
@@ -38,12 +39,13 @@ __all__ = [
     "save_checkpoint",
 ]
 
-SCHEMA = 2
+SCHEMA = 3
 """The version of the files that this code writes, the only one that it reads."""
 
 _ADVICE = "remove its folder to resume from the one before"
 _TENSORS = "state.safetensors"
 _JSON = "state.json"
+_JSON_HASH = "json_sha256"
 
 
 def save_checkpoint(
@@ -83,7 +85,7 @@ def save_checkpoint(
         "sha256": hashlib.sha256(data).hexdigest(),
         "extra": extra,
     }
-    text = json.dumps(content, indent=2) + "\n"
+    text = json.dumps({**content, _JSON_HASH: _hash(content)}, indent=2) + "\n"
 
     def write(path: Path) -> None:
         (path / _TENSORS).write_bytes(data)
@@ -221,20 +223,14 @@ def _read_json(path: Path) -> dict[str, Any]:
             f"schema ({content['schema']}) of {path} must be {SCHEMA}, what this "
             f"tengen reads; use the tengen that made it"
         )
-    known = {
-        "net": dict,
-        "features": dict,
-        "optimizer": str,
-        "num_steps": int,
-        "num_optimizer_steps": int,
-        "num_samples": int,
-        "sha256": str,
-    }
-    if "extra" not in content or not all(
-        isinstance(content.get(name), kind) for name, kind in known.items()
-    ):
+    if content.pop(_JSON_HASH, None) != _hash(content):
         raise _damaged(path)
     return content
+
+
+def _hash(content: dict[str, Any]) -> str:
+    """Returns the hash of JSON values, however they are laid out in a file."""
+    return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
 
 
 def _damaged(path: Path) -> RunError:

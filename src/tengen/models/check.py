@@ -86,12 +86,17 @@ def check_export(
         num_actions: A.
 
     Raises:
-        RunError: They differ by more than the backend's precision explains.
+        RunError: The source answers no finite numbers, or they differ by more than the
+            backend's precision explains.
     """
     source = open_backend(directory, _REFERENCE, num_threads=1)
-    result = _compare(
-        evaluate(source, planes, num_actions), evaluate(backend, planes, num_actions)
-    )
+    expected = evaluate(source, planes, num_actions)
+    if not all(np.isfinite(answer).all() for answer in expected):
+        raise RunError(
+            f"network ({directory}) must answer finite numbers, whatever evaluates it; "
+            f"it is not published, lower the learning rate or check the game's planes"
+        )
+    result = _compare(expected, evaluate(backend, planes, num_actions))
     allowed = _TOLERANCES[backend.precision]
     limits = (
         ("logit_error", allowed.relative * result.logit_spread + allowed.absolute),

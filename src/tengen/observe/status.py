@@ -56,7 +56,7 @@ def read_status(run: RunDirectory) -> dict[str, Any]:
     ``experience_bytes`` and ``progress`` (the last ``Progress``, or None).
     """
     progress = read_progress(run)
-    config = run.read_run().get("config", {})
+    config = run.read_run()["config"]
     return {
         "run": str(run.path),
         "task": config.get("task"),

@@ -39,7 +39,7 @@ class View(Protocol):
         ...
 
     def message(self, text: str) -> None:
-        """Prints a line that stays."""
+        """Prints a line that stays; also once the view is closed, below it."""
         ...
 
 
@@ -137,7 +137,8 @@ class _LiveView:
             self._ratings.append(progress.rating)
 
     def message(self, text: str) -> None:
-        self._console.print(text, highlight=False, markup=False)
+        # Not wrapped: a command that is broken in two cannot be copied.
+        self._console.print(text, highlight=False, markup=False, soft_wrap=True)
 
     def _render(self) -> RenderableType:
         from rich.columns import Columns

@@ -156,17 +156,15 @@ class Session:
         self.moves.append(action)
 
     def _answer(self) -> None:
-        """Lets the opponent move if it is to, and shows what there is to see."""
-        if self._is_opponents_turn():
-            if self.moves:
-                self._show_board()
+        """Lets the opponent move while it is to, and shows what there is to see."""
+        if self.moves:
+            self._show_board()
+        while self._is_opponents_turn():
             analysis = self._think()
             self._play(analysis.best_action)
             move = self._board.write(analysis.best_action)
             bar = value_bar(-analysis.value_to_play)
             self._show(f"{self._opponent.name} plays {move}   you {bar}")
-            self._show_board()
-        elif self._state.is_terminal():
             self._show_board()
         if self._state.is_terminal():
             self._show(self._result())

@@ -7,7 +7,7 @@ import dataclasses
 from collections.abc import Iterator
 from typing import Any
 
-from tengen.config import field_docs, to_dict
+from tengen.config import check, field_docs, to_dict
 from tengen.games.openspiel import list_openspiel
 from tengen.recipes.registry import RECIPES, make_config
 
@@ -26,7 +26,24 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def recipes(args: argparse.Namespace) -> dict[str, Any]:
-    """Lists the recipes, or the fields of one task's config with their meaning."""
+    """Lists the recipes, or the fields of one task's config with their meaning.
+
+    Raises:
+        UsageError: The task or the recipe is unknown, or the words do not go together.
+    """
+    for name, given in (("task", args.task), ("recipe", args.recipe)):
+        check(
+            given is None or not args.openspiel,
+            name,
+            given,
+            "does not go with --openspiel, which lists all; leave one of them out",
+        )
+    check(
+        args.recipe is None or args.task is not None,
+        "recipe",
+        args.recipe,
+        "must come with a task; tengen recipes TASK --recipe NAME shows its fields",
+    )
     if args.openspiel:
         found = list_openspiel()
         if not args.json:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from typing import Any
 
 from tengen import games
 from tengen.evaluation import (
@@ -11,6 +12,7 @@ from tengen.evaluation import (
     MatchRecord,
     MatchReport,
     MatchStopped,
+    Tally,
     fixed_player,
     open_player,
     play_match,
@@ -28,7 +30,8 @@ def final_match(
     run: RunDirectory,
     *,
     num_threads: int,
-    stop: Callable[[], bool] = lambda: False,
+    progress: Callable[[dict[str, Any]], None],
+    stop: Callable[[], bool],
 ) -> MatchReport | None:
     """Plays the newest model against a fixed opponent and publishes the match.
 
@@ -40,6 +43,7 @@ def final_match(
         config: The run's config.
         run: The run.
         num_threads: Threads that play.
+        progress: Told the ``stage``, ten times a second.
         stop: Asked ten times a second; True ends the match and nothing is published.
 
     Returns:
@@ -55,6 +59,13 @@ def final_match(
         return None
     if model is None or opponent is None or stop():
         return None
+    stopped = stopped_by(stop)
+
+    def watch(tally: Tally) -> bool:
+        games_played = f"{tally.num_games} of {rating.final_games} games"
+        progress({"stage": f"rating match, {games_played}"})
+        return stopped(tally)
+
     try:
         report = play_match(
             games.make(config.task),
@@ -65,7 +76,7 @@ def final_match(
             seed=config.seed,
             num_threads=num_threads,
             opening_plies=rating.opening_plies,
-            watch=stopped_by(stop),
+            watch=watch,
         )
     except MatchStopped:
         return None
@@ -89,12 +100,11 @@ def final_match(
 def match_line(report: MatchReport, rating: LadderConfig) -> str:
     """Returns the result for people, one line."""
     tally = report.tally
-    low, high = tally.elo_interval
     return (
         f"rating match at {rating.num_simulations} simulations against "
         f"{rating.final_opponent}: "
         f"{tally.wins} won, {tally.draws} drawn, {tally.losses} lost, "
-        f"score {tally.score:.0%}, {tally.elo:+.0f} Elo ({low:+.0f} to {high:+.0f})"
+        f"score {tally.score:.0%}, Elo {tally.elo_text}"
     )
 
 

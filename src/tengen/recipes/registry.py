@@ -114,9 +114,15 @@ def _default_recipe(task: str) -> Recipe:
         return known[task.split("/")[0]]
     from tengen.envs import env_spec, names
 
-    if task in names():
+    environments = names()
+    if task in environments:
         env_spec(task)
         return known["classic-control"]
-    tasks = [*games.names(), *names()]
+    tasks = [*games.names(), *environments]
     lister = "tengen recipes lists what can be trained"
+    if not environments:
+        lister = (
+            "environments need gymnasium, which is missing or too old; "
+            "pip install --upgrade 'tengen[envs]'"
+        )
     raise UsageError(f"task ({task}) is not known; {did_you_mean(task, tasks, lister)}")

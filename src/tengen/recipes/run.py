@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import argparse
-import math
 import sys
 import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from tengen.config import check, override
+from tengen.config import check, check_range, override
 from tengen.errors import UsageError
+from tengen.games import make as make_game
 from tengen.inference import check_machine
 from tengen.launch import Budget, RunJournal, run_inline
 from tengen.observe import EventWriter, make_view, read_progress
@@ -31,6 +31,9 @@ from tengen.run import RunDirectory, usable_threads
 __all__ = ["add_arguments", "train", "train_task"]
 
 _INTERRUPTED = 130
+# Beyond what any machine lives for or plays, and far from what a number holds.
+_MAX_MINUTES = 10_000_000
+_MAX_GAMES = 1_000_000_000
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -44,7 +47,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--launch", default="inline", help="inline")
     parser.add_argument("--minutes", type=float, help="wall time of this call")
     parser.add_argument("--games", type=int, help="games of this call")
-    parser.add_argument("--out", type=Path, help="run directory (runs/TASK)")
+    parser.add_argument("--out", help="run directory (runs/TASK)")
     parser.add_argument("--seed", type=int, help="of a new run (0)")
     parser.add_argument("--threads", type=int, help="cores to use (all)")
     parser.add_argument(
@@ -118,7 +121,7 @@ def train_task(
         UsageError: An argument, the config or the directory is refused.
         RunError: A role failed for good, or the disk refuses.
     """
-    _check_arguments(launch, minutes, games)
+    _check_arguments(launch, minutes, games, out)
     num_threads = usable_threads(threads)
     path = Path(out) if out is not None else Path("runs") / task.replace(":", "_")
     # What cannot work is refused before anything is written.
@@ -130,6 +133,8 @@ def train_task(
     config = move_run(RunDirectory(path), config, devices)
     check_devices(config)
     check_machine(config.inference)
+    if config.actor.kind == "selfplay":
+        config.check_game(make_game(config.task))
     run = RunDirectory.create_or_resume(path)
     with run.lock("train"):
         write_config(run, config)
@@ -140,20 +145,22 @@ def train_task(
         return _train(run, config, Budget(minutes=minutes, games=games), num_threads)
 
 
-def _check_arguments(launch: str, minutes: float | None, games: int | None) -> None:
+def _check_arguments(
+    launch: str, minutes: float | None, games: int | None, out: Path | str | None
+) -> None:
     if launch != "inline":
         raise UsageError(
             f"launch ({launch}) is not known here; use inline, the only one so far"
         )
     check(
-        minutes is None or 0 < minutes < math.inf,
+        minutes is None or 0 < minutes <= _MAX_MINUTES,
         "minutes",
         minutes,
-        "must be positive and finite; 10 suits a first run",
+        f"must be above 0 and at most {_MAX_MINUTES}; 10 suits a first run",
     )
-    check(
-        games is None or games >= 1, "games", games, "must be at least 1; leave it out"
-    )
+    if games is not None:
+        check_range("games", games, 1, _MAX_GAMES, "leave it out")
+    check(out != "", "out", "", "must name a directory; use . for this one")
 
 
 def _resolve(run: RunDirectory, fresh: RunConfig, settings: Sequence[str]) -> RunConfig:
@@ -205,15 +212,21 @@ def _train(
             run_inline(config, run, budget, journal, stop, num_threads=num_threads)
             events.write("end", reason=stop.reason or "budget")
             match = final_match(
-                config, run, num_threads=num_threads, stop=stop.event.is_set
+                config,
+                run,
+                num_threads=num_threads,
+                progress=journal.progress,
+                stop=stop.event.is_set,
             )
             if match is not None:
                 events.write("match", **match.to_json())
-                view.message(match_line(match, config.rating))
             reason = stop.reason or "budget"
-            view.message(_farewell(config, run, reason))
     finally:
         events.close()
+    # A live view draws its panel once more as it closes; these stand below it.
+    if match is not None:
+        view.message(match_line(match, config.rating))
+    view.message(_farewell(config, run, reason))
     return {
         "out": str(run.path),
         "reason": reason,

@@ -10,8 +10,9 @@ from typing import Any
 from tengen.actors import ActorConfig, EnvironmentActorConfig, SelfplayConfig
 from tengen.config import check, check_range, from_dict, override, to_dict
 from tengen.errors import UsageError
-from tengen.evaluation import AcceptAllGate, GateConfig, LadderConfig
+from tengen.evaluation import AcceptAllGate, GateConfig, LadderConfig, MatchGate
 from tengen.evaluation.match import MAX_SEED
+from tengen.games import Game
 from tengen.inference import Choice, InferenceConfig
 from tengen.learners import AlphaZeroConfig, LearnerConfig, LossConfig
 from tengen.nets import NetConfig, ResNetConfig
@@ -156,6 +157,18 @@ class RunConfig:
             f"raise it",
         )
 
+    def check_game(self, game: Game) -> None:
+        """Checks what depends on the game that is trained.
+
+        Raises:
+            UsageError: A match would begin with more random plies than a game has.
+        """
+        openings = {"rating": self.rating.opening_plies}
+        if isinstance(self.gate, MatchGate):
+            openings["gate"] = self.gate.opening_plies
+        for name, plies in openings.items():
+            check_range(f"{name}.opening_plies", plies, 0, game.max_plies - 1)
+
     def net_at(self, generation: int) -> NetConfig:
         """Returns the network that learns from ``generation``."""
         net = self.net
@@ -183,7 +196,7 @@ def read_config(run: RunDirectory) -> RunConfig:
         RunError: It is damaged.
     """
     where = str(run.path / "run.json")
-    return from_dict(RunConfig, run.read_run().get("config", {}), where)
+    return from_dict(RunConfig, run.read_run()["config"], where)
 
 
 def record_inference(run: RunDirectory, choice: Choice) -> RunConfig:

@@ -12,6 +12,7 @@ from tengen.evaluation import (
     ModelPlayer,
     judge,
 )
+from tengen.evaluation.match import MAX_SEED
 from tengen.inference import open_backend
 from tengen.models import accept, load_model, reject
 from tengen.roles.config import RunConfig
@@ -83,7 +84,7 @@ class GateRole:
             games.make(self._config.task),
             self._player(self._run.candidates, candidate),
             self._player(self._run.models, champion),
-            seed=self._config.seed + candidate,
+            seed=(self._config.seed + candidate) % (MAX_SEED + 1),
             num_threads=self._context.num_threads,
             stop=self._context.stop.is_set,
         )

@@ -185,8 +185,8 @@ class RunDirectory:
         path = self.path / "run.json"
         advice = "restore it from a copy or choose another --out"
         content = read_object(path, "run.json", schema=SCHEMA, advice=advice)
-        for name in ("config", "measured"):
-            if not isinstance(content.get(name, {}), dict):
+        for name, absent in (("config", None), ("measured", {})):
+            if not isinstance(content.get(name, absent), dict):
                 raise RunError(
                     f"run.json ({path}) is damaged, its {name} is no object; {advice}"
                 )
@@ -227,12 +227,19 @@ class RunDirectory:
         """Returns the next incarnation of ``role``, 1 the first time.
 
         Atomic: the role's event file is created exclusively, so that two processes
-        never get the same number.
+        never get the same number. Where event files were lost, it is still above those
+        that wrote experience.
 
         Raises:
             RunError: The disk refuses.
         """
-        number = max(self.incarnations(role), default=0)
+        written = [
+            int(path.name)
+            for folder in (role, f"{role}-*")
+            for path in self.experience.glob(f"{folder}/*")
+            if path.name.isdecimal()
+        ]
+        number = max([*self.incarnations(role), *written], default=0)
         while True:
             number += 1
             try:

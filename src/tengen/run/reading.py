@@ -43,6 +43,8 @@ def read_object(
     found = content.get("schema") if isinstance(content, dict) else None
     if type(found) is not int:
         raise error(f"{name} ({path}) is damaged, it has no schema number; {advice}")
+    if found < 1:
+        raise error(f"{name} ({path}) is damaged, its schema is {found}; {advice}")
     if found > schema:
         raise newer_schema(path, found, schema)
     return dict(content)

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from tengen.errors import UsageError
 from tengen.run.publish import storage_error
+from tengen.store.files import writer_files
 from tengen.store.items import Item, ItemSchema
 from tengen.store.journal import JournalGap, OpenSegment, read_journal
 from tengen.store.writer import ExperienceWriter
@@ -65,8 +66,7 @@ class ItemLog:
             RunError: A journal's header or an item is damaged.
         """
         items: list[Item] = []
-        paths = self._writer.directory.glob("*/*.journal")
-        for path in sorted(paths, key=lambda p: (int(p.parent.name), p.stem)):
+        for path in writer_files(self._writer.directory, "journal"):
             contents = read_journal(path)
             if contents.meta.get("columns") != self._schema.to_list():
                 raise UsageError(

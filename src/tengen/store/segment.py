@@ -19,6 +19,7 @@ from tengen.run.faults import reach
 from tengen.run.publish import publish_file
 from tengen.store.archive import ArchiveReader, pack
 from tengen.store.core_errors import core_errors
+from tengen.store.files import writer_files
 from tengen.store.journal import JournalGap, read_journal
 
 __all__ = [
@@ -176,5 +177,5 @@ def _game_index(frame: bytes) -> int:
 
 
 def _of_generation(writer_directory: Path, generation: int, suffix: str) -> list[Path]:
-    found = writer_directory.glob(f"*/{generation:06d}.{suffix}")
-    return sorted(found, key=lambda path: int(path.parent.name))
+    files = writer_files(writer_directory, suffix)
+    return [path for path in files if int(path.stem) == generation]

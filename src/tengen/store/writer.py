@@ -10,6 +10,7 @@ from typing import Any
 from tengen.errors import UsageError
 from tengen.run.lock import WriterLock
 from tengen.run.publish import remove_leftovers, storage_error
+from tengen.store.files import writer_files
 from tengen.store.items import ItemSchema
 from tengen.store.journal import OpenSegment
 from tengen.store.segment import RecordedGames, recorded_games, seal
@@ -70,7 +71,7 @@ class ExperienceWriter:
 
     def unsealed(self) -> list[int]:
         """Returns the generations that have journals, in increasing order."""
-        return sorted({int(path.stem) for path in self.directory.glob("*/*.journal")})
+        return sorted({int(p.stem) for p in writer_files(self.directory, "journal")})
 
     def seal(self, generation: int) -> Path | None:
         """Seals a generation whose journal is closed; see ``segment.seal``."""

@@ -3,6 +3,7 @@
 import pytest
 
 from tengen import cli
+from tengen.bench import selfplay
 from tengen.run import available_cores
 
 
@@ -35,3 +36,9 @@ def test_refused_with_one_line(capsys, words, message):
     err = capsys.readouterr().err
     assert message in err
     assert err.count("\n") == 1
+
+
+def test_a_net_is_refused_before_anything_is_made(capsys, monkeypatch):
+    monkeypatch.setattr(selfplay, "_Bench", None)
+    assert cli.main(["bench", "selfplay", "--net", "6y96"]) == 2
+    assert "net (6y96) must be BLOCKSxCHANNELS; " in capsys.readouterr().err

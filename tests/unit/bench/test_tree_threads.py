@@ -2,7 +2,7 @@ import json
 
 import pytest
 
-from tengen import cli
+from tengen import _core, cli
 from tengen.bench import tree_threads
 
 
@@ -30,6 +30,9 @@ def test_every_row_is_measured_against_one_thread(bench):
     assert shapes == [("null", 1, 1), ("null", 2, 3), ("hash", 1, 1), ("hash", 2, 3)]
     assert [row["speedup"] for row in rows if row["threads"] == 1] == [1.0, 1.0]
     assert all(row["sims_per_s"] > 0 and row["work_ratio"] > 0 for row in rows)
+    assert report["cores"] == 2
+    assert report["sims_per_cpu_s"] == rows[-1]["sims_per_cpu_s"]
+    assert report["kernels"] == _core.kernel_name()
 
 
 def test_a_network_has_a_row_with_batches_and_one_thread(bench):

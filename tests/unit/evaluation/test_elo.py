@@ -2,6 +2,7 @@ import math
 
 import pytest
 
+from tengen.evaluation import LadderConfig, MatchReport
 from tengen.evaluation.elo import (
     ELO_LIMIT,
     Z_95,
@@ -9,6 +10,7 @@ from tengen.evaluation.elo import (
     elo_of_score,
     expected_score,
 )
+from tengen.recipes.finale import match_line
 
 
 @pytest.mark.parametrize(
@@ -69,3 +71,17 @@ def test_an_unbeaten_player_rises_with_the_games():
     assert elos == sorted(elos)
     assert Tally(100, 0, 0).elo == pytest.approx(elo_of_score(0.995))
     assert Tally(100, 0, 0).elo_interval[1] == ELO_LIMIT
+
+
+@pytest.mark.parametrize(
+    ("tally", "text"),
+    [
+        (Tally(6, 2, 2), "+147, 95 % from -73 to +367"),
+        (Tally(10, 0, 0), "+512, 95 % from +166 to no bound"),
+        (Tally(0, 0, 10), "-512, 95 % from no bound to -166"),
+    ],
+)
+def test_elo_for_people_says_where_there_is_no_bound(tally, text):
+    assert tally.elo_text == text
+    report = MatchReport(tally, ())
+    assert match_line(report, LadderConfig()).endswith(f"Elo {text}")

@@ -62,8 +62,11 @@ def test_stopping_early_decides_as_the_whole_match_would(min_score):
         ("num_games", 1),
         ("min_score", 0.0),
         ("min_score", 1.5),
+        ("num_games", 10**12),
         ("num_simulations", 0),
+        ("num_simulations", 10**12),
         ("opening_plies", -1),
+        ("opening_plies", 10**12),
     ],
 )
 def test_settings_out_of_range(field, value):

@@ -216,8 +216,11 @@ def test_records_hold_what_a_match_needs_to_be_played_again(run, unknown, hash_p
     [
         ("num_games", 1),
         ("round_games", 0),
+        ("final_games", 10**12),
         ("num_simulations", 0),
+        ("num_simulations", 10**12),
         ("opening_plies", -1),
+        ("opening_plies", 10**12),
         ("time_share", 1.0),
         ("anchor_games", 1),
         ("final_opponent", "runs/x"),

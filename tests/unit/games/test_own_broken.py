@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import re
+import sys
+
 import numpy as np
 import pytest
 from own_games import TicTacToe
 
-from tengen import _core
+from tengen import _core, cli
 from tengen.actors import SelfplayConfig, play_generation
 from tengen.errors import UsageError
 from tengen.evaluation import MctsPlayer, RandomPlayer, play_match
+from tengen.games.check import check_own_game
 from tengen.games.python_game import PythonGame
 from tengen.games.source import OwnGameSource
 
@@ -45,6 +49,7 @@ CASES = [
     ("observation", lambda p: p[:2], "Late.observation (shape (2, 3, 3)) must be"),
     ("observation", lambda p: p * 1.0j, "Late.observation (dtype complex64) must be"),
     ("observation", lambda p: p / np.float32(0), "must be finite"),
+    ("observation", np.zeros_like, "Late.observation (plane 0 is all 0) must be 1 on"),
     ("observation", lambda p: p.tolist(), "Late.observation (a list) must be"),
     *(
         (method, raises, f"Late.{method} (ply")
@@ -152,3 +157,47 @@ def test_an_illegal_move_of_the_caller_is_refused():
         _core.mcts_choose(source, [9], 3)
     with pytest.raises(_core.CoreError, match="must be legal"):
         _core.mcts_choose(source, [4, 4], 3)
+
+
+def leaves(*_):
+    sys.exit(7)
+
+
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+def test_a_game_cannot_leave_the_process(tmp_path):
+    game = PythonGame(late("apply", leaves), "broken:Late")
+    line = r"^Late.apply \(ply 3\) must not raise; it raised SystemExit: 7$"
+    with pytest.raises(UsageError, match=line):
+        check_own_game(game.own)
+    with pytest.raises(UsageError, match=line):
+        _core.mcts_choose(OwnGameSource(game), [0, 1, 2], 5)
+    with pytest.raises(UsageError, match=line):
+        play_match(game, MctsPlayer(30), RandomPlayer(), num_games=2, num_threads=1)
+    state = game.new_state()
+    for action in (0, 1, 2):
+        state.apply(action)
+    with pytest.raises(UsageError, match=line):
+        state.apply(3)
+
+
+@pytest.mark.parametrize("name", ["num_actions", "num_symmetries", "apply"])
+def test_an_attribute_cannot_leave_the_process(name):
+    broken = type("Broken", (TicTacToe,), {name: property(leaves)})()
+    line = rf"^Broken.{name} \(attribute\) must not raise; it raised SystemExit: 7$"
+    with pytest.raises(UsageError, match=line):
+        check_own_game(broken)
+
+
+@pytest.mark.parametrize(
+    ("text", "line"),
+    [
+        ("import sys; sys.exit('text')", "importing leaving raised SystemExit: text"),
+        ("class Game:\n def __init__(self): raise SystemExit", "Game.. raised System"),
+    ],
+)
+def test_a_module_cannot_leave_the_process(text, line, tmp_path, monkeypatch, capsys):
+    (tmp_path / "leaving.py").write_text(text)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    monkeypatch.delitem(sys.modules, "leaving", raising=False)
+    assert cli.main(["recipes", "leaving:Game"]) == 2
+    assert re.search(line, capsys.readouterr().err)

@@ -14,6 +14,7 @@ from tengen.learners import (
     AdamWConfig,
     Learner,
     SgdConfig,
+    checkpoint,
     load_checkpoint,
     save_checkpoint,
 )
@@ -148,9 +149,17 @@ def edit(path: Path, **changes: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    "changes", [{"num_steps": "2"}, {"net": None}, {"sha256": 5}, {"optimizer": 1}]
+    "changes",
+    [
+        {"num_steps": 3},
+        {"net": None},
+        {"sha256": 5},
+        {"json_sha256": None},
+        {"extra": {}},
+        {"more": 1},
+    ],
 )
-def test_malformed_json_is_refused(
+def test_changed_json_is_refused(
     make_learner: MakeLearner, saved: Path, changes: dict[str, Any]
 ) -> None:
     edit(saved, **changes)
@@ -162,7 +171,7 @@ def test_foreign_json_is_refused(make_learner: MakeLearner, saved: Path) -> None
     refuse(saved, make_learner(), RunError, "damaged")
 
 
-@pytest.mark.parametrize(("schema", "rule"), [(1, "must be 2"), (3, "is newer than")])
+@pytest.mark.parametrize(("schema", "rule"), [(2, "must be 3"), (4, "is newer than")])
 def test_another_schema_is_refused(
     make_learner: MakeLearner, saved: Path, schema: int, rule: str
 ) -> None:
@@ -179,12 +188,13 @@ def test_another_network_or_optimizer_is_refused(
 
 
 def test_tensors_of_another_learner_are_refused(
-    make_learner: MakeLearner, saved: Path, tmp_path: Path
+    make_learner: MakeLearner,
+    folder: NumberedFolder,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    other = make_learner(num_channels=16)
-    (tmp_path / "other").mkdir()
-    path = save_checkpoint(NumberedFolder(tmp_path / "other"), 1, other)
-    mine = json.loads((saved / "state.json").read_text())
-    edit(path, net=mine["net"])
+    learner = make_learner()
+    identity = checkpoint._identity(learner)
+    monkeypatch.setattr(checkpoint, "_identity", lambda learner: identity)
+    path = save_checkpoint(folder, 1, make_learner(num_channels=16))
     with pytest.raises(RunError, match=r"must have shape"):
-        load_checkpoint(path, make_learner())
+        load_checkpoint(path, learner)

@@ -97,6 +97,29 @@ def test_a_wrong_export_is_refused(
         check(path)
 
 
+def test_a_network_of_no_numbers_is_not_blamed_on_its_export(
+    publish: Callable[..., ModelDir], features: FeatureSpec
+) -> None:
+    path = publish().path
+    backend = open_backend(path, OPENVINO, num_threads=1)
+    shape = (8, features.num_planes, features.height, features.width)
+    nowhere = np.zeros(shape, np.float32)  # no cell is on the board
+    with pytest.raises(RunError, match=r"^network \(.* must answer finite numbers"):
+        check_export(path, backend, nowhere, features.num_actions)
+
+
+def test_a_constant_answer_passes(
+    publish: Callable[..., ModelDir], features: FeatureSpec
+) -> None:
+    path = publish().path
+    backend = open_backend(path, OPENVINO, num_threads=1)
+    shape = (8, features.num_planes, features.height, features.width)
+    result = check_export(
+        path, backend, np.ones(shape, np.float32), features.num_actions
+    )
+    assert result.value_spread < 1e-6
+
+
 def test_weights_of_another_model_are_refused(
     publish: Callable[..., ModelDir], check: Callable[..., Any]
 ) -> None:

@@ -28,7 +28,7 @@ Publish = Callable[..., ModelDir]
 @pytest.fixture
 def run(tmp_path: Path) -> RunDirectory:
     run = RunDirectory.create_or_resume(tmp_path / "run")
-    run.write_run({})
+    run.write_run({"config": {}})
     return run
 
 

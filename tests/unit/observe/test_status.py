@@ -58,11 +58,27 @@ def test_a_run_in_progress(run, capsys):
 @pytest.mark.parametrize("value", ["null", "3", "[]", '"x"'])
 @pytest.mark.parametrize("name", ["config", "measured"])
 def test_a_part_of_run_json_that_is_no_object_is_damage(run, capsys, name, value):
-    (run.path / "run.json").write_text(f'{{"schema": 1, "{name}": {value}}}')
+    parts = {"config": "{}", name: value}
+    text = ", ".join(f'"{part}": {value}' for part, value in parts.items())
+    (run.path / "run.json").write_text(f'{{"schema": 1, {text}}}')
     assert main(["status", str(run.path)]) == 1
     err = capsys.readouterr().err
     assert f"run.json) is damaged, its {name} is no object; restore it" in err
     assert err.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ('{"schema": 1}', "its config is no object"),
+        ('{"schema": 0, "config": {}}', "its schema is 0"),
+        ('{"schema": -1, "config": {}}', "its schema is -1"),
+    ],
+)
+def test_a_run_json_that_says_nothing_is_damage(run, capsys, text, why):
+    (run.path / "run.json").write_text(text)
+    assert main(["status", str(run.path)]) == 1
+    assert f"run.json) is damaged, {why}; restore it" in capsys.readouterr().err
 
 
 def test_events_of_nothing_known_leave_the_rest(run, capsys):

@@ -24,7 +24,7 @@ def publish_run():
 
     def make(path, task, numbers=(0,)):
         run = RunDirectory.create_or_resume(path)
-        run.write_run({})
+        run.write_run({"config": {}})
         game = games.make(task)
         features = FeatureSpec(
             num_planes=game.num_planes,

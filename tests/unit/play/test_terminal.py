@@ -2,9 +2,11 @@ import io
 import json
 import types
 
+import numpy as np
 import pytest
 
 from tengen import cli, games
+from tengen.games.python_game import PythonGame
 from tengen.play import Analysis
 from tengen.play.terminal import Session, value_bar
 
@@ -69,6 +71,52 @@ def test_the_opponent_may_begin(sit):
     assert "you are O" in shown[0]
     session.feed("2 2")
     assert session.moves == [0, 4, 1]
+
+
+class TwoMovesEach:
+    """Six cells, taken two at a time by each player in turn; a draw."""
+
+    num_actions = max_plies = 6
+
+    def initial_state(self):
+        return ()
+
+    def to_play(self, state):
+        return len(state) // 2 % 2
+
+    def legal_actions(self, state):
+        return [cell for cell in range(6) if cell not in state]
+
+    def apply(self, state, action):
+        return (*state, action)
+
+    def is_terminal(self, state):
+        return len(state) == 6
+
+    def returns(self, state):
+        return 0, 0
+
+    def observation(self, state):
+        return np.ones((1, 1, 1), np.float32)
+
+    def to_string(self, state):
+        return f"taken {state}"
+
+
+def test_who_is_to_move_moves_again(sit, monkeypatch):
+    game = PythonGame(TwoMovesEach(), "two moves each")
+    monkeypatch.setattr(games, "make", lambda task: game)
+    session, shown = sit("two moves each")
+    session.feed("1")
+    assert session.moves == [1]
+    assert "taken (1,)" in shown[-1]  # the board, for the person's second move
+    session.feed("2")
+    assert session.moves == [1, 2, 0, 3]
+    assert "taken (1, 2, 0)" in shown[-3]
+    session.feed("4")
+    session.feed("5")
+    assert "taken (1, 2, 0, 3, 4, 5)" in shown[-2]
+    assert shown[-1] == "a draw"
 
 
 def test_columns_are_typed_as_numbers(sit):

@@ -182,6 +182,14 @@ def test_incarnations_are_never_given_twice(run):
     assert sorted(numbers) == list(range(1, 41))
     assert run.new_incarnation("learn") == 1
     assert run.incarnations("selfplay") == list(range(1, 41))
+
+
+def test_incarnations_go_on_where_event_files_were_lost(run):
+    for folder in ("selfplay-0/3", "selfplay-7/12", "selfplay-7/x", "unrolls/5"):
+        (run.experience / folder).mkdir(parents=True)
+    assert run.new_incarnation("selfplay") == 13
+    assert run.new_incarnation("unrolls") == 6
+    assert run.new_incarnation("learn") == 1
     assert run.events_path("learn", 1).name == "learn-1.jsonl"
 
 

@@ -155,6 +155,9 @@ def test_a_second_restart_finds_every_item_once(tmp_path: Path) -> None:
         with open_queue(tmp_path, incarnation, segment_items=2) as queue:
             for sequence in range(3):
                 queue.insert("a", 3 * incarnation + sequence, columns(sequence))
+    for stray in ("0/abc.journal", "x/000000.journal"):
+        (tmp_path / "queue" / stray).parent.mkdir(exist_ok=True)
+        (tmp_path / "queue" / stray).write_bytes(b"?")
     with open_queue(tmp_path, 9) as queue:
         assert values(queue.sample(9)) == [0, 1, 2] * 3
 

@@ -271,3 +271,16 @@ def test_items_of_another_shape_are_refused() -> None:
     with pytest.raises(UsageError, match="dtype"):
         ColumnSpec(name="x", dtype="object", shape=())
     assert ItemSchema.from_list(SCHEMA.to_list()) == SCHEMA
+
+
+def test_files_of_others_are_left_alone(tmp_path: Path) -> None:
+    games = [random_game("connect4", index) for index in range(3)]
+    write_games(tmp_path, 2, games)
+    for stray in ("2/abc.journal", "x/000000.journal", "x/000000.npz"):
+        (tmp_path / stray).parent.mkdir(exist_ok=True)
+        (tmp_path / stray).write_bytes(b"?")
+    with ExperienceWriter(tmp_path, 3) as writer:
+        assert writer.unsealed() == [0]
+        assert writer.recorded_games(0).indices == [0, 1, 2]
+        assert writer.seal(0) == tmp_path / "2" / "000000.npz"
+    assert (tmp_path / "2" / "abc.journal").exists()
