@@ -11,7 +11,7 @@ from typing import Any
 from tengen.observe.events import read_progress
 from tengen.observe.progress import Progress
 from tengen.observe.view import describe
-from tengen.run import RunDirectory
+from tengen.run import RunDirectory, lock_holder
 
 __all__ = ["add_arguments", "read_status", "status", "stop"]
 
@@ -53,7 +53,8 @@ def read_status(run: RunDirectory) -> dict[str, Any]:
 
     Keys: ``run``, ``task``, ``running`` (``PID on HOST`` or None), ``stop_requested``,
     ``num_models``, ``latest_model``, ``latest_checkpoint``, ``num_rejected``,
-    ``experience_bytes`` and ``progress`` (the last ``Progress``, or None).
+    ``experience_bytes``, ``unfinished`` (writers of ``experience`` whose generation is
+    neither sealed nor being played) and ``progress`` (the last ``Progress``, or None).
     """
     progress = read_progress(run)
     config = run.read_run()["config"]
@@ -67,8 +68,15 @@ def read_status(run: RunDirectory) -> dict[str, Any]:
         "latest_checkpoint": run.checkpoints.latest(),
         "num_rejected": len(run.rejected.numbers()),
         "experience_bytes": _size_bytes(run.experience),
+        "unfinished": _unfinished(run),
         "progress": None if progress is None else progress.to_dict(),
     }
+
+
+def _unfinished(run: RunDirectory) -> list[str]:
+    """Returns the writers that a process left with games that nobody learns from."""
+    writers = {path.parent.parent for path in run.experience.glob("*/*/*.journal")}
+    return sorted(w.name for w in writers if lock_holder(w / "lock") is None)
 
 
 def _size_bytes(folder: Path) -> int:
@@ -94,6 +102,9 @@ def _text(report: dict[str, Any]) -> str:
         ("models", "none yet" if latest is None else f"{latest:06d} is the latest"),
         ("experience", f"{report['experience_bytes'] / 1e6:,.1f} MB"),
     ]
+    if report["unfinished"]:
+        names = ", ".join(report["unfinished"])
+        rows.append(("unfinished", f"{names}; the command that played goes on with it"))
     if report["progress"] is not None:
         progress = Progress.from_dict(report["progress"])
         rows += describe(progress)

@@ -8,6 +8,7 @@ from tengen.observe import EventWriter, Progress
 from tengen.observe.doctor import doctor, examine
 from tengen.observe.status import read_status
 from tengen.run import RunDirectory
+from tengen.run.lock import WriterLock
 
 
 @pytest.fixture
@@ -28,6 +29,7 @@ def test_a_fresh_run(run):
         "latest_checkpoint": None,
         "num_rejected": 0,
         "experience_bytes": 0,
+        "unfinished": [],
         "progress": None,
     }
 
@@ -95,6 +97,17 @@ def test_files_that_go_while_it_reads_are_not_counted(run, monkeypatch):
     run.models.path.rmdir()
     assert read_status(run)["experience_bytes"] == 100
     assert read_status(run)["num_models"] == 0
+
+
+def test_games_that_nobody_goes_on_with_are_told(run, capsys):
+    for writer in ("selfplay-0", "selfplay-1"):
+        journal = run.experience / writer / "1" / "000005.journal"
+        journal.parent.mkdir(parents=True)
+        journal.touch()
+    with WriterLock(run.experience / "selfplay-0" / "lock", run.experience):
+        assert read_status(run)["unfinished"] == ["selfplay-1"]
+    assert main(["status", str(run.path)]) == 0
+    assert "selfplay-0, selfplay-1; the command that" in capsys.readouterr().out
 
 
 def test_stop_asks(run, capsys):
