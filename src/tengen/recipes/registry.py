@@ -123,6 +123,6 @@ def _default_recipe(task: str) -> Recipe:
     if not environments:
         lister = (
             "environments need gymnasium, which is missing or too old; "
-            "pip install --upgrade 'tengen[envs]'"
+            "pip install --upgrade gymnasium"
         )
     raise UsageError(f"task ({task}) is not known; {did_you_mean(task, tasks, lister)}")

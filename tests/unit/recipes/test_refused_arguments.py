@@ -59,5 +59,5 @@ def test_an_environment_without_gymnasium(refused, monkeypatch):
     monkeypatch.setitem(sys.modules, "gymnasium", None)
     line = refused("train", "CartPole-v1")
     assert line.startswith("tengen: task (CartPole-v1) is not known; ")
-    assert "pip install --upgrade 'tengen[envs]'" in line
+    assert "pip install --upgrade gymnasium" in line
     assert 'did you mean "connect4"?' in refused("train", "conect4")
