@@ -118,6 +118,9 @@ class Search {
     return typename G::Move{leaf_state_, last_action()};
   }
 
+  // Simulations of this search so far, the one that waits included.
+  int num_simulations() const { return num_simulations_; }
+
   // Whether leaf() waits for accept(), or unknown_move() for somebody to make it.
   bool is_waiting() const {
     if constexpr (ExternallyPlayed<G>) {

@@ -74,7 +74,10 @@ class SelfplayWorker final : public SelfplayPort {
   void run(Slot& slot) {
     if (slot.search.is_waiting()) return;
     while (!slot.idle || start_game(slot)) {
-      if (!leaves_.run(slot.search, stats_)) return;
+      const int before = slot.search.num_simulations();
+      const bool is_over = leaves_.run(slot.search, stats_);
+      stats_.num_simulations += static_cast<uint64_t>(slot.search.num_simulations() - before);
+      if (!is_over) return;
       slot.search.finish(result_);
       if (slot.num_opening_plies > 0) {
         finish_opening_ply(slot);
@@ -167,7 +170,6 @@ class SelfplayWorker final : public SelfplayPort {
     slot.notes.push_back({sign * result_.root_value_to_play, sign * result_.network_value_to_play,
                           policy_surprise(result_)});
     stats_.num_plies += 1;
-    stats_.num_simulations += result_.num_simulations;
     game_.apply(slot.state, action);
     Outcome outcome = game_.outcome(slot.state);
     if (outcome == Outcome::kOngoing && slot.may_resign) {

@@ -168,6 +168,31 @@ void check_sink_error() {
   TENGEN_CHECK(worker.next() == 0);
 }
 
+// Simulations are counted as they are made, not when their search is over.
+void check_counts() {
+  SelfplaySettings settings = make_settings(RootPolicy::kPuct);
+  settings.full_probability = 1.0f;
+  settings.num_slots = 4;
+  settings.cache_bytes = 0;
+  const auto queue = std::make_shared<GameQueue>(Generation{7, 3, 2, 5, {}});
+  const auto sink = std::make_shared<MemorySink>();
+  SelfplayWorker<Connect4> worker(Connect4(), settings, queue, sink);
+  // The first batch is of roots, each further one of a simulation a game.
+  for (uint64_t num_batches = 1; num_batches <= 3; ++num_batches) {
+    const int num_rows = worker.next();
+    TENGEN_CHECK(worker.stats().num_simulations == 4 * (num_batches - 1));
+    for (int row = 0; row < num_rows; ++row) evaluate_row(worker.buffers(), row);
+    worker.done();
+  }
+  TENGEN_CHECK(worker.stats().num_plies == 0);
+  drive(worker);
+  uint64_t num_simulations = 0;
+  for (const GameRecord& record : sink->sorted()) {
+    for (const PlyRecord& ply : record.plies) num_simulations += ply.num_simulations;
+  }
+  TENGEN_CHECK(worker.stats().num_simulations == num_simulations);
+}
+
 // Asking for rows twice without answering would search on from unexpanded leaves.
 void check_misuse() {
   const Connect4 game;
@@ -201,5 +226,6 @@ int main() {
   check_stop_from_another_thread();
   check_queue();
   check_sink_error();
+  check_counts();
   check_misuse();
 }
