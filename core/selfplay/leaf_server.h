@@ -18,8 +18,8 @@ namespace tengen {
 // Counters of one worker since its start.
 struct WorkerStats {
   uint64_t num_games = 0;
-  uint64_t num_plies = 0;  // searched ones
-  uint64_t num_rows = 0;   // of finished games
+  uint64_t num_plies = 0;        // searched ones
+  uint64_t num_rows = 0;         // of finished games
   uint64_t num_simulations = 0;  // of unfinished searches too
   uint64_t num_evaluations = 0;  // rows sent to the backend
   uint64_t num_cache_hits = 0;
