@@ -28,7 +28,7 @@ from tengen import _core, games
 from tengen.actors import GamesOfGeneration, SelfplayConfig, SelfplayProcesses
 from tengen.bench.random_model import publish_random
 from tengen.inference import InferenceConfig, choose
-from tengen.nets import FeatureSpec, parse_net
+from tengen.nets import FeatureSpec, game_features, parse_net
 from tengen.run import RunDirectory, available_cores, machine_line
 
 TASK = "own_connect4:ConnectFour"
@@ -134,13 +134,7 @@ def main() -> None:
     paths = [str(Path(__file__).parent), os.environ.get("PYTHONPATH", "")]
     os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, paths))
     rules = games.make(TASK)
-    features = FeatureSpec(
-        num_planes=rules.num_planes,
-        height=rules.height,
-        width=rules.width,
-        num_actions=rules.num_actions,
-        policy_layout=rules.policy_layout,
-    )
+    features = game_features(rules)
     reference = Reference(features, args.net, args.simulations)
     with tempfile.TemporaryDirectory(prefix="tengen-bench-") as folder:
         ours = Ours(features, args, Path(folder))

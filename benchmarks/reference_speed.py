@@ -27,20 +27,14 @@ def reference(game_name: str, net: str, simulations: int, num_threads: int) -> f
     """Returns simulations a second of one reference search after another."""
     import torch
 
-    from tengen.nets import FeatureSpec, InferenceHead, build_net, parse_net
+    from tengen.nets import InferenceHead, build_net, game_features, parse_net
     from tengen.search import SearchConfig
     from tengen.search.reference import ReferenceSearch
 
     torch.set_num_threads(num_threads)
     torch.manual_seed(0)
     game = games.make(game_name)
-    features = FeatureSpec(
-        num_planes=game.num_planes,
-        height=game.height,
-        width=game.width,
-        num_actions=game.num_actions,
-        policy_layout=game.policy_layout,
-    )
+    features = game_features(game)
     head = InferenceHead(build_net(features, parse_net(net))).eval()
 
     @torch.inference_mode()

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from tengen.config import to_dict
 from tengen.games import make
-from tengen.nets.spec import FeatureSpec, NetConfig, parse_net
+from tengen.nets.spec import FeatureSpec, NetConfig, game_features, parse_net
 from tengen.run import RunDirectory
 
 __all__ = ["publish_random", "write_random_model"]
@@ -56,13 +56,7 @@ def publish_random(run: RunDirectory, game: str, net: str) -> Path:
 
     torch.manual_seed(0)
     rules = make(game)
-    features = FeatureSpec(
-        num_planes=rules.num_planes,
-        height=rules.height,
-        width=rules.width,
-        num_actions=rules.num_actions,
-        policy_layout=rules.policy_layout,
-    )
+    features = game_features(rules)
     config = parse_net(net)
     weights = build_net(features, config).state_dict()
     meta = ModelMeta(

@@ -24,7 +24,7 @@ from tengen.errors import UsageError
 from tengen.evaluation.players import open_for_play
 from tengen.evaluation.searcher import Searcher, batch_rows
 from tengen.games import Game, core_game, make
-from tengen.nets.spec import FeatureSpec, parse_net
+from tengen.nets.spec import game_features, parse_net
 from tengen.search import SearchConfig
 
 __all__ = ["run"]
@@ -73,7 +73,7 @@ def run(game: str, simulations: int, threads: int, net: str | None) -> dict[str,
         cases = [_Case(net, *shape) for shape in shapes]
         with tempfile.TemporaryDirectory(prefix="tengen-bench-") as folder:
             path = Path(folder) / "model"
-            write_random_model(path, _features(rules), parse_net(net))
+            write_random_model(path, game_features(rules), parse_net(net))
             searches = [_with_net(rules, path, simulations, case) for case in cases]
             table = _measure(cases, searches)
     return {
@@ -139,16 +139,6 @@ def _opening(game: Game, index: int) -> list[int]:
         state = nearer
         moves.append(action)
     return moves
-
-
-def _features(game: Game) -> FeatureSpec:
-    return FeatureSpec(
-        num_planes=game.num_planes,
-        height=game.height,
-        width=game.width,
-        num_actions=game.num_actions,
-        policy_layout=game.policy_layout,
-    )
 
 
 def _measure(

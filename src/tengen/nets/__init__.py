@@ -17,6 +17,7 @@ from tengen.nets.spec import (
     NetConfig,
     PolicyLayout,
     ResNetConfig,
+    game_features,
     parse_net,
 )
 
@@ -36,6 +37,7 @@ __all__ = [
     "ResNet",
     "ResNetConfig",
     "build_net",
+    "game_features",
     "grow_net",
     "parse_net",
 ]

@@ -14,6 +14,7 @@ from typing import Literal, TypeAlias
 
 from tengen.config import check, check_literals, check_range
 from tengen.errors import UsageError
+from tengen.games.protocol import Game
 
 __all__ = [
     "FeatureSpec",
@@ -21,6 +22,7 @@ __all__ = [
     "NetConfig",
     "PolicyLayout",
     "ResNetConfig",
+    "game_features",
     "parse_net",
 ]
 
@@ -166,6 +168,17 @@ class MlpConfig:
 
 
 NetConfig: TypeAlias = ResNetConfig | MlpConfig
+
+
+def game_features(game: Game) -> FeatureSpec:
+    """Returns the shapes of a game's positions and actions."""
+    return FeatureSpec(
+        num_planes=game.num_planes,
+        height=game.height,
+        width=game.width,
+        num_actions=game.num_actions,
+        policy_layout=game.policy_layout,
+    )
 
 
 def parse_net(text: str) -> ResNetConfig:

@@ -5,10 +5,10 @@ from __future__ import annotations
 from tengen import games
 from tengen.actors import features_of
 from tengen.envs import env_spec
-from tengen.nets import FeatureSpec
+from tengen.nets import FeatureSpec, game_features
 from tengen.roles.config import RunConfig
 
-__all__ = ["game_features", "task_features"]
+__all__ = ["task_features"]
 
 
 def task_features(config: RunConfig) -> FeatureSpec:
@@ -20,14 +20,3 @@ def task_features(config: RunConfig) -> FeatureSpec:
     if config.actor.kind == "environment":
         return features_of(env_spec(config.task))
     return game_features(games.make(config.task))
-
-
-def game_features(game: games.Game) -> FeatureSpec:
-    """Returns the shapes of a game's positions and actions."""
-    return FeatureSpec(
-        num_planes=game.num_planes,
-        height=game.height,
-        width=game.width,
-        num_actions=game.num_actions,
-        policy_layout=game.policy_layout,
-    )

@@ -6,8 +6,8 @@ from tengen import games
 from tengen.evaluation import MatchStopped, ModelPlayer, rate_generation
 from tengen.inference import open_backend
 from tengen.models import load_model
+from tengen.nets import game_features
 from tengen.roles.config import RunConfig
-from tengen.roles.features import game_features
 from tengen.roles.role import Report, RoleContext
 from tengen.run import RunDirectory
 

@@ -18,8 +18,8 @@ from tengen.actors import (
 from tengen.errors import RunError, UsageError
 from tengen.inference import Backend, open_backend
 from tengen.models import load_model
+from tengen.nets import game_features
 from tengen.roles.config import RunConfig
-from tengen.roles.features import game_features
 from tengen.roles.generations import (
     begin_generation,
     claim_writer,

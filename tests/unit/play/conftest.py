@@ -3,7 +3,7 @@ import torch
 
 from tengen import games
 from tengen.models import ModelExporter, ModelMeta, publish_model
-from tengen.nets import FeatureSpec, ResNetConfig, build_net
+from tengen.nets import ResNetConfig, build_net, game_features
 from tengen.play import Player
 from tengen.run import RunDirectory
 
@@ -26,13 +26,7 @@ def publish_run():
         run = RunDirectory.create_or_resume(path)
         run.write_run({"config": {}})
         game = games.make(task)
-        features = FeatureSpec(
-            num_planes=game.num_planes,
-            height=game.height,
-            width=game.width,
-            num_actions=game.num_actions,
-            policy_layout=game.policy_layout,
-        )
+        features = game_features(game)
         net = ResNetConfig(num_blocks=2, num_channels=8, head_channels=4)
         exporter = ModelExporter()
         for number in numbers:
