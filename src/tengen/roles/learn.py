@@ -21,7 +21,7 @@ from tengen.roles.devices import learner_device
 from tengen.roles.features import task_features
 from tengen.roles.role import Report, RoleContext
 from tengen.roles.table import open_table
-from tengen.run import RunDirectory
+from tengen.run import RunDirectory, keep_freed_memory
 
 __all__ = ["LearnRole"]
 
@@ -52,6 +52,7 @@ class LearnRole:
         self._lock = run.lock("learn")
         self._features = task_features(config)
         self._device = learner_device(config)
+        keep_freed_memory()
         self._net_config: NetConfig = config.net
         extra: dict[str, Any] = {}
         self._number = run.checkpoints.latest()

@@ -11,6 +11,7 @@ from tengen.run.lock import WriterLock, lock_holder
 from tengen.run.machine import (
     MAX_THREADS,
     available_cores,
+    keep_freed_memory,
     machine_line,
     memory_limit_bytes,
     usable_threads,
@@ -32,6 +33,7 @@ __all__ = [
     "RunDirectory",
     "WriterLock",
     "available_cores",
+    "keep_freed_memory",
     "lock_holder",
     "machine_line",
     "memory_limit_bytes",

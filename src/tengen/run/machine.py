@@ -6,6 +6,7 @@ of cores is the least of the host's, the affinity mask's and the cgroup's.
 
 from __future__ import annotations
 
+import ctypes
 import math
 import os
 import platform
@@ -20,6 +21,7 @@ __all__ = [
     "available_cores",
     "cpu_features",
     "cpu_name",
+    "keep_freed_memory",
     "machine_line",
     "memory_limit_bytes",
     "quota_cores",
@@ -32,6 +34,9 @@ MAX_THREADS = 1024
 _CGROUPS = Path("/sys/fs/cgroup")
 _MEMBERSHIP = Path("/proc/self/cgroup")
 _CPUINFO = Path("/proc/cpuinfo")
+# glibc's names of these two settings of its allocator, from malloc.h.
+_M_TRIM_THRESHOLD = -1
+_M_MMAP_THRESHOLD = -3
 # A cgroup v1 memory limit above this is the kernel's way to write "none".
 _NO_LIMIT_BYTES = 1 << 60
 
@@ -70,6 +75,25 @@ def usable_threads(threads: int | None) -> int:
         stacklevel=3,
     )
     return cores
+
+
+def keep_freed_memory() -> bool:
+    """Tells the C allocator to keep what this process frees for its next request.
+
+    A training step takes and frees the same buffers every time. By default the large
+    ones go back to the kernel and come as fresh zeroed pages, which costs a small
+    network a fifth of its step.
+
+    Returns:
+        Whether the allocator took it; only glibc knows the settings.
+    """
+    try:
+        set_option = ctypes.CDLL(None).mallopt
+    except (AttributeError, OSError):
+        return False
+    # 32 MiB is the most that older versions take.
+    did_map = set_option(_M_MMAP_THRESHOLD, 32 << 20)
+    return bool(did_map and set_option(_M_TRIM_THRESHOLD, (1 << 31) - 1))
 
 
 def quota_cores(

@@ -1,4 +1,7 @@
 import os
+import platform
+import subprocess
+import sys
 
 import pytest
 
@@ -111,3 +114,36 @@ def test_threads_beyond_the_cores_are_cut_with_a_warning(monkeypatch):
 def test_threads_out_of_range_are_refused(threads):
     with pytest.raises(UsageError, match=rf"^threads \({threads}\) must be 1 to 1024;"):
         usable_threads(threads)
+
+
+@pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="glibc has the settings")
+def test_a_freed_buffer_comes_back_without_a_page_fault():
+    """In a process of its own, as the setting is the process's."""
+    code = """
+import ctypes, resource, sys
+from tengen.run.machine import keep_freed_memory
+assert not int(sys.argv[1]) or keep_freed_memory()
+c = ctypes.CDLL(None)
+c.malloc.restype, c.malloc.argtypes = ctypes.c_void_p, [ctypes.c_size_t]
+c.free.argtypes = [ctypes.c_void_p]
+sizes = [9 << 20, 10 << 20, 11 << 20]
+def step():
+    buffers = [c.malloc(size) for size in sizes]
+    for buffer, size in zip(buffers, sizes):
+        ctypes.memset(buffer, 1, size)
+    for buffer in buffers:
+        c.free(buffer)
+for _ in range(3):
+    step()
+before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
+for _ in range(10):
+    step()
+print(resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before)
+"""
+    faults = [
+        int(subprocess.check_output([sys.executable, "-c", code, str(keeps)]))
+        for keeps in (0, 1)
+    ]
+    pages = 10 * (30 << 20) // os.sysconf("SC_PAGE_SIZE")
+    assert faults[0] > pages // 100
+    assert faults[1] < faults[0] // 10

@@ -1,0 +1,127 @@
+"""What the recipes for boards were tuned by: variants at an equal budget, compared.
+
+    python benchmarks/recipe_sweep.py train --task gomoku/9 --minutes 8 --out DIR
+    python benchmarks/recipe_sweep.py judge --task gomoku/9 --out DIR
+
+``train`` makes one run of one core a variant, ``--jobs`` of them side by side, so that
+all share what the machine gives. ``judge`` prints a line a variant: in Connect Four the
+share of moves that the solver calls optimal, of the bare policy and of 64 simulations;
+on other boards the score of the final network against that of ``base``.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+_ROOT = Path(__file__).resolve().parent
+_NET_4X64 = '{"kind": "resnet", "num_blocks": 4, "num_channels": 64}'
+
+
+def grown_at(generation: int) -> str:
+    """Returns the setting that a 4x64 network takes over at a generation."""
+    return f'stages=[{{"generation": {generation}, "net": {_NET_4X64}}}]'
+
+
+VARIANTS: dict[str, tuple[str, ...]] = {
+    "base": (),
+    "small": ("stages=[]",),
+    "grow-8": (grown_at(8),),
+    "large": ("net.num_blocks=4", "net.num_channels=64", "stages=[]"),
+    "rows-2": ("store.limiter.samples_per_row=2",),
+    "rows-8": ("store.limiter.samples_per_row=8",),
+    "simulations-16": ("actor.full_simulations=16",),
+    "simulations-64": ("actor.full_simulations=64",),
+    "rate-x2": ("learner.optimizer.learning_rate=0.4",),
+    "rate-half": ("learner.optimizer.learning_rate=0.1",),
+}
+# Nothing but the learning and the games; the precision is that of the trial.
+COMMON = ("rating.time_share=0", "rating.final_games=0")
+
+
+def train(args: argparse.Namespace) -> None:
+    names = args.variants or list(VARIANTS)
+    args.out.mkdir(parents=True, exist_ok=True)
+
+    def run(name: str) -> None:
+        out = args.out / f"{name}-s{args.seed}"
+        words = [sys.executable, "-m", "tengen", "train", args.task, "--json"]
+        words += ["--out", str(out), "--minutes", str(args.minutes)]
+        words += ["--seed", str(args.seed), "--threads", "1"]
+        for setting in (*COMMON, *args.set, *VARIANTS[name]):
+            words += ["--set", setting]
+        with subprocess.Popen(words, stdout=subprocess.PIPE) as child:
+            assert child.stdout is not None
+            lines = child.stdout.read().splitlines()
+            usage = os.wait4(child.pid, 0)[2]
+        report = json.loads(lines[-1])
+        report["cpu_s"] = round(usage.ru_utime + usage.ru_stime, 1)
+        (args.out / f"{out.name}.json").write_text(json.dumps(report))
+        print(f"{name} used {report['cpu_s']} CPU-s", file=sys.stderr, flush=True)
+
+    with ThreadPoolExecutor(args.jobs) as pool:
+        list(pool.map(run, names))
+
+
+def judge(args: argparse.Namespace) -> None:
+    for log in sorted(args.out.glob("*.json")):
+        run, report = log.with_suffix(""), json.loads(log.read_text())
+        row: dict[str, Any] = {"run": run.name}
+        row |= {name: report.get(name) for name in ("cpu_s", "generation", "num_games")}
+        if args.task == "connect4":
+            row |= {
+                f"optimal_{simulations}": _accuracy(run, simulations, args.positions)
+                for simulations in (1, 64)
+            }
+        elif not run.name.startswith("base-"):
+            base = run.parent / f"base-{run.name.rpartition('-')[2]}"
+            row["score_against_base"] = _score(run, base, args.games)
+        print(json.dumps(row), flush=True)
+
+
+def _accuracy(run: Path, simulations: int, positions: int) -> float:
+    words = [sys.executable, str(_ROOT / "connect4_accuracy.py"), str(run), "--json"]
+    words += ["--simulations", str(simulations), "--positions", str(positions)]
+    share: float = json.loads(subprocess.check_output(words))["optimal_share"]
+    return share
+
+
+def _score(run: Path, base: Path, games: int) -> float:
+    words = [sys.executable, "-m", "tengen", "match", str(run), str(base), "--json"]
+    words += ["--games", str(games)]
+    lines = subprocess.check_output(words).splitlines()
+    score: float = json.loads(lines[-1])["score_a"]
+    return score
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    commands = parser.add_subparsers(required=True)
+    training = commands.add_parser("train")
+    training.add_argument("variants", nargs="*", choices=(*VARIANTS, []))
+    training.add_argument("--minutes", type=float, default=8.0)
+    training.add_argument("--seed", type=int, default=0)
+    training.add_argument("--jobs", type=int, default=os.cpu_count())
+    training.add_argument("--set", action="append", default=[])
+    training.set_defaults(run=train)
+    judging = commands.add_parser("judge")
+    judging.add_argument("--positions", type=int, default=2000)
+    judging.add_argument("--games", type=int, default=400)
+    judging.set_defaults(run=judge)
+    for command in (training, judging):
+        command.add_argument("--task", required=True)
+        command.add_argument("--out", type=Path, required=True)
+    args = parser.parse_args()
+    args.run(args)
+
+
+if __name__ == "__main__":
+    main()
