@@ -2,5 +2,6 @@
 #if defined(__x86_64__) || defined(_M_X64)
 #define TENGEN_KERNEL_SET avx2
 #define TENGEN_KERNEL_NAME "avx2"
+#define TENGEN_VECTOR_BYTES 32
 #include "simd/kernels_impl.h"
 #endif
