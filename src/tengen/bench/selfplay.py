@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import resource
 import statistics
 import tempfile
 import time
@@ -49,7 +50,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--net", default="6x96", help="blocks x channels (6x96)")
     parser.add_argument("--cores", type=int, help="worker threads (all cores)")
     parser.add_argument("--simulations", type=int, default=64, help="a search (64)")
-    parser.add_argument("--slots", type=int, default=16, help="games a thread (16)")
+    parser.add_argument("--slots", type=int, default=64, help="games a thread (64)")
     parser.add_argument("--cache-mib", type=int, default=64, help="a thread (64)")
     parser.add_argument("--rounds", type=int, default=4, help="of each kind (4)")
     parser.add_argument("--round-s", type=float, default=3.0, help="a round (3)")
@@ -106,6 +107,8 @@ def run(args: argparse.Namespace) -> dict[str, Any]:
         "slots": args.slots,
         "best_batch": best_batch,
     }
+    peak_rss_kib = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    report["peak_rss_bytes"] = 1024 * peak_rss_kib
     for field in _Pair.__dataclass_fields__:
         report[field] = statistics.median(getattr(pair, field) for pair in rounds)
     return report
