@@ -1,7 +1,7 @@
 """How often a player's move is one that an exact solver calls optimal.
 
-    python benchmarks/connect4_accuracy.py runs/connect4 --json
-    python benchmarks/connect4_accuracy.py mcts:1000
+    python benchmarks/connect4_accuracy.py runs/connect4 --simulations 1 64 --json
+    python benchmarks/connect4_accuracy.py mcts:1000 mcts:10000
 
 Positions are random ones of 8 to 30 plies in which some legal move is not optimal. A
 move is optimal if it keeps the game's value: a win stays won, a draw drawn.
@@ -10,6 +10,7 @@ move is optimal if it keeps the game's value: a win stays won, a draw drawn.
 from __future__ import annotations
 
 import argparse
+import itertools
 import json
 import random
 import sys
@@ -47,28 +48,30 @@ def chooser(word: str, simulations: int) -> Choose:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("player", help="RUN, RUN@17, a model, mcts:N or random")
+    parser.add_argument("players", nargs="+", help="RUN, RUN@17, mcts:N or random")
     parser.add_argument("--positions", type=int, default=1000)
-    parser.add_argument("--simulations", type=int, default=64)
+    parser.add_argument("--simulations", type=int, nargs="+", default=[64])
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--json", action="store_true")
     args = parser.parse_args()
-    start_s = time.perf_counter()
-    choose = chooser(args.player, args.simulations)
-    optimal = 0
-    count = 0
-    for moves in random_positions(args.positions, 8, 30, args.seed):
-        optimal += choose(list(moves)) in optimal_moves(list(moves))
-        count += 1
-    report = {
-        "name": "connect4_accuracy",
-        "player": args.player,
-        "positions": count,
-        "simulations": args.simulations,
-        "optimal_share": optimal / count,
-        "seconds": round(time.perf_counter() - start_s, 1),
-    }
-    print(json.dumps(report) if args.json else report)
+    # The solver takes longer than any player.
+    positions = [
+        (list(moves), optimal_moves(list(moves)))
+        for moves in random_positions(args.positions, 8, 30, args.seed)
+    ]
+    for player, simulations in itertools.product(args.players, args.simulations):
+        start_s = time.perf_counter()
+        choose = chooser(player, simulations)
+        optimal = sum(choose(moves) in best for moves, best in positions)
+        report = {
+            "name": "connect4_accuracy",
+            "player": player,
+            "positions": len(positions),
+            "simulations": simulations,
+            "optimal_share": optimal / len(positions),
+            "seconds": round(time.perf_counter() - start_s, 1),
+        }
+        print(json.dumps(report) if args.json else report, flush=True)
 
 
 if __name__ == "__main__":

@@ -38,6 +38,16 @@ VARIANTS: dict[str, tuple[str, ...]] = {
     "large": ("net.num_blocks=4", "net.num_channels=64", "stages=[]"),
     "rows-2": ("store.limiter.samples_per_row=2",),
     "rows-8": ("store.limiter.samples_per_row=8",),
+    "rows-16": ("store.limiter.samples_per_row=16",),
+    "rows-8-rate-x2": (
+        "store.limiter.samples_per_row=8",
+        "learner.optimizer.learning_rate=0.4",
+    ),
+    "rows-16-small": ("store.limiter.samples_per_row=16", "stages=[]"),
+    "rows-8-simulations-64": (
+        "store.limiter.samples_per_row=8",
+        "actor.full_simulations=64",
+    ),
     "simulations-16": ("actor.full_simulations=16",),
     "simulations-64": ("actor.full_simulations=64",),
     "rate-x2": ("learner.optimizer.learning_rate=0.4",),
@@ -72,26 +82,32 @@ def train(args: argparse.Namespace) -> None:
 
 
 def judge(args: argparse.Namespace) -> None:
-    for log in sorted(args.out.glob("*.json")):
-        run, report = log.with_suffix(""), json.loads(log.read_text())
+    logs = sorted(args.out.glob("*.json"))
+    runs = [log.with_suffix("") for log in logs]
+    optimal = {}
+    if args.task == "connect4":
+        optimal = _accuracies(runs, args.positions)
+    for log, run in zip(logs, runs, strict=True):
+        report = json.loads(log.read_text())
         row: dict[str, Any] = {"run": run.name}
         row |= {name: report.get(name) for name in ("cpu_s", "generation", "num_games")}
-        if args.task == "connect4":
-            row |= {
-                f"optimal_{simulations}": _accuracy(run, simulations, args.positions)
-                for simulations in (1, 64)
-            }
-        elif not run.name.startswith("base-"):
+        row |= optimal.get(str(run), {})
+        if not optimal and not run.name.startswith("base-"):
             base = run.parent / f"base-{run.name.rpartition('-')[2]}"
             row["score_against_base"] = _score(run, base, args.games)
         print(json.dumps(row), flush=True)
 
 
-def _accuracy(run: Path, simulations: int, positions: int) -> float:
-    words = [sys.executable, str(_ROOT / "connect4_accuracy.py"), str(run), "--json"]
-    words += ["--simulations", str(simulations), "--positions", str(positions)]
-    share: float = json.loads(subprocess.check_output(words))["optimal_share"]
-    return share
+def _accuracies(runs: list[Path], positions: int) -> dict[str, dict[str, float]]:
+    """Returns each run's share of optimal moves by simulations."""
+    words = [sys.executable, str(_ROOT / "connect4_accuracy.py"), *map(str, runs)]
+    words += ["--simulations", "1", "64", "--positions", str(positions), "--json"]
+    found: dict[str, dict[str, float]] = {}
+    for line in subprocess.check_output(words).splitlines():
+        row = json.loads(line)
+        shares = found.setdefault(row["player"], {})
+        shares[f"optimal_{row['simulations']}"] = row["optimal_share"]
+    return found
 
 
 def _score(run: Path, base: Path, games: int) -> float:

@@ -25,6 +25,7 @@ enum class Purpose : uint32_t {
   kTest = 9,
   kPolicyOpening = 10,
   kResignation = 11,
+  kReplay = 12,
 };
 
 std::array<uint32_t, 4> philox4x32(std::array<uint32_t, 4> counter, std::array<uint32_t, 2> key);

@@ -1,0 +1,207 @@
+#include "replay/table.h"
+
+#include <cmath>
+
+#include "base/error.h"
+
+namespace tengen::replay {
+namespace {
+
+void check(bool holds, const char* name, uint64_t value, const char* rule) {
+  if (!holds) throw Error(std::string(name) + " (" + std::to_string(value) + ") " + rule);
+}
+
+}  // namespace
+
+Table::Table(TableConfig config, uint64_t seed, StepHolder* holder)
+    : config_(std::move(config)),
+      seed_(seed),
+      holder_(holder),
+      sampler_(make_selector(config_.sampler)),
+      remover_(make_selector(config_.remover)),
+      limiter_(config_.limits) {
+  check(config_.num_steps >= 1, "num_steps", config_.num_steps, "must be at least 1; raise it");
+  set_capacity(config_.max_items, config_.max_steps);
+}
+
+Table::~Table() {
+  for (const Item& item : items_) {
+    if (item.serial >= 0) holder_->let_go(item.steps);
+  }
+}
+
+uint64_t Table::samples_allowed(uint64_t wanted) const {
+  uint64_t allowed = limiter_.samples_allowed(wanted, size());
+  if (config_.max_times_sampled == 0) return sampler_->size() == 0 ? 0 : allowed;
+  // Every item has at least one use left, and none is promised two: so no draw can fail.
+  return std::min<uint64_t>(allowed, sampler_->size());
+}
+
+int64_t Table::insert(const NewItem& item) {
+  check(item.steps.num_steps >= config_.num_steps, "steps", item.steps.num_steps,
+        "must be at least the table's num_steps; insert longer items");
+  check(item.steps.num_steps <= config_.max_steps, "steps", item.steps.num_steps,
+        "must be at most the table's capacity; raise it");
+  if (!(std::isfinite(item.priority) && item.priority >= 0)) {
+    throw Error("priority (" + std::to_string(item.priority) +
+                ") must be finite and at least 0; mend the loss that gave it");
+  }
+  make_room(1, item.steps.num_steps);
+  uint32_t slot;
+  if (free_slots_.empty()) {
+    slot = static_cast<uint32_t>(items_.size());
+    items_.emplace_back();
+  } else {
+    slot = free_slots_.back();
+    free_slots_.pop_back();
+  }
+  const int64_t serial = num_inserted_++;
+  items_[slot] = {serial, item.steps, static_cast<float>(item.priority), 0, 0, item.version};
+  holder_->hold(item.steps);
+  num_steps_ += item.steps.num_steps;
+  remover_->insert(slot, serial, item.priority);
+  sampler_->insert(slot, serial, item.priority);
+  limiter_.insert(1);
+  if (config_.max_staleness) {
+    by_version_.insert(slot, item.version, serial);
+    set_version(item.version);
+  }
+  return key_of(serial, slot);
+}
+
+void Table::sample(std::span<Sample> out) {
+  Rng rng = next_rng();
+  limiter_.sample(out.size());
+  if (config_.max_times_sampled == 0) {
+    draws_.resize(out.size());
+    sampler_->draw_batch(rng, draws_);
+    for (size_t i = 0; i < out.size(); ++i) out[i] = to_sample(draws_[i], rng);
+    return;
+  }
+  for (Sample& sample : out) {
+    // A use under way counts, so that the next draw knows of it.
+    const Draw draw = sampler_->draw(rng);
+    sample = to_sample(draw, rng);
+    if (!is_eligible(items_[draw.slot])) sampler_->remove(draw.slot);
+  }
+}
+
+Sample Table::to_sample(const Draw& draw, Rng& rng) {
+  Item& item = items_[draw.slot];
+  ++item.num_under_way;
+  // Of a longer item any run of the right length, all alike.
+  StepRange steps = item.steps;
+  const uint32_t num_starts = steps.num_steps - config_.num_steps + 1;
+  if (num_starts > 1) steps.first += rng.below(num_starts);
+  steps.num_steps = config_.num_steps;
+  return {key_of(item.serial, draw.slot), draw.probability / num_starts, steps};
+}
+
+void Table::commit(std::span<const int64_t> keys) {
+  for (const int64_t key : keys) {
+    const std::optional<uint32_t> slot = find(key);
+    if (!slot) continue;
+    Item& item = items_[*slot];
+    --item.num_under_way;
+    ++item.times_sampled;
+    if (config_.max_times_sampled != 0 && item.times_sampled >= config_.max_times_sampled) {
+      remove(*slot);
+    }
+  }
+}
+
+void Table::give_back(std::span<const int64_t> keys) {
+  limiter_.give_back(keys.size());
+  for (const int64_t key : keys) {
+    const std::optional<uint32_t> slot = find(key);
+    if (!slot) continue;
+    Item& item = items_[*slot];
+    --item.num_under_way;
+    if (!sampler_->contains(*slot)) sampler_->insert(*slot, item.serial, item.priority);
+  }
+}
+
+void Table::set_priorities(std::span<const int64_t> keys, std::span<const double> priorities) {
+  for (const double priority : priorities) {
+    if (!(std::isfinite(priority) && priority >= 0)) {
+      throw Error("priority (" + std::to_string(priority) +
+                  ") must be finite and at least 0; mend the loss that gave it");
+    }
+  }
+  slots_.clear();
+  priorities_.clear();
+  for (size_t i = 0; i < keys.size(); ++i) {
+    const std::optional<uint32_t> slot = find(keys[i]);
+    if (!slot) continue;
+    items_[*slot].priority = static_cast<float>(priorities[i]);
+    slots_.push_back(*slot);
+    priorities_.push_back(priorities[i]);
+  }
+  remover_->set_priorities(slots_, priorities_);
+  size_t kept = 0;
+  for (size_t i = 0; i < slots_.size(); ++i) {
+    if (!sampler_->contains(slots_[i])) continue;
+    slots_[kept] = slots_[i];
+    priorities_[kept++] = priorities_[i];
+  }
+  slots_.resize(kept);
+  priorities_.resize(kept);
+  sampler_->set_priorities(slots_, priorities_);
+}
+
+bool Table::erase(int64_t key) {
+  const std::optional<uint32_t> slot = find(key);
+  if (slot) remove(*slot);
+  return slot.has_value();
+}
+
+void Table::set_version(uint32_t version) {
+  newest_version_ = std::max(newest_version_, version);
+  if (!config_.max_staleness) return;
+  while (by_version_.size() > 0 &&
+         by_version_.first_order() + *config_.max_staleness < newest_version_) {
+    remove(by_version_.first());
+  }
+}
+
+void Table::set_limits(const RateLimits& limits) {
+  limiter_.set_limits(limits);
+  config_.limits = limits;
+}
+
+void Table::set_capacity(uint64_t max_items, uint64_t max_steps) {
+  check(max_items >= 1 && max_items < uint64_t{1} << kSlotBits, "max_items", max_items,
+        "must be at least 1 and below 2^28; use several tables");
+  check(max_steps >= config_.num_steps, "max_steps", max_steps,
+        "must hold one item; raise the capacity");
+  config_.max_items = max_items;
+  config_.max_steps = max_steps;
+  make_room(0, 0);
+}
+
+std::optional<uint32_t> Table::find(int64_t key) const {
+  const uint32_t slot = static_cast<uint32_t>(key & ((int64_t{1} << kSlotBits) - 1));
+  if (key < 0 || slot >= items_.size() || items_[slot].serial != key >> kSlotBits) {
+    return std::nullopt;
+  }
+  return slot;
+}
+
+void Table::make_room(uint64_t more_items, uint64_t more_steps) {
+  if (!is_full(more_items, more_steps)) return;
+  Rng rng = next_rng();
+  while (size() > 0 && is_full(more_items, more_steps)) remove(remover_->draw(rng).slot);
+}
+
+void Table::remove(uint32_t slot) {
+  Item& item = items_[slot];
+  remover_->remove(slot);
+  if (sampler_->contains(slot)) sampler_->remove(slot);
+  if (config_.max_staleness) by_version_.remove(slot);
+  num_steps_ -= item.steps.num_steps;
+  holder_->let_go(item.steps);
+  item.serial = -1;
+  free_slots_.push_back(slot);
+}
+
+}  // namespace tengen::replay
