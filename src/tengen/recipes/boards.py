@@ -1,4 +1,4 @@
-"""Recipes for board games by self-play, tuned for ten minutes on two CPU cores.
+"""Recipes for board games by self-play, tuned by the sweeps of benchmarks/results.
 
 The budget decides: a network that evaluates fast plays many games early, and grows
 when games are no longer what is short.
@@ -18,8 +18,13 @@ from tengen.store import SamplesPerInsertConfig, WindowConfig
 
 __all__ = ["connect4", "gomoku", "openspiel", "own_game", "tictactoe"]
 
+# With less the small network is stronger to the end; a run that goes on grows here.
+_MIN_CORE_MINUTES_TO_GROW = 40.0
+# Of the budget, spent on the small network.
+_SHARE_BEFORE_GROWTH = 0.4
 
-def tictactoe(task: str) -> RunConfig:
+
+def tictactoe(task: str, core_minutes: float) -> RunConfig:
     """A perfect player in well under a minute."""
     _serves(task, "tictactoe", task == "tictactoe")
     return RunConfig(
@@ -42,15 +47,18 @@ def tictactoe(task: str) -> RunConfig:
     )
 
 
-def connect4(task: str) -> RunConfig:
-    """Optimal moves in nearly every position after ten minutes."""
+def connect4(task: str, core_minutes: float) -> RunConfig:
+    """Optimal moves in nearly every position after ten minutes.
+
+    Source: benchmarks/results/recipes.md.
+    """
     _serves(task, "connect4", task == "connect4")
     return RunConfig(
         task=task,
         agent="alphazero",
         recipe="connect4",
         net=parse_net("2x32"),
-        stages=(NetStage(generation=20, net=parse_net("4x64")),),
+        stages=_growth(core_minutes, generations_per_core_minute=5.0),
         actor=SelfplayConfig(
             games_per_generation=512,
             search=SearchConfig(policy="gumbel"),
@@ -70,8 +78,11 @@ def connect4(task: str) -> RunConfig:
     )
 
 
-def gomoku(task: str) -> RunConfig:
-    """A strong player on 9x9 after ten minutes; larger boards take longer."""
+def gomoku(task: str, core_minutes: float) -> RunConfig:
+    """A strong player on 9x9 after ten minutes; larger boards take longer.
+
+    Source: benchmarks/results/recipes.md.
+    """
     _serves(task, "gomoku", task.split("/")[0] == "gomoku")
     size = int(task.split("/")[1])
     return RunConfig(
@@ -79,7 +90,10 @@ def gomoku(task: str) -> RunConfig:
         agent="alphazero",
         recipe="gomoku",
         net=parse_net("2x32"),
-        stages=(NetStage(generation=40, net=parse_net("4x64")),),
+        # A game has more plies on a larger board, and a ply more to compute.
+        stages=_growth(
+            core_minutes, generations_per_core_minute=2.7 * (81 / size**2) ** 2
+        ),
         actor=SelfplayConfig(
             games_per_generation=384,
             search=SearchConfig(policy="gumbel"),
@@ -92,18 +106,18 @@ def gomoku(task: str) -> RunConfig:
         store=WindowConfig(
             min_rows=8_000,
             max_rows=1_000_000,
-            limiter=SamplesPerInsertConfig(samples_per_row=4.0),
+            limiter=SamplesPerInsertConfig(samples_per_row=8.0),
         ),
     )
 
 
-def own_game(task: str) -> RunConfig:
+def own_game(task: str, core_minutes: float) -> RunConfig:
     """Anyone's own game in Python; its speed is that of its methods."""
     _serves(task, "own-game", ":" in task)
     return _external(task, "own-game")
 
 
-def openspiel(task: str) -> RunConfig:
+def openspiel(task: str, core_minutes: float) -> RunConfig:
     """A game of OpenSpiel; its rules are fast, its positions pass through Python."""
     _serves(task, "openspiel", task.startswith(OPENSPIEL_PREFIX))
     return _external(task, "openspiel")
@@ -132,6 +146,23 @@ def _external(task: str, recipe: str) -> RunConfig:
             final_opponent="mcts:100",
         ),
     )
+
+
+def _growth(
+    core_minutes: float, *, generations_per_core_minute: float
+) -> tuple[NetStage, ...]:
+    """Returns the stages of a budget: a larger network once games are plenty.
+
+    Args:
+        core_minutes: The budget.
+        generations_per_core_minute: With the small network, on one core of the machine
+            of the sweeps.
+    """
+    spent = _MIN_CORE_MINUTES_TO_GROW
+    if core_minutes >= _MIN_CORE_MINUTES_TO_GROW:
+        spent = _SHARE_BEFORE_GROWTH * core_minutes
+    generation = max(1, round(spent * generations_per_core_minute))
+    return (NetStage(generation=generation, net=parse_net("4x64")),)
 
 
 def _serves(task: str, recipe: str, fits: bool) -> None:

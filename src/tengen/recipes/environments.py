@@ -12,7 +12,7 @@ from tengen.store import QueueConfig
 __all__ = ["classic_control"]
 
 
-def classic_control(task: str) -> RunConfig:
+def classic_control(task: str, core_minutes: float) -> RunConfig:
     """CartPole and its like: a small network, one process."""
     return RunConfig(
         task=task,

@@ -9,7 +9,17 @@ from dataclasses import dataclass
 from tengen.errors import UsageError, did_you_mean
 from tengen.roles import RunConfig
 
-__all__ = ["RECIPES", "Recipe", "default_agent", "make_config"]
+__all__ = [
+    "DEFAULT_CORE_MINUTES",
+    "RECIPES",
+    "Recipe",
+    "default_agent",
+    "make_config",
+]
+
+DEFAULT_CORE_MINUTES = 20.0
+"""What a run is made for where nobody says how long it will take: ten minutes on two
+cores. So that a run by ``--games`` has one config on every machine."""
 
 
 @dataclass(frozen=True)
@@ -23,19 +33,19 @@ class Recipe:
     tasks: str
     """What it is for, in words."""
     target: str
-    """``module:function``, called with the task."""
+    """``module:function``, called with the task and the budget."""
 
-    def make(self, task: str) -> RunConfig:
+    def make(self, task: str, core_minutes: float) -> RunConfig:
         """Returns the config for a task.
 
         Raises:
             UsageError: The recipe does not serve the task.
         """
         module, _, function = self.target.partition(":")
-        build: Callable[[str], RunConfig] = getattr(
+        build: Callable[[str, float], RunConfig] = getattr(
             importlib.import_module(module), function
         )
-        return build(task)
+        return build(task, core_minutes)
 
 
 RECIPES = (
@@ -70,13 +80,19 @@ def default_agent(task: str) -> str:
     return _default_recipe(task).agent
 
 
-def make_config(task: str, agent: str | None, recipe: str | None) -> RunConfig:
+def make_config(
+    task: str,
+    agent: str | None,
+    recipe: str | None,
+    core_minutes: float = DEFAULT_CORE_MINUTES,
+) -> RunConfig:
     """Returns the config of a task.
 
     Args:
         task: A game or an environment.
         agent: None for the recipe's.
         recipe: None for the task's default.
+        core_minutes: Minutes that the run will take, times its cores; above 0.
 
     Raises:
         UsageError: The task, agent or recipe is unknown, or they do not fit.
@@ -92,7 +108,7 @@ def make_config(task: str, agent: str | None, recipe: str | None) -> RunConfig:
         )
     if agent is not None and agent != chosen.agent:
         raise UsageError(f"agent ({agent}) does not train {task}; use {chosen.agent}")
-    return chosen.make(task)
+    return chosen.make(task, core_minutes)
 
 
 def _named(name: str) -> Recipe:

@@ -127,6 +127,9 @@ def train_task(
     # What cannot work is refused before anything is written.
     agent = agent or default_agent(task)
     fresh = make_config(task, agent, recipe)
+    if games is None:
+        core_minutes = num_threads * (fresh.minutes if minutes is None else minutes)
+        fresh = make_config(task, agent, recipe, core_minutes)
     if seed is not None:
         settings = [f"seed={seed}", *settings]
     config = _resolve(RunDirectory(path), fresh, settings)

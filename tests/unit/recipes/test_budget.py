@@ -1,0 +1,37 @@
+"""What a recipe makes of the time and the cores that it is given."""
+
+import pytest
+
+from tengen.recipes import make_config
+from tengen.recipes.run import train_task
+from tengen.roles import read_config
+from tengen.run import RunDirectory
+
+
+@pytest.mark.parametrize("task", ["connect4", "gomoku/9", "gomoku/15"])
+def test_a_longer_run_grows_later_and_a_short_one_not_within_its_time(task):
+    (short,) = make_config(task, None, None, 20.0).stages
+    (long,) = make_config(task, None, None, 60.0).stages
+    (longer,) = make_config(task, None, None, 600.0).stages
+    assert longer.generation == pytest.approx(10 * long.generation, rel=0.05)
+    # Grown after 40 core-minutes: twice what the short run has.
+    assert short.generation == pytest.approx(long.generation * 40 / 24, rel=0.05)
+
+
+@pytest.mark.parametrize(
+    ("budget", "grows_at"),
+    [
+        ({"games": 1}, 200),
+        ({"minutes": 5.0}, 200),
+        ({}, 80),
+        ({"minutes": 100.0}, 800),
+        ({"minutes": 100.0, "threads": 1}, 200),
+        ({"minutes": 100.0, "games": 7}, 200),
+    ],
+)
+def test_what_a_new_run_records(tmp_path, monkeypatch, budget, grows_at):
+    monkeypatch.setattr("tengen.recipes.run._train", lambda *words: {})
+    monkeypatch.setattr("tengen.recipes.run.usable_threads", lambda asked: asked or 4)
+    train_task("connect4", out=tmp_path / "run", **budget)
+    (stage,) = read_config(RunDirectory(tmp_path / "run")).stages
+    assert stage.generation == grows_at
