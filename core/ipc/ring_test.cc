@@ -1,0 +1,117 @@
+#include "ipc/ring.h"
+
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <csignal>
+#include <thread>
+#include <vector>
+
+#include "base/rng.h"
+#include "base/testing.h"
+#include "ipc/shared_memory.h"
+
+using namespace tengen;
+using ipc::Ring;
+
+namespace {
+
+constexpr uint32_t kCapacity = 1024;
+
+// The message with a number: its length and bytes follow from it.
+std::vector<std::byte> message_of(uint64_t number, uint32_t longest) {
+  Rng rng(number, 0, 0, 0, Purpose::kTest);
+  std::vector<std::byte> message(rng.below(longest + 1));
+  for (std::byte& byte : message) byte = static_cast<std::byte>(rng.next32());
+  return message;
+}
+
+void send(Ring& ring, uint64_t count) {
+  for (uint64_t i = 0; i < count; ++i) {
+    const std::vector<std::byte> message = message_of(i, ring.max_message());
+    while (!ring.push(message)) std::this_thread::yield();
+  }
+}
+
+// Returns how many arrived before `is_over` and emptiness.
+template <class F>
+uint64_t receive(Ring& ring, F&& is_over) {
+  uint64_t count = 0;
+  for (;;) {
+    const bool was_over = is_over(count);
+    const std::span<const std::byte> got = ring.front();
+    if (got.data() == nullptr) {
+      if (was_over) return count;
+      std::this_thread::yield();
+      continue;
+    }
+    const std::vector<std::byte> expected = message_of(count, ring.max_message());
+    TENGEN_CHECK(std::equal(got.begin(), got.end(), expected.begin(), expected.end()));
+    ring.pop();
+    ++count;
+  }
+}
+
+void check_threads() {
+  const ipc::SharedMemory memory = ipc::SharedMemory::anonymous(Ring::num_bytes(kCapacity));
+  Ring producer(memory.data(), kCapacity);
+  Ring consumer(memory.data(), kCapacity);
+  constexpr uint64_t kCount = 20000;
+  std::thread thread([&] { send(producer, kCount); });
+  TENGEN_CHECK(receive(consumer, [](uint64_t n) { return n == kCount; }) == kCount);
+  thread.join();
+  TENGEN_CHECK(consumer.is_empty());
+}
+
+// A producer that is killed at any instant leaves whole messages, the first so many.
+void check_killed_producer() {
+  const std::string path = "/tmp/tengen-ring-test-" + std::to_string(getpid());
+  const ipc::SharedMemory memory = ipc::SharedMemory::create(path, Ring::num_bytes(kCapacity));
+  for (int round = 0; round < 20; ++round) {
+    std::memset(memory.data(), 0, memory.num_bytes());
+    const pid_t child = fork();
+    if (child == 0) {
+      alarm(120);  // should the parent not live to kill it
+      const ipc::SharedMemory same = ipc::SharedMemory::open(path);
+      Ring ring(same.data(), kCapacity);
+      send(ring, UINT64_MAX);
+    }
+    Ring ring(memory.data(), kCapacity);
+    bool is_dead = false;
+    const uint64_t enough = 50 + 400 * static_cast<uint64_t>(round);
+    receive(ring, [&](uint64_t count) {
+      if (count >= enough && !is_dead) {
+        kill(child, SIGKILL);
+        waitpid(child, nullptr, 0);
+        is_dead = true;
+      }
+      return is_dead;
+    });
+  }
+  unlink(path.c_str());
+}
+
+void check_full() {
+  const ipc::SharedMemory memory = ipc::SharedMemory::anonymous(Ring::num_bytes(64));
+  Ring ring(memory.data(), 64);
+  const std::vector<std::byte> message(ring.max_message());
+  TENGEN_CHECK(message.size() == 24 && ring.push(message) && ring.push(message));
+  TENGEN_CHECK(!ring.push({}) && ring.reserve(0) == nullptr);
+  ring.front();
+  ring.pop();
+  TENGEN_CHECK(ring.push({}));
+  TENGEN_CHECK(throws([&] { Ring(memory.data(), 96); }));
+  // Bytes that are no message are refused, not read beyond the ring.
+  std::memset(memory.data() + 128 + 32, 0x7f, 4);
+  TENGEN_CHECK(throws([&] { ring.front(); }));
+}
+
+}  // namespace
+
+int main() {
+  check_threads();
+  check_killed_producer();
+  check_full();
+  return 0;
+}

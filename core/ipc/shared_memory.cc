@@ -1,0 +1,101 @@
+#include "ipc/shared_memory.h"
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <utility>
+
+#include "base/error.h"
+
+namespace tengen::ipc {
+namespace {
+
+[[noreturn]] void fail(const std::string& path, const char* action, int reason) {
+  throw Error("shared memory (" + path + ") " + action + ": " + std::strerror(reason) +
+              "; see that the folder is there and yours");
+}
+
+[[noreturn]] void fail_for_room(const std::string& path, uint64_t num_bytes) {
+  throw Error("shared memory (" + path + ") needs " + std::to_string(num_bytes >> 20) +
+              " MiB, more than its file system has free; lower memory_bytes, or enlarge it: "
+              "mount -o remount,size=... /dev/shm, docker run --shm-size=...");
+}
+
+// Reserves every page, so that writing never ends in SIGBUS.
+int reserve(int descriptor, uint64_t num_bytes) {
+#if defined(__APPLE__)
+  return ftruncate(descriptor, static_cast<off_t>(num_bytes)) == 0 ? 0 : errno;
+#else
+  return posix_fallocate(descriptor, 0, static_cast<off_t>(num_bytes));
+#endif
+}
+
+std::byte* map(const std::string& path, int descriptor, uint64_t num_bytes, int flags) {
+  void* data = mmap(nullptr, num_bytes, PROT_READ | PROT_WRITE, flags, descriptor, 0);
+  if (data == MAP_FAILED) fail(path, "cannot be mapped", errno);
+#if defined(MADV_HUGEPAGE)
+  madvise(data, num_bytes, MADV_HUGEPAGE);  // a hint, which some kernels do not take
+#endif
+  return static_cast<std::byte*>(data);
+}
+
+class Descriptor {
+ public:
+  explicit Descriptor(int number) : number_(number) {}
+  Descriptor(const Descriptor&) = delete;
+  Descriptor& operator=(const Descriptor&) = delete;
+  ~Descriptor() {
+    if (number_ >= 0) ::close(number_);
+  }
+  int get() const { return number_; }
+
+ private:
+  int number_;
+};
+
+}  // namespace
+
+SharedMemory SharedMemory::create(const std::string& path, uint64_t num_bytes) {
+  const Descriptor file(::open(path.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
+  if (file.get() < 0) fail(path, "cannot be made", errno);
+  const int reason = reserve(file.get(), num_bytes);
+  if (reason != 0) {
+    ::unlink(path.c_str());
+    if (reason == ENOSPC || reason == EFBIG || reason == ENOMEM) fail_for_room(path, num_bytes);
+    fail(path, "cannot be reserved", reason);
+  }
+  return {path, map(path, file.get(), num_bytes, MAP_SHARED), num_bytes};
+}
+
+SharedMemory SharedMemory::open(const std::string& path) {
+  const Descriptor file(::open(path.c_str(), O_RDWR | O_CLOEXEC));
+  if (file.get() < 0) fail(path, "cannot be opened", errno);
+  struct stat status;
+  if (fstat(file.get(), &status) != 0) fail(path, "cannot be read", errno);
+  const uint64_t num_bytes = static_cast<uint64_t>(status.st_size);
+  if (num_bytes == 0) fail(path, "is empty", EINVAL);
+  return {path, map(path, file.get(), num_bytes, MAP_SHARED), num_bytes};
+}
+
+SharedMemory SharedMemory::anonymous(uint64_t num_bytes) {
+  return {"", map("anonymous", -1, num_bytes, MAP_PRIVATE | MAP_ANONYMOUS), num_bytes};
+}
+
+SharedMemory::SharedMemory(SharedMemory&& other) noexcept { *this = std::move(other); }
+
+SharedMemory& SharedMemory::operator=(SharedMemory&& other) noexcept {
+  std::swap(path_, other.path_);
+  std::swap(data_, other.data_);
+  std::swap(num_bytes_, other.num_bytes_);
+  return *this;
+}
+
+SharedMemory::~SharedMemory() {
+  if (data_ != nullptr) munmap(data_, num_bytes_);
+}
+
+}  // namespace tengen::ipc
