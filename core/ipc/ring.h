@@ -56,7 +56,7 @@ class Ring {
   bool push(std::span<const std::byte> message) {
     std::byte* to = reserve(static_cast<uint32_t>(message.size()));
     if (to == nullptr) return false;
-    std::memcpy(to, message.data(), message.size());
+    if (!message.empty()) std::memcpy(to, message.data(), message.size());
     commit(static_cast<uint32_t>(message.size()));
     return true;
   }
