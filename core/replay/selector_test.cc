@@ -60,14 +60,14 @@ std::map<uint32_t, double> expected(const SelectorConfig& config,
 }
 
 // Random inserts, removals, loans and changes of priority, then draws against what is expected.
-void check_random(const SelectorConfig& config) {
-  Rng rng(3, 0, 0, 0, Purpose::kTest);
+void check_random(const SelectorConfig& config, uint32_t num_slots) {
+  Rng rng(3, num_slots, 0, 0, Purpose::kTest);
   const std::unique_ptr<Selector> selector = make_selector(config);
   std::map<uint32_t, Known> items;
   std::map<uint32_t, Known> lent;  // taken out, to come back under their keys
   int64_t serial = 0;
   for (int round = 0; round < 4000; ++round) {
-    const uint32_t slot = rng.below(60);
+    const uint32_t slot = rng.below(num_slots);
     const uint32_t action = rng.below(8);
     const double priority = rng.below(4) == 0 ? 0.0 : rng.uniform() * 5.0;
     if (items.count(slot) == 0 && lent.count(slot) == 0) {
@@ -182,7 +182,8 @@ int main() {
   for (const char* kind : {"uniform", "prioritized", "fifo", "lifo", "min_heap", "max_heap",
                            "window", "power_law_window"}) {
     config.kind = kind;
-    check_random(config);
+    check_random(config, 60);
+    check_random(config, 9);
     check_frequencies(config);
   }
   check_rounds();

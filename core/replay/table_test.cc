@@ -128,18 +128,19 @@ void check_capacity() {
 void check_limits() {
   Counter counter;
   TableConfig config;
-  config.limits = {2.0, 4, -3.0, 8.0};
+  config.limits = {2.0, 6, -3.0, 8.0};
   Table table(config, 0, &counter);
-  TENGEN_CHECK(table.inserts_allowed(100) == 4 && table.samples_allowed(1) == 0);
-  for (int i = 0; i < 4; ++i) table.insert(item_of(1));
-  TENGEN_CHECK(table.inserts_allowed(100) == 0);  // the cursor is 8
-  TENGEN_CHECK(table.samples_allowed(100) == 11);
-  const std::vector<Sample> samples = draw(table, 11);
+  // Up to min_size items come in whatever the cursor is.
+  TENGEN_CHECK(table.inserts_allowed(100) == 6 && table.samples_allowed(1) == 0);
+  for (int i = 0; i < 6; ++i) table.insert(item_of(1));
+  TENGEN_CHECK(table.inserts_allowed(100) == 0);  // the cursor is 12
+  TENGEN_CHECK(table.samples_allowed(100) == 15);
+  const std::vector<Sample> samples = draw(table, 15);
   TENGEN_CHECK(table.samples_allowed(1) == 0 && table.inserts_allowed(100) == 5);
   table.give_back(keys_of(samples));
-  TENGEN_CHECK(table.samples_allowed(100) == 11);
+  TENGEN_CHECK(table.samples_allowed(100) == 15);
   table.set_limits({2.0, 1, -3.0, 100.0});
-  TENGEN_CHECK(table.inserts_allowed(100) == 46);
+  TENGEN_CHECK(table.inserts_allowed(100) == 44);
   TENGEN_CHECK(throws([&] { table.set_limits({2.0, 1, 0.0, 1.0}); }));
 }
 
