@@ -1,0 +1,82 @@
+#include "replay/pool.h"
+
+#include <unistd.h>
+
+#include <filesystem>
+#include <set>
+#include <vector>
+
+#include "base/testing.h"
+
+using namespace tengen;
+using namespace tengen::replay;
+
+namespace {
+
+Schema schema_of(uint32_t step_bytes, uint32_t steps_per_chunk = 1) {
+  return Schema({{"x", "u1", {step_bytes}, 0}}, steps_per_chunk);
+}
+
+// A budget is spent to the last slab and never beyond; what dies is used again.
+void check_budget() {
+  Memory memory("", 64 * 1000);
+  Pool pool(schema_of(64), &memory);
+  std::set<uint32_t> slots;
+  const uint32_t stream = pool.streams().open();
+  while (const std::optional<uint32_t> slot = pool.take_slot()) {
+    TENGEN_CHECK(slots.insert(*slot).second);
+    pool.view().at(*slot)[63] = std::byte{1};
+    pool.streams().append(stream, *slot);
+  }
+  TENGEN_CHECK(slots.size() == pool.num_slots() && pool.num_slots() >= 900);
+  TENGEN_CHECK(memory.used_bytes() <= 64 * 1000);
+  pool.streams().release_before(stream, 10);
+  std::set<uint32_t> again;
+  while (const std::optional<uint32_t> slot = pool.take_slot()) again.insert(*slot);
+  TENGEN_CHECK(again.size() == 10);
+  pool.return_slot(*again.begin());
+  TENGEN_CHECK(pool.take_slot() == *again.begin() && !pool.take_slot());
+}
+
+// Pools take slabs from each other's budget, first come first served.
+void check_two_pools() {
+  Memory memory("", 1 << 20);
+  Pool small(schema_of(100), &memory);
+  Pool large(schema_of(50000, 2), &memory);
+  TENGEN_CHECK(large.take_slot().has_value());
+  while (small.take_slot()) {
+  }
+  TENGEN_CHECK(!large.take_slot() && memory.free_bytes() < large.schema().chunk_bytes());
+  TENGEN_CHECK(throws([&] { Pool(schema_of(2 << 20), &memory); }));
+}
+
+void check_files() {
+  const std::string directory =
+      (std::filesystem::temp_directory_path() / ("tengen-pool-" + std::to_string(getpid())))
+          .string();
+  std::filesystem::create_directory(directory);
+  {
+    Memory memory(directory, 1 << 20);
+    Pool pool(schema_of(1000), &memory);
+    const uint32_t slot = *pool.take_slot();
+    pool.view().at(slot)[7] = std::byte{42};
+    const ipc::SharedMemory same = ipc::SharedMemory::open(memory.slab(pool.slabs()[0]).path());
+    TENGEN_CHECK(same.data()[slot * pool.schema().chunk_bytes() + 7] == std::byte{42});
+  }
+  // Slabs outlive the process that made them.
+  TENGEN_CHECK(std::filesystem::exists(directory + "/slab-0"));
+  Memory memory(directory, 1 << 20);
+  Pool pool(schema_of(1000), &memory);
+  TENGEN_CHECK(throws([&] { pool.take_slot(); }));  // and are not overwritten
+  std::filesystem::remove_all(directory);
+  TENGEN_CHECK(throws([&] { pool.take_slot(); }));
+}
+
+}  // namespace
+
+int main() {
+  check_budget();
+  check_two_pools();
+  check_files();
+  return 0;
+}
