@@ -155,6 +155,11 @@ bool Table::erase(int64_t key) {
   return slot.has_value();
 }
 
+void Table::remove_one() {
+  Rng rng = next_rng();
+  remove(remover_->draw(rng).slot);
+}
+
 void Table::set_version(uint32_t version) {
   newest_version_ = std::max(newest_version_, version);
   if (!config_.max_staleness) return;

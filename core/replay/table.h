@@ -95,6 +95,8 @@ class Table {
   void set_priorities(std::span<const int64_t> keys, std::span<const double> priorities);
   // Whether there was such an item.
   bool erase(int64_t key);
+  // Removes the item that the remover chooses. Precondition: size() >= 1.
+  void remove_one();
   // Items that are too far behind it are removed.
   void set_version(uint32_t version);
 

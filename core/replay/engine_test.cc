@@ -1,0 +1,236 @@
+#include "replay/engine.h"
+
+#include <map>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "base/rng.h"
+#include "base/testing.h"
+
+using namespace tengen;
+using namespace tengen::replay;
+
+namespace {
+
+constexpr uint64_t kStepBytes = 64;
+
+TableConfig queue_of(const std::string& name, uint32_t num_steps = 1) {
+  TableConfig config;
+  config.name = name;
+  config.sampler = selector_of("fifo");
+  config.limits = {1.0, 1, 0.0, 1e9};
+  config.max_times_sampled = 1;
+  config.num_steps = num_steps;
+  return config;
+}
+
+// A store of one pool whose chunks hold `length` steps.
+struct Store {
+  explicit Store(uint64_t budget_steps, uint32_t length = 1)
+      : memory("", budget_steps * kStepBytes), engine(&memory, 0) {
+    engine.add_pool(Schema({{"x", "u1", {kStepBytes}, 0}}, length));
+  }
+  Memory memory;
+  Engine engine;
+};
+
+// One step a chunk and one item a step, numbered by `sequence`.
+InsertResult put(Engine& engine, uint32_t writer, uint32_t table, uint64_t sequence) {
+  const std::optional<uint32_t> slot = engine.grant(writer);
+  TENGEN_CHECK(slot.has_value());
+  engine.append(writer, *slot);
+  return engine.insert(writer, {table, sequence, sequence, 1, 1.0, 0});
+}
+
+void check_writers() {
+  Store store(100);
+  Engine& engine = store.engine;
+  const uint32_t table = engine.add_table(queue_of("replay"), 0);
+  TENGEN_CHECK(engine.find_table("replay") == table && !engine.find_table("reply"));
+  TENGEN_CHECK(throws([&] { engine.add_table(queue_of("replay"), 0); }));
+  const SessionId first = engine.begin_session();
+  const Engine::OpenedWriter a = engine.open_writer(first, "a", 0);
+  TENGEN_CHECK(a.next_sequence == 0);
+  TENGEN_CHECK(throws([&] { engine.open_writer(engine.begin_session(), "a", 0); }));
+  for (uint64_t i = 0; i < 5; ++i) {
+    TENGEN_CHECK(put(engine, a.writer, table, i) == InsertResult::kInserted);
+  }
+  // The same insert again does nothing.
+  TENGEN_CHECK(engine.insert(a.writer, {table, 3, 3, 1, 1.0, 0}) == InsertResult::kKnown);
+  TENGEN_CHECK(throws([&] { engine.insert(a.writer, {table, 5, 5, 1, 1.0, 0}); }));  // no such step
+  TENGEN_CHECK(throws([&] { engine.insert(a.writer, {7, 5, 4, 1, 1.0, 0}); }));
+  TENGEN_CHECK(throws([&] { engine.append(a.writer, 99); }));
+  TENGEN_CHECK(engine.grant(a.writer).has_value());
+  engine.end_session(first);
+  TENGEN_CHECK(throws([&] { engine.grant(a.writer); }));
+  // The next client of that name goes on where the killed one was heard last.
+  const SessionId second = engine.begin_session();
+  TENGEN_CHECK(engine.open_writer(second, "a", 0).next_sequence == 5);
+  TENGEN_CHECK(engine.table(table).size() == 5);
+  TENGEN_CHECK(engine.pool(0).streams().num_chunks() == 5);
+}
+
+void check_loans() {
+  Store store(100);
+  Engine& engine = store.engine;
+  const uint32_t table = engine.add_table(queue_of("queue"), 0);
+  const SessionId actor = engine.begin_session();
+  const uint32_t writer = engine.open_writer(actor, "a", 0).writer;
+  for (uint64_t i = 0; i < 6; ++i) put(engine, writer, table, i);
+  engine.release_before(writer, 6);
+  const SessionId one = engine.begin_session();
+  const SessionId two = engine.begin_session();
+  Loan loan;
+  TENGEN_CHECK(engine.sample(one, table, 2, &loan));
+  const std::vector<Sample> lost = loan.samples;
+  TENGEN_CHECK(loan.table_size == 6 && loan.pieces.size() == 2);
+  TENGEN_CHECK(engine.sample(two, table, 3, &loan));
+  TENGEN_CHECK(!engine.sample(two, table, 2, &loan));
+  TENGEN_CHECK(engine.sample_waits(table, 2) == "sample waits: 1 inserts must be made first");
+  TENGEN_CHECK(throws([&] { engine.ack(one, loan.lease, {}); }));  // another's
+  TENGEN_CHECK(throws([&] { engine.ack(two, loan.lease, std::vector{1.0}); }));
+  engine.ack(two, loan.lease, {});
+  TENGEN_CHECK(throws([&] { engine.ack(two, loan.lease, {}); }));
+  TENGEN_CHECK(engine.pool(0).streams().num_chunks() == 3);
+  // A consumer dies: its uses are not lost, and come first again.
+  engine.end_session(one);
+  TENGEN_CHECK(engine.sample(two, table, 3, &loan));
+  TENGEN_CHECK(loan.samples[0].key == lost[0].key && loan.samples[1].key == lost[1].key);
+  engine.ack(two, loan.lease, {});
+  TENGEN_CHECK(engine.pool(0).streams().num_chunks() == 0 && engine.table(table).size() == 0);
+}
+
+// Items of several tables share steps; overlapping items share chunks.
+void check_sharing() {
+  Store store(1000, 4);
+  Engine& engine = store.engine;
+  const uint32_t slices = engine.add_table(queue_of("slices", 6), 0);
+  const uint32_t singles = engine.add_table(queue_of("singles"), 0);
+  const SessionId session = engine.begin_session();
+  const uint32_t writer = engine.open_writer(session, "a", 0).writer;
+  for (int i = 0; i < 3; ++i) engine.append(writer, *engine.grant(writer));
+  uint64_t sequence = 0;
+  for (const uint64_t first : {0ull, 3ull, 6ull}) {
+    engine.insert(writer, {slices, sequence++, first, 6, 1.0, 0});
+    engine.insert(writer, {singles, sequence++, first, 1, 1.0, 0});
+  }
+  TENGEN_CHECK(throws([&] { engine.insert(writer, {slices, sequence, 7, 6, 1.0, 0}); }));
+  engine.close_writer(writer);
+  Loan loan;
+  TENGEN_CHECK(engine.sample(session, slices, 2, &loan));
+  TENGEN_CHECK(loan.pieces.size() == 5);  // 0 to 5 in two chunks, 3 to 8 in three
+  engine.ack(session, loan.lease, {});
+  TENGEN_CHECK(engine.pool(0).streams().num_chunks() == 3);
+  TENGEN_CHECK(engine.sample(session, slices, 1, &loan));
+  engine.ack(session, loan.lease, {});
+  TENGEN_CHECK(engine.pool(0).streams().num_chunks() == 2);  // those of the singles at 0, 3 and 6
+}
+
+// A full memory makes room by the removers, and never takes what is on loan.
+void check_memory() {
+  Store store(64);
+  Engine& engine = store.engine;
+  TableConfig config;
+  config.name = "replay";
+  const uint32_t table = engine.add_table(config, 0);
+  const SessionId session = engine.begin_session();
+  const uint32_t writer = engine.open_writer(session, "a", 0).writer;
+  for (uint64_t i = 0; i < 500; ++i) {
+    put(engine, writer, table, i);
+    engine.release_before(writer, i + 1);
+  }
+  TENGEN_CHECK(engine.table(table).size() <= 64 && engine.table(table).size() >= 60);
+  // All memory on loan: no slot, and not every item was thrown away for none.
+  std::vector<Loan> loans(200);
+  for (Loan& loan : loans) TENGEN_CHECK(engine.sample(session, table, 8, &loan));
+  const uint64_t size = engine.table(table).size();
+  TENGEN_CHECK(size > 0);
+  while (engine.grant(writer).has_value()) {
+  }
+  for (const Loan& loan : loans) {
+    for (const Piece& piece : loan.pieces) {
+      TENGEN_CHECK(piece.slot < engine.pool(0).num_slots() && piece.num_steps == 1);
+    }
+    engine.give_back(session, loan.lease);
+  }
+  TENGEN_CHECK(engine.grant(writer).has_value());
+}
+
+// Random clients that come, write, sample, acknowledge and die. No slot is lost or in two places,
+// and every item of the queue is used once, in spite of deaths.
+void check_random(uint64_t seed) {
+  Rng rng(seed, 0, 0, 0, Purpose::kTest);
+  Store store(256);
+  Engine& engine = store.engine;
+  TableConfig config = queue_of("queue");
+  config.limits.max_cursor = 100.0;
+  const uint32_t queue = engine.add_table(config, 0);
+  struct Client {
+    std::string name;
+    uint32_t writer;
+    uint64_t sequence;
+    uint64_t step = 0;
+    std::vector<Loan> loans;
+  };
+  std::map<SessionId, Client> clients;
+  std::set<std::string> names;
+  uint64_t num_inserted = 0;
+  std::set<int64_t> used;
+  for (int round = 0; round < 3000; ++round) {
+    const uint32_t action = rng.below(10);
+    if (clients.size() < 4 && (clients.empty() || action == 0)) {
+      const std::string name = "writer-" + std::to_string(rng.below(6));
+      if (names.count(name) != 0) continue;
+      const SessionId session = engine.begin_session();
+      const Engine::OpenedWriter opened = engine.open_writer(session, name, 0);
+      clients[session] = {name, opened.writer, opened.next_sequence, 0, {}};
+      names.insert(name);
+      continue;
+    }
+    auto it = clients.begin();
+    std::advance(it, rng.below(static_cast<uint32_t>(clients.size())));
+    auto& [session, client] = *it;
+    if (action == 1) {
+      engine.end_session(session);
+      names.erase(client.name);
+      clients.erase(it);
+    } else if (action <= 5) {
+      if (!engine.insert_waits(queue).empty()) continue;
+      const std::optional<uint32_t> slot = engine.grant(client.writer);
+      TENGEN_CHECK(slot.has_value());
+      if (rng.below(20) == 0) continue;  // granted and never filled
+      engine.append(client.writer, *slot);
+      const Insert insert{queue, client.sequence++, client.step++, 1, 1.0, 0};
+      TENGEN_CHECK(engine.insert(client.writer, insert) == InsertResult::kInserted);
+      TENGEN_CHECK(engine.insert(client.writer, insert) == InsertResult::kKnown);
+      engine.release_before(client.writer, client.step);
+      ++num_inserted;
+    } else if (action <= 7) {
+      Loan loan;
+      if (engine.sample(session, queue, 1 + rng.below(4), &loan)) client.loans.push_back(loan);
+    } else if (!client.loans.empty()) {
+      const Loan loan = client.loans.back();
+      client.loans.pop_back();
+      if (action == 8) {
+        engine.give_back(session, loan.lease);
+        continue;
+      }
+      engine.ack(session, loan.lease, {});
+      for (const Sample& sample : loan.samples) TENGEN_CHECK(used.insert(sample.key).second);
+    }
+    TENGEN_CHECK(used.size() + engine.table(queue).size() == num_inserted);
+    TENGEN_CHECK(engine.pool(0).streams().num_chunks() == engine.table(queue).size());
+  }
+}
+
+}  // namespace
+
+int main() {
+  check_writers();
+  check_loans();
+  check_sharing();
+  check_memory();
+  for (uint64_t seed = 0; seed < 30; ++seed) check_random(seed);
+  return 0;
+}
