@@ -7,9 +7,8 @@ import io
 import pytest
 
 from tengen.evaluation import MatchReport, Tally
-from tengen.recipes import finale
+from tengen.recipes import finale, make_config
 from tengen.recipes import run as training
-from tengen.recipes.boards import tictactoe
 from tengen.run import RunDirectory
 
 
@@ -49,7 +48,7 @@ def test_the_closing_match_says_how_far_it_is(match, tmp_path):
     run.models.publish(3, lambda folder: None)
     told = []
     finale.final_match(
-        tictactoe("tictactoe"),
+        make_config("tictactoe", None, None),
         run,
         num_threads=1,
         progress=told.append,
