@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 
 from tengen.evaluation.match import MAX_SEED
-from tengen.recipes.boards import tictactoe
+from tengen.recipes import make_config
 from tengen.roles import gate
 from tengen.roles.role import RoleContext
 from tengen.run import RunDirectory
@@ -17,7 +17,7 @@ def test_a_match_after_the_greatest_seed_has_a_seed(tmp_path, monkeypatch):
     monkeypatch.setattr(gate.GateRole, "_player", lambda *_: None)
     run = RunDirectory.create_or_resume(tmp_path)
     for seed in (7, MAX_SEED):
-        config = dataclasses.replace(tictactoe("tictactoe"), seed=seed)
+        config = dataclasses.replace(make_config("tictactoe", None, None), seed=seed)
         role = gate.GateRole(config, run, RoleContext(num_threads=1))
         role._judge(3, 2)
         role.close()
