@@ -58,7 +58,7 @@ def connect4(task: str, core_minutes: float) -> RunConfig:
         agent="alphazero",
         recipe="connect4",
         net=parse_net("2x32"),
-        stages=_growth(core_minutes, generations_per_core_minute=5.0),
+        stages=_growth(core_minutes, generations_per_core_minute=4.0),
         actor=SelfplayConfig(
             games_per_generation=512,
             search=SearchConfig(policy="gumbel"),
@@ -92,7 +92,7 @@ def gomoku(task: str, core_minutes: float) -> RunConfig:
         net=parse_net("2x32"),
         # A game has more plies on a larger board, and a ply more to compute.
         stages=_growth(
-            core_minutes, generations_per_core_minute=2.7 * (81 / size**2) ** 2
+            core_minutes, generations_per_core_minute=1.9 * (81 / size**2) ** 2
         ),
         actor=SelfplayConfig(
             games_per_generation=384,

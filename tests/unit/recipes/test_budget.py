@@ -21,12 +21,12 @@ def test_a_longer_run_grows_later_and_a_short_one_not_within_its_time(task):
 @pytest.mark.parametrize(
     ("budget", "grows_at"),
     [
-        ({"games": 1}, 200),
-        ({"minutes": 5.0}, 200),
-        ({}, 80),
-        ({"minutes": 100.0}, 800),
-        ({"minutes": 100.0, "threads": 1}, 200),
-        ({"minutes": 100.0, "games": 7}, 200),
+        ({"games": 1}, 160),
+        ({"minutes": 5.0}, 160),
+        ({}, 64),
+        ({"minutes": 100.0}, 640),
+        ({"minutes": 100.0, "threads": 1}, 160),
+        ({"minutes": 100.0, "games": 7}, 160),
     ],
 )
 def test_what_a_new_run_records(tmp_path, monkeypatch, budget, grows_at):
