@@ -20,8 +20,6 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
-
 _ROOT = Path(__file__).resolve().parent
 _NET_4X64 = '{"kind": "resnet", "num_blocks": 4, "num_channels": 64}'
 
@@ -31,11 +29,18 @@ def grown_at(generation: int) -> str:
     return f'stages=[{{"generation": {generation}, "net": {_NET_4X64}}}]'
 
 
+# What all variants share, said in full so that it stays when the recipes change. Nothing
+# but learning and games; the precision is that of the trial.
+COMMON = (
+    "rating.time_share=0",
+    "rating.final_games=0",
+    "store.limiter.samples_per_row=4",
+    "stages=[]",
+)
 VARIANTS: dict[str, tuple[str, ...]] = {
     "base": (),
-    "small": ("stages=[]",),
     "grow-8": (grown_at(8),),
-    "large": ("net.num_blocks=4", "net.num_channels=64", "stages=[]"),
+    "grow-20": (grown_at(20),),
     "rows-2": ("store.limiter.samples_per_row=2",),
     "rows-8": ("store.limiter.samples_per_row=8",),
     "rows-16": ("store.limiter.samples_per_row=16",),
@@ -43,7 +48,6 @@ VARIANTS: dict[str, tuple[str, ...]] = {
         "store.limiter.samples_per_row=8",
         "learner.optimizer.learning_rate=0.4",
     ),
-    "rows-16-small": ("store.limiter.samples_per_row=16", "stages=[]"),
     "rows-8-simulations-64": (
         "store.limiter.samples_per_row=8",
         "actor.full_simulations=64",
@@ -51,10 +55,7 @@ VARIANTS: dict[str, tuple[str, ...]] = {
     "simulations-16": ("actor.full_simulations=16",),
     "simulations-64": ("actor.full_simulations=64",),
     "rate-x2": ("learner.optimizer.learning_rate=0.4",),
-    "rate-half": ("learner.optimizer.learning_rate=0.1",),
 }
-# Nothing but the learning and the games; the precision is that of the trial.
-COMMON = ("rating.time_share=0", "rating.final_games=0")
 
 
 def train(args: argparse.Namespace) -> None:
