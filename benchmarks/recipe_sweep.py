@@ -29,7 +29,7 @@ def grown_at(generation: int) -> str:
     return f'stages=[{{"generation": {generation}, "net": {_NET_4X64}}}]'
 
 
-# What all variants share, said in full so that it stays when the recipes change. Nothing
+# What all variants share, said in full so that it stays when recipes change. Nothing
 # but learning and games; the precision is that of the trial.
 COMMON = (
     "rating.time_share=0",
