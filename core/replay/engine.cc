@@ -15,8 +15,9 @@ constexpr int kMaxRemoved = 64;
 }  // namespace
 
 uint32_t Engine::add_pool(Schema schema) {
-  pools_.push_back(std::make_unique<Pool>(std::move(schema), memory_));
-  return static_cast<uint32_t>(pools_.size() - 1);
+  const uint32_t number = num_pools();
+  pools_.push_back(std::make_unique<Pool>(std::move(schema), memory_, number));
+  return number;
 }
 
 uint32_t Engine::add_table(TableConfig config, uint32_t pool) {

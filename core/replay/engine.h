@@ -58,6 +58,7 @@ class Engine {
   const Table& table(uint32_t number) const { return *tables_[number].table; }
   uint32_t pool_of(uint32_t table) const { return tables_[table].pool; }
   uint32_t num_tables() const { return static_cast<uint32_t>(tables_.size()); }
+  uint32_t num_pools() const { return static_cast<uint32_t>(pools_.size()); }
   const Pool& pool(uint32_t number) const { return *pools_[number]; }
 
   SessionId begin_session() { return next_session_++; }
@@ -69,6 +70,7 @@ class Engine {
     uint32_t writer;
     uint64_t next_sequence;  // what is below was inserted
   };
+  bool is_writer_open(const std::string& name) const { return open_names_.count(name) != 0; }
   // Throws Error where another session has a writer of that name.
   OpenedWriter open_writer(SessionId session, const std::string& name, uint32_t pool);
   // The memory of the writer's next chunk, or none where writers and loans hold all of it. Items

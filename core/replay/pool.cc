@@ -14,18 +14,19 @@ constexpr uint64_t kSlabsInBudget = 16;
 
 }  // namespace
 
-uint32_t Memory::allocate(uint64_t num_bytes) {
-  const uint32_t number = num_slabs();
-  slabs_.push_back(
-      directory_.empty()
-          ? ipc::SharedMemory::anonymous(num_bytes)
-          : ipc::SharedMemory::create(directory_ + "/slab-" + std::to_string(number), num_bytes));
+std::byte* Memory::allocate(const std::string& name, uint64_t num_bytes) {
+  slabs_.push_back(directory_.empty()
+                       ? ipc::SharedMemory::anonymous(num_bytes)
+                       : ipc::SharedMemory::create(directory_ + "/" + name, num_bytes));
   used_bytes_ += num_bytes;
-  return number;
+  return slabs_.back().data();
 }
 
-Pool::Pool(Schema schema, Memory* memory)
-    : schema_(std::move(schema)), memory_(memory), streams_(schema_.steps_per_chunk()) {
+Pool::Pool(Schema schema, Memory* memory, uint32_t number)
+    : schema_(std::move(schema)),
+      memory_(memory),
+      streams_(schema_.steps_per_chunk()),
+      number_(number) {
   const uint64_t chunk = schema_.chunk_bytes();
   const uint64_t wanted = std::min(kSlabBytes, memory->budget_bytes() / kSlabsInBudget);
   slots_per_slab_ = static_cast<uint32_t>(std::max<uint64_t>(1, wanted / chunk));
@@ -51,9 +52,7 @@ void Pool::reclaim() {
 bool Pool::grow() {
   const uint64_t num_bytes = schema_.chunk_bytes() * slots_per_slab_;
   if (memory_->free_bytes() < num_bytes) return false;
-  const uint32_t slab = memory_->allocate(num_bytes);
-  slabs_.push_back(slab);
-  bases_.push_back(memory_->slab(slab).data());
+  bases_.push_back(memory_->allocate(slab_name(number_, bases_.size()), num_bytes));
   // The lowest first, as they are taken from the back.
   for (uint32_t i = slots_per_slab_; i-- > 0;) {
     free_slots_.push_back(static_cast<uint32_t>(num_slots_) + i);

@@ -7,7 +7,6 @@
 #include <vector>
 
 #include "ipc/shared_memory.h"
-#include "replay/gather.h"
 #include "replay/schema.h"
 #include "replay/streams.h"
 
@@ -16,19 +15,17 @@ namespace tengen::replay {
 // Slabs of all pools of a store, within one budget. Not thread-safe.
 class Memory {
  public:
-  // Slabs are files `slab-<n>` in `directory`, which other processes map, or memory of this
-  // process alone where it is empty.
+  // Slabs are files in `directory`, which other processes map, or memory of this process alone
+  // where it is empty.
   Memory(std::string directory, uint64_t budget_bytes)
       : directory_(std::move(directory)), budget_bytes_(budget_bytes) {}
 
   uint64_t budget_bytes() const { return budget_bytes_; }
   uint64_t used_bytes() const { return used_bytes_; }
   uint64_t free_bytes() const { return budget_bytes_ - used_bytes_; }
-  // A new slab's number. Precondition: num_bytes <= free_bytes(). Throws Error where the file
-  // system has no room.
-  uint32_t allocate(uint64_t num_bytes);
-  const ipc::SharedMemory& slab(uint32_t number) const { return slabs_[number]; }
-  uint32_t num_slabs() const { return static_cast<uint32_t>(slabs_.size()); }
+  // A new slab, whose file is called `name`; it stays where it is. Precondition: num_bytes <=
+  // free_bytes(). Throws Error where the file system has no room.
+  std::byte* allocate(const std::string& name, uint64_t num_bytes);
 
  private:
   std::string directory_;
@@ -41,8 +38,14 @@ class Memory {
 // come back when no chunk lies in them any more.
 class Pool {
  public:
-  // `memory` outlives the pool. Throws Error where its budget holds not even one chunk.
-  Pool(Schema schema, Memory* memory);
+  // `memory` outlives the pool; `number` is the pool's own in it. Throws Error where the budget
+  // holds not even one chunk.
+  Pool(Schema schema, Memory* memory, uint32_t number);
+
+  // The file of slab `index` of pool `number`, in the memory's directory.
+  static std::string slab_name(uint32_t number, uint64_t index) {
+    return "slab-" + std::to_string(number) + "-" + std::to_string(index);
+  }
 
   const Schema& schema() const { return schema_; }
   Streams& streams() { return streams_; }
@@ -54,11 +57,9 @@ class Pool {
   void return_slot(uint32_t slot) { free_slots_.push_back(slot); }
 
   uint64_t num_slots() const { return num_slots_; }
-  // The slabs' numbers in Memory, in the order of their slots.
-  const std::vector<uint32_t>& slabs() const { return slabs_; }
+  // Where slab `index` lies, for as long as the memory lives.
+  std::byte* slab(size_t index) const { return bases_[index]; }
   uint32_t slots_per_slab() const { return slots_per_slab_; }
-  // Valid until the next take_slot().
-  Slabs view() const { return {bases_, slots_per_slab_, schema_.chunk_bytes()}; }
 
  private:
   void reclaim();
@@ -69,7 +70,7 @@ class Pool {
   Streams streams_;
   uint32_t slots_per_slab_;
   uint64_t num_slots_ = 0;
-  std::vector<uint32_t> slabs_;
+  const uint32_t number_;
   std::vector<std::byte*> bases_;
   std::vector<uint32_t> free_slots_;
 };

@@ -20,12 +20,13 @@ Schema schema_of(uint32_t step_bytes, uint32_t steps_per_chunk = 1) {
 // A budget is spent to the last slab and never beyond; what dies is used again.
 void check_budget() {
   Memory memory("", 64 * 1000);
-  Pool pool(schema_of(64), &memory);
+  Pool pool(schema_of(64), &memory, 0);
   std::set<uint32_t> slots;
   const uint32_t stream = pool.streams().open();
   while (const std::optional<uint32_t> slot = pool.take_slot()) {
     TENGEN_CHECK(slots.insert(*slot).second);
-    pool.view().at(*slot)[63] = std::byte{1};
+    pool.slab(*slot / pool.slots_per_slab())[*slot % pool.slots_per_slab() * 64 + 63] =
+        std::byte{1};
     pool.streams().append(stream, *slot);
   }
   TENGEN_CHECK(slots.size() == pool.num_slots() && pool.num_slots() >= 900);
@@ -41,13 +42,13 @@ void check_budget() {
 // Pools take slabs from each other's budget, first come first served.
 void check_two_pools() {
   Memory memory("", 1 << 20);
-  Pool small(schema_of(100), &memory);
-  Pool large(schema_of(50000, 2), &memory);
+  Pool small(schema_of(100), &memory, 0);
+  Pool large(schema_of(50000, 2), &memory, 1);
   TENGEN_CHECK(large.take_slot().has_value());
   while (small.take_slot()) {
   }
   TENGEN_CHECK(!large.take_slot() && memory.free_bytes() < large.schema().chunk_bytes());
-  TENGEN_CHECK(throws([&] { Pool(schema_of(2 << 20), &memory); }));
+  TENGEN_CHECK(throws([&] { Pool(schema_of(2 << 20), &memory, 2); }));
 }
 
 void check_files() {
@@ -57,16 +58,16 @@ void check_files() {
   std::filesystem::create_directory(directory);
   {
     Memory memory(directory, 1 << 20);
-    Pool pool(schema_of(1000), &memory);
+    Pool pool(schema_of(1000), &memory, 3);
     const uint32_t slot = *pool.take_slot();
-    pool.view().at(slot)[7] = std::byte{42};
-    const ipc::SharedMemory same = ipc::SharedMemory::open(memory.slab(pool.slabs()[0]).path());
+    pool.slab(0)[slot * pool.schema().chunk_bytes() + 7] = std::byte{42};
+    const ipc::SharedMemory same = ipc::SharedMemory::open(directory + "/" + Pool::slab_name(3, 0));
     TENGEN_CHECK(same.data()[slot * pool.schema().chunk_bytes() + 7] == std::byte{42});
   }
   // Slabs outlive the process that made them.
-  TENGEN_CHECK(std::filesystem::exists(directory + "/slab-0"));
+  TENGEN_CHECK(std::filesystem::exists(directory + "/slab-3-0"));
   Memory memory(directory, 1 << 20);
-  Pool pool(schema_of(1000), &memory);
+  Pool pool(schema_of(1000), &memory, 3);
   TENGEN_CHECK(throws([&] { pool.take_slot(); }));  // and are not overwritten
   std::filesystem::remove_all(directory);
   TENGEN_CHECK(throws([&] { pool.take_slot(); }));
