@@ -9,5 +9,6 @@ NB_MODULE(_core, m) {
   tengen::bind_search(m);
   tengen::bind_inference(m);
   tengen::bind_store(m);
+  tengen::bind_service(m);
   tengen::bind_selfplay(m);
 }

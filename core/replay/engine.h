@@ -76,6 +76,7 @@ class Engine {
   // The memory of the writer's next chunk, or none where writers and loans hold all of it. Items
   // make room, those that the removers of the pool's tables choose.
   std::optional<uint32_t> grant(uint32_t writer);
+  uint32_t pool_of_writer(uint32_t writer) const { return writers_[writer].pool; }
   // The writer's next chunk lies in a slot that it was granted.
   void append(uint32_t writer, uint32_t slot);
   // Throws Error where the steps are not there or the table refuses the item.

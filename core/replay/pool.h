@@ -57,6 +57,8 @@ class Pool {
   void return_slot(uint32_t slot) { free_slots_.push_back(slot); }
 
   uint64_t num_slots() const { return num_slots_; }
+  // Slots that the whole budget would hold.
+  uint64_t max_slots() const { return memory_->budget_bytes() / schema_.chunk_bytes(); }
   // Where slab `index` lies, for as long as the memory lives.
   std::byte* slab(size_t index) const { return bases_[index]; }
   uint32_t slots_per_slab() const { return slots_per_slab_; }

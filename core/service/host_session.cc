@@ -106,12 +106,13 @@ class HostWriter final : public HostSession {
  protected:
   Progress serve_waiting(Engine& engine) override {
     if (num_wanted_ == 0) return Progress::kNone;
-    granted_.clear();
-    const uint32_t max_bytes =
-        static_cast<uint32_t>(sizeof(Slots) + num_wanted_ * sizeof(uint32_t));
-    std::byte* to = replies().reserve(max_bytes);
+    std::byte* to = replies().reserve(sizeof(Slots) + kMaxWanted * sizeof(uint32_t));
     if (to == nullptr) return Progress::kNone;
-    while (granted_.size() < num_wanted_) {
+    // One writer's stock is a small part of the memory that all share.
+    const uint64_t share = engine.pool(engine.pool_of_writer(writer_)).max_slots() / 64;
+    const uint64_t most = std::min<uint64_t>(num_wanted_, std::max<uint64_t>(1, share));
+    granted_.clear();
+    while (granted_.size() < most) {
       const std::optional<uint32_t> slot = engine.grant(writer_);
       if (!slot) break;
       granted_.push_back(*slot);
@@ -121,14 +122,14 @@ class HostWriter final : public HostSession {
     to = put(to, Slots{Reply::kSlots, count});
     std::memcpy(to, granted_.data(), count * sizeof(uint32_t));
     replies().commit(static_cast<uint32_t>(sizeof(Slots) + count * sizeof(uint32_t)));
-    num_wanted_ -= count;
+    num_wanted_ = 0;
     return Progress::kSome;
   }
 
   Progress apply(Engine& engine, std::span<const std::byte> request) override {
     switch (kind_of(request)) {
       case Request::kTakeSlots:
-        num_wanted_ = std::min(num_wanted_ + read<TakeSlots>(request).count, kMaxWanted);
+        num_wanted_ = std::min(read<TakeSlots>(request).count, kMaxWanted);
         serve_waiting(engine);
         return Progress::kDone;
       case Request::kAppend:
@@ -170,9 +171,9 @@ class HostWriter final : public HostSession {
     return progress;
   }
 
-  static constexpr uint32_t kMaxWanted = 4096;
+  static constexpr uint32_t kMaxWanted = 1024;
   const uint32_t writer_;
-  uint32_t num_wanted_ = 0;    // slots that are asked for and not there
+  uint32_t num_wanted_ = 0;    // slots that are asked for; any number above 0 is an answer
   uint32_t num_inserted_ = 0;  // of the run at the front
   std::optional<uint32_t> blocked_by_;
   std::vector<uint32_t> granted_;
@@ -279,9 +280,9 @@ SessionLayout layout_of_sampler(const Engine& engine, uint32_t table, uint32_t n
   const uint64_t ack = sizeof(Ack) + num_samples * sizeof(double) + sizeof(SampleMessage) + 64;
   const auto ring = [&](uint64_t each) {
     const uint64_t num_bytes = std::bit_ceil(std::max<uint64_t>(4096, 2 * (num_ahead + 2) * each));
-    if (num_ahead == 0 || num_ahead > 1024 || num_bytes > (uint64_t{1} << 30)) {
+    if (num_ahead > 1024 || num_bytes > (uint64_t{1} << 30)) {
       throw Error("num_ahead (" + std::to_string(num_ahead) +
-                  ") must be from 1 to 1024, and so many batches' indices below 1 GiB; lower it");
+                  ") must be at most 1024, and so many batches' indices below 1 GiB; lower it");
     }
     return static_cast<uint32_t>(num_bytes);
   };

@@ -108,10 +108,10 @@ class RemoteWriter final : public WriterPort {
 
   std::optional<uint32_t> begin_chunk(Deadline deadline) override {
     take_replies();
-    if (slots_.size() + num_asked_ <= num_ahead_ / 2) {
-      const uint32_t count = num_ahead_ - static_cast<uint32_t>(slots_.size()) - num_asked_;
+    if (!has_asked_ && slots_.size() <= num_ahead_ / 2) {
+      const uint32_t count = num_ahead_ - static_cast<uint32_t>(slots_.size());
       if (!session_.send(TakeSlots{Request::kTakeSlots, count}, deadline)) return std::nullopt;
-      num_asked_ += count;
+      has_asked_ = true;
     }
     while (slots_.empty()) {
       if (session_.wait_for_reply(deadline).data() == nullptr) return std::nullopt;
@@ -162,7 +162,7 @@ class RemoteWriter final : public WriterPort {
       for (uint32_t i = 0; i < slots.count; ++i) {
         slots_.push_back(read<uint32_t>(reply.subspan(sizeof slots + i * sizeof(uint32_t))));
       }
-      num_asked_ -= std::min(num_asked_, slots.count);
+      has_asked_ = false;
       session_.pop_reply();
     }
   }
@@ -171,16 +171,16 @@ class RemoteWriter final : public WriterPort {
   const uint64_t next_sequence_;
   const uint32_t num_ahead_;
   std::deque<uint32_t> slots_;
-  uint32_t num_asked_ = 0;
+  bool has_asked_ = false;  // for slots, and has no answer yet
 };
 
 class RemoteSampler final : public SamplerPort {
  public:
   RemoteSampler(const SessionAddress& address, uint32_t num_ahead)
-      : session_(address), num_ahead_(std::max(1u, num_ahead)) {}
+      : session_(address), num_ahead_(num_ahead) {}
 
   bool next(Deadline deadline, Delivery* delivery) override {
-    if (!ask(deadline)) return false;
+    if (!ask(std::max(1u, num_ahead_), deadline)) return false;
     const std::span<const std::byte> reply = session_.wait_for_reply(deadline);
     if (reply.data() == nullptr) return false;
     const auto batch = read<Batch>(reply);
@@ -192,7 +192,7 @@ class RemoteSampler final : public SamplerPort {
     take(rest, batch.num_pieces, &delivery->pieces);
     session_.pop_reply();
     --num_asked_;
-    ask(Deadline::min());
+    ask(num_ahead_, Deadline::min());
     return true;
   }
 
@@ -209,8 +209,8 @@ class RemoteSampler final : public SamplerPort {
 
  private:
   // Sees to it that as many batches as wished are under way; whether there is one.
-  bool ask(Deadline deadline) {
-    while (num_asked_ < num_ahead_) {
+  bool ask(uint32_t wished, Deadline deadline) {
+    while (num_asked_ < wished) {
       if (!session_.send(SampleMessage{}, deadline)) break;
       ++num_asked_;
     }

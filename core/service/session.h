@@ -74,7 +74,7 @@ class Session {
 // `num_ahead` chunks are asked for before they are needed.
 std::unique_ptr<WriterPort> remote_writer(const SessionAddress& address, uint64_t next_sequence,
                                           uint32_t num_ahead);
-// `num_ahead` batches are drawn before they are needed.
+// `num_ahead` batches are drawn before they are needed, 0: each when next() asks for it.
 std::unique_ptr<SamplerPort> remote_sampler(const SessionAddress& address, uint32_t num_ahead);
 
 }  // namespace tengen::service

@@ -29,7 +29,7 @@ from tengen.config import check, check_literals, check_range
 from tengen.envs import Env, EnvSpec
 from tengen.errors import RunError, UsageError
 from tengen.nets import FeatureSpec
-from tengen.store import Table
+from tengen.store import ExperienceTable
 
 __all__ = [
     "EnvironmentActorConfig",
@@ -159,7 +159,7 @@ class EnvironmentPort:
         self,
         env: Env,
         config: EnvironmentActorConfig,
-        table: Table,
+        table: ExperienceTable,
         *,
         writer: str,
         seed: int,

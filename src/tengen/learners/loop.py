@@ -25,7 +25,7 @@ from tengen.learners.optimizer import Optimizer
 from tengen.learners.shards import Part, Shards, preferred_dtype
 from tengen.nets.mlp import Mlp
 from tengen.nets.resnet import ResNet
-from tengen.store import Batch, Table
+from tengen.store import Batch, ExperienceTable
 
 __all__ = ["Learner", "LearnerState"]
 
@@ -71,7 +71,7 @@ class Learner:
         config: LearnerConfig,
         net: ResNet | Mlp,
         loss: Loss,
-        table: Table,
+        table: ExperienceTable,
         *,
         num_threads: int = 1,
         device: str = "cpu",

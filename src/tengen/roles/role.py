@@ -15,7 +15,7 @@ from typing import Any, Protocol
 from tengen.errors import UsageError, did_you_mean
 from tengen.roles.config import RunConfig
 from tengen.run import RunDirectory
-from tengen.store import Table
+from tengen.store import ExperienceTable
 
 __all__ = ["ROLES", "Report", "Role", "RoleContext", "make_role"]
 
@@ -40,7 +40,7 @@ class RoleContext:
     sealed: int | None = None
     """The newest generation that the writer had sealed before the turn began: a turn
     that is redone after a kill, and finds a newer one, is over. None always plays."""
-    tables: dict[str, Table] = field(default_factory=dict)
+    tables: dict[str, ExperienceTable] = field(default_factory=dict)
     """Tables that roles of one process share, by name."""
 
 

@@ -10,7 +10,13 @@ from tengen.errors import RunError, UsageError
 from tengen.roles.config import RunConfig
 from tengen.roles.role import RoleContext
 from tengen.run import RunDirectory
-from tengen.store import GameWindow, QueueConfig, Table, UnrollQueue, WindowConfig
+from tengen.store import (
+    ExperienceTable,
+    GameWindow,
+    QueueConfig,
+    UnrollQueue,
+    WindowConfig,
+)
 
 __all__ = ["open_table", "open_unrolls"]
 
@@ -22,7 +28,7 @@ def open_table(
     run: RunDirectory,
     context: RoleContext,
     state: dict[str, Any] | None,
-) -> Table:
+) -> ExperienceTable:
     """Opens the run's table, restored to ``state``.
 
     Raises:

@@ -1,5 +1,8 @@
 """The experience store: journals, sealed segments and the tables over them.
 
+`Store` is a replay store of its own, in memory, for one process or all of a host; see
+`docs/store.md`. The loop's tables, made of segments:
+
 ::
 
     writer = ExperienceWriter(run.experience / "selfplay-0", incarnation)
@@ -16,21 +19,28 @@
         batch.ack()
 """
 
+from tengen.store.batch import Batch, ExperienceTable
 from tengen.store.items import ColumnSpec, ItemSchema
 from tengen.store.journal import JournalGap, OpenSegment
 from tengen.store.limiter import SamplesPerInsert, SamplesPerInsertConfig
 from tengen.store.manifest import Manifest, SegmentEntry
 from tengen.store.positions import sample_positions
 from tengen.store.queue import QueueConfig, UnrollQueue
+from tengen.store.sampler import Sampler
 from tengen.store.segment import SegmentReader
-from tengen.store.table import Batch, Table
+from tengen.store.step_writer import StepWriter
+from tengen.store.store import Store, Table
+from tengen.store.table_config import Column, RateLimits, Selector, TableConfig
+from tengen.store.waiting import StoreTimeout
 from tengen.store.window import GameWindow
 from tengen.store.window_config import WindowConfig
 from tengen.store.writer import ExperienceWriter
 
 __all__ = [
     "Batch",
+    "Column",
     "ColumnSpec",
+    "ExperienceTable",
     "ExperienceWriter",
     "GameWindow",
     "ItemSchema",
@@ -38,11 +48,18 @@ __all__ = [
     "Manifest",
     "OpenSegment",
     "QueueConfig",
+    "RateLimits",
+    "Sampler",
     "SamplesPerInsert",
     "SamplesPerInsertConfig",
     "SegmentEntry",
     "SegmentReader",
+    "Selector",
+    "StepWriter",
+    "Store",
+    "StoreTimeout",
     "Table",
+    "TableConfig",
     "UnrollQueue",
     "WindowConfig",
     "sample_positions",

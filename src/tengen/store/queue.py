@@ -16,11 +16,11 @@ from numpy.typing import NDArray
 
 from tengen.config import check, check_literals
 from tengen.errors import RunError, UsageError
+from tengen.store.batch import Batch
 from tengen.store.item_log import ItemLog
 from tengen.store.items import Item, ItemSchema
 from tengen.store.journal import JournalGap
 from tengen.store.leases import Leases
-from tengen.store.table import Batch
 
 __all__ = ["QueueConfig", "UnrollQueue"]
 
@@ -200,6 +200,7 @@ class UnrollQueue:
             )
         with self._changed:
             self._wait(lambda: len(self._items) >= num_samples, "short of items")
+            size = len(self._items)
             taken = [self._items.popleft() for _ in range(num_samples)]
             lease = self._leases.lend([item for _, item in taken])
             self._changed.notify_all()
@@ -208,7 +209,8 @@ class UnrollQueue:
             spec.name: np.stack([item.columns[spec.name] for _, item in taken])
             for spec in self.schema.columns
         }
-        return Batch(lease, keys, np.ones(num_samples), columns, self._ack)
+        probabilities = np.ones(num_samples)
+        return Batch(lease, keys, probabilities, columns, size, self._ack)
 
     def state(self) -> dict[str, Any]:
         """Returns JSON values that restore the queue.

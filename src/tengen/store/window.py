@@ -12,12 +12,12 @@ from numpy.typing import NDArray
 from tengen import _core
 from tengen.errors import RunError, UsageError
 from tengen.games import core_game, make
+from tengen.store.batch import Batch
 from tengen.store.core_errors import core_errors
 from tengen.store.leases import Leases
 from tengen.store.limiter import SamplesPerInsert
 from tengen.store.manifest import Manifest, SegmentEntry
 from tengen.store.segment import GAME_COLUMNS
-from tengen.store.table import Batch
 from tengen.store.window_config import WindowConfig
 
 __all__ = ["GameWindow"]
@@ -170,7 +170,8 @@ class GameWindow:
         columns = self._derive(keys, symmetries)
         self._limiter.sample(num_samples)
         lease = self._leases.lend(num_samples)
-        return Batch(lease, keys, np.full(num_samples, 1 / size), columns, self._ack)
+        probabilities = np.full(num_samples, 1 / size)
+        return Batch(lease, keys, probabilities, columns, size, self._ack)
 
     def state(self) -> dict[str, Any]:
         """Returns JSON values that restore the window.

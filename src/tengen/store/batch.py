@@ -1,4 +1,4 @@
-"""What every table is to actors and learner: insert, sample, acknowledge."""
+"""A batch, and what every table of the loop is to actors and learner."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["Batch", "Table"]
+__all__ = ["Batch", "ExperienceTable"]
 
 
 @dataclass(frozen=True)
@@ -21,13 +21,30 @@ class Batch:
         keys: ``[B] int64``, which rows or items.
         probabilities: ``[B] float64``, the chance of each in one draw.
         columns: The arrays, ``[B, ...]`` each.
+        table_size: Items, or rows, that were drawn from.
     """
 
     lease: int
     keys: NDArray[np.int64]
     probabilities: NDArray[np.float64]
-    columns: Mapping[str, NDArray[Any]]
+    columns: Mapping[str, Any]
+    table_size: int
     _ack: Callable[[int, NDArray[np.float64] | None], None] = field(repr=False)
+
+    def importance_weights(self, exponent: float) -> NDArray[np.float64]:
+        """Returns what corrects a loss for draws that were not even.
+
+        Source: Schaul et al. 2016, "Prioritized Experience Replay", section 3.4:
+        ``(N * P(i)) ** -exponent``, divided by the greatest of the batch.
+
+        Args:
+            exponent: The paper's beta, 0 (no correction) to 1 (all of it).
+
+        Returns:
+            ``[B] float64``, above 0, at most 1.
+        """
+        weights = (self.table_size * self.probabilities) ** -exponent
+        return np.asarray(weights / weights.max(), np.float64)
 
     def ack(self, priorities: NDArray[np.float64] | None = None) -> None:
         """Says that the learner is done with the batch.
@@ -44,7 +61,7 @@ class Batch:
         self._ack(self.lease, priorities)
 
 
-class Table(Protocol):
+class ExperienceTable(Protocol):
     """A set of experience that actors add to and a learner draws from."""
 
     @property

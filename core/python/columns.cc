@@ -1,0 +1,158 @@
+#include "python/columns.h"
+
+#include <nanobind/stl/string.h>
+
+#include <set>
+#include <string>
+
+#include "base/error.h"
+
+namespace nb = nanobind;
+
+namespace tengen {
+namespace {
+
+std::vector<std::string> words_of(const std::string& name) {
+  std::vector<std::string> words;
+  for (size_t begin = 0; begin <= name.size();) {
+    const size_t end = std::min(name.find('/', begin), name.size());
+    words.push_back(name.substr(begin, end - begin));
+    begin = end + 1;
+  }
+  return words;
+}
+
+std::string text_of(const std::vector<size_t>& shape) {
+  std::string text = "[";
+  for (const size_t length : shape) text += (text.size() > 1 ? ", " : "") + std::to_string(length);
+  return text + "]";
+}
+
+std::string name_of(nb::dlpack::dtype dtype) {
+  const auto code = static_cast<nb::dlpack::dtype_code>(dtype.code);
+  const char letter = code == nb::dlpack::dtype_code::Bool    ? 'b'
+                      : code == nb::dlpack::dtype_code::Int   ? 'i'
+                      : code == nb::dlpack::dtype_code::UInt  ? 'u'
+                      : code == nb::dlpack::dtype_code::Float ? 'f'
+                                                              : '?';
+  return letter + std::to_string(dtype.bits / 8);
+}
+
+}  // namespace
+
+nb::dlpack::dtype dtype_of(const replay::Column& column) {
+  const uint8_t bits = static_cast<uint8_t>(8 * (column.dtype[1] - '0'));
+  const auto code = column.dtype[0] == 'b'   ? nb::dlpack::dtype_code::Bool
+                    : column.dtype[0] == 'i' ? nb::dlpack::dtype_code::Int
+                    : column.dtype[0] == 'u' ? nb::dlpack::dtype_code::UInt
+                                             : nb::dlpack::dtype_code::Float;
+  return {static_cast<uint8_t>(code), bits, 1};
+}
+
+ColumnReader::ColumnReader(const replay::Schema& schema) : schema_(schema) {
+  std::set<std::string> top;
+  for (const replay::Column& column : schema.columns()) {
+    std::vector<nb::object> path;
+    for (const std::string& word : words_of(column.name)) path.push_back(nb::str(word.c_str()));
+    top.insert(words_of(column.name).front());
+    paths_.push_back(std::move(path));
+    dtypes_.push_back(dtype_of(column));
+  }
+  num_top_ = top.size();
+  arrays_.resize(paths_.size());
+  data_.resize(paths_.size());
+}
+
+void ColumnReader::read(const nb::handle& columns) {
+  if (!PyDict_Check(columns.ptr())) {
+    throw Error("columns (" + nb::cast<std::string>(nb::str(columns.type())) +
+                ") must be a dict of arrays; name each");
+  }
+  for (size_t c = 0; c < paths_.size(); ++c) {
+    arrays_[c] = find(columns, c);
+    check(c, arrays_[c]);
+    data_[c] = static_cast<const std::byte*>(arrays_[c].data());
+  }
+  if (static_cast<size_t>(PyDict_Size(columns.ptr())) != num_top_) {
+    std::string names;
+    for (const auto& item : nb::cast<nb::dict>(columns)) {
+      names += (names.empty() ? "" : ", ") + nb::cast<std::string>(nb::str(item.first));
+    }
+    std::string known;
+    for (const auto& column : schema_.columns()) {
+      known += (known.empty() ? "" : ", ") + column.name;
+    }
+    throw Error("columns (" + names + ") must be " + known + "; leave the others out");
+  }
+}
+
+ColumnReader::Array ColumnReader::find(const nb::handle& columns, size_t index) const {
+  nb::handle at = columns;
+  for (const nb::object& word : paths_[index]) {
+    at = PyDict_Check(at.ptr()) ? PyDict_GetItemWithError(at.ptr(), word.ptr()) : nullptr;
+    if (!at.is_valid()) {
+      throw Error("column (" + schema_.columns()[index].name + ") must be given; add it");
+    }
+  }
+  Array array;
+  if (nb::try_cast(at, array)) return array;
+  // A number of Python, or nothing that has elements.
+  const nb::object asarray = nb::module_::import_("numpy").attr("asarray");
+  const bool is_number =
+      PyFloat_Check(at.ptr()) || PyLong_Check(at.ptr()) || nb::hasattr(at, "__array__");
+  if (is_number && nb::try_cast(asarray(at, schema_.columns()[index].dtype.c_str()), array)) {
+    return array;
+  }
+  throw Error("column (" + schema_.columns()[index].name +
+              ") must be an array on the CPU; convert it");
+}
+
+void ColumnReader::check(size_t index, const Array& array) {
+  const replay::Column& column = schema_.columns()[index];
+  if (array.dtype() != dtypes_[index]) {
+    throw Error("column (" + column.name + ", " + name_of(array.dtype()) + ") must be of dtype " +
+                column.dtype + "; convert it");
+  }
+  const bool has_leading_axis = array.ndim() == column.shape.size() + 1;
+  const size_t skipped = has_leading_axis ? 1 : 0;
+  bool fits = array.ndim() == column.shape.size() + skipped;
+  for (size_t axis = 0; fits && axis < column.shape.size(); ++axis) {
+    fits = array.shape(axis + skipped) == column.shape[axis];
+  }
+  const size_t num_steps = fits && has_leading_axis ? array.shape(0) : 1;
+  if (index == 0) {
+    has_leading_axis_ = has_leading_axis;
+    num_steps_ = static_cast<uint32_t>(num_steps);
+  }
+  if (!fits || has_leading_axis != has_leading_axis_ || num_steps != num_steps_) {
+    std::vector<size_t> shape;
+    for (size_t axis = 0; axis < array.ndim(); ++axis) shape.push_back(array.shape(axis));
+    const std::vector<size_t> step(column.shape.begin(), column.shape.end());
+    throw Error("column (" + column.name + ", shape " + text_of(shape) + ") must be " +
+                text_of(step) + " a step, and all columns of as many steps; reshape it");
+  }
+}
+
+nb::dict to_arrays(const replay::Schema& schema, const std::vector<uint64_t>& offsets,
+                   const std::shared_ptr<std::byte>& data, const std::vector<size_t>& leading) {
+  const nb::capsule owner(new std::shared_ptr<std::byte>(data), [](void* held) noexcept {
+    delete static_cast<std::shared_ptr<std::byte>*>(held);
+  });
+  nb::dict out;
+  for (size_t c = 0; c < offsets.size(); ++c) {
+    const replay::Column& column = schema.columns()[c];
+    std::vector<size_t> shape = leading;
+    shape.insert(shape.end(), column.shape.begin(), column.shape.end());
+    nb::dict into = out;
+    const std::vector<std::string> words = words_of(column.name);
+    for (size_t w = 0; w + 1 < words.size(); ++w) {
+      if (!into.contains(words[w].c_str())) into[words[w].c_str()] = nb::dict();
+      into = nb::cast<nb::dict>(into[words[w].c_str()]);
+    }
+    into[words.back().c_str()] = nb::cast(nb::ndarray<nb::numpy>(
+        data.get() + offsets[c], shape.size(), shape.data(), owner, nullptr, dtype_of(column)));
+  }
+  return out;
+}
+
+}  // namespace tengen

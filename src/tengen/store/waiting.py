@@ -1,0 +1,61 @@
+"""Waiting for the core in slices, so that a signal is heard between two."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import TypeVar
+
+from tengen import _core
+from tengen.errors import RunError, UsageError
+
+__all__ = ["StoreTimeout", "refused", "wait_for"]
+
+T = TypeVar("T")
+
+_SLICE_S = 0.1
+
+
+class StoreTimeout(RunError):
+    """A call waited as long as it was allowed to; its line says what for."""
+
+
+def refused(error: _core.CoreError) -> UsageError:
+    """Returns what the core refused, in the house's form."""
+    return UsageError(str(error))
+
+
+def wait_for(
+    attempt: Callable[[float], T | None],
+    timeout_s: float | None,
+    what: str,
+    waits: Callable[[], str],
+) -> T:
+    """Calls ``attempt`` until it returns something.
+
+    Args:
+        attempt: Takes the seconds that it may block.
+        timeout_s: How long to try, 0 or more; None: for ever.
+        what: The call, for the error.
+        waits: Returns what the store waits for, for the error.
+
+    Raises:
+        StoreTimeout: The time is over.
+        UsageError: The core refused the call.
+    """
+    try:
+        result = attempt(_SLICE_S if timeout_s is None else min(timeout_s, _SLICE_S))
+        if result is not None:
+            return result
+        end = None if timeout_s is None else time.monotonic() + timeout_s - _SLICE_S
+        while end is None or time.monotonic() < end:
+            left = _SLICE_S if end is None else max(0.0, end - time.monotonic())
+            result = attempt(min(left, _SLICE_S))
+            if result is not None:
+                return result
+        reason = waits() or "the store is busy"
+    except _core.CoreError as error:
+        raise refused(error) from error
+    raise StoreTimeout(
+        f"{what} waited {timeout_s:g} s: {reason}; allow more by timeout_s"
+    )
