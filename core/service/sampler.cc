@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "base/error.h"
+
 namespace tengen::service {
 
 Sampler::Sampler(std::unique_ptr<SamplerPort> port, replay::Schema schema, SlabMap slabs,
@@ -11,6 +13,7 @@ Sampler::Sampler(std::unique_ptr<SamplerPort> port, replay::Schema schema, SlabM
       slabs_(std::move(slabs)),
       num_samples_(num_samples),
       num_steps_(num_steps) {
+  if (num_samples == 0) throw Error("batch (0 samples) must be of at least one; ask for more");
   uint64_t num_bytes = 0;
   for (const replay::Column& column : schema_.columns()) {
     offsets_.push_back(num_bytes);

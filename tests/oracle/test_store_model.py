@@ -1,0 +1,261 @@
+"""Random operations on a table, held against a plain model of it."""
+
+from dataclasses import dataclass, field
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import (
+    RuleBasedStateMachine,
+    initialize,
+    invariant,
+    precondition,
+    rule,
+)
+from tengen.store import (
+    Column,
+    RateLimits,
+    Selector,
+    Store,
+    StoreTimeout,
+    TableConfig,
+)
+
+# Eighths, so that priorities are exact in every float type.
+PRIORITIES = st.integers(0, 64).map(lambda eighths: eighths / 8)
+
+
+@dataclass
+class ModelItem:
+    number: int
+    priority: float
+    times_sampled: int = 0
+    under_way: int = 0
+
+
+@dataclass
+class Model:
+    """A table as a list of items, in the order of their inserts."""
+
+    sampler: str
+    remover: str
+    max_items: int
+    max_times: int
+    limits: RateLimits
+    items: list[ModelItem] = field(default_factory=list)
+    num_inserts: int = 0
+    num_samples: int = 0
+
+    @property
+    def cursor(self) -> float:
+        return self.num_inserts * self.limits.samples_per_insert - self.num_samples
+
+    def can_insert(self) -> bool:
+        if len(self.items) < self.limits.min_size:
+            return True
+        after = self.cursor + self.limits.samples_per_insert
+        return after <= self.limits.max_cursor
+
+    def eligible(self) -> list[ModelItem]:
+        return [
+            item
+            for item in self.items
+            if not self.max_times
+            or item.times_sampled + item.under_way < self.max_times
+        ]
+
+    def can_sample(self) -> bool:
+        return (
+            len(self.items) >= self.limits.min_size
+            and self.cursor - 1 >= self.limits.min_cursor
+            and bool(self.eligible())
+        )
+
+    def chances(self) -> dict[int, float]:
+        """Each item's chance to be drawn next."""
+        items = self.eligible()
+        if self.sampler == "uniform":
+            return {item.number: 1 / len(items) for item in items}
+        if self.sampler == "prioritized":
+            total = sum(item.priority for item in items)
+            if total == 0:
+                return {item.number: 1 / len(items) for item in items}
+            return {item.number: item.priority / total for item in items}
+        return {self.first_of(self.sampler, items).number: 1.0}
+
+    @staticmethod
+    def first_of(kind: str, items: list[ModelItem]) -> ModelItem:
+        """The item that a selector of no chance chooses; of equals the oldest."""
+        if kind == "fifo":
+            return items[0]
+        if kind == "lifo":
+            return items[-1]
+        sign = -1 if kind == "max_heap" else 1
+        return min(items, key=lambda item: (sign * item.priority, item.number))
+
+    def insert(self, number: int, priority: float) -> None:
+        while len(self.items) >= self.max_items:
+            self.items.remove(self.first_of(self.remover, self.items))
+        self.items.append(ModelItem(number, priority))
+        self.num_inserts += 1
+
+    def find(self, number: int) -> ModelItem | None:
+        return next((item for item in self.items if item.number == number), None)
+
+
+class TableMachine(RuleBasedStateMachine):
+    """Every rule does one thing to the table and to the model."""
+
+    @initialize(
+        sampler=st.sampled_from(
+            ["fifo", "lifo", "min_heap", "max_heap", "uniform", "prioritized"]
+        ),
+        remover=st.sampled_from(["fifo", "lifo", "min_heap", "max_heap"]),
+        max_items=st.integers(1, 6),
+        max_times=st.integers(0, 3),
+        limits=st.sampled_from(
+            [
+                RateLimits(),
+                RateLimits(min_size=3),
+                RateLimits.queue(4),
+                RateLimits.ratio(2.0, min_size=2, error_buffer=4.0),
+            ]
+        ),
+    )
+    def begin(self, sampler, remover, max_items, max_times, limits):
+        self.model = Model(sampler, remover, max_items, max_times, limits)
+        self.store = Store(
+            [
+                TableConfig(
+                    name="t",
+                    columns={"number": Column(dtype="int64")},
+                    sampler=Selector(kind=sampler, exponent=1.0),
+                    remover=Selector(kind=remover),
+                    max_items=max_items,
+                    max_times_sampled=max_times,
+                    limits=limits,
+                    steps_per_chunk=2,
+                )
+            ],
+            memory_bytes=1 << 16,
+        )
+        self.table = self.store.table("t")
+        self.sampler = self.table.sampler(1)
+        self.writer = self.store.writer("w", "t", max_item_steps=1)
+        self.lent: list = []
+        self.keys: dict[int, int] = {}
+
+    def teardown(self):
+        if hasattr(self, "store"):
+            self.store.close()
+
+    @rule(priority=PRIORITIES)
+    def insert(self, priority):
+        number = self.writer.next_sequence
+        self.writer.append({"number": np.int64(number)})
+        if self.model.can_insert():
+            self.writer.insert("t", 1, priority)
+            self.model.insert(number, priority)
+        else:
+            with pytest.raises(StoreTimeout, match="samples must be drawn first"):
+                self.writer.insert("t", 1, priority, timeout_s=0.0)
+
+    @rule()
+    def insert_again(self):
+        if self.writer.next_sequence:
+            sequence = self.writer.next_sequence - 1
+            self.writer.append({"number": np.int64(-1)})
+            self.writer.insert("t", 1, sequence=sequence)
+
+    @rule()
+    def sample(self):
+        if not self.model.can_sample():
+            with pytest.raises(StoreTimeout, match="sample waits: "):
+                self.sampler.sample(timeout_s=0.0)
+            return
+        chances = self.model.chances()
+        batch = self.sampler.sample(timeout_s=0.0)
+        number = int(batch.columns["number"][0])
+        assert chances[number] > 0
+        assert batch.probabilities[0] == pytest.approx(chances[number])
+        assert batch.table_size == len(self.model.items)
+        item = self.model.find(number)
+        item.under_way += 1
+        self.model.num_samples += 1
+        assert self.keys.setdefault(number, int(batch.keys[0])) == batch.keys[0]
+        self.lent.append((batch, number))
+
+    @precondition(lambda self: self.lent)
+    @rule(data=st.data(), priority=st.none() | PRIORITIES)
+    def ack(self, data, priority):
+        index = data.draw(st.integers(0, len(self.lent) - 1))
+        batch, number = self.lent.pop(index)
+        batch.ack(None if priority is None else np.array([priority]))
+        item = self.model.find(number)
+        if item is None:
+            return
+        if priority is not None:
+            item.priority = priority
+        item.under_way -= 1
+        item.times_sampled += 1
+        if self.model.max_times and item.times_sampled >= self.model.max_times:
+            self.model.items.remove(item)
+
+    @precondition(lambda self: self.lent)
+    @rule(data=st.data())
+    def give_back(self, data):
+        index = data.draw(st.integers(0, len(self.lent) - 1))
+        batch, number = self.lent.pop(index)
+        self.sampler.give_back(batch)
+        self.model.num_samples -= 1
+        item = self.model.find(number)
+        if item is not None:
+            item.under_way -= 1
+
+    @precondition(lambda self: self.keys)
+    @rule(data=st.data(), priority=PRIORITIES)
+    def set_priority(self, data, priority):
+        number = data.draw(st.sampled_from(sorted(self.keys)))
+        self.table.set_priorities(np.array([self.keys[number]]), np.array([priority]))
+        item = self.model.find(number)
+        if item is not None:
+            item.priority = priority
+
+    @precondition(lambda self: self.keys)
+    @rule(data=st.data())
+    def erase(self, data):
+        number = data.draw(st.sampled_from(sorted(self.keys)))
+        item = self.model.find(number)
+        assert self.table.erase(np.array([self.keys[number]])) == (item is not None)
+        if item is not None:
+            self.model.items.remove(item)
+
+    @rule(max_items=st.integers(1, 6))
+    def set_capacity(self, max_items):
+        self.table.set_capacity(max_items)
+        self.model.max_items = max_items
+        while len(self.model.items) > max_items:
+            self.model.items.remove(
+                self.model.first_of(self.model.remover, self.model.items)
+            )
+
+    @invariant()
+    def counts_agree(self):
+        if not hasattr(self, "model"):
+            return
+        told = self.table.describe()
+        assert told["num_items"] == len(self.model.items)
+        assert told["num_eligible"] == len(self.model.eligible())
+        assert told["num_inserts"] == self.model.num_inserts
+        assert told["num_samples"] == self.model.num_samples
+
+
+TestTableModel = TableMachine.TestCase
+TestTableModel.settings = settings(
+    max_examples=150,
+    stateful_step_count=60,
+    deadline=None,
+    derandomize=True,
+    suppress_health_check=list(HealthCheck),
+)
