@@ -11,6 +11,7 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
+
 from tengen.store import Column, RateLimits, Selector, Store, TableConfig
 
 CLIENT = Path(__file__).with_name("store_client.py")

@@ -13,6 +13,7 @@ from hypothesis.stateful import (
     precondition,
     rule,
 )
+
 from tengen.store import (
     Column,
     RateLimits,
@@ -253,7 +254,7 @@ class TableMachine(RuleBasedStateMachine):
 
 TestTableModel = TableMachine.TestCase
 TestTableModel.settings = settings(
-    max_examples=150,
+    max_examples=300,
     stateful_step_count=60,
     deadline=None,
     derandomize=True,
