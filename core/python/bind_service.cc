@@ -52,16 +52,40 @@ class ReplayWriter {
       : writer_(std::move(port), schema, std::move(slabs), max_item_steps),
         reader_(writer_.schema()) {}
 
-  // How many steps of those passed were taken.
-  uint32_t append(const nb::handle& columns, uint32_t skipped, double timeout_s) {
+  // Whether all steps were taken; if not, append_rest() goes on with those that were passed.
+  bool append(const nb::handle& columns, double timeout_s) {
     reader_.read(columns);
-    if (skipped >= reader_.num_steps()) return 0;
-    std::vector<const std::byte*> from = reader_.data();
-    for (size_t c = 0; c < from.size(); ++c) {
-      from[c] += skipped * writer_.schema().columns()[c].num_bytes;
+    num_taken_ = 0;
+    return append_rest(timeout_s);
+  }
+
+  bool append_rest(double timeout_s) {
+    from_ = reader_.data();
+    for (size_t c = 0; c < from_.size(); ++c) {
+      from_[c] += num_taken_ * writer_.schema().columns()[c].num_bytes;
     }
     const nb::gil_scoped_release release;
-    return writer_.append(from, reader_.num_steps() - skipped, after(timeout_s));
+    num_taken_ += writer_.append(from_, reader_.num_steps() - num_taken_, after(timeout_s));
+    return num_taken_ == reader_.num_steps();
+  }
+
+  // The last `num_steps` steps as one item, whose number is the next where none is given.
+  bool insert_last(uint32_t table, uint32_t num_steps, double priority,
+                   std::optional<uint64_t> sequence, uint32_t version, double timeout_s) {
+    if (num_steps > writer_.num_steps()) {
+      throw Error("num_steps (" + std::to_string(num_steps) + ") must be at most the " +
+                  std::to_string(writer_.num_steps()) + " steps appended; append more first");
+    }
+    const nb::gil_scoped_release release;
+    return writer_.insert({table,
+                           version,
+                           sequence.value_or(writer_.next_sequence()),
+                           writer_.num_steps() - num_steps,
+                           1,
+                           1,
+                           num_steps,
+                           {&priority, 1}},
+                          after(timeout_s));
   }
 
   bool insert(uint32_t table, uint64_t sequence, uint64_t first, uint32_t count, uint32_t stride,
@@ -72,12 +96,13 @@ class ReplayWriter {
         after(timeout_s));
   }
 
-  uint32_t num_steps_read() const { return reader_.num_steps(); }
   service::Writer& writer() { return writer_; }
 
  private:
   service::Writer writer_;
   ColumnReader reader_;
+  uint32_t num_taken_ = 0;  // of the steps that were read last
+  std::vector<const std::byte*> from_;
 };
 
 struct ReplayBatch {
@@ -178,7 +203,10 @@ void bind_config(nb::module_& m) {
 
 void bind_clients(nb::module_& m) {
   nb::class_<ReplayWriter>(m, "ReplayWriter", "See service/writer.h.")
-      .def("append", &ReplayWriter::append, nb::arg("columns"), nb::arg("skipped"),
+      .def("append", &ReplayWriter::append, nb::arg("columns"), nb::arg("timeout_s"))
+      .def("append_rest", &ReplayWriter::append_rest, nb::arg("timeout_s"))
+      .def("insert_last", &ReplayWriter::insert_last, nb::arg("table"), nb::arg("num_steps"),
+           nb::arg("priority"), nb::arg("sequence").none(), nb::arg("version"),
            nb::arg("timeout_s"))
       .def("insert", &ReplayWriter::insert, nb::arg("table"), nb::arg("sequence"), nb::arg("first"),
            nb::arg("count"), nb::arg("stride"), nb::arg("num_steps"), nb::arg("priorities"),
@@ -190,7 +218,6 @@ void bind_clients(nb::module_& m) {
           },
           nb::arg("timeout_s"), nb::call_guard<nb::gil_scoped_release>())
       .def("waits", [](ReplayWriter& self) { return self.writer().port().waits(); })
-      .def_prop_ro("num_steps_read", &ReplayWriter::num_steps_read)
       .def_prop_ro("num_steps", [](ReplayWriter& self) { return self.writer().num_steps(); })
       .def_prop_ro("next_sequence",
                    [](ReplayWriter& self) { return self.writer().next_sequence(); });

@@ -12,11 +12,9 @@ from numpy.typing import NDArray
 from tengen import _core
 from tengen.errors import UsageError
 from tengen.store.backend import TableEntry
-from tengen.store.waiting import refused, wait_for
+from tengen.store.waiting import refused, slice_of, wait_for
 
 __all__ = ["StepWriter"]
-
-_ONE = np.ones(1)
 
 
 class StepWriter:
@@ -63,14 +61,12 @@ class StepWriter:
             StoreTimeout: No memory became free; the steps before are appended.
         """
         core = self._open()
-        done = 0
-
-        def attempt(slice_s: float) -> bool | None:
-            nonlocal done
-            done += core.append(columns, done, slice_s)
-            return True if done == core.num_steps_read else None
-
-        wait_for(attempt, timeout_s, "append", core.waits)
+        try:
+            if core.append(columns, slice_of(timeout_s)):
+                return
+        except _core.CoreError as error:
+            raise refused(error) from error
+        wait_for(lambda s: core.append_rest(s) or None, timeout_s, "append", core.waits)
 
     def insert(
         self,
@@ -97,15 +93,23 @@ class StepWriter:
             UsageError: The steps are gone or the item is refused.
             StoreTimeout: The table still waits for samples.
         """
-        priorities = _ONE if priority == 1.0 else np.array([priority], np.float64)
-        first = self.num_steps - num_steps
-        if first < 0:
-            raise UsageError(
-                f"num_steps ({num_steps}) must be at most the {self.num_steps} steps "
-                f"appended; append more first"
-            )
-        self._insert(
-            table, first, 1, 1, num_steps, priorities, sequence, version, timeout_s
+        core = self._open()
+        number = self._number_of(table)
+        try:
+            if core.insert_last(
+                number, num_steps, priority, sequence, version, slice_of(timeout_s)
+            ):
+                return
+        except _core.CoreError as error:
+            raise refused(error) from error
+        wait_for(
+            lambda s: (
+                core.insert_last(number, num_steps, priority, sequence, version, s)
+                or None
+            ),
+            timeout_s,
+            f"insert into {table}",
+            core.waits,
         )
 
     def insert_each(
@@ -145,16 +149,19 @@ class StepWriter:
                 f"be at least 1, of appended steps, with a priority for each or for "
                 f"all; append more first, or pass as many"
             )
-        self._insert(
-            table,
-            first,
-            count,
-            apart,
-            num_steps,
-            given,
-            sequence,
-            version,
+        core = self._open()
+        number = self._number_of(table)
+        begin = core.next_sequence if sequence is None else sequence
+        wait_for(
+            lambda s: (
+                core.insert(
+                    number, begin, first, count, apart, num_steps, given, version, s
+                )
+                or None
+            ),
             timeout_s,
+            f"insert into {table}",
+            core.waits,
         )
 
     def flush(self, timeout_s: float | None = None) -> None:
@@ -194,44 +201,11 @@ class StepWriter:
             raise UsageError("writer (closed) must be open; open another")
         return self._core
 
-    def _insert(
-        self,
-        table: str,
-        first: int,
-        count: int,
-        stride: int,
-        num_steps: int,
-        priorities: NDArray[np.float64],
-        sequence: int | None,
-        version: int,
-        timeout_s: float | None,
-    ) -> None:
-        core = self._open()
-        if table not in self._tables:
+    def _number_of(self, table: str) -> int:
+        entry = self._tables.get(table)
+        if entry is None:
             raise UsageError(
                 f"table ({table}) must have this writer's columns; it may write to "
                 f"{', '.join(self._tables)}"
             )
-        number = self._tables[table].number
-        begin = core.next_sequence if sequence is None else sequence
-
-        def attempt(slice_s: float) -> bool | None:
-            done = core.insert(
-                number,
-                begin,
-                first,
-                count,
-                stride,
-                num_steps,
-                priorities,
-                version,
-                slice_s,
-            )
-            return done or None
-
-        try:
-            if attempt(0.1 if timeout_s is None else min(0.1, timeout_s)):
-                return
-        except _core.CoreError as error:
-            raise refused(error) from error
-        wait_for(attempt, timeout_s, f"insert into {table}", core.waits)
+        return entry.number

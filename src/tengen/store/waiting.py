@@ -9,7 +9,7 @@ from typing import TypeVar
 from tengen import _core
 from tengen.errors import RunError, UsageError
 
-__all__ = ["StoreTimeout", "refused", "wait_for"]
+__all__ = ["StoreTimeout", "refused", "slice_of", "wait_for"]
 
 T = TypeVar("T")
 
@@ -23,6 +23,11 @@ class StoreTimeout(RunError):
 def refused(error: _core.CoreError) -> UsageError:
     """Returns what the core refused, in the house's form."""
     return UsageError(str(error))
+
+
+def slice_of(timeout_s: float | None) -> float:
+    """Returns how long the first call of a wait may block."""
+    return _SLICE_S if timeout_s is None else min(timeout_s, _SLICE_S)
 
 
 def wait_for(
@@ -44,7 +49,7 @@ def wait_for(
         UsageError: The core refused the call.
     """
     try:
-        result = attempt(_SLICE_S if timeout_s is None else min(timeout_s, _SLICE_S))
+        result = attempt(slice_of(timeout_s))
         if result is not None:
             return result
         end = None if timeout_s is None else time.monotonic() + timeout_s - _SLICE_S
