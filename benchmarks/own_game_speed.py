@@ -7,15 +7,19 @@ simulations a move, and count rows (searched moves) per CPU-second of all thread
 processes. The reference is ``published_loop.py``, torch on one thread in float32; the
 other side is what a self-play role does with ``own_connect4.py``: it takes the fastest
 backend and precision that this machine has. Rounds take turns; medians are reported.
+With ``--checkout`` the project itself plays, its own rules and its own search, with the
+network that the reference has.
 """
 
 from __future__ import annotations
 
 import argparse
+import importlib
 import json
 import os
 import resource
 import statistics
+import sys
 import tempfile
 import time
 from pathlib import Path
@@ -67,14 +71,50 @@ class Reference:
             logits, value = self._head(planes)
             return logits.softmax(1)[0].double().numpy(), float(value[0])
 
+    def play_game(self) -> int:
+        """Plays a game, and returns how many rows it has."""
+        rules = NumpyConnectFour()
+        return len(play_game(rules, self.evaluate, self._simulations, self._rng))
+
     def rows_per_cpu_s(self, seconds: float) -> float:
         start_s, num_rows = cpu_seconds(), 0
         while cpu_seconds() - start_s < seconds:
-            game = play_game(
-                NumpyConnectFour(), self.evaluate, self._simulations, self._rng
-            )
-            num_rows += len(game)
+            num_rows += self.play_game()
         return num_rows / (cpu_seconds() - start_s)
+
+
+class Checkout(Reference):
+    """The project itself, from a checkout of it, with a network of ours.
+
+    Two names that numpy dropped are given back, as its code of 2022 asks for them.
+    """
+
+    def __init__(
+        self, features: FeatureSpec, net: str, simulations: int, checkout: Path
+    ) -> None:
+        super().__init__(features, net, simulations)
+        np.int = int
+        sys.path.insert(0, str(checkout))
+        self._search = importlib.import_module("MCTS").MCTS
+        theirs = importlib.import_module("connect4.Connect4Game").Connect4Game
+        keys = {"stringRepresentation": lambda _, board: board.tobytes()}
+        self._game = type("Connect4Game", (theirs,), keys)()
+        self._args = argparse.Namespace(numMCTSSims=simulations, cpuct=1.0)
+
+    def predict(self, board: Board) -> tuple[Any, float]:
+        """Evaluates a board as the project's networks do."""
+        return self.evaluate(board)
+
+    def play_game(self) -> int:
+        """Plays a game as its ``Coach.executeEpisode`` does."""
+        game, search = self._game, self._search(self._game, self, self._args)
+        board, player, num_rows = game.getInitBoard(), 1, 0
+        while game.getGameEnded(board, player) == 0:
+            policy = search.getActionProb(game.getCanonicalForm(board, player))
+            action = int(self._rng.choice(len(policy), p=policy))
+            board, player = game.getNextState(board, player, action)
+            num_rows += 1
+        return num_rows
 
 
 class Ours:
@@ -128,6 +168,7 @@ def main() -> None:
     parser.add_argument("--slots", type=int, default=32, help="games a process (32)")
     parser.add_argument("--games", type=int, default=512, help="ours, a round (512)")
     parser.add_argument("--seconds", type=float, default=20.0, help="reference, round")
+    parser.add_argument("--checkout", type=Path, help="of alpha-zero-general itself")
     parser.add_argument("--json", action="store_true")
     args = parser.parse_args()
     # For the processes, which look for the game as any Python does.
@@ -135,7 +176,10 @@ def main() -> None:
     os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, paths))
     rules = games.make(TASK)
     features = game_features(rules)
-    reference = Reference(features, args.net, args.simulations)
+    if args.checkout is None:
+        reference = Reference(features, args.net, args.simulations)
+    else:
+        reference = Checkout(features, args.net, args.simulations, args.checkout)
     with tempfile.TemporaryDirectory(prefix="tengen-bench-") as folder:
         ours = Ours(features, args, Path(folder))
         rounds = [
@@ -151,6 +195,7 @@ def main() -> None:
     )
     report = {
         "name": "own_game_speed",
+        "reference": str(args.checkout or "published method"),
         "net": args.net,
         "simulations": args.simulations,
         "processes": args.processes,

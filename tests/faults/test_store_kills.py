@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from tengen.errors import RunError, UsageError
 from tengen.store import Column, RateLimits, Selector, Store, TableConfig
 
 CLIENT = Path(__file__).with_name("store_client.py")
@@ -115,3 +116,47 @@ def test_no_item_is_lost_or_doubled_by_kills(tmp_path):
 @pytest.mark.parametrize("seed", range(20))
 def test_no_item_is_lost_or_doubled_by_many_kills(tmp_path, seed):
     run_with_kills(tmp_path, num_kills=50, count=40000, seed=seed)
+
+
+SERVER = """
+import sys
+from tengen.store import Column, Store, TableConfig
+table = TableConfig(name="t", columns={"value": Column(dtype="int64")})
+store = Store([table], memory_bytes=1 << 20, directory=sys.argv[1])
+print("ready", flush=True)
+sys.stdin.read()
+"""
+
+
+def start_server(directory: Path) -> subprocess.Popen:
+    server = subprocess.Popen(
+        [sys.executable, "-c", SERVER, str(directory)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+    )
+    assert server.stdout is not None
+    assert server.stdout.readline() == b"ready\n"
+    return server
+
+
+def test_a_client_of_a_killed_store_is_told(tmp_path):
+    directory = tmp_path / "store"
+    server = start_server(directory)
+    store = Store.connect(directory)
+    sampler = store.table("t").sampler(1)
+    with pytest.raises(UsageError, match="is a running store's"):
+        Store(
+            [TableConfig(name="t", columns={"value": Column(dtype="int64")})],
+            directory=directory,
+        )
+    server.send_signal(signal.SIGKILL)
+    server.wait()
+    with pytest.raises(UsageError, match="has ended, or has closed this client"):
+        sampler.sample(timeout_s=20.0)
+    with pytest.raises(RunError, match="does not answer"):
+        Store.connect(directory)
+    # The folder that it left is taken over.
+    again = start_server(directory)
+    assert Store.connect(directory).table("t").describe()["num_items"] == 0
+    again.send_signal(signal.SIGKILL)
+    again.wait()
