@@ -170,7 +170,7 @@ std::string Engine::insert_waits(uint32_t number) const {
   if (table.inserts_allowed(1) == 1) return "";
   const RateLimits& limits = table.limiter().limits();
   const double ahead = table.limiter().cursor() + limits.samples_per_insert - limits.max_cursor;
-  return "insert waits: " + std::to_string(static_cast<uint64_t>(std::max(1.0, ahead))) +
+  return "insert waits: " + std::to_string(static_cast<uint64_t>(std::ceil(ahead))) +
          " samples must be drawn first";
 }
 
