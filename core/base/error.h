@@ -4,6 +4,7 @@
 
 #include <stdexcept>
 #include <string>
+#include <type_traits>
 
 namespace tengen {
 
@@ -11,5 +12,16 @@ class Error : public std::runtime_error {
  public:
   explicit Error(const std::string& message) : std::runtime_error(message) {}
 };
+
+// Throws the Error of a value unless `holds`. `rule` says what the value must be, and what to do.
+inline void check(bool holds, const char* name, const std::string& value, const char* rule) {
+  if (!holds) throw Error(std::string(name) + " (" + value + ") " + rule);
+}
+// Writes the number only where it must be shown.
+template <class Number>
+  requires std::is_arithmetic_v<Number>
+void check(bool holds, const char* name, Number value, const char* rule) {
+  if (!holds) check(false, name, std::to_string(value), rule);
+}
 
 }  // namespace tengen

@@ -44,8 +44,7 @@ void Engine::end_session(SessionId session) {
   for (auto it = loans_.begin(); it != loans_.end();) {
     if (it->second.session == session) {
       tables_[it->second.table].table->give_back(it->second.keys);
-      let_go(it->second);
-      it = loans_.erase(it);
+      it = end_loan(it);
     } else {
       ++it;
     }
@@ -147,26 +146,24 @@ bool Engine::sample(SessionId session, uint32_t table, uint32_t num_samples, Loa
 }
 
 void Engine::ack(SessionId session, uint64_t lease, std::span<const double> priorities) {
-  const auto it = loans_.find(lease);
-  if (it != loans_.end() && !priorities.empty()) {
-    const Lent& lent = it->second;
-    if (lent.keys.size() != priorities.size()) {
+  const auto loan = find_loan(session, lease);
+  const std::vector<int64_t>& keys = loan->second.keys;
+  Table& table = *tables_[loan->second.table].table;
+  if (!priorities.empty()) {
+    if (priorities.size() != keys.size()) {
       throw Error("priorities (" + std::to_string(priorities.size()) + ") must be " +
-                  std::to_string(lent.keys.size()) + ", one for each sample");
+                  std::to_string(keys.size()) + ", one for each sample");
     }
-    if (lent.session == session) {
-      tables_[lent.table].table->set_priorities(lent.keys, priorities);
-    }
+    table.set_priorities(keys, priorities);
   }
-  const Lent lent = take_loan(session, lease);
-  tables_[lent.table].table->commit(lent.keys);
-  let_go(lent);
+  table.commit(keys);
+  end_loan(loan);
 }
 
 void Engine::give_back(SessionId session, uint64_t lease) {
-  const Lent lent = take_loan(session, lease);
-  tables_[lent.table].table->give_back(lent.keys);
-  let_go(lent);
+  const auto loan = find_loan(session, lease);
+  tables_[loan->second.table].table->give_back(loan->second.keys);
+  end_loan(loan);
 }
 
 std::string Engine::insert_waits(uint32_t number) const {
@@ -174,7 +171,7 @@ std::string Engine::insert_waits(uint32_t number) const {
   if (table.inserts_allowed(1) == 1) return "";
   const RateLimits& limits = table.limiter().limits();
   const double ahead = table.limiter().cursor() + limits.samples_per_insert - limits.max_cursor;
-  return "insert waits: " + std::to_string(static_cast<uint64_t>(std::max(1.0, ahead))) +
+  return "insert waits: " + std::to_string(static_cast<uint64_t>(std::ceil(ahead))) +
          " samples must be drawn first";
 }
 
@@ -202,20 +199,19 @@ Engine::Writer& Engine::open_writer_of(uint32_t writer) {
   return writers_[writer];
 }
 
-Engine::Lent Engine::take_loan(SessionId session, uint64_t lease) {
+Engine::Loans::iterator Engine::find_loan(SessionId session, uint64_t lease) {
   const auto it = loans_.find(lease);
   if (it == loans_.end() || it->second.session != session) {
     throw Error("lease (" + std::to_string(lease) +
                 ") must be one that is not acknowledged; acknowledge batches once each");
   }
-  Lent lent = std::move(it->second);
-  loans_.erase(it);
-  return lent;
+  return it;
 }
 
-void Engine::let_go(const Lent& lent) {
-  Streams& streams = pools_[tables_[lent.table].pool]->streams();
-  for (const StepRange& steps : lent.steps) streams.let_go(steps);
+Engine::Loans::iterator Engine::end_loan(Loans::iterator loan) {
+  Streams& streams = pools_[tables_[loan->second.table].pool]->streams();
+  for (const StepRange& steps : loan->second.steps) streams.let_go(steps);
+  return loans_.erase(loan);
 }
 
 bool Engine::make_room(uint32_t pool) {

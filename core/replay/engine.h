@@ -116,10 +116,13 @@ class Engine {
     std::vector<int64_t> keys;
     std::vector<StepRange> steps;
   };
+  using Loans = std::map<uint64_t, Lent>;  // by lease
 
   Writer& open_writer_of(uint32_t writer);
-  Lent take_loan(SessionId session, uint64_t lease);
-  void let_go(const Lent& lent);
+  // Throws Error for a lease that the session has not.
+  Loans::iterator find_loan(SessionId session, uint64_t lease);
+  // Lets go of its steps and forgets it; returns the next one.
+  Loans::iterator end_loan(Loans::iterator loan);
   bool make_room(uint32_t pool);
 
   Memory* const memory_;
@@ -131,7 +134,7 @@ class Engine {
   std::vector<uint32_t> free_writers_;
   std::unordered_map<std::string, uint64_t> next_sequences_;  // by writer's name
   std::unordered_map<std::string, uint32_t> open_names_;
-  std::map<uint64_t, Lent> loans_;  // by lease
+  Loans loans_;
   uint64_t next_lease_ = 0;
 };
 

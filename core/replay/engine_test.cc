@@ -49,26 +49,87 @@ void check_writers() {
   const uint32_t table = engine.add_table(queue_of("replay"), 0);
   TENGEN_CHECK(engine.find_table("replay") == table && !engine.find_table("reply"));
   TENGEN_CHECK(throws([&] { engine.add_table(queue_of("replay"), 0); }));
+  TENGEN_CHECK(throws([&] { engine.add_table(queue_of(""), 0); }));
   const SessionId first = engine.begin_session();
   const Engine::OpenedWriter a = engine.open_writer(first, "a", 0);
   TENGEN_CHECK(a.next_sequence == 0);
   TENGEN_CHECK(throws([&] { engine.open_writer(engine.begin_session(), "a", 0); }));
+  TENGEN_CHECK(throws([&] { engine.open_writer(first, "", 0); }));
   for (uint64_t i = 0; i < 5; ++i) {
     TENGEN_CHECK(put(engine, a.writer, table, i) == InsertResult::kInserted);
   }
   // The same insert again does nothing.
   TENGEN_CHECK(engine.insert(a.writer, {table, 3, 3, 1, 1.0, 0}) == InsertResult::kKnown);
   TENGEN_CHECK(throws([&] { engine.insert(a.writer, {table, 5, 5, 1, 1.0, 0}); }));  // no such step
-  TENGEN_CHECK(throws([&] { engine.insert(a.writer, {7, 5, 4, 1, 1.0, 0}); }));
+  TENGEN_CHECK(throws([&] { engine.insert(a.writer, {table + 1, 5, 4, 1, 1.0, 0}); }));
+  // A writer may leave numbers out.
+  TENGEN_CHECK(engine.insert(a.writer, {table, 8, 4, 1, 1.0, 0}) == InsertResult::kInserted);
+  TENGEN_CHECK(engine.insert(a.writer, {table, 8, 4, 1, 1.0, 0}) == InsertResult::kKnown);
   TENGEN_CHECK(throws([&] { engine.append(a.writer, 99); }));
-  TENGEN_CHECK(engine.grant(a.writer).has_value());
+  const std::optional<uint32_t> slot = engine.grant(a.writer);
+  TENGEN_CHECK(slot.has_value());
+  engine.append(a.writer, *slot);
+  TENGEN_CHECK(throws([&] { engine.append(a.writer, *slot); }));  // it is full
   engine.end_session(first);
   TENGEN_CHECK(throws([&] { engine.grant(a.writer); }));
+  TENGEN_CHECK(throws([&] { engine.grant(a.writer + 1); }));
   // The next client of that name goes on where the killed one was heard last.
   const SessionId second = engine.begin_session();
-  TENGEN_CHECK(engine.open_writer(second, "a", 0).next_sequence == 5);
-  TENGEN_CHECK(engine.table(table).size() == 5);
+  const Engine::OpenedWriter again = engine.open_writer(second, "a", 0);
+  TENGEN_CHECK(again.next_sequence == 9 && again.writer == a.writer);
+  TENGEN_CHECK(engine.table(table).size() == 6);
   TENGEN_CHECK(engine.pool(0).streams().num_chunks() == 5);
+}
+
+// What a writer was granted and did not fill comes back with its end.
+void check_grants() {
+  Store store(64);
+  Engine& engine = store.engine;
+  engine.add_table(queue_of("empty"), 0);  // which has no room to make
+  uint64_t num_granted[2] = {0, 0};
+  for (uint64_t& count : num_granted) {
+    const SessionId session = engine.begin_session();
+    const uint32_t writer = engine.open_writer(session, "a", 0).writer;
+    while (engine.grant(writer)) ++count;
+    engine.end_session(session);
+  }
+  TENGEN_CHECK(num_granted[0] == engine.pool(0).num_slots() && num_granted[1] == num_granted[0]);
+}
+
+// A refusal changes nothing and says what it waits for.
+void check_waits() {
+  Store store(100);
+  Engine& engine = store.engine;
+  TableConfig config;
+  config.name = "replay";
+  config.limits = {2.5, 2, 1.0, 8.0};
+  const uint32_t table = engine.add_table(config, 0);
+  const SessionId session = engine.begin_session();
+  const uint32_t writer = engine.open_writer(session, "a", 0).writer;
+  put(engine, writer, table, 0);
+  TENGEN_CHECK(engine.sample_waits(table, 1) == "sample waits: 1 items must be inserted first");
+  put(engine, writer, table, 1);
+  TENGEN_CHECK(engine.sample_waits(table, 4).empty() && engine.insert_waits(table).empty());
+  put(engine, writer, table, 2);  // the cursor is 7.5
+  TENGEN_CHECK(engine.sample_waits(table, 10) == "sample waits: 2 inserts must be made first");
+  TENGEN_CHECK(put(engine, writer, table, 3) == InsertResult::kBlocked);
+  TENGEN_CHECK(engine.insert_waits(table) == "insert waits: 2 samples must be drawn first");
+  Loan loan;
+  TENGEN_CHECK(!engine.sample(session, table, 7, &loan) && loan.samples.empty());
+  TENGEN_CHECK(engine.sample(session, table, 1, &loan));
+  TENGEN_CHECK(engine.insert_waits(table) == "insert waits: 1 samples must be drawn first");
+  TENGEN_CHECK(engine.sample(session, table, 1, &loan));
+  TENGEN_CHECK(engine.insert_waits(table).empty());
+  const Insert blocked{table, 3, 3, 1, 1.0, 0};
+  TENGEN_CHECK(engine.insert(writer, blocked) == InsertResult::kInserted);
+
+  config = queue_of("queue");
+  config.limits = RateLimits();
+  const uint32_t queue = engine.add_table(config, 0);
+  TENGEN_CHECK(engine.insert(writer, {queue, 4, 3, 1, 1.0, 0}) == InsertResult::kInserted);
+  TENGEN_CHECK(engine.sample(session, queue, 1, &loan));
+  TENGEN_CHECK(engine.sample_waits(queue, 1) ==
+               "sample waits: every item has been used as often as it may be, or is on loan");
 }
 
 void check_loans() {
@@ -87,9 +148,11 @@ void check_loans() {
   TENGEN_CHECK(loan.table_size == 6 && loan.pieces.size() == 2);
   TENGEN_CHECK(engine.sample(two, table, 3, &loan));
   TENGEN_CHECK(!engine.sample(two, table, 2, &loan));
+  TENGEN_CHECK(loan.samples.size() == 3 && loan.pieces.size() == 3);
   TENGEN_CHECK(engine.sample_waits(table, 2) == "sample waits: 1 inserts must be made first");
   TENGEN_CHECK(throws([&] { engine.ack(one, loan.lease, {}); }));  // another's
-  TENGEN_CHECK(throws([&] { engine.ack(two, loan.lease, std::vector{1.0}); }));
+  TENGEN_CHECK(throws([&] { engine.ack(two, loan.lease, std::vector(2, 1.0)); }));
+  TENGEN_CHECK(throws([&] { engine.ack(two, loan.lease, std::vector(4, 1.0)); }));
   engine.ack(two, loan.lease, {});
   TENGEN_CHECK(throws([&] { engine.ack(two, loan.lease, {}); }));
   TENGEN_CHECK(engine.pool(0).streams().num_chunks() == 3);
@@ -99,6 +162,60 @@ void check_loans() {
   TENGEN_CHECK(loan.samples[0].key == lost[0].key && loan.samples[1].key == lost[1].key);
   engine.ack(two, loan.lease, {});
   TENGEN_CHECK(engine.pool(0).streams().num_chunks() == 0 && engine.table(table).size() == 0);
+}
+
+// What an item is inserted with, and what its consumer says of it, reaches its table.
+void check_priorities() {
+  Store store(100);
+  Engine& engine = store.engine;
+  TableConfig config;
+  config.name = "prioritized";
+  config.sampler = selector_of("prioritized");
+  config.sampler.exponent = 1.0;
+  config.max_staleness = 2;
+  const uint32_t table = engine.add_table(config, 0);
+  const SessionId session = engine.begin_session();
+  const uint32_t writer = engine.open_writer(session, "a", 0).writer;
+  engine.append(writer, *engine.grant(writer));
+  engine.insert(writer, {table, 0, 0, 1, 1.0, 4});
+  engine.insert(writer, {table, 1, 0, 1, 3.0, 6});
+  Loan loan;
+  TENGEN_CHECK(engine.sample(session, table, 1, &loan));
+  const Sample drawn = loan.samples[0];
+  TENGEN_CHECK(drawn.probability == 0.25 || drawn.probability == 0.75);
+  engine.ack(session, loan.lease, std::vector{0.0});
+  TENGEN_CHECK(engine.sample(session, table, 8, &loan));
+  for (const Sample& sample : loan.samples) {
+    TENGEN_CHECK(sample.key != drawn.key && sample.probability == 1.0);
+  }
+  engine.insert(writer, {table, 2, 0, 1, 1.0, 7});  // what version 4 made is stale
+  TENGEN_CHECK(engine.table(table).size() == 2);
+}
+
+// Tables of one store draw independently, and as the seed says.
+void check_seeds() {
+  const auto draw = [](uint64_t seed, uint32_t table) {
+    Memory memory("", 100 * kStepBytes);
+    Engine engine(&memory, seed);
+    const SessionId session = engine.begin_session();
+    engine.add_pool(Schema({{"x", "u1", {kStepBytes}, 0}}, 20));
+    const uint32_t writer = engine.open_writer(session, "a", 0).writer;
+    engine.append(writer, *engine.grant(writer));
+    for (uint64_t sequence = 0; sequence < 40; ++sequence) {
+      TableConfig config;
+      config.name = std::to_string(sequence % 2);
+      if (sequence < 2) engine.add_table(config, 0);
+      const uint32_t number = static_cast<uint32_t>(sequence % 2);
+      engine.insert(writer, {number, sequence, sequence / 2, 1, 1.0, 0});
+    }
+    Loan loan;
+    TENGEN_CHECK(engine.sample(session, table, 20, &loan));
+    std::vector<uint64_t> steps;
+    for (const Sample& sample : loan.samples) steps.push_back(sample.steps.first);
+    return steps;
+  };
+  TENGEN_CHECK(draw(5, 0) == draw(5, 0));
+  TENGEN_CHECK(draw(5, 0) != draw(5, 1) && draw(5, 0) != draw(7, 0));
 }
 
 // Items of several tables share steps; overlapping items share chunks.
@@ -125,14 +242,18 @@ void check_sharing() {
   TENGEN_CHECK(engine.sample(session, slices, 1, &loan));
   engine.ack(session, loan.lease, {});
   TENGEN_CHECK(engine.pool(0).streams().num_chunks() == 2);  // those of the singles at 0, 3 and 6
+  TENGEN_CHECK(engine.sample(session, singles, 2, &loan));
+  engine.ack(session, loan.lease, {});
+  TENGEN_CHECK(engine.table(singles).size() == 1 && engine.pool(0).streams().num_chunks() == 1);
 }
 
 // A full memory makes room by the removers, and never takes what is on loan.
 void check_memory() {
-  Store store(64);
+  Store store(200);
   Engine& engine = store.engine;
   TableConfig config;
   config.name = "replay";
+  config.sampler = selector_of("without_replacement");
   const uint32_t table = engine.add_table(config, 0);
   const SessionId session = engine.begin_session();
   const uint32_t writer = engine.open_writer(session, "a", 0).writer;
@@ -140,21 +261,53 @@ void check_memory() {
     put(engine, writer, table, i);
     engine.release_before(writer, i + 1);
   }
-  TENGEN_CHECK(engine.table(table).size() <= 64 && engine.table(table).size() >= 60);
-  // All memory on loan: no slot, and not every item was thrown away for none.
-  std::vector<Loan> loans(200);
-  for (Loan& loan : loans) TENGEN_CHECK(engine.sample(session, table, 8, &loan));
   const uint64_t size = engine.table(table).size();
-  TENGEN_CHECK(size > 0);
+  TENGEN_CHECK(size <= 200 && size >= 185);
+  // All memory on loan: no slot, and not every item was thrown away for none.
+  Loan loan;
+  TENGEN_CHECK(engine.sample(session, table, static_cast<uint32_t>(size), &loan));
   while (engine.grant(writer).has_value()) {
   }
-  for (const Loan& loan : loans) {
-    for (const Piece& piece : loan.pieces) {
-      TENGEN_CHECK(piece.slot < engine.pool(0).num_slots() && piece.num_steps == 1);
-    }
-    engine.give_back(session, loan.lease);
+  TENGEN_CHECK(engine.table(table).size() > size / 2);
+  std::set<uint32_t> slots;
+  for (const Piece& piece : loan.pieces) {
+    TENGEN_CHECK(piece.slot < engine.pool(0).num_slots() && piece.num_steps == 1);
+    TENGEN_CHECK(slots.insert(piece.slot).second);
   }
+  engine.give_back(session, loan.lease);
   TENGEN_CHECK(engine.grant(writer).has_value());
+}
+
+// The table of the pool that has the most steps gives up items, as many as a slot needs.
+void check_room() {
+  Store store(64, 2);
+  Engine& engine = store.engine;
+  engine.add_pool(Schema({{"y", "u1", {kStepBytes}, 0}}, 2));
+  const uint32_t singles = engine.add_table(queue_of("singles"), 0);
+  const uint32_t slices = engine.add_table(queue_of("slices", 8), 0);
+  const uint32_t others = engine.add_table(queue_of("others"), 1);
+  const SessionId session = engine.begin_session();
+  const uint32_t other = engine.open_writer(session, "b", 1).writer;
+  engine.append(other, *engine.grant(other));
+  TENGEN_CHECK(throws([&] { engine.insert(other, {singles, 0, 0, 1, 1.0, 0}); }));
+  engine.insert(other, {others, 0, 0, 1, 1.0, 0});
+  const uint32_t writer = engine.open_writer(session, "a", 0).writer;
+  for (int i = 0; i < 20; ++i) engine.append(writer, *engine.grant(writer));
+  uint64_t sequence = 0;
+  for (uint64_t step = 0; step < 16; ++step) {
+    engine.insert(writer, {singles, sequence++, step, 1, 1.0, 0});
+  }
+  for (uint64_t step = 16; step < 40; step += 8) {
+    engine.insert(writer, {slices, sequence++, step, 8, 1.0, 0});
+  }
+  engine.release_before(writer, 40);
+  while (engine.table(slices).size() == 3) TENGEN_CHECK(engine.grant(writer).has_value());
+  TENGEN_CHECK(engine.table(singles).size() == 16);
+  // At last all of the pool's memory is the writer's, and the other pool has its own.
+  while (engine.grant(writer)) {
+  }
+  TENGEN_CHECK(engine.table(singles).size() == 0 && engine.table(slices).size() == 0);
+  TENGEN_CHECK(engine.table(others).size() == 1);
 }
 
 // Random clients that come, write, sample, acknowledge and die. No slot is lost or in two places,
@@ -222,15 +375,21 @@ void check_random(uint64_t seed) {
     TENGEN_CHECK(used.size() + engine.table(queue).size() == num_inserted);
     TENGEN_CHECK(engine.pool(0).streams().num_chunks() == engine.table(queue).size());
   }
+  TENGEN_CHECK(used.size() > 100);
 }
 
 }  // namespace
 
 int main() {
   check_writers();
+  check_grants();
+  check_waits();
   check_loans();
+  check_priorities();
+  check_seeds();
   check_sharing();
   check_memory();
+  check_room();
   for (uint64_t seed = 0; seed < 30; ++seed) check_random(seed);
   return 0;
 }

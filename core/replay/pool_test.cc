@@ -24,19 +24,32 @@ void check_budget() {
   std::set<uint32_t> slots;
   const uint32_t stream = pool.streams().open();
   while (const std::optional<uint32_t> slot = pool.take_slot()) {
-    TENGEN_CHECK(slots.insert(*slot).second);
+    TENGEN_CHECK(*slot == slots.size() && slots.insert(*slot).second);  // the lowest first
     pool.slab(*slot / pool.slots_per_slab())[*slot % pool.slots_per_slab() * 64 + 63] =
         std::byte{1};
     pool.streams().append(stream, *slot);
   }
   TENGEN_CHECK(slots.size() == pool.num_slots() && pool.num_slots() >= 900);
-  TENGEN_CHECK(memory.used_bytes() <= 64 * 1000);
+  TENGEN_CHECK(memory.used_bytes() <= 64 * 1000 && pool.num_slots() / pool.slots_per_slab() <= 16);
   pool.streams().release_before(stream, 10);
   std::set<uint32_t> again;
   while (const std::optional<uint32_t> slot = pool.take_slot()) again.insert(*slot);
   TENGEN_CHECK(again.size() == 10);
   pool.return_slot(*again.begin());
   TENGEN_CHECK(pool.take_slot() == *again.begin() && !pool.take_slot());
+}
+
+// Slabs are a share of a small budget, never less than a chunk, and of a limited size.
+void check_slabs() {
+  for (const uint64_t num_chunks : {1u, 16u}) {
+    Memory memory("", 64 * num_chunks);
+    Pool pool(schema_of(64), &memory, 0);
+    for (uint64_t i = 0; i < num_chunks; ++i) TENGEN_CHECK(pool.take_slot().has_value());
+    TENGEN_CHECK(!pool.take_slot() && pool.num_slots() / pool.slots_per_slab() == num_chunks);
+  }
+  Memory large("", uint64_t{1} << 40);
+  TENGEN_CHECK(Pool(schema_of(1 << 10), &large, 1).slots_per_slab() == 16 << 10);
+  TENGEN_CHECK(large.used_bytes() == 0);  // none until a slot is taken
 }
 
 // Pools take slabs from each other's budget, first come first served.
@@ -49,6 +62,8 @@ void check_two_pools() {
   }
   TENGEN_CHECK(!large.take_slot() && memory.free_bytes() < large.schema().chunk_bytes());
   TENGEN_CHECK(throws([&] { Pool(schema_of(2 << 20), &memory, 2); }));
+  // What is left is too small.
+  TENGEN_CHECK(throws([&] { Pool(schema_of(50000, 2), &memory, 3); }));
 }
 
 void check_files() {
@@ -59,13 +74,15 @@ void check_files() {
   {
     Memory memory(directory, 1 << 20);
     Pool pool(schema_of(1000), &memory, 3);
-    const uint32_t slot = *pool.take_slot();
-    pool.slab(0)[slot * pool.schema().chunk_bytes() + 7] = std::byte{42};
-    const ipc::SharedMemory same = ipc::SharedMemory::open(directory + "/" + Pool::slab_name(3, 0));
-    TENGEN_CHECK(same.data()[slot * pool.schema().chunk_bytes() + 7] == std::byte{42});
+    const uint32_t slot = pool.slots_per_slab() + 1;  // of the second slab
+    while (*pool.take_slot() != slot) {
+    }
+    pool.slab(1)[pool.schema().chunk_bytes() + 7] = std::byte{42};
+    const ipc::SharedMemory same = ipc::SharedMemory::open(directory + "/" + Pool::slab_name(3, 1));
+    TENGEN_CHECK(same.data()[pool.schema().chunk_bytes() + 7] == std::byte{42});
   }
   // Slabs outlive the process that made them.
-  TENGEN_CHECK(std::filesystem::exists(directory + "/slab-3-0"));
+  TENGEN_CHECK(std::filesystem::exists(directory + "/slab-3-1"));
   Memory memory(directory, 1 << 20);
   Pool pool(schema_of(1000), &memory, 3);
   TENGEN_CHECK(throws([&] { pool.take_slot(); }));  // and are not overwritten
@@ -77,6 +94,7 @@ void check_files() {
 
 int main() {
   check_budget();
+  check_slabs();
   check_two_pools();
   check_files();
   return 0;

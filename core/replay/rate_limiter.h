@@ -8,7 +8,6 @@
 #include <cmath>
 #include <cstdint>
 #include <limits>
-#include <string>
 
 #include "base/error.h"
 
@@ -33,12 +32,9 @@ class RateLimiter {
   const RateLimits& limits() const { return limits_; }
   // What was inserted and sampled so far still counts.
   void set_limits(const RateLimits& limits) {
-    const auto check = [](bool holds, const char* name, double value, const char* rule) {
-      if (!holds) throw Error(std::string(name) + " (" + std::to_string(value) + ") " + rule);
-    };
     check(std::isfinite(limits.samples_per_insert) && limits.samples_per_insert > 0,
           "samples_per_insert", limits.samples_per_insert, "must be finite and above 0");
-    check(limits.min_size >= 1, "min_size", 0.0, "must be at least 1; raise it");
+    check(limits.min_size >= 1, "min_size", limits.min_size, "must be at least 1; raise it");
     check(limits.min_cursor <= limits.max_cursor, "min_cursor", limits.min_cursor,
           "must be at most max_cursor; widen the error buffer");
     check(limits.max_cursor - limits.min_cursor >= std::max(1.0, limits.samples_per_insert),

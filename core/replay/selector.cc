@@ -237,10 +237,6 @@ class PowerLawWindow final : public Window {
   PowerLaw law_;
 };
 
-void check(bool holds, const char* name, double value, const char* rule) {
-  if (!holds) throw Error(std::string(name) + " (" + std::to_string(value) + ") " + rule);
-}
-
 }  // namespace
 
 uint64_t PowerLaw::window(uint64_t num_items) const {
@@ -272,9 +268,8 @@ std::unique_ptr<Selector> make_selector(const SelectorConfig& config) {
   }
   if (kind == "power_law_window") {
     const PowerLaw& law = config.power_law;
-    check(law.min_items >= 1, "min_items", static_cast<double>(law.min_items),
-          "must be at least 1; raise it");
-    check(law.max_items >= law.min_items, "max_items", static_cast<double>(law.max_items),
+    check(law.min_items >= 1, "min_items", law.min_items, "must be at least 1; raise it");
+    check(law.max_items >= law.min_items, "max_items", law.max_items,
           "must be at least min_items; raise it");
     check(law.exponent > 0 && law.exponent <= 1, "exponent", law.exponent,
           "must lie in (0, 1]; KataGo uses 0.65");

@@ -7,8 +7,9 @@
 namespace tengen::replay {
 namespace {
 
-void check(bool holds, const char* name, uint64_t value, const char* rule) {
-  if (!holds) throw Error(std::string(name) + " (" + std::to_string(value) + ") " + rule);
+void check_priority(double priority) {
+  check(std::isfinite(priority) && priority >= 0, "priority", priority,
+        "must be finite and at least 0; mend the loss that gave it");
 }
 
 }  // namespace
@@ -42,10 +43,7 @@ int64_t Table::insert(const NewItem& item) {
         "must be at least the table's num_steps; insert longer items");
   check(item.steps.num_steps <= config_.max_steps, "steps", item.steps.num_steps,
         "must be at most the table's capacity; raise it");
-  if (!(std::isfinite(item.priority) && item.priority >= 0)) {
-    throw Error("priority (" + std::to_string(item.priority) +
-                ") must be finite and at least 0; mend the loss that gave it");
-  }
+  check_priority(item.priority);
   make_room(1, item.steps.num_steps);
   uint32_t slot;
   if (free_slots_.empty()) {
@@ -122,12 +120,7 @@ void Table::give_back(std::span<const int64_t> keys) {
 }
 
 void Table::set_priorities(std::span<const int64_t> keys, std::span<const double> priorities) {
-  for (const double priority : priorities) {
-    if (!(std::isfinite(priority) && priority >= 0)) {
-      throw Error("priority (" + std::to_string(priority) +
-                  ") must be finite and at least 0; mend the loss that gave it");
-    }
-  }
+  for (const double priority : priorities) check_priority(priority);
   slots_.clear();
   priorities_.clear();
   for (size_t i = 0; i < keys.size(); ++i) {

@@ -12,18 +12,14 @@ namespace {
 constexpr uint8_t kRecordVersion = 1;
 constexpr size_t kMaxLength = std::numeric_limits<uint16_t>::max();
 
-void check(bool ok, const char* name, const std::string& value, const char* rule) {
-  if (!ok) throw Error(std::string(name) + " (" + value + ") " + rule);
-}
-
 void check_ply(const PlyRecord& ply) {
-  check(std::abs(ply.root_value) <= 1.0f, "root_value", std::to_string(ply.root_value),
+  check(std::abs(ply.root_value) <= 1.0f, "root_value", ply.root_value,
         "must lie in [-1, 1]; record the value to play after the search");
   check(ply.policy_weight >= 0.0f && std::isfinite(ply.policy_weight), "policy_weight",
-        std::to_string(ply.policy_weight), "must be finite and not negative; use 0 for no target");
+        ply.policy_weight, "must be finite and not negative; use 0 for no target");
   check(ply.value_weight >= 0.0f && std::isfinite(ply.value_weight), "value_weight",
-        std::to_string(ply.value_weight), "must be finite and not negative; use 0 for no target");
-  check(ply.policy.size() <= kMaxLength, "policy", std::to_string(ply.policy.size()),
+        ply.value_weight, "must be finite and not negative; use 0 for no target");
+  check(ply.policy.size() <= kMaxLength, "policy", ply.policy.size(),
         "must have at most 65535 entries; drop the smallest");
   check(ply.policy.empty() == (ply.policy_weight == 0.0f), "policy",
         std::to_string(ply.policy.size()) + " entries",
@@ -38,11 +34,10 @@ void check_ply(const PlyRecord& ply) {
 
 std::string encode(const GameRecord& record) {
   check(record.outcome != Outcome::kOngoing && record.outcome <= Outcome::kDraw, "outcome",
-        std::to_string(static_cast<int>(record.outcome)),
-        "must be decided; record finished games only");
+        static_cast<int>(record.outcome), "must be decided; record finished games only");
   check(record.opening.size() == record.num_opening_plies, "num_opening_plies",
-        std::to_string(record.num_opening_plies), "must be the size of opening; set both");
-  check(record.plies.size() <= kMaxLength, "plies", std::to_string(record.plies.size()),
+        record.num_opening_plies, "must be the size of opening; set both");
+  check(record.plies.size() <= kMaxLength, "plies", record.plies.size(),
         "must be at most 65535; end the game earlier");
   std::string bytes;
   ByteWriter out(&bytes);
@@ -73,11 +68,11 @@ std::string encode(const GameRecord& record) {
 GameRecord decode(std::string_view bytes) {
   ByteReader in(bytes, "game record");
   const uint8_t version = in.u8();
-  check(version == kRecordVersion, "game record version", std::to_string(version),
+  check(version == kRecordVersion, "game record version", version,
         "is not the one this build reads (1); use the release that wrote it");
   GameRecord record;
   const uint8_t outcome = in.u8();
-  check(outcome >= 1 && outcome <= 3, "outcome", std::to_string(outcome),
+  check(outcome >= 1 && outcome <= 3, "outcome", outcome,
         "must be 1, 2 or 3; the bytes are damaged");
   record.outcome = static_cast<Outcome>(outcome);
   record.generation = in.u32();

@@ -161,7 +161,7 @@ def _growth(
     spent = _MIN_CORE_MINUTES_TO_GROW
     if core_minutes >= _MIN_CORE_MINUTES_TO_GROW:
         spent = _SHARE_BEFORE_GROWTH * core_minutes
-    generation = max(1, round(spent * generations_per_core_minute))
+    generation = round(spent * generations_per_core_minute)
     return (NetStage(generation=generation, net=parse_net("4x64")),)
 
 

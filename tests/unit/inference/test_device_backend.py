@@ -246,13 +246,16 @@ def test_what_the_user_says_of_a_gpu_is_kept(
     assert choice.rows_per_s == {}
 
 
-def test_who_asks_for_openvino_asks_for_the_cpu(
-    model: Path, planes: Any, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(
+    "asked", [{"backend": "openvino", "precision": "fp32"}, {"precision": "int8"}]
+)
+def test_who_asks_for_what_openvino_alone_has_asks_for_the_cpu(
+    model: Path, planes: Any, monkeypatch: pytest.MonkeyPatch, asked: dict[str, Any]
 ) -> None:
     pytest.importorskip("openvino")
     monkeypatch.setattr("tengen.inference.devices._num_gpus", lambda: 1)
-    config = InferenceConfig(backend="openvino", precision="fp32")
-    assert choose(model, config, planes, NUM_ACTIONS, 1).config.devices == "cpu"
+    choice = choose(model, InferenceConfig(**asked), planes, NUM_ACTIONS, 1)
+    assert (choice.config.devices, choice.config.backend) == ("cpu", "openvino")
 
 
 @pytest.mark.parametrize(

@@ -2,9 +2,10 @@
 
 import pytest
 
+from tengen.nets import parse_net
 from tengen.recipes import make_config
 from tengen.recipes.run import train_task
-from tengen.roles import read_config
+from tengen.roles import NetStage, read_config
 from tengen.run import RunDirectory
 
 
@@ -16,6 +17,20 @@ def test_a_longer_run_grows_later_and_a_short_one_not_within_its_time(task):
     assert longer.generation == pytest.approx(10 * long.generation, rel=0.05)
     # Grown after 40 core-minutes: twice what the short run has.
     assert short.generation == pytest.approx(long.generation * 40 / 24, rel=0.05)
+
+
+@pytest.mark.parametrize(
+    ("task", "core_minutes", "generation"),
+    [
+        ("connect4", 100.0, 160),  # 40 minutes of 4 generations each
+        ("gomoku/9", 100.0, 76),  # of 1.9
+        ("gomoku/15", 100.0, 10),  # 2.8 times the cells, squared: 7.7 times fewer
+        ("gomoku/19", 40.0, 2),
+    ],
+)
+def test_the_network_grows_once_games_are_plenty(task, core_minutes, generation):
+    stage = NetStage(generation=generation, net=parse_net("4x64"))
+    assert make_config(task, None, None, core_minutes).stages == (stage,)
 
 
 @pytest.mark.parametrize(
