@@ -78,7 +78,8 @@ void bind_workers(nb::module_& m) {
       .def_prop_ro("num_wanted", &GameQueue::num_wanted, "Games that it was made to hand out.");
 
   nb::class_<SelfplayPort, Port>(m, "SelfplayPort", "One self-play worker.")
-      .def_prop_ro("stats", &SelfplayPort::stats, nb::rv_policy::copy);
+      .def_prop_ro("stats", &SelfplayPort::stats,
+                   "As of the last next() or done() that returned. Thread-safe.");
 
   m.def(
       "make_selfplay_worker",

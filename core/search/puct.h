@@ -85,7 +85,9 @@ class Puct {
 
   // 1 + s (stdev / prior - 1), s the setting. Source: KataGo (lightvector/KataGo), "dynamic
   // variance-scaled cPUCT". Out of line, so that it costs searches without it nothing.
+  // One value has no spread: its node's is the prior.
   [[gnu::noinline]] float stdev_factor(const Node& node) const {
+    if (node.visits <= 1) return 1.0f;
     const double square = static_cast<double>(node.mean_value()) * node.mean_value();
     const double visits = node.visits;
     const double mean_square = std::max(square, node.mean_square());

@@ -393,9 +393,27 @@ void check_misuse() {
   TENGEN_CHECK(throws([&] { search.begin(state, request_of(50)); }));
 }
 
+// One value has no spread: with descents in flight below it, its node explores as the prior says.
+void check_spread_of_one_visit() {
+  SearchSettings settings;
+  const Puct plain(settings);
+  settings.cpuct_stdev_scale = 0.85f;
+  const Puct puct(settings);
+  SharedNode node{};
+  node.visits = 1;
+  node.in_flight = 3;
+  node.value_sum = 0.8f;
+  node.value_square_sum = 0.64f;
+  TENGEN_CHECK(puct.scale(node) == plain.scale(node));
+  node.visits = 2;
+  node.value_square_sum = 1.28f;
+  TENGEN_CHECK(puct.scale(node) != plain.scale(node));
+}
+
 }  // namespace
 
 int main() {
+  check_spread_of_one_visit();
   check_oracle(TicTacToe(), TicTacToe().initial_state());
   check_oracle(Gomoku(9), Gomoku(9).initial_state());
   for (uint64_t seed = 0; seed < 40; ++seed) {

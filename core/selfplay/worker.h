@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <memory>
+#include <mutex>
 #include <utility>
 #include <vector>
 
@@ -22,10 +23,11 @@
 
 namespace tengen {
 
-// A port with counters. One thread drives it; stats() may be read between its calls.
+// A port with counters. One thread drives it; any thread may call stats(), which does not wait for
+// next(): it gives the counters as the last call of next() or done() that returned left them.
 class SelfplayPort : public Port {
  public:
-  virtual const WorkerStats& stats() const = 0;
+  virtual WorkerStats stats() const = 0;
 };
 
 template <Game G>
@@ -48,14 +50,22 @@ class SelfplayWorker final : public SelfplayPort {
 
   int next() override {
     if (queue_->stopped()) return 0;
-    return leaves_.fill([&] {
+    const int num_rows = leaves_.fill([&] {
       for (auto& slot : slots_) run(*slot);
     });
+    publish_stats();
+    return num_rows;
   }
 
-  void done() override { leaves_.answer(stats_); }
+  void done() override {
+    leaves_.answer(stats_);
+    publish_stats();
+  }
   BatchBuffers& buffers() override { return leaves_.buffers(); }
-  const WorkerStats& stats() const override { return stats_; }
+  WorkerStats stats() const override {
+    const std::lock_guard lock(published_mutex_);
+    return published_;
+  }
 
  private:
   struct Slot {
@@ -69,6 +79,12 @@ class SelfplayWorker final : public SelfplayPort {
     bool may_resign = false;
     float weight = 0.0f;  // of the ply in search as a row; 0: a cheap search
   };
+
+  // Twice a batch, so that the lock costs the loops over plies and simulations nothing.
+  void publish_stats() {
+    const std::lock_guard lock(published_mutex_);
+    published_ = stats_;
+  }
 
   // Plays the slot on until its search has to wait.
   void run(Slot& slot) {
@@ -213,8 +229,10 @@ class SelfplayWorker final : public SelfplayPort {
   std::vector<std::unique_ptr<Slot>> slots_;
   Tree scratch_;
   SearchResult result_;
-  WorkerStats stats_;
+  WorkerStats stats_;  // of the driving thread alone
   std::vector<uint16_t> legal_;
+  mutable std::mutex published_mutex_;
+  WorkerStats published_;  // for the others
 };
 
 }  // namespace tengen

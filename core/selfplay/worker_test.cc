@@ -1,5 +1,6 @@
 #include "selfplay/worker.h"
 
+#include <atomic>
 #include <cmath>
 #include <thread>
 
@@ -193,6 +194,32 @@ void check_counts() {
   TENGEN_CHECK(worker.stats().num_simulations == num_simulations);
 }
 
+// What another thread reads while games are played is of one instant, and never goes back.
+void check_counts_from_another_thread() {
+  SelfplaySettings settings = make_settings(RootPolicy::kPuct);
+  settings.full_probability = 1.0f;
+  const auto queue = std::make_shared<GameQueue>(Generation{7, 3, 2, 30, {}});
+  const auto sink = std::make_shared<MemorySink>();
+  SelfplayWorker<Connect4> worker(Connect4(), settings, queue, sink);
+  std::atomic<bool> over = false;
+  std::thread driver([&] {
+    drive(worker);
+    over = true;
+  });
+  WorkerStats last;
+  while (!over) {
+    const WorkerStats now = worker.stats();
+    TENGEN_CHECK(now.num_games >= last.num_games && now.num_rows >= last.num_rows);
+    TENGEN_CHECK(now.num_simulations >= last.num_simulations);
+    TENGEN_CHECK(now.num_evaluations >= last.num_evaluations && now.num_rows <= now.num_plies);
+    last = now;
+  }
+  driver.join();
+  uint64_t num_rows = 0;
+  for (const GameRecord& record : sink->sorted()) num_rows += record.plies.size();
+  TENGEN_CHECK(worker.stats().num_games == 30 && worker.stats().num_rows == num_rows);
+}
+
 // Asking for rows twice without answering would search on from unexpanded leaves.
 void check_misuse() {
   const Connect4 game;
@@ -227,5 +254,6 @@ int main() {
   check_queue();
   check_sink_error();
   check_counts();
+  check_counts_from_another_thread();
   check_misuse();
 }

@@ -147,6 +147,8 @@ def _parse(parser: _Parser, argv: list[str]) -> argparse.Namespace:
     args, unknown = parser.parse_known_args(argv)
     if not unknown:
         return args
+    # A command of several sets the parser of the one that was chosen.
+    parser = getattr(args, "parser", parser)
     name = unknown[0].partition("=")[0]
     if name.startswith("-"):
         known = parser.options()

@@ -15,10 +15,16 @@ from tengen.actors.environment import (
     features_of,
 )
 from tengen.actors.processes import GamesOfGeneration, SelfplayProcesses
-from tengen.actors.selfplay import GenerationReport, SelfplayConfig, play_generation
+from tengen.actors.selfplay import (
+    MAX_SLOTS,
+    GenerationReport,
+    SelfplayConfig,
+    play_generation,
+)
 from tengen.actors.unroll import Unrolls, unroll_counts, unroll_schema
 
 __all__ = [
+    "MAX_SLOTS",
     "ActorConfig",
     "EnvironmentActorConfig",
     "EnvironmentPort",

@@ -19,7 +19,10 @@ from tengen.games import Game, core_game
 from tengen.inference import Backend, LaneBackend
 from tengen.search import MAX_SIMULATIONS, SearchConfig
 
-__all__ = ["GenerationReport", "SelfplayConfig", "play_generation"]
+__all__ = ["MAX_SLOTS", "GenerationReport", "SelfplayConfig", "play_generation"]
+
+MAX_SLOTS = 4096
+"""Most games at once on one thread."""
 
 _MAX_GAMES = 10_000_000
 _MAX_PLIES = 65_535
@@ -141,7 +144,7 @@ class SelfplayConfig:
             self.temperature_halflife,
             "must be positive; raise it",
         )
-        check_range("num_slots", self.num_slots, 1, 4096, "8 to 64 suits a CPU")
+        check_range("num_slots", self.num_slots, 1, MAX_SLOTS, "8 to 64 suits a CPU")
 
     def to_native(self) -> _core.SelfplaySettings:
         """Returns the same settings for the core; a fresh object."""
@@ -202,6 +205,12 @@ class GenerationReport:
     def batch_rows(self) -> float:
         """Mean rows of a batch."""
         return self.num_evaluations / max(1, self.num_batches)
+
+    @property
+    def cache_hit_share(self) -> float:
+        """Share of the positions asked for that the cache answered, in [0, 1]."""
+        num_asked = self.num_cache_hits + self.num_evaluations
+        return self.num_cache_hits / max(1, num_asked)
 
 
 def play_generation(

@@ -23,6 +23,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     commands = parser.add_subparsers(dest="bench", required=True, metavar="NAME")
     for name, (module, text) in _BENCHES.items():
         command = commands.add_parser(name, help=text, description=text)
+        command.set_defaults(parser=command)  # whose options are told
         importlib.import_module(module).add_arguments(command)
         # Given before or after NAME; SUPPRESS keeps the outer value when absent.
         command.add_argument("--json", action="store_true", default=argparse.SUPPRESS)

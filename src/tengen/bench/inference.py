@@ -221,7 +221,8 @@ def _turn(
     end_s = start_s + turn_s
 
     def work(index: int) -> None:
-        while time.perf_counter() < end_s:
+        # Once at least: a short turn has a rate too.
+        while num_calls[index] == 0 or time.perf_counter() < end_s:
             runners[index].run(batch_rows)
             num_calls[index] += 1
 

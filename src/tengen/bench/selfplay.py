@@ -18,10 +18,15 @@ from pathlib import Path
 from typing import Any
 
 from tengen import _core, games
-from tengen.actors import GenerationReport, SelfplayConfig, play_generation
+from tengen.actors import (
+    MAX_SLOTS,
+    GenerationReport,
+    SelfplayConfig,
+    play_generation,
+)
 from tengen.bench.backend_alone import BackendAlone, DevicesAlone, ThreadsAlone
 from tengen.bench.random_model import publish_random
-from tengen.config import check_range
+from tengen.config import check, check_range
 from tengen.inference import (
     Backend,
     Choice,
@@ -36,17 +41,21 @@ from tengen.models import (
 )
 from tengen.nets.spec import parse_net
 from tengen.run import RunDirectory, available_cores
+from tengen.search import MAX_SIMULATIONS
 from tengen.store import ExperienceWriter
 
 __all__ = ["add_arguments", "run"]
 
 # More than a round can play.
 _NUM_GAMES = 10_000_000
+_MAX_ROUNDS = 10_000
+# Below the least a backend may not end a batch.
+_MIN_ROUND_S, _MAX_ROUND_S = 0.1, 86_400.0
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declares the arguments of ``tengen bench selfplay``."""
-    parser.add_argument("--game", default="gomoku/9", help="a native game (gomoku/9)")
+    parser.add_argument("--game", default="gomoku/9", help="its name (gomoku/9)")
     parser.add_argument("--net", default="6x96", help="blocks x channels (6x96)")
     parser.add_argument("--cores", type=int, help="worker threads (all cores)")
     parser.add_argument("--simulations", type=int, default=64, help="a search (64)")
@@ -73,6 +82,15 @@ def run(args: argparse.Namespace) -> dict[str, Any]:
     most = available_cores()
     cores = most if args.cores is None else args.cores
     check_range("cores", cores, 1, most, "leave it out for all of them")
+    _check_work(args)
+    rules = games.make(args.game)
+    check(
+        cores == 1 or not games.is_external(rules),
+        "game",
+        args.game,
+        f"must be native on {cores} cores, whose threads would wait for each other in "
+        f"Python; use --cores 1, one of the processes that play it in training",
+    )
     if hasattr(os, "sched_setaffinity"):
         os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[:cores])
     config = SelfplayConfig(
@@ -89,7 +107,7 @@ def run(args: argparse.Namespace) -> dict[str, Any]:
     start_s, start_cpu_s = time.perf_counter(), time.process_time()
     with tempfile.TemporaryDirectory(prefix="tengen-bench-") as folder:
         bench = _Bench(
-            args.game, args.net, config, inference, Path(folder), cores, args.round_s
+            rules, args.net, config, inference, Path(folder), cores, args.round_s
         )
         rounds = [bench.pair(index) for index in range(args.rounds)]
         best_batch = bench.alone.best_batch
@@ -112,6 +130,14 @@ def run(args: argparse.Namespace) -> dict[str, Any]:
     for field in _Pair.__dataclass_fields__:
         report[field] = statistics.median(getattr(pair, field) for pair in rounds)
     return report
+
+
+def _check_work(args: argparse.Namespace) -> None:
+    """Refuses numbers by the option's name; the config's may be another."""
+    check_range("simulations", args.simulations, 1, MAX_SIMULATIONS)
+    check_range("slots", args.slots, 1, MAX_SLOTS, "8 to 64 suits a CPU")
+    check_range("rounds", args.rounds, 1, _MAX_ROUNDS)
+    check_range("round-s", args.round_s, _MIN_ROUND_S, _MAX_ROUND_S, "3 suits most")
 
 
 @dataclass(frozen=True)
@@ -141,7 +167,7 @@ class _Pair:
 class _Bench:
     def __init__(
         self,
-        game: str,
+        rules: games.Game,
         net: str,
         config: SelfplayConfig,
         inference: InferenceConfig,
@@ -149,15 +175,13 @@ class _Bench:
         cores: int,
         round_s: float,
     ) -> None:
-        self._game = game
         self._config = config
         self._cores = cores
         self._round_s = round_s
         self._run = RunDirectory.create_or_resume(folder)
         self._writer = ExperienceWriter(self._run.experience / "bench", 1)
-        rules = games.make(game)
         self._planes = games.random_positions(rules, 256, seed=0)
-        self._directory = publish_random(self._run, game, net)
+        self._directory = publish_random(self._run, rules.name, net)
         if inference.backend != "torch" and can_quantise():
             quantise(self._directory, self._planes)
         self._rules = rules
@@ -174,7 +198,6 @@ class _Bench:
         played, cpu_s = self._play(index)
         evals_per_s = played.num_evaluations / played.seconds
         evals_per_cpu_s = played.num_evaluations / cpu_s
-        looked_up = played.num_cache_hits + played.num_evaluations
         return _Pair(
             share_of_backend=evals_per_s / raw_s,
             share_of_backend_cpu=evals_per_cpu_s / raw_cpu_s,
@@ -191,7 +214,7 @@ class _Bench:
             batch_capacity=played.batch_capacity,
             inference_busy=played.inference_s / played.threads_s,
             cores_busy=played.cores_busy,
-            cache_hit_share=played.num_cache_hits / looked_up,
+            cache_hit_share=played.cache_hit_share,
         )
 
     def _alone(self, choice: Choice) -> BackendAlone:
@@ -206,7 +229,7 @@ class _Bench:
         queue = _core.GameQueue(
             seed=index, generation=index + 1, model=0, num_games=_NUM_GAMES
         )
-        segment = self._writer.open_games(index + 1, self._game)
+        segment = self._writer.open_games(index + 1, self._rules.name)
         ends_s: list[float] = []
 
         def watch(num_games: int, num_evaluations: int) -> None:

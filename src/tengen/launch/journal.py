@@ -116,6 +116,7 @@ class RunJournal:
         changes = {
             "rows_per_s": report["num_rows"] / max(seconds, 1e-9),
             "evaluations_per_s": report["num_evaluations"] / max(seconds, 1e-9),
+            "cache_hit_share": report.get("cache_hit_share"),
             "batch_fill": self._busy["fill"],
         }
         if self._kind == "selfplay":

@@ -37,6 +37,9 @@ class Progress:
     """Rows of experience made a second, last generation."""
     evaluations_per_s: float | None = None
     """Positions evaluated by the net a second; cache hits do not count."""
+    cache_hit_share: float | None = None
+    """Share of the positions asked for that a cache answered, in [0, 1], last
+    generation; None without a cache."""
     batch_fill: float | None = None
     """Rows in an inference batch over its capacity, in [0, 1]."""
     loss: float | None = None

@@ -63,6 +63,7 @@ def describe(progress: Progress) -> list[tuple[str, str]]:
         ("episodes", _shown(progress.num_episodes, "{:,}")),
         ("rows/s", _shown(progress.rows_per_s, "{:,.0f}")),
         ("evaluations/s", _shown(progress.evaluations_per_s, "{:,.0f}")),
+        ("cache hits", _shown(progress.cache_hit_share, "{:.0%}")),
         ("batch fill", _shown(progress.batch_fill, "{:.0%}")),
         ("steps", _shown(progress.num_steps, "{:,}")),
         ("loss", _shown(progress.loss, "{:.3f}")),

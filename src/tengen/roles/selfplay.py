@@ -121,6 +121,7 @@ class SelfplayRole:
             "num_recovered": len(finished),
             "journal_gaps": [str(gap) for gap in recorded.gaps],
             **_shown(played),
+            **self._cache_hits(played),
             **resignation,
         }
 
@@ -168,6 +169,12 @@ class SelfplayRole:
             "num_resignations_checked": check.num_checked,
             "num_resignations_false": check.num_false,
         }
+
+    def _cache_hits(self, played: GenerationReport) -> Report:
+        """What the caches saved; empty where there are none."""
+        if self._actor.cache_mib == 0:
+            return {}
+        return {"cache_hit_share": played.cache_hit_share}
 
     def _play_in_threads(
         self, wanted: GamesOfGeneration, segment: OpenSegment

@@ -125,7 +125,8 @@ class RunDirectory:
         ``is_new`` tells which: until ``write_run``, the run is new.
 
         Raises:
-            UsageError: ``path`` holds something else, or a run of a newer schema.
+            UsageError: ``path`` is a file, holds something else, or a run of a newer
+                schema.
             RunError: The directory cannot be written.
         """
         run = cls(path)
@@ -136,6 +137,11 @@ class RunDirectory:
         try:
             for name in _FOLDERS:
                 (run.path / name).mkdir(parents=True, exist_ok=True)
+        except NotADirectoryError:
+            raise UsageError(
+                f"path ({run.path}) must be a directory, not a file or in one; "
+                f"choose another --out"
+            ) from None
         except OSError as error:
             raise storage_error(run.path, error) from error
         for folder in (run.path, *(run.path / name for name in _FOLDERS)):

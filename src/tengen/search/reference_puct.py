@@ -69,8 +69,11 @@ def stdev_factor(config: SearchConfig, node: Node) -> float:
 
     Where values differ, exploring other moves costs less than it may find. The
     standard deviation is that of all values backed up through the node, mixed with a
-    prior of it. Source: KataGo's dynamic variance-scaled cPUCT.
+    prior of it; the prior alone up to one visit. Source: KataGo's dynamic
+    variance-scaled cPUCT.
     """
+    if node.visits <= 1:
+        return 1.0
     square = node.mean_value**2
     prior = (square + _STDEV_PRIOR**2) * _STDEV_PRIOR_VISITS
     mean_square = max(square, node.mean_square)

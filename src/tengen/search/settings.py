@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Literal
 
 from tengen._core import RootPolicy, SearchSettings
@@ -21,7 +21,8 @@ class SearchConfig:
     """What a search does; how long it is belongs to the caller.
 
     The native twin is ``SearchSettings`` in core/search/settings.h; the two list the
-    same fields. `tengen.search.ReferenceSearch` shows what every field does.
+    same fields. `tengen.search.ReferenceSearch` shows what every field does. What the
+    policy does not read keeps its default.
     """
 
     policy: Literal["puct", "gumbel"] = "puct"
@@ -127,6 +128,20 @@ class SearchConfig:
         )
         considered = self.gumbel_considered
         check_range("gumbel_considered", considered, 1, 65535, "16 is the paper's")
+        self._refuse_unread()
+
+    def _refuse_unread(self) -> None:
+        """Refuses a setting that would do nothing; its name tells whose it is."""
+        for field in fields(self):
+            reader = "gumbel" if field.name.startswith("gumbel_") else "puct"
+            if field.name == "policy" or reader == self.policy:
+                continue
+            value, default = getattr(self, field.name), field.default
+            rule = (
+                f"must stay {default} where policy is {self.policy}, which does not "
+                f"read it; leave it out or set policy to {reader}"
+            )
+            check(value == default, field.name, value, rule)
 
     def to_native(self) -> SearchSettings:
         """Returns the same settings for the native search; a fresh object."""

@@ -1,10 +1,16 @@
 """Options of ``tengen bench`` that are refused before anything is measured."""
 
+import json
+import os
+from pathlib import Path
+
 import pytest
 
 from tengen import cli
 from tengen.bench import selfplay
 from tengen.run import available_cores
+
+EXAMPLES = Path(__file__).parents[3] / "examples"
 
 
 @pytest.mark.parametrize(
@@ -19,9 +25,21 @@ from tengen.run import available_cores
         ("selfplay --cores 0", f"cores (0) must be 1 to {available_cores()}; leave"),
         ("selfplay --cores -1", f"cores (-1) must be 1 to {available_cores()}; leave"),
         ("selfplay --cores 99999", "cores (99999) must be 1 to"),
-        ("selfplay --simulations 0", "full_simulations (0) must be 1 to 16777216; "),
-        ("selfplay --slots 0", "num_slots (0) must be 1 to 4096; "),
-        ("selfplay --slots 99999", "num_slots (99999) must be 1 to 4096; "),
+        ("selfplay --simulations 0", ": simulations (0) must be 1 to 16777216; "),
+        ("selfplay --slots 0", ": slots (0) must be 1 to 4096; "),
+        ("selfplay --slots 99999", ": slots (99999) must be 1 to 4096; "),
+        ("selfplay --rounds 0", ": rounds (0) must be 1 to 10000; "),
+        ("selfplay --rounds -3", ": rounds (-3) must be 1 to 10000; "),
+        ("selfplay --round-s 0", ": round-s (0.0) must be 0.1 to 86400"),
+        ("selfplay --round-s -1", ": round-s (-1.0) must be 0.1 to 86400"),
+        ("selfplay --round-s nan", ": round-s (nan) must be 0.1 to 86400"),
+        ("selfplay --round-s inf", ": round-s (inf) must be 0.1 to 86400"),
+        ("inference --seconds nan", ": seconds (nan) must be above 0 and at most"),
+        ("inference --seconds inf", ": seconds (inf) must be above 0 and at most"),
+        ("inference --seconds -1", ": seconds (-1.0) must be above 0 and at most"),
+        ("inference --threads 0", ": threads (0) must be numbers from 1 to"),
+        ("inference --batches 0", ": batches (0) must be numbers from 1 to"),
+        ("search --threads 0", ": threads (0) must be 1 to"),
         ("selfplay --cache-mib -1", "cache_mib (-1) must be 0 to 1048576; "),
         ("selfplay --cache-mib 9999999999", "cache_mib (9999999999) must be 0 to"),
         ("selfplay --net big", "net (big) must be BLOCKSxCHANNELS; "),
@@ -29,6 +47,16 @@ from tengen.run import available_cores
         ("selfplay --game chess", "must be tictactoe, connect4 or gomoku/5"),
         ("selfplay --backend tpu", "argument --backend: invalid choice: 'tpu'"),
         ("fast", "invalid choice: 'fast'"),
+        ("selfplay --nets x", ': option (--nets) is not known; did you mean "--net"?'),
+        ("search --nots x", ': option (--nots) is not known; did you mean "--net"?'),
+        (
+            "search --zzz",
+            "known: --game, --help, --json, --net, --policy, --simulations, --threads",
+        ),
+        (
+            "search more",
+            ": argument (more) is one too many; try tengen bench search -h",
+        ),
     ],
 )
 def test_refused_with_one_line(capsys, words, message):
@@ -42,3 +70,28 @@ def test_a_net_is_refused_before_anything_is_made(capsys, monkeypatch):
     monkeypatch.setattr(selfplay, "_Bench", None)
     assert cli.main(["bench", "selfplay", "--net", "6y96"]) == 2
     assert "net (6y96) must be BLOCKSxCHANNELS; " in capsys.readouterr().err
+
+
+def test_a_game_in_python_is_measured_as_one_process_plays_it(capsys, monkeypatch):
+    """Threads of one interpreter wait for each other, which training's do not."""
+    monkeypatch.syspath_prepend(EXAMPLES)
+    monkeypatch.setattr(selfplay, "available_cores", lambda: 2)
+    monkeypatch.setattr(os, "sched_setaffinity", lambda pid, cores: None)
+    words = ["bench", "selfplay", "--net", "2x8", "--game", "own_game:Hex"]
+    assert cli.main(words) == 2
+    err = capsys.readouterr().err
+    assert ": game (own_game:Hex) must be native on 2 cores, " in err
+    assert "; use --cores 1, " in err
+    assert err.count("\n") == 1
+    work = "--cores 1 --simulations 2 --slots 2 --rounds 1 --round-s 0.1 --json"
+    assert cli.main([*words, *work.split()]) == 0
+    assert json.loads(capsys.readouterr().out)["evals_per_s"] > 0
+
+
+def test_inference_measures_however_short_its_turns_are(capsys):
+    words = "bench inference --nets 2x8 --board 3 --batches 1 --threads 1"
+    words += " --backends torch --seconds 1e-6 --json"
+    assert cli.main(words.split()) == 0
+    rows = json.loads(capsys.readouterr().out)["rows"]
+    assert rows
+    assert all(row["evaluations_per_s"] > 0 for row in rows)

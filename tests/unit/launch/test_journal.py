@@ -108,6 +108,15 @@ def test_the_fill_is_of_the_batches_that_there_were(journal, view):
     assert view.shown[-1].batch_fill == 0.5
 
 
+def test_cache_hits_are_of_the_last_turn_and_of_caches_alone(journal, view):
+    journal.report("selfplay", {**PLAYED, "cache_hit_share": 0.25}, 1.0)
+    assert view.shown[-1].cache_hit_share == 0.25
+    journal.progress({"num_games": 1, "stage": "self-play"})
+    assert view.shown[-1].cache_hit_share == 0.25
+    journal.report("selfplay", PLAYED, 1.0)
+    assert view.shown[-1].cache_hit_share is None
+
+
 def test_a_roles_warning_is_shown(journal, view):
     journal.report("export", {"candidate": 1, "check": {}}, 1.0)
     assert view.messages == []

@@ -55,6 +55,38 @@ def test_arguments_that_mean_nothing(refused, words, line):
     assert line in refused(*words)
 
 
+@pytest.mark.parametrize("out", ["notes", "notes/run"])
+def test_a_file_where_the_run_should_be(capsys, tmp_path, out):
+    (tmp_path / "notes").write_text("mine")
+    words = ["train", "tictactoe", "--minutes", "0.1", "--out", str(tmp_path / out)]
+    assert cli.main(words) == 2
+    line = (
+        f"tengen: path ({tmp_path / out}) must be a directory, not a file or in one; "
+    )
+    assert capsys.readouterr().err == f"{line}choose another --out\n"
+    assert (tmp_path / "notes").read_text() == "mine"
+
+
+@pytest.mark.parametrize(
+    ("settings", "line"),
+    [
+        (
+            ["forced_playouts=2", "noise_shaped=true"],
+            "noise_shaped (True) must stay False where policy is gumbel, which does "
+            "not read it; leave it out or set policy to puct\n",
+        ),
+        (
+            ["policy=puct", "gumbel_considered=4"],
+            "gumbel_considered (4) must stay 16 where policy is puct, ",
+        ),
+    ],
+)
+def test_a_setting_of_another_search(refused, settings, line):
+    words = [word for text in settings for word in ("--set", f"actor.search.{text}")]
+    out = refused("train", "connect4", "--minutes", "0.1", *words)
+    assert out.startswith(f"tengen: actor.search.{line}")
+
+
 def test_an_environment_without_gymnasium(refused, monkeypatch):
     monkeypatch.setitem(sys.modules, "gymnasium", None)
     line = refused("train", "CartPole-v1")

@@ -70,6 +70,8 @@ def test_a_run_on_a_device_chooses_plays_and_learns(tmp_path: Path) -> None:
     for share in ("inference_busy", "tree_busy"):
         assert 0.0 <= played[share] <= 1.0
     assert "warning" not in played
+    num_asked = played["num_cache_hits"] + played["num_evaluations"]
+    assert 0 < played["cache_hit_share"] == played["num_cache_hits"] / num_asked < 1
     learned = turn(run, "learn")
     assert learned["num_steps"] > 0
     turn(run, "export")
@@ -80,7 +82,7 @@ def test_what_did_not_fit_is_told_once(
 ) -> None:
     run = RunDirectory.create_or_resume(tmp_path / "run")
     config = override(make_config("tictactoe", None, None), SETTINGS)
-    actor = dataclasses.replace(config.actor, games_per_generation=96)
+    actor = dataclasses.replace(config.actor, games_per_generation=96, cache_mib=0)
     write_config(run, dataclasses.replace(config, actor=actor))
     for name in ("learn", "export", "gate"):
         turn(run, name)
@@ -110,3 +112,4 @@ def test_what_did_not_fit_is_told_once(
         "at most",
         None,
     ]
+    assert all("cache_hit_share" not in report for report in reports if report)

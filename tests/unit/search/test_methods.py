@@ -55,6 +55,9 @@ def test_stdev_factor_by_hand():
         1 + 0.85 * (math.sqrt(0.114) / 0.4 - 1), abs=1e-6
     )
     assert stdev_factor(SearchConfig(), node) == 1
+    # One value has no spread: the prior alone.
+    node = Node(Position(0), visits=1, value_sum=0.8, value_square_sum=0.64)
+    assert stdev_factor(config, node) == 1
 
 
 def test_forced_action_by_hand():

@@ -119,10 +119,11 @@ O X X X X . .
 def test_a_forced_win_is_proven_and_played(
     twin, name, board, winning, num_simulations, policy
 ):
+    considered = {"gumbel_considered": 64} if policy == "gumbel" else {}
     search = twin(
         name,
         moves_of(board, name),
-        SearchConfig(policy=policy, gumbel_considered=64),
+        SearchConfig(policy=policy, **considered),
         num_simulations=num_simulations,
     )
     result, _ = search.native()

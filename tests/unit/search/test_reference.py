@@ -76,7 +76,7 @@ def test_mixed_value_by_hand():
 
 def test_improved_policy_by_hand():
     node = node_with([0.5, 0.3, 0.2], {0: (3, 0.5), 1: (1, -0.5)}, value_to_play=0.1)
-    config = SearchConfig(gumbel_visit=1.0, gumbel_scale=0.5)
+    config = SearchConfig(policy="gumbel", gumbel_visit=1.0, gumbel_scale=0.5)
     # sigma = (1 + 3) * 0.5 * q: 1, -1 and, completed, 0.24. Weights 0.5 e, 0.3 / e and
     # 0.2 e^0.24 = 1.359141, 0.110364, 0.254250; their sum is 1.723755.
     policy = improved_policy(config, node)

@@ -13,6 +13,16 @@ def native_fields():
     return {name for name in names if not name.startswith("_")}
 
 
+def another(field):
+    """Returns a value that the field may have beside its default."""
+    return type(field.default)(field.default / 2 + 0.25)
+
+
+def reader(name):
+    """Returns the policy that reads a field."""
+    return "gumbel" if name.startswith("gumbel_") else "puct"
+
+
 def test_native_settings_have_the_same_fields_and_defaults():
     assert {f.name for f in dataclasses.fields(SearchConfig)} == native_fields()
     native = _core.SearchSettings()
@@ -29,16 +39,20 @@ def test_every_field_reaches_the_native_settings():
     for field in dataclasses.fields(SearchConfig):
         if field.name == "policy":
             continue
-        value = type(field.default)(field.default / 2 + 0.125)
-        value = 3 if field.name == "gumbel_considered" else value
-        native = SearchConfig(**{field.name: value}).to_native()
+        value = another(field)
+        assert value != field.default
+        own = reader(field.name)
+        native = SearchConfig(policy=own, **{field.name: value}).to_native()
         assert getattr(native, field.name) == pytest.approx(value), field.name
     gumbel = SearchConfig(policy="gumbel").to_native()
     assert gumbel.policy == _core.RootPolicy.GUMBEL
 
 
 def test_every_field_is_documented():
-    assert set(field_docs(SearchConfig)) == native_fields()
+    docs = field_docs(SearchConfig)
+    assert set(docs) == native_fields()
+    for name in native_fields() - {"policy"}:
+        assert docs[name].lower().startswith(reader(name)), name
 
 
 def test_round_trip():
@@ -70,3 +84,21 @@ def test_out_of_range(name, value):
         SearchConfig(**{name: value})
     assert str(error.value).startswith(f"{name} ({value}) must")
     assert "; " in str(error.value)
+
+
+@pytest.mark.parametrize("policy", ["puct", "gumbel"])
+def test_what_the_policy_does_not_read_is_refused(policy):
+    """And defaults are not, as run.json holds every field."""
+    assert (
+        from_dict(SearchConfig, to_dict(SearchConfig(policy=policy))).policy == policy
+    )
+    for field in dataclasses.fields(SearchConfig):
+        if field.name == "policy" or reader(field.name) == policy:
+            continue
+        value = another(field)
+        with pytest.raises(UsageError) as error:
+            SearchConfig(policy=policy, **{field.name: value})
+        line = (
+            f"{field.name} ({value}) must stay {field.default} where policy is {policy}"
+        )
+        assert str(error.value).startswith(line)
