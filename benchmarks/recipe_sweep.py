@@ -24,9 +24,9 @@ _ROOT = Path(__file__).resolve().parent
 _NET_4X64 = '{"kind": "resnet", "num_blocks": 4, "num_channels": 64}'
 
 
-def grown_at(generation: int) -> str:
-    """Returns the setting that a 4x64 network takes over at a generation."""
-    return f'stages=[{{"generation": {generation}, "net": {_NET_4X64}}}]'
+def grown_at(share: float) -> str:
+    """Returns the setting that a 4x64 network takes over at a share of the minutes."""
+    return f'stages=[{{"share": {share}, "net": {_NET_4X64}}}]'
 
 
 # What all variants share, said in full so that it stays when recipes change. Nothing
@@ -39,8 +39,8 @@ COMMON = (
 )
 VARIANTS: dict[str, tuple[str, ...]] = {
     "base": (),
-    "grow-8": (grown_at(8),),
-    "grow-20": (grown_at(20),),
+    "grow-at-0.35": (grown_at(0.35),),
+    "grow-at-0.85": (grown_at(0.85),),
     "rows-2": ("store.limiter.samples_per_row=2",),
     "rows-8": ("store.limiter.samples_per_row=8",),
     "rows-16": ("store.limiter.samples_per_row=16",),

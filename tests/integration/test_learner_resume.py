@@ -12,7 +12,8 @@ import pytest
 import torch
 
 from tengen.config import override
-from tengen.nets import parse_net
+from tengen.learners.checkpoint import read_model
+from tengen.nets import ResNetConfig, parse_net
 from tengen.recipes import make_config
 from tengen.roles import (
     NetStage,
@@ -52,7 +53,10 @@ def assert_same_checkpoint(first: Path, second: Path) -> None:
 
 
 class Games:
-    """A run of games: each turn a generation of random ones arrives; its net grows."""
+    """A run of games: each turn a generation of random ones arrives; its net grows.
+
+    A quarter of the budget goes by a turn.
+    """
 
     def __init__(self, path: Path) -> None:
         settings = (
@@ -66,7 +70,7 @@ class Games:
         self.config = dataclasses.replace(
             override(make_config("tictactoe", "alphazero", None), settings),
             net=parse_net("2x8"),
-            stages=(NetStage(generation=2, net=parse_net("3x12")),),
+            stages=(NetStage(share=0.5, net=parse_net("3x12")),),
         )
         self.run = make_run(path, self.config)
 
@@ -75,6 +79,7 @@ class Games:
 
     def arrive(self, turn: int, context: RoleContext) -> None:
         write_generation(self.run.experience, turn, 24)
+        context.spent = turn / 4
 
 
 class Unrolls:
@@ -120,6 +125,8 @@ def test_reports_do_not_tell_whether_the_learner_was_made_anew(
         expected.append(counts(role.turn()))
     role.close()
     assert [report["generation"] for report in expected] == [1, 2, 3]
+    grown_at = [[], [2], [2]] if family is Games else [[], [], []]
+    assert [report["grown_at"] for report in expected] == grown_at
     assert all(report["num_new"] > 0 for report in expected)
 
     role = parted.learner(RoleContext())
@@ -184,3 +191,55 @@ def test_a_grown_network_warms_up_again_and_its_steps_go_on(tmp_path: Path) -> N
     for num_steps, rate in zip(steps[:2], rates[:2], strict=True):
         assert rate == pytest.approx(peak * (1 - 9.5 / num_steps))
     assert rates[2] == pytest.approx(peak)
+
+
+def num_channels(run: Games) -> int:
+    number = run.run.checkpoints.latest()
+    assert number is not None
+    net = read_model(run.run.checkpoints.entry(number)).net
+    assert isinstance(net, ResNetConfig)
+    return net.num_channels
+
+
+def test_a_further_budget_neither_shrinks_nor_grows_again(tmp_path: Path) -> None:
+    run = Games(tmp_path / "run")
+    grown = []
+    # Its budget is over, then the next call's begins and passes the same share.
+    for turn, spent in enumerate((0.0, 0.9, 0.0, 0.6)):
+        context = RoleContext()
+        role = run.learner(context)
+        run.arrive(turn + 1, context)
+        context.spent = spent
+        # The first turn only publishes checkpoint 0.
+        reports = [role.turn(), role.turn()]
+        role.close()
+        grown.append((counts(reports[turn == 0])["grown_at"], num_channels(run)))
+    assert grown == [([], 8), ([2], 12), ([2], 12), ([2], 12)]
+
+
+def test_a_learner_alone_has_no_budget_and_keeps_its_network(tmp_path: Path) -> None:
+    run = Games(tmp_path / "run")
+    for turn, spent in enumerate((0.0, None, 0.9, None)):
+        context = RoleContext()
+        role = run.learner(context)
+        run.arrive(turn + 1, context)
+        context.spent = spent
+        reports = [role.turn(), role.turn()]
+        role.close()
+        grown_at = counts(reports[turn == 0])["grown_at"]
+        assert (grown_at, num_channels(run)) == (([], 8) if turn < 2 else ([3], 12))
+
+
+def test_stages_that_begin_in_one_turn_are_one_growth(tmp_path: Path) -> None:
+    run, context = Games(tmp_path / "run"), RoleContext()
+    stages = [
+        NetStage(share=0.1 * n, net=parse_net(f"3x{8 + 4 * n}")) for n in (1, 2, 3)
+    ]
+    run.config = dataclasses.replace(run.config, stages=tuple(stages))
+    role = run.learner(context)
+    role.turn()
+    run.arrive(1, context)
+    context.spent = 0.25
+    assert counts(role.turn())["grown_at"] == [1, 1]
+    role.close()
+    assert num_channels(run) == 16

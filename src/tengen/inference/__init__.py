@@ -16,7 +16,13 @@ from tengen.inference.backend import (
     Runner,
     drive,
 )
-from tengen.inference.choice import Choice, check_machine, choose, open_backend
+from tengen.inference.choice import (
+    Choice,
+    check_machine,
+    choose,
+    devices_of,
+    open_backend,
+)
 from tengen.inference.config import InferenceConfig
 from tengen.inference.determinism import ProbeResult, probe
 from tengen.inference.devices import (
@@ -41,6 +47,7 @@ __all__ = [
     "check_machine",
     "choose",
     "default_devices",
+    "devices_of",
     "drive",
     "open_backend",
     "parse_devices",

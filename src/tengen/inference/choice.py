@@ -33,7 +33,7 @@ from tengen.inference.openvino_backend import (
     supported_precisions,
 )
 
-__all__ = ["Choice", "check_machine", "choose", "open_backend"]
+__all__ = ["Choice", "check_machine", "choose", "devices_of", "open_backend"]
 
 # How much faster than the best before it a precision must be to be worth its rounding.
 _WORTHWHILE: dict[Precision, float] = {"bf16": 1.05, "int8": 1.1}
@@ -82,6 +82,19 @@ def check_machine(config: InferenceConfig) -> None:
     found = _with_backend(config)
     if found.backend == "openvino" and found.precision != "auto":
         require_precision(found.precision)
+
+
+def devices_of(config: InferenceConfig) -> str:
+    """Returns the devices that a config computes on, what ``auto`` takes in its place.
+
+    May import torch, to ask for GPUs.
+    """
+    if config.devices != "auto":
+        return config.devices
+    # OpenVINO computes on CPUs alone, and int8 it alone: who asks for either asks
+    # for these.
+    is_for_cpus = config.backend == "openvino" or config.precision == "int8"
+    return "cpu" if is_for_cpus else default_devices()
 
 
 def open_backend(directory: Path, config: InferenceConfig, num_threads: int) -> Backend:
@@ -146,12 +159,7 @@ def choose(
         UsageError: The backend is not installed or cannot compute the precision.
         RunError: The backend refuses the model.
     """
-    if config.devices == "auto":
-        # OpenVINO computes on CPUs alone, and int8 it alone: who asks for either asks
-        # for these.
-        is_for_cpus = config.backend == "openvino" or config.precision == "int8"
-        devices = "cpu" if is_for_cpus else default_devices()
-        config = dataclasses.replace(config, devices=devices)
+    config = dataclasses.replace(config, devices=devices_of(config))
     if config.is_on_gpu:
         from tengen.inference.device_choice import choose_on_devices
 

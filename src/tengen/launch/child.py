@@ -97,6 +97,7 @@ class _Host:
             while (command := self._wait()) is not None:
                 name = command["turn"]
                 self._context.remaining = command["remaining"]
+                self._context.spent = command["spent"]
                 self._context.sealed = command["sealed"]
                 if name not in self._roles:
                     # Read late: the export role completes the config once.

@@ -25,6 +25,7 @@ from tengen.roles import (
     TRAIN_WRITER,
     RunConfig,
     StopListener,
+    num_games_kept,
     sealed_generation,
     writer_directory,
 )
@@ -43,6 +44,25 @@ class Budget:
     """Wall time of the call; the closing match comes after it."""
     games: int | None = None
     """Games (or episodes' unrolls) to play in this call, in whole generations."""
+
+    def spent(self, *, elapsed_s: float, games: int, games_before: int) -> float | None:
+        """Returns the share that is spent, in [0, 1]; None without a budget.
+
+        In games it is of the run's games at the end of the call, so that a run which
+        is interrupted and then plays the rest grows where it would have anyway. Of two
+        budgets the one that ends first counts.
+
+        Args:
+            elapsed_s: Seconds of this call.
+            games: Games that this call has played.
+            games_before: Those that the run had before.
+        """
+        shares = []
+        if self.minutes is not None:
+            shares.append(elapsed_s / (60 * self.minutes))
+        if self.games is not None:
+            shares.append((games_before + games) / (games_before + self.games))
+        return min(1.0, max(shares)) if shares else None
 
 
 def run_inline(
@@ -121,6 +141,9 @@ class _Loop:
         self._stop = stop
         self._start_s = time.monotonic()
         self._games = 0
+        self._games_before = 0
+        if actor == "selfplay" and budget.games is not None:
+            self._games_before = num_games_kept(writer_directory(run, TRAIN_WRITER))
         self._num_recovered: int | None = None
         self._rated_s = 0.0
         self._learning_s = 0.0
@@ -132,7 +155,7 @@ class _Loop:
             self._learn()
             self._journal.end_generation()
             self._rate()
-            if self._spent():
+            if self._is_over():
                 return
             self._play()
 
@@ -154,7 +177,12 @@ class _Loop:
         if self._playing_s > 0.0:
             self._learning_s = time.monotonic() - start_s
 
-    def _spent(self) -> bool:
+    def _spent(self) -> float | None:
+        return self._budget.spent(
+            elapsed_s=self.elapsed_s, games=self._games, games_before=self._games_before
+        )
+
+    def _is_over(self) -> bool:
         if self._budget.games is not None and self._games >= self._budget.games:
             return True
         if self._budget.minutes is None:
@@ -193,6 +221,7 @@ class _Loop:
         start_s = time.monotonic()
         details = {
             "remaining": self._remaining(),
+            "spent": self._spent(),
             "sealed": sealed_generation(writer_directory(self._run, TRAIN_WRITER)),
         }
         report = self._processes[role].turn(

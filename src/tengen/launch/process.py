@@ -57,8 +57,8 @@ class RoleProcess:
             on_progress: Takes what the role tells on the way.
             on_death: Given the role and how its process died, before it is started
                 again.
-            details: ``remaining`` and ``sealed``, see ``RoleContext``; the same
-                when the turn is redone.
+            details: ``remaining``, ``spent`` and ``sealed``, see ``RoleContext``;
+                the same when the turn is redone.
 
         Raises:
             RunError: The role failed, or died again and again.

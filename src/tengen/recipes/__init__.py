@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from tengen.recipes.registry import RECIPES, Recipe, default_agent, make_config
+from tengen.recipes.resources import Resources
 from tengen.recipes.run import train_task as train
 
-__all__ = ["RECIPES", "Recipe", "default_agent", "make_config", "train"]
+__all__ = ["RECIPES", "Recipe", "Resources", "default_agent", "make_config", "train"]

@@ -1,7 +1,7 @@
 """Recipes for board games by self-play, tuned by the sweeps of benchmarks/results.
 
-The budget decides: a network that evaluates fast plays many games early, and grows
-when games are no longer what is short.
+A network that evaluates fast plays many games early, and grows when games are no longer
+what is short: ``tengen.recipes.scale`` has the rules for time and hardware.
 """
 
 from __future__ import annotations
@@ -12,20 +12,17 @@ from tengen.evaluation import LadderConfig
 from tengen.games import OPENSPIEL_PREFIX
 from tengen.learners import AlphaZeroConfig, LearnerConfig
 from tengen.nets import parse_net
-from tengen.roles import NetStage, RunConfig
+from tengen.recipes.resources import Resources
+from tengen.recipes.scale import fill_hardware, growth
+from tengen.roles import RunConfig
 from tengen.search import SearchConfig
 from tengen.store import SamplesPerInsertConfig, WindowConfig
 
 __all__ = ["connect4", "gomoku", "openspiel", "own_game", "tictactoe"]
 
-# With less the small network is stronger to the end; a run that goes on grows here.
-_MIN_CORE_MINUTES_TO_GROW = 40.0
-# Of the budget, spent on the small network.
-_SHARE_BEFORE_GROWTH = 0.4
 
-
-def tictactoe(task: str, core_minutes: float) -> RunConfig:
-    """A perfect player in well under a minute."""
+def tictactoe(task: str, resources: Resources) -> RunConfig:
+    """A perfect player in well under a minute, whatever the hardware."""
     _serves(task, "tictactoe", task == "tictactoe")
     return RunConfig(
         task=task,
@@ -47,18 +44,18 @@ def tictactoe(task: str, core_minutes: float) -> RunConfig:
     )
 
 
-def connect4(task: str, core_minutes: float) -> RunConfig:
+def connect4(task: str, resources: Resources) -> RunConfig:
     """Optimal moves in nearly every position after ten minutes.
 
     Source: benchmarks/results/recipes.md.
     """
     _serves(task, "connect4", task == "connect4")
-    return RunConfig(
+    config = RunConfig(
         task=task,
         agent="alphazero",
         recipe="connect4",
         net=parse_net("2x32"),
-        stages=_growth(core_minutes, generations_per_core_minute=4.0),
+        stages=growth(resources),
         actor=SelfplayConfig(
             games_per_generation=512,
             search=SearchConfig(policy="gumbel"),
@@ -76,24 +73,22 @@ def connect4(task: str, core_minutes: float) -> RunConfig:
             limiter=SamplesPerInsertConfig(samples_per_row=4.0),
         ),
     )
+    return fill_hardware(config, resources)
 
 
-def gomoku(task: str, core_minutes: float) -> RunConfig:
+def gomoku(task: str, resources: Resources) -> RunConfig:
     """A strong player on 9x9 after ten minutes; larger boards take longer.
 
     Source: benchmarks/results/recipes.md.
     """
     _serves(task, "gomoku", task.split("/")[0] == "gomoku")
     size = int(task.split("/")[1])
-    return RunConfig(
+    config = RunConfig(
         task=task,
         agent="alphazero",
         recipe="gomoku",
         net=parse_net("2x32"),
-        # A game has more plies on a larger board, and a ply more to compute.
-        stages=_growth(
-            core_minutes, generations_per_core_minute=1.9 * (81 / size**2) ** 2
-        ),
+        stages=growth(resources),
         actor=SelfplayConfig(
             games_per_generation=384,
             search=SearchConfig(policy="gumbel"),
@@ -109,22 +104,23 @@ def gomoku(task: str, core_minutes: float) -> RunConfig:
             limiter=SamplesPerInsertConfig(samples_per_row=8.0),
         ),
     )
+    return fill_hardware(config, resources)
 
 
-def own_game(task: str, core_minutes: float) -> RunConfig:
+def own_game(task: str, resources: Resources) -> RunConfig:
     """Anyone's own game in Python; its speed is that of its methods."""
     _serves(task, "own-game", ":" in task)
-    return _external(task, "own-game")
+    return _external(task, "own-game", resources)
 
 
-def openspiel(task: str, core_minutes: float) -> RunConfig:
+def openspiel(task: str, resources: Resources) -> RunConfig:
     """A game of OpenSpiel; its rules are fast, its positions pass through Python."""
     _serves(task, "openspiel", task.startswith(OPENSPIEL_PREFIX))
-    return _external(task, "openspiel")
+    return _external(task, "openspiel", resources)
 
 
-def _external(task: str, recipe: str) -> RunConfig:
-    return RunConfig(
+def _external(task: str, recipe: str, resources: Resources) -> RunConfig:
+    config = RunConfig(
         task=task,
         agent="alphazero",
         recipe=recipe,
@@ -146,6 +142,7 @@ def _external(task: str, recipe: str) -> RunConfig:
             final_opponent="mcts:100",
         ),
     )
+<<<<<<< HEAD
 
 
 def _growth(
@@ -163,6 +160,9 @@ def _growth(
         spent = _SHARE_BEFORE_GROWTH * core_minutes
     generation = round(spent * generations_per_core_minute)
     return (NetStage(generation=generation, net=parse_net("4x64")),)
+=======
+    return fill_hardware(config, resources, is_slow=True)
+>>>>>>> mend5b
 
 
 def _serves(task: str, recipe: str, fits: bool) -> None:

@@ -16,7 +16,11 @@ __all__ = ["add_arguments", "recipes"]
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declares the arguments of ``tengen recipes``."""
-    parser.add_argument("task", nargs="?", help="show every field for this task")
+    parser.add_argument(
+        "task",
+        nargs="?",
+        help="show every field for this task, as for ten minutes on two cores",
+    )
     parser.add_argument("--recipe", help="another recipe than the task's own")
     parser.add_argument(
         "--openspiel",

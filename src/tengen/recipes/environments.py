@@ -6,13 +6,14 @@ from tengen.actors import EnvironmentActorConfig
 from tengen.inference import InferenceConfig
 from tengen.learners import AdamWConfig, LearnerConfig, VtraceConfig
 from tengen.nets import MlpConfig
+from tengen.recipes.resources import Resources
 from tengen.roles import RunConfig
 from tengen.store import QueueConfig
 
 __all__ = ["classic_control"]
 
 
-def classic_control(task: str, core_minutes: float) -> RunConfig:
+def classic_control(task: str, resources: Resources) -> RunConfig:
     """CartPole and its like: a small network, one process."""
     return RunConfig(
         task=task,

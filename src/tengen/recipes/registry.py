@@ -7,19 +7,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from tengen.errors import UsageError, did_you_mean
+from tengen.recipes.resources import Resources
 from tengen.roles import RunConfig
 
-__all__ = [
-    "DEFAULT_CORE_MINUTES",
-    "RECIPES",
-    "Recipe",
-    "default_agent",
-    "make_config",
-]
-
-DEFAULT_CORE_MINUTES = 20.0
-"""What a run is made for where nobody says how long it will take: ten minutes on two
-cores. So that a run by ``--games`` has one config on every machine."""
+__all__ = ["RECIPES", "Recipe", "default_agent", "make_config"]
 
 
 @dataclass(frozen=True)
@@ -33,19 +24,19 @@ class Recipe:
     tasks: str
     """What it is for, in words."""
     target: str
-    """``module:function``, called with the task and the budget."""
+    """``module:function``, called with the task and the resources."""
 
-    def make(self, task: str, core_minutes: float) -> RunConfig:
+    def make(self, task: str, resources: Resources) -> RunConfig:
         """Returns the config for a task.
 
         Raises:
             UsageError: The recipe does not serve the task.
         """
         module, _, function = self.target.partition(":")
-        build: Callable[[str, float], RunConfig] = getattr(
+        build: Callable[[str, Resources], RunConfig] = getattr(
             importlib.import_module(module), function
         )
-        return build(task, core_minutes)
+        return build(task, resources)
 
 
 RECIPES = (
@@ -84,7 +75,7 @@ def make_config(
     task: str,
     agent: str | None,
     recipe: str | None,
-    core_minutes: float = DEFAULT_CORE_MINUTES,
+    resources: Resources | None = None,
 ) -> RunConfig:
     """Returns the config of a task.
 
@@ -92,7 +83,7 @@ def make_config(
         task: A game or an environment.
         agent: None for the recipe's.
         recipe: None for the task's default.
-        core_minutes: Minutes that the run will take, times its cores; above 0.
+        resources: What the run is given; None for the default.
 
     Raises:
         UsageError: The task, agent or recipe is unknown, or they do not fit.
@@ -108,7 +99,7 @@ def make_config(
         )
     if agent is not None and agent != chosen.agent:
         raise UsageError(f"agent ({agent}) does not train {task}; use {chosen.agent}")
-    return chosen.make(task, core_minutes)
+    return chosen.make(task, resources or Resources())
 
 
 def _named(name: str) -> Recipe:

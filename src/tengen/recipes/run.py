@@ -12,11 +12,12 @@ from typing import Any
 from tengen.config import check, check_range, override
 from tengen.errors import UsageError
 from tengen.games import make as make_game
-from tengen.inference import check_machine
+from tengen.inference import check_machine, devices_of
 from tengen.launch import Budget, RunJournal, run_inline
 from tengen.observe import EventWriter, make_view, read_progress
 from tengen.recipes.finale import final_match, match_line
 from tengen.recipes.registry import default_agent, make_config
+from tengen.recipes.resources import Resources
 from tengen.roles import (
     RunConfig,
     StopListener,
@@ -24,6 +25,7 @@ from tengen.roles import (
     check_devices,
     move_run,
     read_config,
+    with_devices,
     write_config,
 )
 from tengen.run import RunDirectory, usable_threads
@@ -105,7 +107,9 @@ def train_task(
         recipe: None for the task's own.
         launch: ``inline``.
         minutes: Wall time of this call; None with ``games`` None takes the recipe's.
-        games: Games of this call, in whole generations.
+            A new run's config is made for it, and for the hardware.
+        games: Games of this call, in whole generations. A new run's config is then
+            one for any CPU.
         out: The run directory, ``runs/TASK`` by default.
         seed: Of a new run.
         threads: Cores to use, all by default; more than there are are cut to these.
@@ -127,13 +131,17 @@ def train_task(
     # What cannot work is refused before anything is written.
     agent = agent or default_agent(task)
     fresh = make_config(task, agent, recipe)
-    if games is None:
-        core_minutes = num_threads * (fresh.minutes if minutes is None else minutes)
-        fresh = make_config(task, agent, recipe, core_minutes)
     if seed is not None:
         settings = [f"seed={seed}", *settings]
-    config = _resolve(RunDirectory(path), fresh, settings)
-    config = move_run(RunDirectory(path), config, devices)
+    run = RunDirectory(path)
+    if run.is_new:
+        # As far as it goes: what was asked for says what there is to compute with.
+        asked = with_devices(override(fresh, settings), devices)
+        budget = Budget(minutes=minutes, games=games)
+        resources = _resources(asked, budget, num_threads)
+        fresh = make_config(task, agent, recipe, resources)
+    config = _resolve(run, fresh, settings)
+    config = move_run(run, config, devices)
     check_devices(config)
     check_machine(config.inference)
     if config.actor.kind == "selfplay":
@@ -164,6 +172,18 @@ def _check_arguments(
     if games is not None:
         check_range("games", games, 1, _MAX_GAMES, "leave it out")
     check(out != "", "out", "", "must name a directory; use . for this one")
+
+
+def _resources(config: RunConfig, budget: Budget, num_threads: int) -> Resources:
+    """Returns what a new run is given, of the budget as the caller gave it.
+
+    GPUs count in a budget in games too: nothing on them is the same to the bit.
+    """
+    gpus = [word for word in devices_of(config.inference).split(",") if word != "cpu"]
+    if budget.games is not None:
+        return Resources(num_gpus=len(gpus))
+    minutes = config.minutes if budget.minutes is None else budget.minutes
+    return Resources(minutes=minutes, num_threads=num_threads, num_gpus=len(gpus))
 
 
 def _resolve(run: RunDirectory, fresh: RunConfig, settings: Sequence[str]) -> RunConfig:

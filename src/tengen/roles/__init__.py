@@ -10,7 +10,12 @@ from tengen.roles.config import (
     write_config,
 )
 from tengen.roles.devices import check_devices, move_run, with_devices
-from tengen.roles.generations import TRAIN_WRITER, sealed_generation, writer_directory
+from tengen.roles.generations import (
+    TRAIN_WRITER,
+    num_games_kept,
+    sealed_generation,
+    writer_directory,
+)
 from tengen.roles.role import ROLES, Report, Role, RoleContext, make_role
 from tengen.roles.stopping import StopListener
 
@@ -27,6 +32,7 @@ __all__ = [
     "check_devices",
     "make_role",
     "move_run",
+    "num_games_kept",
     "read_config",
     "sealed_generation",
     "with_devices",

@@ -39,10 +39,16 @@ _FIXED_KINDS = (
 
 @dataclass(frozen=True, kw_only=True)
 class NetStage:
-    """A larger network from some generation on; it starts from the smaller one."""
+    """A larger network from some point of a budget on; it starts from the smaller one.
 
-    generation: int
-    """The first generation that the network learns from, at least 1."""
+    It takes over at the first turn of learning after that point. The checkpoint keeps
+    that it did, so that a run which goes on, with whatever budget, neither shrinks nor
+    grows by it again. A role that runs alone has no budget, and no stage begins.
+    """
+
+    share: float
+    """Of the budget that is spent before, in (0, 1): of the call's minutes, or of the
+    games that ``tengen train`` will have played in the run when the call ends."""
     net: ResNetConfig
     """The network, no smaller than the one before it."""
 
@@ -50,13 +56,13 @@ class NetStage:
         """Checks the range.
 
         Raises:
-            UsageError: The generation is out of range.
+            UsageError: The share is out of range.
         """
         check(
-            self.generation >= 1,
-            "generation",
-            self.generation,
-            "must be at least 1; the first network is net",
+            0 < self.share < 1,
+            "share",
+            self.share,
+            "must be above 0 and below 1; the first network is net",
         )
 
 
@@ -77,7 +83,7 @@ class RunConfig:
     net: NetConfig = field(default_factory=ResNetConfig)
     """The network that the run starts with."""
     stages: tuple[NetStage, ...] = ()
-    """Larger networks later, in increasing order of generation."""
+    """Larger networks later, in increasing order of their shares of the budget."""
     actor: ActorConfig = field(default_factory=SelfplayConfig)
     """How experience is made."""
     learner: LearnerConfig = field(default_factory=LearnerConfig)
@@ -106,12 +112,12 @@ class RunConfig:
             self._check_queue(self.store)
         else:
             self._check_window(self.store)
-        firsts = [stage.generation for stage in self.stages]
+        shares = [stage.share for stage in self.stages]
         check(
-            firsts == sorted(set(firsts)),
+            shares == sorted(set(shares)),
             "stages",
-            firsts,
-            "must start at increasing generations; sort them",
+            shares,
+            "must begin at increasing shares; sort them",
         )
 
     def _check_family(self) -> None:
@@ -169,13 +175,14 @@ class RunConfig:
         for name, plies in openings.items():
             check_range(f"{name}.opening_plies", plies, 0, game.max_plies - 1)
 
-    def net_at(self, generation: int) -> NetConfig:
-        """Returns the network that learns from ``generation``."""
-        net = self.net
-        for stage in self.stages:
-            if stage.generation <= generation:
-                net = stage.net
-        return net
+    @property
+    def nets(self) -> tuple[NetConfig, ...]:
+        """The first network and that of each stage."""
+        return (self.net, *(stage.net for stage in self.stages))
+
+    def num_stages_begun(self, spent: float) -> int:
+        """Returns how many stages begin within a share of the budget."""
+        return sum(stage.share <= spent for stage in self.stages)
 
 
 def write_config(run: RunDirectory, config: RunConfig) -> None:

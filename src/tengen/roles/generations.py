@@ -14,12 +14,13 @@ from pathlib import Path
 from tengen.errors import UsageError
 from tengen.run import RunDirectory
 from tengen.store import ExperienceWriter, OpenSegment
-from tengen.store.segment import RecordedGames
+from tengen.store.segment import RecordedGames, recorded_games
 
 __all__ = [
     "TRAIN_WRITER",
     "begin_generation",
     "claim_writer",
+    "num_games_kept",
     "sealed_generation",
     "writer_directory",
 ]
@@ -61,6 +62,17 @@ def claim_writer(run: RunDirectory, incarnation: int) -> ExperienceWriter:
 def sealed_generation(folder: Path) -> int:
     """Returns the newest generation that a writer has sealed, 0 where there is none."""
     return _newest(folder.glob("*/*.npz"))
+
+
+def num_games_kept(folder: Path) -> int:
+    """Returns the games that a writer keeps of all generations, sealed or in journals.
+
+    Raises:
+        RunError: A segment, or the header of a journal, is damaged.
+    """
+    files = [*folder.glob("*/*.npz"), *folder.glob("*/*.journal")]
+    generations = {int(p.stem) for p in files if p.stem.isdecimal()}
+    return sum(len(recorded_games(folder, number).indices) for number in generations)
 
 
 def begin_generation(

@@ -33,6 +33,7 @@ class LearnRole:
 
     A turn ends when the rate limiter's samples are used. A stopped turn checkpoints
     what it did and the next one goes on, to the same bits; a killed one is redone.
+    The network grows at the begin of a turn, and the turn's checkpoint keeps it.
 
     Args:
         config: The run's config.
@@ -53,15 +54,13 @@ class LearnRole:
         self._features = task_features(config)
         self._device = learner_device(config)
         keep_freed_memory()
-        self._net_config: NetConfig = config.net
-        extra: dict[str, Any] = {}
+        extra: dict[str, Any] = {"generation": 0, "grown_at": []}
         self._number = run.checkpoints.latest()
         if self._number is not None:
             extra = read_extra(run.checkpoints.entry(self._number))
-            self._generation = int(extra["generation"])
-            self._net_config = config.net_at(self._generation)
-        else:
-            self._generation = 0
+        self._generation = int(extra["generation"])
+        # Where each stage that has begun did.
+        self._grown_at: list[int] = list(extra["grown_at"])
         self._table = open_table(config, run, context, extra.get("table"))
         self._learner = self._make_learner(self._initial_net())
         if self._number is not None:
@@ -78,7 +77,7 @@ class LearnRole:
         if arrived == 0 and num_steps == 0:
             return None
         self._generation = generation
-        self._grow(self._config.net_at(generation))
+        self._begin_stages()
         self._learner.remaining = self._context.remaining
         start_s = time.monotonic()
         metrics = self._learn(num_steps)
@@ -89,6 +88,7 @@ class LearnRole:
             "stopped": self._context.stop.is_set(),
             "checkpoint": self._number,
             "generation": generation,
+            "grown_at": list(self._grown_at),
             "num_new": arrived,
             "table": self._table.describe(),
             "seconds": time.monotonic() - start_s,
@@ -103,7 +103,7 @@ class LearnRole:
     def _initial_net(self) -> ResNet | Any:
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(self._config.seed)
-            return build_net(self._features, self._net_config)
+            return build_net(self._features, self._config.nets[len(self._grown_at)])
 
     def _make_learner(self, net: Any) -> Learner:
         return Learner(
@@ -115,10 +115,17 @@ class LearnRole:
             device=self._device,
         )
 
+    def _begin_stages(self) -> None:
+        """Begins the stages that are due; those begun stay, whatever the budget is."""
+        if self._context.spent is None:
+            return
+        due = self._config.num_stages_begun(self._context.spent) - len(self._grown_at)
+        if due > 0:
+            self._grown_at += [self._generation] * due
+            self._grow(self._config.nets[len(self._grown_at)])
+
     def _grow(self, config: NetConfig) -> None:
         """Moves to a larger network that computes the same; its average starts anew."""
-        if config == self._net_config:
-            return
         if not isinstance(config, ResNetConfig):
             raise RunError("stages (mlp) must be residual networks; leave them out")
         old = self._learner
@@ -135,7 +142,6 @@ class LearnRole:
                 num_steps=old.num_steps, num_samples=old.num_samples
             )
         )
-        self._net_config = config
 
     def _learn(self, num_steps: int) -> dict[str, Any]:
         totals: dict[str, float] = defaultdict(float)
@@ -164,6 +170,10 @@ class LearnRole:
     def _save(self) -> None:
         self._number = 0 if self._number is None else self._number + 1
         table = self._table.state()
-        extra = {"generation": self._generation, "table": table}
+        extra = {
+            "generation": self._generation,
+            "grown_at": self._grown_at,
+            "table": table,
+        }
         save_checkpoint(self._run.checkpoints, self._number, self._learner, extra)
         self._table.trim(table)

@@ -35,6 +35,9 @@ class RoleContext:
     remaining: float | None = None
     """Part of the run's time still to come, in [0, 1], for the learning rate's
     cool-down; None where the budget is not in minutes, so that games alone decide."""
+    spent: float | None = None
+    """Part of the budget that is spent, in minutes or in games, in [0, 1], for the
+    growth of the network; None where there is no budget, so that nothing grows."""
     writer: int | None = None
     """The self-play writer to be; None takes one that is free."""
     sealed: int | None = None

@@ -13,7 +13,7 @@ from tengen.recipes import make_config
 from tengen.roles import write_config
 from tengen.run import RunDirectory
 
-DETAILS = {"remaining": None, "sealed": 0}
+DETAILS = {"remaining": None, "spent": None, "sealed": 0}
 
 
 @pytest.fixture

@@ -1,52 +1,144 @@
-"""What a recipe makes of the time and the cores that it is given."""
+"""What a recipe makes of the time and the hardware that it is given."""
 
 import pytest
 
-from tengen.nets import parse_net
-from tengen.recipes import make_config
+from tengen.nets import ResNetConfig
+from tengen.recipes import Resources, make_config
 from tengen.recipes.run import train_task
-from tengen.roles import NetStage, read_config
+from tengen.roles import read_config
 from tengen.run import RunDirectory
 
-
-@pytest.mark.parametrize("task", ["connect4", "gomoku/9", "gomoku/15"])
-def test_a_longer_run_grows_later_and_a_short_one_not_within_its_time(task):
-    (short,) = make_config(task, None, None, 20.0).stages
-    (long,) = make_config(task, None, None, 60.0).stages
-    (longer,) = make_config(task, None, None, 600.0).stages
-    assert longer.generation == pytest.approx(10 * long.generation, rel=0.05)
-    # Grown after 40 core-minutes: twice what the short run has.
-    assert short.generation == pytest.approx(long.generation * 40 / 24, rel=0.05)
+ON_BOARDS = ("connect4", "gomoku/9", "gomoku/15")
 
 
+def stages_of(config):
+    """Returns the stages as ``{"4x64": 0.4}``."""
+    return {
+        f"{stage.net.num_blocks}x{stage.net.num_channels}": stage.share
+        for stage in config.stages
+    }
+
+
+@pytest.mark.parametrize("task", ON_BOARDS)
 @pytest.mark.parametrize(
-    ("task", "core_minutes", "generation"),
+    ("resources", "stages"),
     [
-        ("connect4", 100.0, 160),  # 40 minutes of 4 generations each
-        ("gomoku/9", 100.0, 76),  # of 1.9
-        ("gomoku/15", 100.0, 10),  # 2.8 times the cells, squared: 7.7 times fewer
-        ("gomoku/19", 40.0, 2),
+        (Resources(minutes=10, num_threads=2), {}),
+        (Resources(minutes=19.9, num_threads=2), {}),
+        (Resources(minutes=20, num_threads=2), {"4x64": 0.4}),
+        (Resources(minutes=60, num_threads=2), {"4x64": 0.4}),
+        (Resources(minutes=10, num_threads=16), {"4x64": 0.4}),
+        (Resources(minutes=60, num_threads=16), {"4x64": 0.2, "6x96": 0.5}),
+        (Resources(minutes=10, num_threads=64), {"4x64": 0.2, "6x96": 0.5}),
+        (
+            Resources(minutes=120, num_threads=64),
+            {"4x64": 0.1, "6x96": 0.3, "10x128": 0.6},
+        ),
+        (Resources(minutes=0.5, num_threads=8, num_gpus=1), {}),
+        (Resources(minutes=10, num_threads=8, num_gpus=1), {"4x64": 0.2, "6x96": 0.5}),
+        (
+            Resources(minutes=40, num_threads=8, num_gpus=2),
+            {"4x64": 0.1, "6x96": 0.3, "10x128": 0.6},
+        ),
     ],
 )
-def test_the_network_grows_once_games_are_plenty(task, core_minutes, generation):
-    stage = NetStage(generation=generation, net=parse_net("4x64"))
-    assert make_config(task, None, None, core_minutes).stages == (stage,)
+def test_a_larger_budget_ends_with_a_larger_network(task, resources, stages):
+    config = make_config(task, None, None, resources)
+    assert config.net == ResNetConfig(num_blocks=2, num_channels=32)
+    assert stages_of(config) == stages
 
 
-@pytest.mark.parametrize(
-    ("budget", "grows_at"),
-    [
-        ({"games": 1}, 160),
-        ({"minutes": 5.0}, 160),
-        ({}, 64),
-        ({"minutes": 100.0}, 640),
-        ({"minutes": 100.0, "threads": 1}, 160),
-        ({"minutes": 100.0, "games": 7}, 160),
-    ],
-)
-def test_what_a_new_run_records(tmp_path, monkeypatch, budget, grows_at):
+@pytest.mark.parametrize("task", ON_BOARDS)
+@pytest.mark.parametrize("num_threads", [1, 2])
+@pytest.mark.parametrize("minutes", [10, 20, 60])
+def test_on_two_threads_time_changes_nothing_but_growth(task, num_threads, minutes):
+    resources = Resources(minutes=minutes, num_threads=num_threads)
+    config = make_config(task, None, None, resources)
+    games = 512 if task == "connect4" else 384
+    assert config.actor.games_per_generation == games
+    assert (config.actor.num_slots, config.learner.num_shards) == (32, 2)
+    assert (config.learner.batch_size, config.store.min_rows) == (256, 8_000)
+
+
+@pytest.mark.parametrize("task", [*ON_BOARDS, "openspiel/hex(board_size=5)"])
+@pytest.mark.parametrize("num_threads", [2, 16, 64])
+@pytest.mark.parametrize("num_gpus", [0, 1, 4])
+def test_slots_stay_filled_and_shards_busy(task, num_threads, num_gpus):
+    if task.startswith("openspiel"):
+        pytest.importorskip("pyspiel")
+    resources = Resources(num_threads=num_threads, num_gpus=num_gpus)
+    config = make_config(task, None, None, resources)
+    learner = config.learner
+    at_once = config.actor.num_slots * num_threads
+    assert config.actor.games_per_generation >= 2 * at_once
+    most = learner.batch_size // 16
+    assert learner.num_shards == (1 if num_gpus else min(num_threads, most))
+    if task in ON_BOARDS:
+        # Batches of 1,024 rows: one computed, one waiting, one with the trees.
+        assert config.actor.games_per_generation >= 3 * 1024 * num_gpus
+
+
+def test_python_is_what_an_own_game_waits_for():
+    task = "tests.unit.games.own_games:TicTacToe"
+    for num_gpus in (0, 1):
+        resources = Resources(num_threads=16, num_gpus=num_gpus)
+        actor = make_config(task, None, None, resources).actor
+        assert actor.games_per_generation == 2 * 16 * actor.num_slots == 512
+
+
+def test_tic_tac_toe_needs_no_more():
+    large = Resources(minutes=600, num_threads=64, num_gpus=4)
+    assert make_config("tictactoe", None, None, large) == make_config(
+        "tictactoe", None, None
+    )
+
+
+def record(path, monkeypatch, num_gpus=0, **budget):
+    """Returns the config that a new run on four cores records."""
     monkeypatch.setattr("tengen.recipes.run._train", lambda *words: {})
     monkeypatch.setattr("tengen.recipes.run.usable_threads", lambda asked: asked or 4)
-    train_task("connect4", out=tmp_path / "run", **budget)
-    (stage,) = read_config(RunDirectory(tmp_path / "run")).stages
-    assert stage.generation == grows_at
+    monkeypatch.setattr("tengen.inference.devices._num_gpus", lambda: num_gpus)
+    train_task("connect4", out=path, **budget)
+    return read_config(RunDirectory(path))
+
+
+@pytest.mark.parametrize(
+    ("budget", "stages", "num_shards"),
+    [
+        ({"games": 1}, {}, 2),
+        ({"minutes": 100.0, "games": 7}, {}, 2),
+        ({"minutes": 5.0}, {}, 4),
+        ({}, {"4x64": 0.4}, 4),
+        ({"settings": ["minutes=9"]}, {}, 4),
+        ({"minutes": 5.0, "settings": ["minutes=100"]}, {}, 4),
+        ({"minutes": 100.0}, {"4x64": 0.2, "6x96": 0.5}, 4),
+        ({"minutes": 100.0, "threads": 1}, {"4x64": 0.4}, 2),
+    ],
+)
+def test_what_a_new_run_records(tmp_path, monkeypatch, budget, stages, num_shards):
+    config = record(tmp_path / "run", monkeypatch, **budget)
+    assert stages_of(config) == stages
+    assert config.learner.num_shards == num_shards
+
+
+@pytest.mark.parametrize(
+    ("words", "games"),
+    [
+        ({"minutes": 10.0}, 3072),
+        ({"games": 5}, 3072),
+        ({"minutes": 10.0, "devices": "cuda:0,cuda:1"}, 6144),
+        ({"minutes": 10.0, "settings": ["inference.devices=cuda:1"]}, 3072),
+        ({"minutes": 10.0, "devices": "cpu"}, 512),
+        ({"minutes": 10.0, "settings": ["inference.precision=int8"]}, 512),
+        ({"minutes": 10.0, "settings": ["actor.games_per_generation=9"]}, 9),
+    ],
+)
+def test_the_gpus_that_a_run_will_use_count(tmp_path, monkeypatch, words, games):
+    config = record(tmp_path / "run", monkeypatch, num_gpus=2, **words)
+    assert config.actor.games_per_generation == games
+
+
+def test_a_run_that_goes_on_stays_what_it_was(tmp_path, monkeypatch):
+    first = record(tmp_path / "run", monkeypatch, minutes=100.0)
+    again = record(tmp_path / "run", monkeypatch, num_gpus=2, minutes=9000.0)
+    assert again == first

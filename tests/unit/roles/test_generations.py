@@ -6,10 +6,13 @@ from tengen.errors import UsageError
 from tengen.roles.generations import (
     begin_generation,
     claim_writer,
+    num_games_kept,
     sealed_generation,
     writer_directory,
 )
 from tengen.run import RunDirectory
+from tengen.store import ExperienceWriter
+from tests.unit.store.store_games import random_game, write_generation
 
 
 @pytest.fixture
@@ -77,3 +80,17 @@ def test_temporaries_are_no_generations(run):
     for name in ("000003.npz", ".tmp-host-1-0-0-000009.npz"):
         (folder / name).touch()
     assert sealed_generation(folder.parent) == 3
+
+
+def test_games_kept_are_counted_once_wherever_they_are(run):
+    folder = writer_directory(run, 0)
+    assert num_games_kept(folder) == 0
+    write_generation(run.experience, 1, 24, writer=folder.name)
+    write_generation(run.experience, 2, 5, writer=folder.name)
+    with ExperienceWriter(folder, 3) as writer:
+        segment = writer.open_games(3, "tictactoe")
+        for index in range(7):
+            segment.sink.put(random_game("tictactoe", index, 3))
+        segment.close()
+    write_generation(run.experience, 1, 24, writer="selfplay-1")
+    assert num_games_kept(folder) == 36

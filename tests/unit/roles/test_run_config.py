@@ -3,13 +3,14 @@ import dataclasses
 import pytest
 
 from tengen.errors import UsageError
-from tengen.recipes import make_config
-from tengen.roles import change_config
+from tengen.nets import parse_net
+from tengen.recipes import Resources, make_config
+from tengen.roles import NetStage, change_config
 
 
 @pytest.fixture
 def config():
-    return make_config("gomoku/9", None, None)
+    return make_config("gomoku/9", None, None, Resources(minutes=60.0))
 
 
 @pytest.mark.parametrize(
@@ -49,11 +50,37 @@ def test_a_batch_that_the_limiter_never_allows_is_refused(config):
 
 
 def test_a_field_of_a_stage_is_named(config):
-    stage = dataclasses.replace(config.stages[0], generation=7)
-    changed = f'[{{"generation": 7, "net": {{"num_blocks": {stage.net.num_blocks}'
+    (stage,) = config.stages
+    changed = f'[{{"share": 0.7, "net": {{"num_blocks": {stage.net.num_blocks}'
     changed += f', "num_channels": {stage.net.num_channels}}}}}]'
-    with pytest.raises(UsageError, match=r"^stages\[0\]\.generation \(7\) is fixed"):
+    with pytest.raises(UsageError, match=r"^stages\[0\]\.share \(0\.7\) is fixed"):
         change_config(config, [f"stages={changed}"])
+
+
+@pytest.mark.parametrize("share", [0, 1, -0.5, float("nan")])
+def test_a_stage_begins_within_a_budget(share):
+    with pytest.raises(
+        UsageError, match=r"^share \(.*\) must be above 0 and below 1; "
+    ):
+        NetStage(share=share, net=parse_net("4x64"))
+
+
+@pytest.mark.parametrize("shares", [(0.5, 0.5), (0.5, 0.4)])
+def test_stages_begin_one_after_another(config, shares):
+    stages = tuple(NetStage(share=share, net=parse_net("4x64")) for share in shares)
+    with pytest.raises(
+        UsageError, match=r"^stages \(\[.*\]\) must begin at increasing"
+    ):
+        dataclasses.replace(config, stages=stages)
+
+
+def test_the_stages_of_a_share(config):
+    nets = [parse_net("4x64"), parse_net("6x96")]
+    stages = [NetStage(share=s, net=n) for s, n in zip((0.2, 0.5), nets, strict=True)]
+    staged = dataclasses.replace(config, stages=tuple(stages))
+    assert staged.nets == (parse_net("2x32"), *nets)
+    begun = [staged.num_stages_begun(spent) for spent in (0.0, 0.19, 0.2, 0.5, 1.0)]
+    assert begun == [0, 0, 1, 2, 2]
 
 
 def test_other_fields_may_change(config):

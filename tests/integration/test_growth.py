@@ -1,0 +1,72 @@
+"""A network that grows within a real run, by games: the same however it is cut."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tengen.learners.checkpoint import read_extra
+from tengen.run import RunDirectory
+from tests.integration.runs import SMALL, run_command, sealed, train_command, weights
+
+GROWS = (
+    *SMALL,
+    'stages=[{"share": 0.4, "net": {"num_blocks": 2, "num_channels": 24}}]',
+)
+
+
+def channels(out: Path) -> list[int]:
+    """Returns the width of every published model, in order."""
+    paths = sorted(out.glob("models/*/meta.json"))
+    return [json.loads(path.read_text())["net"]["num_channels"] for path in paths]
+
+
+@pytest.fixture(scope="module")
+def reference(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    out = tmp_path_factory.mktemp("reference") / "run"
+    done = run_command(train_command(out, 72, settings=GROWS))
+    assert done.returncode == 0, done.stderr
+    return out
+
+
+def test_it_grows_after_its_share_of_the_games(reference: Path) -> None:
+    # Checkpoints of no game, then after 24, 48 and 72 of 72.
+    assert channels(reference) == [16, 16, 24, 24]
+    checkpoints = RunDirectory.open(reference).checkpoints
+    assert read_extra(checkpoints.entry(3))["grown_at"] == [2]
+
+
+@pytest.mark.parametrize(
+    ("fault", "left"),
+    [
+        # The first games are durable; every process that would seal them dies, and so
+        # the call ends.
+        ("seal.gathered:1:experience/selfplay-0", 48),
+        # The turn that grows dies before its checkpoint is whole; it is redone.
+        ("publish.written:3:checkpoints", 0),
+    ],
+)
+def test_it_grows_at_the_same_games_after_a_kill(
+    reference: Path, tmp_path: Path, fault: str, left: int
+) -> None:
+    out = tmp_path / "run"
+    done = run_command(train_command(out, 72, settings=GROWS), fault=fault)
+    assert "died" in done.stdout + done.stderr
+    if left:
+        assert done.returncode == 1
+        assert not sealed(out)
+        done = run_command(train_command(out, left, settings=GROWS))
+    assert done.returncode == 0, done.stderr
+    assert sealed(out) == sealed(reference)
+    assert weights(out) == weights(reference)
+
+
+def test_a_further_call_keeps_the_network(reference: Path, tmp_path: Path) -> None:
+    out = tmp_path / "run"
+    for games in (48, 48):
+        done = run_command(train_command(out, games, settings=GROWS))
+        assert done.returncode == 0, done.stderr
+    # Grown after 24 of 48; of the 96 in all it passes 0.4 without growing again.
+    assert channels(out) == [16, 24, 24, 24, 24]
