@@ -5,17 +5,34 @@ from __future__ import annotations
 import argparse
 import dataclasses
 import sys
+from dataclasses import dataclass, field
 from typing import Any
 
-from tengen.config import check
+from tengen.config import check, override
 from tengen.errors import UsageError
 from tengen.evaluation.elo import Tally
 from tengen.evaluation.match import MatchReport, play_match
-from tengen.evaluation.players import MatchPlayer, ModelPlayer, open_player
+from tengen.evaluation.players import (
+    MatchPlayer,
+    ModelPlayer,
+    PlaySettings,
+    open_player,
+)
 from tengen.games import make
 from tengen.run import available_cores, usable_threads
+from tengen.search import SearchConfig
 
 __all__ = ["add_arguments", "match"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class MatchSettings:
+    """What ``--set`` changes of a match."""
+
+    a: PlaySettings = field(default_factory=PlaySettings)
+    """Of A."""
+    b: PlaySettings = field(default_factory=PlaySettings)
+    """Of B."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -57,20 +74,28 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="N[,N]",
         help="of the threads, those that search one tree of A and of B (1)",
     )
+    parser.add_argument(
+        "--set",
+        action="append",
+        default=[],
+        dest="settings",
+        metavar="a.search.FIELD=v",
+        help="change how A searches, or B by b.search.FIELD: a.search.lcb_stdevs=5; "
+        "fields as those of actor.search in tengen recipes TASK",
+    )
 
 
 def match(args: argparse.Namespace) -> dict[str, Any]:
     """Plays the match and prints it; returns ``MatchReport.to_json``.
 
     Raises:
-        UsageError: A player or a number is refused, or the games differ.
+        UsageError: A player, a number or a setting is refused, or the games differ.
         RunError: A model cannot be compiled.
     """
     num_threads, trees = _threads(args.threads, args.tree_threads)
-    a, b = (
-        _player(word, num_threads, tree_threads)
-        for word, tree_threads in zip((args.a, args.b), trees, strict=True)
-    )
+    settings = override(MatchSettings(), args.settings)
+    a = _player("a", args.a, settings.a.search, num_threads, trees[0])
+    b = _player("b", args.b, settings.b.search, num_threads, trees[1])
     report = play_match(
         make(shared_task(a, b, args.game)),
         a,
@@ -105,10 +130,14 @@ def _threads(threads: int | None, trees: str) -> tuple[int, list[int]]:
     return num_threads, [min(count, num_threads) for count in counts]
 
 
-def _player(word: str, num_threads: int, tree_threads: int) -> MatchPlayer:
+def _player(
+    side: str, word: str, search: SearchConfig, num_threads: int, tree_threads: int
+) -> MatchPlayer:
     player = open_player(word, num_threads=num_threads)
     if isinstance(player, ModelPlayer):
-        return dataclasses.replace(player, tree_threads=tree_threads)
+        return dataclasses.replace(player, search=search, tree_threads=tree_threads)
+    rule = "is no model and has no search to set; take that --set away"
+    check(search == SearchConfig(), f"{side}.search", word, rule)
     return player
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from tengen import _core
+from tengen.config import check
 from tengen.errors import UsageError
 from tengen.inference import Backend, InferenceConfig, default_devices, open_backend
 from tengen.inference.openvino_backend import is_installed
@@ -20,6 +21,7 @@ __all__ = [
     "MatchPlayer",
     "MctsPlayer",
     "ModelPlayer",
+    "PlaySettings",
     "RandomPlayer",
     "fixed_player",
     "open_for_play",
@@ -28,6 +30,14 @@ __all__ = [
 
 _ENGINES = ("gtp:", "gomocup:")
 _MAX_PLAYOUTS = 10_000_000
+# Fields of a search that a player never reads, for it does not explore.
+_EXPLORING = (
+    "noise_alpha_total",
+    "noise_weight",
+    "noise_shaped",
+    "root_temperature",
+    "forced_playouts",
+)
 
 
 @dataclass(frozen=True)
@@ -109,6 +119,21 @@ class ModelPlayer:
         player.num_simulations = num_simulations
         player.search = self.search.to_native()
         return player
+
+
+@dataclass(frozen=True, kw_only=True)
+class PlaySettings:
+    """What ``--set`` changes of a model player."""
+
+    search: SearchConfig = field(default_factory=SearchConfig)
+    """How it searches."""
+
+    def __post_init__(self) -> None:
+        usual = SearchConfig()
+        for name in _EXPLORING:
+            value = getattr(self.search, name)
+            rule = "is for self-play, a player does not explore; leave it out"
+            check(value == getattr(usual, name), f"search.{name}", value, rule)
 
 
 MatchPlayer: TypeAlias = RandomPlayer | MctsPlayer | ModelPlayer

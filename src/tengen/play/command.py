@@ -8,7 +8,8 @@ import os
 import sys
 from typing import Any
 
-from tengen.config import check_range
+from tengen.config import check_range, override
+from tengen.evaluation import PlaySettings
 from tengen.play.player import load
 from tengen.play.terminal import Session
 from tengen.run import usable_threads
@@ -34,6 +35,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="N",
         help="that think together; the answer comes sooner (1)",
     )
+    parser.add_argument(
+        "--set",
+        action="append",
+        default=[],
+        dest="settings",
+        metavar="search.FIELD=v",
+        help="change how it searches: search.lcb_stdevs=5; fields as those of "
+        "actor.search in tengen recipes TASK",
+    )
     side = parser.add_mutually_exclusive_group()
     side.add_argument(
         "--first", action="store_true", help="you have the first move (default)"
@@ -47,12 +57,13 @@ def play(args: argparse.Namespace) -> dict[str, Any]:
     """Plays until the person leaves or the input ends; returns ``Session.report``.
 
     Raises:
-        UsageError: The model cannot be used.
+        UsageError: The model cannot be used, or a number or a setting is refused.
         RunError: The backend refuses the model.
     """
     check_range("simulations", args.simulations, 1, MAX_SIMULATIONS)
     is_terminal = sys.stdin.isatty() and sys.stdout.isatty()
-    with load(args.model) as player:
+    settings = override(PlaySettings(), args.settings)
+    with load(args.model, settings.search) as player:
         session = Session(
             player,
             lambda text: print(text, flush=True),

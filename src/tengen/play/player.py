@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,7 +18,7 @@ from tengen.evaluation.match import MAX_SEED
 from tengen.evaluation.searcher import Searcher, batch_rows
 from tengen.games import Game, make
 from tengen.run import usable_threads
-from tengen.search import MAX_SIMULATIONS
+from tengen.search import MAX_SIMULATIONS, SearchConfig
 
 __all__ = ["ActionAnalysis", "Analysis", "Player", "load"]
 
@@ -160,11 +161,12 @@ class Player:
         return Searcher(self.game, model.backend, model.search, threads, rows)
 
 
-def load(word: str | Path) -> Player:
+def load(word: str | Path, search: SearchConfig | None = None) -> Player:
     """Returns the player of a trained model. Blocks while it is read and compiled.
 
     Args:
         word: RUN (its newest model), ``RUN@17`` or a model directory.
+        search: How it searches; None as usual.
 
     Raises:
         UsageError: There is no such model, or it cannot be used.
@@ -176,6 +178,8 @@ def load(word: str | Path) -> Player:
             f"model ({word}) must be RUN, RUN@17 or a model directory; "
             f"train one with tengen train"
         )
+    if search is not None:
+        player = dataclasses.replace(player, search=search)
     return Player(player)
 
 

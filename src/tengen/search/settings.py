@@ -13,6 +13,8 @@ __all__ = ["MAX_SIMULATIONS", "SearchConfig"]
 MAX_SIMULATIONS = 1 << 24
 """Most simulations of one search; as the core has it."""
 
+# Of every real number; what comes of them stays far from the end of float32.
+_MOST = 1e6
 _NATIVE_POLICY = {"puct": RootPolicy.PUCT, "gumbel": RootPolicy.GUMBEL}
 
 
@@ -95,6 +97,11 @@ class SearchConfig:
 
     def __post_init__(self) -> None:
         check_literals(self)
+        for field in fields(self):
+            value = getattr(self, field.name)
+            if isinstance(value, float):
+                rule = f"must be at most {_MOST:.0f}; lower it"
+                check(value <= _MOST, field.name, value, rule)
         for name in (
             "cpuct",
             "cpuct_log",

@@ -1,5 +1,6 @@
 """Real models from disk: by run, by number and by directory."""
 
+import io
 import json
 
 import pytest
@@ -7,6 +8,7 @@ import pytest
 import tengen
 from tengen import cli
 from tengen.errors import UsageError
+from tengen.search import SearchConfig
 
 
 @pytest.fixture(scope="module")
@@ -55,3 +57,60 @@ def test_two_models_of_a_run_meet(run, capsys):
     code = cli.main(["match", *words, "--game", "connect4"])
     assert code == 2
     assert "must be tictactoe" in capsys.readouterr().err
+
+
+CHANGED = ("search.cpuct=1000", "search.lcb_stdevs=1000")
+
+
+def test_the_settings_of_a_search_reach_the_side_that_they_name(run, capsys):
+    def score_of_a(*settings):
+        words = [str(run.path), f"{run.path}@17", "--games", "20", "--json"]
+        words += [word for setting in settings for word in ("--set", setting)]
+        assert cli.main(["match", *words]) == 0
+        return json.loads(capsys.readouterr().out.splitlines()[-1])["score_a"]
+
+    changed = score_of_a(*(f"a.{setting}" for setting in CHANGED))
+    assert score_of_a() == 0.5
+    assert changed != 0.5
+    assert score_of_a(*(f"b.{setting}" for setting in CHANGED)) == 1 - changed
+    both = [f"{side}.{setting}" for side in "ab" for setting in CHANGED]
+    assert score_of_a(*both) == 0.5
+
+
+def test_a_player_searches_as_it_was_told(run, monkeypatch, capsys):
+    def answer(*words):
+        monkeypatch.setattr("sys.stdin", io.StringIO("a1\nquit\n"))
+        assert cli.main(["play", f"{run.path}@17", *words, "--json"]) == 0
+        return json.loads(capsys.readouterr().out.splitlines()[-1])["moves"]
+
+    words = [word for setting in CHANGED for word in ("--set", setting)]
+    config_changed = SearchConfig(cpuct=1000.0, lcb_stdevs=1000.0)
+    moves = []
+    for config, given in ((None, ()), (config_changed, words)):
+        with tengen.load(f"{run.path}@17", config) as player:
+            first = answer("--simulations", "30", *given)
+            assert first[1] == player.choose(first[:1], simulations=30)
+            moves.append(first)
+    assert moves[0] != moves[1]
+
+
+@pytest.mark.parametrize(
+    ("command", "setting", "message"),
+    [
+        ("play", "search.lcb=5", "search.lcb (5) is not a known key"),
+        ("play", "search.lcb_stdevs=-1", "search.lcb_stdevs (-1.0) must not be"),
+        ("play", "search.lcb_stdevs", "must look like path.to.field=value"),
+        ("play", "search.noise_weight=0.5", "search.noise_weight (0.5) is for self-"),
+        ("match", "a.search.cpuct=1e9", "a.search.cpuct (1000000000.0) must be at"),
+        ("match", "search.lcb_stdevs=5", "search (5) is not a known key; known: a, b"),
+        ("match", "a.search.forced_playouts=2", "a.search.forced_playouts (2.0) is"),
+        ("match", "b.search.lcb_stdevs=5", "b.search (random) is no model and has no"),
+    ],
+)
+def test_a_setting_that_is_refused_is_one_line(run, capsys, command, setting, message):
+    words = [str(run.path)] if command == "play" else [str(run.path), "random"]
+    assert cli.main([command, *words, "--set", setting]) == 2
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    assert message in captured.err
+    assert captured.err.count("\n") == 1

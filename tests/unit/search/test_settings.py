@@ -77,6 +77,8 @@ def test_round_trip():
         ("gumbel_visit", -1.0),
         ("gumbel_scale", 0.0),
         ("cpuct", float("nan")),
+        ("lcb_stdevs", 1e7),
+        ("cpuct_base", 1e300),
     ],
 )
 def test_out_of_range(name, value):
