@@ -142,27 +142,7 @@ def _external(task: str, recipe: str, resources: Resources) -> RunConfig:
             final_opponent="mcts:100",
         ),
     )
-<<<<<<< HEAD
-
-
-def _growth(
-    core_minutes: float, *, generations_per_core_minute: float
-) -> tuple[NetStage, ...]:
-    """Returns the stages of a budget: a larger network once games are plenty.
-
-    Args:
-        core_minutes: The budget.
-        generations_per_core_minute: With the small network, on one core of the machine
-            of the sweeps.
-    """
-    spent = _MIN_CORE_MINUTES_TO_GROW
-    if core_minutes >= _MIN_CORE_MINUTES_TO_GROW:
-        spent = _SHARE_BEFORE_GROWTH * core_minutes
-    generation = round(spent * generations_per_core_minute)
-    return (NetStage(generation=generation, net=parse_net("4x64")),)
-=======
     return fill_hardware(config, resources, is_slow=True)
->>>>>>> mend5b
 
 
 def _serves(task: str, recipe: str, fits: bool) -> None:
