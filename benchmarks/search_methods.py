@@ -3,15 +3,18 @@
     python benchmarks/search_methods.py train --out DIR --seed 0
     python benchmarks/search_methods.py judge DIR/* --positions 1000
     python benchmarks/search_methods.py play RUN --simulations 200
+    python benchmarks/search_methods.py match RUN --search "lcb 5" --games 200
 
 ``train`` makes one run a variant, ``judge`` gives the share of moves that the solver
-calls optimal, of the bare policy and of 64 simulations, and ``play`` that of one
-network under several search settings, position by position.
+calls optimal, of the bare policy and of 64 simulations, ``play`` that of one
+network under several search settings, position by position, and ``match`` plays one
+network with such settings against itself without.
 """
 
 from __future__ import annotations
 
 import argparse
+import dataclasses
 import json
 import sys
 from collections.abc import Callable, Sequence
@@ -24,9 +27,9 @@ from numpy.typing import NDArray
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from tengen import _core
-from tengen.evaluation import ModelPlayer, open_player
+from tengen.evaluation import ModelPlayer, Tally, open_player, play_match
 from tengen.games import core_game, make
-from tengen.inference import drive
+from tengen.inference import InferenceConfig, drive, open_backend
 from tengen.recipes.run import train_task
 from tengen.search import SearchConfig
 from tests.oracle.connect4_solver import optimal_moves, random_positions
@@ -67,6 +70,11 @@ SEARCHES = {
     "gumbel": SearchConfig(policy="gumbel"),
 }
 
+MATCH_GAMES = 16
+MATCH_INFERENCE = InferenceConfig(
+    devices="cpu", backend="openvino", precision="bf16", batch_shape="dynamic"
+)
+
 Positions = Sequence[tuple[list[int], list[int]]]
 
 
@@ -106,6 +114,29 @@ def play(args: argparse.Namespace) -> None:
             "gain": interval(found - base),
         }
         print(json.dumps(row), flush=True)
+
+
+def match(args: argparse.Namespace) -> None:
+    player = open_player(args.run)
+    assert isinstance(player, ModelPlayer)
+    assert player.directory is not None
+    backend = open_backend(player.directory, MATCH_INFERENCE, 1)
+    plain = dataclasses.replace(player, backend=backend)
+    changed = dataclasses.replace(plain, search=SEARCHES[args.search])
+    tally = Tally()
+    for seed in range(args.seed, args.seed + -(-args.games // MATCH_GAMES)):
+        report = play_match(
+            make(player.task),
+            changed,
+            plain,
+            num_games=MATCH_GAMES,
+            num_simulations=args.simulations,
+            seed=seed,
+            opening_plies=4,
+        )
+        tally += report.tally
+        row = {"search": args.search, "seed": seed, "games": tally.num_games}
+        print(json.dumps({**row, "elo": tally.elo_text}), flush=True)
 
 
 def solved(count: int) -> Positions:
@@ -162,6 +193,13 @@ def main() -> None:
     playing.add_argument("--simulations", type=int, default=64)
     playing.add_argument("--positions", type=int, default=1000)
     playing.set_defaults(call=play)
+    matching = commands.add_parser("match")
+    matching.add_argument("run", metavar="RUN")
+    matching.add_argument("--search", choices=list(SEARCHES), default="lcb 5")
+    matching.add_argument("--simulations", type=int, default=64)
+    matching.add_argument("--games", type=int, default=200)
+    matching.add_argument("--seed", type=int, default=0)
+    matching.set_defaults(call=match)
     args = parser.parse_args()
     args.call(args)
 
