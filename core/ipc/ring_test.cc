@@ -48,6 +48,7 @@ uint64_t receive(Ring& ring, F&& is_over) {
     }
     const std::vector<std::byte> expected = message_of(count, ring.max_message());
     TENGEN_CHECK(std::equal(got.begin(), got.end(), expected.begin(), expected.end()));
+    TENGEN_CHECK(reinterpret_cast<uintptr_t>(got.data()) % 8 == 0);
     ring.pop();
     ++count;
   }
@@ -102,9 +103,31 @@ void check_full() {
   ring.pop();
   TENGEN_CHECK(ring.push({}));
   TENGEN_CHECK(throws([&] { Ring(memory.data(), 96); }));
-  // Bytes that are no message are refused, not read beyond the ring.
-  std::memset(memory.data() + 128 + 32, 0x7f, 4);
-  TENGEN_CHECK(throws([&] { ring.front(); }));
+  TENGEN_CHECK(throws([&] { Ring(memory.data(), 32); }));
+}
+
+// A length that no message can have is refused, and nothing beyond what was sent is read.
+void check_damage() {
+  constexpr uint32_t kCounters = 128;  // bytes before the messages
+  TENGEN_CHECK(Ring::num_bytes(64) == kCounters + 64);
+  const ipc::SharedMemory memory = ipc::SharedMemory::anonymous(Ring::num_bytes(64));
+  Ring ring(memory.data(), 64);
+  const std::vector<std::byte> message(8);  // 16 bytes of the ring
+  const auto refuses = [&](uint32_t at, uint32_t length) {
+    std::memcpy(memory.data() + kCounters + at, &length, sizeof length);
+    return throws([&] { ring.front(); });
+  };
+  TENGEN_CHECK(ring.push(message));
+  TENGEN_CHECK(refuses(0, 9) && !refuses(0, 8));  // not all of it was sent
+  for (int i = 1; i < 4; ++i) TENGEN_CHECK(ring.push(message));
+  TENGEN_CHECK(refuses(0, 25) && !refuses(0, 24));  // longer than the longest
+  TENGEN_CHECK(!refuses(0, 8));
+  for (int i = 0; i < 3; ++i) {
+    TENGEN_CHECK(ring.front().size() == 8);
+    ring.pop();
+  }
+  for (int i = 0; i < 2; ++i) TENGEN_CHECK(ring.push(message));
+  TENGEN_CHECK(refuses(48, 9) && !refuses(48, 8));  // across the end
 }
 
 }  // namespace
@@ -113,5 +136,6 @@ int main() {
   check_threads();
   check_killed_producer();
   check_full();
+  check_damage();
   return 0;
 }

@@ -102,7 +102,7 @@ void check_waits() {
   Engine& engine = store.engine;
   TableConfig config;
   config.name = "replay";
-  config.limits = {2.5, 2, 1.0, 8.0};
+  config.limits = {2.5, 2, 1.0, 8.5};
   const uint32_t table = engine.add_table(config, 0);
   const SessionId session = engine.begin_session();
   const uint32_t writer = engine.open_writer(session, "a", 0).writer;

@@ -62,13 +62,52 @@ def test_a_command_that_hangs_is_killed_with_its_children(
     assert time.monotonic() - start_s < 300
 
 
+def test_a_difference_that_is_found_is_a_failure(script: Any, tmp_path: Path) -> None:
+    bench = made(script, tmp_path)
+    bench.args.cases = script.CASES
+    bench.run_json = lambda command, limit_s: {"errors": {}, "command": command}
+    assert bench.check()["command"][-1] == "gomoku/15:6x96 gomoku/19:10x128"
+    bench.run_json = lambda command, limit_s: {"errors": {"lanes": "differ"}}
+    with pytest.raises(script.StageError, match="differ"):
+        bench.check()
+
+
+@pytest.mark.parametrize(
+    ("broken", "num_stages"),
+    [(None, 8), ("environment", 1), ("build", 2), ("train", 8)],
+)
+def test_the_exit_code_is_0_where_all_is_well(
+    script: Any,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    broken: str | None,
+    num_stages: int,
+) -> None:
+    for name in ("environment", "build", "check", "share", "train"):
+
+        def stage(*words: object, name: str = name) -> dict[str, object]:
+            if name == broken:
+                raise script.StageError("no driver")
+            return {"share_of_backend": 0.95}
+
+        monkeypatch.setattr(script.Bench, name, stage)
+    monkeypatch.setattr(sys, "argv", ["gpu.py"])
+    assert script.main() == (0 if broken is None else 1)
+    *stages, summary = map(json.loads, capsys.readouterr().out.splitlines())
+    assert all(line["ok"] is (line["stage"] != broken) for line in stages)
+    assert len(stages) == num_stages
+    assert summary["ok"] is (broken is None)
+    assert len(summary["report"]["shares"]) == (4 if num_stages == 8 else 0)
+
+
 def test_the_summary_says_what_was_reached(script: Any) -> None:
     def share(net: str, found: float) -> dict[str, Any]:
         report = {"share_of_backend": found}
         return {"stage": f"share {net}", "ok": True, "report": report}
 
     failed = {"stage": "share c", "ok": False, "error": "no memory"}
-    found = script.summed_up([share("a", 0.95), share("b", 0.9)])
+    check = {"stage": "check", "ok": True, "report": {"errors": {}}}
+    found = script.summed_up([check, share("a", 0.95), share("b", 0.9)])
     assert found["ok"]
     assert found["report"]["shares"] == {"a": 0.95, "b": 0.9}
     assert found["report"]["reached"]
@@ -83,8 +122,15 @@ def test_the_summary_says_what_was_reached(script: Any) -> None:
 
 def test_progress_counts_what_is_on_the_disk(script: Any, tmp_path: Path) -> None:
     assert script.progress(tmp_path) == {"generations": 0, "models": 0, "steps": 0}
+    segments = tmp_path / "experience" / "selfplay-0" / "1"
+    segments.mkdir(parents=True)
+    for number in (1, 2, 3):
+        (segments / f"{number:06d}.npz").touch()
     for number, steps in ((1, 5), (2, 9)):
+        model = tmp_path / "models" / f"{number:06d}"
+        model.mkdir(parents=True)
+        (model / "meta.json").touch()
         folder = tmp_path / "checkpoints" / f"{number:06d}"
         folder.mkdir(parents=True)
         (folder / "state.json").write_text(json.dumps({"num_steps": steps}))
-    assert script.progress(tmp_path)["steps"] == 9
+    assert script.progress(tmp_path) == {"generations": 3, "models": 2, "steps": 9}

@@ -202,3 +202,19 @@ def test_recording_leaves_the_stream_as_it_was(gpu: MadeUpGpu) -> None:
     device = CudaDevice("cuda:0")
     device.record(lambda: None)()
     assert gpu.current is gpu.streams[0]
+
+
+def test_what_is_recorded_runs_on_the_stream_of_the_device(gpu: MadeUpGpu) -> None:
+    device = CudaDevice("cuda:0")
+    default, own = gpu.streams
+    called_on: list[MadeUpStream] = []
+
+    def function() -> None:
+        called_on.append(gpu.current)
+        gpu.launch(lambda: None)
+
+    launch = device.record(function)
+    # Before it is recorded too: libraries keep what they need for each stream.
+    assert all(stream is own for stream in called_on)
+    launch()
+    assert (len(default.queue), len(own.queue)) == (0, 1)

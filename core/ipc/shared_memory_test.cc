@@ -1,0 +1,124 @@
+#include "ipc/shared_memory.h"
+
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <csignal>
+#include <filesystem>
+#include <string>
+#include <utility>
+
+#include "base/testing.h"
+
+using namespace tengen;
+using ipc::SharedMemory;
+
+namespace {
+
+constexpr uint64_t kBytes = 3 << 20;
+
+// A path that nothing lies at, in this and any other run.
+std::string free_path() {
+  const std::string name = "tengen-memory-" + std::to_string(getpid());
+  return (std::filesystem::temp_directory_path() / name).string();
+}
+
+// The number that the next file would get.
+int next_descriptor() {
+  const int number = dup(STDERR_FILENO);
+  close(number);
+  return number;
+}
+
+bool is_mapped(std::byte* data) { return msync(data, kBytes, MS_ASYNC) == 0; }
+
+// What the Error that `f` throws says; empty where it throws none.
+template <class F>
+std::string error_of(F&& f) {
+  try {
+    f();
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return "";
+}
+
+bool contains(const std::string& text, const char* part) {
+  return text.find(part) != std::string::npos;
+}
+
+// All of a file is there when it is made, zeroed, and its owner's alone.
+void check_file() {
+  const std::string path = free_path();
+  const SharedMemory memory = SharedMemory::create(path, kBytes);
+  struct stat status;
+  TENGEN_CHECK(stat(path.c_str(), &status) == 0 && (status.st_mode & 0777) == 0600);
+#if !defined(__APPLE__)  // which has no call that reserves
+  TENGEN_CHECK(static_cast<uint64_t>(status.st_blocks) * 512 >= kBytes);
+#endif
+  TENGEN_CHECK(std::all_of(memory.data(), memory.data() + kBytes,
+                           [](std::byte byte) { return byte == std::byte{0}; }));
+  TENGEN_CHECK(contains(error_of([&] { SharedMemory::create(path, kBytes); }), "cannot be made"));
+  std::filesystem::resize_file(path, 0);
+  TENGEN_CHECK(contains(error_of([&] { SharedMemory::open(path); }), "is empty"));
+  unlink(path.c_str());
+  TENGEN_CHECK(contains(error_of([&] { SharedMemory::open(path); }), "cannot be opened"));
+}
+
+// Two mappings of a file are of the same bytes; these stay, and no descriptor does.
+void check_two_mappings() {
+  const std::string path = free_path();
+  const int descriptor = next_descriptor();
+  {
+    const SharedMemory one = SharedMemory::create(path, kBytes);
+    const SharedMemory two = SharedMemory::open(path);
+    TENGEN_CHECK(two.path() == path && two.num_bytes() == kBytes);
+    one.data()[kBytes - 1] = std::byte{42};
+    two.data()[0] = std::byte{43};
+    TENGEN_CHECK(two.data()[kBytes - 1] == std::byte{42} && one.data()[0] == std::byte{43});
+    TENGEN_CHECK(next_descriptor() == descriptor);
+  }
+  TENGEN_CHECK(SharedMemory::open(path).data()[0] == std::byte{43});
+  unlink(path.c_str());
+}
+
+// A mapping lives as long as the object that it was moved into.
+void check_moves() {
+  const std::string path = free_path();
+  SharedMemory first = SharedMemory::create(path, kBytes);
+  unlink(path.c_str());
+  std::byte* const data = first.data();
+  SharedMemory second = std::move(first);
+  TENGEN_CHECK(second.data() == data && second.num_bytes() == kBytes && second.path() == path);
+  TENGEN_CHECK(is_mapped(data));
+  second = SharedMemory::anonymous(2 * kBytes);
+  TENGEN_CHECK(second.num_bytes() == 2 * kBytes && second.path().empty());
+  TENGEN_CHECK(second.data() != data && !is_mapped(data));
+}
+
+// Too little room is found when the memory is made, and leaves no file.
+void check_no_room() {
+  const std::string path = free_path();
+  std::signal(SIGXFSZ, SIG_IGN);
+  rlimit before;
+  getrlimit(RLIMIT_FSIZE, &before);
+  const rlimit small = {kBytes / 2, before.rlim_max};
+  setrlimit(RLIMIT_FSIZE, &small);
+  const std::string error = error_of([&] { SharedMemory::create(path, kBytes); });
+  setrlimit(RLIMIT_FSIZE, &before);
+  TENGEN_CHECK(contains(error, "needs 3 MiB, more than its file system has free"));
+  TENGEN_CHECK(!std::filesystem::exists(path));
+}
+
+}  // namespace
+
+int main() {
+  check_file();
+  check_two_mappings();
+  check_moves();
+  check_no_room();
+  return 0;
+}

@@ -1,0 +1,41 @@
+"""The script that compares a device's answers, on the CPU as a device."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+SCRIPT = Path(__file__).parents[3] / "benchmarks" / "gpu_check.py"
+
+
+@pytest.mark.parametrize("is_wrong", [False, True])
+def test_answers_that_differ_are_named_with_the_way_they_came(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], is_wrong: bool
+) -> None:
+    spec = importlib.util.spec_from_file_location("gpu_check_script", SCRIPT)
+    assert spec is not None
+    assert spec.loader is not None
+    script: Any = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(script)
+    if is_wrong:
+        run = script.DeviceLane.run
+
+        def run_wrongly(lane: Any, num_rows: int) -> None:
+            run(lane, num_rows)
+            lane.value[num_rows - 1] += 1.0
+
+        monkeypatch.setattr(script.DeviceLane, "run", run_wrongly)
+    words = ["gpu_check.py", "--devices", "cpu", "--cases", "gomoku/5:2x8"]
+    monkeypatch.setattr(sys, "argv", words)
+    script.main()
+    report = json.loads(capsys.readouterr().out.splitlines()[-1])
+    errors = set(report.pop("errors"))
+    both = ("fp32", "bf16")
+    lanes = {f"gomoku/5:2x8 {precision} lanes" for precision in both}
+    assert errors == (lanes if is_wrong else set())
+    assert set(report) | errors == lanes | {f"gomoku/5:2x8 {p} bind" for p in both}
