@@ -11,6 +11,9 @@ from tengen.learners.checkpoint import read_extra
 from tengen.run import RunDirectory
 from tests.integration.runs import SMALL, run_command, sealed, train_command, weights
 
+# Real runs, a minute of them.
+pytestmark = pytest.mark.slow
+
 GROWS = (
     *SMALL,
     'stages=[{"share": 0.6, "net": {"num_blocks": 2, "num_channels": 24}}]',
