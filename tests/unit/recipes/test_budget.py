@@ -26,9 +26,10 @@ def stages_of(config):
         (Resources(minutes=10, num_threads=2), {}),
         (Resources(minutes=19.9, num_threads=2), {}),
         (Resources(minutes=20, num_threads=2), {"4x64": 0.4}),
-        (Resources(minutes=60, num_threads=2), {"4x64": 0.4}),
+        (Resources(minutes=199.9, num_threads=2), {"4x64": 0.4}),
         (Resources(minutes=10, num_threads=16), {"4x64": 0.4}),
-        (Resources(minutes=60, num_threads=16), {"4x64": 0.2, "6x96": 0.5}),
+        (Resources(minutes=200, num_threads=2), {"4x64": 0.2, "6x96": 0.5}),
+        (Resources(minutes=249.9, num_threads=16), {"4x64": 0.2, "6x96": 0.5}),
         (Resources(minutes=10, num_threads=64), {"4x64": 0.2, "6x96": 0.5}),
         (
             Resources(minutes=120, num_threads=64),
