@@ -68,7 +68,10 @@ def run_writer(pipe: Connection, client: Client) -> None:
 
         def step() -> None:
             writer.append(columns)
-            writer.insert_each(name, size)
+            if size == 1:
+                writer.insert(name, 1)
+            else:
+                writer.insert_each(name, size)
 
         pipe.send(_measure(client, step, writer.flush))
 

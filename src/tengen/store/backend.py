@@ -133,6 +133,12 @@ class LocalBackend:
                 f"command ({name}) must be one of the store's; "
                 f"{did_you_mean(name, commands)}"
             )
+        table = arguments.get("table")
+        if not isinstance(table, int) or not 0 <= table < len(self._entries):
+            raise UsageError(
+                f"table ({table}) must be 0 to {len(self._entries) - 1}; ask for the "
+                f"tables"
+            )
         try:
             return commands[name](**arguments)
         except (TypeError, _core.CoreError) as error:

@@ -73,7 +73,9 @@ class HostServer:
 
     def close(self) -> None:
         """Ends every session and removes the folder."""
-        self._socket.shutdown(socket.SHUT_RDWR)
+        # Wakes the thread that accepts; some systems refuse it and wake it anyway.
+        with contextlib.suppress(OSError):
+            self._socket.shutdown(socket.SHUT_RDWR)
         self._socket.close()
         self._thread.join()
         del self._core
@@ -122,8 +124,11 @@ class HostServer:
                 send_line(connection, {"answer": result})
             else:
                 raise UsageError(f"ask ({kind}) must be known; install the same tengen")
-        except KeyError as error:
-            _try_send(connection, {"error": f"message must have {error}; add it"})
+        except (KeyError, TypeError) as error:
+            _try_send(
+                connection,
+                {"error": f"message ({kind}) is refused: {error}; send what it needs"},
+            )
         except (TengenError, _core.CoreError) as error:
             _try_send(connection, {"error": str(error)})
         return False
@@ -146,6 +151,13 @@ class HostServer:
         self, connection: socket.socket, kind: str, message: dict[str, Any]
     ) -> None:
         connection.settimeout(None)
+        entries = self.backend.tables()
+        known = [one.pool if kind == "writer" else one.number for one in entries]
+        wanted = message["pool" if kind == "writer" else "table"]
+        if wanted not in known:
+            raise UsageError(
+                f"{kind} ({wanted}) must be of a table; ask for the tables"
+            )
         # The core owns a copy of the descriptor, unless it refuses the session.
         descriptor = os.dup(connection.fileno())
         try:

@@ -1,0 +1,96 @@
+"""What a store's server answers to those who speak to it wrongly."""
+
+import json
+import shutil
+import socket
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from tengen.errors import UsageError
+from tengen.store import Column, Store, TableConfig
+from tengen.store.host_protocol import SOCKET_NAME, VERSION
+
+TABLE = TableConfig(name="t", columns={"value": Column(dtype="int64")})
+
+
+@pytest.fixture
+def directory() -> Iterator[Path]:
+    # pytest's folders have names too long for a socket.
+    folder = Path(tempfile.mkdtemp(prefix="tengen-"))
+    with Store([TABLE], memory_bytes=1 << 20, directory=folder / "store"):
+        yield folder / "store"
+    assert not (folder / "store").exists()
+    shutil.rmtree(folder)
+
+
+def ask(directory: Path, line: bytes) -> dict:
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as connection:
+        connection.connect(str(directory / SOCKET_NAME))
+        connection.sendall(line)
+        connection.shutdown(socket.SHUT_WR)
+        with connection.makefile() as answers:
+            return json.loads(answers.readline())
+
+
+def message(**fields: object) -> bytes:
+    return json.dumps({"version": VERSION, **fields}).encode() + b"\n"
+
+
+@pytest.mark.parametrize(
+    ("line", "error"),
+    [
+        (b"hello\n", "no JSON object"),
+        (b"[1]\n", "no JSON object"),
+        (b'{"version": 99, "ask": "tables"}\n', r"version \(99\) must be"),
+        (message(ask="nothing"), r"ask \(nothing\) must be known"),
+        (message(ask="writer"), "is refused: 'pool'"),
+        (message(ask="writer", name="a", pool=7, wait_s=0), r"writer \(7\) must be"),
+        (message(ask="sampler", table=-1), r"sampler \(-1\) must be"),
+        (message(ask="sampler", table=0, num_samples="x", num_ahead=1), "is refused"),
+        (
+            message(ask="command", name="describe", arguments={"table": 3}),
+            r"table \(3\) must be",
+        ),
+        (message(ask="command", name="drop", arguments={}), r"command \(drop\) must"),
+    ],
+)
+def test_messages_that_are_wrong_are_refused_and_others_served(
+    directory: Path, line: bytes, error: str
+) -> None:
+    with pytest.raises(UsageError, match=error):
+        raise UsageError(ask(directory, line)["error"])
+    with Store.connect(directory) as store:
+        store.table("t").insert("a", 0, {"value": np.int64(5)})
+        assert store.table("t").sample(1).columns["value"].tolist() == [5]
+
+
+def test_folders_of_others_are_left_alone(directory: Path) -> None:
+    with pytest.raises(UsageError, match="is a running store's"):
+        Store([TABLE], directory=directory)
+    other = directory.parent / "other"
+    other.mkdir()
+    (other / "precious").touch()
+    with pytest.raises(UsageError, match="must be new, or a store's"):
+        Store([TABLE], directory=other)
+    assert (other / "precious").exists()
+    with pytest.raises(UsageError, match=r"directory .* must have at most \d+ bytes"):
+        Store([TABLE], directory=directory.parent / ("x" * 120))
+    with pytest.raises(UsageError, match="cannot be made"):
+        Store([TABLE], directory=directory.parent / "no" / "folder")
+
+
+def test_every_client_gone_leaves_no_file(directory: Path) -> None:
+    store = Store.connect(directory)
+    sampler = store.table("t").sampler(2)
+    assert list(directory.glob("session-*"))
+    del sampler, store
+    for _ in range(1000):
+        if not list(directory.glob("session-*")):
+            break
+        # The server hears of the end of a socket a moment later.
+        Store.connect(directory)
+    assert not list(directory.glob("session-*"))
