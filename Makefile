@@ -15,6 +15,7 @@ CXX_FILES := $(shell find core -name '*.cc' -o -name '*.h')
 SANITIZE ?= address,undefined
 TESTS ?= .
 comma := ,
+NATIVE_TARGETS = $(shell find core -name '*_test.cc' -exec basename {} .cc ';' | grep -E '$(TESTS)')
 NATIVE := build/native-$(subst $(comma),-,$(SANITIZE))
 
 .PHONY: help setup train test slow-tests native-tests lint format soak clean
@@ -53,7 +54,7 @@ native-tests: $(INSTALLED)
 	@$(BIN)/cmake -G Ninja -DCMAKE_MAKE_PROGRAM=$(CURDIR)/$(BIN)/ninja -S . -B $(NATIVE) \
 	  -DTENGEN_PYTHON=OFF -DTENGEN_NATIVE_TESTS=ON -DTENGEN_SANITIZE=$(SANITIZE) \
 	  -DCMAKE_BUILD_TYPE=RelWithDebInfo -Wno-dev
-	@$(BIN)/cmake --build $(NATIVE) --parallel $(shell nproc)
+	@$(BIN)/cmake --build $(NATIVE) --parallel $(shell nproc) --target $(NATIVE_TARGETS)
 	@$(BIN)/ctest --test-dir $(NATIVE) --output-on-failure -R '$(TESTS)'
 
 # The types of the core are generated when it is built.

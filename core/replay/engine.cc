@@ -133,6 +133,7 @@ bool Engine::sample(SessionId session, uint32_t table, uint32_t num_samples, Loa
   Lent lent{session, table, {}, {}};
   lent.keys.reserve(num_samples);
   lent.steps.reserve(num_samples);
+  for (const Sample& sample : loan->samples) streams.prefetch(sample.steps);
   for (const Sample& sample : loan->samples) {
     streams.hold(sample.steps);
     streams.locate(sample.steps, &loan->pieces);
