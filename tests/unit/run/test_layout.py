@@ -85,7 +85,7 @@ def test_unwritable_place(tmp_path):
 
 def test_a_file_in_the_way(tmp_path):
     (tmp_path / "run").touch()
-    with pytest.raises(RunError, match="cannot be written"):
+    with pytest.raises(UsageError, match="must be a directory, not a file"):
         RunDirectory.create_or_resume(tmp_path / "run")
 
 
