@@ -53,7 +53,7 @@ soak: $(INSTALLED)
 native-tests: $(INSTALLED)
 	@$(BIN)/cmake -G Ninja -DCMAKE_MAKE_PROGRAM=$(CURDIR)/$(BIN)/ninja -S . -B $(NATIVE) \
 	  -DTENGEN_PYTHON=OFF -DTENGEN_NATIVE_TESTS=ON -DTENGEN_SANITIZE=$(SANITIZE) \
-	  -DCMAKE_BUILD_TYPE=RelWithDebInfo -Wno-dev
+	  -DCMAKE_BUILD_TYPE=Checked -DCMAKE_CXX_FLAGS_CHECKED="-O1 -g1" -Wno-dev
 	@$(BIN)/cmake --build $(NATIVE) --parallel $(shell nproc) --target $(NATIVE_TARGETS)
 	@$(BIN)/ctest --test-dir $(NATIVE) --output-on-failure -R '$(TESTS)'
 

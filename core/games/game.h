@@ -3,7 +3,8 @@
 // fixed (size, rules, tables) and is shared read-only between threads; a State is a plain
 // value that is copied freely. No method allocates.
 //
-// Actions are integers 0..num_actions()-1. `first` is the player who moves first (player 0).
+// Actions are integers 0..num_actions()-1. `first` is player 0, who moves first; in a handicap game
+// of Go it is Black all the same.
 // Planes are float32 [C, H, W], from the side to move's point of view; plane 0 is the board
 // mask (1 on the board), so that one net serves several sizes.
 

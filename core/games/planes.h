@@ -11,6 +11,19 @@
 //
 // Who moved first matters where it decides who runs out of good moves (connect4) or whose attack
 // has the tempo (gomoku); a convolution cannot count stones, so it is told.
+//
+//   plane  go
+//   0-2    as above
+//   3-5    stones of chains with one, two, three liberties
+//   6      points where only the ko rule forbids a stone
+//   7-11   the last move, the one before it and so on; all ones for a pass
+//   12     what the side to move has for certain, see pass_alive_areas in games/go/area.h
+//   13     what the opponent has for certain
+//   14     komi of the side to move, negative for Black, a twentieth for each point
+//   15     ones under the simple ko rule
+//   16     ones under situational superko
+//   17     ones if suicide is allowed
+// Source: what KataGo (lightvector/KataGo) shows its nets.
 
 #include <algorithm>
 
@@ -19,6 +32,18 @@ namespace tengen {
 inline constexpr int kOnBoardPlane = 0;
 inline constexpr int kOwnPlane = 1;
 inline constexpr int kOpponentPlane = 2;
+
+inline constexpr int kGoLibertyPlane = 3;
+inline constexpr int kNumGoLibertyPlanes = 3;
+inline constexpr int kGoBannedPlane = 6;
+inline constexpr int kGoLastMovePlane = 7;
+inline constexpr int kGoPassAlivePlane = 12;
+inline constexpr int kGoKomiPlane = 14;
+inline constexpr float kGoKomiScale = 20.0f;
+inline constexpr int kGoSimpleKoPlane = 15;
+inline constexpr int kGoSituationalPlane = 16;
+inline constexpr int kGoSuicidePlane = 17;
+inline constexpr int kNumGoPlanes = 18;
 
 // Fills plane number `plane` of planes of `num_cells` cells each.
 inline void fill_plane(float* planes, int plane, int num_cells, float value) {

@@ -6,19 +6,22 @@
 #include <vector>
 
 #include "games/connect4/connect4.h"
+#include "games/go/go.h"
 #include "games/gomoku/gomoku.h"
 #include "games/tictactoe/tictactoe.h"
 
 namespace tengen {
 
-// Every name that with_game accepts.
+// Names that with_game accepts: all of them but those of Go on rectangles or with other rules than
+// the usual ones, of which there are more than anybody reads.
 std::vector<std::string> known_games();
 
-// What a name says: the rules and, where they have sizes, the size.
+// What a name says: the game and, where it has sizes or rules, those.
 struct GameName {
-  enum class Rules { kTicTacToe, kConnect4, kGomoku, kGomokuExact };
-  Rules rules;
-  int size;  // 0 where the rules have one size
+  enum class Game { kTicTacToe, kConnect4, kGomoku, kGomokuExact, kGo };
+  Game game;
+  int gomoku_size = 0;
+  GoRules go_rules = {};
 };
 
 // Throws Error for an unknown name or size.
@@ -30,17 +33,19 @@ GameName parse_game_name(const std::string& name);
 template <class F>
 auto with_game(const std::string& name, F&& f) {
   const GameName parsed = parse_game_name(name);
-  switch (parsed.rules) {
-    case GameName::Rules::kTicTacToe:
+  switch (parsed.game) {
+    case GameName::Game::kTicTacToe:
       return std::forward<F>(f)(TicTacToe());
-    case GameName::Rules::kConnect4:
+    case GameName::Game::kConnect4:
       return std::forward<F>(f)(Connect4());
-    case GameName::Rules::kGomoku:
-      return std::forward<F>(f)(Gomoku(parsed.size));
-    case GameName::Rules::kGomokuExact:
+    case GameName::Game::kGomoku:
+      return std::forward<F>(f)(Gomoku(parsed.gomoku_size));
+    case GameName::Game::kGomokuExact:
+      return std::forward<F>(f)(Gomoku(parsed.gomoku_size, true));
+    case GameName::Game::kGo:
       break;
   }
-  return std::forward<F>(f)(Gomoku(parsed.size, true));
+  return std::forward<F>(f)(Go(parsed.go_rules));
 }
 
 }  // namespace tengen

@@ -2,24 +2,25 @@
 
 namespace tengen {
 
-std::string square_board_text(const std::string& cells, int size) {
-  const int label_width = size >= 10 ? 2 : 1;
+std::string board_text(const std::string& cells, int width, const char* columns) {
+  const int height = static_cast<int>(cells.size()) / width;
+  const int label_width = height >= 10 ? 2 : 1;
   const auto padded = [&](const std::string& label) {
     return std::string(static_cast<size_t>(label_width) - label.size(), ' ') + label;
   };
   std::string text;
-  for (int row = 0; row < size; ++row) {
-    text += padded(std::to_string(size - row));
-    for (int column = 0; column < size; ++column) {
+  for (int row = 0; row < height; ++row) {
+    text += padded(std::to_string(height - row));
+    for (int column = 0; column < width; ++column) {
       text += ' ';
-      text += cells[static_cast<size_t>(row * size + column)];
+      text += cells[static_cast<size_t>(row * width + column)];
     }
     text += '\n';
   }
   text += padded("");
-  for (int column = 0; column < size; ++column) {
+  for (int column = 0; column < width; ++column) {
     text += ' ';
-    text += static_cast<char>('a' + column);
+    text += columns[column];
   }
   return text + '\n';
 }

@@ -10,9 +10,13 @@ namespace tengen {
 // 'X' for the first player, 'O' for the second, '.' for an empty cell.
 constexpr char stone_text(bool first, bool second) { return first ? 'X' : second ? 'O' : '.'; }
 
-// A square board: letters for columns, numbers for rows from the bottom up, as diagrams of Go and
-// gomoku have them. `cells` holds size * size characters, the top row first.
-std::string square_board_text(const std::string& cells, int size);
+// The names of columns. Go has no I.
+inline constexpr const char* kColumns = "abcdefghijklmnopqrs";
+inline constexpr const char* kGoColumns = "ABCDEFGHJKLMNOPQRST";
+
+// A board: letters for columns, numbers for rows from the bottom up, as diagrams of Go and gomoku
+// have them. `cells` holds the rows, the top one first, each of `width` characters.
+std::string board_text(const std::string& cells, int width, const char* columns);
 
 // "X to play", "X wins", "O wins" or "draw".
 std::string status_text(int to_play, Outcome outcome);

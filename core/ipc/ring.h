@@ -14,6 +14,9 @@ namespace tengen::ipc {
 // One producer and one consumer, each on a thread of its own, that may die at any instant: a
 // message is there whole or not at all. Messages lie one after another, none across the end, so
 // that both sides work in place. Waiting and waking are the caller's.
+//
+// What is staged, or taken, is told to the other side by publish(), or release(): so a side can
+// first note elsewhere what it is about to do, and a process that comes after it go on by resume.
 class Ring {
  public:
   // Bytes of memory that a ring of `capacity` bytes of messages needs.
@@ -24,7 +27,9 @@ class Ring {
   Ring(std::byte* memory, uint32_t capacity)
       : shared_(reinterpret_cast<Shared*>(memory)),
         bytes_(memory + sizeof(Shared)),
-        capacity_(capacity) {
+        capacity_(capacity),
+        head_(shared_->head.load(std::memory_order_acquire)),
+        tail_(shared_->tail.load(std::memory_order_acquire)) {
     if (capacity < 64 || (capacity & (capacity - 1)) != 0) {
       throw Error("capacity (" + std::to_string(capacity) +
                   ") must be a power of two of at least 64; round it up");
@@ -37,22 +42,33 @@ class Ring {
   // Producer: room for a message of at most `num_bytes` <= max_message(), aligned to 8, or null
   // while the consumer is behind.
   std::byte* reserve(uint32_t num_bytes) {
-    const uint64_t head = shared_->head.load(std::memory_order_relaxed);
     const uint64_t tail = shared_->tail.load(std::memory_order_acquire);
     const uint64_t needed = padded(num_bytes);
-    const uint64_t to_end = capacity_ - (head & (capacity_ - 1));
+    const uint64_t to_end = capacity_ - (head_ & (capacity_ - 1));
     const uint64_t skipped = to_end < needed ? to_end : 0;
-    if (head + skipped + needed - tail > capacity_) return nullptr;
-    if (skipped > 0) set_length(head, kSkip);
-    reserved_ = head + skipped;
+    if (head_ + skipped + needed - tail > capacity_) return nullptr;
+    if (skipped > 0) set_length(head_, kSkip);
+    reserved_ = head_ + skipped;
     return bytes_ + (reserved_ & (capacity_ - 1)) + kHeader;
   }
-  // Sends the first `num_bytes` of what was reserved last.
-  void commit(uint32_t num_bytes) {
+  // The first `num_bytes` of what was reserved last are a message.
+  void stage(uint32_t num_bytes) {
     set_length(reserved_, num_bytes);
-    shared_->head.store(reserved_ + padded(num_bytes), std::memory_order_release);
+    head_ = reserved_ + padded(num_bytes);
   }
-  // Both at once; false while the consumer is behind.
+  // Sends what is staged.
+  void publish() { shared_->head.store(head_, std::memory_order_release); }
+  void commit(uint32_t num_bytes) {
+    stage(num_bytes);
+    publish();
+  }
+  uint64_t staged_head() const { return head_; }
+  // Goes on after a producer that staged messages up to `head`, and sends them.
+  void resume_producer(uint64_t head) {
+    head_ = head;
+    publish();
+  }
+  // All at once; false while the consumer is behind.
   bool push(std::span<const std::byte> message) {
     std::byte* to = reserve(static_cast<uint32_t>(message.size()));
     if (to == nullptr) return false;
@@ -62,9 +78,9 @@ class Ring {
   }
 
   // Consumer: the oldest message, or one of no bytes at address null where there is none. It stays
-  // until pop(). Throws Error where the producer wrote what is no message.
+  // until it is released. Throws Error where the producer wrote what is no message.
   std::span<const std::byte> front() {
-    uint64_t tail = shared_->tail.load(std::memory_order_relaxed);
+    uint64_t tail = tail_;
     const uint64_t head = shared_->head.load(std::memory_order_acquire);
     if (head == tail) return {};
     uint32_t length = length_at(tail);
@@ -80,13 +96,22 @@ class Ring {
     front_end_ = tail + padded(length);
     return {bytes_ + (tail & (capacity_ - 1)) + kHeader, length};
   }
-  // Ends the life of what front() returned.
-  void pop() { shared_->tail.store(front_end_, std::memory_order_release); }
-
-  bool is_empty() const {
-    return shared_->head.load(std::memory_order_acquire) ==
-           shared_->tail.load(std::memory_order_acquire);
+  // The next front() is the message after what it returned.
+  void take() { tail_ = front_end_; }
+  // Ends the life of all that was taken.
+  void release() { shared_->tail.store(tail_, std::memory_order_release); }
+  void pop() {
+    take();
+    release();
   }
+  uint64_t taken_tail() const { return tail_; }
+  // Goes on after a consumer that took messages up to `tail`.
+  void resume_consumer(uint64_t tail) {
+    tail_ = tail;
+    release();
+  }
+  // Consumer: whether all was taken.
+  bool is_empty() const { return shared_->head.load(std::memory_order_acquire) == tail_; }
 
  private:
   // Each counter on a line of its own, so that the sides do not wait for each other's.
@@ -113,7 +138,9 @@ class Ring {
   Shared* const shared_;
   std::byte* const bytes_;
   const uint64_t capacity_;
+  uint64_t head_;           // the producer's, with what is staged
   uint64_t reserved_ = 0;   // the producer's
+  uint64_t tail_;           // the consumer's, with what is taken
   uint64_t front_end_ = 0;  // the consumer's
 };
 

@@ -130,9 +130,58 @@ void check_damage() {
   TENGEN_CHECK(refuses(48, 9) && !refuses(48, 8));  // across the end
 }
 
+// What is staged or taken is not told before it is published or released, and may be told by
+// another process.
+void check_resume() {
+  const ipc::SharedMemory memory = ipc::SharedMemory::anonymous(Ring::num_bytes(256));
+  Ring producer(memory.data(), 256);
+  Ring consumer(memory.data(), 256);
+  const auto stage = [](Ring& ring, char letter) {
+    std::byte* to = ring.reserve(1);
+    TENGEN_CHECK(to != nullptr);
+    *to = static_cast<std::byte>(letter);
+    ring.stage(1);
+  };
+  const auto take = [](Ring& ring) {
+    const std::span<const std::byte> got = ring.front();
+    if (got.data() == nullptr) return '-';
+    ring.take();
+    return static_cast<char>(got[0]);
+  };
+  stage(producer, 'a');
+  stage(producer, 'b');
+  TENGEN_CHECK(consumer.is_empty() && take(consumer) == '-');
+  producer.publish();
+  stage(producer, 'c');
+  TENGEN_CHECK(take(consumer) == 'a' && take(consumer) == 'b' && take(consumer) == '-');
+  // The consumer dies before it tells; the next one does not know, or is told how far it went.
+  Ring forgetful(memory.data(), 256);
+  TENGEN_CHECK(take(forgetful) == 'a');
+  Ring next(memory.data(), 256);
+  next.resume_consumer(consumer.taken_tail());
+  TENGEN_CHECK(take(next) == '-');
+  // The producer dies with a message that it staged.
+  Ring heir(memory.data(), 256);
+  heir.resume_producer(producer.staged_head());
+  TENGEN_CHECK(take(next) == 'c');
+  stage(heir, 'd');
+  heir.publish();
+  TENGEN_CHECK(take(next) == 'd' && take(next) == '-' && next.is_empty());
+  // Room comes by release alone.
+  int num_staged = 0;
+  while (heir.reserve(1) != nullptr) {
+    heir.stage(1);
+    ++num_staged;
+  }
+  TENGEN_CHECK(num_staged == 14);
+  next.release();
+  TENGEN_CHECK(heir.reserve(1) != nullptr);
+}
+
 }  // namespace
 
 int main() {
+  check_resume();
   check_threads();
   check_killed_producer();
   check_full();

@@ -60,15 +60,29 @@ class Descriptor {
 }  // namespace
 
 SharedMemory SharedMemory::create(const std::string& path, uint64_t num_bytes) {
-  const Descriptor file(::open(path.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
+  // Whole under its name or not there, whatever instant this process is killed at.
+  const std::string part = path + ".part";
+  const Descriptor file(::open(part.c_str(), O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0600));
   if (file.get() < 0) fail(path, "cannot be made", errno);
-  const int reason = reserve(file.get(), num_bytes);
+  int reason = reserve(file.get(), num_bytes);
+  if (reason == 0 && ::link(part.c_str(), path.c_str()) != 0) {
+    reason = errno;
+    ::unlink(part.c_str());
+    fail(path, "cannot be made", reason);
+  }
+  ::unlink(part.c_str());
   if (reason != 0) {
-    ::unlink(path.c_str());
     if (reason == ENOSPC || reason == EFBIG || reason == ENOMEM) fail_for_room(path, num_bytes);
     fail(path, "cannot be reserved", reason);
   }
   return {path, map(path, file.get(), num_bytes, MAP_SHARED), num_bytes};
+}
+
+SharedMemory SharedMemory::adopt(const std::string& path, uint64_t num_bytes) {
+  if (::access(path.c_str(), F_OK) != 0) return create(path, num_bytes);
+  SharedMemory there = open(path);
+  if (there.num_bytes() != num_bytes) fail(path, "is of another size", EINVAL);
+  return there;
 }
 
 SharedMemory SharedMemory::open(const std::string& path) {

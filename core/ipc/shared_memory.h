@@ -13,8 +13,10 @@ class SharedMemory {
  public:
   // Makes the file, which must not exist, of zeroed bytes that are all there: where the file
   // system has no room this throws an Error that says how to enlarge it, and no later write ever
-  // fails.
+  // fails. A process that is killed in it leaves the whole file or none, and perhaps `path.part`.
   static SharedMemory create(const std::string& path, uint64_t num_bytes);
+  // The same, or maps a file of that size that is there.
+  static SharedMemory adopt(const std::string& path, uint64_t num_bytes);
   // Maps a file that is there. Throws Error where it is not.
   static SharedMemory open(const std::string& path);
   // Memory of this process alone.

@@ -3,6 +3,7 @@
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -113,9 +114,38 @@ void check_no_room() {
   TENGEN_CHECK(!std::filesystem::exists(path));
 }
 
+// A process that is killed while it makes files leaves whole ones, and nothing in the way of its
+// heir.
+void check_kills() {
+  const std::string path = free_path();
+  int num_there = 0;
+  for (int round = 0; round < 60; ++round) {
+    const pid_t child = fork();
+    if (child == 0) {
+      alarm(60);  // should the parent not live to kill it
+      while (true) {
+        SharedMemory::create(path, kBytes);
+        usleep(1000);
+        unlink(path.c_str());
+      }
+    }
+    usleep(500 + static_cast<useconds_t>(round) * 97);
+    kill(child, SIGKILL);
+    waitpid(child, nullptr, 0);
+    num_there += std::filesystem::exists(path) ? 1 : 0;
+    TENGEN_CHECK(SharedMemory::adopt(path, kBytes).num_bytes() == kBytes);
+    TENGEN_CHECK(
+        contains(error_of([&] { SharedMemory::adopt(path, 2 * kBytes); }), "another size"));
+    unlink(path.c_str());
+  }
+  TENGEN_CHECK(num_there > 0 && num_there < 60);
+  unlink((path + ".part").c_str());
+}
+
 }  // namespace
 
 int main() {
+  check_kills();
   check_file();
   check_two_mappings();
   check_moves();

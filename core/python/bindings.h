@@ -1,5 +1,6 @@
 #pragma once
-// One bind_<folder> function a folder of the core; module.cc calls them in dependency order.
+// One bind_<folder> function a folder of the core, and one for Go; module.cc calls them in
+// dependency order.
 
 #include <nanobind/nanobind.h>
 
@@ -7,6 +8,7 @@ namespace tengen {
 
 void bind_base(nanobind::module_& m);
 void bind_games(nanobind::module_& m);
+void bind_go(nanobind::module_& m);
 void bind_search(nanobind::module_& m);
 void bind_inference(nanobind::module_& m);
 void bind_store(nanobind::module_& m);

@@ -28,14 +28,18 @@ std::string text_of(const std::vector<size_t>& shape) {
   return text + "]";
 }
 
+// As numpy calls it.
 std::string name_of(nb::dlpack::dtype dtype) {
-  const auto code = static_cast<nb::dlpack::dtype_code>(dtype.code);
-  const char letter = code == nb::dlpack::dtype_code::Bool    ? 'b'
-                      : code == nb::dlpack::dtype_code::Int   ? 'i'
-                      : code == nb::dlpack::dtype_code::UInt  ? 'u'
-                      : code == nb::dlpack::dtype_code::Float ? 'f'
-                                                              : '?';
-  return letter + std::to_string(dtype.bits / 8);
+  using Code = nb::dlpack::dtype_code;
+  const auto code = static_cast<Code>(dtype.code);
+  if (code == Code::Bool) return "bool";
+  const char* kind = code == Code::Int       ? "int"
+                     : code == Code::UInt    ? "uint"
+                     : code == Code::Float   ? "float"
+                     : code == Code::Bfloat  ? "bfloat"
+                     : code == Code::Complex ? "complex"
+                                             : "unknown";
+  return kind + std::to_string(dtype.bits);
 }
 
 }  // namespace
@@ -86,6 +90,37 @@ void ColumnReader::read(const nb::handle& columns) {
   }
 }
 
+namespace {
+
+// Returns a number of Python as an array of numpy of the column's dtype.
+nb::object number_of(const nb::handle& number, const replay::Column& column) {
+  const auto refused = [&](const char* rule) {
+    return Error("column (" + column.name + ", " + nb::cast<std::string>(nb::str(number)) +
+                 ") must " + rule + " " + name_of(dtype_of(column)));
+  };
+  if (PyFloat_Check(number.ptr()) && column.dtype[0] != 'f') {
+    throw refused("be a whole number; round it, or declare a float in place of");
+  }
+  try {
+    return nb::module_::import_("numpy").attr("asarray")(number, column.dtype.c_str());
+  } catch (const nb::python_error&) {
+    throw refused("fit; declare a wider one than");
+  }
+}
+
+// Returns an array of numpy in this machine's order of bytes, or none.
+nb::object native_array(const nb::handle& values) {
+  try {
+    const nb::object array = nb::module_::import_("numpy").attr("asarray")(values);
+    const nb::object dtype = array.attr("dtype").attr("newbyteorder")("=");
+    return array.attr("astype")(dtype, nb::arg("copy") = false);
+  } catch (const nb::python_error&) {
+    return nb::none();
+  }
+}
+
+}  // namespace
+
 ColumnReader::Array ColumnReader::find(const nb::handle& columns, size_t index) const {
   nb::handle at = columns;
   for (const nb::object& word : paths_[index]) {
@@ -95,14 +130,12 @@ ColumnReader::Array ColumnReader::find(const nb::handle& columns, size_t index) 
     }
   }
   Array array;
-  if (nb::try_cast(at, array)) return array;
-  // A number of Python, or nothing that has elements.
-  const nb::object asarray = nb::module_::import_("numpy").attr("asarray");
-  const bool is_number =
-      PyFloat_Check(at.ptr()) || PyLong_Check(at.ptr()) || nb::hasattr(at, "__array__");
-  if (is_number && nb::try_cast(asarray(at, schema_.columns()[index].dtype.c_str()), array)) {
-    return array;
+  // First, since a double of numpy is both, and rewards of environments often are such.
+  if (PyFloat_Check(at.ptr()) || PyLong_Check(at.ptr())) {
+    return nb::cast<Array>(number_of(at, schema_.columns()[index]));
   }
+  if (nb::try_cast(at, array)) return array;
+  if (nb::hasattr(at, "__array__") && nb::try_cast(native_array(at), array)) return array;
   throw Error("column (" + schema_.columns()[index].name +
               ") must be an array on the CPU; convert it");
 }
@@ -110,8 +143,8 @@ ColumnReader::Array ColumnReader::find(const nb::handle& columns, size_t index) 
 void ColumnReader::check(size_t index, const Array& array) {
   const replay::Column& column = schema_.columns()[index];
   if (array.dtype() != dtypes_[index]) {
-    throw Error("column (" + column.name + ", " + name_of(array.dtype()) + ") must be of dtype " +
-                column.dtype + "; convert it");
+    throw Error("column (" + column.name + ", " + name_of(array.dtype()) + ") must be " +
+                name_of(dtypes_[index]) + "; convert it");
   }
   const bool has_leading_axis = array.ndim() == column.shape.size() + 1;
   const size_t skipped = has_leading_axis ? 1 : 0;
@@ -133,6 +166,20 @@ void ColumnReader::check(size_t index, const Array& array) {
   }
 }
 
+namespace {
+
+// Puts a column where its name says.
+void put(nb::dict into, const std::string& name, const nb::object& value) {
+  const std::vector<std::string> words = words_of(name);
+  for (size_t w = 0; w + 1 < words.size(); ++w) {
+    if (!into.contains(words[w].c_str())) into[words[w].c_str()] = nb::dict();
+    into = nb::cast<nb::dict>(into[words[w].c_str()]);
+  }
+  into[words.back().c_str()] = value;
+}
+
+}  // namespace
+
 nb::dict to_arrays(const replay::Schema& schema, const std::vector<uint64_t>& offsets,
                    const std::shared_ptr<std::byte>& data, const std::vector<size_t>& leading) {
   const nb::capsule owner(new std::shared_ptr<std::byte>(data), [](void* held) noexcept {
@@ -142,15 +189,30 @@ nb::dict to_arrays(const replay::Schema& schema, const std::vector<uint64_t>& of
   for (size_t c = 0; c < offsets.size(); ++c) {
     const replay::Column& column = schema.columns()[c];
     std::vector<size_t> shape = leading;
+    if (column.stack > 1) shape.push_back(column.stack);
     shape.insert(shape.end(), column.shape.begin(), column.shape.end());
-    nb::dict into = out;
-    const std::vector<std::string> words = words_of(column.name);
-    for (size_t w = 0; w + 1 < words.size(); ++w) {
-      if (!into.contains(words[w].c_str())) into[words[w].c_str()] = nb::dict();
-      into = nb::cast<nb::dict>(into[words[w].c_str()]);
+    put(out, column.name,
+        nb::cast(nb::ndarray<nb::numpy>(data.get() + offsets[c], shape.size(), shape.data(), owner,
+                                        nullptr, dtype_of(column))));
+  }
+  return out;
+}
+
+nb::dict to_views(const replay::Schema& schema, const std::vector<std::byte*>& data,
+                  const nb::object& owner, const std::vector<size_t>& leading) {
+  nb::dict out;
+  const size_t num_samples = data.size() / schema.columns().size();
+  for (size_t c = 0; c < schema.columns().size(); ++c) {
+    const replay::Column& column = schema.columns()[c];
+    std::vector<size_t> shape = leading;
+    shape.insert(shape.end(), column.shape.begin(), column.shape.end());
+    nb::list views;
+    for (size_t i = 0; i < num_samples; ++i) {
+      views.append(
+          nb::cast(nb::ndarray<nb::numpy, nb::ro>(data[c * num_samples + i], shape.size(),
+                                                  shape.data(), owner, nullptr, dtype_of(column))));
     }
-    into[words.back().c_str()] = nb::cast(nb::ndarray<nb::numpy>(
-        data.get() + offsets[c], shape.size(), shape.data(), owner, nullptr, dtype_of(column)));
+    put(out, column.name, views);
   }
   return out;
 }

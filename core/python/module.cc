@@ -6,6 +6,7 @@ NB_MODULE(_core, m) {
   m.doc() = "The native core of tengen. Private.";
   tengen::bind_base(m);
   tengen::bind_games(m);
+  tengen::bind_go(m);
   tengen::bind_search(m);
   tengen::bind_inference(m);
   tengen::bind_store(m);

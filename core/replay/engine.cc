@@ -8,15 +8,17 @@
 namespace tengen::replay {
 namespace {
 
-// An item whose steps a loan or another table holds as well frees no memory; a few such are
-// removed in vain before a writer is told to wait.
-constexpr int kMaxRemoved = 64;
+// Items that are removed at once and free no memory, as a loan, a writer or another table holds
+// their steps as well: so many, and those of a few chunks.
+constexpr uint64_t kMaxRemoved = 64;
+constexpr uint64_t kMaxRemovedChunks = 4;
 
 }  // namespace
 
 uint32_t Engine::add_pool(Schema schema) {
   const uint32_t number = num_pools();
-  pools_.push_back(std::make_unique<Pool>(std::move(schema), memory_, number));
+  pools_.push_back(std::make_unique<Pool>(std::move(schema), memory_, number, log_, disk_));
+  check_memory();
   return number;
 }
 
@@ -25,8 +27,11 @@ uint32_t Engine::add_table(TableConfig config, uint32_t pool) {
     throw Error("table (" + config.name + ") must have a name of its own; rename it");
   }
   const uint32_t number = num_tables();
-  auto table = std::make_unique<Table>(std::move(config), seed_ + number, &pools_[pool]->streams());
-  tables_.push_back({std::move(table), pool});
+  auto table = std::make_unique<Table>(std::move(config), seed_ + number, &pools_[pool]->streams(),
+                                       log_, number);
+  tables_.push_back({std::move(table), pool, 0, {}});
+  check_memory();
+  if (log_ != nullptr) log_->add(event::TableAdded{number, pool});
   return number;
 }
 
@@ -37,18 +42,46 @@ std::optional<uint32_t> Engine::find_table(const std::string& name) const {
   return std::nullopt;
 }
 
+SessionId Engine::begin_session() {
+  if (log_ != nullptr) log_->add(event::SessionBegun{next_session_, 0});
+  return next_session_++;
+}
+
+void Engine::describe_session(SessionId session, std::span<const std::byte> description) {
+  if (log_ == nullptr) return;
+  const uint32_t num_bytes = static_cast<uint32_t>(description.size());
+  log_->add(event::SessionDescribed{session, num_bytes}, description);
+}
+
+void Engine::note_progress(SessionId session, const SessionProgress& progress) {
+  if (log_ != nullptr) log_->add(event::SessionProgressed{session, 0, progress});
+}
+
 void Engine::end_session(SessionId session) {
   for (uint32_t i = 0; i < writers_.size(); ++i) {
-    if (writers_[i].is_open && writers_[i].session == session) close_writer(i);
+    if (writers_[i].is_open && writers_[i].session == session) end_writer(i);
   }
   for (auto it = loans_.begin(); it != loans_.end();) {
     if (it->second.session == session) {
       tables_[it->second.table].table->give_back(it->second.keys);
+      it->second.is_kept = false;
       it = end_loan(it);
     } else {
       ++it;
     }
   }
+  for (auto it = drawn_.begin(); it != drawn_.end();) {
+    if (it->second.session == session) {
+      tables_[it->second.table].table->give_back(it->second.keys);
+      it = drop_steps(&drawn_, it);
+    } else {
+      ++it;
+    }
+  }
+  for (auto it = kept_.begin(); it != kept_.end();) {
+    it = it->second.session == session ? drop_steps(&kept_, it) : std::next(it);
+  }
+  if (log_ != nullptr) log_->add(event::SessionEnded{session, 0});
 }
 
 Engine::OpenedWriter Engine::open_writer(SessionId session, const std::string& name,
@@ -64,33 +97,51 @@ Engine::OpenedWriter Engine::open_writer(SessionId session, const std::string& n
     number = free_writers_.back();
     free_writers_.pop_back();
   }
-  writers_[number] = {name, session, pool, pools_[pool]->streams().open(), true, {}};
+  writers_[number] = {name, session, pool, pools_[pool]->streams().open(), true, {}, 0, 0};
   open_names_[name] = number;
+  if (log_ != nullptr) {
+    const uint32_t num_bytes = static_cast<uint32_t>(name.size());
+    log_->add(event::WriterOpened{number, session, pool, writers_[number].stream, num_bytes, 0},
+              std::span(name.data(), name.size()));
+  }
   return {number, next_sequences_[name]};
 }
 
 std::optional<uint32_t> Engine::grant(uint32_t writer) {
   Writer& w = open_writer_of(writer);
-  std::optional<uint32_t> slot = pools_[w.pool]->take_slot();
-  for (int i = 0; !slot && i < kMaxRemoved && make_room(w.pool); ++i) {
-    slot = pools_[w.pool]->take_slot();
+  Pool& pool = *pools_[w.pool];
+  std::optional<uint32_t> chunk = pool.take_chunk();
+  const uint64_t most = max_removed(w.pool);
+  for (uint64_t i = 0; !chunk && i < most; ++i) {
+    // What is on its way to disk makes room without a loss.
+    if (pool.staging() != nullptr && !pool.staging()->needs_room()) break;
+    if (!make_room(w.pool)) break;
+    chunk = pool.take_chunk();
   }
-  if (slot) w.granted.push_back(*slot);
-  return slot;
+  if (!chunk) return chunk;
+  w.granted.push_back(*chunk);
+  if (log_ != nullptr) log_->add(event::Granted{writer, *chunk});
+  return pool.slot_of(*chunk);
 }
 
 void Engine::append(uint32_t writer, uint32_t slot) {
   Writer& w = open_writer_of(writer);
-  const auto it = std::find(w.granted.begin(), w.granted.end(), slot);
+  Pool& pool = *pools_[w.pool];
+  const auto it = std::find_if(w.granted.begin(), w.granted.end(),
+                               [&](uint32_t chunk) { return pool.slot_of(chunk) == slot; });
   if (it == w.granted.end()) {
     throw Error("slot (" + std::to_string(slot) + ") must be one that the writer was granted");
   }
+  const uint32_t chunk = *it;
   w.granted.erase(it);
-  pools_[w.pool]->streams().append(w.stream, slot);
+  pool.complete_last(w.stream);
+  pool.streams().append(w.stream, chunk);
+  if (log_ != nullptr) log_->add(event::Appended{writer, chunk});
+  advance(w.pool);
 }
 
 InsertResult Engine::insert(uint32_t writer, const Insert& insert) {
-  const Writer& w = open_writer_of(writer);
+  Writer& w = open_writer_of(writer);
   uint64_t& next_sequence = next_sequences_[w.name];
   if (insert.sequence < next_sequence) return InsertResult::kKnown;
   if (insert.table >= num_tables() || tables_[insert.table].pool != w.pool) {
@@ -106,6 +157,11 @@ InsertResult Engine::insert(uint32_t writer, const Insert& insert) {
   if (table.inserts_allowed(1) == 0) return InsertResult::kBlocked;
   table.insert({steps, insert.priority, insert.version});
   next_sequence = insert.sequence + 1;
+  w.named_end = std::max(w.named_end, insert.first + insert.num_steps);
+  if (w.named_end == pools_[w.pool]->streams().num_steps(w.stream)) {
+    pools_[w.pool]->complete_last(w.stream);
+  }
+  if (log_ != nullptr) log_->add(event::WriterAdvanced{writer, 0, next_sequence});
   return InsertResult::kInserted;
 }
 
@@ -115,8 +171,14 @@ void Engine::release_before(uint32_t writer, uint64_t first) {
 }
 
 void Engine::close_writer(uint32_t writer) {
+  end_writer(writer);
+  if (log_ != nullptr) log_->add(event::WriterClosed{writer, 0});
+}
+
+void Engine::end_writer(uint32_t writer) {
   Writer& w = open_writer_of(writer);
-  for (const uint32_t slot : w.granted) pools_[w.pool]->return_slot(slot);
+  for (const uint32_t chunk : w.granted) pools_[w.pool]->return_chunk(chunk);
+  pools_[w.pool]->complete_last(w.stream);
   pools_[w.pool]->streams().close(w.stream);
   open_names_.erase(w.name);
   w = Writer();
@@ -126,6 +188,13 @@ void Engine::close_writer(uint32_t writer) {
 bool Engine::sample(SessionId session, uint32_t table, uint32_t num_samples, Loan* loan) {
   TableEntry& entry = tables_[table];
   if (entry.table->samples_allowed(num_samples) < num_samples) return false;
+  Staging* const staging = pools_[entry.pool]->staging();
+  if (staging != nullptr) {
+    advance(entry.pool);
+    if (!staging->can_fetch()) return false;
+    // It may have made room.
+    if (entry.table->samples_allowed(num_samples) < num_samples) return false;
+  }
   Streams& streams = pools_[entry.pool]->streams();
   loan->samples.resize(num_samples);
   loan->pieces.clear();
@@ -142,6 +211,17 @@ bool Engine::sample(SessionId session, uint32_t table, uint32_t num_samples, Loa
   }
   loan->lease = next_lease_++;
   loan->table_size = entry.table->size();
+  loan->is_ready = staging == nullptr;
+  if (staging != nullptr) {
+    staging->fetch(loan->lease, loan->pieces);
+    loan->pieces.clear();
+    drawn_.emplace_hint(drawn_.end(), loan->lease, std::move(lent));
+    return true;
+  }
+  if (log_ != nullptr) {
+    log_->add(event::Lent{loan->lease, session, table, num_samples, 0}, std::span(lent.keys),
+              std::span(lent.steps));
+  }
   loans_.emplace_hint(loans_.end(), loan->lease, std::move(lent));
   return true;
 }
@@ -159,12 +239,88 @@ void Engine::ack(SessionId session, uint64_t lease, std::span<const double> prio
   }
   table.commit(keys);
   end_loan(loan);
+  if (log_ != nullptr) log_->add(event::Acknowledged{lease});
 }
 
 void Engine::give_back(SessionId session, uint64_t lease) {
   const auto loan = find_loan(session, lease);
   tables_[loan->second.table].table->give_back(loan->second.keys);
   end_loan(loan);
+  if (log_ != nullptr) log_->add(event::GivenBack{lease});
+}
+
+void Engine::restore(const State& state) {
+  check(state.tables.size() == tables_.size(), "tables", tables_.size(),
+        "must be those that the store had; give the same");
+  for (uint32_t i = 0; i < num_tables(); ++i) {
+    check(state.tables[i].pool == tables_[i].pool, "pool", tables_[i].pool,
+          "must be what the table's was; give the same tables");
+  }
+  for (uint32_t i = 0; i < state.num_slabs.size(); ++i) {
+    check(state.chunks[i].empty() || pools_[i]->staging() != nullptr, "disk_bytes", 0,
+          "must be above 0, as it was; give the same");
+    pools_[i]->begin_restore(state.num_slabs[i], state.streams[i], state.chunks[i],
+                             state.num_places[i]);
+    for (const auto& [place, steps] : state.open_steps) {
+      if (place.first == i) pools_[i]->restore_steps(place.second, steps);
+    }
+  }
+  for (uint32_t i = 0; i < num_tables(); ++i) {
+    const SavedTable& saved = state.tables[i];
+    Table& table = *tables_[i].table;
+    if (saved.limits) table.set_limits(*saved.limits);
+    if (saved.capacity) table.set_capacity(saved.capacity->first, saved.capacity->second);
+    table.restore(saved, state.num_restarts);
+  }
+  for (const auto& [lease, loan] : state.loans) {
+    TableEntry& entry = tables_[loan.table];
+    for (const StepRange& steps : loan.steps) pools_[entry.pool]->streams().hold(steps);
+    entry.table->resume_uses(loan.keys);
+    loans_[lease] = {loan.session, loan.table, loan.keys, loan.steps, loan.is_kept};
+    resume_fetch(lease, loans_[lease]);
+  }
+  for (const auto& [lease, loan] : state.kept) {
+    Streams& streams = pools_[tables_[loan.table].pool]->streams();
+    for (const StepRange& steps : loan.steps) streams.hold(steps);
+    kept_[lease] = {loan.session, loan.table, {}, loan.steps, true};
+    resume_fetch(lease, kept_[lease]);
+  }
+  std::vector<std::vector<uint32_t>> granted(num_pools());
+  for (uint32_t i = 0; i < state.writers.size(); ++i) {
+    const SavedWriter& from = state.writers[i];
+    const bool is_open = !from.name.empty();
+    writers_.push_back(
+        {from.name, from.session, from.pool, from.stream, is_open, from.granted, 0, 0});
+    if (!is_open) {
+      free_writers_.push_back(i);
+      continue;
+    }
+    open_names_[from.name] = i;
+    granted[from.pool].insert(granted[from.pool].end(), from.granted.begin(), from.granted.end());
+  }
+  for (uint32_t i = 0; i < num_pools(); ++i) pools_[i]->end_restore(granted[i]);
+  restore_named_ends(state);
+  next_sequences_ = state.next_sequences;
+  next_session_ = static_cast<SessionId>(state.next_session);
+  next_lease_ = state.next_lease;
+}
+
+void Engine::keep(SessionId session, uint64_t lease) {
+  find_loan(session, lease)->second.is_kept = true;
+  if (log_ != nullptr) log_->add(event::Kept{lease});
+}
+
+void Engine::let_go(SessionId session, uint64_t lease) {
+  const auto loan = loans_.find(lease);
+  const auto kept = kept_.find(lease);
+  if (loan != loans_.end() && loan->second.session == session) {
+    loan->second.is_kept = false;
+  } else if (kept != kept_.end() && kept->second.session == session) {
+    drop_steps(&kept_, kept);
+  } else {
+    return;
+  }
+  if (log_ != nullptr) log_->add(event::LetGo{lease});
 }
 
 std::string Engine::insert_waits(uint32_t number) const {
@@ -178,11 +334,21 @@ std::string Engine::insert_waits(uint32_t number) const {
 
 std::string Engine::sample_waits(uint32_t number, uint32_t num_samples) const {
   const Table& table = *tables_[number].table;
-  if (table.samples_allowed(num_samples) == num_samples) return "";
+  const Staging* const staging = pools_[tables_[number].pool]->staging();
+  if (table.samples_allowed(num_samples) == num_samples) {
+    if (staging == nullptr || staging->can_fetch()) return "";
+    return "sample waits: memory is held by writers and batches on loan";
+  }
   const RateLimits& limits = table.limiter().limits();
   if (table.size() < limits.min_size) {
     return "sample waits: " + std::to_string(limits.min_size - table.size()) +
            " items must be inserted first";
+  }
+  const double most = limits.max_cursor - limits.min_cursor;
+  if (num_samples > most) {
+    return "sample waits: limits never allow more than " +
+           std::to_string(static_cast<uint64_t>(most)) +
+           " samples at once; widen them, or take less";
   }
   const double behind = limits.min_cursor + num_samples - table.limiter().cursor();
   if (behind > 0) {
@@ -210,9 +376,21 @@ Engine::Loans::iterator Engine::find_loan(SessionId session, uint64_t lease) {
 }
 
 Engine::Loans::iterator Engine::end_loan(Loans::iterator loan) {
-  Streams& streams = pools_[tables_[loan->second.table].pool]->streams();
-  for (const StepRange& steps : loan->second.steps) streams.let_go(steps);
-  return loans_.erase(loan);
+  if (!loan->second.is_kept) return drop_steps(&loans_, loan);
+  const auto next = std::next(loan);
+  kept_.insert(loans_.extract(loan));
+  return next;
+}
+
+Engine::Loans::iterator Engine::drop_steps(Loans* loans, Loans::iterator loan) {
+  Pool& pool = *pools_[tables_[loan->second.table].pool];
+  if (pool.staging() != nullptr) pool.staging()->end_fetch(loan->first);
+  for (const StepRange& steps : loan->second.steps) pool.streams().let_go(steps);
+  return loans->erase(loan);
+}
+
+uint64_t Engine::max_removed(uint32_t pool) const {
+  return kMaxRemoved + kMaxRemovedChunks * pools_[pool]->schema().steps_per_chunk();
 }
 
 bool Engine::make_room(uint32_t pool) {

@@ -93,7 +93,8 @@ void check_grants() {
     while (engine.grant(writer)) ++count;
     engine.end_session(session);
   }
-  TENGEN_CHECK(num_granted[0] == engine.pool(0).num_slots() && num_granted[1] == num_granted[0]);
+  TENGEN_CHECK(num_granted[0] == engine.pool(0).slots().num_slots() &&
+               num_granted[1] == num_granted[0]);
 }
 
 // A refusal changes nothing and says what it waits for.
@@ -111,7 +112,10 @@ void check_waits() {
   put(engine, writer, table, 1);
   TENGEN_CHECK(engine.sample_waits(table, 4).empty() && engine.insert_waits(table).empty());
   put(engine, writer, table, 2);  // the cursor is 7.5
-  TENGEN_CHECK(engine.sample_waits(table, 10) == "sample waits: 2 inserts must be made first");
+  TENGEN_CHECK(engine.sample_waits(table, 7) == "sample waits: 1 inserts must be made first");
+  TENGEN_CHECK(engine.sample_waits(table, 8) ==
+               "sample waits: limits never allow more than 7 samples at once; widen them, or take "
+               "less");
   TENGEN_CHECK(put(engine, writer, table, 3) == InsertResult::kBlocked);
   TENGEN_CHECK(engine.insert_waits(table) == "insert waits: 2 samples must be drawn first");
   Loan loan;
@@ -162,6 +166,73 @@ void check_loans() {
   TENGEN_CHECK(loan.samples[0].key == lost[0].key && loan.samples[1].key == lost[1].key);
   engine.ack(two, loan.lease, {});
   TENGEN_CHECK(engine.pool(0).streams().num_chunks() == 0 && engine.table(table).size() == 0);
+}
+
+// An item whose steps only the item holds that makes room for it.
+void check_room_for_the_same_steps() {
+  Store store(100);
+  Engine& engine = store.engine;
+  TableConfig config;
+  config.name = "one";
+  config.max_items = 1;
+  const uint32_t table = engine.add_table(config, 0);
+  const SessionId session = engine.begin_session();
+  const uint32_t writer = engine.open_writer(session, "a", 0).writer;
+  put(engine, writer, table, 0);
+  engine.append(writer, *engine.grant(writer));  // so that the stream goes on behind it
+  engine.release_before(writer, 100);
+  TENGEN_CHECK(engine.insert(writer, {table, 1, 0, 1, 1.0, 0}) == InsertResult::kInserted);
+  Loan loan;
+  TENGEN_CHECK(engine.table(table).size() == 1 && engine.sample(session, table, 1, &loan));
+  TENGEN_CHECK(engine.pool(0).streams().num_chunks() == 1 && loan.pieces.size() == 1);
+}
+
+// Steps that a client looks at stay when their lease ends, and until it looks away.
+void check_views() {
+  Store store(100);
+  Engine& engine = store.engine;
+  const uint32_t table = engine.add_table(queue_of("queue"), 0);
+  const SessionId actor = engine.begin_session();
+  const uint32_t writer = engine.open_writer(actor, "a", 0).writer;
+  for (uint64_t i = 0; i < 6; ++i) put(engine, writer, table, i);
+  engine.close_writer(writer);
+  const auto num_chunks = [&] { return engine.pool(0).streams().num_chunks(); };
+  const uint64_t all = num_chunks();
+  const SessionId one = engine.begin_session();
+  const SessionId two = engine.begin_session();
+  Loan loans[3];
+  for (Loan& loan : loans) {
+    TENGEN_CHECK(engine.sample(one, table, 2, &loan));
+    engine.keep(one, loan.lease);
+    TENGEN_CHECK(throws([&] { engine.keep(two, loan.lease); }));
+    engine.let_go(two, loan.lease);  // another's
+    engine.ack(one, loan.lease, {});
+    TENGEN_CHECK(throws([&] { engine.ack(one, loan.lease, {}); }));
+  }
+  TENGEN_CHECK(engine.table(table).size() == 0 && num_chunks() == all);
+  engine.let_go(two, loans[0].lease);
+  TENGEN_CHECK(num_chunks() == all);
+  for (const Loan& loan : loans) {
+    engine.let_go(one, loan.lease);
+    engine.let_go(one, loan.lease);  // again, and nothing happens
+  }
+  TENGEN_CHECK(num_chunks() == 0);
+  // Who looks away first has a lease as any other; a session that ends looks away.
+  const uint32_t next = engine.open_writer(actor, "b", 0).writer;
+  for (uint64_t i = 0; i < 6; ++i) put(engine, next, table, i);
+  engine.close_writer(next);
+  for (Loan& loan : loans) {
+    TENGEN_CHECK(engine.sample(one, table, 2, &loan));
+    engine.keep(one, loan.lease);
+  }
+  engine.let_go(one, loans[0].lease);
+  TENGEN_CHECK(num_chunks() == all);
+  for (const Loan& loan : {loans[0], loans[1]}) engine.ack(one, loan.lease, {});
+  engine.end_session(one);
+  TENGEN_CHECK(engine.table(table).size() == 2);
+  TENGEN_CHECK(engine.sample(two, table, 2, &loans[0]));
+  engine.ack(two, loans[0].lease, {});
+  TENGEN_CHECK(num_chunks() == 0);
 }
 
 // What an item is inserted with, and what its consumer says of it, reaches its table.
@@ -247,6 +318,25 @@ void check_sharing() {
   TENGEN_CHECK(engine.table(singles).size() == 1 && engine.pool(0).streams().num_chunks() == 1);
 }
 
+// However many items a chunk has, a full memory has one more for its writer.
+void check_long_chunks() {
+  constexpr uint32_t kLength = 500;
+  Store store(10 * kLength, kLength);
+  Engine& engine = store.engine;
+  const uint32_t table = engine.add_table(queue_of("replay"), 0);
+  const uint32_t writer = engine.open_writer(engine.begin_session(), "a", 0).writer;
+  for (uint64_t i = 0; i < 40 * kLength; ++i) {
+    if (i % kLength == 0) {
+      const std::optional<uint32_t> slot = engine.grant(writer);
+      TENGEN_CHECK(slot.has_value());
+      engine.append(writer, *slot);
+    }
+    TENGEN_CHECK(engine.insert(writer, {table, i, i, 1, 1.0, 0}) == InsertResult::kInserted);
+    engine.release_before(writer, i + 1);
+  }
+  TENGEN_CHECK(engine.table(table).size() >= 8 * kLength);
+}
+
 // A full memory makes room by the removers, and never takes what is on loan.
 void check_memory() {
   Store store(200);
@@ -271,7 +361,7 @@ void check_memory() {
   TENGEN_CHECK(engine.table(table).size() > size / 2);
   std::set<uint32_t> slots;
   for (const Piece& piece : loan.pieces) {
-    TENGEN_CHECK(piece.slot < engine.pool(0).num_slots() && piece.num_steps == 1);
+    TENGEN_CHECK(piece.slot < engine.pool(0).slots().num_slots() && piece.num_steps == 1);
     TENGEN_CHECK(slots.insert(piece.slot).second);
   }
   engine.give_back(session, loan.lease);
@@ -385,10 +475,13 @@ int main() {
   check_grants();
   check_waits();
   check_loans();
+  check_room_for_the_same_steps();
+  check_views();
   check_priorities();
   check_seeds();
   check_sharing();
   check_memory();
+  check_long_chunks();
   check_room();
   for (uint64_t seed = 0; seed < 30; ++seed) check_random(seed);
   return 0;

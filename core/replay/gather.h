@@ -21,13 +21,15 @@ struct Slabs {
   }
 };
 
-// Copies pieces, which lie one after another in the result, into out[c] for each column c of the
-// schema: the steps of all pieces together, in C order. Reads nothing else; no call allocates.
+// Copies samples of `num_steps` steps each into out[c] for each column c of the schema: their steps
+// one after another, in C order, each step as many frames as the column stacks, the oldest first.
+// The pieces are those of the samples, one after another, each with its context before it.
 void gather(const Schema& schema, const Slabs& slabs, std::span<const Piece> pieces,
-            std::span<std::byte* const> out);
+            uint32_t num_steps, std::span<std::byte* const> out);
 
-// Copies `num_steps` steps from in[c], C order, into a chunk at `offset` steps.
-void scatter(const Schema& schema, std::span<const std::byte* const> in, uint32_t num_steps,
-             std::byte* chunk, uint32_t offset);
+// Copies `num_steps` steps from in[c], C order, into a chunk at `offset` steps; so too their ages,
+// where columns are stacked.
+void scatter(const Schema& schema, std::span<const std::byte* const> in, const uint8_t* ages,
+             uint32_t num_steps, std::byte* chunk, uint32_t offset);
 
 }  // namespace tengen::replay

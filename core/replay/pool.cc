@@ -3,62 +3,97 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "replay/packed_steps.h"
 
 namespace tengen::replay {
 namespace {
 
-// Large enough for huge pages and few mappings, small enough that pools share a budget well.
-constexpr uint64_t kSlabBytes = uint64_t{16} << 20;
-// Of the budget, so that a small one still serves several pools.
-constexpr uint64_t kSlabsInBudget = 16;
+// A slot holds a chunk, and what a disk adds to it.
+uint64_t slot_bytes_of(const Schema& schema, const Disk* disk) {
+  const uint64_t unit = disk == nullptr ? 1 : Disk::kAlignment;
+  return (schema.chunk_bytes() + unit - 1) / unit * unit;
+}
 
 }  // namespace
 
-std::byte* Memory::allocate(const std::string& name, uint64_t num_bytes) {
-  slabs_.push_back(directory_.empty()
-                       ? ipc::SharedMemory::anonymous(num_bytes)
-                       : ipc::SharedMemory::create(directory_ + "/" + name, num_bytes));
-  used_bytes_ += num_bytes;
-  return slabs_.back().data();
+Pool::Pool(Schema schema, Memory* memory, uint32_t number, Log* log, Disk* disk)
+    : schema_(std::move(schema)),
+      streams_(schema_.steps_per_chunk(), schema_.num_context(), log, number),
+      slots_(memory, number, slot_bytes_of(schema_, disk), disk != nullptr, log) {
+  if (disk == nullptr) return;
+  if (!disk->has_room(slots_.slot_bytes())) {
+    throw Error("disk_bytes (" + std::to_string(disk->budget_bytes()) + ") must hold chunks of " +
+                std::to_string(slots_.slot_bytes()) + " bytes; raise it, or lower steps_per_chunk");
+  }
+  staging_ = std::make_unique<Staging>(number, &slots_, disk, log);
 }
 
-Pool::Pool(Schema schema, Memory* memory, uint32_t number)
-    : schema_(std::move(schema)),
-      memory_(memory),
-      streams_(schema_.steps_per_chunk()),
-      number_(number) {
-  const uint64_t chunk = schema_.chunk_bytes();
-  const uint64_t wanted = std::min(kSlabBytes, memory->budget_bytes() / kSlabsInBudget);
-  slots_per_slab_ = static_cast<uint32_t>(std::max<uint64_t>(1, wanted / chunk));
-  if (memory->free_bytes() < chunk * slots_per_slab_) {
-    throw Error("memory_bytes (" + std::to_string(memory->budget_bytes()) + ", " +
-                std::to_string(memory->free_bytes()) + " of them free) must hold chunks of " +
-                std::to_string(chunk) + " bytes; raise it, or lower steps_per_chunk");
+std::optional<uint32_t> Pool::take_chunk() {
+  if (staging_ != nullptr) {
+    reclaim();
+    return staging_->begin_chunk();
+  }
+  if (!slots_.has_free()) reclaim();
+  return slots_.take();
+}
+
+void Pool::return_chunk(uint32_t chunk) {
+  if (staging_ != nullptr) {
+    staging_->drop(chunk);
+  } else {
+    slots_.give_back(chunk);
   }
 }
 
-std::optional<uint32_t> Pool::take_slot() {
-  if (free_slots_.empty()) reclaim();
-  if (free_slots_.empty() && !grow()) return std::nullopt;
-  const uint32_t slot = free_slots_.back();
-  free_slots_.pop_back();
-  return slot;
+void Pool::advance() {
+  if (staging_ == nullptr) return;
+  reclaim();
+  staging_->advance();
+}
+
+void Pool::complete_last(uint32_t stream) {
+  if (staging_ == nullptr) return;
+  const std::optional<uint32_t> chunk = streams_.last(stream);
+  if (chunk) staging_->complete(*chunk);
 }
 
 void Pool::reclaim() {
-  for (const uint32_t slot : streams_.take_free_slots()) free_slots_.push_back(slot);
+  for (const uint32_t chunk : streams_.take_free_slots()) return_chunk(chunk);
 }
 
-bool Pool::grow() {
-  const uint64_t num_bytes = schema_.chunk_bytes() * slots_per_slab_;
-  if (memory_->free_bytes() < num_bytes) return false;
-  bases_.push_back(memory_->allocate(slab_name(number_, bases_.size()), num_bytes));
-  // The lowest first, as they are taken from the back.
-  for (uint32_t i = slots_per_slab_; i-- > 0;) {
-    free_slots_.push_back(static_cast<uint32_t>(num_slots_) + i);
+void Pool::begin_restore(uint32_t num_slabs, std::span<const SavedStream> streams,
+                         std::span<const SavedChunk> chunks, uint32_t num_places) {
+  slots_.begin_restore(num_slabs);
+  streams_.begin_restore(streams);
+  if (staging_ != nullptr) staging_->begin_restore(chunks, num_places);
+}
+
+void Pool::restore_steps(uint32_t chunk, std::span<const SavedSteps> steps) {
+  const std::optional<uint32_t> slot = slots_.take();
+  if (!slot) {
+    throw Error(
+        "memory_bytes must hold the steps that writers had not filled a chunk with when "
+        "the store ended, chunks of " +
+        std::to_string(slots_.slot_bytes()) + " bytes; raise it");
   }
-  num_slots_ += slots_per_slab_;
-  return true;
+  for (const SavedSteps& some : steps) {
+    unpack_steps(schema_, some, slots_.at(*slot));
+  }
+  staging_->restore_slot(chunk, *slot);
+}
+
+void Pool::end_restore(std::span<const uint32_t> granted) {
+  std::vector<uint32_t> live = streams_.end_restore();
+  live.insert(live.end(), granted.begin(), granted.end());
+  if (staging_ != nullptr) {
+    std::vector<uint32_t> unfinished = streams_.open_ends();
+    unfinished.insert(unfinished.end(), granted.begin(), granted.end());
+    staging_->end_restore(live, unfinished);
+    return;
+  }
+  std::vector<bool> is_taken(slots_.num_slots());
+  for (const uint32_t slot : live) is_taken.at(slot) = true;
+  slots_.end_restore(is_taken);
 }
 
 }  // namespace tengen::replay

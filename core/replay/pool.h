@@ -2,79 +2,66 @@
 // The chunks of one schema: slots in slabs of memory, and the streams whose steps lie in them.
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
-#include "ipc/shared_memory.h"
 #include "replay/schema.h"
+#include "replay/slots.h"
+#include "replay/staging.h"
 #include "replay/streams.h"
 
 namespace tengen::replay {
 
-// Slabs of all pools of a store, within one budget. Not thread-safe.
-class Memory {
- public:
-  // Slabs are files in `directory`, which other processes map, or memory of this process alone
-  // where it is empty.
-  Memory(std::string directory, uint64_t budget_bytes)
-      : directory_(std::move(directory)), budget_bytes_(budget_bytes) {}
-
-  uint64_t budget_bytes() const { return budget_bytes_; }
-  uint64_t used_bytes() const { return used_bytes_; }
-  uint64_t free_bytes() const { return budget_bytes_ - used_bytes_; }
-  // A new slab, whose file is called `name`; it stays where it is. Precondition: num_bytes <=
-  // free_bytes(). Throws Error where the file system has no room.
-  std::byte* allocate(const std::string& name, uint64_t num_bytes);
-
- private:
-  std::string directory_;
-  uint64_t budget_bytes_;
-  uint64_t used_bytes_ = 0;
-  std::vector<ipc::SharedMemory> slabs_;
-};
-
-// Not thread-safe; nothing blocks. Slots are taken by writers before anything lies in them, and
-// come back when no chunk lies in them any more.
+// Not thread-safe; nothing blocks. A chunk is taken by its writer before anything lies in it, and
+// comes back when nobody needs it any more. Without a disk its number is its slot's; with one,
+// `staging` knows where it is.
 class Pool {
  public:
-  // `memory` outlives the pool; `number` is the pool's own in it. Throws Error where the budget
-  // holds not even one chunk.
-  Pool(Schema schema, Memory* memory, uint32_t number);
-
-  // The file of slab `index` of pool `number`, in the memory's directory.
-  static std::string slab_name(uint32_t number, uint64_t index) {
-    return "slab-" + std::to_string(number) + "-" + std::to_string(index);
-  }
+  // `memory` and `disk` outlive the pool; `number` is the pool's own in them; `log` is as for
+  // Streams; without `disk` chunks are in memory alone. Throws Error where a budget holds not even
+  // one chunk.
+  Pool(Schema schema, Memory* memory, uint32_t number, Log* log = nullptr, Disk* disk = nullptr);
 
   const Schema& schema() const { return schema_; }
   Streams& streams() { return streams_; }
   const Streams& streams() const { return streams_; }
+  const Slots& slots() const { return slots_; }
+  // Null where chunks are in memory alone.
+  Staging* staging() { return staging_.get(); }
+  const Staging* staging() const { return staging_.get(); }
 
-  // A slot that nothing lies in, or none where the budget is spent on chunks that live.
-  std::optional<uint32_t> take_slot();
-  // A slot that was taken and not used.
-  void return_slot(uint32_t slot) { free_slots_.push_back(slot); }
+  // A chunk that nothing lies in, or none where there is no memory now.
+  std::optional<uint32_t> take_chunk();
+  // One that was taken and not used.
+  void return_chunk(uint32_t chunk);
+  // Where it lies, while it is being filled or a loan has it.
+  uint32_t slot_of(uint32_t chunk) const {
+    return staging_ == nullptr ? chunk : staging_->slot_of(chunk);
+  }
+  // Starts what the disk can do now. Does nothing without one.
+  void advance();
+  // The last chunk of a stream is filled.
+  void complete_last(uint32_t stream);
 
-  uint64_t num_slots() const { return num_slots_; }
-  // Slots that the whole budget would hold.
-  uint64_t max_slots() const { return memory_->budget_bytes() / schema_.chunk_bytes(); }
-  // Where slab `index` lies, for as long as the memory lives.
-  std::byte* slab(size_t index) const { return bases_[index]; }
-  uint32_t slots_per_slab() const { return slots_per_slab_; }
+  // Goes on with the slabs, streams and chunks of a store that ended; items and loans hold theirs
+  // between the two calls. `granted` are chunks that writers have and have not filled. Throws Error
+  // where a slab is not there.
+  void begin_restore(uint32_t num_slabs, std::span<const SavedStream> streams,
+                     std::span<const SavedChunk> chunks, uint32_t num_places);
+  // Between them: a chunk that is neither in memory nor on disk has these steps. Throws Error where
+  // there is no memory for it.
+  void restore_steps(uint32_t chunk, std::span<const SavedSteps> steps);
+  void end_restore(std::span<const uint32_t> granted);
 
  private:
   void reclaim();
-  bool grow();
 
   Schema schema_;
-  Memory* const memory_;
   Streams streams_;
-  uint32_t slots_per_slab_;
-  uint64_t num_slots_ = 0;
-  const uint32_t number_;
-  std::vector<std::byte*> bases_;
-  std::vector<uint32_t> free_slots_;
+  Slots slots_;
+  std::unique_ptr<Staging> staging_;
 };
 
 }  // namespace tengen::replay

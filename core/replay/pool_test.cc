@@ -23,20 +23,22 @@ void check_budget() {
   Pool pool(schema_of(64), &memory, 0);
   std::set<uint32_t> slots;
   const uint32_t stream = pool.streams().open();
-  while (const std::optional<uint32_t> slot = pool.take_slot()) {
+  while (const std::optional<uint32_t> slot = pool.take_chunk()) {
     TENGEN_CHECK(*slot == slots.size() && slots.insert(*slot).second);  // the lowest first
-    pool.slab(*slot / pool.slots_per_slab())[*slot % pool.slots_per_slab() * 64 + 63] =
+    pool.slots().slab(
+        *slot / pool.slots().slots_per_slab())[*slot % pool.slots().slots_per_slab() * 64 + 63] =
         std::byte{1};
     pool.streams().append(stream, *slot);
   }
-  TENGEN_CHECK(slots.size() == pool.num_slots() && pool.num_slots() >= 900);
-  TENGEN_CHECK(memory.used_bytes() <= 64 * 1000 && pool.num_slots() / pool.slots_per_slab() <= 16);
+  TENGEN_CHECK(slots.size() == pool.slots().num_slots() && pool.slots().num_slots() >= 900);
+  TENGEN_CHECK(memory.used_bytes() <= 64 * 1000 &&
+               pool.slots().num_slots() / pool.slots().slots_per_slab() <= 16);
   pool.streams().release_before(stream, 10);
   std::set<uint32_t> again;
-  while (const std::optional<uint32_t> slot = pool.take_slot()) again.insert(*slot);
+  while (const std::optional<uint32_t> slot = pool.take_chunk()) again.insert(*slot);
   TENGEN_CHECK(again.size() == 10);
-  pool.return_slot(*again.begin());
-  TENGEN_CHECK(pool.take_slot() == *again.begin() && !pool.take_slot());
+  pool.return_chunk(*again.begin());
+  TENGEN_CHECK(pool.take_chunk() == *again.begin() && !pool.take_chunk());
 }
 
 // Slabs are a share of a small budget, never less than a chunk, and of a limited size.
@@ -44,11 +46,12 @@ void check_slabs() {
   for (const uint64_t num_chunks : {1u, 16u}) {
     Memory memory("", 64 * num_chunks);
     Pool pool(schema_of(64), &memory, 0);
-    for (uint64_t i = 0; i < num_chunks; ++i) TENGEN_CHECK(pool.take_slot().has_value());
-    TENGEN_CHECK(!pool.take_slot() && pool.num_slots() / pool.slots_per_slab() == num_chunks);
+    for (uint64_t i = 0; i < num_chunks; ++i) TENGEN_CHECK(pool.take_chunk().has_value());
+    TENGEN_CHECK(!pool.take_chunk() &&
+                 pool.slots().num_slots() / pool.slots().slots_per_slab() == num_chunks);
   }
   Memory large("", uint64_t{1} << 40);
-  TENGEN_CHECK(Pool(schema_of(1 << 10), &large, 1).slots_per_slab() == 16 << 10);
+  TENGEN_CHECK(Pool(schema_of(1 << 10), &large, 1).slots().slots_per_slab() == 16 << 10);
   TENGEN_CHECK(large.used_bytes() == 0);  // none until a slot is taken
 }
 
@@ -57,10 +60,10 @@ void check_two_pools() {
   Memory memory("", 1 << 20);
   Pool small(schema_of(100), &memory, 0);
   Pool large(schema_of(50000, 2), &memory, 1);
-  TENGEN_CHECK(large.take_slot().has_value());
-  while (small.take_slot()) {
+  TENGEN_CHECK(large.take_chunk().has_value());
+  while (small.take_chunk()) {
   }
-  TENGEN_CHECK(!large.take_slot() && memory.free_bytes() < large.schema().chunk_bytes());
+  TENGEN_CHECK(!large.take_chunk() && memory.free_bytes() < large.schema().chunk_bytes());
   TENGEN_CHECK(throws([&] { Pool(schema_of(2 << 20), &memory, 2); }));
   // What is left is too small.
   TENGEN_CHECK(throws([&] { Pool(schema_of(50000, 2), &memory, 3); }));
@@ -74,20 +77,27 @@ void check_files() {
   {
     Memory memory(directory, 1 << 20);
     Pool pool(schema_of(1000), &memory, 3);
-    const uint32_t slot = pool.slots_per_slab() + 1;  // of the second slab
-    while (*pool.take_slot() != slot) {
+    const uint32_t slot = pool.slots().slots_per_slab() + 1;  // of the second slab
+    while (*pool.take_chunk() != slot) {
     }
-    pool.slab(1)[pool.schema().chunk_bytes() + 7] = std::byte{42};
-    const ipc::SharedMemory same = ipc::SharedMemory::open(directory + "/" + Pool::slab_name(3, 1));
+    pool.slots().slab(1)[pool.schema().chunk_bytes() + 7] = std::byte{42};
+    const ipc::SharedMemory same =
+        ipc::SharedMemory::open(directory + "/" + Slots::slab_name(3, 1));
     TENGEN_CHECK(same.data()[pool.schema().chunk_bytes() + 7] == std::byte{42});
   }
-  // Slabs outlive the process that made them.
-  TENGEN_CHECK(std::filesystem::exists(directory + "/slab-3-1"));
+  // Slabs outlive the process that made them, and go on with what lay in them.
   Memory memory(directory, 1 << 20);
   Pool pool(schema_of(1000), &memory, 3);
-  TENGEN_CHECK(throws([&] { pool.take_slot(); }));  // and are not overwritten
+  pool.begin_restore(2, {}, {}, 0);
+  pool.end_restore({});
+  TENGEN_CHECK(pool.slots().slab(1)[pool.schema().chunk_bytes() + 7] == std::byte{42});
+  TENGEN_CHECK(pool.slots().num_slots() == 2 * pool.slots().slots_per_slab());
+  // Those of another size do not.
+  Memory larger(directory, 1 << 21);
+  Pool other(schema_of(1000), &larger, 3);
+  TENGEN_CHECK(throws([&] { other.take_chunk(); }));
   std::filesystem::remove_all(directory);
-  TENGEN_CHECK(throws([&] { pool.take_slot(); }));
+  TENGEN_CHECK(throws([&] { other.take_chunk(); }));  // there is no such folder
 }
 
 }  // namespace

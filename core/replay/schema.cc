@@ -1,5 +1,6 @@
 #include "replay/schema.h"
 
+#include <algorithm>
 #include <set>
 
 #include "base/error.h"
@@ -40,16 +41,26 @@ Schema::Schema(std::vector<Column> columns, uint32_t steps_per_chunk)
       throw Error("column " + column.name +
                   " (shape) must have 1 byte to 1 GiB a step; reshape it");
     }
+    if (column.stack < 1 || column.stack > kMaxStack) {
+      throw Error("column " + column.name + " (stack " + std::to_string(column.stack) +
+                  ") must have 1 to " + std::to_string(kMaxStack) + " frames; change it");
+    }
+    num_context_ = std::max(num_context_, column.stack - 1);
     column.num_bytes = num_bytes;
     step_bytes_ += num_bytes;
-    offsets_.push_back(chunk_bytes_);
-    const uint64_t all = num_bytes * steps_per_chunk_;
-    chunk_bytes_ += (all + kAlignment - 1) / kAlignment * kAlignment;
-    if (chunk_bytes_ > kMaxChunkBytes) {
-      throw Error("steps_per_chunk (" + std::to_string(steps_per_chunk_) +
-                  ") must make chunks of at most 4 GiB; lower it");
-    }
+    offsets_.push_back(add(num_bytes));
   }
+  if (num_context_ > 0) ages_offset_ = add(1);
+}
+
+uint64_t Schema::add(uint64_t num_bytes) {
+  const uint64_t offset = chunk_bytes_;
+  chunk_bytes_ += (num_bytes * steps_per_chunk_ + kAlignment - 1) / kAlignment * kAlignment;
+  if (chunk_bytes_ > kMaxChunkBytes) {
+    throw Error("steps_per_chunk (" + std::to_string(steps_per_chunk_) +
+                ") must make chunks of at most 4 GiB; lower it");
+  }
+  return offset;
 }
 
 bool Schema::operator==(const Schema& other) const {
@@ -59,7 +70,9 @@ bool Schema::operator==(const Schema& other) const {
   for (size_t i = 0; i < columns_.size(); ++i) {
     const Column& a = columns_[i];
     const Column& b = other.columns_[i];
-    if (a.name != b.name || a.dtype != b.dtype || a.shape != b.shape) return false;
+    if (a.name != b.name || a.dtype != b.dtype || a.shape != b.shape || a.stack != b.stack) {
+      return false;
+    }
   }
   return true;
 }

@@ -151,10 +151,7 @@ class Window : public Selector {
     (before == kNone ? oldest_ : links_[before].newer) = slot;
     (links_[slot].newer == kNone ? newest_ : links_[links_[slot].newer].older) = slot;
     ++num_items_;
-    if (serial > newest_serial_) {
-      newest_serial_ = serial;
-      ++num_inserted_;
-    }
+    newest_serial_ = std::max(newest_serial_, serial);
     if (border_ == kNone || serial > links_[border_].serial) {
       window_.push(slot);
       if (border_ == kNone) border_ = slot;
@@ -193,7 +190,8 @@ class Window : public Selector {
   };
 
   void move_border() {
-    const uint64_t size = std::min<uint64_t>(window_size(num_inserted_), num_items_);
+    const uint64_t size =
+        std::min<uint64_t>(window_size(static_cast<uint64_t>(newest_serial_ + 1)), num_items_);
     while (window_.size() > size) {
       window_.remove(border_);
       border_ = links_[border_].newer;
@@ -210,8 +208,7 @@ class Window : public Selector {
   uint32_t newest_ = kNone;
   uint32_t border_ = kNone;  // the oldest item of the window
   uint32_t num_items_ = 0;
-  uint64_t num_inserted_ = 0;
-  int64_t newest_serial_ = -1;
+  int64_t newest_serial_ = -1;  // serials count all items that there ever were
 };
 
 class RecencyWindow final : public Window {

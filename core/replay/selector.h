@@ -44,7 +44,8 @@ class Selector {
   }
 };
 
-// How many of the newest items a window that grows holds: store.WindowConfig in Python.
+// How many of the newest items a window that grows holds; store.WindowConfig in Python has the
+// formula.
 struct PowerLaw {
   uint64_t min_items = 1;
   uint64_t max_items = 20'000'000;

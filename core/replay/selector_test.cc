@@ -71,7 +71,7 @@ void check_random(const SelectorConfig& config, uint32_t num_slots) {
     const uint32_t action = rng.below(8);
     const double priority = rng.below(4) == 0 ? 0.0 : rng.uniform() * 5.0;
     if (items.count(slot) == 0 && lent.count(slot) == 0) {
-      const int64_t key = ++serial;
+      const int64_t key = serial++;
       items[slot] = {key, priority};
       selector->insert(slot, key, priority);
     } else if (lent.count(slot) != 0) {
@@ -113,7 +113,7 @@ void check_frequencies(const SelectorConfig& config) {
   const std::unique_ptr<Selector> selector = make_selector(config);
   std::map<uint32_t, Known> items;
   for (uint32_t slot = 0; slot < 40; ++slot) {
-    const int64_t key = int64_t{slot} + 1;
+    const int64_t key = slot;
     items[slot] = {key, 0.5 + slot % 7};
     selector->insert(slot, key, items[slot].priority);
   }

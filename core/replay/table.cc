@@ -1,5 +1,6 @@
 #include "replay/table.h"
 
+#include <algorithm>
 #include <cmath>
 
 #include "base/error.h"
@@ -12,17 +13,25 @@ void check_priority(double priority) {
         "must be finite and at least 0; mend the loss that gave it");
 }
 
+void check_capacity(uint64_t max_items, uint64_t max_steps, uint32_t num_steps) {
+  check(max_items >= 1 && max_items <= kMaxItems, "max_items", max_items,
+        "must be at least 1 and below 2^28; use several tables");
+  check(max_steps >= num_steps, "max_steps", max_steps, "must hold one item; raise the capacity");
+}
+
 }  // namespace
 
-Table::Table(TableConfig config, uint64_t seed, StepHolder* holder)
+Table::Table(TableConfig config, uint64_t seed, StepHolder* holder, Log* log, uint32_t number)
     : config_(std::move(config)),
       seed_(seed),
       holder_(holder),
+      log_(log),
+      number_(number),
       sampler_(make_selector(config_.sampler)),
       remover_(make_selector(config_.remover)),
       limiter_(config_.limits) {
   check(config_.num_steps >= 1, "num_steps", config_.num_steps, "must be at least 1; raise it");
-  set_capacity(config_.max_items, config_.max_steps);
+  check_capacity(config_.max_items, config_.max_steps, config_.num_steps);
 }
 
 Table::~Table() {
@@ -44,6 +53,8 @@ int64_t Table::insert(const NewItem& item) {
   check(item.steps.num_steps <= config_.max_steps, "steps", item.steps.num_steps,
         "must be at most the table's capacity; raise it");
   check_priority(item.priority);
+  // First, as an item that makes room may be the last to hold these very steps.
+  holder_->hold(item.steps);
   make_room(1, item.steps.num_steps);
   uint32_t slot;
   if (free_slots_.empty()) {
@@ -55,16 +66,19 @@ int64_t Table::insert(const NewItem& item) {
   }
   const int64_t serial = num_inserted_++;
   items_[slot] = {serial, item.steps, static_cast<float>(item.priority), 0, 0, item.version};
-  holder_->hold(item.steps);
   num_steps_ += item.steps.num_steps;
   remover_->insert(slot, serial, item.priority);
   sampler_->insert(slot, serial, item.priority);
   limiter_.insert(1);
+  const int64_t key = key_of(serial, slot);
+  if (log_ != nullptr) {
+    log_->add(event::Inserted{key, item.steps, number_, item.version, items_[slot].priority, 0});
+  }
   if (config_.max_staleness) {
     by_version_.insert(slot, item.version, serial);
     set_version(item.version);
   }
-  return key_of(serial, slot);
+  return key;
 }
 
 void Table::sample(std::span<Sample> out) {
@@ -123,6 +137,11 @@ void Table::give_back(std::span<const int64_t> keys) {
 
 void Table::set_priorities(std::span<const int64_t> keys, std::span<const double> priorities) {
   for (const double priority : priorities) check_priority(priority);
+  if (log_ != nullptr) {
+    const std::vector<float> rounded(priorities.begin(), priorities.end());
+    log_->add(event::PrioritiesSet{number_, static_cast<uint32_t>(keys.size())}, keys,
+              std::span(rounded));
+  }
   slots_.clear();
   priorities_.clear();
   for (size_t i = 0; i < keys.size(); ++i) {
@@ -156,6 +175,7 @@ void Table::remove_one() {
 }
 
 void Table::set_version(uint32_t version) {
+  if (log_ != nullptr && version > newest_version_) log_->add(event::VersionSet{number_, version});
   newest_version_ = std::max(newest_version_, version);
   if (!config_.max_staleness) return;
   while (by_version_.size() > 0 &&
@@ -167,21 +187,62 @@ void Table::set_version(uint32_t version) {
 void Table::set_limits(const RateLimits& limits) {
   limiter_.set_limits(limits);
   config_.limits = limits;
+  if (log_ != nullptr) log_->add(event::LimitsSet{number_, limits});
 }
 
 void Table::set_capacity(uint64_t max_items, uint64_t max_steps) {
-  check(max_items >= 1 && max_items < uint64_t{1} << kSlotBits, "max_items", max_items,
-        "must be at least 1 and below 2^28; use several tables");
-  check(max_steps >= config_.num_steps, "max_steps", max_steps,
-        "must hold one item; raise the capacity");
+  check_capacity(max_items, max_steps, config_.num_steps);
+  if (log_ != nullptr) log_->add(event::CapacitySet{number_, max_items, max_steps});
   config_.max_items = max_items;
   config_.max_steps = max_steps;
   make_room(0, 0);
 }
 
+void Table::restore(const SavedTable& saved, uint64_t num_restarts) {
+  items_.resize(saved.items.size());
+  std::vector<uint32_t> by_age;
+  for (uint32_t slot = 0; slot < items_.size(); ++slot) {
+    const SavedItem& item = saved.items[slot];
+    if (item.key < 0) {
+      free_slots_.push_back(slot);
+      continue;
+    }
+    items_[slot] = {serial_of(item.key), item.steps,          item.priority,
+                    item.times_sampled,  /*num_under_way=*/0, item.version};
+    by_age.push_back(slot);
+  }
+  std::sort(by_age.begin(), by_age.end(),
+            [&](uint32_t a, uint32_t b) { return items_[a].serial < items_[b].serial; });
+  for (const uint32_t slot : by_age) {
+    const Item& item = items_[slot];
+    holder_->hold(item.steps);
+    num_steps_ += item.steps.num_steps;
+    remover_->insert(slot, item.serial, item.priority);
+    if (is_eligible(item)) sampler_->insert(slot, item.serial, item.priority);
+    if (config_.max_staleness) by_version_.insert(slot, item.version, item.serial);
+  }
+  limiter_.restore(saved.num_inserts, saved.num_samples);
+  num_inserted_ = saved.num_serials;
+  newest_version_ = saved.newest_version;
+  // Other random numbers than those that were drawn before.
+  num_calls_ = num_restarts << 40;
+  // What the caller wishes by now.
+  make_room(0, 0);
+  set_version(newest_version_);
+}
+
+void Table::resume_uses(std::span<const int64_t> keys) {
+  for (const int64_t key : keys) {
+    const std::optional<uint32_t> slot = find(key);
+    if (!slot) continue;
+    ++items_[*slot].num_under_way;
+    if (!is_eligible(items_[*slot]) && sampler_->contains(*slot)) sampler_->remove(*slot);
+  }
+}
+
 std::optional<uint32_t> Table::find(int64_t key) const {
-  const uint32_t slot = static_cast<uint32_t>(key & ((int64_t{1} << kSlotBits) - 1));
-  if (key < 0 || slot >= items_.size() || items_[slot].serial != key >> kSlotBits) {
+  const uint32_t slot = slot_of(key);
+  if (key < 0 || slot >= items_.size() || items_[slot].serial != serial_of(key)) {
     return std::nullopt;
   }
   return slot;
@@ -195,6 +256,7 @@ void Table::make_room(uint64_t more_items, uint64_t more_steps) {
 
 void Table::remove(uint32_t slot) {
   Item& item = items_[slot];
+  if (log_ != nullptr) log_->add(event::Removed{key_of(item.serial, slot), number_, 0});
   remover_->remove(slot);
   if (sampler_->contains(slot)) sampler_->remove(slot);
   if (config_.max_staleness) by_version_.remove(slot);

@@ -15,17 +15,13 @@
 #include <vector>
 
 #include "replay/heap.h"
+#include "replay/log.h"
 #include "replay/rate_limiter.h"
+#include "replay/saved.h"
 #include "replay/selector.h"
+#include "replay/steps.h"
 
 namespace tengen::replay {
-
-// Steps one after another of one stream, the steps of one writer.
-struct StepRange {
-  uint64_t first = 0;  // counted from the stream's beginning
-  uint32_t stream = 0;
-  uint32_t num_steps = 0;
-};
 
 struct NewItem {
   StepRange steps;
@@ -62,8 +58,10 @@ class StepHolder {
 // Not thread-safe; no call blocks or scans. Keys of a table are unique for its whole life.
 class Table {
  public:
-  // `holder` outlives the table. Throws Error for a config that is refused.
-  Table(TableConfig config, uint64_t seed, StepHolder* holder);
+  // `holder` outlives the table, and `log`, which learns of every change to table `number` but
+  // draws and their ends; null: nobody does. Throws Error for a config that is refused.
+  Table(TableConfig config, uint64_t seed, StepHolder* holder, Log* log = nullptr,
+        uint32_t number = 0);
   Table(const Table&) = delete;
   Table& operator=(const Table&) = delete;
   ~Table();
@@ -104,6 +102,12 @@ class Table {
   void set_limits(const RateLimits& limits);
   void set_capacity(uint64_t max_items, uint64_t max_steps);
 
+  // Goes on as the table that was saved, but for the draws of its random numbers and the round of
+  // without_replacement, which begin anew. Precondition: the table is new.
+  void restore(const SavedTable& saved, uint64_t num_restarts);
+  // Uses that were under way when the table was saved.
+  void resume_uses(std::span<const int64_t> keys);
+
  private:
   struct Item {
     int64_t serial = -1;  // -1: the slot is free
@@ -114,8 +118,6 @@ class Table {
     uint32_t version = 0;
   };
 
-  static constexpr int kSlotBits = 28;
-  static int64_t key_of(int64_t serial, uint32_t slot) { return serial << kSlotBits | slot; }
   // The slot of a key, or none where the item is gone.
   std::optional<uint32_t> find(int64_t key) const;
   bool is_eligible(const Item& item) const {
@@ -133,6 +135,8 @@ class Table {
   TableConfig config_;
   const uint64_t seed_;
   StepHolder* const holder_;
+  Log* const log_;
+  const uint32_t number_;
   std::unique_ptr<Selector> sampler_;  // items that may be drawn
   std::unique_ptr<Selector> remover_;  // all items
   RateLimiter limiter_;

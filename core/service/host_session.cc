@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "base/error.h"
+#include "service/drawn_batches.h"
 
 namespace tengen::service {
 
@@ -21,21 +22,27 @@ constexpr int kMaxRequests = 64;
 
 }  // namespace
 
-HostSession::HostSession(int descriptor, replay::SessionId id, std::string name,
-                         const std::string& memory_path, const SessionLayout& layout)
-    : descriptor_(descriptor),
-      id_(id),
-      name_(std::move(name)),
-      memory_(ipc::SharedMemory::create(memory_path, layout.num_bytes())),
+HostSession::HostSession(replay::SessionId id, SessionRecord record, const std::string& memory_path,
+                         const replay::SessionProgress* progress)
+    : id_(id),
+      record_(std::move(record)),
+      memory_(progress == nullptr
+                  ? ipc::SharedMemory::create(memory_path, record_.layout.num_bytes())
+                  : ipc::SharedMemory::adopt(memory_path, record_.layout.num_bytes())),
       header_(reinterpret_cast<SessionHeader*>(memory_.data())),
-      requests_(layout.requests(memory_.data())),
-      replies_(layout.replies(memory_.data())) {
+      requests_(record_.layout.requests(memory_.data())),
+      replies_(record_.layout.replies(memory_.data())) {
   header_->version.store(kProtocolVersion);
+  if (progress == nullptr) return;
+  num_applied_ = progress->num_applied;
+  requests_.resume_consumer(progress->request_tail);
+  replies_.resume_producer(progress->reply_head);
 }
 
 HostSession::~HostSession() {
+  header_->is_over.store(1);
   ::unlink(memory_.path().c_str());
-  ::close(descriptor_);
+  if (descriptor_ >= 0) ::close(descriptor_);
 }
 
 Progress HostSession::serve(Engine& engine) {
@@ -58,16 +65,49 @@ Progress HostSession::serve_all(Engine& engine) {
     blocked = progress != Progress::kDone;
     changed = changed || progress != Progress::kNone;
     if (blocked) break;
-    requests_.pop();
+    requests_.take();
   }
-  if (num_taken > 0) {
-    num_applied_ += static_cast<uint64_t>(num_taken);
-    header_->num_applied.store(num_applied_, std::memory_order_release);
+  num_applied_ += static_cast<uint64_t>(num_taken);
+  if (changed || num_taken > 0) {
+    engine.note_progress(
+        id_, {num_applied_, requests_.taken_tail(), replies_.staged_head(), num_wanted()});
   }
   const std::string text = reason(engine);
   if (!text.empty() || has_reason_) write_reason(text, header_);
   has_reason_ = !text.empty();
   return changed ? Progress::kDone : Progress::kNone;
+}
+
+void HostSession::publish(uint64_t number) {
+  replies_.publish();
+  requests_.release();
+  if (number == 0) {
+    header_->num_applied.store(num_applied_, std::memory_order_release);
+  } else if (!promises_.empty() && promises_.back().number == number) {
+    promises_.back().num_applied = num_applied_;
+  } else {
+    promises_.push_back({number, num_applied_});
+  }
+  if (is_refused_) {
+    header_->is_over.store(1);
+    shutdown(descriptor_, SHUT_RDWR);
+  }
+  wake(&header_->client_sleeps, descriptor_);
+}
+
+void HostSession::publish_made(uint64_t number) {
+  if (promises_.empty() || promises_.front().number > number) return;
+  while (!promises_.empty() && promises_.front().number <= number) {
+    header_->num_applied.store(promises_.front().num_applied, std::memory_order_release);
+    promises_.pop_front();
+  }
+  wake(&header_->client_sleeps, descriptor_);
+}
+
+void HostSession::break_promises(const std::string& error) {
+  if (promises_.empty() || is_refused_) return;
+  refuse(error);
+  publish(promises_.back().number);
 }
 
 void HostSession::read_bells() {
@@ -82,9 +122,8 @@ void HostSession::refuse(const std::string& error) {
   if (to != nullptr) {
     to = put(to, ErrorReply{Reply::kError, static_cast<uint32_t>(num_bytes)});
     std::memcpy(to, error.data(), num_bytes);
-    replies_.commit(static_cast<uint32_t>(sizeof(ErrorReply) + num_bytes));
+    replies_.stage(static_cast<uint32_t>(sizeof(ErrorReply) + num_bytes));
   }
-  shutdown(descriptor_, SHUT_RDWR);
   is_refused_ = true;
 }
 
@@ -99,18 +138,21 @@ Request kind_of(std::span<const std::byte> request) { return read<Request>(reque
 
 class HostWriter final : public HostSession {
  public:
-  template <class... Args>
-  HostWriter(uint32_t writer, Args&&... args)
-      : HostSession(std::forward<Args>(args)...), writer_(writer) {}
+  HostWriter(replay::SessionId id, const SessionRecord& of, const std::string& memory_path,
+             const replay::SessionProgress* progress)
+      : HostSession(id, of, memory_path, progress),
+        writer_(of.number),
+        num_wanted_(progress == nullptr ? 0 : static_cast<uint32_t>(progress->num_wanted)) {}
 
  protected:
   Progress serve_waiting(Engine& engine) override {
     if (num_wanted_ == 0) return Progress::kNone;
     std::byte* to = replies().reserve(sizeof(Slots) + kMaxWanted * sizeof(uint32_t));
     if (to == nullptr) return Progress::kNone;
-    // One writer's stock is a small part of the memory that all share.
-    const uint64_t share = engine.pool(engine.pool_of_writer(writer_)).max_slots() / 64;
-    const uint64_t most = std::min<uint64_t>(num_wanted_, std::max<uint64_t>(1, share));
+    // One writer's stock is a small part of the memory that all share, and never nothing.
+    const uint64_t share = engine.pool(engine.pool_of_writer(writer_)).slots().max_slots() / 64;
+    const uint64_t stock = engine.num_granted(writer_);
+    const uint64_t most = std::min<uint64_t>(num_wanted_, share > stock ? share - stock : 1);
     granted_.clear();
     while (granted_.size() < most) {
       const std::optional<uint32_t> slot = engine.grant(writer_);
@@ -121,7 +163,7 @@ class HostWriter final : public HostSession {
     const uint32_t count = static_cast<uint32_t>(granted_.size());
     to = put(to, Slots{Reply::kSlots, count});
     std::memcpy(to, granted_.data(), count * sizeof(uint32_t));
-    replies().commit(static_cast<uint32_t>(sizeof(Slots) + count * sizeof(uint32_t)));
+    replies().stage(static_cast<uint32_t>(sizeof(Slots) + count * sizeof(uint32_t)));
     num_wanted_ = 0;
     return Progress::kSome;
   }
@@ -145,10 +187,11 @@ class HostWriter final : public HostSession {
     }
   }
 
+  uint64_t num_wanted() const override { return num_wanted_; }
+
   std::string reason(const Engine& engine) const override {
     if (blocked_by_) return engine.insert_waits(*blocked_by_);
-    if (num_wanted_ > 0) return "writer waits: memory is held by writers and batches on loan";
-    return "";
+    return num_wanted_ > 0 ? engine.grant_waits(writer_) : "";
   }
 
  private:
@@ -173,7 +216,7 @@ class HostWriter final : public HostSession {
 
   static constexpr uint32_t kMaxWanted = 1024;
   const uint32_t writer_;
-  uint32_t num_wanted_ = 0;    // slots that are asked for; any number above 0 is an answer
+  uint32_t num_wanted_;        // slots that are asked for; any number above 0 is an answer
   uint32_t num_inserted_ = 0;  // of the run at the front
   std::optional<uint32_t> blocked_by_;
   std::vector<uint32_t> granted_;
@@ -182,24 +225,24 @@ class HostWriter final : public HostSession {
 
 class HostSampler final : public HostSession {
  public:
-  template <class... Args>
-  HostSampler(uint32_t table, uint32_t num_samples, Args&&... args)
-      : HostSession(std::forward<Args>(args)...), table_(table), num_samples_(num_samples) {}
+  HostSampler(replay::SessionId id, const SessionRecord& of, const std::string& memory_path,
+              const replay::SessionProgress* progress)
+      : HostSession(id, of, memory_path, progress),
+        table_(of.number),
+        num_samples_(of.num_samples),
+        batches_(id, table_, num_samples_, progress == nullptr ? 0 : progress->num_wanted) {}
 
  protected:
   Progress serve_waiting(Engine& engine) override {
-    Progress progress = Progress::kNone;
-    while (num_wanted_ > 0 && send_batch(engine)) {
-      --num_wanted_;
-      progress = Progress::kSome;
+    while (batches_.num_asked() > 0 && send_batch(engine)) {
     }
-    return progress;
+    return batches_.take_changed() ? Progress::kSome : Progress::kNone;
   }
 
   Progress apply(Engine& engine, std::span<const std::byte> request) override {
     switch (kind_of(request)) {
       case Request::kSample:
-        ++num_wanted_;
+        batches_.ask();
         serve_waiting(engine);
         return Progress::kDone;
       case Request::kAck: {
@@ -211,35 +254,45 @@ class HostSampler final : public HostSession {
       case Request::kGiveBack:
         engine.give_back(id(), read<GiveBack>(request).lease);
         return Progress::kDone;
+      case Request::kKeep:
+        engine.keep(id(), read<Keep>(request).lease);
+        return Progress::kDone;
+      case Request::kLetGo:
+        engine.let_go(id(), read<LetGo>(request).lease);
+        return Progress::kDone;
       default:
         refuse_kind(kind_of(request));
     }
   }
 
-  std::string reason(const Engine& engine) const override {
-    return num_wanted_ > 0 ? engine.sample_waits(table_, num_samples_) : "";
-  }
+  uint64_t num_wanted() const override { return batches_.num_asked(); }
+
+  std::string reason(const Engine& engine) const override { return batches_.waits(engine); }
 
  private:
   bool send_batch(Engine& engine) {
     const uint32_t max_bytes = max_batch_bytes(engine, table_, num_samples_);
     std::byte* to = replies().reserve(max_bytes);
-    if (to == nullptr || !engine.sample(id(), table_, num_samples_, &loan_)) return false;
+    const replay::Loan* loan = to == nullptr ? nullptr : batches_.next(engine);
+    if (loan == nullptr) return false;
     const std::byte* begin = to;
-    const uint32_t num_pieces = static_cast<uint32_t>(loan_.pieces.size());
-    to = put(to, Batch{Reply::kBatch, num_samples_, loan_.lease, loan_.table_size, num_pieces, 0});
-    for (const replay::Sample& sample : loan_.samples) to = put(to, sample.key);
-    for (const replay::Sample& sample : loan_.samples) to = put(to, sample.probability);
-    std::memcpy(to, loan_.pieces.data(), num_pieces * sizeof(replay::Piece));
+    const uint32_t num_pieces = static_cast<uint32_t>(loan->pieces.size());
+    to = put(to, Batch{Reply::kBatch, num_samples_, loan->lease, loan->table_size, num_pieces, 0});
+    for (const replay::Sample& sample : loan->samples) to = put(to, sample.key);
+    for (const replay::Sample& sample : loan->samples) to = put(to, sample.probability);
+    std::memcpy(to, loan->pieces.data(), num_pieces * sizeof(replay::Piece));
     to += num_pieces * sizeof(replay::Piece);
-    replies().commit(static_cast<uint32_t>(to - begin));
+    replies().stage(static_cast<uint32_t>(to - begin));
     return true;
   }
 
  public:
   static uint32_t max_batch_bytes(const Engine& engine, uint32_t table, uint32_t num_samples) {
-    const uint32_t steps_per_chunk = engine.pool(engine.pool_of(table)).schema().steps_per_chunk();
-    const uint64_t pieces = engine.table(table).config().num_steps / steps_per_chunk + 2;
+    const replay::Schema& schema = engine.pool(engine.pool_of(table)).schema();
+    const uint64_t num_steps =
+        uint64_t{schema.num_context()} + engine.table(table).config().num_steps;
+    // A stream's first step is a piece a step that it stands in for.
+    const uint64_t pieces = schema.num_context() + num_steps / schema.steps_per_chunk() + 2;
     const uint64_t num_bytes = sizeof(Batch) + num_samples * (16 + pieces * sizeof(replay::Piece));
     if (num_samples == 0 || num_bytes > (uint64_t{1} << 28)) {
       throw Error("batch (" + std::to_string(num_samples) +
@@ -252,25 +305,19 @@ class HostSampler final : public HostSession {
  private:
   const uint32_t table_;
   const uint32_t num_samples_;
-  uint32_t num_wanted_ = 0;  // batches that are asked for and not drawn
-  replay::Loan loan_;
+  DrawnBatches batches_;
   std::vector<double> priorities_;
 };
 
 }  // namespace
 
-std::unique_ptr<HostSession> host_writer(int descriptor, replay::SessionId id,
-                                         const std::string& name, const std::string& memory_path,
-                                         const SessionLayout& layout, uint32_t writer) {
-  return std::make_unique<HostWriter>(writer, descriptor, id, name, memory_path, layout);
-}
-
-std::unique_ptr<HostSession> host_sampler(int descriptor, replay::SessionId id,
-                                          const std::string& name, const std::string& memory_path,
-                                          const SessionLayout& layout, uint32_t table,
-                                          uint32_t num_samples) {
-  return std::make_unique<HostSampler>(table, num_samples, descriptor, id, name, memory_path,
-                                       layout);
+std::unique_ptr<HostSession> host_session(replay::SessionId id, const SessionRecord& record,
+                                          const std::string& memory_path,
+                                          const replay::SessionProgress* progress) {
+  if (record.kind == SessionRecord::Kind::kWriter) {
+    return std::make_unique<HostWriter>(id, record, memory_path, progress);
+  }
+  return std::make_unique<HostSampler>(id, record, memory_path, progress);
 }
 
 SessionLayout layout_of_sampler(const Engine& engine, uint32_t table, uint32_t num_samples,

@@ -13,7 +13,13 @@
 namespace tengen::service {
 
 // Raised by every change of what lies in a session's memory.
-constexpr uint32_t kProtocolVersion = 1;
+constexpr uint32_t kProtocolVersion = 3;
+
+// Whether a side must be woken. One that naps looks by itself within a millisecond; it need be
+// woken only by a side that waits for its answer.
+constexpr uint32_t kAwake = 0;
+constexpr uint32_t kNaps = 1;
+constexpr uint32_t kSleeps = 2;
 
 struct SessionHeader {
   std::atomic<uint32_t> version;
@@ -22,7 +28,10 @@ struct SessionHeader {
   alignas(64) std::atomic<uint64_t> num_applied;
   std::atomic<uint32_t> reason_edits;
   std::atomic<uint32_t> reason_words[32];  // text, ended by a zero
-  // Each side sets its own before it sleeps on the socket; the other takes it and sends a byte.
+  std::atomic<uint32_t> is_over;           // the server has ended the session, and none goes on
+  std::atomic<uint32_t> is_taken;          // the client's: it has its side
+  // Each side sets its own before it sleeps on the socket; the other takes it and sends a byte. A
+  // client never naps.
   alignas(64) std::atomic<uint32_t> client_sleeps;
   alignas(64) std::atomic<uint32_t> server_sleeps;
 };
@@ -42,8 +51,32 @@ struct SessionLayout {
   }
 };
 
-enum class Request : uint32_t { kTakeSlots, kAppend, kInsert, kRelease, kSample, kAck, kGiveBack };
-enum class Reply : uint32_t { kSlots, kBatch, kError };
+// The last ones are of streams alone, and lie in net_protocol.h.
+enum class Request : uint32_t {
+  kTakeSlots,
+  kAppend,
+  kInsert,
+  kRelease,
+  kSample,
+  kAck,
+  kGiveBack,
+  kKeep,
+  kLetGo,
+  kSteps,
+  kFlush,
+  kShipped,
+};
+enum class Reply : uint32_t {
+  kSlots,
+  kBatch,
+  kError,
+  kFlushed,
+  kWaits,
+  kRow,
+  kState,
+  kLog,
+  kMark,
+};
 
 // Messages: one of these, and behind it the arrays that it counts.
 struct TakeSlots {
@@ -82,6 +115,16 @@ struct Ack {
 };
 struct GiveBack {
   Request kind = Request::kGiveBack;
+  uint32_t padding = 0;
+  uint64_t lease = 0;
+};
+struct Keep {
+  Request kind = Request::kKeep;
+  uint32_t padding = 0;
+  uint64_t lease = 0;
+};
+struct LetGo {
+  Request kind = Request::kLetGo;
   uint32_t padding = 0;
   uint64_t lease = 0;
 };

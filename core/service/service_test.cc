@@ -1,21 +1,13 @@
-#include <sys/socket.h>
-#include <unistd.h>
 
 #include <array>
 #include <cstring>
-#include <deque>
-#include <filesystem>
 #include <map>
-#include <mutex>
 #include <set>
 #include <string>
 #include <thread>
 #include <vector>
 
-#include "base/testing.h"
-#include "service/server.h"
-#include "service/session.h"
-#include "service/store.h"
+#include "service/service_testing.h"
 #include "service/writer.h"
 
 using namespace tengen;
@@ -24,7 +16,6 @@ using namespace tengen::service;
 
 namespace {
 
-const Deadline kNever = Deadline::max();
 Deadline soon() { return std::chrono::steady_clock::now() + std::chrono::milliseconds(20); }
 
 // Two columns, so that one that is misplaced shows.
@@ -51,20 +42,13 @@ TableConfig queue_of(const std::string& name, uint32_t num_steps, double max_ahe
 // A store with a server, and clients of it in this process or through a session.
 struct Fixture {
   explicit Fixture(bool is_remote, uint64_t memory_bytes = 1 << 20)
-      : remote(is_remote),
-        directory(std::filesystem::temp_directory_path() /
-                  ("tengen-service-" + std::to_string(getpid()))) {
-    std::filesystem::remove_all(directory);
-    std::filesystem::create_directory(directory);
-    store = std::make_unique<Store>(directory.string(), memory_bytes, 3);
+      : remote(is_remote), store(std::make_unique<Store>(folder.path.string(), memory_bytes, 3)) {
     store->change([](Engine& engine) { engine.add_pool(schema_of(4)); });
     server = std::make_unique<Server>(store.get());
   }
   ~Fixture() {
     server.reset();
     TENGEN_CHECK(num_session_files() == 0);
-    store.reset();
-    std::filesystem::remove_all(directory);
   }
 
   uint32_t add_table(const TableConfig& config) {
@@ -72,58 +56,31 @@ struct Fixture {
   }
 
   Writer writer(const std::string& name, uint32_t max_item_steps = 1) {
-    std::unique_ptr<WriterPort> port;
-    if (remote) {
-      int ends[2];
-      TENGEN_CHECK(socketpair(AF_UNIX, SOCK_STREAM, 0, ends) == 0);
-      const Server::Opened opened = server->open_writer(ends[0], name, 0, kNever);
-      port = remote_writer({ends[1], opened.memory_path, opened.layout}, opened.next_sequence, 2);
-    } else {
-      port = store->open_writer(name, 0);
-    }
-    return Writer(std::move(port), schema_of(4), slab_map(), max_item_steps);
+    return Writer(remote ? connect_writer(*server, name) : store->open_writer(name, 0),
+                  schema_of(4), slab_map(), max_item_steps);
   }
 
   std::unique_ptr<SamplerPort> sampler(uint32_t table, uint32_t num_samples, uint32_t num_ahead) {
-    if (!remote) return store->open_sampler(table, num_samples);
-    int ends[2];
-    TENGEN_CHECK(socketpair(AF_UNIX, SOCK_STREAM, 0, ends) == 0);
-    const Server::Opened opened = server->open_sampler(ends[0], table, num_samples, num_ahead);
-    return remote_sampler({ends[1], opened.memory_path, opened.layout}, num_ahead);
+    return remote ? connect_sampler(*server, table, num_samples, num_ahead)
+                  : store->open_sampler(table, num_samples, num_ahead);
   }
 
-  // A client's own mapping of the slabs' files.
-  SlabMap slab_map() {
-    const uint32_t slots_per_slab =
-        store->read([](const Engine& engine) { return engine.pool(0).slots_per_slab(); });
-    return SlabMap(slots_per_slab, schema_of(4).chunk_bytes(), [this](uint32_t index) {
-      const std::scoped_lock lock(maps_mutex);
-      maps.push_back(ipc::SharedMemory::open((directory / Pool::slab_name(0, index)).string()));
-      return maps.back().data();
-    });
-  }
+  SlabMap slab_map() { return files.map(*store, folder.path); }
 
-  size_t num_session_files() const {
-    size_t count = 0;
-    for (const auto& entry : std::filesystem::directory_iterator(directory)) {
-      count += entry.path().filename().string().rfind("session-", 0) == 0;
-    }
-    return count;
-  }
+  size_t num_session_files() const { return folder.count("session-"); }
 
   const bool remote;
-  const std::filesystem::path directory;
+  const Folder folder{"service"};
+  SlabFiles files;
   std::unique_ptr<Store> store;
   std::unique_ptr<Server> server;
-  std::mutex maps_mutex;
-  std::deque<ipc::SharedMemory> maps;
 };
 
 void append(Writer& writer, int64_t value) {
   const Step step(value);
   const std::byte* columns[] = {reinterpret_cast<const std::byte*>(&step.x),
                                 reinterpret_cast<const std::byte*>(step.y.data())};
-  TENGEN_CHECK(writer.append(columns, 1, kNever) == 1);
+  TENGEN_CHECK(writer.append(columns, nullptr, 1, kNever) == 1);
 }
 
 const double kOne = 1.0;
@@ -153,7 +110,7 @@ std::vector<int64_t> values_of(Fixture& fixture, const Delivery& delivery) {
   std::vector<uint8_t> y(num_steps * 24);
   std::byte* out[] = {reinterpret_cast<std::byte*>(x.data()),
                       reinterpret_cast<std::byte*>(y.data())};
-  gather(schema_of(4), slabs.up_to(last_slot), delivery.pieces, out);
+  gather(schema_of(4), slabs.up_to(last_slot), delivery.pieces, 1, out);
   for (uint32_t i = 0; i < num_steps; ++i) {
     TENGEN_CHECK(std::memcmp(&y[i * 24], Step(x[i]).y.data(), 24) == 0);
   }
@@ -270,6 +227,48 @@ void check_order() {
   TENGEN_CHECK(!sampler->next(soon(), &delivery));
 }
 
+// A batch that was drawn ahead can be seen before it is taken, and is the one that is; an
+// acknowledgement asks for one more. Without drawing ahead there is none.
+void check_peek() {
+  Fixture fixture(true);
+  const uint32_t table = fixture.add_table(queue_of("t", 1, 1e9));
+  Writer writer = fixture.writer("a");
+  for (int64_t i = 0; i < 12; ++i) {
+    append(writer, i);
+    TENGEN_CHECK(insert(writer, table, 1));
+  }
+  TENGEN_CHECK(writer.port().flush(kNever));
+  const auto num_drawn = [&](uint64_t wished) {
+    uint64_t drawn = 0;
+    for (int i = 0; i < 2000 && drawn < wished; ++i) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+      drawn = fixture.store->read(
+          [&](const Engine& engine) { return engine.table(table).limiter().num_samples(); });
+    }
+    return drawn;
+  };
+  Delivery delivery;
+  auto sampler = fixture.sampler(table, 2, 1);
+  TENGEN_CHECK(sampler->peek() == nullptr && sampler->next(kNever, &delivery));
+  TENGEN_CHECK(num_drawn(4) == 4);
+  const Delivery* next = sampler->peek();
+  TENGEN_CHECK(next != nullptr && next == sampler->peek());
+  TENGEN_CHECK((values_of(fixture, *next) == std::vector<int64_t>{2, 3}));
+  sampler->ack(delivery.lease, {});
+  TENGEN_CHECK(num_drawn(6) == 6);
+  for (int64_t i = 2; i < 6; i += 2) {
+    TENGEN_CHECK(sampler->next(kNever, &delivery));
+    TENGEN_CHECK((values_of(fixture, delivery) == std::vector<int64_t>{i, i + 1}));
+  }
+  sampler = fixture.sampler(table, 2, 0);
+  for (int i = 0; i < 2; ++i) {
+    TENGEN_CHECK(sampler->next(kNever, &delivery));
+    sampler->ack(delivery.lease, {});
+    TENGEN_CHECK(sampler->next(soon(), &delivery) && sampler->peek() == nullptr);
+    sampler->give_back(delivery.lease);
+  }
+}
+
 // A refused request ends its own client, with the engine's words, and no other.
 void check_refusals() {
   Fixture fixture(true);
@@ -326,7 +325,7 @@ void check_many(bool remote) {
         const Step step(c * kItems + i);
         const std::byte* columns[] = {reinterpret_cast<const std::byte*>(&step.x),
                                       reinterpret_cast<const std::byte*>(step.y.data())};
-        writers[c]->append(columns, 1, kNever);
+        writers[c]->append(columns, nullptr, 1, kNever);
         insert(*writers[c], table, 1);
       }
     });
@@ -359,6 +358,7 @@ int main() {
     check_death(remote);
   }
   check_order();
+  check_peek();
   check_refusals();
   for (const bool remote : {false, true}) check_many(remote);
   return 0;

@@ -8,13 +8,22 @@
 #include <cerrno>
 #include <cstring>
 #include <deque>
+#include <thread>
+#include <utility>
 
 #include "base/error.h"
 
 namespace tengen::service {
+namespace {
+
+constexpr std::chrono::milliseconds kRetry{50};
+
+}  // namespace
 
 Session::Session(const SessionAddress& address)
     : descriptor_(address.descriptor),
+      reconnect_(address.reconnect),
+      patience_(address.patience),
       memory_(ipc::SharedMemory::open(address.memory_path)),
       header_(reinterpret_cast<SessionHeader*>(memory_.data())),
       requests_(address.layout.requests(memory_.data())),
@@ -24,9 +33,12 @@ Session::Session(const SessionAddress& address)
     throw Error("session (" + address.memory_path +
                 ") must be of the same version of tengen; install one version everywhere");
   }
+  header_->is_taken.store(1);
 }
 
-Session::~Session() { ::close(descriptor_); }
+Session::~Session() {
+  if (descriptor_ >= 0) ::close(descriptor_);
+}
 
 std::byte* Session::reserve(uint32_t num_bytes, Deadline deadline) {
   if (!replies_.is_empty()) check_error();
@@ -34,12 +46,6 @@ std::byte* Session::reserve(uint32_t num_bytes, Deadline deadline) {
   if (room != nullptr) return room;
   wait_until(deadline, [&] { return (room = requests_.reserve(num_bytes)) != nullptr; });
   return room;
-}
-
-void Session::commit(uint32_t num_bytes) {
-  requests_.commit(num_bytes);
-  ++num_sent_;
-  wake(&header_->server_sleeps, descriptor_);
 }
 
 std::span<const std::byte> Session::wait_for_reply(Deadline deadline) {
@@ -58,18 +64,17 @@ std::string Session::waits() const { return read_reason(*header_); }
 
 template <class Ready>
 bool Session::wait_until(Deadline deadline, Ready&& ready) {
-  if (!error_.empty()) throw Error(error_);
+  if (!error_.empty()) throw RefusedError(error_);
   while (!ready()) {
     check_error();
-    header_->client_sleeps.exchange(1, std::memory_order_acq_rel);
+    header_->client_sleeps.exchange(kSleeps, std::memory_order_acq_rel);
     if (ready()) break;
-    if (is_gone_) {
-      throw Error("store (" + memory_.path() +
-                  ") has ended, or has closed this client; connect again");
-    }
+    // One that sleeps has seen all requests; one that naps may not have, and is waited for now.
+    wake_if(kNaps, &header_->server_sleeps, descriptor_);
+    if (gone_since_) look_for_server(deadline);
     if (!sleep(deadline)) return ready();
   }
-  header_->client_sleeps.store(0, std::memory_order_relaxed);
+  header_->client_sleeps.store(kAwake, std::memory_order_relaxed);
   return true;
 }
 
@@ -78,13 +83,31 @@ bool Session::sleep(Deadline deadline) {
   const auto left =
       std::chrono::ceil<std::chrono::milliseconds>(deadline - std::chrono::steady_clock::now());
   if (left.count() <= 0) return false;
+  if (descriptor_ < 0) return true;
   pollfd socket{descriptor_, POLLIN, 0};
   const int timeout = static_cast<int>(std::min<int64_t>(left.count(), 1'000'000));
   if (poll(&socket, 1, timeout) <= 0) return true;  // the deadline is looked at again
   char bytes[64];
   const ssize_t num_bytes = recv(descriptor_, bytes, sizeof bytes, MSG_DONTWAIT);
-  if (num_bytes == 0 || (num_bytes < 0 && errno != EAGAIN && errno != EINTR)) is_gone_ = true;
+  if (num_bytes == 0 || (num_bytes < 0 && errno != EAGAIN && errno != EINTR)) {
+    gone_since_ = std::chrono::steady_clock::now();
+  }
   return true;
+}
+
+// Once, and then for a moment nothing.
+void Session::look_for_server(Deadline deadline) {
+  check_error();
+  if (descriptor_ >= 0) ::close(std::exchange(descriptor_, -1));
+  const auto now = std::chrono::steady_clock::now();
+  if (header_->is_over.load() == 0) descriptor_ = reconnect_();
+  if (descriptor_ >= 0) {
+    gone_since_.reset();
+  } else if (header_->is_over.load() != 0 || now - *gone_since_ >= patience_) {
+    throw GoneError(memory_.path());
+  } else {
+    std::this_thread::sleep_until(std::min(deadline, now + kRetry));
+  }
 }
 
 // The error of a request is the last reply that there will be.
@@ -94,7 +117,7 @@ void Session::check_error() {
   const auto message = read<ErrorReply>(reply);
   error_.assign(reinterpret_cast<const char*>(reply.data()) + sizeof message,
                 std::min<size_t>(message.num_bytes, reply.size() - sizeof message));
-  throw Error(error_);
+  throw RefusedError(error_);
 }
 
 namespace {
@@ -117,7 +140,8 @@ class RemoteWriter final : public WriterPort {
       if (session_.wait_for_reply(deadline).data() == nullptr) return std::nullopt;
       take_replies();
     }
-    if (!session_.send(Append{Request::kAppend, slots_.front()}, deadline)) return std::nullopt;
+    if (!session_.send_soon(Append{Request::kAppend, slots_.front()}, deadline))
+      return std::nullopt;
     const uint32_t slot = slots_.front();
     slots_.pop_front();
     return slot;
@@ -128,19 +152,8 @@ class RemoteWriter final : public WriterPort {
         (session_.max_request() - static_cast<uint32_t>(sizeof(InsertMessage))) / sizeof(double);
     for (uint32_t done = 0; done < run.count;) {
       const uint32_t count = std::min(run.count - done, max_items);
-      const bool is_shared = run.priorities.size() == 1;
-      const auto priorities = is_shared ? run.priorities : run.priorities.subspan(done, count);
-      const InsertMessage message{Request::kInsert,
-                                  static_cast<uint32_t>(priorities.size()),
-                                  run.table,
-                                  run.version,
-                                  run.sequence + done,
-                                  run.first + uint64_t{done} * run.stride,
-                                  count,
-                                  run.stride,
-                                  run.num_steps,
-                                  0};
-      if (!session_.send(message, deadline, std::as_bytes(priorities))) return false;
+      const auto [message, priorities] = message_of(run, done, count);
+      if (!session_.send_soon(message, deadline, std::as_bytes(priorities))) return false;
       done += count;
     }
     return true;
@@ -148,7 +161,7 @@ class RemoteWriter final : public WriterPort {
 
   void release_before(uint64_t first) override {
     // Without a place in a full ring the steps stay until the next time.
-    session_.send(Release{Request::kRelease, 0, first}, Deadline::min());
+    session_.send_soon(Release{Request::kRelease, 0, first}, Deadline::min());
   }
 
   bool flush(Deadline deadline) override { return session_.wait_for_all(deadline); }
@@ -180,29 +193,48 @@ class RemoteSampler final : public SamplerPort {
       : session_(address), num_ahead_(num_ahead) {}
 
   bool next(Deadline deadline, Delivery* delivery) override {
-    if (!ask(std::max(1u, num_ahead_), deadline)) return false;
-    const std::span<const std::byte> reply = session_.wait_for_reply(deadline);
-    if (reply.data() == nullptr) return false;
-    const auto batch = read<Batch>(reply);
-    delivery->lease = batch.lease;
-    delivery->table_size = batch.table_size;
-    std::span<const std::byte> rest = reply.subspan(sizeof batch);
-    rest = take(rest, batch.num_samples, &delivery->keys);
-    rest = take(rest, batch.num_samples, &delivery->probabilities);
-    take(rest, batch.num_pieces, &delivery->pieces);
-    session_.pop_reply();
+    if (peeked_) {
+      *delivery = std::move(*peeked_);
+      peeked_.reset();
+    } else {
+      if (!ask(std::max(1u, num_ahead_), deadline)) return false;
+      const std::span<const std::byte> reply = session_.wait_for_reply(deadline);
+      if (reply.data() == nullptr) return false;
+      take_batch(reply, delivery);
+    }
     --num_asked_;
     ask(num_ahead_, Deadline::min());
     return true;
   }
 
+  const Delivery* peek() override {
+    if (peeked_) return &*peeked_;
+    const std::span<const std::byte> reply = session_.peek_reply();
+    if (reply.data() == nullptr || read<Reply>(reply) != Reply::kBatch) return nullptr;
+    Delivery delivery;
+    take_batch(reply, &delivery);
+    return &peeked_.emplace(std::move(delivery));
+  }
+
   void ack(uint64_t lease, std::span<const double> priorities) override {
-    session_.send(Ack{Request::kAck, static_cast<uint32_t>(priorities.size()), lease},
+    session_.post(Ack{Request::kAck, static_cast<uint32_t>(priorities.size()), lease},
                   Deadline::max(), std::as_bytes(priorities));
+    // The next batch is asked for by the same bell; next() has no need then.
+    const bool asks = num_ahead_ > 0 && num_asked_ <= num_ahead_;
+    if (asks && session_.post(SampleMessage{}, Deadline::min())) ++num_asked_;
+    session_.ring();
   }
 
   void give_back(uint64_t lease) override {
     session_.send(GiveBack{Request::kGiveBack, 0, lease}, Deadline::max());
+  }
+
+  void keep(uint64_t lease) override {
+    session_.send(Keep{Request::kKeep, 0, lease}, Deadline::max());
+  }
+
+  void let_go(uint64_t lease) override {
+    session_.send(LetGo{Request::kLetGo, 0, lease}, Deadline::max());
   }
 
   std::string waits() override { return session_.waits(); }
@@ -217,9 +249,21 @@ class RemoteSampler final : public SamplerPort {
     return num_asked_ > 0;
   }
 
+  void take_batch(std::span<const std::byte> reply, Delivery* delivery) {
+    const auto batch = read<Batch>(reply);
+    delivery->lease = batch.lease;
+    delivery->table_size = batch.table_size;
+    std::span<const std::byte> rest = reply.subspan(sizeof batch);
+    rest = take(rest, batch.num_samples, &delivery->keys);
+    rest = take(rest, batch.num_samples, &delivery->probabilities);
+    take(rest, batch.num_pieces, &delivery->pieces);
+    session_.pop_reply();
+  }
+
   Session session_;
   const uint32_t num_ahead_;
-  uint32_t num_asked_ = 0;
+  uint32_t num_asked_ = 0;  // batches that next() has not returned
+  std::optional<Delivery> peeked_;
 };
 
 }  // namespace

@@ -19,6 +19,9 @@ class SlabMap {
   SlabMap(uint32_t slots_per_slab, uint64_t stride, Find find)
       : slots_per_slab_(slots_per_slab), stride_(stride), find_(std::move(find)) {}
 
+  // Of a client that gets its steps gathered.
+  static SlabMap none() { return {1, 0, {}}; }
+
   // Slots up to `last_slot`. Valid until the next call.
   replay::Slabs up_to(uint32_t last_slot) {
     while (bases_.size() <= last_slot / slots_per_slab_) {

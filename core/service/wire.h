@@ -6,9 +6,11 @@
 #include <cstring>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/error.h"
+#include "service/ports.h"
 #include "service/protocol.h"
 
 namespace tengen::service {
@@ -45,14 +47,37 @@ std::byte* put(std::byte* to, const T& value) {
   return to + sizeof(T);
 }
 
-// Wakes the other side where it sleeps. What it waits for must be written before.
+// Wakes the other side where it sleeps or naps. What it waits for must be written before.
 inline void wake(std::atomic<uint32_t>* sleeps, int descriptor) {
   // Both sides exchange the flag, so that the second of them sees what the first wrote before.
-  if (sleeps->exchange(0, std::memory_order_acq_rel) != 0) {
+  if (sleeps->exchange(kAwake, std::memory_order_acq_rel) != kAwake) {
     const char bell = 0;
     // A full socket holds bells enough, and a dead one is seen by who waits.
     (void)!::send(descriptor, &bell, 1, MSG_DONTWAIT | MSG_NOSIGNAL);
   }
+}
+// The same, but only where it is in `state`, kNaps or kSleeps.
+inline void wake_if(uint32_t state, std::atomic<uint32_t>* sleeps, int descriptor) {
+  // Written too, though nothing changes, for the order of the two sides.
+  if (sleeps->fetch_or(0, std::memory_order_acq_rel) == state) wake(sleeps, descriptor);
+}
+
+// The message for `count` items of a run from its item `done` on, and the priorities behind it.
+inline std::pair<InsertMessage, std::span<const double>> message_of(const InsertRun& run,
+                                                                    uint32_t done, uint32_t count) {
+  const bool is_shared = run.priorities.size() == 1;
+  const auto priorities = is_shared ? run.priorities : run.priorities.subspan(done, count);
+  const InsertMessage message{Request::kInsert,
+                              static_cast<uint32_t>(priorities.size()),
+                              run.table,
+                              run.version,
+                              run.sequence + done,
+                              run.first + uint64_t{done} * run.stride,
+                              count,
+                              run.stride,
+                              run.num_steps,
+                              0};
+  return {message, priorities};
 }
 
 // The text that a request waits for, written by the server alone.

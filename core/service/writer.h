@@ -31,14 +31,20 @@ class Writer {
   uint64_t next_sequence() const { return next_sequence_; }
   WriterPort& port() { return *port_; }
 
-  // Copies steps, column c from columns[c] in C order. Blocks while there is no memory; tells how
-  // many steps were taken, fewer than `count` where the deadline passes.
-  uint32_t append(std::span<const std::byte* const> columns, uint32_t count, Deadline deadline);
+  // Copies steps, column c from columns[c] in C order. Where columns are stacked, is_first[i] tells
+  // whether step i is its episode's first. Blocks while there is no memory; tells how many steps
+  // were taken, fewer than `count` where the deadline passes. Throws Error where the writer's own
+  // first step is not an episode's, as frames before it would be missing.
+  uint32_t append(std::span<const std::byte* const> columns, const bool* is_first, uint32_t count,
+                  Deadline deadline);
   // Inserts a run. Sequence numbers that were inserted before are left out. False where the
   // deadline passes; the same run again then goes on.
   bool insert(const InsertRun& run, Deadline deadline);
 
  private:
+  // Fills ages_ with those of the next steps.
+  void count_ages(const bool* is_first, uint32_t count);
+
   const std::unique_ptr<WriterPort> port_;
   const replay::Schema schema_;
   SlabMap slabs_;
@@ -47,6 +53,8 @@ class Writer {
   uint64_t num_steps_ = 0;
   uint64_t num_released_ = 0;
   uint32_t slot_ = 0;  // of the chunk that is being filled
+  uint32_t age_ = 0;   // of the last step
+  std::vector<uint8_t> ages_;
   std::vector<const std::byte*> from_;
 };
 

@@ -40,7 +40,7 @@ class Command:
     """One row of the table."""
 
     name: str
-    """As typed."""
+    """As typed, one word or two."""
     target: str
     """``module:function``; the module has ``add_arguments(parser)`` too."""
     help: str
@@ -59,6 +59,13 @@ COMMANDS = (
     Command("learn", "tengen.roles.command:learn", "one role: learn from experience"),
     Command("export", "tengen.roles.command:export", "one role: export candidates"),
     Command("gate", "tengen.roles.command:gate", "one role: accept or reject models"),
+    Command("store", "tengen.roles.store_command:store", "serve a store of experience"),
+    Command("store top", "tengen.roles.store_top:store_top", "say what a store does"),
+    Command(
+        "store replicate",
+        "tengen.roles.store_replicate:store_replicate",
+        "keep a store of another host in a folder of this one",
+    ),
     Command("bench", "tengen.bench.command:bench", "measure a part"),
 )
 
@@ -119,7 +126,7 @@ def _run(argv: list[str]) -> int:
     if argv[0] == "--version":
         print(f"tengen {__version__}")
         return 0
-    command = _find(argv[0])
+    command = _find(argv)
     module_name, function_name = command.target.split(":")
     module = importlib.import_module(module_name)
     parser = _Parser(prog=f"tengen {command.name}", description=command.help)
@@ -127,7 +134,7 @@ def _run(argv: list[str]) -> int:
     parser.add_argument(
         "--json", action="store_true", help="end with one JSON object on stdout"
     )
-    args = _parse(parser, argv[1:])
+    args = _parse(parser, argv[len(command.name.split()) :])
     function: Callable[[argparse.Namespace], Mapping[str, Any]]
     function = getattr(module, function_name)
     report = function(args)
@@ -136,8 +143,11 @@ def _run(argv: list[str]) -> int:
     return int(report.get("exit_code", 0))
 
 
-def _find(name: str) -> Command:
+def _find(argv: list[str]) -> Command:
     known = {command.name: command for command in COMMANDS}
+    name = " ".join(argv[:2])
+    if name not in known:
+        name = argv[0]
     if name not in known:
         raise UsageError(f"command ({name}) is not known; {did_you_mean(name, known)}")
     return known[name]

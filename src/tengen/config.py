@@ -39,6 +39,7 @@ __all__ = [
     "check",
     "check_literals",
     "check_range",
+    "check_whole",
     "field_docs",
     "fill_native",
     "from_dict",
@@ -67,6 +68,16 @@ def check_range(
 ) -> None:
     """Raises UsageError unless ``low <= value <= high``; see ``check``."""
     check(low <= value <= high, name, value, f"must be {low} to {high}; {advice}")
+
+
+def check_whole(
+    name: str, value: object, low: int, high: int, advice: str = "change it"
+) -> None:
+    """Raises UsageError unless ``value`` is a whole number from low to high."""
+    if not isinstance(value, int):
+        check(False, name, value, "must be a whole number; write it as an int")
+        return
+    check_range(name, value, low, high, advice)
 
 
 def check_literals(cfg: Any) -> None:

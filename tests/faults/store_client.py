@@ -1,20 +1,65 @@
-"""A client that is killed: ``store_client.py write|use DIRECTORY LOG COUNT``."""
+"""A process that is killed.
 
+``store_client.py serve|serve-cold|serve-async|serve-sync|write|use ADDRESS LOG COUNT``;
+all but ``serve`` have memory for a tenth of what they hold, and the last two outlive
+their host. A writer notes how far the store has promised to keep what it was given.
+"""
+
+import dataclasses
 import os
+import struct
 import sys
+import threading
 from pathlib import Path
 
 import numpy as np
 
-from tengen.store import Store
+from tengen.store import Column, RateLimits, Selector, Store, TableConfig
+
+QUEUE = TableConfig(
+    name="queue",
+    columns={"value": Column(dtype="int64")},
+    sampler=Selector(kind="fifo"),
+    max_times_sampled=1,
+    limits=RateLimits.queue(40),
+    steps_per_chunk=8,
+)
+MEMORY_BYTES = 1 << 20
+COLD_QUEUE = dataclasses.replace(QUEUE, limits=RateLimits.queue(1000))
+COLD_MEMORY_BYTES = 12 * 4096
 
 
-def write(store: Store, count: int) -> None:
+def serve(directory: Path, kind: str) -> None:
+    """Holds the store until it is killed; other hosts find it by a file beside it."""
+    is_cold = kind != "memory"
+    disk = {
+        "disk_bytes": 1 << 22,
+        "disk_directory": directory.with_name("disk"),
+        "durability": "none" if kind == "cold" else kind,
+        "durability_ms": 20.0,
+    }
+    store = Store(
+        [COLD_QUEUE if is_cold else QUEUE],
+        memory_bytes=COLD_MEMORY_BYTES if is_cold else MEMORY_BYTES,
+        directory=directory,
+        listen="127.0.0.1:0",
+        **(disk if is_cold else {}),
+    )
+    assert all("were being removed" in line for line in store.differences)
+    directory.with_name("address").write_text(store.address)
+    print("ready", flush=True)
+    threading.Event().wait()
+
+
+def write(store: Store, log: Path, count: int) -> None:
     """Inserts the items 0 to count - 1, from where the last client was killed."""
-    with store.writer("writer", "queue") as writer:
+    with store.writer("writer", "queue") as writer, log.open("ab", 0) as file:
         for value in range(writer.next_sequence, count):
             writer.append({"value": np.int64(value)})
             writer.insert("queue", 1, sequence=value)
+            if value % 50 == 0:
+                writer.flush()
+                os.write(file.fileno(), struct.pack("<q", value))
 
 
 def use(store: Store, log: Path) -> None:
@@ -28,9 +73,11 @@ def use(store: Store, log: Path) -> None:
 
 
 if __name__ == "__main__":
-    _, action, directory, log, count = sys.argv
-    with Store.connect(directory) as opened:
+    _, action, address, log, count = sys.argv
+    if action.startswith("serve"):
+        serve(Path(address), action.removeprefix("serve").removeprefix("-") or "memory")
+    with Store.connect(address) as opened:
         if action == "write":
-            write(opened, int(count))
+            write(opened, Path(log), int(count))
         else:
             use(opened, Path(log))

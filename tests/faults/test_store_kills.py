@@ -1,121 +1,152 @@
-"""Clients of a store are killed at random instants: nothing is lost or doubled."""
+"""A store's processes are killed at random instants: nothing is lost or doubled."""
 
 import contextlib
 import random
+import shutil
 import signal
-import struct
 import subprocess
 import sys
+import tempfile
 import time
 from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 
 from tengen.errors import RunError, UsageError
-from tengen.store import Column, RateLimits, Selector, Store, TableConfig
-
-CLIENT = Path(__file__).with_name("store_client.py")
-BATCH = 3
-
-
-def start(action: str, directory: Path, log: Path, count: int) -> subprocess.Popen:
-    return subprocess.Popen(
-        [sys.executable, str(CLIENT), action, str(directory), str(log), str(count)]
-    )
+from tengen.store import Column, Store, StoreTimeout, TableConfig
+from tests.faults.store_queue import (
+    BATCH,
+    RECORD_BYTES,
+    cut_torn_record,
+    read_log,
+    start,
+)
 
 
-def read_log(log: Path) -> tuple[Counter, Counter]:
-    """Values whose use was announced, and those whose acknowledgement was sent."""
-    announced: Counter = Counter()
-    sent: Counter = Counter()
-    data = log.read_bytes() if log.exists() else b""
-    size = 1 + 8 * BATCH
-    for at in range(0, len(data) - size + 1, size):
-        into = announced if data[at : at + 1] == b"?" else sent
-        into.update(struct.unpack_from(f"<{BATCH}q", data, at + 1))
-    return announced, sent
-
-
-def run_with_kills(folder: Path, num_kills: int, count: int, seed: int) -> None:
-    """Kills writers and users of a queue until all items were used."""
+def run_with_kills(
+    folder: Path,
+    victims: Sequence[str],
+    num_kills: int,
+    count: int,
+    seed: int,
+    over: str = "memory",
+    is_cold: bool = False,
+) -> None:
+    """Kills processes of a queue at random until all items were used."""
     rng = random.Random(seed)
-    table = TableConfig(
-        name="queue",
-        columns={"value": Column(dtype="int64")},
-        sampler=Selector(kind="fifo"),
-        max_times_sampled=1,
-        limits=RateLimits.queue(40),
-        steps_per_chunk=8,
-    )
-    directory = folder / "store"
-    logs = [folder / f"log-{i}" for i in range(2)]
+    # A socket's path is short.
+    directory = Path(tempfile.mkdtemp(prefix="tengen-kills-")) / "store"
+    rows = directory.with_name("disk") / "rows-0"
+    logs = {name: folder / name for name in ("write", "use-0", "use-1")}
+
+    def begin(name: str) -> subprocess.Popen:
+        log = logs.get(name, folder / "none")
+        address = str(directory)
+        if over == "tcp" and name != "serve":
+            address = directory.with_name("address").read_text()
+        action = name.split("-", 1)[0]
+        if is_cold and name == "serve":
+            action = "serve-cold"
+        return start(action, address, log, count)
+
     with contextlib.ExitStack() as stack:
-        store = stack.enter_context(
-            Store([table], memory_bytes=1 << 20, directory=directory)
-        )
-        processes = {
-            "write": start("write", directory, logs[0], count),
-            **{i: start("use", directory, logs[i], count) for i in range(2)},
-        }
+        stack.callback(shutil.rmtree, directory.parent, ignore_errors=True)
+        processes: dict[str, subprocess.Popen] = {}
         stack.callback(lambda: [one.kill() for one in processes.values()])
-        killed = 0
+        killed: Counter = Counter()
         end = time.monotonic() + 120.0
+        for name in ("serve", "write"):
+            processes[name] = begin(name)
+        while is_cold and not rows.exists():
+            # Users that keep up with the writer leave nothing to put on the disk.
+            assert time.monotonic() < end
+            time.sleep(0.01)
+        for name in ("use-0", "use-1"):
+            processes[name] = begin(name)
+        store = Store.connect(directory)
         # The last items wait for a batch that is never full.
         while store.table("queue").describe()["num_samples"] < count - BATCH:
             assert time.monotonic() < end, store.table("queue").describe()
             time.sleep(rng.uniform(0.0, 0.03))
-            name = rng.choice(list(processes))
+            name = victims[killed.total() % len(victims)]
             process = processes[name]
-            if killed < num_kills and process.poll() is None:
+            if killed.total() < num_kills and process.poll() is None:
                 process.send_signal(signal.SIGKILL)
                 process.wait()
-                killed += 1
-            if process.poll() is not None and (name != "write" or process.returncode):
-                action = "write" if name == "write" else "use"
-                log = logs[0 if name == "write" else name]
-                # A record that the kill cut short does not shift the next ones.
-                size = log.stat().st_size if log.exists() else 0
-                if action == "use" and size % (1 + 8 * BATCH):
-                    with log.open("ab") as file:
-                        file.truncate(size - size % (1 + 8 * BATCH))
-                processes[name] = start(action, directory, log, count)
-        assert killed == num_kills
-        for process in processes.values():
-            process.kill()
-            process.wait()
+                killed[name] += 1
+            for name, process in processes.items():
+                if process.poll() in (None, 0):
+                    continue
+                # Nobody else ends: who outlives a server goes on with the next.
+                assert process.poll() == -signal.SIGKILL, name
+                if name in logs:
+                    cut_torn_record(logs[name], 8 if name == "write" else RECORD_BYTES)
+                processes[name] = begin(name)
+        assert killed.total() == num_kills
+        if is_cold:
+            assert rows.stat().st_size > 0
+        for name in logs:
+            processes[name].kill()
+            processes[name].wait()
         # What no client acknowledged is there, and comes once.
         left: Counter = Counter()
         sampler = store.table("queue").sampler(1)
-        for _ in range(count):
-            if store.table("queue").describe()["num_items"] == 0:
-                break
-            batch = sampler.sample(timeout_s=20.0)
+        while store.table("queue").describe()["num_items"] > 0:
+            try:
+                batch = sampler.sample(timeout_s=1.0)
+            except StoreTimeout:
+                continue  # the last ones were acknowledged in the instant of a kill
             left.update(batch.columns["value"].tolist())
             batch.ack()
-        announced, sent = Counter(), Counter()
-        for log in logs:
-            more_announced, more_sent = read_log(log)
-            announced += more_announced
-            sent += more_sent
+            assert left.total() <= count
+    announced, sent = Counter(), Counter()
+    for log in (logs["use-0"], logs["use-1"]):
+        more_announced, more_sent = read_log(log)
+        announced += more_announced
+        sent += more_sent
     assert max(sent.values()) == 1
     assert max(left.values(), default=1) == 1
     assert not sent & left
     # An item is used, or left, or was acknowledged in the instant of a kill.
     missing = set(range(count)) - set(sent) - set(left)
     assert missing <= set(announced) - set(sent)
-    assert len(missing) <= num_kills * BATCH
+    kills_of_users = killed["use-0"] + killed["use-1"]
+    assert len(missing) <= kills_of_users * BATCH
     assert not set(sent) | set(left) > set(range(count))
 
 
-def test_no_item_is_lost_or_doubled_by_kills(tmp_path):
-    run_with_kills(tmp_path, num_kills=12, count=6000, seed=1)
+CLIENTS = ("write", "use-0", "use-1")
+
+
+@pytest.mark.parametrize("over", ["memory", "tcp"])
+def test_no_item_is_lost_or_doubled_by_kills_of_clients(tmp_path, over):
+    run_with_kills(tmp_path, CLIENTS, num_kills=12, count=6000, seed=1, over=over)
+
+
+def test_no_item_is_lost_or_doubled_by_kills_of_the_server(tmp_path):
+    run_with_kills(tmp_path, ["serve"], num_kills=5, count=20000, seed=2)
+
+
+def test_no_item_is_lost_or_doubled_by_kills_of_all(tmp_path):
+    run_with_kills(tmp_path, [*CLIENTS, "serve"], num_kills=12, count=20000, seed=3)
+
+
+def test_no_item_is_lost_or_doubled_by_kills_of_a_server_with_a_disk(tmp_path):
+    run_with_kills(tmp_path, ["serve"], 5, count=20000, seed=4, is_cold=True)
+
+
+def test_no_item_is_lost_or_doubled_by_kills_of_all_around_a_disk(tmp_path):
+    victims = [*CLIENTS, "serve"]
+    run_with_kills(tmp_path, victims, 12, count=20000, seed=5, is_cold=True)
 
 
 @pytest.mark.soak
 @pytest.mark.parametrize("seed", range(20))
 def test_no_item_is_lost_or_doubled_by_many_kills(tmp_path, seed):
-    run_with_kills(tmp_path, num_kills=50, count=40000, seed=seed)
+    victims = [*CLIENTS, "serve"]
+    run_with_kills(tmp_path, victims, 50, 60000, seed, is_cold=seed % 2 == 1)
 
 
 SERVER = """
@@ -142,7 +173,7 @@ def start_server(directory: Path) -> subprocess.Popen:
 def test_a_client_of_a_killed_store_is_told(tmp_path):
     directory = tmp_path / "store"
     server = start_server(directory)
-    store = Store.connect(directory)
+    store = Store.connect(directory, patience_s=0.5)
     sampler = store.table("t").sampler(1)
     with pytest.raises(UsageError, match="is a running store's"):
         Store(
@@ -154,9 +185,4 @@ def test_a_client_of_a_killed_store_is_told(tmp_path):
     with pytest.raises(UsageError, match="has ended, or has closed this client"):
         sampler.sample(timeout_s=20.0)
     with pytest.raises(RunError, match="does not answer"):
-        Store.connect(directory)
-    # The folder that it left is taken over.
-    again = start_server(directory)
-    assert Store.connect(directory).table("t").describe()["num_items"] == 0
-    again.send_signal(signal.SIGKILL)
-    again.wait()
+        Store.connect(directory, patience_s=0.0)

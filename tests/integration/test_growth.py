@@ -41,6 +41,7 @@ def test_it_grows_after_its_share_of_the_games(reference: Path) -> None:
     assert read_extra(checkpoints.entry(3))["grown_at"] == [2]
 
 
+@pytest.mark.soak
 @pytest.mark.parametrize(
     ("fault", "left"),
     [
@@ -66,6 +67,7 @@ def test_it_grows_at_the_same_games_after_a_kill(
     assert weights(out) == weights(reference)
 
 
+@pytest.mark.soak
 def test_a_further_call_keeps_the_network(reference: Path, tmp_path: Path) -> None:
     out = tmp_path / "run"
     for games in (48, 48):

@@ -11,7 +11,9 @@ import numpy as np
 import pytest
 import torch
 
+from tengen.actors import unroll_columns
 from tengen.config import override
+from tengen.envs import env_spec
 from tengen.learners.checkpoint import read_model
 from tengen.nets import ResNetConfig, parse_net
 from tengen.recipes import make_config
@@ -98,10 +100,13 @@ class Unrolls:
     def arrive(self, turn: int, context: RoleContext) -> None:
         queue = open_unrolls(self.config, self.run, context)
         rng = np.random.default_rng(turn)
+        declared = unroll_columns(
+            env_spec(self.config.task), self.config.actor.unroll_length
+        )
         for _ in range(60 * self.config.learner.batch_size + 5):
             columns = {
-                spec.name: rng.integers(0, 2, spec.shape).astype(spec.dtype)
-                for spec in queue.schema.columns
+                name: rng.integers(0, 2, column.shape).astype(column.dtype)
+                for name, column in declared.items()
             }
             queue.insert("actor-0", queue.next_sequence("actor-0"), columns)
 

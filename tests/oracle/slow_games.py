@@ -162,5 +162,9 @@ def make_slow(name: str) -> SlowGame:
         return SlowTicTacToe()
     if name == "connect4":
         return SlowConnect4()
-    _, size, *rule = name.split("/")
+    game, size, *rule = name.split("/")
+    if game == "go":
+        from slow_go import SlowGo
+
+        return SlowGo(name)
     return SlowGomoku(int(size), rule == ["exact"])

@@ -1,5 +1,7 @@
 """Random operations on a table, held against a plain model of it."""
 
+import shutil
+import tempfile
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -14,6 +16,7 @@ from hypothesis.stateful import (
     rule,
 )
 
+from tengen.errors import UsageError
 from tengen.store import (
     Column,
     RateLimits,
@@ -52,11 +55,16 @@ class Model:
     def cursor(self) -> float:
         return self.num_inserts * self.limits.samples_per_insert - self.num_samples
 
+    def goes_by_priority(self) -> bool:
+        kinds = {self.sampler, self.remover}
+        return bool(kinds & {"prioritized", "min_heap", "max_heap"})
+
     def can_insert(self) -> bool:
         if len(self.items) < self.limits.min_size:
             return True
         after = self.cursor + self.limits.samples_per_insert
-        return after <= self.limits.max_cursor
+        most = self.limits.max_cursor
+        return most is None or after <= most
 
     def eligible(self) -> list[ModelItem]:
         return [
@@ -67,9 +75,10 @@ class Model:
         ]
 
     def can_sample(self) -> bool:
+        least = self.limits.min_cursor
         return (
             len(self.items) >= self.limits.min_size
-            and self.cursor - 1 >= self.limits.min_cursor
+            and (least is None or self.cursor - 1 >= least)
             and bool(self.eligible())
         )
 
@@ -139,13 +148,19 @@ class TableMachine(RuleBasedStateMachine):
                     steps_per_chunk=2,
                 )
             ],
-            memory_bytes=1 << 16,
+            **self.budgets(),
         )
         self.table = self.store.table("t")
-        self.sampler = self.table.sampler(1)
+        self.sampler = self.table.sampler(1, num_ahead=0)
         self.writer = self.store.writer("w", "t", max_item_steps=1)
         self.lent: list = []
         self.keys: dict[int, int] = {}
+
+    patience_s = 0.0
+    max_lent = 1000
+
+    def budgets(self):
+        return {"memory_bytes": 1 << 16}
 
     def teardown(self):
         if hasattr(self, "store"):
@@ -169,6 +184,7 @@ class TableMachine(RuleBasedStateMachine):
             self.writer.append({"number": np.int64(-1)})
             self.writer.insert("t", 1, sequence=sequence)
 
+    @precondition(lambda self: len(self.lent) < self.max_lent)
     @rule()
     def sample(self):
         if not self.model.can_sample():
@@ -176,7 +192,7 @@ class TableMachine(RuleBasedStateMachine):
                 self.sampler.sample(timeout_s=0.0)
             return
         chances = self.model.chances()
-        batch = self.sampler.sample(timeout_s=0.0)
+        batch = self.sampler.sample(timeout_s=self.patience_s)
         number = int(batch.columns["number"][0])
         assert chances[number] > 0
         assert batch.probabilities[0] == pytest.approx(chances[number])
@@ -192,6 +208,10 @@ class TableMachine(RuleBasedStateMachine):
     def ack(self, data, priority):
         index = data.draw(st.integers(0, len(self.lent) - 1))
         batch, number = self.lent.pop(index)
+        if priority is not None and not self.model.goes_by_priority():
+            with pytest.raises(UsageError, match=r"priorities .* must be None"):
+                batch.ack(np.array([priority]))
+            priority = None
         batch.ack(None if priority is None else np.array([priority]))
         item = self.model.find(number)
         if item is None:
@@ -214,7 +234,7 @@ class TableMachine(RuleBasedStateMachine):
         if item is not None:
             item.under_way -= 1
 
-    @precondition(lambda self: self.keys)
+    @precondition(lambda self: self.keys and self.model.goes_by_priority())
     @rule(data=st.data(), priority=PRIORITIES)
     def set_priority(self, data, priority):
         number = data.draw(st.sampled_from(sorted(self.keys)))
@@ -252,6 +272,26 @@ class TableMachine(RuleBasedStateMachine):
         assert told["num_samples"] == self.model.num_samples
 
 
+class ColdTableMachine(TableMachine):
+    """The same on a store whose memory holds little more than what is on loan."""
+
+    patience_s = 60.0
+    max_lent = 2
+
+    def budgets(self):
+        self.folder = tempfile.mkdtemp(prefix="tengen-cold-")
+        return {
+            "memory_bytes": 4 * 4096,
+            "disk_bytes": 1 << 20,
+            "disk_directory": self.folder + "/disk",
+        }
+
+    def teardown(self):
+        super().teardown()
+        if hasattr(self, "folder"):
+            shutil.rmtree(self.folder, ignore_errors=True)
+
+
 TestTableModel = TableMachine.TestCase
 TestTableModel.settings = settings(
     max_examples=300,
@@ -260,3 +300,6 @@ TestTableModel.settings = settings(
     derandomize=True,
     suppress_health_check=list(HealthCheck),
 )
+
+TestColdTableModel = ColdTableMachine.TestCase
+TestColdTableModel.settings = settings(TestTableModel.settings, max_examples=60)

@@ -32,7 +32,7 @@ Gomoku::Gomoku(int size, bool exactly_five)
     }
     for (int symmetry = 0; symmetry < kNumSquareSymmetries; ++symmetry) {
       transformed_[static_cast<size_t>(symmetry)][index] =
-          static_cast<uint16_t>(transform_cell(cell, size, symmetry));
+          static_cast<uint16_t>(transform_cell(cell, size, size, symmetry));
     }
   }
 }
@@ -64,7 +64,7 @@ std::string Gomoku::to_string(const State& state) const {
   for (int cell = 0; cell < num_cells_; ++cell) {
     cells += stone_text(has_stone(state.stones[0], cell), has_stone(state.stones[1], cell));
   }
-  return square_board_text(cells, size_) + status_text(to_play(state), outcome(state));
+  return board_text(cells, size_, kColumns) + status_text(to_play(state), outcome(state));
 }
 
 }  // namespace tengen

@@ -11,7 +11,7 @@ void TicTacToe::encode(const State& state, int symmetry, float* planes) const {
     fill_plane(planes, plane, kNumCells, 0.0f);
     const uint16_t stones = state.stones[plane == kOwnPlane ? own : 1 - own];
     for_each_bit(stones, [&](int cell) {
-      planes[plane * kNumCells + transform_cell(cell, kSize, symmetry)] = 1.0f;
+      planes[plane * kNumCells + transform_cell(cell, kSize, kSize, symmetry)] = 1.0f;
     });
   }
 }
@@ -21,7 +21,7 @@ std::string TicTacToe::to_string(const State& state) const {
   for (int cell = 0; cell < kNumCells; ++cell) {
     cells += stone_text(state.stones[0] >> cell & 1, state.stones[1] >> cell & 1);
   }
-  return square_board_text(cells, kSize) + status_text(to_play(state), outcome(state));
+  return board_text(cells, kSize, kColumns) + status_text(to_play(state), outcome(state));
 }
 
 }  // namespace tengen

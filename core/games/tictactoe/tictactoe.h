@@ -63,7 +63,7 @@ class TicTacToe {
   }
   void encode(const State& state, int symmetry, float* planes) const;
   int transform_action(int action, int symmetry) const {
-    return transform_cell(action, kSize, symmetry);
+    return transform_cell(action, kSize, kSize, symmetry);
   }
   std::string to_string(const State& state) const;
 

@@ -21,7 +21,7 @@ from tengen.actors.selfplay import (
     SelfplayConfig,
     play_generation,
 )
-from tengen.actors.unroll import Unrolls, unroll_counts, unroll_schema
+from tengen.actors.unroll import Unrolls, unroll_columns, unroll_counts
 
 __all__ = [
     "MAX_SLOTS",
@@ -37,8 +37,8 @@ __all__ = [
     "environment_seed",
     "features_of",
     "play_generation",
+    "unroll_columns",
     "unroll_counts",
-    "unroll_schema",
 ]
 
 ActorConfig: TypeAlias = SelfplayConfig | EnvironmentActorConfig

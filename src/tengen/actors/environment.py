@@ -24,7 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tengen._core import Rng
-from tengen.actors.unroll import Unrolls, unroll_schema
+from tengen.actors.unroll import Unrolls, unroll_columns
 from tengen.config import check, check_literals, check_range
 from tengen.envs import Env, EnvSpec
 from tengen.errors import RunError, UsageError
@@ -205,7 +205,7 @@ class EnvironmentPort:
         self.planes = np.zeros((num_envs, *shape), np.float32)
         self.policy = np.zeros((num_envs, spec.num_actions), np.float32)
         self.value = np.zeros(num_envs, np.float32)
-        self._unrolls = Unrolls(unroll_schema(spec, config.unroll_length), env.reset())
+        self._unrolls = Unrolls(unroll_columns(spec, config.unroll_length), env.reset())
 
     def begin(self, generation: int) -> None:
         """Begins a turn of ``config.num_unrolls`` unrolls, and forgets a stop.

@@ -26,12 +26,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tengen.envs import EnvSpec, Step
-from tengen.store import ColumnSpec, ItemSchema
+from tengen.store import Column
 
-__all__ = ["Unrolls", "unroll_counts", "unroll_schema"]
+__all__ = ["Unrolls", "unroll_columns", "unroll_counts"]
 
 
-def unroll_schema(spec: EnvSpec, unroll_length: int) -> ItemSchema:
+def unroll_columns(spec: EnvSpec, unroll_length: int) -> dict[str, Column]:
     """Returns the columns of one unroll, as the module docstring lists them.
 
     Args:
@@ -48,12 +48,10 @@ def unroll_schema(spec: EnvSpec, unroll_length: int) -> ItemSchema:
         "is_reset": ("uint8", (length,)),
         "behaviour_logits": ("float32", (length, spec.num_actions)),
     }
-    return ItemSchema(
-        tuple(
-            ColumnSpec(name=name, dtype=dtype, shape=shape)
-            for name, (dtype, shape) in columns.items()
-        )
-    )
+    return {
+        name: Column(dtype=dtype, shape=shape)
+        for name, (dtype, shape) in columns.items()
+    }
 
 
 def unroll_counts(columns: Mapping[str, NDArray[Any]]) -> dict[str, int]:
@@ -72,18 +70,18 @@ class Unrolls:
     memory, and are never written again once full: the table may keep them.
     """
 
-    def __init__(self, schema: ItemSchema, first: NDArray[Any]) -> None:
+    def __init__(self, columns: Mapping[str, Column], first: NDArray[Any]) -> None:
         """Makes empty unrolls.
 
         Args:
-            schema: Of one copy's unroll.
+            columns: Of one copy's unroll.
             first: ``[N, ...]``, the observations that they begin with.
         """
-        self._schema = schema
+        self._declared = columns
         self._num_steps = 0
         self._columns: dict[str, NDArray[Any]] = {
-            column.name: np.zeros((len(first), *column.shape), column.dtype)
-            for column in schema.columns
+            name: np.zeros((len(first), *column.shape), column.dtype)
+            for name, column in columns.items()
         }
         self._columns["observation"][:, 0] = first
 
@@ -121,7 +119,7 @@ class Unrolls:
 
     def following(self) -> Unrolls:
         """Returns the empty unrolls that begin where these end."""
-        return Unrolls(self._schema, self.newest_observation)
+        return Unrolls(self._declared, self.newest_observation)
 
     def of(self, env: int) -> dict[str, NDArray[Any]]:
         """Returns one copy's unroll, views of the arrays."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from multiprocessing.connection import Connection
 from typing import Any
@@ -10,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from tengen.bench.store_workloads import Workload
-from tengen.store import Store
+from tengen.store import StepWriter, Store
 
 __all__ = ["Client", "run_copies", "run_sampler", "run_server", "run_writer"]
 
@@ -23,37 +24,45 @@ class Client:
 
     Attributes:
         workload: Whose table.
-        directory: The store's.
+        address: The store's, as for `Store.connect`.
         warm_s: Seconds before the measurement.
         seconds: Of the measurement.
         rate: Items a second; None: as many as go.
         batch_size: Items a command.
+        num_ahead: Batches drawn ahead.
     """
 
     workload: Workload
-    directory: str
+    address: str
     warm_s: float
     seconds: float
     rate: float | None
     batch_size: int
+    num_ahead: int = 2
 
 
 def run_server(
     pipe: Connection,
     workloads: list[Workload],
     capacities: list[int],
-    directory: str,
-    memory_bytes: int,
+    where: dict[str, Any],
 ) -> None:
-    """Makes the store, fills it, and answers with its CPU seconds until told to end."""
+    """Makes the store, fills it, tells its address, and its CPU seconds until the end.
+
+    Args:
+        pipe: To the benchmark.
+        workloads: Their tables.
+        capacities: Items of each.
+        where: The store's budgets and folders, or address.
+    """
     tables = [
         workload.table(capacity)
         for workload, capacity in zip(workloads, capacities, strict=True)
     ]
-    with Store(tables, memory_bytes=memory_bytes, directory=directory) as store:
+    with Store(tables, **where) as store:
         for workload, capacity in zip(workloads, capacities, strict=True):
             _fill(store, workload, capacity)
-        pipe.send("ready")
+        pipe.send(store.address)
         while pipe.recv() == "cpu":
             pipe.send(time.process_time())
 
@@ -61,26 +70,17 @@ def run_server(
 def run_writer(pipe: Connection, client: Client) -> None:
     """Inserts items, ``batch_size`` a command."""
     size = client.batch_size
-    name = client.workload.name
-    store = Store.connect(client.directory)
-    columns = _columns(client.workload, size)
-    with store.writer(f"writer-{name}", name) as writer:
-
-        def step() -> None:
-            writer.append(columns)
-            if size == 1:
-                writer.insert(name, 1)
-            else:
-                writer.insert_each(name, size)
-
+    store = Store.connect(client.address)
+    with _open_writer(store, "writer", client.workload) as writer:
+        step = _inserts(writer, client.workload, size)
         pipe.send(_measure(client, step, writer.flush))
 
 
 def run_sampler(pipe: Connection, client: Client) -> None:
     """Draws batches, looks at each, and sends new priorities where they are used."""
-    store = Store.connect(client.directory)
+    store = Store.connect(client.address)
     table = store.table(client.workload.name)
-    sampler = table.sampler(client.batch_size)
+    sampler = table.sampler(client.batch_size, num_ahead=client.num_ahead)
     rng = np.random.default_rng(0)
     priorities = rng.random((64, client.batch_size))
     count = 0
@@ -109,18 +109,42 @@ def run_copies(pipe: Connection, client: Client) -> None:
     pipe.send(_measure(client, step, lambda: None))
 
 
-def _columns(workload: Workload, size: int) -> dict[str, Any]:
-    data = np.zeros((size, workload.item_bytes - 8), np.uint8)
-    return {"data": data, "number": np.arange(size)}
+def _open_writer(store: Store, role: str, workload: Workload) -> StepWriter:
+    return store.writer(
+        f"{role}-{workload.name}", workload.name, max_item_steps=workload.depth
+    )
+
+
+def _inserts(writer: StepWriter, workload: Workload, size: int) -> Callable[[], None]:
+    """Returns what inserts ``size`` items: each ends at one of as many new steps."""
+    name, depth = workload.name, workload.depth
+
+    columns: dict[str, Any] = {
+        "data": np.zeros((size, workload.stored_bytes - 8), np.uint8),
+        "number": np.arange(size),
+    }
+    is_first = np.zeros(size, bool) if depth > 1 else None
+    if depth > 1:
+        frame = {name: column[0] for name, column in columns.items()}
+        for step in range(depth - 1):
+            writer.append(frame, is_first=step == 0)
+
+    def insert() -> None:
+        writer.append(columns, is_first=is_first)
+        if size == 1:
+            writer.insert(name, depth)
+        else:
+            writer.insert_each(name, depth)
+
+    return insert
 
 
 def _fill(store: Store, workload: Workload, capacity: int) -> None:
-    size = max(1, min(capacity, _FILL_BYTES // workload.item_bytes))
-    columns = _columns(workload, size)
-    with store.writer(f"filler-{workload.name}", workload.name) as writer:
+    size = max(1, min(capacity, _FILL_BYTES // workload.stored_bytes))
+    with _open_writer(store, "filler", workload) as writer:
+        insert = _inserts(writer, workload, size)
         for _ in range(0, capacity, size):
-            writer.append(columns)
-            writer.insert_each(workload.name, size)
+            insert()
 
 
 def _measure(client: Client, step: Any, finish: Any) -> dict[str, Any]:

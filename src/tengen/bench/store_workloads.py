@@ -1,20 +1,24 @@
-"""The eight workloads that a store is measured with.
+"""The workloads that a store is measured with: eight of a reference, and a variant.
 
 Source: the reference table of the research note on distributed storage for decision
 agents: entries, bytes and rates of eight agents in their environments. Its SAC row
 samples 138 items/s and 16 MB/s, which do not multiply out at 3 KB; the items are taken.
+``dqn_stacked`` is DQN as it may be stored here: items of four steps that overlap, each
+step a frame of 84 x 84, of which a sample's step has four.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from tengen.store import Column, Selector, TableConfig
 
-__all__ = ["WORKLOADS", "Workload"]
+__all__ = ["VARIANTS", "WORKLOADS", "Workload"]
 
 _KB = 1024
 _MB = 1024 * _KB
+# Uses of an item that no measurement comes to.
+_UNREACHED = 2**31 - 1
 
 
 @dataclass(frozen=True)
@@ -24,12 +28,13 @@ class Workload:
     Attributes:
         name: As on the command line.
         entries: Items of the table.
-        item_bytes: Of each.
+        item_bytes: Of each sample.
         is_prioritized: Whether priorities come back with every batch.
         max_times_sampled: Uses an item; 0: no bound.
         adds_per_s: Inserts of all actors together.
         samples_per_s: Of the learner.
         batch_size: Items a batch.
+        depth: Above 1: a sample has so many steps, and each so many stacked frames.
     """
 
     name: str
@@ -40,19 +45,34 @@ class Workload:
     adds_per_s: float
     samples_per_s: float
     batch_size: int
+    depth: int = 1
+
+    @property
+    def stored_bytes(self) -> int:
+        """What an item adds to those before it."""
+        return self.item_bytes // self.depth**2
+
+    def at_full_speed(self) -> Workload:
+        """Returns it with uses that are counted and never run out."""
+        if self.max_times_sampled == 0:
+            return self
+        return replace(self, max_times_sampled=_UNREACHED)
 
     def table(self, max_items: int) -> TableConfig:
         """Returns the table's config, for so many items."""
         return TableConfig(
             name=self.name,
             columns={
-                "data": Column(dtype="uint8", shape=(self.item_bytes - 8,)),
+                "data": Column(
+                    dtype="uint8", shape=(self.stored_bytes - 8,), stack=self.depth
+                ),
                 # Of its own size in every table, so that no two share steps.
                 "number": Column(dtype="int64"),
             },
             sampler=Selector(kind="prioritized" if self.is_prioritized else "uniform"),
             max_items=max_items,
             max_times_sampled=self.max_times_sampled,
+            num_steps=self.depth,
         )
 
 
@@ -67,5 +87,11 @@ WORKLOADS = {
         Workload("qmix", 50_000, 290 * _KB, False, 0, 19, 60, 32),
         Workload("masac", 1_000_000, 29 * _KB, False, 0, 116, 63, 32),
         Workload("gobigger", 100_000, 400 * _KB, True, 0, 30, 83, 32),
+    )
+}
+
+VARIANTS = {
+    "dqn_stacked": Workload(
+        "dqn_stacked", 400_000, 110 * _KB, True, 0, 400, 1650, 32, 4
     )
 }

@@ -23,7 +23,10 @@ _NUM_CHECK_GAMES = 3
 
 
 def names() -> list[str]:
-    """Returns the names of the native games, as `make` takes them."""
+    """Returns the names of the native games, as `make` takes them.
+
+    Go has more: rectangles, and other rules (core/games/go/rules.h).
+    """
     return list(known_games())
 
 
@@ -31,11 +34,12 @@ def make(name: str) -> Game:
     """Returns the game of that name.
 
     Args:
-        name: A native game (``connect4``, ``gomoku/15``, ``gomoku/15/exact``; see
-            `names`), a game of OpenSpiel (``openspiel/hex(board_size=5)``), or
-            ``module:Class`` of an own game (see `tengen.games.OwnGame`). The module
-            is looked for as Python does, and in the current directory; the class is
-            called without arguments, and a few random games are played to check it.
+        name: A native game (``connect4``, ``gomoku/15``, ``gomoku/15/exact``,
+            ``go/9``, ``go/9x13/simple/komi=6.5``; see `names`), a game of OpenSpiel
+            (``openspiel/hex(board_size=5)``), or ``module:Class`` of an own game (see
+            `tengen.games.OwnGame`). The module is looked for as Python does, and in the
+            current directory; the class is called without arguments, and a few random
+            games are played to check it.
 
     Raises:
         UsageError: There is no such game, an own game breaks the protocol, or a game of
@@ -52,7 +56,7 @@ def make(name: str) -> Game:
     except CoreError as error:
         rule, _, advice = str(error).partition("; ")
         # Of a wrong size the core says more than a near name would.
-        if not name.startswith("gomoku"):
+        if not name.startswith(("gomoku", "go/")):
             advice = did_you_mean(name, names(), advice)
         raise UsageError(f"{rule}; {advice}") from error
 

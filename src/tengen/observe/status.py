@@ -98,7 +98,7 @@ def _text(report: dict[str, Any]) -> str:
         state = f"running, process {report['running']}"
     latest = report["latest_model"]
     rows = [
-        ("run", f"{report['run']} ({report['task']}), {state}"),
+        ("run", f"{report['run']} ({report['task'] or 'a store alone'}), {state}"),
         ("models", "none yet" if latest is None else f"{latest:06d} is the latest"),
         ("experience", f"{report['experience_bytes'] / 1e6:,.1f} MB"),
     ]

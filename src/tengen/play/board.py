@@ -2,7 +2,8 @@
 
 What suits a game follows from its policy layout. On boards of cells a move is a letter
 for the column and a number for the row, counted from the bottom, as diagrams of Go and
-gomoku have them: ``e5``. Where actions are columns it is the column's number.
+gomoku have them: ``e5``; Go's columns have no I, as in GTP: ``J5`` is the ninth. Where
+actions are columns it is the column's number.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from tengen.games import OPENSPIEL_PREFIX, Game, State
 __all__ = ["BoardText", "make_board_text"]
 
 _LETTERS = "abcdefghijklmnopqrstuvwxyz"
+_GO_LETTERS = "ABCDEFGHJKLMNOPQRSTUVWXYZ"
 _STONES = ("X", "O")  # the first player's, the second's
 _COLOURS = ("31", "36")
 _BOLD = "1"
@@ -68,7 +70,7 @@ class _CellBoard(BoardText):
     def move_help(self) -> str:
         game = self.game
         middle = self.write(game.height // 2 * game.width + game.width // 2)
-        column, row = _LETTERS.index(middle[0]) + 1, middle[1:]
+        column, row = self._letters.index(middle[0]) + 1, middle[1:]
         ending = ", or pass" if self._has_pass else ""
         return f'a letter and a number, "{middle}" (or "{column} {row}"){ending}'
 
@@ -76,14 +78,14 @@ class _CellBoard(BoardText):
         if self._has_pass and action == self.game.num_actions - 1:
             return "pass"
         row, column = divmod(action, self.game.width)
-        return f"{_LETTERS[column]}{self.game.height - row}"
+        return f"{self._letters[column]}{self.game.height - row}"
 
     def read(self, text: str) -> int | None:
         text = text.strip().lower()
         if self._has_pass and text == "pass":
             return self.game.num_actions - 1
         if match := re.fullmatch(r"([a-z])[\s,]*([0-9]{1,3})", text):
-            column = _LETTERS.index(match[1])
+            column = self._letters.lower().find(match[1])
         elif match := re.fullmatch(r"([0-9]{1,3})[\s,]+([0-9]{1,3})", text):
             column = int(match[1]) - 1
         else:
@@ -105,12 +107,18 @@ class _CellBoard(BoardText):
             f"{_paint(label.rjust(margin), _DIM, colours)}{row}"
             for label, row in zip(labels, rows, strict=True)
         ]
-        footer = " " * margin + "".join(f" {_LETTERS[c]}" for c in range(width))
+        footer = " " * margin + "".join(
+            f" {letter}" for letter in self._letters[:width]
+        )
         return "\n".join([*lines, _paint(footer, _DIM, colours)])
 
     @property
     def _has_pass(self) -> bool:
         return self.game.policy_layout == "cells_and_pass"
+
+    @property
+    def _letters(self) -> str:
+        return _GO_LETTERS if self.game.name.startswith("go/") else _LETTERS
 
 
 @dataclass(frozen=True)

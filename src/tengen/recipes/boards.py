@@ -9,7 +9,7 @@ from __future__ import annotations
 from tengen.actors import SelfplayConfig
 from tengen.errors import UsageError
 from tengen.evaluation import LadderConfig
-from tengen.games import OPENSPIEL_PREFIX
+from tengen.games import OPENSPIEL_PREFIX, make
 from tengen.learners import AlphaZeroConfig, LearnerConfig
 from tengen.nets import parse_net
 from tengen.recipes.resources import Resources
@@ -18,7 +18,7 @@ from tengen.roles import RunConfig
 from tengen.search import SearchConfig
 from tengen.store import SamplesPerInsertConfig, WindowConfig
 
-__all__ = ["connect4", "gomoku", "openspiel", "own_game", "tictactoe"]
+__all__ = ["connect4", "go", "gomoku", "openspiel", "own_game", "tictactoe"]
 
 
 def tictactoe(task: str, resources: Resources) -> RunConfig:
@@ -82,11 +82,21 @@ def gomoku(task: str, resources: Resources) -> RunConfig:
     Source: benchmarks/results/recipes.md.
     """
     _serves(task, "gomoku", task.split("/")[0] == "gomoku")
-    size = int(task.split("/")[1])
+    return _board(task, "gomoku", int(task.split("/")[1]), resources)
+
+
+def go(task: str, resources: Resources) -> RunConfig:
+    """Learns to play; has the numbers of gomoku until Go's own are measured."""
+    _serves(task, "go", task.split("/")[0] == "go")
+    game = make(task)
+    return _board(task, "go", max(game.height, game.width), resources)
+
+
+def _board(task: str, recipe: str, size: int, resources: Resources) -> RunConfig:
     config = RunConfig(
         task=task,
         agent="alphazero",
-        recipe="gomoku",
+        recipe=recipe,
         net=parse_net("2x32"),
         stages=growth(resources),
         actor=SelfplayConfig(

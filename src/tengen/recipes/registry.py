@@ -45,6 +45,12 @@ RECIPES = (
     Recipe(
         "gomoku", "alphazero", "gomoku/5 to gomoku/19", "tengen.recipes.boards:gomoku"
     ),
+    Recipe(
+        "go",
+        "alphazero",
+        "go/2 to go/19, go/9x13, with rules as in go/9/simple/komi=6.5",
+        "tengen.recipes.boards:go",
+    ),
     Recipe("own-game", "alphazero", "module:Game", "tengen.recipes.boards:own_game"),
     Recipe(
         "openspiel",

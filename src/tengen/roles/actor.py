@@ -43,16 +43,15 @@ class ActorRole:
         self._config = config
         self._run = run
         self._context = context
-        queue = open_unrolls(config, run, context)
-        self._gaps = [str(gap) for gap in queue.gaps]
-        first = queue.next_sequence(WRITER)
+        self._queue = open_unrolls(config, run, context)
+        first = self._queue.next_sequence(WRITER)
         seed = environment_seed(config.seed, first)
         self._features = task_features(config)
         self._env = envs.make(config.task, config.actor.num_envs, seed)
         self._port = EnvironmentPort(
             self._env,
             config.actor,
-            queue,
+            self._queue,
             writer=WRITER,
             seed=config.seed,
             first_sequence=first,
@@ -71,14 +70,13 @@ class ActorRole:
         port.begin(directory.meta.num_steps)
         start_s = time.monotonic()
         stats = drive(port, backend.bind(port.planes, port.policy, port.value))
+        self._queue.flush()  # what a turn has made outlives a kill
         seconds = max(1e-9, time.monotonic() - start_s)
         after = self._counts()
         grown = {name: after[name] - before[name] for name in after}
-        gaps, self._gaps = self._gaps, []
         return {
             **grown,
             "model": model,
-            "journal_gaps": gaps,
             "num_evaluations": stats.num_evaluations,
             "batch_rows": stats.num_evaluations / max(1, stats.num_batches),
             "batch_capacity": len(port.planes),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from tengen.actors import EnvironmentActorConfig, unroll_counts, unroll_schema
+from tengen.actors import EnvironmentActorConfig, unroll_columns, unroll_counts
 from tengen.envs import env_spec
 from tengen.errors import RunError, UsageError
 from tengen.roles.config import RunConfig
@@ -62,8 +62,7 @@ def open_unrolls(
         assert isinstance(config.actor, EnvironmentActorConfig)
         context.tables[_UNROLLS] = UnrollQueue(
             run.experience / _UNROLLS,
-            run.new_incarnation(_UNROLLS),
-            unroll_schema(env_spec(config.task), config.actor.unroll_length),
+            unroll_columns(env_spec(config.task), config.actor.unroll_length),
             config.store,
             unroll_counts,
             state,

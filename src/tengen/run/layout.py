@@ -41,7 +41,7 @@ _FOLDERS = (
     "events",
     "locks",
 )
-_FILES = ("run.json", "code.txt", "STOP")
+_FILES = ("run.json", "code.txt", "STOP", "store", "rows")
 
 
 class NumberedFolder:

@@ -20,17 +20,20 @@
 """
 
 from tengen.store.batch import Batch, ExperienceTable
-from tengen.store.items import ColumnSpec, ItemSchema
 from tengen.store.journal import JournalGap, OpenSegment
 from tengen.store.limiter import SamplesPerInsert, SamplesPerInsertConfig
 from tengen.store.manifest import Manifest, SegmentEntry
 from tengen.store.positions import sample_positions
 from tengen.store.queue import QueueConfig, UnrollQueue
+from tengen.store.rate_limits import RateLimits
+from tengen.store.replica import Replica
 from tengen.store.sampler import Sampler
 from tengen.store.segment import SegmentReader
 from tengen.store.step_writer import StepWriter
-from tengen.store.store import Store, Table
-from tengen.store.table_config import Column, RateLimits, Selector, TableConfig
+from tengen.store.store import Store
+from tengen.store.store_config import StoreConfig
+from tengen.store.table import Table
+from tengen.store.table_config import Column, Selector, TableConfig
 from tengen.store.waiting import StoreTimeout
 from tengen.store.window import GameWindow
 from tengen.store.window_config import WindowConfig
@@ -39,16 +42,15 @@ from tengen.store.writer import ExperienceWriter
 __all__ = [
     "Batch",
     "Column",
-    "ColumnSpec",
     "ExperienceTable",
     "ExperienceWriter",
     "GameWindow",
-    "ItemSchema",
     "JournalGap",
     "Manifest",
     "OpenSegment",
     "QueueConfig",
     "RateLimits",
+    "Replica",
     "Sampler",
     "SamplesPerInsert",
     "SamplesPerInsertConfig",
@@ -57,6 +59,7 @@ __all__ = [
     "Selector",
     "StepWriter",
     "Store",
+    "StoreConfig",
     "StoreTimeout",
     "Table",
     "TableConfig",

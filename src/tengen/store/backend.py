@@ -1,18 +1,33 @@
-"""What a store's tables are written against: a store here, or a server of this host."""
+"""What a store's tables are written against: a store here, or one behind a server."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import dataclasses
+import secrets
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from tengen import _core
-from tengen.errors import UsageError, did_you_mean
-from tengen.store.table_config import RateLimits, TableConfig
+from tengen.config import check, check_whole
+from tengen.errors import RunError, UsageError, did_you_mean
+from tengen.store.disk_config import DiskConfig
+from tengen.store.rate_limits import RateLimits
+from tengen.store.table_config import TableConfig
 
-__all__ = ["LocalBackend", "StoreBackend", "TableEntry"]
+__all__ = [
+    "BatchCore",
+    "LocalBackend",
+    "SamplerCore",
+    "StoreBackend",
+    "TableEntry",
+    "find_table",
+]
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -30,8 +45,73 @@ class TableEntry:
     config: TableConfig
 
 
+def find_table(tables: Mapping[str, T], name: str) -> T:
+    """Returns the table of that name.
+
+    Raises:
+        UsageError: There is none.
+    """
+    if name not in tables:
+        raise UsageError(
+            f"table ({name}) must be one of the store's; {did_you_mean(name, tables)}"
+        )
+    return tables[name]
+
+
+class BatchCore(Protocol):
+    """A batch as it comes from a store; see `tengen.store.Batch`."""
+
+    @property
+    def lease(self) -> int:
+        """The number of the loan."""
+        ...
+
+    @property
+    def table_size(self) -> int:
+        """Items that were drawn from."""
+        ...
+
+    @property
+    def keys(self) -> NDArray[np.int64]:
+        """``[B] int64``."""
+        ...
+
+    @property
+    def probabilities(self) -> NDArray[np.float64]:
+        """``[B] float64``."""
+        ...
+
+    @property
+    def columns(self) -> Mapping[str, Any]:
+        """Arrays ``[B, ...]``, nested as their names."""
+        ...
+
+
+class SamplerCore(Protocol):
+    """The core's sampler, or one made of several. Raises CoreError."""
+
+    def next(self, timeout_s: float) -> BatchCore | None:
+        """Returns the next batch; None where there was none in time."""
+        ...
+
+    def ack(self, lease: int, priorities: NDArray[np.float64] | None) -> None:
+        """Says that a batch was used."""
+        ...
+
+    def give_back(self, lease: int) -> None:
+        """Says that it was not."""
+        ...
+
+    def waits(self) -> str:
+        """Returns what the next batch waits for; empty where it does not."""
+        ...
+
+
 class StoreBackend(Protocol):
-    """Thread-safe. Errors are UsageError for what was asked, RunError for the rest."""
+    """Thread-safe. Errors are UsageError for what was asked, RunError for the rest.
+
+    What opens a writer or a sampler may raise the core's too.
+    """
 
     def tables(self) -> list[TableEntry]:
         """Returns the tables in the order of their numbers."""
@@ -44,8 +124,8 @@ class StoreBackend(Protocol):
         ...
 
     def open_sampler(
-        self, entry: TableEntry, num_samples: int, num_ahead: int
-    ) -> _core.ReplaySampler:
+        self, entry: TableEntry, num_samples: int, num_ahead: int, copy: bool
+    ) -> SamplerCore:
         """Returns a sampler of the table, for one thread."""
         ...
 
@@ -67,9 +147,15 @@ class LocalBackend:
         seed: Of the draws.
         directory: Where the steps lie in files that others map; empty: in memory of
             this process alone.
+        disk: Where the steps go that memory does not hold; None: nowhere.
 
     Raises:
-        UsageError: A config is refused, or the budget holds not even one chunk.
+        UsageError: A config is refused, or a budget is too small for a sample.
+
+    Attributes:
+        differences: What is not as it was in the store that this one goes on with.
+        disk: As given.
+        is_closed: Whether `close` was called.
     """
 
     def __init__(
@@ -78,9 +164,30 @@ class LocalBackend:
         memory_bytes: int,
         seed: int,
         directory: str = "",
+        disk: DiskConfig | None = None,
     ) -> None:
-        self.core = _core.ReplayStore(directory, memory_bytes, seed)
+        try:
+            self.core = _core.ReplayStore(
+                directory,
+                memory_bytes,
+                seed,
+                "" if disk is None else str(disk.directory),
+                0 if disk is None else disk.num_bytes,
+                disk is not None and disk.on_damage == "refuse",
+                "none" if disk is None else disk.durability,
+                0.0 if disk is None else disk.durability_ms / 1e3,
+            )
+        except _core.CoreError as error:
+            raise UsageError(str(error)) from error
+        self.differences: list[str] = []
+        self.disk = disk
+        self.is_closed = False
+        # Of this store, and of none that takes its place.
+        self._incarnation = secrets.token_hex(16)
+        self._durability = "none" if disk is None else disk.durability
         self._entries: list[TableEntry] = []
+        self._describe_sessions: list[Callable[[], list[str]]] = []
+        self._list_replicas: list[Callable[[], list[tuple[str, float | None]]]] = []
         pools: dict[tuple[Any, int], int] = {}
         try:
             for config in configs:
@@ -93,9 +200,48 @@ class LocalBackend:
         except _core.CoreError as error:
             raise UsageError(str(error)) from error
 
+    def keep(self, goes_on: bool, changed: Sequence[int] = ()) -> _core.ReplayResumed:
+        """Begins to keep what outlives the process, or the host.
+
+        Args:
+            goes_on: Whether to go on with what a killed process left in the directory;
+                else with what a lost host left on the disk, if there is any.
+            changed: Tables that are to have the limits and the capacity of their
+                config, and not what they had.
+
+        Returns:
+            What a server goes on with.
+
+        Raises:
+            UsageError: What is there is damaged or another store's, or there is no
+                room.
+        """
+        try:
+            resumed = self.core.keep(goes_on)
+        except _core.CoreError as error:
+            raise UsageError(str(error)) from error
+        if resumed.num_lost:
+            self.differences.append(
+                f"{resumed.num_lost} items were being removed when the last checkpoint "
+                f"was made, and are not there now"
+            )
+        for number in changed:
+            self._configure(number)
+        return resumed
+
     def tables(self) -> list[TableEntry]:
         """Returns the tables in the order of their numbers."""
         return list(self._entries)
+
+    def add_sessions(self, describe: Callable[[], list[str]]) -> None:
+        """Has the command ``sessions`` tell of a server's clients, a line each."""
+        self._describe_sessions.append(describe)
+
+    def add_replicas(
+        self, replicas: Callable[[], list[tuple[str, float | None]]]
+    ) -> None:
+        """Has the command ``replicas`` tell of a server's: name, and seconds behind."""
+        self._list_replicas.append(replicas)
 
     def pool_layout(self, entry: TableEntry) -> tuple[int, int]:
         """Returns slots a slab and bytes a slot of the table's pool."""
@@ -105,14 +251,14 @@ class LocalBackend:
         self, name: str, entry: TableEntry, max_item_steps: int
     ) -> _core.ReplayWriter:
         """Returns a writer of the table's steps, for one thread."""
-        return self.core.open_writer(name, entry.pool, max_item_steps)
+        return _core.open_writer(self.core, name, entry.pool, max_item_steps)
 
     def open_sampler(
-        self, entry: TableEntry, num_samples: int, num_ahead: int
-    ) -> _core.ReplaySampler:
-        """Returns a sampler; here a batch is drawn when it is asked for."""
-        del num_ahead
-        return self.core.open_sampler(entry.number, num_samples)
+        self, entry: TableEntry, num_samples: int, num_ahead: int, copy: bool
+    ) -> SamplerCore:
+        """Returns a sampler; without a disk it draws a batch when it is asked for."""
+        make = _core.open_sampler if copy else _core.open_view_sampler
+        return make(self.core, entry.number, num_samples, num_ahead)
 
     def command(self, name: str, arguments: Mapping[str, Any]) -> Any:
         """Runs one of the rare commands.
@@ -120,6 +266,22 @@ class LocalBackend:
         Raises:
             UsageError: It is unknown or its arguments are refused.
         """
+        if name == "incarnation":
+            return self._incarnation
+        if name == "sizes":
+            return [self._describe(one.number)["num_items"] for one in self._entries]
+        if name == "sessions":
+            return [line for describe in self._describe_sessions for line in describe()]
+        if name == "replicas":
+            return [
+                {"name": replica, "behind_s": behind_s}
+                for replicas in self._list_replicas
+                for replica, behind_s in replicas()
+            ]
+        if name == "checkpoints":
+            return self._checkpoints()
+        if name in ("begin_checkpoint", "wait_checkpoint"):
+            return self._checkpoint(arguments)
         commands: dict[str, Callable[..., Any]] = {
             "describe": self._describe,
             "erase": self._erase,
@@ -145,21 +307,73 @@ class LocalBackend:
             raise UsageError(str(error)) from error
 
     def close(self) -> None:
-        """Ends the store; whoever waits gets an error."""
-        self.core.close()
+        """Ends the store; whoever waits gets an error.
+
+        Raises:
+            RunError: Its last checkpoint could not be made.
+        """
+        # First: who gets that error asks whether the store still serves.
+        self.is_closed = True
+        try:
+            self.core.close()
+        except _core.CoreError as error:
+            raise RunError(
+                f"store (closed) has kept nothing since its last checkpoint: {error}"
+            ) from error
+
+    def _checkpoint(self, arguments: Mapping[str, Any]) -> int | bool | None:
+        if self._durability == "none":
+            raise UsageError(
+                "durability (none) must be checkpoint, async or sync; make the store "
+                "with it, and with a disk"
+            )
+        try:
+            if not arguments:
+                return self.core.begin_checkpoint()
+            return self.core.wait_checkpoint(
+                arguments["number"], arguments["timeout_s"]
+            )
+        except _core.CoreError as error:
+            raise RunError(str(error)) from error
+
+    def _checkpoints(self) -> dict[str, Any]:
+        age_s = self.core.checkpoint_age_s()
+        return {"durability": self._durability, "age_s": age_s}
+
+    def _configure(self, number: int) -> None:
+        config = self._entries[number].config
+        steps = config.steps_of(config.max_bytes)
+        self.core.set_capacity(number, config.max_items, steps)
+        self.core.set_limits(number, config.limits.native())
 
     def _describe(self, table: int) -> dict[str, Any]:
-        return dict(self.core.describe(table))
+        told = self.core.describe(table)
+        max_bytes = self._entries[table].config.bytes_of(told.pop("max_steps"))
+        limits = RateLimits.of_native(told.pop("limits"))
+        trouble = self.core.trouble()
+        return {
+            **told,
+            "max_bytes": max_bytes,
+            "limits": dataclasses.asdict(limits),
+            **({"trouble": trouble} if trouble else {}),
+        }
 
     def _erase(self, table: int, keys: list[int]) -> int:
         return self.core.erase(table, np.asarray(keys, np.int64))
 
-    def _set_capacity(self, table: int, max_items: int, max_bytes: int | None) -> None:
+    def _set_capacity(
+        self, table: int, max_items: int | None, max_bytes: int | None
+    ) -> None:
+        check(
+            max_items is not None or max_bytes is not None,
+            "capacity",
+            None,
+            "must be max_items or max_bytes; give what is to change",
+        )
         config = self._entries[table].config
-        steps = 2**64 - 1
-        if max_bytes is not None:
-            steps = max_bytes // max(1, config.step_bytes)
-        self.core.set_capacity(table, max_items, steps)
+        config.check_capacity(max_items, max_bytes)
+        max_steps = None if max_bytes is None else config.steps_of(max_bytes)
+        self.core.set_capacity(table, max_items, max_steps)
 
     def _set_limits(self, table: int, limits: dict[str, Any]) -> None:
         self.core.set_limits(table, RateLimits(**limits).native())
@@ -172,4 +386,5 @@ class LocalBackend:
         )
 
     def _set_version(self, table: int, version: int) -> None:
+        check_whole("version", version, 0, 2**32 - 1)
         self.core.set_version(table, version)

@@ -20,7 +20,8 @@ class Batch:
         lease: The number of this loan; loans count up from 0.
         keys: ``[B] int64``, which rows or items.
         probabilities: ``[B] float64``, the chance of each in one draw.
-        columns: The arrays, ``[B, ...]`` each.
+        columns: The arrays, ``[B, ...]`` each; lists of B arrays where they were not
+            copied.
         table_size: Items, or rows, that were drawn from.
     """
 

@@ -2,21 +2,36 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import os
+import socket
+import time
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
 from tengen import _core
-from tengen.store.backend import TableEntry
-from tengen.store.host_protocol import ask
+from tengen.config import check_range
+from tengen.errors import TengenError
+from tengen.store.backend import SamplerCore, TableEntry
+from tengen.store.host_protocol import (
+    SOCKET_NAME,
+    NoAnswer,
+    ask,
+    closed,
+    command_request,
+    no_answer,
+    resume_request,
+    sampler_request,
+    tables_request,
+    writer_request,
+)
 from tengen.store.table_config import TableConfig
 
 __all__ = ["HostConnection"]
 
 _MAX_CHUNKS_AHEAD = 64
-_BYTES_AHEAD = 1 << 20
-# The server learns of a killed client within moments; then its name is free.
-_WAIT_FOR_NAME_S = 5.0
+_BYTES_AHEAD = 8 << 20
+_RETRY_S = 0.05
 
 
 class HostConnection:
@@ -24,20 +39,26 @@ class HostConnection:
 
     Args:
         directory: The store's.
+        patience_s: How long writers, samplers and commands wait for another server of
+            the store where its own was killed, 0 or more.
 
     Raises:
         RunError: Nobody answers there.
         UsageError: It is of another version.
     """
 
-    def __init__(self, directory: Path) -> None:
-        self._directory = directory.absolute()
-        self._slots_per_slab: dict[int, int] = {}
+    def __init__(self, directory: Path, patience_s: float) -> None:
+        check_range("patience_s", patience_s, 0, 1e9)
+        # A link may lie where a socket's address would be too long.
+        self._directory = directory.resolve()
+        self._patience_s = patience_s
+        self._is_closed = False
+        self._layouts: dict[int, dict[str, int]] = {}
         self._entries = []
-        for table in self._ask({"ask": "tables"}):
+        for table in self._ask(tables_request()):
             config = TableConfig.from_dict(table["config"])
             self._entries.append(TableEntry(table["number"], table["pool"], config))
-            self._slots_per_slab[table["pool"]] = table["slots_per_slab"]
+            self._layouts[table["pool"]] = table["layout"]
 
     def tables(self) -> list[TableEntry]:
         """Returns the tables in the order of their numbers."""
@@ -47,14 +68,7 @@ class HostConnection:
         self, name: str, entry: TableEntry, max_item_steps: int
     ) -> _core.ReplayWriter:
         """Returns a writer of the table's steps, for one thread."""
-        descriptor, opened = self._open(
-            {
-                "ask": "writer",
-                "name": name,
-                "pool": entry.pool,
-                "wait_s": _WAIT_FOR_NAME_S,
-            }
-        )
+        descriptor, opened = self._open(writer_request(name, entry.pool))
         chunk_bytes = entry.config.step_bytes * entry.config.chunk_length
         return _core.connect_writer(
             descriptor=descriptor,
@@ -63,46 +77,86 @@ class HostConnection:
             next_sequence=opened["next_sequence"],
             max_item_steps=max_item_steps,
             num_ahead=max(2, min(_MAX_CHUNKS_AHEAD, _BYTES_AHEAD // chunk_bytes)),
+            reconnect=self._resume(opened["id"]),
+            patience_s=self._patience_s,
             **self._steps_of(entry),
         )
 
     def open_sampler(
-        self, entry: TableEntry, num_samples: int, num_ahead: int
-    ) -> _core.ReplaySampler:
+        self, entry: TableEntry, num_samples: int, num_ahead: int, copy: bool
+    ) -> SamplerCore:
         """Returns a sampler of the table, for one thread."""
         descriptor, opened = self._open(
-            {
-                "ask": "sampler",
-                "table": entry.number,
-                "num_samples": num_samples,
-                "num_ahead": num_ahead,
-            }
+            sampler_request(entry.number, num_samples, num_ahead)
         )
-        return _core.connect_sampler(
+        connect = _core.connect_sampler if copy else _core.connect_view_sampler
+        return connect(
             descriptor=descriptor,
             memory_path=opened["memory_path"],
             layout=_layout_of(opened),
             num_samples=num_samples,
             num_steps=entry.config.num_steps,
             num_ahead=num_ahead,
+            reconnect=self._resume(opened["id"]),
+            patience_s=self._patience_s,
             **self._steps_of(entry),
         )
 
     def command(self, name: str, arguments: Mapping[str, Any]) -> Any:
-        """Runs one of the rare commands in the store's process."""
-        return self._ask({"ask": "command", "name": name, "arguments": dict(arguments)})
+        """Runs one of the rare commands in the store's process.
+
+        One whose answer is lost with the server is run again by the next one.
+        """
+        return self._ask(command_request(name, arguments))
 
     def close(self) -> None:
-        """Does nothing: writers and samplers end by themselves."""
+        """Asks no more; writers and samplers end by themselves."""
+        self._is_closed = True
 
     def _ask(self, message: Mapping[str, Any]) -> Any:
-        connection, answer = ask(self._directory, message)
-        connection.close()
+        descriptor, answer = self._open(message)
+        os.close(descriptor)
         return answer
 
-    def _open(self, message: Mapping[str, Any]) -> tuple[int, dict[str, Any]]:
-        connection, answer = ask(self._directory, message)
+    def _open(self, message: Mapping[str, Any]) -> tuple[int, Any]:
+        """Asks, where the server was killed the next one too."""
+        if self._is_closed:
+            raise closed(str(self._directory))
+        end = time.monotonic() + self._patience_s
+        while True:
+            try:
+                return self._open_once(message)
+            except NoAnswer:
+                if time.monotonic() >= end or not self._directory.exists():
+                    raise
+                time.sleep(_RETRY_S)
+
+    def _open_once(self, message: Mapping[str, Any]) -> tuple[int, Any]:
+        connection = self._connect()
+        answer = ask(connection, str(self._directory), message)
         return connection.detach(), answer
+
+    def _connect(self) -> socket.socket:
+        connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        try:
+            connection.connect(str(self._directory / SOCKET_NAME))
+        except OSError as error:
+            connection.close()
+            raise no_answer(str(self._directory), error) from error
+        return connection
+
+    def _resume(self, session: int) -> Callable[[], int | str]:
+        """Returns how a session goes on with another server, for the core."""
+
+        def resume() -> int | str:
+            try:
+                return self._open_once(resume_request(session))[0]
+            except NoAnswer:
+                return -1
+            except (TengenError, _core.CoreError) as error:
+                return str(error)
+
+        return resume
 
     def _steps_of(self, entry: TableEntry) -> dict[str, Any]:
         return {
@@ -110,7 +164,7 @@ class HostConnection:
             "steps_per_chunk": entry.config.chunk_length,
             "directory": str(self._directory),
             "pool": entry.pool,
-            "slots_per_slab": self._slots_per_slab[entry.pool],
+            **self._layouts[entry.pool],
         }
 
 

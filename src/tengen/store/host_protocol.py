@@ -1,20 +1,101 @@
-"""The first words between a store's server and a client of its host: lines of JSON."""
+"""The first words between a store's server and a client: lines of JSON."""
 
 from __future__ import annotations
 
 import json
 import socket
+import time
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
+from tengen import _core
 from tengen.errors import RunError, UsageError
 
-__all__ = ["SOCKET_NAME", "VERSION", "ask", "read_line", "send_line"]
+__all__ = [
+    "SOCKET_NAME",
+    "VERSION",
+    "NoAnswer",
+    "ask",
+    "check_version",
+    "closed",
+    "command_request",
+    "error_answer",
+    "no_answer",
+    "read_line",
+    "replica_request",
+    "resume_request",
+    "sampler_request",
+    "send_line",
+    "tables_request",
+    "writer_request",
+]
 
-VERSION = 1
+VERSION = 6
 SOCKET_NAME = "socket"
 _MAX_LINE_BYTES = 64 << 20
+# What is raised where the answer comes, by the kind that it has there: what the core
+# raised it raises for the client as for a caller in the store's own process.
+_ERRORS: dict[str, type[Exception]] = {
+    "usage": UsageError,
+    "run": RunError,
+    "core": _core.CoreError,
+}
+# The server learns of a killed client within moments; then its name is free.
+_WAIT_FOR_NAME_S = 5.0
+
+
+class NoAnswer(RunError):
+    """Nobody answers: the store has ended, or cannot be reached."""
+
+
+def tables_request() -> dict[str, Any]:
+    """Asks for the store's tables."""
+    return {"ask": "tables"}
+
+
+def writer_request(name: str, pool: int) -> dict[str, Any]:
+    """Asks for a session of a writer of a pool's steps."""
+    return {"ask": "writer", "name": name, "pool": pool, "wait_s": _WAIT_FOR_NAME_S}
+
+
+def sampler_request(table: int, num_samples: int, num_ahead: int) -> dict[str, Any]:
+    """Asks for a session of a sampler."""
+    return {
+        "ask": "sampler",
+        "table": table,
+        "num_samples": num_samples,
+        "num_ahead": num_ahead,
+    }
+
+
+def replica_request(name: str, place: tuple[int, int, int] | None) -> dict[str, Any]:
+    """Asks for a session of a replica, behind the last checkpoint that it has."""
+    return {"ask": "replica", "name": name, "place": place}
+
+
+def resume_request(session: int) -> dict[str, Any]:
+    """Asks to go on with a session, of a server that was killed."""
+    return {"ask": "resume", "id": session}
+
+
+def command_request(name: str, arguments: Mapping[str, Any]) -> dict[str, Any]:
+    """Asks for one of the rare commands."""
+    return {"ask": "command", "name": name, "arguments": dict(arguments)}
+
+
+def check_version(message: Mapping[str, Any]) -> None:
+    """Refuses a client of another version."""
+    if message.get("version") != VERSION:
+        raise UsageError(
+            f"version ({message.get('version')}) must be {VERSION}, the "
+            f"store's; install the same tengen on both sides"
+        )
+
+
+def error_answer(error: Exception) -> dict[str, Any]:
+    """Returns the answer that has `ask` raise an error of the same kind."""
+    kinds = (kind for kind, one in _ERRORS.items() if isinstance(error, one))
+    return {"error": str(error), "kind": next(kinds, "usage")}
 
 
 def send_line(connection: socket.socket, message: Mapping[str, Any]) -> None:
@@ -22,8 +103,18 @@ def send_line(connection: socket.socket, message: Mapping[str, Any]) -> None:
     connection.sendall(json.dumps(message).encode() + b"\n")
 
 
-def read_line(connection: socket.socket) -> dict[str, Any] | None:
+def read_line(
+    connection: socket.socket,
+    max_bytes: int = _MAX_LINE_BYTES,
+    until: float | None = None,
+) -> dict[str, Any] | None:
     """Reads one message, and not a byte behind it.
+
+    Args:
+        connection: Where from.
+        max_bytes: Of the message.
+        until: When it must be there, by ``time.monotonic``; None: the connection's
+            timeout goes for each piece of it.
 
     Returns:
         The message; None where the other side ended.
@@ -34,19 +125,25 @@ def read_line(connection: socket.socket) -> dict[str, Any] | None:
     """
     line = bytearray()
     while not line.endswith(b"\n"):
+        if until is not None:
+            connection.settimeout(max(0.001, until - time.monotonic()))
         # A message has one line, so that what is there up to its end is its own.
         seen = connection.recv(65536, socket.MSG_PEEK)
         if not seen:
             return None
         end = seen.find(b"\n") + 1 or len(seen)
         line += connection.recv(end)
-        if len(line) > _MAX_LINE_BYTES:
+        # Who speaks another language need not come to an end of a line. A session that
+        # goes on may ring before it is answered.
+        if bytes(line.lstrip(b"\0")[:1]) not in (b"", b"{"):
+            break
+        if len(line) > max_bytes:
             raise UsageError(
-                f"message ({len(line)} bytes) must be at most {_MAX_LINE_BYTES}; "
+                f"message ({len(line)} bytes) must be at most {max_bytes}; "
                 f"send less at a time"
             )
     try:
-        message = json.loads(line)
+        message = json.loads(line.lstrip(b"\0"))
     except ValueError:
         message = None
     if not isinstance(message, dict):
@@ -56,33 +153,44 @@ def read_line(connection: socket.socket) -> dict[str, Any] | None:
     return message
 
 
-def ask(directory: Path, message: Mapping[str, Any]) -> tuple[socket.socket, Any]:
-    """Opens a connection to a store and asks one thing.
+def ask(connection: socket.socket, store: str, message: Mapping[str, Any]) -> Any:
+    """Asks one thing, and closes the connection where there is no answer.
 
     Args:
-        directory: The store's.
+        connection: To a store; still open when this returns.
+        store: Its name, for errors.
         message: What is asked.
 
-    Returns:
-        The connection, still open, and the answer.
-
     Raises:
-        RunError: Nobody answers.
+        NoAnswer: Nobody answers.
+        RunError: The store has failed, or closes.
         UsageError: The store refused it.
+        CoreError: Its core did.
     """
-    connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     try:
-        connection.connect(str(directory / SOCKET_NAME))
         send_line(connection, {"version": VERSION, **message})
         answer = read_line(connection)
     except OSError as error:
         connection.close()
-        raise RunError(
-            f"store ({directory}) does not answer: {error.strerror or error}; "
-            f"start it, or name its folder"
-        ) from error
-    if answer is None or "error" in answer:
+        raise no_answer(store, error) from error
+    if answer is None:
         connection.close()
-        reason = f"store ({directory}) ended; start it again"
-        raise UsageError(answer["error"] if answer else reason)
-    return connection, answer["answer"]
+        raise NoAnswer(f"store ({store}) ended; start it again")
+    if "error" in answer:
+        connection.close()
+        # One of another version may tell no kind.
+        raise _ERRORS.get(answer.get("kind", ""), UsageError)(answer["error"])
+    return answer["answer"]
+
+
+def no_answer(store: str, error: OSError) -> NoAnswer:
+    """Returns what to say of a store that cannot be reached."""
+    return NoAnswer(
+        f"store ({store}) does not answer: {error.strerror or error}; start it, or "
+        f"correct its address"
+    )
+
+
+def closed(store: str) -> UsageError:
+    """Returns what to say to who asks by a connection that was closed."""
+    return UsageError(f"store ({store}, closed) must be open; connect again")

@@ -3,12 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from types import TracebackType
+from typing import Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tengen import _core
+from tengen.config import check
+from tengen.errors import UsageError
+from tengen.store.arguments import vector_of
+from tengen.store.backend import SamplerCore
 from tengen.store.batch import Batch
+from tengen.store.table_config import TableConfig
 from tengen.store.waiting import refused, wait_for
 
 __all__ = ["Sampler"]
@@ -18,17 +25,17 @@ class Sampler:
     """Draws batches of one size. For one thread; batches may outlive it.
 
     A batch counts as used once it is acknowledged. What is drawn and not acknowledged
-    when the sampler goes, by ``close``, by the end of its process or by a kill, was
-    never used.
+    when the sampler is closed or goes, with its process or by a kill, was never used.
 
     Args:
         core: The core's sampler.
-        table: The table's name, for errors.
+        config: The table's.
     """
 
-    def __init__(self, core: _core.ReplaySampler, table: str) -> None:
-        self._core = core
-        self._table = table
+    def __init__(self, core: SamplerCore, config: TableConfig) -> None:
+        self._core: SamplerCore | None = core
+        self._config = config
+        self._lent: set[int] = set()
 
     def sample(self, timeout_s: float | None = None) -> Batch:
         """Returns the next batch. Blocks while the table's limiter says so.
@@ -38,11 +45,14 @@ class Sampler:
 
         Raises:
             StoreTimeout: There was none; nothing is lost.
-            UsageError: The store has refused this client or has ended.
+            UsageError: The store has refused this client or has ended, or the sampler
+                is closed.
         """
+        core = self._open()
         batch = wait_for(
-            self._core.next, timeout_s, f"sample ({self._table})", self._core.waits
+            core.next, timeout_s, f"sample ({self._config.name})", core.waits
         )
+        self._lent.add(batch.lease)
         return Batch(
             batch.lease,
             batch.keys,
@@ -54,20 +64,63 @@ class Sampler:
 
     def give_back(self, batch: Batch) -> None:
         """Says that a batch was not used; its items may come again at once."""
+        core = self._open()
+        self._check_lent(batch.lease)
         try:
-            self._core.give_back(batch.lease)
+            core.give_back(batch.lease)
         except _core.CoreError as error:
             raise refused(error) from error
+        self._lent.discard(batch.lease)
+
+    def close(self) -> None:
+        """Gives back what was drawn and not acknowledged. Idempotent.
+
+        Arrays of batches stay as they are. Those of ``copy=False`` keep the sampler
+        until the last of them goes.
+        """
+        self._core = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
 
     def __iter__(self) -> Iterator[Batch]:
         """Yields batches for ever."""
         while True:
             yield self.sample()
 
+    def _open(self) -> SamplerCore:
+        if self._core is None:
+            raise UsageError(
+                f"sampler ({self._config.name}, closed) must be open, as its batches "
+                f"were given back; open another"
+            )
+        return self._core
+
+    def _check_lent(self, lease: int) -> None:
+        """Refuses here what a server would end the session for."""
+        check(
+            lease in self._lent,
+            "lease",
+            lease,
+            "must be one that is not acknowledged; acknowledge batches once each",
+        )
+
     def _ack(self, lease: int, priorities: NDArray[np.float64] | None) -> None:
+        core = self._open()
+        self._check_lent(lease)
+        if priorities is not None:
+            self._config.check_priorities()
+            priorities = vector_of("priorities", priorities)
         try:
-            if priorities is not None:
-                priorities = np.ascontiguousarray(priorities, np.float64)
-            self._core.ack(lease, priorities)
+            core.ack(lease, priorities)
         except _core.CoreError as error:
             raise refused(error) from error
+        self._lent.discard(lease)

@@ -2,25 +2,22 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
-import shutil
 import socket
-import threading
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from tengen import _core
-from tengen.errors import TengenError, UsageError, os_reason
+from tengen.errors import UsageError
 from tengen.store.backend import LocalBackend
-from tengen.store.host_protocol import SOCKET_NAME, VERSION, read_line, send_line
+from tengen.store.disk_config import DiskConfig
+from tengen.store.disk_folder import DiskFolder
+from tengen.store.folder import StoreFolder
+from tengen.store.reception import Reception
 from tengen.store.table_config import TableConfig
 
 __all__ = ["HostServer"]
-
-_HELLO_S = 10.0
-# What a socket's address holds on Linux and, with a few bytes less, on macOS.
-_MAX_SOCKET_PATH = 100
 
 
 class HostServer:
@@ -30,198 +27,106 @@ class HostServer:
         configs: Its tables.
         memory_bytes: For all steps.
         seed: Of the draws.
-        directory: The folder; made anew, and removed by ``close``. One that a killed
-            store left is taken over, without what was in it.
+        directory: The folder; made anew, and removed by ``close``. With what a killed
+            store of the same tables left, this one goes on.
+        disk: Where the steps go that memory does not hold; None: nowhere. Its folder
+            too is removed by ``close``.
 
     Raises:
-        UsageError: The folder is a live store's or holds other things, or a config is
-            refused.
+        UsageError: The folder is a live store's, or a killed store's of other tables,
+            or holds other things; or a config is refused.
     """
 
     def __init__(
-        self, configs: list[TableConfig], memory_bytes: int, seed: int, directory: Path
+        self,
+        configs: list[TableConfig],
+        memory_bytes: int,
+        seed: int,
+        directory: Path,
+        disk: DiskConfig | None = None,
     ) -> None:
-        self.directory = directory.absolute()
-        path = str(self.directory / SOCKET_NAME)
-        if len(os.fsencode(path)) > _MAX_SOCKET_PATH:
-            raise UsageError(
-                f"directory ({directory}) must have at most {_MAX_SOCKET_PATH - 7} "
-                f"bytes; choose a shorter one"
-            )
-        _claim(self.directory)
+        self._folder = StoreFolder(directory, configs, memory_bytes, disk)
+        self._disk: DiskFolder | None = None
+        self.differences = self._folder.differences
+        changed = self._folder.changed
         self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-        self._socket.bind(path)
-        os.chmod(path, 0o600)
         try:
+            if disk is not None:
+                self._disk = DiskFolder(
+                    disk, configs, memory_bytes, self._folder.goes_on
+                )
+                self.differences += self._disk.differences.lines
+                changed += self._disk.differences.changed
             self.backend = LocalBackend(
-                configs, memory_bytes, seed, str(self.directory)
+                configs, memory_bytes, seed, str(self._folder.path), disk
             )
-            self._core = _core.ReplayServer(self.backend.core)
-        except BaseException:
+            resumed = self.backend.keep(self._folder.goes_on, changed)
+            self.differences += self.backend.differences
+            self._core = _core.ReplayServer(self.backend.core, resumed)
+            self._folder.begin(configs, memory_bytes, disk)
+            if self._disk is not None:
+                self._disk.begin()
+            self._socket.bind(self._folder.socket_path)
+            os.chmod(self._folder.socket_path, 0o600)
+        except BaseException as error:
             self._socket.close()
-            shutil.rmtree(self.directory, ignore_errors=True)
+            # What a killed store left is not lost by what its heir was given.
+            if self._disk is not None and self._folder.goes_on:
+                self._disk.leave()
+            elif self._disk is not None:
+                self._disk.end()
+            if self._folder.goes_on:
+                self._folder.leave()
+            else:
+                self._folder.remove()
+            if isinstance(error, _core.CoreError):
+                raise UsageError(str(error)) from error
             raise
-        self._socket.listen(128)
-        self._thread = threading.Thread(
-            target=self._accept, name="store-accept", daemon=True
+        self.backend.add_sessions(lambda: self._core.describe())
+        self._reception = Reception(
+            self._socket, self.backend, ("writer", "sampler", "resume"), self._open
         )
-        self._thread.start()
-
-    def describe_sessions(self) -> list[str]:
-        """Returns a line a client: what it is, and what it waits for."""
-        return self._core.describe()
 
     def close(self) -> None:
-        """Ends every session and removes the folder."""
-        # Wakes the thread that accepts; some systems refuse it and wake it anyway.
-        with contextlib.suppress(OSError):
-            self._socket.shutdown(socket.SHUT_RDWR)
-        self._socket.close()
-        self._thread.join()
+        """Ends every session and removes the folder of the host."""
+        self._reception.close()
         del self._core
-        shutil.rmtree(self.directory, ignore_errors=True)
-
-    def _accept(self) -> None:
-        while True:
-            try:
-                connection, _ = self._socket.accept()
-            except OSError:
-                return
-            # A client that says nothing keeps nobody else waiting.
-            threading.Thread(
-                target=self._serve, args=(connection,), name="store-hello", daemon=True
-            ).start()
-
-    def _serve(self, connection: socket.socket) -> None:
-        connection.settimeout(_HELLO_S)
-        try:
-            while (message := read_line(connection)) is not None:
-                if self._answer(connection, message):
-                    return
-                connection.settimeout(None)
-        except TengenError as error:
-            _try_send(connection, {"error": str(error)})
-        except OSError:
-            pass
-        connection.close()
-
-    def _answer(self, connection: socket.socket, message: dict[str, Any]) -> bool:
-        """Answers; whether the connection is a session's from here on."""
-        kind = message.get("ask")
-        try:
-            if message.get("version") != VERSION:
-                raise UsageError(
-                    f"version ({message.get('version')}) must be {VERSION}, the "
-                    f"store's; install the same tengen on both sides"
-                )
-            if kind in ("writer", "sampler"):
-                self._open(connection, kind, message)
-                return True
-            if kind == "tables":
-                send_line(connection, {"answer": self._tables()})
-            elif kind == "command":
-                result = self.backend.command(message["name"], message["arguments"])
-                send_line(connection, {"answer": result})
-            else:
-                raise UsageError(f"ask ({kind}) must be known; install the same tengen")
-        except (KeyError, TypeError) as error:
-            _try_send(
-                connection,
-                {"error": f"message ({kind}) is refused: {error}; send what it needs"},
-            )
-        except (TengenError, _core.CoreError) as error:
-            _try_send(connection, {"error": str(error)})
-        return False
-
-    def _tables(self) -> list[dict[str, Any]]:
-        answer = []
-        for entry in self.backend.tables():
-            slots_per_slab, _ = self.backend.pool_layout(entry)
-            answer.append(
-                {
-                    "number": entry.number,
-                    "pool": entry.pool,
-                    "slots_per_slab": slots_per_slab,
-                    "config": entry.config.to_dict(),
-                }
-            )
-        return answer
+        if self._disk is not None:
+            self._disk.end()
+        self._folder.remove()
 
     def _open(
-        self, connection: socket.socket, kind: str, message: dict[str, Any]
-    ) -> None:
-        connection.settimeout(None)
-        entries = self.backend.tables()
-        known = [one.pool if kind == "writer" else one.number for one in entries]
-        wanted = message["pool" if kind == "writer" else "table"]
-        if wanted not in known:
-            raise UsageError(
-                f"{kind} ({wanted}) must be of a table; ask for the tables"
-            )
-        # The core owns a copy of the descriptor, unless it refuses the session.
+        self, connection: socket.socket, kind: str, message: Mapping[str, Any]
+    ) -> dict[str, Any]:
+        # The core owns the copy, unless it refuses the session.
         descriptor = os.dup(connection.fileno())
         try:
-            if kind == "writer":
-                opened = self._core.open_writer(
-                    descriptor, message["name"], message["pool"], message["wait_s"]
-                )
-            else:
-                opened = self._core.open_sampler(
-                    descriptor,
-                    message["table"],
-                    message["num_samples"],
-                    message["num_ahead"],
-                )
+            return self._open_with(descriptor, kind, message)
         except BaseException:
             os.close(descriptor)
             raise
-        send_line(
-            connection,
-            {
-                "answer": {
-                    "memory_path": opened.memory_path,
-                    "request_bytes": opened.layout.request_bytes,
-                    "reply_bytes": opened.layout.reply_bytes,
-                    "next_sequence": opened.next_sequence,
-                }
-            },
-        )
-        connection.close()
 
-
-def _claim(directory: Path) -> None:
-    """Makes the folder, or clears one that a killed store left."""
-    try:
-        directory.mkdir(mode=0o700)
-        return
-    except FileExistsError:
-        pass
-    except OSError as error:
-        raise UsageError(
-            f"directory ({directory}) cannot be made: {os_reason(error)}; choose "
-            f"another"
-        ) from error
-    names = [path.name for path in directory.iterdir()]
-    if any(not name.startswith((SOCKET_NAME, "slab-", "session-")) for name in names):
-        raise UsageError(
-            f"directory ({directory}) must be new, or a store's; choose another"
-        )
-    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as probe:
-        if SOCKET_NAME in names:
-            try:
-                probe.connect(str(directory / SOCKET_NAME))
-            except OSError:
-                pass
-            else:
-                raise UsageError(
-                    f"directory ({directory}) is a running store's; connect to it, or "
-                    f"choose another"
-                )
-    for name in names:
-        (directory / name).unlink(missing_ok=True)
-
-
-def _try_send(connection: socket.socket, message: dict[str, Any]) -> None:
-    # A client that has gone needs no answer.
-    with contextlib.suppress(OSError):
-        send_line(connection, message)
+    def _open_with(
+        self, descriptor: int, kind: str, message: Mapping[str, Any]
+    ) -> dict[str, Any]:
+        if kind == "resume":
+            self._core.resume(descriptor, message["id"])
+            return {}
+        if kind == "writer":
+            opened = self._core.open_writer(
+                descriptor, message["name"], message["pool"], message["wait_s"]
+            )
+        else:
+            opened = self._core.open_sampler(
+                descriptor,
+                message["table"],
+                message["num_samples"],
+                message["num_ahead"],
+            )
+        return {
+            "id": opened.id,
+            "memory_path": opened.memory_path,
+            "request_bytes": opened.layout.request_bytes,
+            "reply_bytes": opened.layout.reply_bytes,
+            "next_sequence": opened.next_sequence,
+        }

@@ -10,11 +10,42 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tengen import _core
+from tengen.config import check, check_whole
 from tengen.errors import UsageError
-from tengen.store.backend import TableEntry
+from tengen.store.arguments import vector_of
+from tengen.store.backend import StoreBackend, TableEntry, find_table
 from tengen.store.waiting import refused, slice_of, wait_for
 
-__all__ = ["StepWriter"]
+__all__ = ["StepWriter", "open_writer"]
+
+
+def open_writer(
+    backend: StoreBackend,
+    entries: Mapping[str, TableEntry],
+    name: str,
+    table: str,
+    max_item_steps: int | None = None,
+) -> StepWriter:
+    """Returns a new writer; see `Store.writer`.
+
+    Args:
+        backend: The store.
+        entries: Its tables, by name.
+        name: The writer's.
+        table: Whose columns the steps have.
+        max_item_steps: Steps before the last insert that items may still have.
+    """
+    entry = find_table(entries, table)
+    check(isinstance(name, str) and bool(name), "name", name, "must be text; name it")
+    shared = {other: one for other, one in entries.items() if one.pool == entry.pool}
+    if max_item_steps is None:
+        max_item_steps = max(one.config.num_steps for one in shared.values())
+    check_whole("max_item_steps", max_item_steps, 0, 2**32 - 1)
+    try:
+        core = backend.open_writer(name, entry, max_item_steps)
+    except _core.CoreError as error:
+        raise refused(error) from error
+    return StepWriter(core, shared)
 
 
 class StepWriter:
@@ -46,27 +77,41 @@ class StepWriter:
         return self._open().num_steps
 
     def append(
-        self, columns: Mapping[str, Any], timeout_s: float | None = None
-    ) -> None:
-        """Copies one step, or several along a leading axis; blocks for memory.
+        self,
+        columns: Mapping[str, Any],
+        timeout_s: float | None = None,
+        *,
+        is_first: NDArray[np.bool_] | bool | None = None,
+    ) -> int:
+        """Copies one step, or N along a leading axis; blocks for memory.
 
         Args:
             columns: Arrays of the declared dtypes and shapes, C-contiguous or not, of
                 numpy or of anything that speaks DLPack on the CPU; numbers for
                 columns of no axes; nested dicts for names with ``/``.
             timeout_s: The longest wait; None: for ever.
+            is_first: Whether an episode begins with the step, ``[N]`` for N steps.
+                Needed where a column is stacked, at every step, so that no stack ever
+                has frames of two episodes; of no use elsewhere.
+
+        Returns:
+            How many steps that were: N.
 
         Raises:
-            UsageError: A column is missing, unknown, or of another dtype or shape.
-            StoreTimeout: No memory became free; the steps before are appended.
+            UsageError: A column is missing, unknown, or of another dtype or shape;
+                ``is_first`` is missing, or false at this writer's first step.
+            StoreTimeout: No memory became free; the steps before are appended, and
+                counted by ``num_steps``.
         """
         core = self._open()
+        flags = None if is_first is None else np.atleast_1d(np.asarray(is_first, bool))
         try:
-            if core.append(columns, slice_of(timeout_s)):
-                return
+            count = core.append(columns, flags, slice_of(timeout_s))
         except _core.CoreError as error:
             raise refused(error) from error
-        wait_for(lambda s: core.append_rest(s) or None, timeout_s, "append", core.waits)
+        if count is not None:
+            return count
+        return wait_for(core.append_rest, timeout_s, "append", core.waits)
 
     def insert(
         self,
@@ -94,18 +139,19 @@ class StepWriter:
             StoreTimeout: The table still waits for samples.
         """
         core = self._open()
-        number = self._number_of(table)
+        number = self._number_of(table, num_steps)
         try:
-            if core.insert_last(
+            if core.insert(
                 number, num_steps, priority, sequence, version, slice_of(timeout_s)
             ):
                 return
         except _core.CoreError as error:
             raise refused(error) from error
+        except TypeError as error:
+            raise _no_numbers(num_steps, priority, sequence, version) from error
         wait_for(
             lambda s: (
-                core.insert_last(number, num_steps, priority, sequence, version, s)
-                or None
+                core.insert(number, num_steps, priority, sequence, version, s) or None
             ),
             timeout_s,
             f"insert into {table}",
@@ -115,54 +161,56 @@ class StepWriter:
     def insert_each(
         self,
         table: str,
-        count: int,
         num_steps: int = 1,
         priorities: NDArray[np.float64] | float = 1.0,
         *,
-        stride: int | None = None,
+        count: int | None = None,
+        stride: int = 1,
         sequence: int | None = None,
         version: int = 0,
         timeout_s: float | None = None,
-    ) -> None:
-        """Makes the last steps ``count`` items by one command.
+    ) -> int:
+        """Makes an item of each of the steps appended last, by one command.
+
+        An item ends with its step and has the ``num_steps - 1`` before it, whichever
+        call appended them; where this writer appended fewer, the step ends no item.
+        Items of other episodes' steps are left out by ``count``.
 
         Args:
             table: One that shares this writer's columns.
-            count: N, at least 1.
-            num_steps: T of each.
+            num_steps: T of each item, at least the table's ``num_steps``.
             priorities: ``[N] float64``, or one for all; finite, 0 or more.
-            stride: Steps from one item's first to the next's; None: T.
+            count: N items, the last of which ends with the last step; None: one for
+                each step of the last ``append``, of which no step lies before this
+                writer's first. The priorities of those that are left out are too.
+            stride: Steps from one item's end to the next's, at least 1; with T items
+                share none.
             sequence: Of the first; the others follow. None: the next.
             version: Of the model that made the steps.
             timeout_s: The longest wait; None: for ever.
+
+        Returns:
+            How many items that were.
 
         Raises:
             UsageError: The steps are gone or an item is refused.
             StoreTimeout: The table still waits for samples; those before are in.
         """
-        apart = num_steps if stride is None else stride
-        first = self.num_steps - num_steps - (count - 1) * apart
-        given = np.atleast_1d(np.asarray(priorities, np.float64))
-        if count < 1 or first < 0 or given.shape not in ((1,), (count,)):
-            raise UsageError(
-                f"count ({count}, of {num_steps} steps, {given.size} priorities) must "
-                f"be at least 1, of appended steps, with a priority for each or for "
-                f"all; append more first, or pass as many"
-            )
         core = self._open()
-        number = self._number_of(table)
-        begin = core.next_sequence if sequence is None else sequence
-        wait_for(
-            lambda s: (
-                core.insert(
-                    number, begin, first, count, apart, num_steps, given, version, s
-                )
-                or None
-            ),
-            timeout_s,
-            f"insert into {table}",
-            core.waits,
-        )
+        number = self._number_of(table, num_steps)
+        if not isinstance(priorities, float):
+            priorities = vector_of("priorities", priorities)
+        try:
+            return wait_for(
+                lambda s: core.insert_each(
+                    number, num_steps, priorities, count, stride, sequence, version, s
+                ),
+                timeout_s,
+                f"insert into {table}",
+                core.waits,
+            )
+        except TypeError as error:
+            raise _no_numbers(num_steps, count, stride, sequence, version) from error
 
     def flush(self, timeout_s: float | None = None) -> None:
         """Blocks until every insert has taken effect.
@@ -201,11 +249,21 @@ class StepWriter:
             raise UsageError("writer (closed) must be open; open another")
         return self._core
 
-    def _number_of(self, table: str) -> int:
+    def _number_of(self, table: str, num_steps: int) -> int:
         entry = self._tables.get(table)
         if entry is None:
             raise UsageError(
                 f"table ({table}) must have this writer's columns; it may write to "
                 f"{', '.join(self._tables)}"
             )
+        if num_steps < entry.config.num_steps:
+            raise UsageError(
+                f"num_steps ({num_steps}) must be at least the table's "
+                f"{entry.config.num_steps}; insert longer items"
+            )
         return entry.number
+
+
+def _no_numbers(*given: object) -> UsageError:
+    values = ", ".join(repr(one) for one in given)
+    return UsageError(f"item ({values}) must be of numbers, 0 or more; correct them")

@@ -2,163 +2,34 @@
 
 from __future__ import annotations
 
-import dataclasses
 import os
-import threading
 from collections.abc import Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
-from tengen import _core
-from tengen.errors import UsageError, did_you_mean
-from tengen.store.backend import LocalBackend, StoreBackend, TableEntry
-from tengen.store.batch import Batch
+from tengen.config import check, check_whole
+from tengen.store.backend import LocalBackend, StoreBackend, TableEntry, find_table
+from tengen.store.checkpoint import make_checkpoint
 from tengen.store.client import HostConnection
-from tengen.store.sampler import Sampler
+from tengen.store.disk_config import DiskConfig
+from tengen.store.disk_folder import DiskFolder
+from tengen.store.lending import Lending
+from tengen.store.net_client import NetConnection
+from tengen.store.net_protocol import SCHEME
+from tengen.store.net_server import NetServer
 from tengen.store.server import HostServer
-from tengen.store.step_writer import StepWriter
-from tengen.store.table_config import RateLimits, TableConfig
-from tengen.store.waiting import refused
+from tengen.store.shards import Shards
+from tengen.store.step_writer import StepWriter, open_writer
+from tengen.store.table import Table
+from tengen.store.table_config import TableConfig, check_kind
 
-__all__ = ["Store", "Table"]
-
-
-class Table:
-    """A table of a store. Thread-safe; made by `Store.table`."""
-
-    def __init__(self, backend: StoreBackend, entry: TableEntry, store: Store) -> None:
-        self._backend = backend
-        self._entry = entry
-        self._store = store
-        self._samplers: dict[int, Sampler] = {}
-        self._lock = threading.Lock()
-
-    @property
-    def config(self) -> TableConfig:
-        """What the table was made from."""
-        return self._entry.config
-
-    def insert(
-        self,
-        writer: str,
-        sequence: int,
-        columns: Mapping[str, Any],
-        priority: NDArray[np.float64] | float = 1.0,
-        *,
-        version: int = 0,
-        timeout_s: float | None = None,
-    ) -> None:
-        """Adds one item, or N along a leading axis. `writer` is for overlapping items.
-
-        Args:
-            writer: Who sends it, one sender at a time.
-            sequence: The sender's own increasing number for it, for N items of the
-                first; what was inserted before is left out.
-            columns: Of one step each, or ``[N, ...]``; of tables with T steps a
-                sample ``[T, ...]`` or ``[N * T, ...]``.
-            priority: Finite, 0 or more; one for all or ``[N]``.
-            version: Of the model that made the item.
-            timeout_s: The longest wait for the limiter or for memory.
-
-        Raises:
-            UsageError: The columns are not the table's, or the item is refused.
-            StoreTimeout: The table still waits for samples.
-        """
-        with self._lock:
-            sender = self._store.sender(writer, self)
-            before = sender.num_steps
-            sender.append(columns, timeout_s)
-            num_steps = self.config.num_steps
-            count, rest = divmod(sender.num_steps - before, num_steps)
-            if rest:
-                raise UsageError(
-                    f"columns ({sender.num_steps - before} steps) must be items of "
-                    f"{num_steps} steps each; send whole items"
-                )
-            sender.insert_each(
-                self.config.name,
-                count,
-                num_steps,
-                priority,
-                sequence=sequence,
-                version=version,
-                timeout_s=timeout_s,
-            )
-
-    def sample(self, num_samples: int, timeout_s: float | None = None) -> Batch:
-        """Draws a batch now. Blocks while the limiter says so.
-
-        For a learner's loop use `sampler`, which draws ahead.
-
-        Args:
-            num_samples: B, at least 1.
-            timeout_s: The longest wait; None: for ever.
-
-        Returns:
-            Columns ``[B, ...]``, or ``[B, T, ...]`` for T steps a sample.
-        """
-        with self._lock:
-            if num_samples not in self._samplers:
-                self._samplers[num_samples] = self.sampler(num_samples, num_ahead=0)
-            return self._samplers[num_samples].sample(timeout_s)
-
-    def sampler(self, num_samples: int, *, num_ahead: int = 2) -> Sampler:
-        """Returns a sampler of batches, for one thread.
-
-        Args:
-            num_samples: B, at least 1.
-            num_ahead: Batches drawn before they are asked for, where the store is in
-                another process. Their priorities are as old.
-
-        Raises:
-            UsageError: A batch so large is refused.
-        """
-        try:
-            core = self._backend.open_sampler(self._entry, num_samples, num_ahead)
-        except _core.CoreError as error:
-            raise refused(error) from error
-        return Sampler(core, self.config.name)
-
-    def set_priorities(
-        self, keys: NDArray[np.int64], priorities: NDArray[np.float64]
-    ) -> None:
-        """Changes priorities, ``[N]`` each; keys that are gone are left out."""
-        self._command(
-            "set_priorities",
-            keys=np.asarray(keys).tolist(),
-            priorities=np.asarray(priorities, np.float64).tolist(),
-        )
-
-    def erase(self, keys: NDArray[np.int64]) -> int:
-        """Removes items, and returns how many there were."""
-        return int(self._command("erase", keys=np.asarray(keys).tolist()))
-
-    def set_limits(self, limits: RateLimits) -> None:
-        """Changes the limiter; what was inserted and sampled still counts."""
-        self._command("set_limits", limits=dataclasses.asdict(limits))
-
-    def set_capacity(self, max_items: int, max_bytes: int | None = None) -> None:
-        """Changes the capacity; items that are too many leave at once."""
-        self._command("set_capacity", max_items=max_items, max_bytes=max_bytes)
-
-    def set_version(self, version: int) -> None:
-        """Says which model is the newest: items too far behind it leave."""
-        self._command("set_version", version=version)
-
-    def describe(self) -> dict[str, Any]:
-        """Returns what the table holds and waits for, by name."""
-        return dict(self._command("describe"))
-
-    def _command(self, name: str, **arguments: Any) -> Any:
-        return self._backend.command(name, {"table": self._entry.number, **arguments})
+__all__ = ["Store"]
 
 
 class Store:
-    """Tables within one budget of memory, for this process or for all of this host.
+    """Tables within one budget of memory, for this process, this host or others.
 
     ::
 
@@ -168,20 +39,46 @@ class Store:
         batch = replay.sample(32)
         batch.ack()
 
-    With a ``directory`` other processes of the host join in by ``Store.connect``; the
-    store lives as long as the process that made it.
+    With a ``directory`` other processes of the host join in by ``Store.connect``, with
+    ``listen`` those of other hosts too. The store ends with ``close``. Where its
+    process is killed, the next one that makes it with the same directory and columns
+    goes on with what it held, down to the batches on loan, and its clients of the host
+    come back by themselves.
 
     Args:
         tables: What it holds.
         memory_bytes: For all steps of all tables.
         seed: Of the draws.
         directory: A new folder in a memory file system, such as
-            ``/dev/shm/experience``; None: for this process alone.
+            ``/dev/shm/experience``; None: no other process maps the steps.
+        listen: ``HOST:PORT`` to listen on, port 0 for a free one; None: on none.
+        token: What clients by ``listen`` must know; None: that of the environment's
+            ``TENGEN_STORE_TOKEN``, if it is set. Needed, with a certificate, where
+            others than this host reach the address.
+        certificate_file: PEM, with which such clients are spoken to by TLS.
+        key_file: PEM, its key.
+        disk_bytes: For steps that memory does not hold; 0: it holds all.
+        disk_directory: A folder on a disk for them; removed by ``close``, unless there
+            is ``durability``.
+        on_damage: Where a row of it cannot be read: ``skip`` removes the items that
+            have it and draws others, ``refuse`` raises in whoever draws them.
+        durability: What the next store with that folder goes on with when the host was
+            lost, or the store was closed: ``none``, nothing; ``checkpoint``, what was
+            there when `checkpoint` was last called; ``async``, what was there
+            ``durability_ms`` before, about; ``sync``, that, and all that a writer's
+            ``flush`` has returned for.
+        durability_ms: Milliseconds, above 0.
 
     Raises:
-        UsageError: A table is refused, the budget is too small, or the folder is
-            another store's.
+        UsageError: A table is refused, a budget is too small, a folder is another
+            store's, or the address cannot be used or is not safe.
+
+    Attributes:
+        differences: A line for each setting that is not what it was when the store
+            ended that this one goes on with; the new one holds.
     """
+
+    _address: str | None
 
     def __init__(
         self,
@@ -190,39 +87,129 @@ class Store:
         memory_bytes: int = 1 << 30,
         seed: int = 0,
         directory: str | os.PathLike[str] | None = None,
+        listen: str | None = None,
+        token: str | None = None,
+        certificate_file: str | os.PathLike[str] | None = None,
+        key_file: str | os.PathLike[str] | None = None,
+        disk_bytes: int = 0,
+        disk_directory: str | os.PathLike[str] | None = None,
+        on_damage: str = "skip",
+        durability: str = "none",
+        durability_ms: float = 100.0,
     ) -> None:
-        self._server: HostServer | None = None
+        check(
+            not isinstance(tables, TableConfig) and len(tables) > 0,
+            "tables",
+            tables,
+            "must be a list of at least one; list what the store holds",
+        )
+        for table in tables:
+            check_kind("tables", table, TableConfig)
+        check_whole("memory_bytes", memory_bytes, 1, 2**62)
+        check_whole("disk_bytes", disk_bytes, 0, 2**62)
+        check_whole("seed", seed, 0, 2**64 - 1)
+        self._servers: list[HostServer | NetServer] = []
+        self._disk: DiskFolder | None = None
+        self.differences: list[str] = []
+        disk = DiskConfig.of(
+            disk_bytes, disk_directory, on_damage, durability, durability_ms
+        )
         if directory is None:
-            self._start(LocalBackend(list(tables), memory_bytes, seed))
+            changed: list[int] = []
+            if disk is not None:
+                self._disk = DiskFolder(disk, tables, memory_bytes, goes_on=False)
+                self.differences, changed = self._disk.differences
+            try:
+                backend = LocalBackend(list(tables), memory_bytes, seed, disk=disk)
+                backend.keep(False, changed)
+                if self._disk is not None:
+                    self._disk.begin()
+            except BaseException:
+                if self._disk is not None:
+                    self._disk.end()
+                raise
+            self.differences += backend.differences
         else:
-            server = HostServer(list(tables), memory_bytes, seed, Path(directory))
-            self._server = server
-            self._start(server.backend)
+            server = HostServer(list(tables), memory_bytes, seed, Path(directory), disk)
+            self._servers.append(server)
+            self.differences = server.differences
+            backend = server.backend
+        self._start(backend)
+        if listen is not None:
+            try:
+                door = NetServer(
+                    backend, listen, token, _path(certificate_file), _path(key_file)
+                )
+            except BaseException:
+                self.close()
+                raise
+            self._servers.append(door)
+            self._address = door.address
 
     @classmethod
-    def connect(cls, directory: str | os.PathLike[str]) -> Store:
-        """Joins the store of another process of this host.
+    def connect(
+        cls,
+        address: str | os.PathLike[str] | Sequence[str | os.PathLike[str]],
+        *,
+        token: str | None = None,
+        ca_file: str | os.PathLike[str] | None = None,
+        fingerprint: str | None = None,
+        patience_s: float = 30.0,
+    ) -> Store:
+        """Joins the store of another process.
+
+        Args:
+            address: The folder of a store of this host, ``tcp://HOST:PORT`` of any,
+                or a list of them: the shards of one store, in the same order for
+                every client. See `docs/store_net.md`.
+            token: For ``tcp``, what the store wants to be told; None: that of the
+                environment's ``TENGEN_STORE_TOKEN``, if it is set.
+            ca_file: For ``tcp``, PEM of who vouches for the store's certificate.
+            fingerprint: For ``tcp``, SHA-256 of its certificate in hex, instead.
+            patience_s: For a folder, how long calls, this one too, wait for another
+                server of a store that was killed; then they raise.
 
         Raises:
-            RunError: Nobody answers there.
-            UsageError: It is of another version.
+            RunError: Nobody answers there, or it is not the store that is trusted.
+            UsageError: It is of another version, or refuses the token.
         """
+
+        def backend_of(one: str | os.PathLike[str]) -> StoreBackend:
+            if isinstance(one, str) and one.startswith(SCHEME):
+                return NetConnection(one, token, _path(ca_file), fingerprint)
+            return HostConnection(Path(one), patience_s)
+
         store = cls.__new__(cls)
-        store._server = None
-        store._start(HostConnection(Path(directory)))
+        store._servers = []
+        store._disk = None
+        store.differences = []
+        if isinstance(address, str | os.PathLike):
+            store._start(backend_of(address))
+        else:
+            store._start(
+                Shards([(os.fspath(one), partial(backend_of, one)) for one in address])
+            )
         return store
 
     def _start(self, backend: StoreBackend) -> None:
         self._backend = backend
+        self._address = None
         self._entries = {entry.config.name: entry for entry in backend.tables()}
-        self._senders: dict[str, StepWriter] = {}
-        self._tables: dict[str, Table] = {}
-        self._lock = threading.Lock()
+        self._senders = Lending(partial(_open_sender, backend, self._entries))
+        self._tables = {
+            name: Table(backend, entry, self._senders)
+            for name, entry in self._entries.items()
+        }
 
     @property
-    def table_names(self) -> list[str]:
-        """The tables' names."""
-        return list(self._entries)
+    def address(self) -> str | None:
+        """Where a store that was made with ``listen`` is: ``tcp://HOST:PORT``."""
+        return self._address
+
+    @property
+    def missing(self) -> dict[str, float]:
+        """The shards that do not answer, each with its share of the items, 0 to 1."""
+        return self._backend.missing() if isinstance(self._backend, Shards) else {}
 
     def table(self, name: str) -> Table:
         """Returns a table.
@@ -230,16 +217,11 @@ class Store:
         Raises:
             UsageError: There is none of that name.
         """
-        if name not in self._entries:
-            raise UsageError(
-                f"table ({name}) must be one of the store's; "
-                f"{did_you_mean(name, self._entries)}"
-            )
-        return self._tables.setdefault(
-            name, Table(self._backend, self._entries[name], self)
-        )
+        return find_table(self._tables, name)
 
-    def writer(self, name: str, table: str, *, max_item_steps: int = 1) -> StepWriter:
+    def writer(
+        self, name: str, table: str, *, max_item_steps: int | None = None
+    ) -> StepWriter:
         """Returns a writer of steps, for one thread.
 
         Args:
@@ -247,41 +229,82 @@ class Store:
                 last of that name ended.
             table: Whose columns the steps have; items may go to every table with the
                 same columns.
-            max_item_steps: Steps before the last insert that items may still have.
+            max_item_steps: Steps before the last insert that items may still have;
+                None: the largest ``num_steps`` of those tables.
 
         Raises:
             UsageError: Another client has the name.
         """
-        entry = self.table(table)._entry
-        shared = {
-            other: one for other, one in self._entries.items() if one.pool == entry.pool
-        }
-        try:
-            core = self._backend.open_writer(name, entry, max_item_steps)
-        except _core.CoreError as error:
-            raise refused(error) from error
-        return StepWriter(core, shared)
+        return open_writer(self._backend, self._entries, name, table, max_item_steps)
 
-    def sender(self, name: str, table: Table) -> StepWriter:
-        """Returns the writer behind `Table.insert`, made when first asked for."""
-        whole = f"{name}@{table.config.name}"
-        with self._lock:
-            if whole not in self._senders:
-                self._senders[whole] = self.writer(
-                    whole, table.config.name, max_item_steps=table.config.num_steps
-                )
-            return self._senders[whole]
+    def describe(self) -> dict[str, Any]:
+        """Returns what the store holds and who waits, as JSON values.
+
+        Keys: ``tables``, by name what `Table.describe` returns; ``sessions``, a line
+        for each writer and sampler of another process: what it is, and what it waits
+        for; ``checkpoints``, the ``durability``, and ``age_s``, how long ago the last
+        one began, None where there was none; of shards a list of them;
+        ``replicas``, of each its ``name`` and ``behind_s``, how many seconds of what
+        happened are lost where this host is lost now, None where it has nothing yet.
+        """
+        checkpoints = self._backend.command("checkpoints", {})
+        tables = {name: table.describe() for name, table in self._tables.items()}
+        sessions = self._backend.command("sessions", {})
+        return {
+            "tables": tables,
+            "sessions": sessions,
+            "checkpoints": checkpoints,
+            "replicas": self._backend.command("replicas", {}),
+        }
+
+    def flush(self, timeout_s: float | None = None) -> None:
+        """Blocks until every `Table.insert` of this client has taken effect.
+
+        Args:
+            timeout_s: At most so long for each sender; None: as long as it takes.
+
+        Raises:
+            UsageError: One of them was refused.
+            StoreTimeout: A table still waits for samples.
+        """
+        self._senders.for_each(lambda sender: sender.flush(timeout_s))
+
+    def checkpoint(self, timeout_s: float | None = None) -> None:
+        """Sees to it that what the store holds now outlives its host.
+
+        Blocks until it is on the disk; everybody else goes on meanwhile. What was there
+        at the last checkpoint is not written again. Inserts that were not flushed may
+        still be on their way, and missing.
+
+        Args:
+            timeout_s: At most so long; None: as long as it takes.
+
+        Raises:
+            UsageError: The store is made without ``durability``.
+            StoreTimeout: It is not done yet; it goes on.
+            RunError: The disk has failed, or the store is gone.
+        """
+        make_checkpoint(self._backend, timeout_s)
 
     def close(self) -> None:
-        """Ends this client, and with it a store that this process made. Idempotent."""
-        for sender in self._senders.values():
-            sender.close()
-        self._senders.clear()
-        self._tables.clear()
-        self._backend.close()
-        if self._server is not None:
-            self._server.close()
-            self._server = None
+        """Ends this client, and with it a store that this process made. Idempotent.
+
+        With ``durability`` a store takes nothing any more and makes a last checkpoint.
+
+        Raises:
+            RunError: It could not be made.
+        """
+        self._senders.close()
+        for table in self._tables.values():
+            table.close()
+        try:
+            self._backend.close()
+        finally:
+            while self._servers:
+                self._servers.pop().close()
+            if self._disk is not None:
+                self._disk.end()
+                self._disk = None
 
     def __enter__(self) -> Store:
         return self
@@ -293,3 +316,15 @@ class Store:
         trace: TracebackType | None,
     ) -> None:
         self.close()
+
+
+def _open_sender(
+    backend: StoreBackend, entries: Mapping[str, TableEntry], key: tuple[str, str]
+) -> StepWriter:
+    """Opens the writer of a sender and a table; made of no store, which holds it."""
+    sender, table = key
+    return open_writer(backend, entries, f"{sender}@{table}", table)
+
+
+def _path(name: str | os.PathLike[str] | None) -> Path | None:
+    return None if name is None else Path(name)

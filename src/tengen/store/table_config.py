@@ -4,19 +4,32 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
 import numpy as np
 
 from tengen import _core
-from tengen.config import check, check_literals, check_range
+from tengen.config import check, check_literals, check_whole
 from tengen.errors import UsageError
+from tengen.store.rate_limits import RateLimits
 
-__all__ = ["Column", "RateLimits", "Selector", "TableConfig"]
+__all__ = ["Column", "Selector", "TableConfig", "check_kind"]
 
 _CHUNK_BYTES = 65536
+_BY_PRIORITY = ("prioritized", "min_heap", "max_heap")
+_NO_BOUND = 2**64 - 1
+
+
+def check_kind(name: str, value: object, kind: type) -> None:
+    """Refuses what is of another class."""
+    check(
+        isinstance(value, kind),
+        name,
+        repr(value),
+        f"must be a {kind.__name__}; write {kind.__name__}(...)",
+    )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -24,24 +37,39 @@ class Column:
     """One array of every step."""
 
     dtype: str
-    """A numpy name of a bool, integer or float type, such as ``uint8``."""
+    """The name of numpy's bool, or of one of its integers or floats of at most 8 bytes,
+    such as ``uint8``; whatever numpy takes for it becomes that."""
 
     shape: tuple[int, ...] = ()
     """Of one step, such as ``(84, 84)``."""
 
+    stack: int = 1
+    """Frames of a step in a sample, 1 to 256: its own, which alone is stored, and those
+    of the steps before it in its episode, the oldest first. Before an episode's first
+    step that step's frame is repeated."""
+
     def __post_init__(self) -> None:
         try:
-            is_number = np.dtype(self.dtype).kind in "biuf"
+            dtype = np.dtype(self.dtype)
         except TypeError:
-            is_number = False
+            dtype = np.dtype(object)
         check(
-            is_number,
+            dtype.kind in "biuf" and dtype.itemsize <= 8,
             "dtype",
             self.dtype,
             "must be a bool, integer or float type of numpy; convert the column",
         )
+        object.__setattr__(self, "dtype", dtype.name)
+        check(
+            isinstance(self.shape, Sequence) and not isinstance(self.shape, str),
+            "shape",
+            self.shape,
+            "must be a tuple of lengths; write (84, 84), or () for a number",
+        )
+        object.__setattr__(self, "shape", tuple(self.shape))
         for length in self.shape:
-            check_range("shape", length, 0, 2**31)
+            check_whole("shape", length, 1, 2**31)
+        check_whole("stack", self.stack, 1, 256)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -73,19 +101,55 @@ class Selector:
     """Of ``power_law_window``: the window is never smaller, at least 1."""
 
     max_items: int = 20_000_000
-    """Of ``power_law_window``: nor larger."""
+    """Of ``power_law_window``: nor larger, at least `min_items`."""
 
     growth_exponent: float = 0.65
-    """Of ``power_law_window``: how the window grows with all items inserted, 0 to 1."""
+    """Of ``power_law_window``: how the window grows with all items inserted, above
+    0, at most 1."""
 
     growth_scale: float = 1.0
     """Of ``power_law_window``: items over which growth slows down, above 0."""
 
     expand_per_item: float = 0.4
-    """Of ``power_law_window``: how much the first items beyond the scale widen it."""
+    """Of ``power_law_window``: how much the first items beyond the scale widen it,
+    above 0, at most 1."""
 
     def __post_init__(self) -> None:
+        # All of them, also those that the kind has no use for.
         check_literals(self)
+        check(
+            math.isfinite(self.exponent) and self.exponent >= 0,
+            "exponent",
+            self.exponent,
+            "must be finite and at least 0; 0 is uniform, 1 proportional",
+        )
+        check_whole("window", self.window, 1, 2**32 - 1)
+        check_whole("min_items", self.min_items, 1, 2**62)
+        check_whole("max_items", self.max_items, 1, 2**62)
+        check(
+            self.max_items >= self.min_items,
+            "max_items",
+            self.max_items,
+            f"must be at least min_items ({self.min_items}); raise it",
+        )
+        check(
+            0 < self.growth_exponent <= 1,
+            "growth_exponent",
+            self.growth_exponent,
+            "must be above 0 and at most 1; KataGo uses 0.65",
+        )
+        check(
+            math.isfinite(self.growth_scale) and self.growth_scale > 0,
+            "growth_scale",
+            self.growth_scale,
+            "must be finite and above 0; min_items is usual",
+        )
+        check(
+            0 < self.expand_per_item <= 1,
+            "expand_per_item",
+            self.expand_per_item,
+            "must be above 0 and at most 1; KataGo uses 0.4",
+        )
 
     def native(self) -> _core.SelectorConfig:
         """Returns the core's form."""
@@ -104,73 +168,13 @@ class Selector:
 
 
 @dataclass(frozen=True, kw_only=True)
-class RateLimits:
-    """How far samples may run ahead of inserts, and inserts ahead of samples.
-
-    ``inserts * samples_per_insert - samples`` stays from ``min_cursor`` to
-    ``max_cursor``; below ``min_size`` items inserts always pass and samples never do.
-
-    Source: Cassirer et al. 2021, "Reverb: a framework for experience replay",
-    section 3.3.
-    """
-
-    samples_per_insert: float = 1.0
-    """Samples that one insert is worth, above 0."""
-
-    min_size: int = 1
-    """Items before the first sample, at least 1."""
-
-    min_cursor: float = -math.inf
-    """The least value; samples wait before they pass it."""
-
-    max_cursor: float = math.inf
-    """The greatest value; inserts wait before they pass it."""
-
-    @classmethod
-    def ratio(
-        cls, samples_per_insert: float, *, min_size: int, error_buffer: float
-    ) -> RateLimits:
-        """Keeps samples an insert near a ratio.
-
-        Args:
-            samples_per_insert: The ratio, above 0.
-            min_size: Items before the first sample.
-            error_buffer: How many samples either side may be ahead, once there are
-                ``min_size`` items.
-        """
-        middle = min_size * samples_per_insert
-        return cls(
-            samples_per_insert=samples_per_insert,
-            min_size=min_size,
-            min_cursor=middle - error_buffer,
-            max_cursor=middle + error_buffer,
-        )
-
-    @classmethod
-    def queue(cls, size: int) -> RateLimits:
-        """Inserts wait while ``size`` items are not sampled; samples wait for items.
-
-        With ``max_times_sampled=1`` and a ``fifo`` sampler the table is a queue, with
-        a ``lifo`` sampler a stack.
-        """
-        return cls(min_cursor=0.0, max_cursor=float(size))
-
-    def native(self) -> _core.RateLimits:
-        """Returns the core's form."""
-        native = _core.RateLimits()
-        for one in dataclasses.fields(self):
-            setattr(native, one.name, getattr(self, one.name))
-        return native
-
-
-@dataclass(frozen=True, kw_only=True)
 class TableConfig:
     """Items, each a run of steps, and what becomes of them."""
 
     name: str
     """Of the table, its own in the store."""
 
-    columns: Mapping[str, Column]
+    columns: dict[str, Column]
     """What a step is. ``a/b`` is the entry ``b`` of the entry ``a`` of a nested dict.
     Tables with the same columns share steps: a writer's step lies in memory once."""
 
@@ -203,21 +207,45 @@ class TableConfig:
 
     def __post_init__(self) -> None:
         check(bool(self.name), "name", self.name, "must not be empty; name the table")
+        check_kind("columns", self.columns, dict)
         check(
             bool(self.columns), "columns", "none", "must be at least one; declare them"
         )
-        check_range("max_items", self.max_items, 1, 2**28 - 1)
-        check_range("max_times_sampled", self.max_times_sampled, 0, 2**31)
-        check_range("num_steps", self.num_steps, 1, 2**31)
-        if self.max_bytes is not None and self.max_bytes < self.item_bytes:
-            raise UsageError(
-                f"max_bytes ({self.max_bytes}) must hold an item of {self.item_bytes} "
-                f"bytes; raise it"
+        for name, column in self.columns.items():
+            check_kind(f"columns.{name}", column, Column)
+            self._check_place(name)
+        check_kind("sampler", self.sampler, Selector)
+        check_kind("remover", self.remover, Selector)
+        check_kind("limits", self.limits, RateLimits)
+        check_whole("max_times_sampled", self.max_times_sampled, 0, 2**31)
+        check_whole("num_steps", self.num_steps, 1, 2**31)
+        if self.max_staleness is not None:
+            check_whole("max_staleness", self.max_staleness, 0, 2**32 - 1)
+        if self.steps_per_chunk is not None:
+            check_whole("steps_per_chunk", self.steps_per_chunk, 1, 2**31)
+        self.check_capacity(self.max_items, self.max_bytes)
+
+    def _check_place(self, name: str) -> None:
+        """Refuses a column that a nested dict cannot have beside the others."""
+        words = name.split("/")
+        check(all(words), "column", name, "must have a name between slashes; rename it")
+        for depth in range(1, len(words)):
+            outer = "/".join(words[:depth])
+            check(
+                outer not in self.columns,
+                "column",
+                name,
+                f"must not lie in column {outer}, which is no dict; rename one",
             )
 
     @property
+    def is_stacked(self) -> bool:
+        """Whether a column's samples reach back over the steps before them."""
+        return any(column.stack > 1 for column in self.columns.values())
+
+    @property
     def step_bytes(self) -> int:
-        """Bytes of one step."""
+        """Bytes of one step, each frame once."""
         return sum(
             np.dtype(column.dtype).itemsize * math.prod(column.shape)
             for column in self.columns.values()
@@ -225,27 +253,65 @@ class TableConfig:
 
     @property
     def item_bytes(self) -> int:
-        """Bytes of one sample."""
+        """Bytes of the steps of one sample."""
         return self.step_bytes * self.num_steps
+
+    @property
+    def sample_bytes(self) -> int:
+        """Bytes of one sample, each frame as often as its stacks show it."""
+        return self.num_steps * sum(
+            np.dtype(column.dtype).itemsize * math.prod(column.shape) * column.stack
+            for column in self.columns.values()
+        )
+
+    def check_priorities(self) -> None:
+        """Refuses priorities that would change nothing.
+
+        Raises:
+            UsageError: Neither the sampler nor the remover goes by them.
+        """
+        kinds = (self.sampler.kind, self.remover.kind)
+        if not any(kind in _BY_PRIORITY for kind in kinds):
+            raise UsageError(
+                f"priorities (of table {self.name}) must be None, as its sampler is "
+                f"{kinds[0]} and its remover {kinds[1]}; leave them out, or choose "
+                f"{' or '.join(_BY_PRIORITY)}"
+            )
 
     @property
     def chunk_length(self) -> int:
         """Steps of a chunk."""
         if self.steps_per_chunk is not None:
             return self.steps_per_chunk
-        return max(1, min(1024, _CHUNK_BYTES // max(1, self.step_bytes)))
+        return max(1, min(1024, _CHUNK_BYTES // self.step_bytes))
 
-    @property
-    def max_steps(self) -> int:
-        """Capacity in steps."""
-        if self.max_bytes is None:
-            return 2**64 - 1
-        return self.max_bytes // max(1, self.step_bytes)
+    def check_capacity(self, max_items: int | None, max_bytes: int | None) -> None:
+        """Refuses a capacity too small for one item; None is any."""
+        if max_items is not None:
+            check_whole("max_items", max_items, 1, 2**28 - 1)
+        if max_bytes is not None:
+            check_whole("max_bytes", max_bytes, 0, 2**62)
+            check(
+                max_bytes >= self.item_bytes,
+                "max_bytes",
+                max_bytes,
+                f"must hold an item of {self.item_bytes} bytes; raise it",
+            )
 
-    def native_columns(self) -> list[tuple[str, str, list[int]]]:
+    def steps_of(self, max_bytes: int | None) -> int:
+        """Returns a capacity in steps as the core has it; None is no bound."""
+        if max_bytes is None:
+            return _NO_BOUND
+        return max_bytes // self.step_bytes
+
+    def bytes_of(self, max_steps: int) -> int | None:
+        """Returns what `steps_of` was given, in whole steps."""
+        return None if max_steps == _NO_BOUND else max_steps * self.step_bytes
+
+    def native_columns(self) -> list[tuple[str, str, list[int], int]]:
         """Returns the core's form of the columns."""
         return [
-            (name, np.dtype(column.dtype).str[1:], list(column.shape))
+            (name, np.dtype(column.dtype).str[1:], list(column.shape), column.stack)
             for name, column in self.columns.items()
         ]
 
@@ -257,7 +323,7 @@ class TableConfig:
         native.remover = self.remover.native()
         native.limits = self.limits.native()
         native.max_items = self.max_items
-        native.max_steps = self.max_steps
+        native.max_steps = self.steps_of(self.max_bytes)
         native.max_times_sampled = self.max_times_sampled
         native.max_staleness = self.max_staleness
         native.num_steps = self.num_steps
@@ -267,7 +333,7 @@ class TableConfig:
         """Returns JSON values; `from_dict` reads them."""
         plain = dataclasses.asdict(self)
         plain["columns"] = {
-            name: [column.dtype, list(column.shape)]
+            name: [column.dtype, list(column.shape), column.stack]
             for name, column in self.columns.items()
         }
         return plain
@@ -277,8 +343,8 @@ class TableConfig:
         """Returns what `to_dict` was made of."""
         fields = dict(data)
         fields["columns"] = {
-            name: Column(dtype=dtype, shape=tuple(shape))
-            for name, (dtype, shape) in data["columns"].items()
+            name: Column(dtype=dtype, shape=tuple(shape), stack=stack)
+            for name, (dtype, shape, stack) in data["columns"].items()
         }
         fields["sampler"] = Selector(**data["sampler"])
         fields["remover"] = Selector(**data["remover"])

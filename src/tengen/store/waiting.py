@@ -9,7 +9,7 @@ from typing import TypeVar
 from tengen import _core
 from tengen.errors import RunError, UsageError
 
-__all__ = ["StoreTimeout", "refused", "slice_of", "wait_for"]
+__all__ = ["StoreTimeout", "is_over", "refused", "slice_of", "wait_for"]
 
 T = TypeVar("T")
 
@@ -23,6 +23,11 @@ class StoreTimeout(RunError):
 def refused(error: _core.CoreError) -> UsageError:
     """Returns what the core refused, in the house's form."""
     return UsageError(str(error))
+
+
+def is_over(error: UsageError) -> bool:
+    """Tells whether what was called is of no more use, and must be opened anew."""
+    return isinstance(error.__cause__, _core.GoneError | _core.RefusedError)
 
 
 def slice_of(timeout_s: float | None) -> float:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Literal
 
+from tengen import _core
 from tengen.config import check, check_literals
 from tengen.store.limiter import SamplesPerInsertConfig
 
@@ -86,10 +87,10 @@ class WindowConfig:
         Args:
             num_rows: All rows so far, N.
         """
-        if num_rows <= self.min_rows:
-            return num_rows
-        scale = float(self.taper_scale_rows or self.min_rows)
-        exponent = self.taper_exponent
-        grown = (num_rows - self.min_rows + scale) ** exponent - scale**exponent
-        growth = self.expand_per_row * grown / (exponent * scale ** (exponent - 1))
-        return min(num_rows, self.max_rows, int(self.min_rows + growth))
+        law = _core.PowerLaw()
+        law.min_items = self.min_rows
+        law.max_items = self.max_rows
+        law.exponent = self.taper_exponent
+        law.scale = float(self.taper_scale_rows or self.min_rows)
+        law.expand_per_item = self.expand_per_row
+        return law.window(num_rows)

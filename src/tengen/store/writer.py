@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from pathlib import Path
 from types import TracebackType
-from typing import Any
 
 from tengen.errors import UsageError
 from tengen.run.lock import WriterLock
 from tengen.run.publish import remove_leftovers, storage_error
 from tengen.store.files import writer_files
-from tengen.store.items import ItemSchema
 from tengen.store.journal import OpenSegment
 from tengen.store.segment import RecordedGames, recorded_games, seal
 
@@ -50,20 +47,7 @@ class ExperienceWriter:
             RunError: It was opened before, or the disk is full.
         """
         meta = {"kind": "games", "game": game, "generation": generation}
-        return self._open(generation, meta)
-
-    def open_items(self, number: int, schema: ItemSchema) -> OpenSegment:
-        """Opens a journal of items.
-
-        Args:
-            number: Of the journal in this incarnation, at least 0.
-            schema: The columns of every item.
-
-        Raises:
-            RunError: It was opened before, or the disk is full.
-        """
-        meta = {"kind": "items", "columns": schema.to_list()}
-        return self._open(number, meta)
+        return OpenSegment(self._folder / f"{generation:06d}.journal", meta)
 
     def recorded_games(self, generation: int) -> RecordedGames:
         """Returns the games kept so far, of all incarnations."""
@@ -91,9 +75,6 @@ class ExperienceWriter:
         trace: TracebackType | None,
     ) -> None:
         self.release()
-
-    def _open(self, number: int, meta: Mapping[str, Any]) -> OpenSegment:
-        return OpenSegment(self._folder / f"{number:06d}.journal", meta)
 
 
 def _new_folder(directory: Path, incarnation: int) -> Path:

@@ -13,8 +13,8 @@ from tengen.actors import (
     EnvironmentPort,
     environment_seed,
     features_of,
+    unroll_columns,
     unroll_counts,
-    unroll_schema,
 )
 from tengen.envs import EnvSpec
 from tengen.envs.gymnasium_env import GymnasiumEnv
@@ -32,14 +32,18 @@ SURE = 1e3
 
 
 class Inserts:
-    """The insert half of a table; checks what comes against the schema."""
+    """The insert half of a table; checks what comes against the columns."""
 
     def __init__(self, spec: EnvSpec, unroll_length: int) -> None:
         self.unrolls: list[tuple[str, int, Columns]] = []
-        self._schema = unroll_schema(spec, unroll_length)
+        self._columns = unroll_columns(spec, unroll_length)
 
     def insert(self, writer: str, sequence: int, columns: Columns) -> bool:
-        self._schema.check(columns)
+        found = {name: (one.dtype, one.shape) for name, one in columns.items()}
+        assert found == {
+            name: (np.dtype(one.dtype), one.shape)
+            for name, one in self._columns.items()
+        }
         self.unrolls.append((writer, sequence, columns))
         return True
 
@@ -325,9 +329,9 @@ def test_the_queue_takes_the_unrolls(
 ) -> None:
     env = GymnasiumEnv(make_counting_env, 2, 0, name="counting")
     config = EnvironmentActorConfig(num_envs=2, unroll_length=4, num_unrolls=6)
-    schema = unroll_schema(env.spec, config.unroll_length)
+    columns = unroll_columns(env.spec, config.unroll_length)
     with UnrollQueue(
-        tmp_path / "unrolls", 1, schema, QueueConfig(), unroll_counts
+        tmp_path / "unrolls", columns, QueueConfig(), unroll_counts
     ) as queue:
         port = EnvironmentPort(env, config, queue, writer="actor-0", seed=0)
         port.begin(0)
@@ -375,4 +379,4 @@ def test_only_vectors_are_taken() -> None:
     )
     with pytest.raises(UsageError, match=r"^observation shape \(\(3, 84, 84\)\) of "):
         features_of(spec)
-    assert unroll_schema(spec, 5).columns[0].shape == (6, 3, 84, 84)
+    assert unroll_columns(spec, 5)["observation"].shape == (6, 3, 84, 84)

@@ -9,7 +9,7 @@ from tengen.errors import UsageError
 
 
 def test_every_name_makes_its_game():
-    assert len(games.names()) == 32
+    assert len(games.names()) == 50
     for name in games.names():
         assert games.make(name).name == name
 
@@ -22,6 +22,7 @@ def test_every_name_makes_its_game():
         ("gomuku/9", 'did you mean "gomoku/9"?'),
         ("chess", "check the spelling"),
         ("", "check the spelling"),
+        ("go", "must be go/9 or go/9x13"),
         ("gomoku/4", "must be gomoku/5 to gomoku/19"),
         ("gomoku/20", "must be gomoku/5 to gomoku/19"),
         ("gomoku/9/renju", "add /exact"),

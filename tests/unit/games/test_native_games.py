@@ -24,6 +24,9 @@ PLAYOUTS = {
     "gomoku/9": 30,
     "gomoku/15": 6,
     "gomoku/19/exact": 3,
+    "go/3": 30,
+    "go/4x6/simple": 8,
+    "go/7/situational/nosuicide": 3,
 }
 
 
@@ -123,7 +126,9 @@ def test_tictactoe_has_255168_games():
     assert sum(finished) == 255168
 
 
-@pytest.mark.parametrize("name", ["tictactoe", "connect4", "gomoku/5", "gomoku/9"])
+@pytest.mark.parametrize(
+    "name", ["tictactoe", "connect4", "gomoku/5", "gomoku/9", "go/3", "go/5/simple"]
+)
 def test_equal_keys_mean_equal_planes(name):
     rng = random.Random(name)
     game = games.make(name)
@@ -147,6 +152,13 @@ def test_equal_keys_mean_equal_planes(name):
 def test_keys_differ_between_sizes():
     keys = {games.make(f"gomoku/{size}").new_state().key() for size in range(5, 20)}
     assert len(keys) == 15
+
+
+def test_keys_differ_between_rules_of_go():
+    rules = ["", "/situational", "/simple", "/nosuicide", "/komi=6.5", "/komi=-7.5"]
+    boards = ["2", "2x3", "3x2", "9", "9x13", "13x9", "19"]
+    keys = {games.make(f"go/{b}{r}").new_state().key() for b in boards for r in rules}
+    assert len(keys) == len(boards) * len(rules)
 
 
 def test_a_transposition_has_one_key_unless_the_last_move_differs():
@@ -227,6 +239,9 @@ def test_text_boards():
         ("connect4", [0] * 6, 0, "action (0) must be legal"),
         ("connect4", [], 7, "action (7) must be legal"),
         ("gomoku/15", [], 225, "action (225) must be legal"),
+        ("go/9", [40], 40, "action (40) must be legal"),
+        ("go/9", [], 82, "action (82) must be legal"),
+        ("go/9", [81, 81], 0, "action (0) cannot be played in a finished"),
         ("tictactoe", [0, 3, 1, 4, 2], 5, "action (5) cannot be played in a finished"),
     ],
 )
@@ -258,6 +273,8 @@ def test_questions_without_an_answer_are_refused():
         ("tictactoe", (3, 3, 3), 9, "cells", 8),
         ("connect4", (4, 6, 7), 7, "columns", 2),
         ("gomoku/15", (5, 15, 15), 225, "cells", 8),
+        ("go/9", (18, 9, 9), 82, "cells_and_pass", 8),
+        ("go/9x13/plies=117", (18, 9, 13), 118, "cells_and_pass", 4),
     ],
 )
 def test_declarations(name, shape, num_actions, layout, num_symmetries):
@@ -267,4 +284,5 @@ def test_declarations(name, shape, num_actions, layout, num_symmetries):
     assert game.new_state().observation().shape == shape
     assert (game.num_actions, game.policy_layout) == (num_actions, layout)
     assert game.num_symmetries == num_symmetries
-    assert game.max_plies == shape[1] * shape[2]
+    twice = 2 if name == "go/9" else 1
+    assert game.max_plies == twice * shape[1] * shape[2]

@@ -10,7 +10,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from tengen.actors import Unrolls, unroll_schema
+from tengen.actors import Unrolls, unroll_columns
 from tengen.envs import EnvSpec, Step
 from tengen.learners import VtraceConfig, VtraceLoss
 from tengen.learners.losses import (
@@ -192,7 +192,7 @@ def two_episodes() -> dict[str, Tensor]:
         max_episode_steps=None,
         reward_threshold=None,
     )
-    unrolls = Unrolls(unroll_schema(spec, 5), np.zeros((1, 1), np.float32))
+    unrolls = Unrolls(unroll_columns(spec, 5), np.zeros((1, 1), np.float32))
     #                reward, terminated, truncated, is_reset
     for state, row in enumerate(
         [(1, 0, 0, 0), (3, 1, 0, 0), (7, 0, 0, 1), (1, 0, 1, 0), (7, 0, 0, 1)], start=1

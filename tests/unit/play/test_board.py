@@ -58,7 +58,9 @@ def test_colours_change_nothing_else(task):
     assert plain.isascii()
 
 
-@pytest.mark.parametrize("task", ["tictactoe", "connect4", "gomoku/9", "gomoku/19"])
+@pytest.mark.parametrize(
+    "task", ["tictactoe", "connect4", "gomoku/9", "gomoku/19", "go/19", "go/3x14"]
+)
 def test_every_action_is_read_as_it_is_written(task):
     game = games.make(task)
     board = make_board_text(game)
@@ -82,6 +84,24 @@ def test_no_cells(text):
 @pytest.mark.parametrize("text", ["", "7", "-1", "a1", "1 1", "1.5", "\u0663"])
 def test_no_columns(text):
     assert make_board_text(games.make("connect4")).read(text) is None
+
+
+def test_go_has_no_column_i():
+    board = make_board_text(games.make("go/9x13"))
+    assert [board.write(action) for action in (7, 8, 12, 116, 117)] == [
+        "H9",
+        "J9",
+        "N9",
+        "N1",
+        "pass",
+    ]
+    assert board.read("j9") == board.read("J9") == board.read("9 9") == 8
+    assert board.read("i9") is None
+    assert board.read("o9") is None
+    assert 'a letter and a number, "G5" (or "7 5"), or pass' in board.move_help
+    assert drawn("go/2x9", [8, 18]) == "\n".join(
+        ["2 . . . . . . . . X ", "1 . . . . . . . . . ", "  A B C D E F G H J"]
+    )
 
 
 class PassGame:

@@ -8,7 +8,7 @@ from tengen.recipes.run import train_task
 from tengen.roles import read_config
 from tengen.run import RunDirectory
 
-ON_BOARDS = ("connect4", "gomoku/9", "gomoku/15")
+ON_BOARDS = ("connect4", "gomoku/9", "gomoku/15", "go/9", "go/9x13/simple")
 
 
 def stages_of(config):

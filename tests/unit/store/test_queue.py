@@ -11,14 +11,12 @@ import pytest
 from numpy.typing import NDArray
 
 from tengen.errors import RunError, UsageError
-from tengen.store import Batch, ColumnSpec, ItemSchema, QueueConfig, UnrollQueue
+from tengen.store import Batch, Column, QueueConfig, UnrollQueue
 
-SCHEMA = ItemSchema(
-    (
-        ColumnSpec(name="observation", dtype="uint8", shape=(2, 3)),
-        ColumnSpec(name="action", dtype="int32", shape=(2,)),
-    )
-)
+COLUMNS = {
+    "observation": Column(dtype="uint8", shape=(2, 3)),
+    "action": Column(dtype="int32", shape=(2,)),
+}
 
 
 def columns(value: int) -> dict[str, NDArray[np.generic]]:
@@ -34,12 +32,11 @@ def values(batch: Batch) -> list[int]:
     return found
 
 
-def open_queue(path: Path, incarnation: int = 0, **options: object) -> UnrollQueue:
-    state = options.pop("state", None)
+def open_queue(
+    path: Path, state: Mapping[str, Any] | None = None, **options: Any
+) -> UnrollQueue:
     config = QueueConfig(**options)
-    return UnrollQueue(
-        path / "queue", incarnation, SCHEMA, config, sum_of_actions, state
-    )
+    return UnrollQueue(path / "queue", COLUMNS, config, sum_of_actions, state)
 
 
 def sum_of_actions(item: Mapping[str, NDArray[Any]]) -> dict[str, int]:
@@ -123,7 +120,7 @@ def test_waiting_ends_by_the_timeout_or_by_close(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="capacity_items"):
         queue.sample(2)
     queue.close()
-    waiting = open_queue(tmp_path, 1)
+    waiting = open_queue(tmp_path)
     waiting.sample(1)
     finish = in_thread(lambda: waiting.sample(1))
     waiting.close()
@@ -139,7 +136,7 @@ def test_what_was_not_acknowledged_comes_again_after_a_restart(tmp_path: Path) -
     queue.sample(2)  # drawn, and lost with the process
     state = json.loads(json.dumps(queue.state()))
     queue.close()
-    with open_queue(tmp_path, 1, state=state) as resumed:
+    with open_queue(tmp_path, state) as resumed:
         assert not resumed.insert("b", 5, columns(5))  # the sender repeats itself
         assert resumed.insert("a", 6, columns(6))
         batch = resumed.sample(5)
@@ -151,52 +148,61 @@ def test_what_was_not_acknowledged_comes_again_after_a_restart(tmp_path: Path) -
 
 
 def test_a_second_restart_finds_every_item_once(tmp_path: Path) -> None:
-    for incarnation in range(3):
-        with open_queue(tmp_path, incarnation, segment_items=2) as queue:
+    for restart in range(3):
+        with open_queue(tmp_path) as queue:
             for sequence in range(3):
-                queue.insert("a", 3 * incarnation + sequence, columns(sequence))
-    for stray in ("0/abc.journal", "x/000000.journal"):
-        (tmp_path / "queue" / stray).parent.mkdir(exist_ok=True)
-        (tmp_path / "queue" / stray).write_bytes(b"?")
-    with open_queue(tmp_path, 9) as queue:
-        assert values(queue.sample(9)) == [0, 1, 2] * 3
+                queue.insert("a", 3 * restart + sequence, columns(sequence))
+    with open_queue(tmp_path) as queue:
+        batch = queue.sample(9)
+        assert values(batch) == [0, 1, 2] * 3
+        assert batch.keys.tolist() == list(range(9))
 
 
-def test_journals_go_when_a_checkpoint_counts_their_items(tmp_path: Path) -> None:
-    with open_queue(tmp_path, segment_items=2) as queue:
+def test_items_go_when_a_checkpoint_counts_them_as_used(tmp_path: Path) -> None:
+    with open_queue(tmp_path) as queue:
         for sequence in range(7):
             queue.insert("a", sequence, columns(sequence))
-        names = ["000000", "000001", "000002", "000003"]
-        assert [p.stem for p in sorted(tmp_path.glob("*/*/*.journal"))] == names
         queue.sample(3).ack()
-        assert queue.trim(queue.state()) == 1
-        queue.sample(4).ack()
-        assert queue.trim(queue.state()) == 2  # the open one stays
-        queue.insert("a", 7, columns(7))
-        queue.insert("a", 8, columns(8))
-        assert [p.stem for p in sorted(tmp_path.glob("*/*/*.journal"))] == [
-            "000003",
-            "000004",
-        ]
         state = queue.state()
-    with open_queue(tmp_path, 1, state=state) as resumed:
-        assert values(resumed.sample(2)) == [7, 8]
+        queue.sample(2).ack()  # after that checkpoint of the learner
+        queue.sample(1)
+        assert queue.trim(state) == 3
+        assert queue.trim(state) == 0
+    with open_queue(tmp_path, state) as resumed:
+        assert values(resumed.sample(4)) == [3, 4, 5, 6]
 
 
-def test_damage_in_a_journal_costs_one_item_and_is_told(tmp_path: Path) -> None:
+def test_a_kill_between_the_two_checkpoints_doubles_nothing(tmp_path: Path) -> None:
     with open_queue(tmp_path) as queue:
-        for sequence in range(5):
+        for sequence in range(6):
             queue.insert("a", sequence, columns(sequence))
-    (journal,) = tmp_path.glob("*/*/*.journal")
-    content = bytearray(journal.read_bytes())
-    at = content.index(np.full(2, -2, np.int32).tobytes())
-    content[at] ^= 1
-    journal.write_bytes(content)
-    with open_queue(tmp_path, 1) as queue:
-        assert values(queue.sample(4)) == [0, 1, 3, 4]
-        ((path, is_tail),) = [(gap.path, gap.is_tail) for gap in queue.gaps]
-        assert (path, is_tail) == (journal, False)
-        assert queue.next_sequence("a") == 5
+        queue.flush()
+        queue.sample(4).ack()
+        state = json.loads(json.dumps(queue.state()))
+    # The learner's checkpoint is there, and trim was never called.
+    with open_queue(tmp_path, state) as resumed:
+        assert resumed.describe()["num_items"] == 2
+        batch = resumed.sample(2)
+        assert (values(batch), batch.keys.tolist()) == ([4, 5], [4, 5])
+
+
+def test_a_queue_takes_its_fill_again_after_restarts(tmp_path: Path) -> None:
+    """Nothing of what was lent or looked at takes room for ever."""
+    state: dict[str, Any] = {}
+    sequence = 0
+    for _ in range(5):
+        with open_queue(tmp_path, state, capacity_items=4, timeout_s=5.0) as queue:
+            for _ in range(10):
+                while queue.samples_available() < 4:
+                    assert queue.insert("a", sequence, columns(sequence % 100))
+                    sequence += 1
+                batch = queue.sample(2)
+                assert values(batch) == [int(key) % 100 for key in batch.keys]
+                batch.ack()
+                state = queue.state()
+                queue.trim(state)
+            queue.sample(2)  # lost
+    assert queue.state()["num_used"] == 100
 
 
 def test_a_turn_is_counted_once_however_often_the_queue_is_opened(
@@ -211,7 +217,7 @@ def test_a_turn_is_counted_once_however_often_the_queue_is_opened(
         assert (queue.refresh(), queue.generation) == (0, 1)
         state = json.loads(json.dumps(queue.state()))
         queue.insert("a", 4, columns(4))
-    with open_queue(tmp_path, 1, state=state) as resumed:
+    with open_queue(tmp_path, state) as resumed:
         assert resumed.describe()["num_items"] == 3
         # Two of the items had been seen, one had not.
         assert (resumed.refresh(), resumed.generation) == (1, 2)
@@ -229,7 +235,7 @@ def test_counts_are_of_all_items_whether_used_lent_or_waiting(tmp_path: Path) ->
         assert queue.describe() == {"num_items": 2, **expected}
         state = json.loads(json.dumps(queue.state()))
         queue.trim(state)
-    with open_queue(tmp_path, 1, state=state) as resumed:
+    with open_queue(tmp_path, state) as resumed:
         assert resumed.describe() == {"num_items": 3, **expected}
         resumed.sample(3).ack()
         assert resumed.describe() == {"num_items": 0, **expected}
@@ -248,21 +254,26 @@ def test_batches_are_acknowledged_in_order(tmp_path: Path) -> None:
         second.ack()
 
 
-def test_another_schema_is_refused(tmp_path: Path) -> None:
+def test_other_columns_are_refused(tmp_path: Path) -> None:
     with open_queue(tmp_path) as queue:
         queue.insert("a", 0, columns(0))
-        with pytest.raises(UsageError, match="columns"):
+        with pytest.raises(UsageError, match="observation"):
             queue.insert("a", 1, {"action": np.zeros(2, np.int32)})
-    other = ItemSchema((ColumnSpec(name="x", dtype="uint8", shape=()),))
-    with pytest.raises(UsageError, match="columns of this table"):
-        UnrollQueue(tmp_path / "queue", 1, other, QueueConfig(), lambda item: {})
+        with pytest.raises(UsageError, match="action"):
+            queue.insert("a", 1, {**columns(1), "action": np.zeros(3, np.int32)})
+        assert queue.insert("a", 1, columns(1))
+        assert values(queue.sample(2)) == [0, 1]
+    other = {"x": Column(dtype="uint8", shape=())}
+    with pytest.raises(UsageError, match="columns"):
+        UnrollQueue(tmp_path / "queue", other, QueueConfig(), lambda item: {})
+
+
+def test_a_queue_is_one_process_s(tmp_path: Path) -> None:
+    with open_queue(tmp_path), pytest.raises(UsageError, match="running"):
+        open_queue(tmp_path)
 
 
 def test_bad_settings_are_refused_by_field() -> None:
-    for field, value in {
-        "capacity_items": 0,
-        "segment_items": 0,
-        "timeout_s": 0.0,
-    }.items():
+    for field, value in {"capacity_items": 0, "timeout_s": 0.0}.items():
         with pytest.raises(UsageError, match=rf"{field} \({value}\)"):
             QueueConfig(**{field: value})

@@ -14,9 +14,8 @@ from store_games import num_rows, random_game, write_generation
 
 from tengen import _core
 from tengen.errors import RunError, UsageError
-from tengen.store import ColumnSpec, ExperienceWriter, ItemSchema, SegmentReader
+from tengen.store import ExperienceWriter, SegmentReader
 from tengen.store.archive import ArchiveReader, pack
-from tengen.store.items import Item
 from tengen.store.segment import GAME_COLUMNS
 
 
@@ -229,48 +228,6 @@ def test_one_process_is_a_writer_and_incarnations_increase(tmp_path: Path) -> No
     with pytest.raises(UsageError, match=r"incarnation \(4\).*above 4"):
         ExperienceWriter(tmp_path / "w", 4)
     ExperienceWriter(tmp_path / "w", 5).release()
-
-
-SCHEMA = ItemSchema(
-    (
-        ColumnSpec(name="observation", dtype="uint8", shape=(3, 2, 2)),
-        ColumnSpec(name="reward", dtype="float32", shape=(3,)),
-        ColumnSpec(name="done", dtype="bool", shape=()),
-    )
-)
-
-
-def item(writer: str, sequence: int) -> Item:
-    rng = np.random.default_rng(sequence)
-    columns = {
-        "observation": rng.integers(0, 256, (3, 2, 2), np.uint8),
-        "reward": rng.random(3, np.float32),
-        "done": np.array(sequence % 2 == 0),
-    }
-    return Item(writer, sequence, columns)
-
-
-def test_items_come_back_from_bytes() -> None:
-    for one in (item("b", 0), item("actor-10", 3)):
-        decoded = SCHEMA.decode(SCHEMA.encode(one))
-        assert (decoded.writer, decoded.sequence) == (one.writer, one.sequence)
-        for name, column in one.columns.items():
-            np.testing.assert_array_equal(decoded.columns[name], column)
-
-
-def test_items_of_another_shape_are_refused() -> None:
-    data = SCHEMA.encode(item("a", 1))
-    for size in range(len(data)):
-        with pytest.raises(RunError):
-            SCHEMA.decode(data[:size])
-    columns = dict(item("a", 1).columns)
-    with pytest.raises(UsageError, match="column reward"):
-        SCHEMA.check({**columns, "reward": columns["reward"].astype(np.float64)})
-    with pytest.raises(UsageError, match="must be done, observation, reward"):
-        SCHEMA.check({"reward": columns["reward"]})
-    with pytest.raises(UsageError, match="dtype"):
-        ColumnSpec(name="x", dtype="object", shape=())
-    assert ItemSchema.from_list(SCHEMA.to_list()) == SCHEMA
 
 
 def test_files_of_others_are_left_alone(tmp_path: Path) -> None:

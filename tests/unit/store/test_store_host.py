@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tengen.errors import UsageError
+from tengen.errors import RunError, UsageError
 from tengen.store import Column, Store, TableConfig
 from tengen.store.host_protocol import SOCKET_NAME, VERSION
 
@@ -47,7 +47,7 @@ def message(**fields: object) -> bytes:
         (b"[1]\n", "no JSON object"),
         (b'{"version": 99, "ask": "tables"}\n', r"version \(99\) must be"),
         (message(ask="nothing"), r"ask \(nothing\) must be known"),
-        (message(ask="writer"), "is refused: 'pool'"),
+        (message(ask="writer"), "is refused: .*'name'"),
         (message(ask="writer", name="a", pool=7, wait_s=0), r"writer \(7\) must be"),
         (message(ask="sampler", table=-1), r"sampler \(-1\) must be"),
         (message(ask="sampler", table=0, num_samples="x", num_ahead=1), "is refused"),
@@ -81,6 +81,16 @@ def test_folders_of_others_are_left_alone(directory: Path) -> None:
         Store([TABLE], directory=directory.parent / ("x" * 120))
     with pytest.raises(UsageError, match="cannot be made"):
         Store([TABLE], directory=directory.parent / "no" / "folder")
+
+
+def test_no_client_waits_for_another_server_while_one_answers(directory: Path) -> None:
+    with Store([TABLE], directory=directory.parent / "closing") as store:
+        client = Store.connect(directory.parent / "closing", patience_s=1e6)
+        # The core alone, so that the door is still there.
+        store._backend.close()
+        for call in (client.table("t").describe, lambda: client.writer("a", "t")):
+            with pytest.raises(RunError, match=r"store \(closing\) serves nobody"):
+                call()
 
 
 def test_every_client_gone_leaves_no_file(directory: Path) -> None:

@@ -1,10 +1,7 @@
-"""Tables of a store: the same behaviour in one process and through a server."""
+"""Tables of a store: the same behaviour in one process and through each server."""
 
-import contextlib
-import shutil
-import tempfile
+import dataclasses
 import threading
-from collections.abc import Iterator
 
 import numpy as np
 import pytest
@@ -31,6 +28,10 @@ def step(value: int) -> dict:
         "pixels": np.full((3, 4), value, np.uint8),
         "extra": {"reward": value / 2, "done": value % 2 == 0},
     }
+
+
+def numbers(reward, done) -> dict:
+    return step(2) | {"extra": {"reward": reward, "done": done}}
 
 
 def steps(values) -> dict:
@@ -67,27 +68,6 @@ def queue(name="queue", size=1000, **fields) -> TableConfig:
         limits=RateLimits.queue(size),
         **fields,
     )
-
-
-@pytest.fixture(params=["here", "host"])
-def open_store(request) -> Iterator:
-    """Makes stores of the tables given, and returns a client of each."""
-    with contextlib.ExitStack() as stack:
-
-        def make(*tables: TableConfig, memory_bytes: int = 1 << 20) -> Store:
-            if request.param == "here":
-                return stack.enter_context(
-                    Store(tables, memory_bytes=memory_bytes, seed=5)
-                )
-            folder = tempfile.mkdtemp(prefix="tengen-")
-            stack.callback(shutil.rmtree, folder, ignore_errors=True)
-            directory = folder + "/store"
-            stack.enter_context(
-                Store(tables, memory_bytes=memory_bytes, seed=5, directory=directory)
-            )
-            return stack.enter_context(Store.connect(directory))
-
-        yield make
 
 
 def fill(store: Store, table: str, values, **arguments) -> None:
@@ -129,8 +109,8 @@ def test_what_was_inserted_before_is_left_out(open_store):
     table.insert("a", 0, steps([0, 1, 2]))
     table.insert("a", 1, steps([8, 9, 3]))
     table.insert("a", 3, step(8))
-    table.insert("b", 0, step(4))
     assert values_of(table.sample(4)) == [0, 1, 2, 3]
+    table.insert("b", 0, step(4))
     assert values_of(table.sample(1)) == [4]
 
 
@@ -263,6 +243,40 @@ def test_capacity_versions_and_keys_change_at_run_time(open_store):
     assert table.describe()["num_items"] == 0
 
 
+def test_a_capacity_keeps_what_is_not_given(open_store):
+    limits = RateLimits(samples_per_insert=2.0, min_size=3, max_cursor=50.0)
+    store = open_store(config(max_items=6, limits=limits))
+    table = store.table("replay")
+
+    def capacity() -> tuple:
+        told = table.describe()
+        return told["max_items"], told["max_bytes"]
+
+    fill(store, "replay", range(8))
+    assert capacity() == (6, None)
+    assert table.describe()["limits"] == dataclasses.asdict(limits)
+    table.set_capacity(max_bytes=17 * 4 + 5)
+    assert capacity() == (6, 17 * 4)  # of whole steps
+    assert table.describe()["num_items"] == 4
+    table.set_capacity(max_items=5)
+    assert capacity() == (5, 17 * 4)
+    fill(store, "replay", range(8))
+    assert table.describe()["num_items"] == 4
+    table.set_capacity(max_bytes=1 << 40)
+    fill(store, "replay", range(8))
+    assert table.describe()["num_items"] == 5
+    table.set_limits(RateLimits.queue(9))
+    assert table.describe()["limits"]["max_cursor"] == 9.0
+    for given, message in (
+        ({}, r"capacity \(None\) must be max_items or max_bytes"),
+        ({"max_items": 0}, r"max_items \(0\) must be 1 to"),
+        ({"max_bytes": 16}, r"max_bytes \(16\) must hold an item of 17 bytes"),
+    ):
+        with pytest.raises(UsageError, match=message):
+            table.set_capacity(**given)
+    assert capacity()[0] == 5
+
+
 def test_memory_is_bounded_and_the_oldest_make_room(open_store):
     store = open_store(config(), memory_bytes=1 << 14)
     fill(store, "replay", [value % 256 for value in range(3000)])
@@ -279,8 +293,13 @@ def test_memory_is_bounded_and_the_oldest_make_room(open_store):
         ({"pixels": np.zeros((3, 4), np.uint8)}, r"column \(extra/reward\) must be"),
         (step(1) | {"more": 1}, r"more\) must be pixels, extra/reward, extra/done"),
         (step(1) | {"pixels": np.zeros((3, 5), np.uint8)}, r"shape \[3, 5\]\) must be"),
-        (step(1) | {"pixels": np.zeros((3, 4), np.int8)}, r"i1\) must be of dtype u1"),
+        (
+            step(1) | {"pixels": np.zeros((3, 4), np.int8)},
+            r"int8\) must be uint8",
+        ),
         (step(1) | {"pixels": "x"}, "must be an array on the CPU"),
+        (numbers(1.0, 0.0), r"extra/done, 0.0\) must be a whole number; .* of bool"),
+        (numbers("1", False), r"column \(extra/reward\) must be an array on the CPU"),
         (steps([1, 2]) | {"extra": step(1)["extra"]}, "all columns of as many steps"),
         ([1], "must be a dict of arrays"),
     ],
@@ -295,9 +314,32 @@ def test_steps_that_do_not_fit_are_refused(open_store, columns, message):
     assert values_of(store.table("queue").sample(1)) == [7]
 
 
+@pytest.mark.parametrize(
+    ("reward", "done"), [(1.0, True), (1, 1), (np.float64(1), np.bool_(True))]
+)
+def test_numbers_of_python_and_doubles_of_numpy_are_converted(open_store, reward, done):
+    store = open_store(queue())
+    with store.writer("a", "queue") as writer:
+        writer.append(numbers(reward, done))
+        writer.insert("queue", 1)
+    assert values_of(store.table("queue").sample(1)) == [2]
+
+
+def test_numbers_that_a_column_cannot_hold_are_refused(open_store):
+    config = TableConfig(name="bytes", columns={"count": Column(dtype="uint8")})
+    with open_store(config).writer("a", "bytes") as writer:
+        for number, message in (
+            (256, "must fit; declare a wider one than uint8"),
+            (1.5, "must be a whole number; .* of uint8"),
+        ):
+            with pytest.raises(UsageError, match=rf"\(count, {number}\) {message}"):
+                writer.append({"count": number})
+        writer.append({"count": 255})
+
+
 @pytest.mark.parametrize("priority", [-1.0, float("nan"), float("inf")])
 def test_priorities_that_are_no_numbers_are_refused(open_store, priority):
-    store = open_store(config())
+    store = open_store(config(sampler=Selector(kind="prioritized")))
     writer = store.writer("bad", "replay")
     writer.append(step(1))
 
@@ -329,7 +371,7 @@ def test_unknown_names_and_small_budgets_are_refused(open_store):
         writer.append(step(1))
         with pytest.raises(UsageError, match=r"table \(nothing\) must have"):
             writer.insert("nothing", 1)
-    with pytest.raises(UsageError, match=r"batch \(0 samples\)|num_samples"):
+    with pytest.raises(UsageError, match=r"num_samples \(0\) must be 1 to"):
         store.table("replay").sample(0)
     with pytest.raises(UsageError, match=r"memory_bytes .* must hold chunks of"):
         Store([config()], memory_bytes=100)

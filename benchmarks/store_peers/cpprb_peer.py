@@ -1,0 +1,66 @@
+"""cpprb: its prioritized buffer in one process, and the one that processes share.
+
+Used as its manual says: blocks by one ``add``, one ``sample`` and one
+``update_priorities`` a batch. `Shared` keeps data and trees in shared memory; the
+learner draws in its own process. A batch is a fresh array each time.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import cpprb
+from peer import IMPORTANCE_EXPONENT, PRIORITY_EXPONENT, Columns, Drawn, Table
+
+__all__ = ["InProcess", "Shared"]
+
+
+class InProcess:
+    """``PrioritizedReplayBuffer``, or ``ReplayBuffer`` where draws are even."""
+
+    _prioritized = cpprb.PrioritizedReplayBuffer
+    _uniform = cpprb.ReplayBuffer
+
+    def __init__(self, table: Table) -> None:
+        columns = {
+            name: {"shape": shape or 1, "dtype": dtype}
+            for name, (dtype, shape) in table.columns.items()
+        }
+        self._table = table
+        if table.is_prioritized:
+            self._buffer: Any = self._prioritized(
+                table.num_items, columns, alpha=PRIORITY_EXPONENT
+            )
+        else:
+            self._buffer = self._uniform(table.num_items, columns)
+
+    def insert(self, columns: Columns) -> None:
+        self._buffer.add(**columns)
+
+    def flush(self) -> None:
+        pass
+
+    def sample(self) -> Drawn:
+        if not self._table.is_prioritized:
+            batch = self._buffer.sample(self._table.batch_size)
+            return Drawn(batch, None, lambda _: None)
+        batch = self._buffer.sample(self._table.batch_size, IMPORTANCE_EXPONENT)
+        places = batch["indexes"]
+        return Drawn(
+            batch,
+            batch["weights"],
+            lambda priorities: self.update(places, priorities),
+        )
+
+    def update(self, places: Any, priorities: Any) -> None:
+        self._buffer.update_priorities(places, priorities)
+
+    def close(self) -> None:
+        pass
+
+
+class Shared(InProcess):
+    """``MPPrioritizedReplayBuffer``: any process adds, one learner draws."""
+
+    _prioritized = cpprb.MPPrioritizedReplayBuffer
+    _uniform = cpprb.MPReplayBuffer

@@ -1,0 +1,98 @@
+#pragma once
+// Stones on a Go board: chains and their liberties, kept up to date move by move.
+//
+// A chain knows the sum of a code of its empty neighbours, each counted for every stone beside it.
+// The code of point p is 1 + p * 2^12 + p^2 * 2^32, so that one number holds how many (n), the sum
+// of their places (s) and of the squares (q): a stone set or taken off is one addition at each
+// neighbour. All are the same point, and the chain is in atari, just if n * q = s * s (Cauchy and
+// Schwarz). No part runs over: n < 4 * 361 < 2^12, s < 2^20, q < 2^32.
+// Source: the pseudo-liberties of Lew's libego, and the atari test that the computer-go list made
+// of them.
+
+#include <array>
+#include <cstdint>
+
+#include "games/go/state.h"
+
+namespace tengen {
+
+// What setting a stone on a point does, superko aside.
+enum class GoMoveKind : uint8_t { kImpossible, kNormal, kSuicide };
+
+// A board of one size; never changes. Points are row * width + column, row 0 at the top.
+class GoBoard {
+ public:
+  using Neighbours = std::array<uint16_t, 4>;
+
+  GoBoard(int height, int width);
+
+  int num_points() const { return num_points_; }
+  const Neighbours& neighbours(int point) const {
+    return neighbours_[static_cast<size_t>(point)];  // the wall's number, num_points(), at the edge
+  }
+  PointSet empty_points(const GoSituation& state) const {
+    return all_ - (state.stones[0] | state.stones[1]);
+  }
+  // The points beside a set, which may be its own.
+  PointSet beside(const PointSet& set) const {
+    return ((set - last_column_).moved_on(1) | (set - first_column_).moved_back(1) |
+            set.moved_on(width_) | set.moved_back(width_)) &
+           all_;
+  }
+  // The points that a set reaches through `open`, with the set itself.
+  PointSet reached(PointSet set, const PointSet& open) const {
+    for (;;) {
+      const PointSet more = set | (beside(set) & open);
+      if (more == set) return set;
+      set = more;
+    }
+  }
+
+  // Takes all stones off.
+  void clear(GoState& state) const;
+  // Sets a stone on an empty point, takes off what that leaves without liberties, its own chain
+  // last, and sets ko_point. Precondition: of kind() other than kImpossible.
+  void set_stone(GoState& state, int point, uint8_t colour) const;
+
+  // Precondition: the point is empty.
+  GoMoveKind kind(const GoState& state, int point, uint8_t colour) const;
+  // The key of the stones after set_stone().
+  uint64_t key_after(const GoState& state, int point, uint8_t colour, GoMoveKind kind) const;
+
+  // Of the chain whose head it is: 1, 2, 3, or 4 for more.
+  int num_liberties(const GoState& state, uint16_t head) const;
+
+  // Calls f(stone) for every stone of a chain, from `stone` on. f may take the stone off.
+  template <class F>
+  static void for_each_stone(const GoPoint* points, uint16_t stone, F&& f) {
+    uint16_t current = stone;
+    do {
+      const uint16_t next = points[current].next;
+      f(current);
+      current = next;
+    } while (current != stone);
+  }
+
+ private:
+  static constexpr uint64_t edge(uint64_t point) {
+    return 1 + (point << 12) + (point * point << 32);
+  }
+  // Precondition: at least one liberty.
+  static bool in_atari(uint64_t liberties) {
+    const uint64_t n = liberties & 0xfff;
+    const uint64_t s = liberties >> 12 & 0xfffff;
+    return n * (liberties >> 32) == s * s;
+  }
+
+  static uint16_t join(GoPoint* points, uint16_t a, uint16_t b);
+  int take_off(GoState& state, uint16_t stone) const;
+  uint64_t chain_key(const GoState& state, uint16_t stone) const;
+
+  int width_;
+  int num_points_;
+  PointSet all_, first_column_, last_column_;
+  std::array<Neighbours, kGoMaxPoints> neighbours_{};
+  std::array<std::array<Key128, kGoMaxPoints>, 2> stone_keys_{};
+};
+
+}  // namespace tengen

@@ -1,0 +1,74 @@
+#include "games/go/board.h"
+
+#include <algorithm>
+
+#include "base/rng.h"
+#include "games/go/testing.h"
+
+using namespace tengen;
+
+namespace {
+
+// The chain of a stone and its liberties, by sets of points.
+void check_chain(const GoBoard& board, const GoState& state, int stone) {
+  PointSet one;
+  one.add(stone);
+  const PointSet& own = state.stones[state.points[static_cast<size_t>(stone)].colour];
+  const PointSet chain = board.reached(one, own);
+  const uint16_t head = state.points[static_cast<size_t>(stone)].head;
+  TENGEN_CHECK(state.points[head].size == chain.count());
+  for_each_point(chain,
+                 [&](int p) { TENGEN_CHECK(state.points[static_cast<size_t>(p)].head == head); });
+  PointSet ring;
+  GoBoard::for_each_stone(state.points.data(), head, [&](uint16_t p) { ring.add(p); });
+  TENGEN_CHECK(ring == chain);
+  const int num_liberties = (board.beside(chain) & board.empty_points(state)).count();
+  TENGEN_CHECK(board.num_liberties(state, head) == std::min(num_liberties, 4));
+}
+
+// Random moves: chains are what they seem, and key_after() is the key after.
+void check_random_moves(int height, int width, uint64_t index) {
+  const GoBoard board(height, width);
+  GoState state(1);
+  board.clear(state);
+  Rng rng(1, 0, index, 0, Purpose::kTest);
+  // A state that held a larger board takes a smaller one.
+  GoState moved = go_game("go/19").initial_state();
+  for (int i = 0; i < 4 * board.num_points(); ++i) {
+    const auto colour = static_cast<uint8_t>(rng.below(2));
+    const int point = static_cast<int>(rng.below(static_cast<uint32_t>(board.num_points())));
+    if (!board.empty_points(state).has(point)) continue;
+    const GoMoveKind kind = board.kind(state, point, colour);
+    if (kind == GoMoveKind::kImpossible) continue;
+    moved = state;
+    board.set_stone(moved, point, colour);
+    TENGEN_CHECK(moved.stones[colour].has(point) == (kind == GoMoveKind::kNormal));
+    TENGEN_CHECK(moved.key.lo == board.key_after(state, point, colour, kind));
+    state = moved;
+    for_each_point(state.stones[0] | state.stones[1],
+                   [&](int stone) { check_chain(board, state, stone); });
+  }
+}
+
+// Twelve times beside an empty point, though there are three.
+void check_three_liberties() {
+  const Go game = go_game("go/7");
+  const GoState state =
+      go_position(game, "XXXXXXX X.X.X.X XXXXXXX XXXXXXX OOOOOOO ....... .......");
+  const GoBoard board(7, 7);
+  for_each_point(state.stones[kGoBlack], [&](int stone) { check_chain(board, state, stone); });
+}
+
+}  // namespace
+
+int main() {
+  for (uint64_t index = 0; index < 20; ++index) {
+    check_random_moves(2, 2, index);
+    check_random_moves(3, 5, index);
+    check_random_moves(5, 5, index);
+    check_random_moves(19, 2, index);
+  }
+  check_random_moves(9, 9, 0);
+  check_random_moves(19, 19, 0);
+  check_three_liberties();
+}

@@ -1,0 +1,65 @@
+#pragma once
+// Positions of Go from diagrams, for the native tests.
+
+#include <string>
+#include <vector>
+
+#include "base/testing.h"
+#include "games/go/go.h"
+
+namespace tengen {
+
+// The game of a task's name.
+inline Go go_game(const std::string& name) { return Go(parse_go_name(name)); }
+
+// The position of a diagram with 'X' to move: rows of "X", "O" and ".", the top one first, spaces
+// between. Stones are set alternately from the start; who has fewer passes in between.
+inline GoState go_position(const Go& game, const std::string& diagram, uint8_t to_play = kGoBlack) {
+  std::vector<int> stones[2];
+  int point = 0;
+  for (const char cell : diagram) {
+    if (cell == 'X') stones[0].push_back(point);
+    if (cell == 'O') stones[1].push_back(point);
+    point += cell != ' ';
+  }
+  TENGEN_CHECK(point == game.num_actions() - 1);
+  GoState state = game.initial_state();
+  const size_t num_rounds = std::max(stones[0].size(), stones[1].size());
+  for (size_t i = 0; i < num_rounds; ++i) {
+    for (const auto& own : stones) {
+      const int action = i < own.size() ? own[i] : point;
+      TENGEN_CHECK(game.is_legal(state, action));
+      game.apply(state, action);
+    }
+  }
+  if (to_play != kGoBlack) game.apply(state, point);
+  TENGEN_CHECK(state.to_play == to_play && game.outcome(state) == Outcome::kOngoing);
+  return state;
+}
+
+// The point of a name such as "C3", or the pass.
+inline int go_action(const Go& game, const std::string& name) {
+  if (name == "pass") return game.num_actions() - 1;
+  const int row = game.height() - std::stoi(name.substr(1));
+  return row * game.width() + static_cast<int>(std::string("ABCDEFGHJKLMNOPQRST").find(name[0]));
+}
+
+// Plays moves that must be legal.
+inline void go_play(const Go& game, GoState& state, const std::vector<std::string>& moves) {
+  for (const std::string& move : moves) {
+    TENGEN_CHECK(game.is_legal(state, go_action(game, move)));
+    game.apply(state, go_action(game, move));
+  }
+}
+
+// "X", "O" and "." in rows, spaces between.
+inline std::string go_diagram(const Go& game, const GoAreas& areas) {
+  std::string text;
+  for (int point = 0; point < game.num_actions() - 1; ++point) {
+    if (point > 0 && point % game.width() == 0) text += ' ';
+    text += areas[kGoBlack].has(point) ? 'X' : areas[kGoWhite].has(point) ? 'O' : '.';
+  }
+  return text;
+}
+
+}  // namespace tengen

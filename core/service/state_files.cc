@@ -1,0 +1,204 @@
+#include "service/state_files.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <charconv>
+#include <cstdio>
+#include <cstring>
+#include <filesystem>
+#include <memory>
+#include <utility>
+
+#include "base/crc32c.h"
+#include "base/error.h"
+#include "ipc/shared_memory.h"
+
+namespace tengen::service {
+namespace {
+
+namespace fs = std::filesystem;
+using replay::State;
+
+// What a state begins with; its records lie behind.
+struct StateHeader {
+  uint64_t version;
+  uint64_t num_bytes;  // of records
+  uint64_t checksum;   // CRC-32C of them
+};
+
+// The number of a file of this kind.
+std::optional<uint64_t> number_of(const fs::path& path, const std::string& kind) {
+  const std::string name = path.filename().string();
+  if (name.rfind(kind + "-", 0) != 0) return std::nullopt;
+  const char* begin = name.data() + kind.size() + 1;
+  const char* end = name.data() + name.size();
+  uint64_t number = 0;
+  const auto [stop, error] = std::from_chars(begin, end, number);
+  if (error != std::errc() || stop != end) return std::nullopt;
+  return number;
+}
+
+// Calls `f` with each state or log of a folder, parts of them too, and its number.
+template <class F>
+void for_each_file(const std::string& directory, F&& f) {
+  std::error_code ignored;
+  for (const fs::directory_entry& entry : fs::directory_iterator(directory, ignored)) {
+    const fs::path path = entry.path();
+    const fs::path whole = path.extension() == ".part" ? fs::path(path).replace_extension() : path;
+    for (const char* kind : {"state", "log"}) {
+      if (const auto number = number_of(whole, kind)) f(path, std::string(kind), *number);
+    }
+  }
+}
+
+std::string path_of(const std::string& directory, const char* kind, uint64_t number) {
+  return directory + "/" + kind + "-" + std::to_string(number);
+}
+
+}  // namespace
+
+void check_version(uint64_t version, const std::string& path) {
+  check(version == kStateVersion, "version", version,
+        ("must be " + std::to_string(kStateVersion) + " in " + path +
+         "; go on with the tengen that made the store, or remove its folder")
+            .c_str());
+}
+
+std::string state_path(const std::string& directory, uint64_t number) {
+  return path_of(directory, "state", number);
+}
+
+std::string log_path(const std::string& directory, uint64_t number) {
+  return path_of(directory, "log", number);
+}
+
+std::vector<uint64_t> state_numbers(const std::string& directory) {
+  std::vector<uint64_t> numbers;
+  for_each_file(directory, [&](const fs::path& path, const std::string& kind, uint64_t number) {
+    if (kind == "state" && path.extension() != ".part") numbers.push_back(number);
+  });
+  std::sort(numbers.rbegin(), numbers.rend());
+  return numbers;
+}
+
+uint64_t next_number(const std::string& directory) {
+  uint64_t next = 0;
+  for_each_file(directory, [&](const fs::path&, const std::string&, uint64_t number) {
+    next = std::max(next, number + 1);
+  });
+  return next;
+}
+
+void remove_files(const std::string& directory, uint64_t end) {
+  for_each_file(directory, [&](const fs::path& path, const std::string&, uint64_t number) {
+    std::error_code ignored;
+    if (number < end) fs::remove(path, ignored);
+  });
+}
+
+State read_state(const std::string& directory, uint64_t number) {
+  const std::string path = state_path(directory, number);
+  const ipc::SharedMemory file = ipc::SharedMemory::open(path);
+  StateHeader header{};
+  check(file.num_bytes() >= sizeof header, "state", path, "must be whole; remove its folder");
+  std::memcpy(&header, file.data(), sizeof header);
+  check_version(header.version, path);
+  const std::byte* records = file.data() + sizeof header;
+  check(header.num_bytes == file.num_bytes() - sizeof header &&
+            header.checksum == crc32c({reinterpret_cast<const char*>(records), header.num_bytes}),
+        "state", path, "must be whole; remove its folder");
+  State state;
+  state.apply({records, header.num_bytes});
+  return state;
+}
+
+uint64_t write_state(const std::string& directory, uint64_t number, const State& state,
+                     bool is_synced) {
+  const std::string path = state_path(directory, number);
+  const std::string part = path + ".part";
+  const auto close = [](std::FILE* file) { std::fclose(file); };
+  std::unique_ptr<std::FILE, decltype(close)> file(std::fopen(part.c_str(), "wb"), close);
+  const auto refuse = [&] {
+    throw Error("state (" + part + ") cannot be written; free room in its file system");
+  };
+  if (!file) refuse();
+  StateHeader header{kStateVersion, 0, 0};
+  bool is_good = std::fwrite(&header, sizeof header, 1, file.get()) == 1;
+  uint32_t checksum = 0;
+  state.write([&](std::span<const std::byte> records) {
+    is_good = is_good && std::fwrite(records.data(), records.size(), 1, file.get()) == 1;
+    header.num_bytes += records.size();
+    checksum = crc32c({reinterpret_cast<const char*>(records.data()), records.size()}, checksum);
+  });
+  header.checksum = checksum;
+  is_good = is_good && std::fseek(file.get(), 0, SEEK_SET) == 0 &&
+            std::fwrite(&header, sizeof header, 1, file.get()) == 1 &&
+            std::fflush(file.get()) == 0 && (!is_synced || fsync(fileno(file.get())) == 0);
+  is_good = is_good && std::fclose(file.release()) == 0;
+  if (!is_good || std::rename(part.c_str(), path.c_str()) != 0) refuse();
+  if (is_synced) sync_folder(directory);
+  return sizeof header + header.num_bytes;
+}
+
+void sync_folder(const std::string& directory) {
+  const int descriptor = ::open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  const bool is_good = descriptor >= 0 && fsync(descriptor) == 0;
+  if (descriptor >= 0) ::close(descriptor);
+  check(is_good, "disk_directory", directory,
+        "must be a folder that can be synced; choose another");
+}
+
+Compactor::Compactor(std::string directory, uint64_t first, uint64_t state_bytes,
+                     uint64_t min_bytes, bool is_synced, ApplyLog apply, Fail fail)
+    : directory_(std::move(directory)),
+      min_bytes_(min_bytes),
+      is_synced_(is_synced),
+      apply_(std::move(apply)),
+      fail_(std::move(fail)),
+      first_(first),
+      state_bytes_(state_bytes),
+      thread_([this] { run(); }) {}
+
+Compactor::~Compactor() {
+  {
+    const std::scoped_lock lock(mutex_);
+    is_stopping_ = true;
+  }
+  condition_.notify_all();
+  thread_.join();
+}
+
+void Compactor::add(uint64_t end, uint64_t num_bytes) {
+  {
+    const std::scoped_lock lock(mutex_);
+    end_ = end;
+    num_bytes_ += num_bytes;
+  }
+  condition_.notify_all();
+}
+
+void Compactor::run() {
+  std::unique_lock lock(mutex_);
+  while (true) {
+    condition_.wait(
+        lock, [&] { return is_stopping_ || num_bytes_ >= std::max(min_bytes_, 2 * state_bytes_); });
+    if (is_stopping_) return;
+    const uint64_t end = end_;
+    num_bytes_ = 0;
+    lock.unlock();
+    try {
+      State state = read_state(directory_, first_);
+      for (uint64_t number = first_; number < end; ++number) apply_(number, &state);
+      state_bytes_ = write_state(directory_, end, state, is_synced_);
+      first_ = end;
+      remove_files(directory_, first_);
+    } catch (const std::exception& error) {
+      return fail_(error.what());
+    }
+    lock.lock();
+  }
+}
+
+}  // namespace tengen::service

@@ -1,0 +1,147 @@
+"""``tengen store RUN``: serves a store to this host's processes, and to others'."""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import hashlib
+import os
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from tengen.config import override, to_dict
+from tengen.errors import RunError, UsageError
+from tengen.observe import EventWriter
+from tengen.roles.stopping import StopListener
+from tengen.roles.store_report import StoreWatch
+from tengen.run import RunDirectory, storage_error
+from tengen.store import Store, StoreConfig
+
+__all__ = ["LINK", "ROWS", "add_arguments", "store"]
+
+LINK = "store"
+"""In the run directory: a link to the folder of its store, for `Store.connect`."""
+
+ROWS = "rows"
+"""In the run directory: the steps that memory does not hold."""
+
+_REPORT_S = 10.0
+_INTERRUPTED = 130
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declares the arguments of ``tengen store``."""
+    parser.add_argument("run", type=Path, help="a run directory, made when absent")
+    parser.add_argument(
+        "--config", type=Path, help="tables, as .toml or .json (those of run.json)"
+    )
+    parser.add_argument(
+        "--set",
+        action="append",
+        default=[],
+        metavar="a.b=v",
+        help="change a field, as in tables.replay.max_items=1000; may be repeated",
+    )
+
+
+def store(args: argparse.Namespace) -> dict[str, Any]:
+    """Serves until the STOP file or a signal.
+
+    Raises:
+        UsageError: The config is refused, or a store of the run is served already.
+        RunError: The run was asked to stop, or the disk refuses.
+    """
+    given = None if args.config is None else StoreConfig.read(args.config)
+    run = RunDirectory.create_or_resume(args.run)
+    if run.stop_requested():
+        raise RunError(
+            f"run ({run.path}) was asked to stop; remove {run.path / 'STOP'} first"
+        )
+    with run.lock("store"):
+        config = _resolve(run, given, args.set)
+        folder = _folder_of(run)
+        events = EventWriter(run, "store", run.new_incarnation("store"))
+        with (
+            contextlib.closing(events),
+            StopListener(run) as listener,
+            Store(
+                list(config.tables.values()),
+                memory_bytes=config.memory_bytes,
+                seed=config.seed,
+                directory=folder,
+                disk_bytes=config.disk_bytes,
+                disk_directory=run.path / ROWS if config.disk_bytes else None,
+                durability=config.durability,
+                durability_ms=config.durability_ms,
+                on_damage=config.on_damage,
+                listen=config.listen,
+                certificate_file=config.certificate_file,
+                key_file=config.key_file,
+            ) as served,
+            _link(run, folder),
+        ):
+            _record(run, config)
+            where = " and ".join(filter(None, (str(run.path / LINK), served.address)))
+            print(f"{where}: serves {', '.join(config.tables)}", flush=True)
+            for line in served.differences:
+                print(f"{run.path / LINK}: {line}", flush=True)
+            watch = StoreWatch(served)
+            while not listener.event.wait(_REPORT_S):
+                events.write("store", **watch.report())
+            report = watch.report()
+            events.write("store", **report)
+    return {
+        "run": str(run.path),
+        **report,
+        "exit_code": _INTERRUPTED if listener.reason == "interrupted" else 0,
+    }
+
+
+def _resolve(
+    run: RunDirectory, given: StoreConfig | None, settings: list[str]
+) -> StoreConfig:
+    """Returns the config: the file's, else the run's own, with what was set."""
+    recorded = {} if run.is_new else run.read_run()["config"]
+    if "task" in recorded:
+        raise UsageError(
+            f"run ({run.path}) trains {recorded['task']}, and its learner keeps its "
+            f"tables; choose another folder"
+        )
+    if given is None:
+        given = StoreConfig.from_json(recorded, str(run.path / "run.json"))
+    config = override(given, settings)
+    if not config.tables:
+        raise UsageError("tables (none) must be at least one; give --config FILE")
+    return config
+
+
+def _record(run: RunDirectory, config: StoreConfig) -> None:
+    """Writes the config into ``run.json``, where it differs."""
+    plain = to_dict(config)
+    if run.is_new or run.read_run()["config"] != plain:
+        run.write_run({"config": plain})
+
+
+def _folder_of(run: RunDirectory) -> Path:
+    """Returns the store's folder: in memory, and of a name that a socket may have."""
+    shared = Path("/dev/shm")
+    parent = shared if shared.is_dir() else Path(tempfile.gettempdir())
+    name = hashlib.sha256(os.fsencode(run.path.resolve())).hexdigest()[:16]
+    return parent / f"tengen-{os.getuid()}-{name}"
+
+
+@contextlib.contextmanager
+def _link(run: RunDirectory, folder: Path) -> Iterator[None]:
+    """Has the run's link lead to the folder, and removes it at the end."""
+    link = run.path / LINK
+    try:
+        link.unlink(missing_ok=True)  # one that a killed store left
+        link.symlink_to(folder)
+    except OSError as error:
+        raise storage_error(link, error) from error
+    try:
+        yield
+    finally:
+        link.unlink(missing_ok=True)

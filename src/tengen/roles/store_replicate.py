@@ -1,0 +1,45 @@
+"""``tengen store replicate``: keeps a store of another host in a folder of this one."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import Any
+
+from tengen.store import Replica
+
+__all__ = ["add_arguments", "store_replicate"]
+
+_LOOK_S = 0.5
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declares the arguments of ``tengen store replicate``."""
+    parser.add_argument("address", help="tcp://HOST:PORT of a store with durability")
+    parser.add_argument("folder", type=Path, help="on a disk, made when absent")
+    parser.add_argument("--name", help="for the store's report; else this host's")
+    parser.add_argument(
+        "--ca-file", type=Path, help="PEM of who vouches for the store's certificate"
+    )
+    parser.add_argument(
+        "--fingerprint", help="SHA-256 of its certificate in hex, instead"
+    )
+
+
+def store_replicate(args: argparse.Namespace) -> dict[str, Any]:
+    """Follows the store until Ctrl-C.
+
+    Raises:
+        UsageError: The store or the folder is refused.
+    """
+    with Replica(
+        args.address,
+        args.folder,
+        name=args.name,
+        ca_file=args.ca_file,
+        fingerprint=args.fingerprint,
+        tell=lambda line: print(f"tengen: {line}", flush=True),
+    ) as replica:
+        while not replica.wait(_LOOK_S):
+            pass
+        return replica.describe()

@@ -1,0 +1,105 @@
+"""What a store holds and how fast it turns, who waits and what fails."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+from tengen.store import Store
+
+__all__ = ["StoreWatch", "lines_of"]
+
+
+class StoreWatch:
+    """Looks at a store again and again. Not thread-safe.
+
+    Args:
+        store: The store, or a client of it; not of shards.
+    """
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._seen = store.describe()["tables"]
+        self._seen_s = time.monotonic()
+
+    def report(self) -> dict[str, Any]:
+        """Returns JSON values, rates since the last report.
+
+        Keys: ``tables``, a list of ``name``, ``num_items``, ``num_bytes``,
+        ``inserts_per_s``, ``samples_per_s``, ``hit_rate``, the share of the chunks
+        drawn that lay in memory, 0 to 1, None where none was drawn or there is no disk,
+        ``waits``, which is empty where inserts may pass, and ``num_damaged``;
+        ``trouble``, what went wrong, empty where nothing did; ``checkpoints``,
+        ``replicas`` and ``sessions`` as in `Store.describe`.
+        """
+        described = self._store.describe()
+        now = time.monotonic()
+        passed_s = max(1e-9, now - self._seen_s)
+        rows = []
+        trouble = ""
+        for name, table in described["tables"].items():
+            before = self._seen[name]
+            rows.append(
+                {
+                    "name": name,
+                    "num_items": table["num_items"],
+                    "num_bytes": table["num_bytes"],
+                    **{
+                        f"{kind}_per_s": round(
+                            (table[f"num_{kind}"] - before[f"num_{kind}"]) / passed_s, 1
+                        )
+                        for kind in ("inserts", "samples")
+                    },
+                    "hit_rate": _hit_rate(table, before),
+                    "waits": table["insert_waits"],
+                    "num_damaged": table["num_damaged"],
+                }
+            )
+            trouble = table.get("trouble", "")  # the store's, which every table tells
+        self._seen, self._seen_s = described["tables"], now
+        return {
+            "tables": rows,
+            "trouble": trouble,
+            "checkpoints": described["checkpoints"],
+            "replicas": described["replicas"],
+            "sessions": described["sessions"],
+        }
+
+
+def lines_of(report: dict[str, Any]) -> list[str]:
+    """Returns a report for people: a line a table, what fails, a line a session."""
+    width = max(5, *(len(row["name"]) for row in report["tables"]))
+    lines = [
+        f"{'table':{width}}       items        MB  inserts/s  samples/s    hits  waits"
+    ]
+    for row in report["tables"]:
+        hits = "-" if row["hit_rate"] is None else f"{row['hit_rate']:.1%}"
+        lines.append(
+            f"{row['name']:{width}}  {row['num_items']:>10,}  "
+            f"{row['num_bytes'] / 1e6:>8,.1f}  {row['inserts_per_s']:>9,.1f}  "
+            f"{row['samples_per_s']:>9,.1f}  {hits:>6}  {row['waits'] or '-'}"
+        )
+    if report["trouble"]:
+        lines.append(f"trouble: {report['trouble']}")
+    lines += [
+        f"damaged: {row['num_damaged']:,} items of {row['name']}"
+        for row in report["tables"]
+        if row["num_damaged"]
+    ]
+    age_s = report["checkpoints"]["age_s"]
+    last = "no checkpoint" if age_s is None else f"a checkpoint {age_s:,.1f} s ago"
+    lines.append(f"durability: {report['checkpoints']['durability']}, {last}")
+    for replica in report["replicas"]:
+        behind_s = replica["behind_s"]
+        stands = "has nothing yet" if behind_s is None else f"{behind_s:,.1f} s behind"
+        lines.append(f"replica {replica['name']}: {stands}")
+    sessions = report["sessions"]
+    return [*lines, f"sessions: {len(sessions)}", *(f"  {line}" for line in sessions)]
+
+
+def _hit_rate(table: dict[str, Any], before: dict[str, Any]) -> float | None:
+    names = ("num_chunk_hits", "num_chunk_misses")
+    if any(table[name] < before[name] for name in names):
+        before = dict.fromkeys(names, 0)  # another process serves the store now
+    hits, misses = (table[name] - before[name] for name in names)
+    return round(hits / (hits + misses), 4) if hits + misses else None

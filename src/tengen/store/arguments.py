@@ -1,0 +1,102 @@
+"""What callers pass to a store, checked once for every kind of connection."""
+
+from __future__ import annotations
+
+import operator
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tengen.config import check, check_range
+from tengen.errors import UsageError
+from tengen.run import memory_limit_bytes
+from tengen.store.table_config import TableConfig
+
+__all__ = ["check_batch", "keys_of", "vector_of", "whole"]
+
+_MAX_SAMPLES = 1 << 22
+_MAX_AHEAD = 1024
+
+
+def check_batch(
+    config: TableConfig, num_samples: int, num_ahead: int, copy: bool
+) -> None:
+    """Refuses batches that can never be.
+
+    Args:
+        config: The table's.
+        num_samples: Of a batch.
+        num_ahead: Batches drawn ahead.
+        copy: Whether a batch is an array, which must fit in memory.
+
+    Raises:
+        UsageError: They are too few, too many or too large.
+    """
+    check_range("num_samples", num_samples, 1, _MAX_SAMPLES, "take less at a time")
+    check_range("num_ahead", num_ahead, 0, _MAX_AHEAD)
+    memory_bytes = memory_limit_bytes()
+    check(
+        not copy or num_samples * config.sample_bytes <= memory_bytes,
+        "num_samples",
+        num_samples,
+        f"must make a batch of less than this host's memory ({memory_bytes} bytes), "
+        f"with {config.sample_bytes} bytes a sample; take less at a time",
+    )
+
+
+def whole(name: str, value: Any) -> int:
+    """Returns a whole number of Python or numpy.
+
+    Raises:
+        UsageError: It is none.
+    """
+    try:
+        return operator.index(value)
+    except TypeError as error:
+        raise UsageError(
+            f"{name} ({value}) must be a whole number; round it"
+        ) from error
+
+
+def vector_of(name: str, values: Any) -> NDArray[np.float64]:
+    """Returns numbers as the core takes them, ``[N] float64``.
+
+    Raises:
+        UsageError: They are no numbers, or of several axes.
+    """
+    try:
+        vector = np.ascontiguousarray(values, np.float64)
+    except (TypeError, ValueError) as error:
+        raise UsageError(f"{name} ({error}) must be numbers; convert them") from error
+    check(
+        vector.ndim == 1,
+        name,
+        f"shape {list(vector.shape)}",
+        "must have one axis; flatten them",
+    )
+    return vector
+
+
+def keys_of(keys: Any) -> list[int]:
+    """Returns keys of items, of one or of many, as JSON values.
+
+    Raises:
+        UsageError: They are no whole numbers, or of several axes.
+    """
+    array = np.atleast_1d(np.asarray(keys))
+    check(
+        array.ndim == 1 and (array.dtype.kind in "iu" or array.size == 0),
+        "keys",
+        f"{array.dtype}, shape {list(array.shape)}",
+        "must be whole numbers of one axis; pass those of a batch",
+    )
+    whole: list[int] = array.tolist()
+    largest = max(whole, default=0)
+    check(
+        largest < 2**63,
+        "keys",
+        largest,
+        "must be below 2^63; pass those of a batch",
+    )
+    return whole

@@ -1,0 +1,39 @@
+"""Waiting for a checkpoint of a store, wherever it is."""
+
+from __future__ import annotations
+
+import math
+import time
+
+from tengen.store.backend import StoreBackend
+from tengen.store.waiting import StoreTimeout
+
+__all__ = ["make_checkpoint"]
+
+# A server answers within so long, and a signal is heard between two answers.
+_SLICE_S = 0.2
+
+
+def make_checkpoint(backend: StoreBackend, timeout_s: float | None) -> None:
+    """Blocks until all that a store holds now is on its disk.
+
+    Args:
+        backend: The store.
+        timeout_s: At most so long; None: as long as it takes.
+
+    Raises:
+        StoreTimeout: It is not there yet.
+    """
+    end = math.inf if timeout_s is None else time.monotonic() + timeout_s
+    number = backend.command("begin_checkpoint", {})
+    while True:
+        left_s = max(0.0, end - time.monotonic())
+        arguments = {"number": number, "timeout_s": min(left_s, _SLICE_S)}
+        is_made = backend.command("wait_checkpoint", arguments)
+        if is_made:
+            return
+        if left_s == 0.0:
+            raise StoreTimeout(f"checkpoint was not made within {timeout_s:g} s")
+        if is_made is None:
+            # Its server was killed; the next one counts anew.
+            number = backend.command("begin_checkpoint", {})

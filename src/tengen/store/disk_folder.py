@@ -1,0 +1,94 @@
+"""The folder on a disk where a store's steps go that its memory does not hold."""
+
+from __future__ import annotations
+
+import secrets
+import shutil
+from collections.abc import Sequence
+
+from tengen.errors import UsageError
+from tengen.store.disk_config import DiskConfig
+from tengen.store.folder_lock import LOCK_NAME, FolderLock
+from tengen.store.saved_config import (
+    CONFIG_NAME,
+    Differences,
+    compare,
+    describe_store,
+    read_config,
+    save_config,
+)
+from tengen.store.table_config import TableConfig
+
+__all__ = ["OWN_NAMES", "DiskFolder"]
+
+_STATE = "state-"
+OWN_NAMES = ("rows-", "log-", _STATE, CONFIG_NAME, ".tmp-")
+"""What names of files in such a folder begin with."""
+
+
+class DiskFolder:
+    """Holds the folder for this process until `end`, or the process's end.
+
+    Args:
+        config: Which.
+        tables: Those of the store.
+        memory_bytes: For all steps.
+        goes_on: Whether the store goes on with a memory that is there.
+
+    Raises:
+        UsageError: It is a live store's, holds other things, or a checkpoint that this
+            store cannot go on with.
+
+    Attributes:
+        differences: From the store that left a checkpoint, where it is gone on with.
+    """
+
+    def __init__(
+        self,
+        config: DiskConfig,
+        tables: Sequence[TableConfig],
+        memory_bytes: int,
+        goes_on: bool,
+    ) -> None:
+        self._config = config
+        self.differences = Differences([], [])
+        self._lock = FolderLock("disk_directory", config.directory, OWN_NAMES)
+        try:
+            names = sorted(path.name for path in config.directory.iterdir())
+            has_checkpoint = any(name.startswith(_STATE) for name in names)
+            if has_checkpoint and not config.is_durable:
+                raise UsageError(
+                    f"disk_directory ({config.directory}) must have no checkpoint with "
+                    f"durability none; give another durability, or remove the folder"
+                )
+            now = describe_store(tables, memory_bytes, config)
+            # Of all stores that go on with one another, and their replicas.
+            then = read_config(config.directory) if has_checkpoint else {}
+            now["id"] = then.get("id") or secrets.token_hex(16)
+            if has_checkpoint and not goes_on:
+                self.differences = compare("disk_directory", config.directory, now, ())
+            if not has_checkpoint and not goes_on:
+                for name in names:
+                    if name != LOCK_NAME:
+                        (config.directory / name).unlink(missing_ok=True)
+            self._description = now
+            if not has_checkpoint:
+                # Before there is one, which is of no use without.
+                self.begin()
+        except BaseException:
+            self.leave()
+            raise
+
+    def begin(self) -> None:
+        """Notes what the store is, once it is made."""
+        save_config(self._config.directory, self._description)
+
+    def end(self) -> None:
+        """Removes the folder, unless what is in it is to stay. Idempotent."""
+        if not self._config.is_durable:
+            shutil.rmtree(self._config.directory, ignore_errors=True)
+        self.leave()
+
+    def leave(self) -> None:
+        """Lets the next store have what lies here. Idempotent."""
+        self._lock.leave()

@@ -1,0 +1,113 @@
+"""The folder of a store of a host: one server at a time, and what a killed one left."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from pathlib import Path
+
+from tengen.errors import UsageError
+from tengen.store.disk_config import DiskConfig
+from tengen.store.folder_lock import LOCK_NAME, FolderLock
+from tengen.store.host_protocol import SOCKET_NAME
+from tengen.store.saved_config import (
+    CONFIG_NAME,
+    compare,
+    describe_store,
+    save_config,
+)
+from tengen.store.table_config import TableConfig
+
+__all__ = ["StoreFolder"]
+
+_OWN = (SOCKET_NAME, CONFIG_NAME, "slab-", "session-", "log-", "state-", ".tmp-")
+# What a socket's address holds on Linux and, with a few bytes less, on macOS.
+_MAX_SOCKET_PATH = 100
+
+
+class StoreFolder:
+    """Holds the folder for this process until `remove`, or the process's end.
+
+    Args:
+        directory: The folder; made when absent.
+        configs: The tables that it is for.
+        memory_bytes: For all steps.
+        disk: Where those go that memory does not hold; None: nowhere.
+
+    Raises:
+        UsageError: It is a live store's, holds other things, or a killed store of other
+            tables left it.
+
+    Attributes:
+        path: Its absolute path.
+        goes_on: Whether what a killed store left is to be gone on with.
+        differences: A line for each setting that differs from the killed store's.
+        changed: Numbers of the tables whose limits or capacity differ.
+    """
+
+    def __init__(
+        self,
+        directory: Path,
+        configs: list[TableConfig],
+        memory_bytes: int,
+        disk: DiskConfig | None,
+    ) -> None:
+        self.path = directory.absolute()
+        self.socket_path = str(self.path / SOCKET_NAME)
+        if len(os.fsencode(self.socket_path)) > _MAX_SOCKET_PATH:
+            raise UsageError(
+                f"directory ({directory}) must have at most {_MAX_SOCKET_PATH - 7} "
+                f"bytes; choose a shorter one"
+            )
+        self.goes_on = False
+        self.differences: list[str] = []
+        self.changed: list[int] = []
+        self._lock = FolderLock("directory", directory, _OWN)
+        try:
+            self._compare(configs, memory_bytes, disk)
+        except BaseException:
+            self.leave()
+            raise
+
+    def begin(
+        self,
+        configs: list[TableConfig],
+        memory_bytes: int,
+        disk: DiskConfig | None,
+    ) -> None:
+        """Notes what the store is, once it is made."""
+        save_config(self.path, describe_store(configs, memory_bytes, disk))
+
+    def remove(self) -> None:
+        """Removes the folder. Idempotent."""
+        shutil.rmtree(self.path, ignore_errors=True)
+        self.leave()
+
+    def leave(self) -> None:
+        """Lets the next store have what lies here. Idempotent."""
+        self._lock.leave()
+
+    def _compare(
+        self,
+        configs: list[TableConfig],
+        memory_bytes: int,
+        disk: DiskConfig | None,
+    ) -> None:
+        """Decides whether to go on, and clears what nobody can go on with."""
+        names = sorted(path.name for path in self.path.iterdir())
+        has_state = any(name.startswith("state-") for name in names)
+        if not has_state or CONFIG_NAME not in names:
+            for name in names:
+                if name != LOCK_NAME:
+                    (self.path / name).unlink(missing_ok=True)
+            return
+        (self.path / SOCKET_NAME).unlink(missing_ok=True)
+        differences = compare(
+            "directory",
+            self.path,
+            describe_store(configs, memory_bytes, disk),
+            ("memory_bytes", "disk_directory"),
+        )
+        self.differences = differences.lines
+        self.changed = differences.changed
+        self.goes_on = True

@@ -1,0 +1,111 @@
+"""How often the items of a table are used."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from tengen import _core
+from tengen.config import check, check_whole
+
+__all__ = ["RateLimits"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class RateLimits:
+    """How far samples may run ahead of inserts, and inserts ahead of samples.
+
+    ``inserts * samples_per_insert - samples`` stays from ``min_cursor`` to
+    ``max_cursor``; below ``min_size`` items inserts always pass and samples never do.
+
+    Source: Cassirer et al. 2021, "Reverb: a framework for experience replay",
+    section 3.3.
+    """
+
+    samples_per_insert: float = 1.0
+    """Samples that one insert is worth, above 0."""
+
+    min_size: int = 1
+    """Items before the first sample, at least 1."""
+
+    min_cursor: float | None = None
+    """The least value; samples wait before they pass it. None: no bound."""
+
+    max_cursor: float | None = None
+    """The greatest value; inserts wait before they pass it. None: no bound."""
+
+    def __post_init__(self) -> None:
+        check(
+            math.isfinite(self.samples_per_insert) and self.samples_per_insert > 0,
+            "samples_per_insert",
+            self.samples_per_insert,
+            "must be finite and above 0; say how often an item is to be drawn",
+        )
+        check_whole("min_size", self.min_size, 1, 2**62)
+        for name, bound in (
+            ("min_cursor", self.min_cursor),
+            ("max_cursor", self.max_cursor),
+        ):
+            check(
+                bound is None or math.isfinite(bound),
+                name,
+                bound,
+                "must be finite; leave it out for no bound",
+            )
+        if self.min_cursor is not None and self.max_cursor is not None:
+            room = max(1.0, self.samples_per_insert)
+            check(
+                self.max_cursor - self.min_cursor >= room,
+                "max_cursor",
+                self.max_cursor,
+                f"must be at least {room:g} above min_cursor ({self.min_cursor:g}), "
+                f"for one insert and one sample; raise it, or error_buffer",
+            )
+
+    @classmethod
+    def ratio(
+        cls, samples_per_insert: float, *, min_size: int, error_buffer: float
+    ) -> RateLimits:
+        """Keeps samples an insert near a ratio.
+
+        Args:
+            samples_per_insert: The ratio, above 0.
+            min_size: Items before the first sample.
+            error_buffer: How many samples either side may be ahead, once there are
+                ``min_size`` items.
+        """
+        middle = min_size * samples_per_insert
+        return cls(
+            samples_per_insert=samples_per_insert,
+            min_size=min_size,
+            min_cursor=middle - error_buffer,
+            max_cursor=middle + error_buffer,
+        )
+
+    @classmethod
+    def queue(cls, size: int) -> RateLimits:
+        """Inserts wait while ``size`` items are not sampled; samples wait for items.
+
+        With ``max_times_sampled=1`` and a ``fifo`` sampler the table is a queue, with
+        a ``lifo`` sampler a stack.
+        """
+        return cls(min_cursor=0.0, max_cursor=float(size))
+
+    @classmethod
+    def of_native(cls, native: _core.RateLimits) -> RateLimits:
+        """Returns what `native` was made of."""
+        return cls(
+            samples_per_insert=native.samples_per_insert,
+            min_size=native.min_size,
+            min_cursor=None if math.isinf(native.min_cursor) else native.min_cursor,
+            max_cursor=None if math.isinf(native.max_cursor) else native.max_cursor,
+        )
+
+    def native(self) -> _core.RateLimits:
+        """Returns the core's form."""
+        native = _core.RateLimits()
+        native.samples_per_insert = self.samples_per_insert
+        native.min_size = self.min_size
+        native.min_cursor = -math.inf if self.min_cursor is None else self.min_cursor
+        native.max_cursor = math.inf if self.max_cursor is None else self.max_cursor
+        return native

@@ -1,0 +1,227 @@
+"""Lets clients in: the first words on each connection to a store's listening socket."""
+
+from __future__ import annotations
+
+import contextlib
+import socket
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
+
+from tengen import _core
+from tengen.errors import RunError, TengenError, UsageError
+from tengen.store.backend import LocalBackend
+from tengen.store.host_protocol import (
+    check_version,
+    error_answer,
+    read_line,
+    send_line,
+)
+
+__all__ = ["Reception"]
+
+_HELLO_S = 10.0
+_MAX_HELLOS = 256
+_LINGER_S = 2.0
+
+
+def _as_it_is(connection: socket.socket, until: float) -> socket.socket:
+    del until
+    return connection
+
+
+def _anybody(connection: socket.socket, until: float) -> None:
+    del connection, until
+
+
+class Reception:
+    """A thread that accepts, and one for each client that speaks.
+
+    A client that says nothing, too much or nonsense is sent away, and keeps nobody
+    else waiting.
+
+    Args:
+        listener: The bound socket; listens from here on, closed by ``close``.
+        backend: The store.
+        kinds: What a session may be asked for as.
+        open_session: Takes a connection, the kind and what was asked; opens a session
+            with a descriptor of its own, and returns the answer.
+        secure: Takes a new connection and the time by which it must be done, and
+            returns the one to speak on.
+        check: The same, and raises a TengenError for a client that may not ask.
+    """
+
+    def __init__(
+        self,
+        listener: socket.socket,
+        backend: LocalBackend,
+        kinds: Sequence[str],
+        open_session: Callable[[socket.socket, str, Mapping[str, Any]], dict[str, Any]],
+        secure: Callable[[socket.socket, float], socket.socket] = _as_it_is,
+        check: Callable[[socket.socket, float], None] = _anybody,
+    ) -> None:
+        self._listener = listener
+        self._backend = backend
+        self._kinds = kinds
+        self._open_session = open_session
+        self._secure = secure
+        self._check = check
+        self._room = threading.Semaphore(_MAX_HELLOS)
+        self._opening = threading.Condition()
+        self._num_opening = 0
+        self._is_closed = False
+        listener.listen(128)
+        self._thread = threading.Thread(
+            target=self._accept, name="store-accept", daemon=True
+        )
+        self._thread.start()
+
+    def close(self) -> None:
+        """Lets nobody in any more; no session is opened after it returns."""
+        # Wakes the thread that accepts; some systems refuse it and wake it anyway.
+        with contextlib.suppress(OSError):
+            self._listener.shutdown(socket.SHUT_RDWR)
+        self._listener.close()
+        self._thread.join()
+        with self._opening:
+            self._is_closed = True
+            self._opening.wait_for(lambda: self._num_opening == 0)
+
+    def _accept(self) -> None:
+        while True:
+            try:
+                connection, _ = self._listener.accept()
+            except OSError:
+                return
+            if not self._room.acquire(blocking=False):
+                connection.close()
+                continue
+            threading.Thread(
+                target=self._receive,
+                args=(connection,),
+                name="store-hello",
+                daemon=True,
+            ).start()
+
+    def _receive(self, connection: socket.socket) -> None:
+        known = connection
+        try:
+            try:
+                until = time.monotonic() + _HELLO_S
+                known = self._secure(connection, until)
+                self._check(known, until)
+            finally:
+                self._room.release()
+            known.settimeout(_HELLO_S)
+            self._serve(known)
+        except TengenError as error:
+            _send_away(known, error_answer(error))
+        except OSError:
+            pass
+        finally:
+            known.close()
+
+    def _serve(self, connection: socket.socket) -> None:
+        while (message := read_line(connection)) is not None:
+            if self._answer(connection, message):
+                return
+            connection.settimeout(None)
+
+    def _answer(self, connection: socket.socket, message: dict[str, Any]) -> bool:
+        """Answers; whether the connection is a session's from here on."""
+        kind = message.get("ask")
+        try:
+            check_version(message)
+            if self._backend.is_closed:
+                raise _closing()
+            if isinstance(kind, str) and kind in self._kinds:
+                self._open(connection, kind, message)
+                return True
+            if kind == "tables":
+                send_line(connection, {"answer": self._tables()})
+            elif kind == "command":
+                result = self._backend.command(message["name"], message["arguments"])
+                send_line(connection, {"answer": result})
+            else:
+                raise UsageError(f"ask ({kind}) must be known; install the same tengen")
+        except (TengenError, _core.CoreError) as error:
+            _try_send(connection, error_answer(error))
+        except OSError:
+            raise
+        except Exception as error:
+            # Whatever a message has brought about: who sent it is not left waiting.
+            wrong = UsageError(
+                f"message ({kind}) is refused: {error!r}; send what it needs"
+            )
+            _try_send(connection, error_answer(wrong))
+        return False
+
+    def _tables(self) -> list[dict[str, Any]]:
+        answer = []
+        for entry in self._backend.tables():
+            slots_per_slab, slot_bytes = self._backend.pool_layout(entry)
+            answer.append(
+                {
+                    "number": entry.number,
+                    "pool": entry.pool,
+                    "layout": {
+                        "slots_per_slab": slots_per_slab,
+                        "slot_bytes": slot_bytes,
+                    },
+                    "config": entry.config.to_dict(),
+                }
+            )
+        return answer
+
+    def _open(
+        self, connection: socket.socket, kind: str, message: dict[str, Any]
+    ) -> None:
+        connection.settimeout(None)
+        entries = self._backend.tables()
+        for name, known in (
+            ("pool", [one.pool for one in entries]),
+            ("table", [one.number for one in entries]),
+        ):
+            if message.get(name, known[0]) not in known:
+                raise UsageError(
+                    f"{kind} ({message[name]}) must be of a table; ask for the tables"
+                )
+        with self._while_open():
+            answer = self._open_session(connection, kind, message)
+        send_line(connection, {"answer": answer})
+        connection.close()
+
+    @contextlib.contextmanager
+    def _while_open(self) -> Iterator[None]:
+        with self._opening:
+            if self._is_closed:
+                raise _closing()
+            self._num_opening += 1
+        try:
+            yield
+        finally:
+            with self._opening:
+                self._num_opening -= 1
+                self._opening.notify_all()
+
+
+def _closing() -> RunError:
+    return RunError("store (closing) serves nobody any more; start it again")
+
+
+def _try_send(connection: socket.socket, message: dict[str, Any]) -> None:
+    # A client that has gone needs no answer.
+    with contextlib.suppress(OSError):
+        send_line(connection, message)
+
+
+def _send_away(connection: socket.socket, message: dict[str, Any]) -> None:
+    """Sends the last word, and sees to it that unread bytes do not break it off."""
+    _try_send(connection, message)
+    until = time.monotonic() + _LINGER_S
+    with contextlib.suppress(OSError):
+        connection.shutdown(socket.SHUT_WR)
+        connection.settimeout(_LINGER_S)
+        while time.monotonic() < until and connection.recv(65536):
+            pass

@@ -1,0 +1,129 @@
+"""What a store was made with, as its folders keep it for the next one."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from tengen.errors import UsageError
+from tengen.run.publish import publish_json
+from tengen.store.disk_config import DiskConfig
+from tengen.store.host_protocol import VERSION
+from tengen.store.table_config import TableConfig
+
+__all__ = [
+    "CONFIG_NAME",
+    "Differences",
+    "compare",
+    "describe_store",
+    "read_config",
+    "save_config",
+]
+
+CONFIG_NAME = "store.json"
+# A change of these would make other steps of the bytes that are there.
+_FIXED = ("name", "columns", "num_steps", "steps_per_chunk")
+
+
+class Differences(NamedTuple):
+    """Between what a store was and what it is to be.
+
+    Attributes:
+        lines: For people, one for each setting.
+        changed: Numbers of the tables whose limits or capacity differ.
+    """
+
+    lines: list[str]
+    changed: list[int]
+
+
+def describe_store(
+    configs: Sequence[TableConfig], memory_bytes: int, disk: DiskConfig | None
+) -> dict[str, Any]:
+    """Returns JSON values of what a store is made with."""
+    tables = [
+        {**config.to_dict(), "steps_per_chunk": config.chunk_length}
+        for config in configs
+    ]
+    return {
+        "version": VERSION,
+        "memory_bytes": memory_bytes,
+        "disk_directory": None if disk is None else str(disk.directory),
+        "tables": tables,
+    }
+
+
+def save_config(directory: Path, description: dict[str, Any]) -> None:
+    """Writes what ``describe_store`` returned into a folder."""
+    publish_json(directory / CONFIG_NAME, description)
+
+
+def read_config(directory: Path) -> dict[str, Any]:
+    """Returns what was written there; nothing where there is nothing whole."""
+    try:
+        read = json.loads((directory / CONFIG_NAME).read_bytes())
+    except (OSError, ValueError):
+        return {}
+    return read if isinstance(read, dict) else {}
+
+
+def compare(
+    name: str, directory: Path, now: dict[str, Any], fixed: Sequence[str]
+) -> Differences:
+    """Holds what a store is to be to what the one was that left a folder.
+
+    Args:
+        name: The option that names the folder.
+        directory: The folder.
+        now: What ``describe_store`` returns of the new store.
+        fixed: Keys of it that must be as they were, beside the version.
+
+    Raises:
+        UsageError: Something differs that must not.
+    """
+
+    def refuse(key: str, before: Any, after: Any) -> UsageError:
+        return UsageError(
+            f"{key} ({after}) must be {before}, as in the ended store that left "
+            f"{name} {directory}; give the same, or remove the folder"
+        )
+
+    then = read_config(directory)
+    if not {"version", "tables"} <= then.keys():
+        raise UsageError(
+            f"{name} ({directory}) must have the {CONFIG_NAME} of the ended store that "
+            f"left it; bring that back, or remove the folder"
+        )
+    if then["version"] != now["version"]:
+        raise UsageError(
+            f"{name} ({directory}) must be of this tengen's version {now['version']}, "
+            f"and is of {then['version']}; go on with the tengen that left it, or "
+            f"remove the folder"
+        )
+    now = json.loads(json.dumps(now))
+    for key in fixed:
+        if then.get(key) != now[key]:
+            raise refuse(key, then.get(key), now[key])
+    names_then = [table["name"] for table in then["tables"]]
+    names_now = [table["name"] for table in now["tables"]]
+    if names_then != names_now:
+        raise refuse("tables", names_then, names_now)
+    differences = Differences([], [])
+    for number, (before, after) in enumerate(
+        zip(then["tables"], now["tables"], strict=True)
+    ):
+        for key, value in after.items():
+            if before.get(key) == value:
+                continue
+            setting = f"{after['name']}.{key}"
+            if key in _FIXED:
+                raise refuse(setting, before.get(key), value)
+            differences.lines.append(
+                f"{setting} was {before.get(key)} when the store ended, and is "
+                f"{value} now"
+            )
+            if key in ("limits", "max_items", "max_bytes"):
+                differences.changed.append(number)
+    return differences

@@ -1,0 +1,252 @@
+"""Batches of one table that lies on several servers."""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tengen import _core
+from tengen.errors import RunError
+from tengen.store.backend import BatchCore, SamplerCore
+
+if TYPE_CHECKING:
+    from tengen.store.shards import Shard
+
+__all__ = ["ShardSampler"]
+
+# How long one server is waited for before the others are looked at.
+_SLICE_S = 0.02
+
+
+@dataclass(frozen=True)
+class _ShardBatch:
+    lease: int
+    table_size: int
+    keys: NDArray[np.int64]
+    probabilities: NDArray[np.float64]
+    columns: Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class _Turn:
+    """Whose batch is next, with which chance, out of how many items."""
+
+    number: int
+    share: float
+    whole: int
+
+
+class ShardSampler:
+    """Draws each batch from one server, chosen in proportion to what each holds.
+
+    A server with a share q of the items has the share q of the turns, evenly spread.
+    An item that its server draws with probability P is so drawn with q * P, which is
+    what a batch tells, and what makes importance weights right over the whole: of even
+    samplers 1 over all items, of prioritized ones that of its server's share. Servers
+    that are missing, or whose table waits, lose their turns, and q is a share of what
+    is left.
+
+    For one thread.
+
+    Args:
+        shards: The servers.
+        table: The table's name.
+        num_samples: B of every batch.
+        num_ahead: Batches drawn before they are asked for, on each server.
+        copy: Whether batches are copies.
+        leases: Numbers for the batches' loans.
+    """
+
+    def __init__(
+        self,
+        shards: Sequence[Shard],
+        table: str,
+        num_samples: int,
+        num_ahead: int,
+        copy: bool,
+        leases: Iterator[int],
+    ) -> None:
+        self._shards = shards
+        self._table = table
+        self._num_samples = num_samples
+        self._num_ahead = num_ahead
+        self._copy = copy
+        self._cores: dict[int, SamplerCore] = {}
+        self._joins: dict[int, int] = {}
+        # Batches that came while others had the turn, by server.
+        self._arrived: dict[int, BatchCore] = {}
+        self._waiting: set[int] = set()
+        self._owed = [0.0] * len(shards)
+        self._turn: _Turn | None = None
+        # A lease's server and its own number there; none where the server was lost.
+        self._leases: dict[int, tuple[int | None, int]] = {}
+        self._new_leases = leases
+        for number in range(len(shards)):
+            self._open(number)
+
+    def next(self, timeout_s: float) -> BatchCore | None:
+        """Returns the next batch, or None where the time is over."""
+        end = time.monotonic() + timeout_s
+        while True:
+            self._look_around()
+            turn = self._turn = self._turn or self._choose()
+            left = max(0.0, min(_SLICE_S, end - time.monotonic()))
+            if turn is None:
+                self._wait_for_any(left)
+            else:
+                batch = self._take(turn.number, left)
+                if batch is not None:
+                    self._turn = None
+                    return self._of_whole(turn, batch)
+            if time.monotonic() >= end:
+                return None
+
+    def ack(self, lease: int, priorities: NDArray[np.float64] | None) -> None:
+        """Says that a batch was used; a server that is gone needs no word."""
+        number, own = self._find_lease(lease)
+        if number is not None:
+            with self._may_end(number):
+                self._cores[number].ack(own, priorities)
+        del self._leases[lease]
+
+    def give_back(self, lease: int) -> None:
+        """Says that a batch was not used."""
+        number, own = self._find_lease(lease)
+        if number is not None:
+            with self._may_end(number):
+                self._cores[number].give_back(own)
+        del self._leases[lease]
+
+    def waits(self) -> str:
+        """Returns what the servers wait for."""
+        if not self._cores:
+            return "every shard is missing"
+        return "; ".join(
+            f"shard ({self._shards[number].name}) {reason}"
+            for number, core in self._cores.items()
+            if (reason := core.waits())
+        )
+
+    @contextlib.contextmanager
+    def _may_end(self, number: int) -> Iterator[None]:
+        """Loses a server that turns out to be gone, or to close."""
+        try:
+            yield
+        except _core.GoneError:
+            self._lose(number)
+        except _core.RefusedError:
+            # What one that closes says too.
+            if self._shards[number].serves(self._joins[number]):
+                raise
+            self._lose(number)
+
+    def _find_lease(self, lease: int) -> tuple[int | None, int]:
+        if lease not in self._leases:
+            raise _core.CoreError(
+                f"lease ({lease}) must be one that is not acknowledged; acknowledge "
+                f"batches once each"
+            )
+        return self._leases[lease]
+
+    def _choose(self) -> _Turn | None:
+        sizes = {
+            number: size
+            for number in self._cores
+            if number not in self._waiting
+            and (size := self._shards[number].sizes[self._table]) > 0
+        }
+        if not sizes:
+            return None
+        whole = sum(sizes.values())
+        for number, size in sizes.items():
+            self._owed[number] += size / whole
+        number = max(sizes, key=lambda one: self._owed[one])
+        self._owed[number] -= 1.0
+        return _Turn(number, sizes[number] / whole, whole)
+
+    def _of_whole(self, turn: _Turn, batch: BatchCore) -> BatchCore:
+        lease = next(self._new_leases)
+        self._leases[lease] = (turn.number, batch.lease)
+        self._shards[turn.number].sizes[self._table] = batch.table_size
+        return _ShardBatch(
+            lease,
+            turn.whole,
+            batch.keys * len(self._shards) + turn.number,
+            batch.probabilities * turn.share,
+            batch.columns,
+        )
+
+    def _take(self, number: int, timeout_s: float) -> BatchCore | None:
+        """Returns a server's next batch; notes whether its table waits."""
+        if number in self._arrived:
+            return self._arrived.pop(number)
+        core = self._cores.get(number)
+        if core is None:
+            return None
+        batch = None
+        with self._may_end(number):
+            batch = core.next(timeout_s)
+            if batch is None and core.waits():
+                self._waiting.add(number)
+        return batch
+
+    def _look_around(self) -> None:
+        """Sees which servers are gone or back, and which tables wait no more."""
+        for number, shard in enumerate(self._shards):
+            if number in self._cores and shard.is_missing:
+                self._lose(number)
+            elif number not in self._cores and not shard.is_missing:
+                self._open(number)
+        for number in list(self._waiting):
+            batch = self._take(number, 0.0)
+            if batch is not None:
+                self._keep(number, batch)
+        if self._turn is not None:
+            number = self._turn.number
+            if number not in self._cores or number in self._waiting:
+                self._turn = None
+
+    def _wait_for_any(self, timeout_s: float) -> None:
+        if not self._cores:
+            time.sleep(timeout_s)
+        for number in list(self._cores):
+            batch = self._take(number, timeout_s / len(self._cores))
+            if batch is not None:
+                self._keep(number, batch)
+                return
+
+    def _keep(self, number: int, batch: BatchCore) -> None:
+        """Keeps a batch until its server has the turn; its table waits no more."""
+        self._arrived[number] = batch
+        self._shards[number].sizes[self._table] = batch.table_size
+        self._waiting.discard(number)
+
+    def _open(self, number: int) -> None:
+        shard = self._shards[number]
+        num_joins = shard.num_joins
+        try:
+            self._cores[number] = shard.backend().open_sampler(
+                shard.entry(self._table), self._num_samples, self._num_ahead, self._copy
+            )
+        except RunError:
+            shard.lose(num_joins)
+            return
+        self._joins[number] = num_joins
+        if shard.sizes[self._table] == 0:
+            self._waiting.add(number)
+
+    def _lose(self, number: int) -> None:
+        self._shards[number].lose(self._joins[number])
+        # Nothing holds the connection any more, so that the server sees its end too.
+        del self._cores[number]
+        for lease, (one, own) in self._leases.items():
+            if one == number:
+                self._leases[lease] = (None, own)
+        self._arrived.pop(number, None)
+        self._waiting.discard(number)

@@ -1,0 +1,306 @@
+"""One view of a store whose items lie on several servers."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import itertools
+import threading
+import warnings
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from tengen import _core
+from tengen.errors import RunError, TengenError, TengenWarning, UsageError
+from tengen.store.backend import SamplerCore, StoreBackend, TableEntry
+from tengen.store.shard_sampler import ShardSampler
+
+__all__ = ["Shard", "Shards"]
+
+# How often a server is asked whether it lives and what it holds.
+_LOOK_S = 1.0
+
+
+class Shard:
+    """One of the servers, present or missing. Thread-safe.
+
+    Args:
+        name: Its address.
+        connect: Makes a connection; raises RunError where nobody answers.
+    """
+
+    def __init__(self, name: str, connect: Callable[[], StoreBackend]) -> None:
+        self.name = name
+        self.sizes: dict[str, int] = {}
+        self.num_joins = 0
+        self._connect = connect
+        self._backend: StoreBackend | None = None
+        self._incarnation = ""
+        self._entries: dict[str, TableEntry] = {}
+        self._lock = threading.Lock()
+
+    @property
+    def is_missing(self) -> bool:
+        """Whether it does not answer."""
+        return self._backend is None
+
+    def backend(self) -> StoreBackend:
+        """Returns its connection.
+
+        Raises:
+            RunError: It is missing.
+        """
+        backend = self._backend
+        if backend is None:
+            raise RunError(
+                f"shard ({self.name}) does not answer; start it again, or wait for it"
+            )
+        return backend
+
+    def entry(self, table: str) -> TableEntry:
+        """Returns its own entry of a table."""
+        return self._entries[table]
+
+    def join(self, tables: Mapping[str, TableEntry] | None) -> dict[str, TableEntry]:
+        """Connects to it, and returns its tables.
+
+        Args:
+            tables: Those of the other shards; None: it is the first.
+
+        Raises:
+            RunError: It does not answer.
+            UsageError: Its tables have other columns.
+        """
+        backend = self._connect()
+        entries = {entry.config.name: entry for entry in backend.tables()}
+        for name, entry in (tables or {}).items():
+            own = entries.get(name)
+            if own is None or _steps_of(own) != _steps_of(entry):
+                raise UsageError(
+                    f"shard ({self.name}) must have table {name} with the columns of "
+                    f"the others; make all shards from one config"
+                )
+        incarnation = backend.command("incarnation", {})
+        sizes = backend.command("sizes", {})
+        with self._lock:
+            self._entries = entries
+            self._incarnation = incarnation
+            self._take(sizes)
+            self.num_joins += 1
+            self._backend = backend
+        return entries
+
+    def look(self) -> None:
+        """Asks it what it holds; it is missing from here on where it does not say."""
+        try:
+            sizes = self.backend().command("sizes", {})
+        except TengenError:
+            self.lose(self.num_joins)
+            return
+        with self._lock:
+            self._take(sizes)
+
+    def serves(self, num_joins: int) -> bool:
+        """Tells whether the store that the join of that number found still serves."""
+        with self._lock:
+            backend, incarnation = self._backend, self._incarnation
+            if backend is None or self.num_joins != num_joins:
+                return False
+        try:
+            return bool(backend.command("incarnation", {}) == incarnation)
+        except TengenError:
+            return False
+
+    def lose(self, num_joins: int) -> None:
+        """Says that the connection made by the join of that number is gone."""
+        with self._lock:
+            if self._backend is None or self.num_joins != num_joins:
+                return
+            self._backend = None
+        warnings.warn(
+            f"shard ({self.name}) does not answer; its {sum(self.sizes.values())} "
+            f"items are missing until it is back",
+            TengenWarning,
+            stacklevel=2,
+        )
+
+    def _take(self, sizes: list[int]) -> None:
+        by_number = {entry.number: name for name, entry in self._entries.items()}
+        self.sizes = {by_number[i]: size for i, size in enumerate(sizes)}
+
+
+class Shards:
+    """The backend of a store on several servers.
+
+    A writer's items go to the server that SHA-256 of its name says; batches come from
+    all in proportion to what they hold (`ShardSampler`); other commands go to each.
+    A server that is lost leaves the others serving, and is joined again when it is
+    back.
+
+    Args:
+        connect: Each one's address and how to reach it; in the same order for every
+            client.
+
+    Raises:
+        UsageError: There is none, one is named twice, or one of them refuses.
+        RunError: None of them answers.
+    """
+
+    def __init__(
+        self, connect: Sequence[tuple[str, Callable[[], StoreBackend]]]
+    ) -> None:
+        if not connect:
+            raise UsageError("address (none) must be at least one; name the servers")
+        names = [name for name, _ in connect]
+        for name in names:
+            if names.count(name) > 1:
+                raise UsageError(f"address ({name}) must be named once; name another")
+        self._shards = [Shard(name, make) for name, make in connect]
+        tables: dict[str, TableEntry] | None = None
+        lost: RunError | None = None
+        for shard in self._shards:
+            try:
+                own = shard.join(tables)
+                tables = tables or own
+            except RunError as error:
+                lost = error
+                warnings.warn(
+                    f"shard ({shard.name}) does not answer; its items are missing "
+                    f"until it is back",
+                    TengenWarning,
+                    stacklevel=4,
+                )
+        if tables is None:
+            assert lost is not None
+            raise lost
+        self._tables = tables
+        self._names = {entry.number: name for name, entry in tables.items()}
+        self._leases = itertools.count()
+        self._is_closed = threading.Event()
+        for shard in self._shards:
+            threading.Thread(
+                target=self._watch, args=(shard,), name="store-shard", daemon=True
+            ).start()
+
+    def tables(self) -> list[TableEntry]:
+        """Returns the tables in the order of their numbers."""
+        return list(self._tables.values())
+
+    def missing(self) -> dict[str, float]:
+        """Returns the shards that do not answer, with their share of the items."""
+        held = [sum(shard.sizes.values()) for shard in self._shards]
+        whole = max(1, sum(held))
+        return {
+            shard.name: size / whole
+            for shard, size in zip(self._shards, held, strict=True)
+            if shard.is_missing
+        }
+
+    def open_writer(
+        self, name: str, entry: TableEntry, max_item_steps: int
+    ) -> _core.ReplayWriter:
+        """Returns a writer of the table's steps, on the server of its name."""
+        shard = self._shards[shard_of(name, len(self._shards))]
+        own = shard.entry(entry.config.name) if not shard.is_missing else entry
+        return shard.backend().open_writer(name, own, max_item_steps)
+
+    def open_sampler(
+        self, entry: TableEntry, num_samples: int, num_ahead: int, copy: bool
+    ) -> SamplerCore:
+        """Returns a sampler of the table on all servers, for one thread."""
+        for shard in self._shards:
+            if not shard.is_missing:
+                shard.look()
+        return ShardSampler(
+            self._shards, entry.config.name, num_samples, num_ahead, copy, self._leases
+        )
+
+    def command(self, name: str, arguments: Mapping[str, Any]) -> Any:
+        """Runs one of the rare commands on every server that answers."""
+        if name in ("sessions", "replicas"):
+            present = [shard for shard in self._shards if not shard.is_missing]
+            told = [shard.backend().command(name, arguments) for shard in present]
+            return [one for some in told for one in some]
+        if name == "checkpoints":
+            present = [shard for shard in self._shards if not shard.is_missing]
+            return [shard.backend().command(name, arguments) for shard in present]
+        if name == "begin_checkpoint":
+            # One that lacks a server is none.
+            return [shard.backend().command(name, {}) for shard in self._shards]
+        if name == "wait_checkpoint":
+            return self._wait_checkpoint(**arguments)
+        rest = dict(arguments)
+        table = self._names[rest.pop("table")]
+        answers = []
+        for number, shard in enumerate(self._shards):
+            if shard.is_missing:
+                continue
+            own = {"table": shard.entry(table).number, **rest}
+            if "keys" in rest:
+                own |= self._own_keys(rest, number)
+            answers.append(shard.backend().command(name, own))
+        if name == "describe":
+            return self._described(answers)
+        return sum(answers) if name == "erase" else None
+
+    def close(self) -> None:
+        """Ends the connections."""
+        self._is_closed.set()
+        for shard in self._shards:
+            if not shard.is_missing:
+                shard.backend().close()
+
+    def _wait_checkpoint(self, number: Sequence[int], timeout_s: float) -> bool | None:
+        answers = [
+            shard.backend().command(
+                "wait_checkpoint", {"number": one, "timeout_s": timeout_s}
+            )
+            for shard, one in zip(self._shards, number, strict=True)
+        ]
+        return None if None in answers else all(answers)
+
+    def _own_keys(self, arguments: Mapping[str, Any], number: int) -> dict[str, Any]:
+        """Returns what of arguments with a value a key is of one server."""
+        keys = np.asarray(arguments["keys"], np.int64)
+        is_own = keys % len(self._shards) == number
+        own = {"keys": (keys[is_own] // len(self._shards)).tolist()}
+        if "priorities" in arguments:
+            own["priorities"] = np.asarray(arguments["priorities"])[is_own].tolist()
+        return own
+
+    def _described(self, answers: list[dict[str, Any]]) -> dict[str, Any]:
+        whole: dict[str, Any] = {}
+        for answer in answers:
+            for name, value in answer.items():
+                if name == "newest_version":
+                    whole[name] = max(whole.get(name, 0), value)
+                elif name == "limits":
+                    whole.setdefault(name, value)
+                elif value is None or whole.get(name, 0) is None:
+                    whole[name] = None  # one without a bound
+                elif isinstance(value, str):
+                    whole[name] = whole.get(name) or value
+                else:
+                    whole[name] = whole.get(name, 0) + value
+        return {**whole, "missing_shards": list(self.missing())}
+
+    def _watch(self, shard: Shard) -> None:
+        while not self._is_closed.wait(_LOOK_S):
+            if not shard.is_missing:
+                shard.look()
+                continue
+            with contextlib.suppress(TengenError):
+                shard.join(self._tables)
+
+
+def shard_of(writer: str, num_shards: int) -> int:
+    """Returns the number of the server that a writer's items go to."""
+    digest = hashlib.sha256(writer.encode()).digest()
+    return int.from_bytes(digest[:8], "big") % num_shards
+
+
+def _steps_of(entry: TableEntry) -> tuple[Any, int, int]:
+    config = entry.config
+    return config.native_columns(), config.num_steps, config.chunk_length

@@ -1,0 +1,132 @@
+"""A store that a process of its own serves, as a file or ``--set`` says it."""
+
+from __future__ import annotations
+
+import json
+import tomllib
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal
+
+from tengen.config import check, check_literals, check_range, from_dict
+from tengen.errors import UsageError, os_reason
+from tengen.store.disk_config import Durability
+from tengen.store.table_config import TableConfig
+
+__all__ = ["StoreConfig"]
+
+_READERS: dict[str, Callable[[str], Any]] = {
+    ".json": json.loads,
+    ".toml": tomllib.loads,
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class StoreConfig:
+    """Tables within one budget of memory."""
+
+    tables: dict[str, TableConfig] = field(default_factory=dict)
+    """By name."""
+
+    memory_bytes: int = 1 << 30
+    """For all steps of all tables, or for those that are used most."""
+
+    disk_bytes: int = 0
+    """For steps that memory does not hold, in the run directory; 0: it holds all."""
+
+    on_damage: Literal["skip", "refuse"] = "skip"
+    """Where they cannot be read: their items are removed, or whoever draws them is
+    told."""
+
+    durability: Durability = "none"
+    """What outlives the host; see `Store`."""
+
+    durability_ms: float = 100.0
+    """Milliseconds between two checkpoints of ``async`` and ``sync``, above 0."""
+
+    listen: str | None = None
+    """``HOST:PORT`` for clients of other hosts too, port 0 for a free one; None: none.
+    What they must know is ``TENGEN_STORE_TOKEN`` of the environment."""
+
+    certificate_file: str | None = None
+    """PEM, for TLS with them; a path from the working directory on."""
+
+    key_file: str | None = None
+    """PEM, its key."""
+
+    seed: int = 0
+    """Of the draws."""
+
+    def __post_init__(self) -> None:
+        for name, table in self.tables.items():
+            check(
+                table.name == name,
+                f"tables.{name}.name",
+                table.name,
+                f"must be {name}, as the table is called; change one",
+            )
+        check_literals(self)
+        check_range("memory_bytes", self.memory_bytes, 1, 2**62)
+        check_range("disk_bytes", self.disk_bytes, 0, 2**62)
+        check(
+            self.durability == "none" or self.disk_bytes > 0,
+            "durability",
+            self.durability,
+            "must be none without a disk; give disk_bytes",
+        )
+        check_range("durability_ms", self.durability_ms, 0.001, 1e9)
+        for name, file in (
+            ("certificate_file", self.certificate_file),
+            ("key_file", self.key_file),
+        ):
+            check(
+                self.listen is not None or file is None,
+                name,
+                file,
+                "must be left out without listen; give listen too",
+            )
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any], where: str = "") -> StoreConfig:
+        """Reads JSON values. A table's ``name`` may be left out.
+
+        Args:
+            data: The fields.
+            where: Of ``data`` in its file, for messages.
+
+        Raises:
+            UsageError: A key is unknown, is missing or has a wrong value.
+        """
+        tables = data.get("tables", {}) if isinstance(data, Mapping) else None
+        if isinstance(tables, Mapping):
+            named = {
+                name: {"name": name, **table} if isinstance(table, Mapping) else table
+                for name, table in tables.items()
+            }
+            data = {**data, "tables": named}
+        return from_dict(cls, data, where)
+
+    @classmethod
+    def read(cls, path: Path) -> StoreConfig:
+        """Reads a file of TOML or JSON.
+
+        Raises:
+            UsageError: The file cannot be read, or its content is refused.
+        """
+        reader = _READERS.get(path.suffix)
+        if reader is None:
+            raise UsageError(
+                f"config ({path}) must end in {' or '.join(_READERS)}; rename it"
+            )
+        try:
+            data = reader(path.read_text())
+        except OSError as error:
+            raise UsageError(
+                f"config ({path}) cannot be read: {os_reason(error)}; check it"
+            ) from error
+        except ValueError as error:
+            raise UsageError(
+                f"config ({path}) is no {path.suffix[1:].upper()}: {error}; mend it"
+            ) from error
+        return cls.from_json(data)

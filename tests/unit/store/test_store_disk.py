@@ -1,0 +1,369 @@
+"""A store whose tables are larger than its memory."""
+
+import contextlib
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from tengen.errors import UsageError
+from tengen.store import Column, RateLimits, Selector, Store, StoreTimeout, TableConfig
+
+# A step is a chunk, and a chunk a page.
+CHUNK = 4096
+STEP = {"x": Column(dtype="int64", shape=(500,)), "number": Column(dtype="int64")}
+
+
+def table_of(kind: str = "without_replacement", **settings) -> TableConfig:
+    return TableConfig(
+        name="t",
+        columns=STEP,
+        sampler=Selector(kind=kind),
+        **{"steps_per_chunk": 1, **settings},
+    )
+
+
+def step(number: int) -> dict[str, np.ndarray]:
+    return {"x": np.arange(500) + number, "number": np.int64(number)}
+
+
+def fill(store: Store, count: int, first: int = 0) -> None:
+    with store.writer("w", "t") as writer:
+        for number in range(first, first + count):
+            writer.append(step(number), timeout_s=20.0)
+            writer.insert("t", 1, timeout_s=20.0)
+        writer.flush()
+
+
+def check_steps(batch) -> list[int]:
+    numbers = batch.columns["number"]
+    np.testing.assert_array_equal(
+        batch.columns["x"], np.arange(500) + np.asarray(numbers)[:, None]
+    )
+    return [int(number) for number in numbers]
+
+
+@pytest.fixture
+def folder() -> Iterator[Path]:
+    # A socket's path is short.
+    path = Path(tempfile.mkdtemp(prefix="tengen-disk-"))
+    yield path
+    shutil.rmtree(path, ignore_errors=True)
+
+
+def cold_store(folder: Path, *tables: TableConfig, slots: int = 16, **options) -> Store:
+    return Store(
+        tables,
+        **{
+            "memory_bytes": slots * CHUNK,
+            "disk_bytes": 4 << 20,
+            "disk_directory": folder / "disk",
+            "seed": 3,
+            **options,
+        },
+    )
+
+
+@pytest.mark.parametrize("where", ["here", "host", "net"])
+def test_every_item_of_a_large_table_comes_back(folder, where):
+    options = {
+        "here": {},
+        "host": {"directory": folder / "store"},
+        "net": {"listen": "127.0.0.1:0"},
+    }[where]
+    with contextlib.ExitStack() as stack:
+        store = stack.enter_context(cold_store(folder, table_of(), **options))
+        client = store
+        if where != "here":
+            address = store.address or folder / "store"
+            client = stack.enter_context(Store.connect(address))
+        fill(client, 200)
+        sampler = client.table("t").sampler(4)
+        numbers = []
+        for _ in range(50):
+            batch = sampler.sample(timeout_s=20.0)
+            numbers += check_steps(batch)
+            batch.ack()
+        assert sorted(numbers) == list(range(200))
+        told = client.table("t").describe()
+        assert told["num_damaged"] == 0
+        # A few batches are drawn ahead.
+        assert told["num_chunk_misses"] >= 160
+        assert 200 <= told["num_chunk_hits"] + told["num_chunk_misses"] <= 220
+    assert not (folder / "disk").exists()
+
+
+def test_a_store_that_fits_writes_nothing(folder):
+    with cold_store(folder, table_of(), slots=64, directory=folder / "store") as store:
+        fill(store, 30)
+        assert not list((folder / "disk").glob("rows-*"))
+        fill(store, 10, first=30)
+        store.table("t").sample(1).ack()
+        end = time.monotonic() + 20.0
+        while not list((folder / "disk").glob("rows-*")):
+            assert time.monotonic() < end
+            time.sleep(0.01)
+
+
+@pytest.mark.parametrize("kind", ["uniform", "prioritized", "fifo"])
+@pytest.mark.parametrize("num_steps", [1, 3])
+@pytest.mark.parametrize("stack", [1, 3])
+def test_draws_are_those_of_a_store_that_has_all_in_memory(
+    folder, kind, num_steps, stack
+):
+    table = TableConfig(
+        name="t",
+        columns={
+            "x": Column(dtype="int64", shape=(100,), stack=stack),
+            "number": Column(dtype="int64"),
+        },
+        sampler=Selector(kind=kind),
+        max_items=150,
+        num_steps=num_steps,
+        steps_per_chunk=2,
+    )
+    rng = np.random.default_rng(1)
+    with (
+        Store([table], memory_bytes=1 << 22, seed=3) as warm,
+        cold_store(folder, table, slots=48) as cold,
+    ):
+        stores = (warm, cold)
+        writers = [one.writer("w", "t", max_item_steps=num_steps) for one in stores]
+        samplers = [one.table("t").sampler(3, num_ahead=0) for one in stores]
+        for number in range(600):
+            columns = {"x": np.full(100, number), "number": np.int64(number)}
+            is_first = number % 7 == 0 if stack > 1 else None
+            for writer in writers:
+                writer.append(columns, is_first=is_first, timeout_s=20.0)
+                if number >= num_steps:
+                    writer.insert("t", num_steps, priority=1.0, timeout_s=20.0)
+            if number < 100 or number % 5:
+                continue
+            batches = [sampler.sample(timeout_s=20.0) for sampler in samplers]
+            for name, column in batches[0].columns.items():
+                np.testing.assert_array_equal(column, batches[1].columns[name])
+            priorities = rng.random(3) if kind == "prioritized" else None
+            for batch in batches:
+                batch.ack(priorities)
+
+
+def test_views_stay_while_others_come_and_go(folder):
+    with cold_store(folder, table_of("fifo", max_times_sampled=1)) as store:
+        fill(store, 100)
+        views = store.table("t").sampler(2, copy=False, num_ahead=0)
+        batch = views.sample(timeout_s=20.0)
+        batch.ack()
+        for _ in range(40):
+            store.table("t").sample(2, timeout_s=20.0).ack()
+        assert [int(number) for number in batch.columns["number"]] == [0, 1]
+        np.testing.assert_array_equal(batch.columns["x"][1], np.arange(500) + 1)
+
+
+def damage(folder: Path, where: range) -> None:
+    """Changes bytes in the rows of a store."""
+    (path,) = (folder / "disk").glob("rows-*")
+    with path.open("r+b") as file:
+        for row in where:
+            file.seek(row * CHUNK + 100)
+            file.write(b"damaged")
+
+
+def test_items_in_damaged_rows_are_removed_and_counted(folder, capfd):
+    with cold_store(folder, table_of(), directory=folder / "store") as store:
+        fill(store, 100)
+        damage(folder, range(10, 20))
+        sampler = store.table("t").sampler(2)
+        numbers = set()
+        for _ in range(150):
+            batch = sampler.sample(timeout_s=20.0)
+            numbers |= set(check_steps(batch))
+            batch.ack()
+        told = store.table("t").describe()
+        assert told["num_damaged"] == 10
+        assert told["num_items"] == 90
+        # Some rows were in memory too when they were damaged, and were drawn there.
+        assert 90 <= len(numbers) <= 100
+        assert "row 1" in told["trouble"]
+        assert str(folder / "disk" / "rows-0") in told["trouble"]
+    lines = capfd.readouterr().err.splitlines()
+    assert len([line for line in lines if "rows-0" in line]) == 1
+
+
+def test_a_file_that_is_cut_short_costs_what_lay_behind(folder):
+    with cold_store(folder, table_of(), directory=folder / "store") as store:
+        fill(store, 100)
+        os.truncate(folder / "disk" / "rows-0", 40 * CHUNK)
+        sampler = store.table("t").sampler(2)
+        for _ in range(100):
+            batch = sampler.sample(timeout_s=20.0)
+            check_steps(batch)
+            batch.ack()
+        told = store.table("t").describe()
+        assert 30 <= told["num_damaged"] <= 60
+        # Rows that were saved since have made the file longer, with nothing between.
+        assert "is cut short" in told["trouble"] or "is not what" in told["trouble"]
+
+
+@pytest.mark.parametrize("where", ["here", "host", "shard"])
+def test_damage_may_be_refused_instead(folder, where):
+    other = TableConfig(name="other", columns=STEP, steps_per_chunk=1)
+    with cold_store(
+        folder,
+        table_of("fifo"),
+        other,
+        directory=folder / "store",
+        listen="127.0.0.1:0",
+        on_damage="refuse",
+    ) as store:
+        address = [store.address] if where == "shard" else folder / "store"
+        client = store if where == "here" else Store.connect(address)
+        fill(store, 100)
+        damage(folder, range(10))
+        sampler = client.table("t").sampler(1, num_ahead=0)
+        for _ in range(5):
+            with pytest.raises(UsageError, match=r"row \d+ of .*rows-0 is not what"):
+                sampler.sample(timeout_s=20.0)
+            sampler = client.table("t").sampler(1, num_ahead=0)
+        assert store.table("t").describe()["num_items"] == 100
+        with client.writer("w", "other") as writer:
+            writer.append(step(1000))
+            writer.insert("other", 1)
+        batch = client.table("other").sample(1, timeout_s=20.0)
+        assert check_steps(batch) == [1000]
+        client.close()
+
+
+def test_a_full_disk_has_the_removers_make_room(folder):
+    with cold_store(folder, table_of(), disk_bytes=50 * CHUNK) as store:
+        fill(store, 500)
+        told = store.table("t").describe()
+        assert 45 <= told["num_items"] <= 66
+        numbers = []
+        for _ in range(told["num_items"]):
+            batch = store.table("t").sample(1, timeout_s=20.0)
+            numbers += check_steps(batch)
+            batch.ack()
+        # The oldest have gone.
+        assert sorted(numbers) == list(range(500 - told["num_items"], 500))
+
+
+FULL = """
+import resource, sys
+sys.path.insert(0, sys.argv[2])
+from pathlib import Path
+from test_store_disk import CHUNK, check_steps, cold_store, fill, table_of
+# A file that may not grow stands for a disk that is full.
+resource.setrlimit(resource.RLIMIT_FSIZE, (30 * CHUNK, resource.RLIM_INFINITY))
+with cold_store(Path(sys.argv[1]), table_of()) as store:
+    fill(store, 300)
+    told = store.table("t").describe()
+    assert 25 <= told["num_items"] <= 46, told
+    assert "cannot be written" in told["trouble"], told
+    for _ in range(20):
+        batch = store.table("t").sample(2, timeout_s=20.0)
+        check_steps(batch)
+        batch.ack()
+print("served on")
+"""
+
+
+def test_a_file_system_without_room_does_too(folder):
+    run = subprocess.run(
+        [sys.executable, "-c", FULL, str(folder), str(Path(__file__).parent)],
+        capture_output=True,
+        text=True,
+        timeout=100,
+        check=False,
+    )
+    assert run.stdout == "served on\n", run.stderr
+
+
+def test_a_batch_waits_for_memory_that_others_hold(folder):
+    with cold_store(folder, table_of(), slots=8) as store:
+        fill(store, 100)
+        sampler = store.table("t").sampler(3, num_ahead=0)
+        held = [sampler.sample(timeout_s=20.0) for _ in range(2)]
+        with pytest.raises(StoreTimeout, match="sample waits: "):
+            sampler.sample(timeout_s=0.2)
+        for batch in held:
+            batch.ack()
+        assert len(check_steps(sampler.sample(timeout_s=20.0))) == 3
+
+
+def test_what_is_drawn_ahead_counts_once(folder):
+    table = table_of(
+        "fifo", max_times_sampled=1, limits=RateLimits(min_size=1, min_cursor=0.0)
+    )
+    with cold_store(folder, table) as store:
+        fill(store, 100)
+        sampler = store.table("t").sampler(2, num_ahead=2)
+        batch = sampler.sample(timeout_s=20.0)
+        assert check_steps(batch) == [0, 1]
+        batch.ack()
+        del sampler, batch
+        # The batches that nobody asked for were never drawn.
+        assert store.table("t").describe()["num_samples"] == 2
+        assert check_steps(store.table("t").sample(2, timeout_s=20.0)) == [2, 3]
+
+
+@pytest.mark.parametrize(
+    ("options", "error"),
+    [
+        ({"slots": 1}, r"memory_bytes \(4096.* must hold"),
+        ({"disk_bytes": 100}, r"disk_bytes \(100\) must hold chunks of 4096"),
+        ({"disk_bytes": 0}, r"disk_bytes \(0\) must be above 0"),
+        ({"disk_directory": None}, r"disk_directory \(None\) must be given"),
+        ({"on_damage": "ignore"}, r'on_damage \("ignore"\)'),
+        ({"disk_directory": "/proc/none"}, r"disk_directory \(/proc/none\)"),
+    ],
+)
+def test_what_cannot_be_is_refused(folder, options, error):
+    with pytest.raises(UsageError, match=error):
+        cold_store(folder, table_of(), **options)
+    assert not (folder / "disk").exists()
+
+
+def test_a_batch_that_memory_never_holds_is_refused(folder):
+    with cold_store(folder, table_of(), directory=folder / "store") as store:
+        with pytest.raises(UsageError, match=r"batch \(16 samples, 16 chunks of 4096"):
+            store.table("t").sampler(16)
+        with pytest.raises(UsageError, match=r"batch \(16 samples"):
+            Store.connect(folder / "store").table("t").sampler(16)
+        fill(store, 40)
+        assert len(check_steps(store.table("t").sample(15, timeout_s=20.0))) == 15
+
+
+def test_a_folder_is_one_store_s(folder):
+    with (
+        cold_store(folder, table_of()),
+        pytest.raises(UsageError, match="is a running store's"),
+    ):
+        cold_store(folder, table_of())
+    # By another name too.
+    (folder / "link").symlink_to(folder / "disk")
+    with (
+        cold_store(folder, table_of()),
+        pytest.raises(UsageError, match="is a running store's"),
+    ):
+        cold_store(folder, table_of(), disk_directory=folder / "link")
+    (folder / "disk").mkdir()
+    (folder / "disk" / "mine.txt").write_text("keep")
+    with pytest.raises(UsageError, match="must be new, or a store's"):
+        cold_store(folder, table_of())
+    assert (folder / "disk" / "mine.txt").read_text() == "keep"
+
+
+def test_rows_that_a_killed_store_left_are_nobody_s(folder):
+    (folder / "disk").mkdir()
+    (folder / "disk" / "rows-0").write_bytes(b"old" * 10000)
+    with cold_store(folder, table_of(), directory=folder / "store") as store:
+        assert not list((folder / "disk").glob("rows-*"))
+        fill(store, 100)
+        assert len(check_steps(store.table("t").sample(8, timeout_s=20.0))) == 8

@@ -1,0 +1,114 @@
+"""Whole episodes as items: drawn in slices that never leave their episode."""
+
+import multiprocessing
+import shutil
+import tempfile
+
+import numpy as np
+import pytest
+
+from tengen.errors import UsageError
+from tengen.store import Column, Selector, Store, TableConfig
+
+# Of steps; a chunk has four.
+LENGTHS = (3, 4, 17, 5, 40, 3, 9)
+NUM_STEPS = 3
+
+
+def config(**fields) -> TableConfig:
+    return TableConfig(
+        name="episodes",
+        columns={
+            "episode": Column(dtype="int64"),
+            "step": Column(dtype="int32", stack=3),
+        },
+        **{"num_steps": NUM_STEPS, "steps_per_chunk": 4, **fields},
+    )
+
+
+def write(store: Store, lengths=LENGTHS, writer: str = "a") -> None:
+    with store.writer(writer, "episodes") as sender:
+        for episode, length in enumerate(lengths):
+            for step in range(length):
+                row = {"episode": episode, "step": np.int32(step)}
+                sender.append(row, is_first=step == 0)
+            sender.insert("episodes", length)
+
+
+def write_there(directory: str) -> None:
+    write(Store.connect(directory))
+
+
+def slices_of(batch) -> list[tuple[int, int]]:
+    """Episode and first step of each sample, which must be one slice of its episode."""
+    slices = []
+    for episodes, stacks in zip(
+        batch.columns["episode"], batch.columns["step"], strict=True
+    ):
+        first = int(stacks[0, -1])
+        assert (episodes == episodes[0]).all()
+        assert 0 <= first <= LENGTHS[episodes[0]] - NUM_STEPS
+        assert stacks.tolist() == [
+            [max(0, step - back) for back in (2, 1, 0)]
+            for step in range(first, first + NUM_STEPS)
+        ]
+        slices.append((int(episodes[0]), first))
+    return slices
+
+
+def check_draws(store: Store) -> None:
+    table = store.table("episodes")
+    assert table.describe()["num_steps"] == sum(LENGTHS)
+    drawn: dict[tuple[int, int], int] = {}
+    for _ in range(60):
+        batch = table.sample(100)
+        for one, probability in zip(slices_of(batch), batch.probabilities, strict=True):
+            drawn[one] = drawn.get(one, 0) + 1
+            num_slices = LENGTHS[one[0]] - NUM_STEPS + 1
+            assert probability == pytest.approx(1 / len(LENGTHS) / num_slices)
+        batch.ack()
+    every = {
+        (episode, first)
+        for episode, length in enumerate(LENGTHS)
+        for first in range(length - NUM_STEPS + 1)
+    }
+    assert set(drawn) == every  # each is expected 22 times or more
+
+
+def test_slices_cover_their_episodes_evenly(open_store):
+    store = open_store(config())
+    write(store)
+    check_draws(store)
+
+
+def test_episodes_come_from_other_processes():
+    folder = tempfile.mkdtemp(prefix="tengen-")
+    try:
+        with Store([config()], seed=3, directory=folder + "/store") as store:
+            process = multiprocessing.get_context("spawn").Process(
+                target=write_there, args=(folder + "/store",)
+            )
+            process.start()
+            process.join()
+            assert process.exitcode == 0
+            check_draws(Store.connect(folder + "/store"))
+            check_draws(store)
+    finally:
+        shutil.rmtree(folder)
+
+
+def test_old_episodes_leave_whole(open_store):
+    # A capacity in bytes, as episodes differ in length.
+    step_bytes = config().step_bytes
+    store = open_store(config(max_bytes=60 * step_bytes))
+    write(store)
+    held = store.table("episodes").describe()
+    assert (held["num_items"], held["num_steps"]) == (4, 5 + 40 + 3 + 9)
+    episodes = {one for one, _ in slices_of(store.table("episodes").sample(200))}
+    assert episodes == {3, 4, 5, 6}
+
+
+def test_an_episode_shorter_than_a_sample_is_refused(open_store):
+    store = open_store(config(sampler=Selector(kind="fifo")))
+    with pytest.raises(UsageError, match=r"num_steps \(2\) must be at least the"):
+        write(store, [2])

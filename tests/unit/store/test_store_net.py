@@ -1,0 +1,350 @@
+"""Who a store that listens lets in, and what it tells the others."""
+
+import hashlib
+import json
+import select
+import socket
+import ssl
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from tengen.errors import RunError, TengenError, UsageError
+from tengen.store import (
+    Column,
+    Store,
+    TableConfig,
+    net_client,
+    net_server,
+    reception,
+    tls,
+)
+from tengen.store.host_protocol import VERSION
+from tengen.store.net_protocol import NetAddress
+
+TABLE = TableConfig(
+    name="t",
+    columns={
+        "value": Column(dtype="int64"),
+        "pixels": Column(dtype="uint8", shape=(70_000,)),
+    },
+)
+TOKEN = "a-token-of-some-length"
+# Of localhost and 127.0.0.1, vouched for by itself.
+CERTIFICATE = Path(__file__).with_name("tls_certificate.pem")
+KEY = Path(__file__).with_name("tls_key.pem")
+ANOTHER_AUTHORITY = Path(__file__).with_name("tls_another_authority.pem")
+FINGERPRINT = hashlib.sha256(
+    ssl.PEM_cert_to_DER_cert(CERTIFICATE.read_text())
+).hexdigest()
+TLS = {"certificate_file": CERTIFICATE, "key_file": KEY}
+
+
+def listening(**options: object) -> Store:
+    return Store([TABLE], memory_bytes=1 << 24, listen="127.0.0.1:0", **options)
+
+
+@pytest.fixture
+def store() -> Iterator[Store]:
+    with listening(token=TOKEN) as made:
+        yield made
+
+
+def speak(store: Store, data: bytes) -> dict:
+    """Sends bytes, and returns the one line that comes back."""
+    address = NetAddress.parse(store.address)
+    with socket.create_connection((address.host, address.port), 20.0) as connection:
+        connection.sendall(data)
+        connection.shutdown(socket.SHUT_WR)
+        with connection.makefile() as answers:
+            return json.loads(answers.readline())
+
+
+def check_served(address: str, **options: object) -> None:
+    """A client writes and draws a step."""
+    with Store.connect(address, **options) as client:
+        pixels = np.arange(70_000, dtype=np.uint8)
+        with client.writer("w", "t") as writer:
+            value = writer.next_sequence
+            writer.append({"value": np.int64(value), "pixels": pixels})
+            writer.insert("t", 1)
+        batch = client.table("t").sample(1, timeout_s=20.0)
+        assert batch.columns["value"].tolist() <= [value]
+        assert (batch.columns["pixels"] == pixels).all()
+        batch.ack()
+
+
+def hello(**fields: object) -> bytes:
+    words = {"version": VERSION, "token": TOKEN, **fields}
+    return json.dumps(words).encode() + b"\n"
+
+
+@pytest.mark.parametrize(
+    ("data", "error"),
+    [
+        (b"GET / HTTP/1.1\r\n\r\n", "no JSON object"),
+        (b"\x16\x03\x01\x02\x00", "no JSON object"),
+        (b"{" + b" " * 5000 + b"\n", r"message \(\d+ bytes\) must be at most 4096"),
+        (hello(version=99), r"version \(99\) must be"),
+        (hello(token="another-token-of-length"), "token .* must be the store's"),
+        (hello(token=None), "token .* must be the store's"),
+        (b'{"version": %d}\n' % VERSION, "token .* must be the store's"),
+        (hello() + b'{"ask": "tables"}\n', r"version \(None\) must be"),
+        (hello() + b"nonsense\n", "no JSON object"),
+    ],
+)
+def test_who_speaks_wrongly_is_told_and_others_are_served(
+    store: Store, data: bytes, error: str
+) -> None:
+    with pytest.raises(UsageError, match=error):
+        raise UsageError(speak(store, data)["error"])
+    check_served(store.address, token=TOKEN)
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        {"ask": "command", "name": "describe", "arguments": []},
+        {"ask": "command", "name": "erase", "arguments": {"table": 0, "keys": [2**70]}},
+        {"ask": "command", "name": "erase", "arguments": {"table": 0, "keys": ["x"]}},
+        {"ask": "writer", "name": "\ud800", "pool": 0, "wait_s": 0},
+        {"ask": "replica", "name": "copy", "place": None},
+    ],
+)
+def test_every_message_is_answered(store: Store, message: dict) -> None:
+    line = json.dumps({"version": VERSION, **message}).encode() + b"\n"
+    assert speak(store, hello() + line)["kind"] == "usage"
+    check_served(store.address, token=TOKEN)
+
+
+def test_a_client_whose_hello_fails_is_let_go(monkeypatch, store: Store) -> None:
+    def fail(*_: object) -> None:
+        raise RuntimeError("broken")
+
+    monkeypatch.setattr(threading, "excepthook", lambda _: None)
+    monkeypatch.setattr(net_server, "check_hello", fail)
+    with pytest.raises(RunError, match=r"ended|does not answer"):
+        Store.connect(store.address, token=TOKEN)
+
+
+def test_the_token_comes_from_the_environment_too(monkeypatch) -> None:
+    monkeypatch.setenv("TENGEN_STORE_TOKEN", TOKEN)
+    with listening() as store:
+        check_served(store.address)
+        monkeypatch.delenv("TENGEN_STORE_TOKEN")
+        with pytest.raises(UsageError, match=r"token \(not shown\) must be"):
+            Store.connect(store.address)
+        check_served(store.address, token=TOKEN)
+
+
+def test_a_client_that_dribbles_is_sent_away(monkeypatch, store: Store) -> None:
+    monkeypatch.setattr(reception, "_HELLO_S", 0.3)
+    address = NetAddress.parse(store.address)
+    with socket.create_connection((address.host, address.port)) as connection:
+        connection.settimeout(0.05)
+        sent = b""
+        while True:
+            try:
+                connection.sendall(b"{"[len(sent) :] or b" ")
+                sent += b" "
+                if not connection.recv(1):
+                    break
+            except TimeoutError:
+                assert len(sent) < 1000
+            except OSError:
+                break
+    check_served(store.address, token=TOKEN)
+
+
+def test_clients_that_say_nothing_are_bounded(monkeypatch) -> None:
+    monkeypatch.setattr(reception, "_MAX_HELLOS", 2)
+    with listening(token=TOKEN) as store:
+        address = NetAddress.parse(store.address)
+        silent = [
+            socket.create_connection((address.host, address.port)) for _ in range(2)
+        ]
+        with pytest.raises(TengenError, match=r"ended|does not answer"):
+            Store.connect(store.address, token=TOKEN)
+        for one in silent:
+            one.close()
+        for _ in range(1000):
+            try:
+                check_served(store.address, token=TOKEN)
+                return
+            except TengenError:
+                pass
+        pytest.fail("nobody is let in any more")
+
+
+def test_an_end_that_nothing_is_wanted_from_is_not_looked_at(monkeypatch) -> None:
+    num_polls = 0
+
+    class Counted:
+        def __init__(self) -> None:
+            self._poll = poll()
+            self.register = self._poll.register
+
+        def poll(self, *timeout: float) -> list:
+            nonlocal num_polls
+            num_polls += 1
+            return self._poll.poll(*timeout)
+
+    poll = select.poll
+    monkeypatch.setattr(select, "poll", Counted)
+    ours, theirs = socket.socketpair()
+    until = time.monotonic() + 20.0
+    wrapped: list[socket.socket] = []
+    serve = tls.server_tls(CERTIFICATE, KEY)
+    peer = threading.Thread(target=lambda: wrapped.append(serve(theirs, until)))
+    peer.start()
+    with tls.client_tls("localhost", None, FINGERPRINT)(ours, until) as plain:
+        peer.join()
+        plain.sendall(b"x")
+        assert wrapped[0].recv(1) == b"x"
+    # One way is over; the other is not, as long as the peer stands still.
+    assert wrapped[0].recv(1) == b""
+    time.sleep(0.2)
+    assert num_polls < 100
+    wrapped[0].close()
+
+
+@pytest.mark.parametrize(
+    "trust",
+    [
+        {"ca_file": CERTIFICATE},
+        {"fingerprint": FINGERPRINT},
+        {"fingerprint": FINGERPRINT.upper()},
+    ],
+)
+def test_clients_that_trust_the_certificate_are_served(trust: dict) -> None:
+    with listening(token=TOKEN, **TLS) as store:
+        check_served(store.address, token=TOKEN, **trust)
+        with pytest.raises(UsageError, match=r"token \(not shown\) must be"):
+            Store.connect(store.address, token="another-token-of-length", **trust)
+
+
+def test_nobody_is_trusted_blindly() -> None:
+    other = "00" * 32
+    with listening(**TLS) as store:
+        with pytest.raises(RunError, match=f"has the fingerprint {FINGERPRINT}"):
+            Store.connect(store.address, fingerprint=other)
+        with pytest.raises(RunError, match=r"is not trusted: .*CERTIFICATE"):
+            Store.connect(store.address, ca_file=ANOTHER_AUTHORITY)
+        with pytest.raises(UsageError, match="must be by TLS"):
+            Store.connect(store.address)
+    with listening() as plain, pytest.raises(RunError, match="is not trusted"):
+        Store.connect(plain.address, fingerprint=FINGERPRINT)
+
+
+def test_a_long_batch_goes_through_tls_both_ways() -> None:
+    with listening(**TLS) as store:
+        client = Store.connect(store.address, fingerprint=FINGERPRINT)
+        pixels = np.random.default_rng(1).integers(0, 256, (60, 70_000), np.uint8)
+        with client.writer("w", "t") as writer:
+            writer.append({"value": np.arange(60), "pixels": pixels})
+            writer.insert_each("t")
+        sampler = client.table("t").sampler(32)
+        for _ in range(20):
+            batch = sampler.sample(timeout_s=20.0)
+            values = batch.columns["value"]
+            assert (batch.columns["pixels"] == pixels[values]).all()
+            batch.ack()
+
+
+@pytest.mark.parametrize(
+    ("options", "error"),
+    [
+        ({"listen": "0.0.0.0:0"}, r"listen \(0.0.0.0:0\) must be 127.0.0.1"),
+        ({"listen": "0.0.0.0:0", "token": TOKEN}, "and a certificate"),
+        ({"listen": "0.0.0.0:0", **TLS}, "have a token"),
+        ({"listen": "[::]:0"}, r"listen \(\[::\]:0\) must be"),
+        ({"listen": "127.0.0.1"}, r"address \(127.0.0.1\) must be HOST:PORT"),
+        ({"listen": "127.0.0.1:99999"}, "must be HOST:PORT"),
+        ({"listen": "127.0.0.1:0", "token": "short"}, r"token \(5 bytes\) must have"),
+        ({"listen": "127.0.0.1:0", "key_file": KEY}, "must come together"),
+        (
+            {"listen": "127.0.0.1:0", "key_file": KEY, "certificate_file": KEY},
+            "cannot be used",
+        ),
+    ],
+)
+def test_addresses_that_are_not_safe_are_refused(options: dict, error: str) -> None:
+    with pytest.raises(UsageError, match=error):
+        Store([TABLE], **options)
+
+
+def test_a_store_with_token_and_tls_listens_wider() -> None:
+    wide = {"listen": "0.0.0.0:0", "token": TOKEN, **TLS}
+    with Store([TABLE], memory_bytes=1 << 24, **wide) as store:
+        port = NetAddress.parse(store.address).port
+        check_served(f"tcp://127.0.0.1:{port}", token=TOKEN, fingerprint=FINGERPRINT)
+
+
+def test_a_taken_port_is_refused(store: Store) -> None:
+    with pytest.raises(UsageError, match="cannot be used: address already in use"):
+        Store([TABLE], listen=store.address)
+
+
+def test_no_token_goes_to_another_host_in_the_clear(monkeypatch, store: Store) -> None:
+    monkeypatch.setattr(net_client, "_is_safe", lambda _: False)
+    with pytest.raises(UsageError, match="for a token to go without encryption"):
+        Store.connect(store.address, token=TOKEN)
+
+
+def test_one_store_serves_its_host_and_others(tmp_path_factory) -> None:
+    directory = Path("/tmp") / f"tengen-{tmp_path_factory.mktemp('d').name}"
+    with listening(directory=directory) as store:
+        check_served(str(directory))
+        check_served(store.address)
+
+
+def test_a_store_that_closes_ends_its_clients() -> None:
+    store = listening()
+    client = Store.connect(store.address)
+    sampler = client.table("t").sampler(1)
+    errors: list[str] = []
+
+    def wait() -> None:
+        try:
+            sampler.sample()
+        except UsageError as error:
+            errors.append(str(error))
+
+    waiter = threading.Thread(target=wait)
+    waiter.start()
+    store.close()
+    waiter.join(20.0)
+    assert len(errors) == 1
+    with pytest.raises(RunError, match="does not answer"):
+        client.table("t").describe()
+
+
+def test_batches_of_another_host_are_copies(store: Store) -> None:
+    client = Store.connect(store.address, token=TOKEN)
+    with pytest.raises(UsageError, match=r"copy \(False\) must be True"):
+        client.table("t").sampler(1, copy=False)
+
+
+def test_the_short_forms_find_a_server_that_is_back() -> None:
+    step = {"value": np.int64(1), "pixels": np.zeros(70_000, np.uint8)}
+    first = listening()
+    table = Store.connect(first.address).table("t")
+    table.insert("a", 0, step)
+    table.sample(1, timeout_s=20.0)
+    first.close()
+
+    def insert_until_it_is_heard_of() -> None:
+        for _ in range(1000):
+            table.insert("a", 1, step)
+
+    with pytest.raises(TengenError, match=r"has ended|does not answer"):
+        insert_until_it_is_heard_of()
+    with pytest.raises(TengenError, match=r"has ended|does not answer"):
+        table.sample(1, timeout_s=20.0)
+    with Store([TABLE], memory_bytes=1 << 24, listen=first.address):
+        table.insert("a", 0, step)
+        assert table.sample(1, timeout_s=20.0).table_size == 1

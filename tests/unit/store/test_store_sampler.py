@@ -1,0 +1,190 @@
+"""Samplers: their end, and what they are not asked for."""
+
+import threading
+
+import numpy as np
+import pytest
+
+from tengen.errors import UsageError
+from tengen.store import (
+    Column,
+    RateLimits,
+    Selector,
+    Store,
+    StoreTimeout,
+    TableConfig,
+    arguments,
+)
+
+
+def table(**fields) -> TableConfig:
+    return TableConfig(name="t", columns={"number": Column(dtype="int64")}, **fields)
+
+
+QUEUE = table(
+    sampler=Selector(kind="fifo"), max_times_sampled=1, limits=RateLimits.queue(1000)
+)
+
+
+def fill(store: Store, count: int) -> None:
+    with store.writer("filler", "t") as writer:
+        writer.append({"number": np.arange(count)})
+        writer.insert_each("t")
+
+
+def test_a_sampler_that_is_closed_gives_back_what_it_drew(open_store):
+    store = open_store(QUEUE)
+    fill(store, 12)
+    with store.table("t").sampler(2, num_ahead=3) as sampler:
+        used = sampler.sample(20.0)
+        used.ack()
+        kept = sampler.sample(20.0)
+    again = store.table("t").sample(10, 20.0)
+    assert sorted(again.columns["number"].tolist()) == list(range(2, 12))
+    assert kept.columns["number"].tolist() == [2, 3]
+    sampler.close()
+    for call in (sampler.sample, kept.ack, lambda: sampler.give_back(kept)):
+        with pytest.raises(UsageError, match=r"sampler \(t, closed\) must be open"):
+            call()
+
+
+def test_arrays_that_were_not_copied_outlive_their_sampler(tmp_path_factory):
+    with Store([QUEUE], memory_bytes=1 << 20) as store:
+        fill(store, 4)
+        sampler = store.table("t").sampler(2, copy=False, num_ahead=0)
+        batch = sampler.sample()
+        sampler.close()
+        with pytest.raises(UsageError, match="closed"):
+            sampler.sample()
+        assert [int(one) for one in batch.columns["number"]] == [0, 1]
+        del batch
+        assert store.table("t").sample(4, 5.0).table_size == 4
+
+
+def test_a_client_that_is_closed_gives_back_what_it_drew_and_asks_no_more():
+    with Store([QUEUE], memory_bytes=1 << 20, listen="127.0.0.1:0") as store:
+        fill(store, 3)
+        client = Store.connect(store.address)
+        remote = client.table("t")
+        remote.sample(3, 20.0)
+        client.close()
+        assert store.table("t").sample(3, 20.0).table_size == 3
+        for call in (remote.describe, lambda: remote.sample(1)):
+            with pytest.raises(UsageError, match=r"closed\) must be open; connect"):
+                call()
+
+
+def test_threads_insert_while_others_wait_for_items(open_store):
+    store = open_store(QUEUE)
+    drawn = []
+
+    def sample(count: int) -> None:
+        batch = store.table("t").sample(count, 60.0)
+        drawn.extend(batch.columns["number"].tolist())
+        batch.ack()
+
+    waiting = [threading.Thread(target=sample, args=(1,)) for _ in range(4)]
+    waiting.append(threading.Thread(target=sample, args=(2,)))
+    for thread in waiting:
+        thread.start()
+    for number in range(6):
+        store.table("t").insert("a", number, {"number": number}, timeout_s=60.0)
+    for thread in waiting:
+        thread.join(120.0)
+    assert sorted(drawn) == list(range(6))
+
+
+@pytest.mark.parametrize("num_samples", [10**9, 2**31, 2**70, 0, -1])
+@pytest.mark.parametrize("copy", [True, False])
+def test_batches_that_can_never_be_are_refused_at_once(open_store, num_samples, copy):
+    asked = open_store(table()).table("t")
+    with pytest.raises(UsageError, match=rf"num_samples \({num_samples}\) must be 1"):
+        asked.sampler(num_samples, copy=copy)
+    if copy:
+        with pytest.raises(UsageError, match=rf"num_samples \({num_samples}\) must"):
+            asked.sample(num_samples)
+
+
+def test_batches_larger_than_memory_are_refused_at_once(open_store, monkeypatch):
+    wide = TableConfig(
+        name="t",
+        columns={"pixels": Column(dtype="uint8", shape=(10, 10), stack=4)},
+        num_steps=2,
+    )
+    asked = open_store(wide).table("t")
+    monkeypatch.setattr(arguments, "memory_limit_bytes", lambda: 799 * 100)
+    with pytest.raises(UsageError, match=r"\(100\) .* memory \(79900 .* with 800 byt"):
+        asked.sampler(100)
+    asked.sampler(99)
+
+
+@pytest.mark.parametrize("num_ahead", [-1, 1025])
+def test_batches_ahead_are_bounded(open_store, num_ahead):
+    with pytest.raises(UsageError, match=rf"num_ahead \({num_ahead}\) must be 0 to"):
+        open_store(table()).table("t").sampler(1, num_ahead=num_ahead)
+
+
+def test_numbers_of_numpy_are_numbers(open_store):
+    store = open_store(table())
+    fill(store, 4)
+    sampler = store.table("t").sampler(np.int64(3), num_ahead=np.int32(0))
+    assert len(sampler.sample(20.0).keys) == 3
+    assert len(store.table("t").sample(np.int64(3), 20.0).keys) == 3
+
+
+def test_batches_beyond_the_limits_say_so(open_store):
+    store = open_store(table(limits=RateLimits(min_cursor=0.0, max_cursor=3.0)))
+    fill(store, 3)
+    with pytest.raises(StoreTimeout, match="limits never allow more than 3 samples"):
+        store.table("t").sample(4, timeout_s=0.3)
+
+
+@pytest.mark.parametrize("kind", ["uniform", "fifo", "window", "without_replacement"])
+def test_priorities_that_nobody_uses_are_refused(open_store, kind):
+    store = open_store(table(sampler=Selector(kind=kind)))
+    fill(store, 2)
+    batch = store.table("t").sample(2, 20.0)
+    message = rf"priorities \(of table t\) must be None, as its sampler is {kind}"
+    with pytest.raises(UsageError, match=message):
+        batch.ack(np.ones(2))
+    with pytest.raises(UsageError, match=message):
+        store.table("t").set_priorities(batch.keys, np.ones(2))
+    batch.ack()
+    assert len(store.table("t").sample(2, 20.0).keys) == 2
+
+
+def test_priorities_of_a_remover_are_taken(open_store):
+    store = open_store(table(remover=Selector(kind="min_heap"), max_items=3))
+    fill(store, 3)
+    batch = store.table("t").sample(20, 20.0)
+    batch.ack(np.where(batch.columns["number"] == 1, 0.5, 2.0))
+    # Acknowledgements of other hosts are heard of in their own time.
+    assert 1 in batch.columns["number"]
+    store.table("t").set_priorities(
+        batch.keys, np.where(batch.columns["number"] == 1, 0.5, 2.0)
+    )
+    with store.writer("more", "t") as writer:
+        writer.append({"number": 9})
+        writer.insert("t", 1, 1.0)
+    left = store.table("t").sample(100, 20.0).columns["number"].tolist()
+    assert set(left) == {0, 2, 9}
+
+
+@pytest.mark.parametrize(
+    ("priorities", "message"),
+    [
+        (np.ones(3), r"priorities \(3\) must be 2, one for each sample"),
+        (np.ones((2, 1)), r"priorities \(shape \[2, 1\]\) must have one axis"),
+        (["a", "b"], "must be numbers; convert them"),
+    ],
+)
+def test_priorities_of_another_shape_are_refused(open_store, priorities, message):
+    store = open_store(table(sampler=Selector(kind="prioritized")))
+    fill(store, 2)
+
+    def ack() -> None:
+        store.table("t").sample(2, 20.0).ack(priorities)
+        store.table("t").sample(2, 20.0)  # where a server's word is heard
+
+    with pytest.raises(UsageError, match=message):
+        ack()

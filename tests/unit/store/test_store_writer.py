@@ -1,0 +1,129 @@
+"""Writers of steps: what they count, and many items by one call."""
+
+import numpy as np
+import pytest
+
+from tengen.errors import UsageError
+from tengen.store import Column, RateLimits, Selector, StoreTimeout, TableConfig
+
+
+def queue(name: str, **fields) -> TableConfig:
+    """Items come out in the order of their inserts."""
+    return TableConfig(
+        name=name,
+        columns={"number": Column(dtype="int64")},
+        sampler=Selector(kind="fifo"),
+        max_times_sampled=1,
+        limits=RateLimits.queue(1000),
+        steps_per_chunk=4,
+        **fields,
+    )
+
+
+def numbers(*span: int) -> dict:
+    return {"number": np.arange(*span)}
+
+
+def drawn(store, table: str, count: int) -> list:
+    return store.table(table).sample(count, 20.0).columns["number"].tolist()
+
+
+def test_append_tells_how_many_steps_it_took(open_store):
+    with open_store(queue("t")).writer("a", "t") as writer:
+        assert writer.append({"number": 7}) == 1
+        assert writer.append(numbers(9)) == 9
+        assert writer.append(numbers(0)) == 0
+        assert writer.num_steps == 10
+
+
+def test_an_item_is_made_of_each_new_step(open_store):
+    store = open_store(queue("t", num_steps=3))
+    with store.writer("a", "t") as writer:
+        told = []
+        for span in ((0, 2), (2, 4), (4, 5), (5, 5), (5, 12)):
+            writer.append(numbers(*span))
+            told.append(writer.insert_each("t", 3))
+    assert told == [0, 2, 1, 0, 7]  # the first two steps end none
+    assert drawn(store, "t", 10) == [[i, i + 1, i + 2] for i in range(10)]
+
+
+def test_priorities_are_those_of_the_steps_that_items_end_with(open_store):
+    by_priority = TableConfig(
+        name="t",
+        columns={"number": Column(dtype="int64")},
+        sampler=Selector(kind="max_heap"),
+        max_times_sampled=1,
+        num_steps=3,
+    )
+    store = open_store(by_priority)
+    with store.writer("a", "t") as writer:
+        writer.append(numbers(6))
+        priorities = np.array([9, 9, 1, 4, 2, 3], np.float32)
+        assert writer.insert_each("t", 3, priorities) == 4
+        writer.append(numbers(6, 7))
+        assert writer.insert_each("t", 3, 5) == 1
+    assert [last for *_, last in drawn(store, "t", 5)] == [6, 3, 5, 4, 2]
+
+
+def test_items_may_lie_apart_and_be_counted(open_store):
+    store = open_store(queue("t", num_steps=2))
+    with store.writer("a", "t") as writer:
+        writer.append(numbers(8))
+        assert writer.insert_each("t", 2, count=3, stride=2) == 3
+        assert writer.insert_each("t", 2, stride=3) == 3  # of every third step
+        assert writer.insert_each("t", 2, count=1, sequence=0) == 1  # left out
+    assert drawn(store, "t", 3) == [[2, 3], [4, 5], [6, 7]]
+    assert drawn(store, "t", 3) == [[0, 1], [3, 4], [6, 7]]
+    assert store.table("t").describe()["num_items"] == 6
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"count": 0}, r"count \(0\) must be 1 to the 8 items"),
+        ({"count": 9}, r"count \(9\) must be 1 to the 8 items"),
+        ({"count": 8, "num_steps": 2}, r"count \(8\) must be 1 to the 7 items"),
+        ({"count": 1, "num_steps": 9}, r"num_steps \(9\) must be at most the 8 steps"),
+        ({"stride": 0}, r"stride \(0\) must be at least 1"),
+        ({"priorities": np.ones(3)}, r"priorities \(3\) must be 8, one for each item"),
+        ({"priorities": np.ones((8, 1))}, r"priorities \(shape \[8, 1\]\) must have"),
+        ({"priorities": ["x"]}, r"priorities \(could not .*\) must be numbers"),
+    ],
+)
+def test_items_that_cannot_be_are_refused(open_store, arguments, message):
+    store = open_store(queue("t"))
+    with store.writer("a", "t") as writer:
+        writer.append(numbers(8))
+        with pytest.raises(UsageError, match=message):
+            writer.insert_each("t", **arguments)
+        assert writer.insert_each("t") == 8
+    assert drawn(store, "t", 8) == list(range(8))
+
+
+def test_many_items_wait_as_one_does(open_store):
+    small = queue("t")
+    store = open_store(small)
+    table = store.table("t")
+    table.set_limits(RateLimits.queue(3))
+    with store.writer("a", "t") as writer:
+        writer.append(numbers(5))
+
+        def insert() -> None:
+            writer.insert_each("t", timeout_s=0.05)
+            writer.flush(timeout_s=0.05)
+
+        with pytest.raises(StoreTimeout, match="samples must be drawn first"):
+            insert()
+        table.set_limits(RateLimits.queue(5))
+        assert writer.insert_each("t", sequence=0) == 5  # each once
+    assert drawn(store, "t", 5) == list(range(5))
+
+
+def test_a_writer_keeps_the_steps_that_its_tables_need(open_store):
+    store = open_store(queue("short", max_items=1), queue("long", num_steps=9))
+    with store.writer("a", "short") as writer:
+        for number in range(30):
+            writer.append({"number": number})
+            writer.insert("short", 1)
+        writer.insert("long", 9)
+    assert drawn(store, "long", 1) == [list(range(21, 30))]
