@@ -70,6 +70,8 @@ def all_values(
     while len(used) < count - BATCH + 1 and time.monotonic() < end:
         time.sleep(0.05)
         used = set().union(*(read_log(logs[name])[1] for name in USERS))
+    # The users may have caught up before it wrote the last ones.
+    assert processes["write"].wait(max(end - time.monotonic(), 1.0)) == 0
     for name in logs:
         processes[name].kill()
         processes[name].wait()

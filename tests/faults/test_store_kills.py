@@ -87,6 +87,8 @@ def run_with_kills(
         assert killed.total() == num_kills
         if is_cold:
             assert rows.stat().st_size > 0
+        # The users may have caught up before it wrote the last ones.
+        assert processes["write"].wait(max(end - time.monotonic(), 1.0)) == 0
         for name in logs:
             processes[name].kill()
             processes[name].wait()
