@@ -12,6 +12,7 @@
 #include <cstdint>
 #include <string>
 
+#include "base/error.h"
 #include "base/hash.h"
 
 namespace tengen {
@@ -55,8 +56,9 @@ concept Game = requires(const G game, typename G::State state, const typename G:
   { game.key(view) } -> std::same_as<Key128>;  // everything that planes depend on
   // Writes all num_planes * height * width floats, the board transformed by `symmetry`.
   { game.encode(view, symmetry, planes) } -> std::same_as<void>;
-  // The action that `action` becomes when the board is transformed by `symmetry`.
-  { game.transform_action(action, symmetry) } -> std::same_as<int>;
+  // What each action becomes when the board is transformed by `symmetry`: num_actions() entries,
+  // which live as long as the game.
+  { game.images(view, symmetry) } -> std::same_as<const uint16_t*>;
   { game.to_string(view) } -> std::convertible_to<std::string>;
 };
 
@@ -66,5 +68,26 @@ template <class G>
 concept ExternallyPlayed = Game<G> && requires(const G game, const typename G::State& view) {
   { game.is_known(view, 0) } -> std::same_as<bool>;
 };
+
+// A Game some of whose games are played otherwise: on a smaller board, by other rules. The planes
+// and the actions are those of the game; the state knows what it is.
+template <class G>
+concept HasVariants = Game<G> && requires(const G game, const std::string& variant) {
+  // The start of the game of that name. Throws Error for one that does not fit.
+  { game.initial_state(variant) } -> std::same_as<typename G::State>;
+};
+
+// The start of the game that `variant` names, or of the game itself where it is empty. Throws Error
+// for a variant that the game does not have.
+template <Game G>
+typename G::State initial_state_of(const G& game, const std::string& variant) {
+  if (variant.empty()) return game.initial_state();
+  if constexpr (HasVariants<G>) {
+    return game.initial_state(variant);
+  } else {
+    throw Error("variant (" + variant + ") must be empty in " + std::string(game.name()) +
+                ", which is played one way; leave it out");
+  }
+}
 
 }  // namespace tengen

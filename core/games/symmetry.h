@@ -3,6 +3,10 @@
 // otherwise, in this order: bit 2 swaps rows and columns (of a square only), bit 1 turns the rows
 // over, bit 0 turns the columns over.
 
+#include <array>
+#include <cstddef>
+#include <cstdint>
+
 namespace tengen {
 
 inline constexpr int kNumSquareSymmetries = 8;
@@ -12,18 +16,34 @@ constexpr int num_board_symmetries(int height, int width) {
   return height == width ? kNumSquareSymmetries : kNumRectangleSymmetries;
 }
 
+// The cell (row * frame_width + column) to which `symmetry` < kNumSquareSymmetries takes a cell of
+// a board in the upper left corner of a frame, which swapped rows and columns must fit too.
+constexpr int transform_in_frame(int row, int column, int height, int width, int frame_width,
+                                 int symmetry) {
+  const bool is_swapped = symmetry & 4;
+  int new_row = is_swapped ? column : row;
+  int new_column = is_swapped ? row : column;
+  if (symmetry & 2) new_row = (is_swapped ? width : height) - 1 - new_row;
+  if (symmetry & 1) new_column = (is_swapped ? height : width) - 1 - new_column;
+  return new_row * frame_width + new_column;
+}
+
 // The cell (row * width + column) to which `symmetry` < num_board_symmetries() takes `cell`.
 constexpr int transform_cell(int cell, int height, int width, int symmetry) {
-  int row = cell / width;
-  int column = cell % width;
-  if (symmetry & 4) {
-    const int old_row = row;
-    row = column;
-    column = old_row;
+  return transform_in_frame(cell / width, cell % width, height, width, width, symmetry);
+}
+
+// transform_cell() of every cell under every symmetry of a square.
+template <int kSize>
+constexpr auto make_square_images() {
+  std::array<std::array<uint16_t, kSize * kSize>, kNumSquareSymmetries> images{};
+  for (int symmetry = 0; symmetry < kNumSquareSymmetries; ++symmetry) {
+    for (int cell = 0; cell < kSize * kSize; ++cell) {
+      images[static_cast<size_t>(symmetry)][static_cast<size_t>(cell)] =
+          static_cast<uint16_t>(transform_cell(cell, kSize, kSize, symmetry));
+    }
   }
-  if (symmetry & 2) row = height - 1 - row;
-  if (symmetry & 1) column = width - 1 - column;
-  return row * width + column;
+  return images;
 }
 
 }  // namespace tengen

@@ -48,7 +48,7 @@ void check_random_game(const G& game, uint64_t index) {
     TENGEN_CHECK(game.is_legal(state, action));
     const Key128 before = game.key(state);
     game.apply(state, action);
-    game.apply(turned, game.transform_action(action, symmetry));
+    game.apply(turned, game.images(turned, symmetry)[action]);
     TENGEN_CHECK(!(game.key(state) == before));
   }
 }

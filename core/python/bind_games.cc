@@ -64,7 +64,7 @@ class AnyGame {
   virtual int max_plies() const = 0;
   virtual PolicyLayout policy_layout() const = 0;
   virtual int num_symmetries() const = 0;
-  virtual std::unique_ptr<AnyState> new_state() const = 0;
+  virtual std::unique_ptr<AnyState> new_state(const std::string& variant) const = 0;
   virtual int transform_action(int action, int symmetry) const = 0;
   virtual uint64_t perft_from_start(int depth) const = 0;
 };
@@ -80,8 +80,8 @@ void check_symmetry(const G& game, int symmetry) {
 template <Game G>
 class StateOf final : public AnyState {
  public:
-  explicit StateOf(std::shared_ptr<const G> game)
-      : game_(std::move(game)), state_(game_->initial_state()) {}
+  StateOf(std::shared_ptr<const G> game, const std::string& variant)
+      : game_(std::move(game)), state_(initial_state_of(*game_, variant)) {}
 
   std::unique_ptr<AnyState> clone() const override { return std::make_unique<StateOf>(*this); }
   int to_play() const override { return game_->to_play(state_); }
@@ -135,8 +135,8 @@ class GameOf final : public AnyGame {
   int max_plies() const override { return game_->max_plies(); }
   PolicyLayout policy_layout() const override { return game_->policy_layout(); }
   int num_symmetries() const override { return game_->num_symmetries(); }
-  std::unique_ptr<AnyState> new_state() const override {
-    return std::make_unique<StateOf<G>>(game_);
+  std::unique_ptr<AnyState> new_state(const std::string& variant) const override {
+    return std::make_unique<StateOf<G>>(game_, variant);
   }
   int transform_action(int action, int symmetry) const override {
     check_symmetry(*game_, symmetry);
@@ -144,7 +144,7 @@ class GameOf final : public AnyGame {
       throw Error("action (" + std::to_string(action) + ") must be 0 to " +
                   std::to_string(num_actions() - 1) + "; see num_actions");
     }
-    return game_->transform_action(action, symmetry);
+    return game_->images(game_->initial_state(), symmetry)[action];
   }
   uint64_t perft_from_start(int depth) const override {
     return perft(*game_, game_->initial_state(), depth);
@@ -209,7 +209,11 @@ void bind_game(nb::module_& m) {
           "How a policy head maps planes to actions: cells, cells_and_pass, columns or flat.")
       .def_prop_ro("num_symmetries", &AnyGame::num_symmetries,
                    "Symmetries of the board; 0 is the identity.")
-      .def("new_state", &AnyGame::new_state, "Returns the position before the first move.")
+      .def("new_state", &AnyGame::new_state, nb::arg("variant") = "",
+           "Returns the position before the first move.\n\n"
+           "Args:\n    variant: The name of a game on a board that fits, by any rules, for one\n"
+           "        that is played so; only Go has such. Empty: the game itself.\n\n"
+           "Raises:\n    CoreError: It has no such variant.")
       .def("transform_action", &AnyGame::transform_action, nb::arg("action"), nb::arg("symmetry"),
            "Returns what ``action`` becomes when the board is transformed by ``symmetry``.")
       .def("perft", &AnyGame::perft_from_start, nb::arg("depth"),

@@ -10,6 +10,7 @@
 
 #include "base/error.h"
 #include "games/go/go.h"
+#include "games/go/handicap.h"
 #include "python/bindings.h"
 
 namespace nb = nanobind;
@@ -55,6 +56,15 @@ class GoPosition {
 }  // namespace
 
 void bind_go(nb::module_& m) {
+  m.def(
+      "max_handicap",
+      [](const std::string& name) {
+        const GoRules rules = parse_go_name(name);
+        return max_handicap(rules.height, rules.width);
+      },
+      nb::arg("name"),
+      "Returns how many stones a handicap may have on the board of a game; 0 for none.\n\n"
+      "Raises:\n    CoreError: No game of Go.");
   nb::class_<GoPosition>(m, "GoPosition",
                          "A position of Go: who owns what.\n\n"
                          "Threads: shared freely, never changes.")

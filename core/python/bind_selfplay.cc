@@ -68,12 +68,16 @@ void bind_workers(nb::module_& m) {
       .def(
           "__init__",
           [](GameQueue* self, uint64_t seed, uint32_t generation, uint32_t model,
-             uint32_t num_games, std::vector<uint32_t> finished, bool may_resign) {
-            new (self)
-                GameQueue({seed, generation, model, num_games, std::move(finished), may_resign});
+             uint32_t num_games, std::vector<uint32_t> finished, bool may_resign,
+             std::vector<std::pair<std::string, double>> variants) {
+            new (self) GameQueue({seed, generation, model, num_games, std::move(finished),
+                                  may_resign, std::move(variants)});
           },
           nb::kw_only(), "seed"_a, "generation"_a, "model"_a, "num_games"_a,
-          "finished"_a = std::vector<uint32_t>{}, "may_resign"_a = false)
+          "finished"_a = std::vector<uint32_t>{}, "may_resign"_a = false,
+          "variants"_a = std::vector<std::pair<std::string, double>>{},
+          "``variants``: names and weights that each game is drawn from; none, the game itself.")
+      .def("variant", &GameQueue::variant, "index"_a, "The variant that a game is.")
       .def("stop", &GameQueue::stop, "Workers drop their unfinished games and end. Thread-safe.")
       .def_prop_ro("num_wanted", &GameQueue::num_wanted, "Games that it was made to hand out.");
 
@@ -95,10 +99,12 @@ void bind_workers(nb::module_& m) {
   m.def(
       "check_resignation",
       [](const nb::object& game, const SelfplaySettings& settings, const Column<uint8_t>& outcome,
+         const Column<uint8_t>& num_variant_bytes, const Column<uint8_t>& variant,
          const Column<uint16_t>& num_opening_plies, const Column<uint16_t>& num_plies,
          const Column<uint16_t>& opening, const Column<uint16_t>& action,
          const Column<float>& root_value) {
-        const PlayedGames games{span_of(outcome),   span_of(num_opening_plies),
+        const PlayedGames games{span_of(outcome),   span_of(num_variant_bytes),
+                                span_of(variant),   span_of(num_opening_plies),
                                 span_of(num_plies), span_of(opening),
                                 span_of(action),    span_of(root_value)};
         return with_any_game(game, [&](const auto& rules) {
@@ -107,14 +113,14 @@ void bind_workers(nb::module_& m) {
           return std::make_pair(check.num_checked, check.num_false);
         });
       },
-      "game"_a, "settings"_a, nb::kw_only(), "outcome"_a, "num_opening_plies"_a, "num_plies"_a,
-      "opening"_a, "action"_a, "root_value"_a,
+      "game"_a, "settings"_a, nb::kw_only(), "outcome"_a, "num_variant_bytes"_a, "variant"_a,
+      "num_opening_plies"_a, "num_plies"_a, "opening"_a, "action"_a, "root_value"_a,
       "(games played on in which somebody would have resigned, those who did not lose).");
 }
 
 void bind_sessions(nb::module_& m) {
   nb::class_<SearchSession, Port>(m, "SearchSession", "One search driven from outside; one row.")
-      .def("begin", &SearchSession::begin, "moves"_a, "request"_a)
+      .def("begin", &SearchSession::begin, "moves"_a, "request"_a, "variant"_a = "")
       .def_prop_ro("result", &SearchSession::result, nb::rv_policy::copy);
   m.def(
       "make_session",
@@ -126,7 +132,7 @@ void bind_sessions(nb::module_& m) {
       },
       "game"_a, "settings"_a, "cache_bytes"_a = size_t{16} << 20);
   nb::class_<SharedSession>(m, "SharedSession", "One search driven from outside by threads.")
-      .def("begin", &SharedSession::begin, "moves"_a, "request"_a)
+      .def("begin", &SharedSession::begin, "moves"_a, "request"_a, "variant"_a = "")
       .def("port", &SharedSession::port, "index"_a, nb::rv_policy::reference_internal)
       .def("stop", &SharedSession::stop, "Every next() returns soon. Thread-safe.")
       .def_prop_ro("result", &SharedSession::result, nb::rv_policy::copy);

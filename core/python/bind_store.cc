@@ -47,6 +47,8 @@ nb::dict to_dict(GameColumns columns) {
   out["game_index"] = to_numpy(std::move(columns.game_index));
   out["outcome"] = to_numpy(std::move(columns.outcome));
   out["model"] = to_numpy(std::move(columns.model));
+  out["num_variant_bytes"] = to_numpy(std::move(columns.num_variant_bytes));
+  out["variant"] = to_numpy(std::move(columns.variant));
   out["num_opening_plies"] = to_numpy(std::move(columns.num_opening_plies));
   out["num_plies"] = to_numpy(std::move(columns.num_plies));
   out["opening"] = to_numpy(std::move(columns.opening));
@@ -91,6 +93,7 @@ void bind_records(nb::module_& m) {
       .def_rw("generation", &GameRecord::generation)
       .def_rw("game_index", &GameRecord::game_index)
       .def_rw("model", &GameRecord::model)
+      .def_rw("variant", &GameRecord::variant)
       .def_prop_rw(
           "outcome", [](const GameRecord& r) { return static_cast<int>(r.outcome); },
           [](GameRecord& r, uint8_t outcome) { r.outcome = static_cast<Outcome>(outcome); })
@@ -196,14 +199,17 @@ void bind_rows(nb::module_& m) {
       .def(
           "add_segment",
           [](GameRows& rows, const Column<uint8_t>& outcome,
-             const Column<uint16_t>& num_opening_plies, const Column<uint16_t>& num_plies,
+             const Column<uint8_t>& num_variant_bytes, const Column<uint16_t>& num_opening_plies,
+             const Column<uint16_t>& num_plies, const Column<uint8_t>& variant,
              const Column<uint16_t>& opening, const Column<uint16_t>& action,
              const Column<float>& root_value, const Column<float>& policy_weight,
              const Column<float>& value_weight, const Column<uint16_t>& num_policy_entries,
              const Column<uint16_t>& policy_action, const Column<uint16_t>& policy_mass) {
             const SegmentView view{span_of(outcome),
+                                   span_of(num_variant_bytes),
                                    span_of(num_opening_plies),
                                    span_of(num_plies),
+                                   span_of(variant),
                                    span_of(opening),
                                    span_of(action),
                                    span_of(root_value),
@@ -215,7 +221,8 @@ void bind_rows(nb::module_& m) {
             nb::gil_scoped_release release;
             return rows.add_segment(view);
           },
-          nb::kw_only(), nb::arg("outcome"), nb::arg("num_opening_plies"), nb::arg("num_plies"),
+          nb::kw_only(), nb::arg("outcome"), nb::arg("num_variant_bytes"),
+          nb::arg("num_opening_plies"), nb::arg("num_plies"), nb::arg("variant"),
           nb::arg("opening"), nb::arg("action"), nb::arg("root_value"), nb::arg("policy_weight"),
           nb::arg("value_weight"), nb::arg("num_policy_entries"), nb::arg("policy_action"),
           nb::arg("policy_mass"))

@@ -26,6 +26,8 @@ class RandomGame {
   };
   static constexpr int kDepth = 6;
 
+  static constexpr std::array<uint16_t, 4> kImages = {0, 1, 2, 3};
+
   explicit RandomGame(uint64_t seed) : seed_(seed) {}
   std::string name() const { return "random"; }
   int num_actions() const { return 4; }
@@ -58,7 +60,7 @@ class RandomGame {
   }
   Key128 key(const State& s) const { return {s.id, mix64(s.id)}; }
   void encode(const State&, int, float* planes) const { planes[0] = 1.0f; }
-  int transform_action(int action, int) const { return action; }
+  const uint16_t* images(const State&, int) const { return kImages.data(); }
   std::string to_string(const State&) const { return ""; }
 
   // The exact value of a position to player 0.

@@ -3,10 +3,13 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cmath>
 #include <cstdint>
+#include <string>
 #include <vector>
 
 #include "base/error.h"
+#include "base/rng.h"
 #include "selfplay/settings.h"
 
 namespace tengen {
@@ -25,6 +28,14 @@ class GameQueue {
       }
       finished_[index] = true;
     }
+    double total = 0.0;
+    for (const auto& [name, weight] : generation.variants) {
+      if (!(weight > 0.0 && std::isfinite(weight))) {
+        throw Error("weight (" + std::to_string(weight) + ") of variant (" + name +
+                    ") must be above 0 and finite; leave the variant out");
+      }
+      variant_ends_.push_back(total += weight);
+    }
   }
 
   // The next game to play, or kNone.
@@ -35,6 +46,16 @@ class GameQueue {
       if (!finished_[index]) return static_cast<int64_t>(index);
     }
     return kNone;
+  }
+
+  // The variant that a game is; a pure function of the generation's seed and number.
+  const std::string& variant(uint32_t index) const {
+    static const std::string itself;
+    if (variant_ends_.empty()) return itself;
+    Rng rng(generation_.seed, generation_.generation, index, 0, Purpose::kVariant);
+    const double drawn = rng.uniform() * variant_ends_.back();
+    const auto found = std::upper_bound(variant_ends_.begin(), variant_ends_.end() - 1, drawn);
+    return generation_.variants[static_cast<size_t>(found - variant_ends_.begin())].first;
   }
 
   // Ends the work: take() returns kNone and every worker drops its unfinished games.
@@ -49,6 +70,7 @@ class GameQueue {
  private:
   Generation generation_;
   std::vector<bool> finished_;
+  std::vector<double> variant_ends_;  // sums of the weights up to each
   // Idle slots go on asking after the last game: 64 bits never wrap to game 0.
   std::atomic<uint64_t> next_{0};
   std::atomic<bool> stopped_{false};

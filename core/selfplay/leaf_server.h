@@ -37,14 +37,7 @@ class LeafServer {
                   static_cast<size_t>(game.width())},
                  static_cast<size_t>(game.num_actions())),
         cache_(cache_bytes, game.num_actions()),
-        waiting_(static_cast<size_t>(capacity)) {
-    for (int symmetry = 0; symmetry < game.num_symmetries(); ++symmetry) {
-      auto& table = transforms_.emplace_back();
-      for (int action = 0; action < game.num_actions(); ++action) {
-        table.push_back(static_cast<uint16_t>(game.transform_action(action, symmetry)));
-      }
-    }
-  }
+        waiting_(static_cast<size_t>(capacity)) {}
 
   // Fills the batch and returns its rows; 0 when every search is over. `run_all` calls run() for
   // each search that does not wait. Throws Error before the last batch was answered.
@@ -76,7 +69,7 @@ class LeafServer {
       EvaluationCache::Entry entry;
       if (cache_.find(key, &entry)) {
         ++stats.num_cache_hits;
-        search.accept(entry.policy, transforms_[static_cast<size_t>(symmetry)].data(), entry.value);
+        search.accept(entry.policy, game_.images(search.leaf(), symmetry), entry.value);
         continue;
       }
       game_.encode(search.leaf(), symmetry, buffers_.planes_row(num_rows_));
@@ -93,8 +86,7 @@ class LeafServer {
       const Waiting& w = waiting_[static_cast<size_t>(row)];
       const float value = buffers_.value[static_cast<size_t>(row)];
       cache_.insert(w.key, buffers_.policy_row(row), value);
-      w.search->accept(buffers_.policy_row(row),
-                       transforms_[static_cast<size_t>(w.symmetry)].data(), value);
+      w.search->accept(buffers_.policy_row(row), game_.images(w.search->leaf(), w.symmetry), value);
     }
     stats.num_evaluations += static_cast<uint64_t>(num_rows_);
     stats.num_batches += num_rows_ > 0;
@@ -139,7 +131,6 @@ class LeafServer {
   const G& game_;
   BatchBuffers buffers_;
   EvaluationCache cache_;
-  std::vector<std::vector<uint16_t>> transforms_;
   std::vector<Waiting> waiting_;
   std::vector<S*> at_unknown_moves_;
   int num_rows_ = 0;

@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "games/game.h"
@@ -17,6 +18,8 @@ namespace tengen {
 // The columns of a sealed segment that this needs; see GameColumns for what they hold.
 struct PlayedGames {
   std::span<const uint8_t> outcome;
+  std::span<const uint8_t> num_variant_bytes;
+  std::span<const uint8_t> variant;
   std::span<const uint16_t> num_opening_plies;
   std::span<const uint16_t> num_plies;
   std::span<const uint16_t> opening;
@@ -35,10 +38,14 @@ ResignationCheck check_resignation(const G& game, const SelfplaySettings& settin
                                    const PlayedGames& games) {
   ResignationCheck check;
   std::vector<PlyNote> notes;
+  size_t variant = 0;
   size_t opening = 0;
   size_t ply = 0;
   for (size_t i = 0; i < games.outcome.size(); ++i) {
-    auto state = game.initial_state();
+    const std::string name(games.variant.begin() + variant,
+                           games.variant.begin() + variant + games.num_variant_bytes[i]);
+    variant += games.num_variant_bytes[i];
+    auto state = initial_state_of(game, name);
     for (int k = 0; k < games.num_opening_plies[i]; ++k)
       game.apply(state, games.opening[opening++]);
     notes.clear();

@@ -12,10 +12,12 @@
 
 namespace tengen {
 
-// The position after `moves`. Throws Error where one of them is illegal or the game is over.
+// The position after `moves` of the game or of a variant of it. Throws Error where there is no such
+// variant, a move is illegal or the game is over.
 template <Game G>
-typename G::State position_after(const G& game, const std::vector<int>& moves) {
-  typename G::State state = game.initial_state();
+typename G::State position_after(const G& game, const std::string& variant,
+                                 const std::vector<int>& moves) {
+  typename G::State state = initial_state_of(game, variant);
   for (size_t i = 0; i < moves.size(); ++i) {
     if (game.outcome(state) != Outcome::kOngoing || !game.is_legal(state, moves[i])) {
       throw Error("moves[" + std::to_string(i) + "] (" + std::to_string(moves[i]) +
@@ -32,9 +34,10 @@ typename G::State position_after(const G& game, const std::vector<int>& moves) {
 
 class SearchSession : public Port {
  public:
-  // Starts a search of the position after `moves`. Throws Error where a move is illegal or the
-  // game is over. Then drive the port until next() returns 0 and read result().
-  virtual void begin(const std::vector<int>& moves, const SearchRequest& request) = 0;
+  // Starts a search of the position_after() these moves, and throws as that does. Then drive the
+  // port until next() returns 0 and read result().
+  virtual void begin(const std::vector<int>& moves, const SearchRequest& request,
+                     const std::string& variant = "") = 0;
   virtual const SearchResult& result() = 0;
 };
 
@@ -44,8 +47,9 @@ class GameSession final : public SearchSession {
   GameSession(const G& game, const SearchSettings& settings, size_t cache_bytes)
       : game_(game), search_(game_, settings), leaves_(game_, 1, cache_bytes) {}
 
-  void begin(const std::vector<int>& moves, const SearchRequest& request) override {
-    const typename G::State state = position_after(game_, moves);
+  void begin(const std::vector<int>& moves, const SearchRequest& request,
+             const std::string& variant) override {
+    const typename G::State state = position_after(game_, variant, moves);
     leaves_.clear();  // a search left half way may have a row waiting
     search_.reset();
     search_.begin(state, request);

@@ -4,6 +4,8 @@
 
 #include <cstdint>
 #include <memory>
+#include <string>
+#include <utility>
 #include <vector>
 
 #include "search/settings.h"
@@ -49,6 +51,9 @@ struct Generation {
   uint32_t num_games = 0;
   std::vector<uint32_t> finished;  // games already durable, not to be played again
   bool may_resign = false;         // `resign_above` was seen to be safe
+  // What each game is drawn from: variants (games/game.h, "" for the game itself), with weights
+  // above 0. None: every game is the game itself.
+  std::vector<std::pair<std::string, double>> variants;
 };
 
 }  // namespace tengen

@@ -17,7 +17,8 @@ class SharedSession {
  public:
   virtual ~SharedSession() = default;
   // Starts a search of the position after `moves`, as SearchSession::begin().
-  virtual void begin(const std::vector<int>& moves, const SearchRequest& request) = 0;
+  virtual void begin(const std::vector<int>& moves, const SearchRequest& request,
+                     const std::string& variant = "") = 0;
   // next() may block until another port's done().
   virtual Port& port(int index) = 0;
   // Ends the search soon, with what was found so far; every next() returns. From any thread.
@@ -38,8 +39,9 @@ class SharedGameSession final : public SharedSession {
     }
   }
 
-  void begin(const std::vector<int>& moves, const SearchRequest& request) override {
-    search_.begin(position_after(game_, moves), request);
+  void begin(const std::vector<int>& moves, const SearchRequest& request,
+             const std::string& variant) override {
+    search_.begin(position_after(game_, variant, moves), request);
     for (auto& port : ports_) port->clear();
   }
   Port& port(int index) override { return *ports_.at(static_cast<size_t>(index)); }

@@ -111,7 +111,8 @@ class SelfplayWorker final : public SelfplayPort {
     slot.record.generation = generation.generation;
     slot.record.game_index = static_cast<uint32_t>(index);
     slot.record.model = generation.model;
-    slot.state = game_.initial_state();
+    slot.record.variant = queue_->variant(slot.record.game_index);
+    slot.state = initial_state_of(game_, slot.record.variant);
     Rng rng = stream(slot, Purpose::kOpening);
     const uint32_t num_plies = rng.below(static_cast<uint32_t>(settings_.max_opening_plies) + 1);
     play_opening(game_, slot.state, num_plies, rng, legal_.data(), slot.record.opening);

@@ -12,6 +12,8 @@ void append_game(const GameRecord& game, GameColumns* out) {
   out->game_index.push_back(game.game_index);
   out->outcome.push_back(static_cast<uint8_t>(game.outcome));
   out->model.push_back(game.model);
+  out->num_variant_bytes.push_back(static_cast<uint8_t>(game.variant.size()));
+  out->variant.insert(out->variant.end(), game.variant.begin(), game.variant.end());
   out->num_opening_plies.push_back(game.num_opening_plies);
   out->num_plies.push_back(static_cast<uint16_t>(game.plies.size()));
   out->opening.insert(out->opening.end(), game.opening.begin(), game.opening.end());

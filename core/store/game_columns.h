@@ -15,8 +15,11 @@ struct GameColumns {
   std::vector<uint32_t> game_index;
   std::vector<uint8_t> outcome;  // an Outcome
   std::vector<uint32_t> model;
+  std::vector<uint8_t> num_variant_bytes;
   std::vector<uint16_t> num_opening_plies;
   std::vector<uint16_t> num_plies;
+  // A byte of a variant's name.
+  std::vector<uint8_t> variant;
   // An opening ply.
   std::vector<uint16_t> opening;
   // A searched ply; see PlyRecord.

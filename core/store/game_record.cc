@@ -9,8 +9,9 @@
 namespace tengen {
 namespace {
 
-constexpr uint8_t kRecordVersion = 1;
+constexpr uint8_t kRecordVersion = 2;
 constexpr size_t kMaxLength = std::numeric_limits<uint16_t>::max();
+constexpr size_t kMaxName = std::numeric_limits<uint8_t>::max();
 
 void check_ply(const PlyRecord& ply) {
   check(std::abs(ply.root_value) <= 1.0f, "root_value", ply.root_value,
@@ -39,6 +40,8 @@ std::string encode(const GameRecord& record) {
         record.num_opening_plies, "must be the size of opening; set both");
   check(record.plies.size() <= kMaxLength, "plies", record.plies.size(),
         "must be at most 65535; end the game earlier");
+  check(record.variant.size() <= kMaxName, "variant", record.variant,
+        "must have at most 255 bytes; shorten it");
   std::string bytes;
   ByteWriter out(&bytes);
   out.u8(kRecordVersion);
@@ -46,6 +49,8 @@ std::string encode(const GameRecord& record) {
   out.u32(record.generation);
   out.u32(record.game_index);
   out.u32(record.model);
+  out.u8(static_cast<uint8_t>(record.variant.size()));
+  for (const char byte : record.variant) out.u8(static_cast<uint8_t>(byte));
   out.u16(record.num_opening_plies);
   out.u16(static_cast<uint16_t>(record.plies.size()));
   for (const uint16_t action : record.opening) out.u16(action);
@@ -69,7 +74,7 @@ GameRecord decode(std::string_view bytes) {
   ByteReader in(bytes, "game record");
   const uint8_t version = in.u8();
   check(version == kRecordVersion, "game record version", version,
-        "is not the one this build reads (1); use the release that wrote it");
+        "is not the one this build reads (2); use the release that wrote it");
   GameRecord record;
   const uint8_t outcome = in.u8();
   check(outcome >= 1 && outcome <= 3, "outcome", outcome,
@@ -78,6 +83,10 @@ GameRecord decode(std::string_view bytes) {
   record.generation = in.u32();
   record.game_index = in.u32();
   record.model = in.u32();
+  const size_t num_variant_bytes = in.u8();
+  for (size_t i = 0; i < num_variant_bytes; ++i) {
+    record.variant.push_back(static_cast<char>(in.u8()));
+  }
   record.num_opening_plies = in.u16();
   const size_t num_plies = in.u16();
   record.opening.reserve(record.num_opening_plies);

@@ -30,6 +30,7 @@ struct GameRecord {
   uint32_t generation = 0;
   uint32_t game_index = 0;  // within the generation; (generation, game_index) names the game
   uint32_t model = 0;       // number of the published model that played
+  std::string variant;      // the game that it was, where not the run's own (games/game.h)
   Outcome outcome = Outcome::kOngoing;
   uint16_t num_opening_plies = 0;  // size of `opening`: moves without a search, never rows
   std::vector<uint16_t> opening;
@@ -39,7 +40,8 @@ struct GameRecord {
 };
 
 // Bytes of one record (layout in docs/store_format.md). Throws Error where the record breaks
-// a rule above: an undecided outcome, a zero or missing policy weight, a length over 65535.
+// a rule above: an undecided outcome, a zero or missing policy weight, a length over 65535, a
+// variant's name over 255.
 std::string encode(const GameRecord& record);
 
 // Exact inverse of encode. Throws Error for bytes that are damaged or of a newer version.

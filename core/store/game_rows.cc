@@ -39,10 +39,23 @@ void check_length(const char* name, size_t length, size_t wanted) {
               " entries) must have " + std::to_string(wanted) + "; the segment is damaged");
 }
 
+std::vector<std::string> names(std::span<const uint8_t> lengths, std::span<const uint8_t> bytes) {
+  size_t total = 0;
+  for (const uint8_t length : lengths) total += length;
+  check_length("variant", bytes.size(), total);
+  std::vector<std::string> result;
+  for (const uint8_t length : lengths) {
+    result.emplace_back(bytes.begin(), bytes.begin() + length);
+    bytes = bytes.subspan(length);
+  }
+  return result;
+}
+
 }  // namespace
 
 RowSegment make_row_segment(const SegmentView& view) {
   const size_t num_games = view.outcome.size();
+  check_length("num_variant_bytes", view.num_variant_bytes.size(), num_games);
   check_length("num_opening_plies", view.num_opening_plies.size(), num_games);
   check_length("num_plies", view.num_plies.size(), num_games);
   RowSegment segment;
@@ -59,6 +72,7 @@ RowSegment make_row_segment(const SegmentView& view) {
   check_length("policy_action", view.policy_action.size(), segment.first_entry.back());
   check_length("policy_mass", view.policy_mass.size(), segment.first_entry.back());
   segment.outcome = copy(view.outcome);
+  segment.variant = names(view.num_variant_bytes, view.variant);
   segment.opening = copy(view.opening);
   segment.action = copy(view.action);
   segment.root_value = copy(view.root_value);

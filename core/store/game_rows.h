@@ -17,8 +17,10 @@ namespace tengen {
 // The columns of one sealed segment that rows need; see GameColumns for what they hold.
 struct SegmentView {
   std::span<const uint8_t> outcome;
+  std::span<const uint8_t> num_variant_bytes;
   std::span<const uint16_t> num_opening_plies;
   std::span<const uint16_t> num_plies;
+  std::span<const uint8_t> variant;
   std::span<const uint16_t> opening;
   std::span<const uint16_t> action;
   std::span<const float> root_value;
@@ -48,6 +50,7 @@ struct RowSegment {
   std::vector<uint32_t> first_opening;  // of each game, and the end
   std::vector<uint32_t> first_entry;    // of each ply, and the end
   std::vector<uint8_t> outcome;
+  std::vector<std::string> variant;  // of each game
   std::vector<uint16_t> opening, action;
   std::vector<float> root_value, policy_weight, value_weight;
   std::vector<uint16_t> policy_action, policy_mass;

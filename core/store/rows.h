@@ -31,7 +31,7 @@ class RowsOf final : public GameRows {
   // stop early (resigned, adjudicated); one that reached its end must have that result.
   void check_games(const RowSegment& segment) const override {
     for (size_t game = 0; game < segment.outcome.size(); ++game) {
-      State state = game_.initial_state();
+      State state = initial_state_of(game_, segment.variant[game]);
       size_t ply = 0;
       for (size_t i = segment.first_opening[game]; i < segment.first_opening[game + 1]; ++i) {
         check_legal(state, segment.opening[i], game, ply++);
@@ -94,7 +94,7 @@ class RowsOf final : public GameRows {
       moves.insert(moves.end(), played, played_end);
       return game_.state_after(moves);
     } else {
-      State state = game_.initial_state();
+      State state = initial_state_of(game_, segment.variant[game]);
       for (const uint16_t* move = opening; move != opening_end; ++move) game_.apply(state, *move);
       for (const uint16_t* move = played; move != played_end; ++move) game_.apply(state, *move);
       return state;
@@ -114,15 +114,16 @@ class RowsOf final : public GameRows {
     const uint32_t last = segment.first_entry[ply + 1];
     const int num_legal = game_.legal_actions(state, scratch);
     const float even = first == last ? 1.0f / static_cast<float>(num_legal) : 0.0f;
+    const uint16_t* const images = game_.images(state, symmetry);
     for (int i = 0; i < num_legal; ++i) {
-      const int action = game_.transform_action(scratch[i], symmetry);
+      const int action = images[scratch[i]];
       legal[action] = 1;
       policy[action] = even;
     }
     uint64_t total = 0;
     for (uint32_t i = first; i < last; ++i) total += segment.policy_mass[i];
     for (uint32_t i = first; i < last; ++i) {
-      policy[game_.transform_action(segment.policy_action[i], symmetry)] +=
+      policy[images[segment.policy_action[i]]] +=
           static_cast<float>(segment.policy_mass[i]) / static_cast<float>(total);
     }
   }

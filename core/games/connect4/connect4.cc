@@ -10,7 +10,8 @@ void Connect4::encode(const State& state, int symmetry, float* planes) const {
     fill_plane(planes, plane, kNumCells, 0.0f);
     const uint64_t stones = plane == kOwnPlane ? state.own : state.own ^ state.occupied;
     for_each_bit(stones, [&](int bit) {
-      const int column = transform_action(bit / kColumnBits, symmetry);
+      const int column =
+          kImages[static_cast<size_t>(symmetry)][static_cast<size_t>(bit / kColumnBits)];
       const int row = kHeight - 1 - bit % kColumnBits;
       planes[plane * kNumCells + row * kWidth + column] = 1.0f;
     });

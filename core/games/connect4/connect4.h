@@ -75,13 +75,15 @@ class Connect4 {
     return combine(zobrist_key(kKeyTable, 0), state.own + state.occupied + kBottomRow);
   }
   void encode(const State& state, int symmetry, float* planes) const;
-  int transform_action(int action, int symmetry) const {
-    return symmetry == 1 ? kWidth - 1 - action : action;
+  const uint16_t* images(const State&, int symmetry) const {
+    return kImages[static_cast<size_t>(symmetry)].data();
   }
   std::string to_string(const State& state) const;
 
  private:
   static constexpr uint64_t kKeyTable = 2;
+  static constexpr std::array<std::array<uint16_t, kWidth>, 2> kImages = {
+      {{0, 1, 2, 3, 4, 5, 6}, {6, 5, 4, 3, 2, 1, 0}}};
   static constexpr int kColumnBits = kHeight + 1;
   static constexpr uint64_t kBottomRow = [] {
     uint64_t row = 0;

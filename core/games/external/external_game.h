@@ -97,8 +97,8 @@ class ExternalGame {
   Key128 key(const State& state) const { return state.position->key; }
   // Precondition: the position is not finished.
   void encode(const State& state, int symmetry, float* planes) const;
-  int transform_action(int action, int symmetry) const {
-    return rules_->action_image[static_cast<size_t>(symmetry * rules_->num_actions + action)];
+  const uint16_t* images(const State&, int symmetry) const {
+    return rules_->action_image.data() + symmetry * rules_->num_actions;
   }
   std::string to_string(const State& state) const { return source_->to_string(state.position->id); }
 

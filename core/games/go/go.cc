@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <bit>
 
+#include "base/error.h"
 #include "games/go/handicap.h"
 #include "games/text.h"
 
@@ -24,31 +25,33 @@ uint64_t rules_word(const GoRules& rules) {
 }  // namespace
 
 Go::Go(const GoRules& rules)
-    : rules_(rules),
-      num_points_(rules.height * rules.width),
-      board_(rules.height, rules.width),
-      rules_key_(zobrist_key(kRulesTable, rules_word(rules))) {
-  for (int symmetry = 0; symmetry < num_symmetries(); ++symmetry) {
-    auto& image = transformed_[static_cast<size_t>(symmetry)];
-    for (int point = 0; point < num_points_; ++point) {
-      image[static_cast<size_t>(point)] =
-          static_cast<uint16_t>(transform_cell(point, rules.height, rules.width, symmetry));
-    }
-    image[static_cast<size_t>(num_points_)] = static_cast<uint16_t>(num_points_);
+    : rules_(rules), layouts_(std::make_shared<GoLayouts>(rules.height, rules.width)) {}
+
+GoState Go::initial_state(const std::string& variant) const {
+  const GoRules rules = parse_go_name(variant);
+  if (rules.height > rules_.height || rules.width > rules_.width ||
+      rules.max_plies > rules_.max_plies) {
+    throw Error("variant (" + variant + ") must fit " + name() +
+                ", with no larger board and no more plies; choose a smaller one");
   }
+  return initial_state(rules);
 }
 
-GoState Go::initial_state() const {
-  State state(static_cast<int>(std::bit_ceil(static_cast<unsigned>(num_points_))));
+GoState Go::initial_state(const GoRules& rules) const {
+  const int num_points = rules.height * rules.width;
+  State state(static_cast<int>(std::bit_ceil(static_cast<unsigned>(num_points))));
+  state.rules = rules;
+  state.layout = &layouts_->get(rules.height, rules.width);
   state.last_moves.fill(GoState::kNoMove);
-  state.key = rules_key_;
-  board_.clear(state);
-  const auto stones = handicap_points(rules_.height, rules_.width, rules_.handicap);
-  for (int i = 0; i < rules_.handicap; ++i) {
-    board_.set_stone(state, stones[static_cast<size_t>(i)], kGoBlack);
+  state.key = zobrist_key(kRulesTable, rules_word(rules));
+  const GoBoard& board = state.layout->board();
+  board.clear(state);
+  const auto stones = handicap_points(rules.height, rules.width, rules.handicap);
+  for (int i = 0; i < rules.handicap; ++i) {
+    board.set_stone(state, stones[static_cast<size_t>(i)], kGoBlack);
   }
-  if (rules_.handicap > 0) state.to_play = kGoWhite;
-  state.boards.add(situation_key(state.key.lo, state.to_play));
+  if (rules.handicap > 0) state.to_play = kGoWhite;
+  state.boards.add(situation_key(state, state.key.lo, state.to_play));
   return state;
 }
 
@@ -61,33 +64,33 @@ Outcome Go::outcome(const State& state) const {
 
 int Go::score_half_points(const State& state) const {
   const GoAreas owned = area(state);
-  return 2 * (owned[kGoBlack].count() - owned[kGoWhite].count()) - rules_.komi_half_points;
+  return 2 * (owned[kGoBlack].count() - owned[kGoWhite].count()) - state.rules.komi_half_points;
 }
 
 GoMoveKind Go::kind_of(const State& state, int point) const {
-  const GoMoveKind kind = board_.kind(state, point, state.to_play);
-  return kind == GoMoveKind::kSuicide && !rules_.may_suicide ? GoMoveKind::kImpossible : kind;
+  const GoMoveKind kind = state.layout->board().kind(state, point, state.to_play);
+  return kind == GoMoveKind::kSuicide && !state.rules.may_suicide ? GoMoveKind::kImpossible : kind;
 }
 
 bool Go::is_banned(const State& state, int point, GoMoveKind kind) const {
-  if (rules_.ko == GoKo::kSimple) return point == state.ko_point;
+  if (state.rules.ko == GoKo::kSimple) return point == state.ko_point;
   // A suicide takes stones off and adds none, so that the board may have been there before wherever
   // it is.
   if (kind == GoMoveKind::kNormal && !state.vacated[state.to_play].has(point)) return false;
-  const uint64_t stones = board_.key_after(state, point, state.to_play, kind);
-  return state.boards.contains(situation_key(stones, state.to_play ^ 1));
+  const uint64_t stones = state.layout->board().key_after(state, point, state.to_play, kind);
+  return state.boards.contains(situation_key(state, stones, state.to_play ^ 1));
 }
 
 PointSet Go::banned_points(const State& state, const PointSet& hemmed) const {
   PointSet banned;
   if (is_finished(state)) return banned;
-  if (rules_.ko == GoKo::kSimple) {
+  if (state.rules.ko == GoKo::kSimple) {
     if (state.ko_point != GoState::kNoMove) banned.add(state.ko_point);
     return banned;
   }
-  const PointSet empty = board_.empty_points(state);
+  const PointSet empty = state.layout->board().empty_points(state);
   PointSet asked = empty & state.vacated[state.to_play];
-  if (rules_.may_suicide) asked = asked | hemmed;
+  if (state.rules.may_suicide) asked = asked | hemmed;
   for_each_point(asked, [&](int point) {
     const GoMoveKind kind = kind_of(state, point);
     if (kind != GoMoveKind::kImpossible && is_banned(state, point, kind)) banned.add(point);
@@ -97,40 +100,45 @@ PointSet Go::banned_points(const State& state, const PointSet& hemmed) const {
 
 int Go::legal_actions(const State& state, uint16_t* actions) const {
   if (is_finished(state)) return 0;
-  PointSet legal = board_.empty_points(state);
+  PointSet legal = state.layout->board().empty_points(state);
   const PointSet hemmed = hemmed_points(state);
   for_each_point(hemmed, [&](int point) {
     if (kind_of(state, point) == GoMoveKind::kImpossible) legal.remove(point);
   });
   legal = legal - banned_points(state, hemmed);
-  int count = list_set_bits(legal.words.data(), num_points_, actions);
-  actions[count++] = static_cast<uint16_t>(num_points_);
+  int count = list_set_bits(legal.words.data(), state.num_points, actions);
+  if (!state.layout->fills_frame()) {
+    for (int i = 0; i < count; ++i) actions[i] = state.layout->action_of(actions[i]);
+  }
+  actions[count++] = state.layout->action_of(state.num_points);
   return count;
 }
 
 bool Go::is_legal(const State& state, int action) const {
-  if (action < 0 || action > num_points_ || is_finished(state)) return false;
-  if (action == num_points_) return true;
-  if (state.points[static_cast<size_t>(action)].colour != kGoEmpty) return false;
-  const GoMoveKind kind = kind_of(state, action);
-  return kind != GoMoveKind::kImpossible && !is_banned(state, action, kind);
+  if (action < 0 || action >= num_actions() || is_finished(state)) return false;
+  const uint16_t point = state.layout->point_of(action);
+  if (point == state.num_points) return true;
+  if (point == GoLayout::kOffBoard || state.points[point].colour != kGoEmpty) return false;
+  const GoMoveKind kind = kind_of(state, point);
+  return kind != GoMoveKind::kImpossible && !is_banned(state, point, kind);
 }
 
 void Go::apply(State& state, int action) const {
-  const bool is_pass = action == num_points_;
+  const uint16_t point = state.layout->point_of(action);
+  const bool is_pass = point == state.num_points;
   if (is_pass) {
     ++state.num_passes;
     state.ko_point = GoState::kNoMove;
   } else {
     state.num_passes = 0;
-    board_.set_stone(state, action, state.to_play);
+    state.layout->board().set_stone(state, point, state.to_play);
   }
   state.to_play ^= 1;
   ++state.ply;
   std::copy_backward(state.last_moves.begin(), state.last_moves.end() - 1, state.last_moves.end());
-  state.last_moves[0] = static_cast<uint16_t>(action);
-  const uint64_t situation = situation_key(state.key.lo, state.to_play);
-  if (rules_.ko == GoKo::kSimple) {
+  state.last_moves[0] = point;
+  const uint64_t situation = situation_key(state, state.key.lo, state.to_play);
+  if (state.rules.ko == GoKo::kSimple) {
     if (is_pass) state.boards.clear();
     state.is_repeated = state.boards.contains(situation);
   }
@@ -148,26 +156,32 @@ Key128 Go::key(const State& state) const {
 }
 
 void Go::encode(const State& state, int symmetry, float* planes) const {
-  const auto& target = transformed_[static_cast<size_t>(symmetry)];
+  const GoLayout& layout = *state.layout;
+  const uint16_t* const images = layout.images(symmetry);
   const uint8_t own = state.to_play;
   const uint8_t opponent = own ^ 1;
-  const auto constant = [&](int plane, float value) {
-    fill_plane(planes, plane, num_points_, value);
-  };
+  const int num_cells = rules_.height * rules_.width;
   const auto point_on = [&](int plane, int point) {
-    planes[plane * num_points_ + target[static_cast<size_t>(point)]] = 1.0f;
+    planes[plane * num_cells + images[layout.action_of(point)]] = 1.0f;
   };
   const auto points_on = [&](int plane, const PointSet& points) {
     for_each_point(points, [&](int point) { point_on(plane, point); });
   };
-  std::fill_n(planes, kNumGoPlanes * num_points_, 0.0f);
+  // The whole board is `value`, and nothing beyond it.
+  const auto constant = [&](int plane, float value) {
+    if (layout.fills_frame()) return fill_plane(planes, plane, num_cells, value);
+    for (int point = 0; point < state.num_points; ++point) {
+      planes[plane * num_cells + images[layout.action_of(point)]] = value;
+    }
+  };
+  std::fill_n(planes, kNumGoPlanes * num_cells, 0.0f);
   constant(kOnBoardPlane, 1.0f);
   points_on(kOwnPlane, state.stones[own]);
   points_on(kOpponentPlane, state.stones[opponent]);
   for_each_point(state.stones[own] | state.stones[opponent], [&](int stone) {
     const auto head = static_cast<uint16_t>(stone);
     if (state.points[head].head != head) return;
-    const int num_liberties = board_.num_liberties(state, head);
+    const int num_liberties = layout.board().num_liberties(state, head);
     if (num_liberties > kNumGoLibertyPlanes) return;
     GoBoard::for_each_stone(state.points.data(), head, [&](uint16_t point) {
       point_on(kGoLibertyPlane + num_liberties - 1, point);
@@ -176,25 +190,26 @@ void Go::encode(const State& state, int symmetry, float* planes) const {
   points_on(kGoBannedPlane, banned_points(state, hemmed_points(state)));
   for (int i = 0; i < GoState::kNumLastMoves; ++i) {
     const uint16_t move = state.last_moves[static_cast<size_t>(i)];
-    if (move == num_points_) constant(kGoLastMovePlane + i, 1.0f);
-    if (move < num_points_) point_on(kGoLastMovePlane + i, move);
+    if (move == state.num_points) constant(kGoLastMovePlane + i, 1.0f);
+    if (move < state.num_points) point_on(kGoLastMovePlane + i, move);
   }
   const GoAreas alive = pass_alive(state);
   points_on(kGoPassAlivePlane, alive[own]);
   points_on(kGoPassAlivePlane + 1, alive[opponent]);
-  const auto komi = static_cast<float>(rules_.komi_half_points) / 2.0f;
+  const auto komi = static_cast<float>(state.rules.komi_half_points) / 2.0f;
   constant(kGoKomiPlane, (own == kGoBlack ? -komi : komi) / kGoKomiScale);
-  if (rules_.ko == GoKo::kSimple) constant(kGoSimpleKoPlane, 1.0f);
-  if (rules_.ko == GoKo::kSituational) constant(kGoSituationalPlane, 1.0f);
-  if (rules_.may_suicide) constant(kGoSuicidePlane, 1.0f);
+  if (state.rules.ko == GoKo::kSimple) constant(kGoSimpleKoPlane, 1.0f);
+  if (state.rules.ko == GoKo::kSituational) constant(kGoSituationalPlane, 1.0f);
+  if (state.rules.may_suicide) constant(kGoSuicidePlane, 1.0f);
 }
 
 std::string Go::to_string(const State& state) const {
   std::string cells;
-  for (int point = 0; point < num_points_; ++point) {
+  for (int point = 0; point < state.num_points; ++point) {
     cells += stone_text(state.stones[kGoBlack].has(point), state.stones[kGoWhite].has(point));
   }
-  return board_text(cells, rules_.width, kGoColumns) + status_text(to_play(state), outcome(state));
+  return board_text(cells, state.layout->width(), kGoColumns) +
+         status_text(to_play(state), outcome(state));
 }
 
 }  // namespace tengen

@@ -4,18 +4,19 @@
 // Black is the first player, also in handicap games, where White moves first. Actions: row * width
 // + column, row 0 at the top; the last is a pass, which is always legal and which superko does not
 // concern. Planes (18): core/games/planes.h. Symmetries: the 8 of the square, 4 on a rectangle.
+//
+// Variants are games on boards that fit, by any rules. A smaller board lies in the upper left
+// corner of the planes, and is turned there, so that a rectangle in a square has 8 symmetries too.
 
-#include <array>
-#include <span>
+#include <memory>
 #include <string>
 
 #include "games/game.h"
 #include "games/go/area.h"
-#include "games/go/board.h"
+#include "games/go/layout.h"
 #include "games/go/rules.h"
 #include "games/go/state.h"
 #include "games/planes.h"
-#include "games/symmetry.h"
 
 namespace tengen {
 
@@ -27,7 +28,7 @@ class Go {
   explicit Go(const GoRules& rules);
 
   std::string name() const { return go_name(rules_); }
-  int num_actions() const { return num_points_ + 1; }
+  int num_actions() const { return rules_.height * rules_.width + 1; }
   int num_planes() const { return kNumGoPlanes; }
   int height() const { return rules_.height; }
   int width() const { return rules_.width; }
@@ -35,7 +36,8 @@ class Go {
   PolicyLayout policy_layout() const { return PolicyLayout::kCellsAndPass; }
   int num_symmetries() const { return num_board_symmetries(rules_.height, rules_.width); }
 
-  State initial_state() const;
+  State initial_state() const { return initial_state(rules_); }
+  State initial_state(const std::string& variant) const;
   int ply(const State& state) const { return state.ply; }
   int to_play(const State& state) const { return state.to_play; }
 
@@ -46,26 +48,27 @@ class Go {
 
   Key128 key(const State& state) const;
   void encode(const State& state, int symmetry, float* planes) const;
-  int transform_action(int action, int symmetry) const {
-    return transformed_[static_cast<size_t>(symmetry)][static_cast<size_t>(action)];
+  const uint16_t* images(const State& state, int symmetry) const {
+    return state.layout->images(symmetry);
   }
   std::string to_string(const State& state) const;
 
-  const GoRules& rules() const { return rules_; }
   // Black's area less White's and komi, in half points, as the board stands.
   int score_half_points(const State& state) const;
-  GoAreas area(const State& state) const { return area_of(board_, state); }
+  GoAreas area(const State& state) const { return area_of(state.layout->board(), state); }
   GoAreas pass_alive(const State& state) const {
-    return pass_alive_areas(board_, state, rules_.may_suicide);
+    return pass_alive_areas(state.layout->board(), state, state.rules.may_suicide);
   }
 
  private:
+  State initial_state(const GoRules& rules) const;
   bool is_finished(const State& state) const {
-    return state.num_passes >= 2 || state.is_repeated || state.ply >= rules_.max_plies;
+    return state.num_passes >= 2 || state.is_repeated || state.ply >= state.rules.max_plies;
   }
   // Of the board and, but for positional superko, of the side to move.
-  uint64_t situation_key(uint64_t stones, int to_play) const {
-    return rules_.ko == GoKo::kPositional || to_play == kGoBlack ? stones : stones ^ kWhiteToPlay;
+  uint64_t situation_key(const State& state, uint64_t stones, int to_play) const {
+    return state.rules.ko == GoKo::kPositional || to_play == kGoBlack ? stones
+                                                                      : stones ^ kWhiteToPlay;
   }
   // What the side to move's stone on an empty point does, the ko rule aside.
   GoMoveKind kind_of(const State& state, int point) const;
@@ -73,8 +76,9 @@ class Go {
   bool is_banned(const State& state, int point, GoMoveKind kind) const;
   // The empty points without an empty neighbour: what a stone does there depends on chains.
   PointSet hemmed_points(const State& state) const {
-    const PointSet empty = board_.empty_points(state);
-    return empty - board_.beside(empty);
+    const GoBoard& board = state.layout->board();
+    const PointSet empty = board.empty_points(state);
+    return empty - board.beside(empty);
   }
   // Where only the ko rule forbids a stone; `hemmed` is hemmed_points().
   PointSet banned_points(const State& state, const PointSet& hemmed) const;
@@ -82,12 +86,9 @@ class Go {
   static constexpr uint64_t kWhiteToPlay = 0x9d6b1f2a53c8e047ull;
 
   GoRules rules_;
-  int num_points_;
-  GoBoard board_;
-  Key128 rules_key_;
-  std::array<std::array<uint16_t, kGoMaxPoints + 1>, kNumSquareSymmetries> transformed_{};
+  std::shared_ptr<GoLayouts> layouts_;
 };
 
-static_assert(Game<Go>);
+static_assert(HasVariants<Go>);
 
 }  // namespace tengen

@@ -12,8 +12,11 @@
 #include "base/hash.h"
 #include "games/go/history.h"
 #include "games/go/points.h"
+#include "games/go/rules.h"
 
 namespace tengen {
+
+class GoLayout;
 
 // What lies on a point. Players are numbered as everywhere: Black is the first.
 inline constexpr uint8_t kGoBlack = 0;
@@ -36,17 +39,22 @@ struct GoPoint {
 };
 static_assert(sizeof(GoPoint) == 16);
 
+// Points are numbered on the board of this very game (games/go/layout.h).
 struct GoSituation {
   static constexpr uint16_t kNoMove = 0xffff;
   static constexpr int kNumLastMoves = 5;
+
+  GoRules rules;
+  const GoLayout* layout = nullptr;  // of the Go that made the position, which outlives it
 
   std::array<PointSet, 2> stones;
   // Where stones of a player have been taken off. Only there can a move of that player bring back
   // an earlier board: its stone was there then, and is not now.
   std::array<PointSet, 2> vacated;
-  Key128 key;                                      // of the stones and the rules
-  std::array<uint16_t, kNumLastMoves> last_moves;  // actions, the latest first; kNoMove before them
-  uint16_t ko_point = kNoMove;                     // closed to a single stone's recapture
+  Key128 key;  // of the stones and the rules
+  // Points, num_points for a pass, the latest first; kNoMove before them.
+  std::array<uint16_t, kNumLastMoves> last_moves;
+  uint16_t ko_point = kNoMove;  // closed to a single stone's recapture
   uint16_t ply = 0;
   uint16_t num_points = 0;
   uint8_t to_play = kGoBlack;

@@ -90,8 +90,8 @@ class Gomoku {
     return state.key ^ zobrist_key(kLastMoveTable, state.last_move);
   }
   void encode(const State& state, int symmetry, float* planes) const;
-  int transform_action(int action, int symmetry) const {
-    return transformed_[static_cast<size_t>(symmetry)][static_cast<size_t>(action)];
+  const uint16_t* images(const State&, int symmetry) const {
+    return transformed_[static_cast<size_t>(symmetry)].data();
   }
   std::string to_string(const State& state) const;
 

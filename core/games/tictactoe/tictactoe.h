@@ -62,13 +62,14 @@ class TicTacToe {
     return combine(zobrist_key(kKeyTable, 0), state.stones[0] | uint64_t{state.stones[1]} << 16);
   }
   void encode(const State& state, int symmetry, float* planes) const;
-  int transform_action(int action, int symmetry) const {
-    return transform_cell(action, kSize, kSize, symmetry);
+  const uint16_t* images(const State&, int symmetry) const {
+    return kImages[static_cast<size_t>(symmetry)].data();
   }
   std::string to_string(const State& state) const;
 
  private:
   static constexpr uint64_t kKeyTable = 1;
+  static constexpr auto kImages = make_square_images<kSize>();
   static constexpr unsigned kAllCells = 0b111'111'111;
   static constexpr std::array<unsigned, 8> kLines = {
       0b000'000'111, 0b000'111'000, 0b111'000'000,  // rows

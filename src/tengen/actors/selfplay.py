@@ -15,7 +15,7 @@ from typing import Literal
 from tengen import _core
 from tengen.actors.crew import Crew, crew_of_threads, crew_on_devices
 from tengen.config import check, check_literals, check_range, fill_native
-from tengen.games import Game, core_game
+from tengen.games import Game, GoVariety, core_game
 from tengen.inference import Backend, LaneBackend
 from tengen.search import MAX_SIMULATIONS, SearchConfig
 
@@ -53,6 +53,8 @@ class SelfplayConfig:
     """Temperature that it falls to, at least 0; below 0.01 the best move is played."""
     temperature_halflife: float = 10.0
     """Plies over which the difference of the two halves, positive."""
+    variety: GoVariety = field(default_factory=GoVariety)
+    """Games of Go on other boards and by other rules; the task's alone by default."""
     max_opening_plies: int = 0
     """A game starts with a uniform number, 0 to this, of uniform random moves."""
     policy_opening_plies: float = 0.0

@@ -7,6 +7,7 @@ print(state, state.returns())
 """
 
 from tengen.games.check import check_own_game
+from tengen.games.go_variety import GoVariety, variants_of
 from tengen.games.openspiel import OPENSPIEL_PREFIX
 from tengen.games.planes import stone_planes, transform_cell, transform_planes
 from tengen.games.positions import random_positions
@@ -18,6 +19,7 @@ __all__ = [
     "OPENSPIEL_PREFIX",
     "CoreGame",
     "Game",
+    "GoVariety",
     "OwnGame",
     "Planes",
     "PolicyLayout",
@@ -31,4 +33,5 @@ __all__ = [
     "stone_planes",
     "transform_cell",
     "transform_planes",
+    "variants_of",
 ]

@@ -111,8 +111,16 @@ class Game(Protocol):
     def num_symmetries(self) -> int:
         """Symmetries of the board; 1 where there is none, 0 is the identity."""
 
-    def new_state(self) -> State:
-        """Returns the position before the first move."""
+    def new_state(self, variant: str = "") -> State:
+        """Returns the position before the first move.
+
+        Args:
+            variant: The name of a game that this one can also be played as, as Go can
+                on a smaller board or by other rules; empty for the game itself.
+
+        Raises:
+            UsageError: A game in Python has no such; a native one raises CoreError.
+        """
 
     def transform_action(self, action: int, symmetry: int) -> int:
         """Returns what ``action`` becomes when the board is so transformed."""

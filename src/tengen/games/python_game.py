@@ -7,6 +7,7 @@ from typing import Any, cast
 import numpy as np
 
 from tengen._core import CoreError, planes_key
+from tengen.config import check
 from tengen.games.protocol import OwnGame, Planes, PolicyLayout
 from tengen.games.raised import call_method
 
@@ -31,8 +32,9 @@ class PythonGame:
         shape = np.shape(own.observation(own.initial_state()))
         self.num_planes, self.height, self.width = shape
 
-    def new_state(self) -> PythonState:
-        """Returns the position before the first move."""
+    def new_state(self, variant: str = "") -> PythonState:
+        """Returns the position before the first move; there are no variants."""
+        check(not variant, "variant", variant, "must be empty here; leave it out")
         return PythonState(self, self.call(0, "initial_state"), 0)
 
     def transform_action(self, action: int, symmetry: int) -> int:

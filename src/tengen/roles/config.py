@@ -12,7 +12,7 @@ from tengen.config import check, check_range, from_dict, override, to_dict
 from tengen.errors import UsageError
 from tengen.evaluation import AcceptAllGate, GateConfig, LadderConfig, MatchGate
 from tengen.evaluation.match import MAX_SEED
-from tengen.games import Game
+from tengen.games import Game, variants_of
 from tengen.inference import Choice, InferenceConfig
 from tengen.learners import AlphaZeroConfig, LearnerConfig, LossConfig
 from tengen.nets import NetConfig, ResNetConfig
@@ -167,13 +167,34 @@ class RunConfig:
         """Checks what depends on the game that is trained.
 
         Raises:
-            UsageError: A match would begin with more random plies than a game has.
+            UsageError: A match would begin with more random plies than a game has, or
+                a network would not know smaller boards.
         """
+        self._check_variety(game)
         openings = {"rating": self.rating.opening_plies}
         if isinstance(self.gate, MatchGate):
             openings["gate"] = self.gate.opening_plies
         for name, plies in openings.items():
             check_range(f"{name}.opening_plies", plies, 0, game.max_plies - 1)
+
+    def _check_variety(self, game: Game) -> None:
+        """Smaller boards need a network that leaves out what is beyond them."""
+        if not isinstance(self.actor, SelfplayConfig):
+            return
+        variants = variants_of(self.task, self.actor.variety)
+        beyond = [
+            name
+            for name, _ in variants
+            if name and not game.new_state(name).observation()[0].all()
+        ]
+        for net in self.nets if beyond else ():
+            check(
+                isinstance(net, ResNetConfig) and net.mixed_sizes,
+                "net.mixed_sizes",
+                False,
+                f"must be true where games are played on smaller boards ({beyond[0]}); "
+                "set it for each network",
+            )
 
     @property
     def nets(self) -> tuple[NetConfig, ...]:

@@ -28,6 +28,8 @@ _ENOUGH_GAMES = 100
 _MAX_GENERATIONS = 16
 _COLUMNS = (
     "outcome",
+    "num_variant_bytes",
+    "variant",
     "num_opening_plies",
     "num_plies",
     "opening",

@@ -71,6 +71,7 @@ class SelfplayRole:
             folder = writer_directory(run, context.writer)
             self._writer = ExperienceWriter(folder, incarnation)
         self._game = games.make(config.task)
+        self._variants = games.variants_of(config.task, self._actor.variety)
         self._features = game_features(self._game)
         self._backend: tuple[int, Backend] | None = None
         self._processes: SelfplayProcesses | None = None
@@ -186,6 +187,7 @@ class SelfplayRole:
             num_games=wanted.config.games_per_generation,
             finished=list(wanted.finished),
             may_resign=wanted.may_resign,
+            variants=self._variants,
         )
         return play_generation(
             self._game,

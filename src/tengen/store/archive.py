@@ -21,12 +21,12 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from tengen.errors import RunError, os_reason
+from tengen.errors import RunError, UsageError, os_reason
 from tengen.run import newer_schema
 
 __all__ = ["SCHEMA", "ArchiveReader", "pack"]
 
-SCHEMA = 1
+SCHEMA = 2
 """The version of sealed segments that this code writes, and the newest it reads."""
 
 _ALIGNMENT_BYTES = 64
@@ -63,7 +63,7 @@ class ArchiveReader:
         path: The file.
 
     Raises:
-        UsageError: Its schema is newer than this code reads.
+        UsageError: It is of another schema than this code reads.
         RunError: It is missing, truncated or damaged.
     """
 
@@ -137,6 +137,11 @@ class ArchiveReader:
             raise ValueError("meta.json has no schema")
         if meta["schema"] > SCHEMA:
             raise newer_schema(self.path, meta["schema"], SCHEMA)
+        if meta["schema"] < SCHEMA:
+            raise UsageError(
+                f"schema ({meta['schema']}) of {self.path} must be {SCHEMA}, what this "
+                "tengen reads; use the one that made it, or begin a new run"
+            )
         return meta
 
     def _bytes(self, entry: str) -> bytes:

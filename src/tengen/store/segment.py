@@ -34,6 +34,8 @@ GAME_COLUMNS: dict[str, DTypeLike] = {
     "game_index": np.uint32,
     "outcome": np.uint8,
     "model": np.uint32,
+    "num_variant_bytes": np.uint8,
+    "variant": np.uint8,
     "num_opening_plies": np.uint16,
     "num_plies": np.uint16,
     "opening": np.uint16,

@@ -14,7 +14,13 @@ from tengen.errors import UsageError
 from tengen.search import SearchConfig
 
 # Fields of the config that say nothing to a worker, or say it in another unit.
-OWN = {"kind", "games_per_generation", "cache_mib", "resign_max_false_share"}
+OWN = {
+    "kind",
+    "games_per_generation",
+    "cache_mib",
+    "resign_max_false_share",
+    "variety",
+}
 
 
 def native_fields() -> set[str]:

@@ -11,11 +11,11 @@ from tengen.store import ExperienceWriter
 
 
 def random_game(
-    name: str, index: int, generation: int = 0, seed: int = 0
+    name: str, index: int, generation: int = 0, seed: int = 0, variant: str = ""
 ) -> _core.GameRecord:
     """A game of random moves with random targets, a pure function of the arguments."""
     rng = random.Random(f"{name} {index} {generation} {seed}")
-    state = tengen.games.make(name).new_state()
+    state = tengen.games.make(name).new_state(variant)
     num_opening = rng.randrange(4)
     opening: list[int] = []
     plies: list[_core.PlyRecord] = []
@@ -29,6 +29,7 @@ def random_game(
         state.apply(action)
     record = _core.GameRecord()
     record.generation, record.game_index, record.model = generation, index, 3
+    record.variant = variant
     record.outcome = {1.0: 1, -1.0: 2, 0.0: 3}[state.returns()[0]]
     record.opening, record.plies = opening, plies
     return record

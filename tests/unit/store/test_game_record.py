@@ -42,7 +42,8 @@ def test_a_worked_record_has_the_documented_bytes() -> None:
     record = _core.GameRecord()
     record.generation, record.game_index, record.model = 2, 3, 4
     record.outcome, record.opening, record.plies = 2, [5, 6], [ply]
-    expected = struct.pack("<BBIIIHH", 1, 2, 2, 3, 4, 2, 1)
+    record.variant = "go/7"
+    expected = struct.pack("<BBIIIB4sHH", 2, 2, 2, 3, 4, 4, b"go/7", 2, 1)
     expected += struct.pack("<HH", 5, 6)
     expected += struct.pack("<HfffIH", 0x0102, -0.5, 1.0, 0.25, 64, 2)
     expected += struct.pack("<HHHH", 7, 65535, 0x0102, 1)
@@ -69,12 +70,16 @@ def test_every_truncation_and_extension_is_refused() -> None:
 
 def test_a_newer_record_is_refused_by_its_version() -> None:
     data = bytearray(_core.encode_game(random_game("tictactoe", 1)))
-    data[0] = 2
-    with pytest.raises(_core.CoreError, match=r"version \(2\)"):
+    data[0] = 3
+    with pytest.raises(_core.CoreError, match=r"version \(3\)"):
         _core.decode_game(bytes(data))
 
 
 def test_records_that_break_a_rule_are_not_encoded() -> None:
+    long_name = random_game("tictactoe", 1)
+    long_name.variant = "v" * 256
+    with pytest.raises(_core.CoreError, match=r"variant \(v+\) must have at most 255"):
+        _core.encode_game(long_name)
     undecided = random_game("tictactoe", 1)
     undecided.outcome = 0
     with pytest.raises(_core.CoreError, match="outcome"):

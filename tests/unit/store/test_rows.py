@@ -39,15 +39,30 @@ def batch_columns(game: Any, size: int) -> Columns:
     return columns
 
 
+def turned_actions(game: Any, variant: str, symmetry: int) -> dict[int, int]:
+    """What each action of a board in the upper left corner becomes."""
+    board = tengen.games.make(variant) if variant else game
+
+    def in_planes(action: int) -> int:
+        if board.num_actions == game.num_actions or action == board.num_actions - 1:
+            return action + game.num_actions - board.num_actions
+        return action // board.width * game.width + action % board.width
+
+    return {
+        in_planes(action): in_planes(board.transform_action(action, symmetry))
+        for action in range(board.num_actions)
+    }
+
+
 def slow_row(name: str, record: _core.GameRecord, ply: int, symmetry: int) -> Columns:
     game = tengen.games.make(name)
-    state = game.new_state()
+    state = game.new_state(record.variant)
     for action in record.opening:
         state.apply(action)
     for earlier in record.plies[:ply]:
         state.apply(earlier.action)
     this = record.plies[ply]
-    turn = {a: game.transform_action(a, symmetry) for a in range(game.num_actions)}
+    turn = turned_actions(game, record.variant, symmetry)
     legal = np.zeros(game.num_actions, np.uint8)
     for action in state.legal_actions():
         legal[turn[action]] = 1
@@ -71,13 +86,26 @@ def slow_row(name: str, record: _core.GameRecord, ply: int, symmetry: int) -> Co
     }
 
 
-@pytest.mark.parametrize("name", ["tictactoe", "connect4", "gomoku/9"])
-def test_every_row_equals_the_slow_replay(name: str) -> None:
+@pytest.mark.parametrize(
+    ("name", "variants"),
+    [
+        ("tictactoe", [""]),
+        ("connect4", [""]),
+        ("gomoku/9", [""]),
+        ("go/6", ["", "go/4/simple/komi=-2.5", "go/6/komi=0.5", "go/5"]),
+    ],
+)
+def test_every_row_equals_the_slow_replay(name: str, variants: list[str]) -> None:
     game = tengen.games.make(name)
     rows = _core.GameRows(name)
     expected = []
     for generation in range(2):
-        records = [random_game(name, index, generation) for index in range(4)]
+        records = [
+            random_game(
+                name, index, generation, variant=variants[index % len(variants)]
+            )
+            for index in range(4)
+        ]
         assert rows.add_segment(**segment_columns(records)) == sum(
             map(num_rows, records)
         )

@@ -197,16 +197,25 @@ def test_a_flipped_bit_in_a_column_is_a_run_error(tmp_path: Path) -> None:
         SegmentReader(sealed).column("action")
 
 
-def test_a_newer_segment_is_a_usage_error_with_both_versions(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("schema", "message"),
+    [
+        (7, r"schema \(7\).*000000\.npz.*which is 2"),
+        (1, r"schema \(1\) of .*000000\.npz must be 2"),
+    ],
+)
+def test_a_segment_of_another_schema_is_a_usage_error_with_both_versions(
+    tmp_path: Path, schema: int, message: str
+) -> None:
     sealed = write_generation(tmp_path, 0, 3)
-    content = sealed.read_bytes().replace(b'"schema": 1', b'"schema": 7')
+    content = sealed.read_bytes().replace(b'"schema": 2', b'"schema": %d' % schema)
     meta = content[content.index(b"{") : content.index(b"}") + 1]
     old = sealed.read_bytes()
     with zipfile.ZipFile(io.BytesIO(old)) as archive:
         crc = struct.pack("<I", archive.getinfo("meta.json").CRC)
     content = content.replace(crc, struct.pack("<I", zlib.crc32(meta)))
     sealed.write_bytes(content)
-    with pytest.raises(UsageError, match=r"schema \(7\).*000000\.npz.*which is 1"):
+    with pytest.raises(UsageError, match=message):
         SegmentReader(sealed)
 
 

@@ -1,0 +1,195 @@
+"""Games of Go on several boards and by several rules in one run.
+
+Source: KataGo (lightvector/KataGo), the ``bSizes``, ``koRules``, ``komiStdev`` and
+``handicapProb`` of its self-play. Differs from it: komi is drawn around the task's and
+not around a fair one that a search finds, a handicap is placed on the fixed points of
+GTP and not compensated, and all draws are of whole games named beforehand, so that a
+game's record is a name.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Literal
+
+from tengen import _core
+from tengen.config import check
+from tengen.errors import UsageError
+
+__all__ = ["GoVariety", "variants_of"]
+
+_MAX_STDEV = 100.0
+_MAX_VARIANTS = 100_000
+# Draws further from the middle than so many standard deviations are not made.
+_MAX_DEVIATIONS = 3.0
+_PARTS = re.compile(
+    r"go/(?P<board>[0-9x]+)(?P<ko>/situational|/simple)?(?P<suicide>/nosuicide)?"
+    r"(?:/komi=(?P<komi>-?[0-9.]+))?(?:/handicap=(?P<handicap>[0-9]+))?"
+    r"(?:/plies=(?P<plies>[0-9]+))?"
+)
+_KO_PARTS = {"positional": "", "situational": "/situational", "simple": "/simple"}
+_USUAL_KOMI = 7.5
+
+Ko = Literal["positional", "situational", "simple"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class GoVariety:
+    """Which games of Go a run plays besides the task's own; by default none."""
+
+    boards: tuple[str, ...] = ()
+    """Boards as in a task's name, ``9``, ``7`` or ``7x9``, none larger than the task's;
+    empty for the task's alone."""
+    board_weights: tuple[float, ...] = ()
+    """How often each of them is drawn, in proportion, above 0; empty for evenly."""
+    ko: tuple[Ko, ...] = ()
+    """Rules that forbid repetition, drawn evenly; empty for the task's."""
+    suicide: tuple[bool, ...] = ()
+    """Whether suicide is allowed, drawn evenly; empty for as in the task."""
+    komi_stdev: float = 0.0
+    """Standard deviation of komi around the task's, in points on 19x19, at least 0
+    (KataGo's 1). It shrinks with the root of the area; draws beyond three of it are not
+    made, and they are rounded to half points."""
+    komi_wide_share: float = 0.0
+    """Share of games whose komi has ``komi_wide_stdev``, 0 up to 1 (KataGo's 0.06)."""
+    komi_wide_stdev: float = 12.0
+    """Standard deviation of those, as ``komi_stdev``, at least 0 (KataGo's 12)."""
+    handicap_share: float = 0.0
+    """Share of games on boards that allow one that have a handicap, of 2 stones up to
+    the most there are points for, evenly; 0 up to 1 (KataGo's 0.1)."""
+
+    def __post_init__(self) -> None:
+        """Checks the ranges.
+
+        Raises:
+            UsageError: A field is out of its range.
+        """
+        for ko in self.ko:
+            known = ", ".join(_KO_PARTS)
+            check(
+                ko in _KO_PARTS, "ko", ko, f"must be one of {known}; choose among them"
+            )
+        weights = self.board_weights
+        check(
+            len(weights) in (0, len(self.boards)) and all(w > 0 for w in weights),
+            "board_weights",
+            list(weights),
+            "must be above 0, one for each of boards; leave it out for evenly",
+        )
+        for name in ("komi_stdev", "komi_wide_stdev"):
+            value = getattr(self, name)
+            check(0 <= value <= _MAX_STDEV, name, value, "must be 0 to 100; change it")
+        for name in ("komi_wide_share", "handicap_share"):
+            value = getattr(self, name)
+            check(0 <= value <= 1, name, value, "must be 0 to 1; change it")
+
+
+def variants_of(task: str, variety: GoVariety) -> list[tuple[str, float]]:
+    """Returns the games that ``task`` is played as, with their probabilities.
+
+    Args:
+        task: The run's game.
+        variety: What varies.
+
+    Returns:
+        Names and probabilities above 0 that sum to 1; the task's own game has the empty
+        name. Nothing where nothing varies.
+
+    Raises:
+        UsageError: The task is not Go, or one of the games does not fit it.
+    """
+    if variety == GoVariety():
+        return []
+    parts = _PARTS.fullmatch(task)
+    if parts is None:
+        raise UsageError(
+            f"variety (of {task}) must be left out where the task is not Go; leave "
+            f"actor.variety as it is"
+        )
+    game = _core.make_game(task)
+    found: dict[str, float] = {}
+    boards = variety.boards or (parts["board"],)
+    weights = variety.board_weights or (1.0,) * len(boards)
+    kos = [_KO_PARTS[ko] for ko in variety.ko] or [parts["ko"] or ""]
+    suicides = ["" if may else "/nosuicide" for may in variety.suicide]
+    rules = list(itertools.product(kos, suicides or [parts["suicide"] or ""]))
+    for board, weight in zip(boards, weights, strict=True):
+        of_board = weight / sum(weights) / len(rules)
+        starts = list(_starts(board, float(parts["komi"] or _USUAL_KOMI), variety))
+        if parts["handicap"]:
+            handicap = f"/handicap={parts['handicap']}"
+            starts = [(komi + handicap, share) for komi, share in starts]
+        else:
+            starts = list(_with_handicap(board, starts, variety.handicap_share))
+        for (ko, suicide), (start, share) in itertools.product(rules, starts):
+            plies = f"/plies={parts['plies']}" if parts["plies"] else ""
+            name = f"go/{board}{ko}{suicide}{start}{plies}"
+            name = "" if name == task else name
+            found[name] = found.get(name, 0.0) + of_board * share
+    check(
+        len(found) <= _MAX_VARIANTS,
+        "variety",
+        f"{len(found)} games",
+        f"must be at most {_MAX_VARIANTS} games; lower komi_wide_stdev",
+    )
+    for name in found:
+        try:
+            game.new_state(name)
+        except _core.CoreError as error:
+            raise UsageError(str(error)) from error
+    return list(found.items())
+
+
+def _starts(
+    board: str, middle: float, variety: GoVariety
+) -> Iterator[tuple[str, float]]:
+    """Yields the komi part of names, with probabilities."""
+    height, _, width = board.partition("x")
+    try:
+        side = math.sqrt(int(height) * int(width or height))
+    except ValueError:
+        side = 19.0  # the core says what is wrong with the board
+    komis: dict[float, float] = {}
+    wide = variety.komi_wide_share
+    for stdev, share in (
+        (variety.komi_stdev, 1 - wide),
+        (variety.komi_wide_stdev, wide),
+    ):
+        for komi, probability in _half_points(middle, stdev * side / 19):
+            komis[komi] = komis.get(komi, 0.0) + share * probability
+    for komi, probability in komis.items():
+        if probability > 0:
+            part = "" if komi == _USUAL_KOMI else f"/komi={komi:g}"
+            yield part, probability
+
+
+def _half_points(middle: float, stdev: float) -> Iterator[tuple[float, float]]:
+    """Yields half points and the probabilities of a normal draw rounded to them."""
+    if stdev == 0:
+        yield middle, 1.0
+        return
+
+    def below(points: float) -> float:
+        limited = max(-_MAX_DEVIATIONS, min(_MAX_DEVIATIONS, points / stdev))
+        return math.erf(limited / math.sqrt(2.0))
+
+    most = int(2 * _MAX_DEVIATIONS * stdev + 0.5)
+    total = 2 * math.erf(_MAX_DEVIATIONS / math.sqrt(2.0))
+    for steps in range(-most, most + 1):
+        share = (below((steps + 0.5) / 2) - below((steps - 0.5) / 2)) / total
+        yield middle + steps / 2, share
+
+
+def _with_handicap(
+    board: str, starts: list[tuple[str, float]], handicap_share: float
+) -> Iterator[tuple[str, float]]:
+    """Yields the same starts, and those with a handicap where the board has points."""
+    most = _core.max_handicap(f"go/{board}") if handicap_share else 0
+    for komi, share in starts:
+        yield komi, share * (1 - handicap_share if most else 1)
+        for stones in range(2, most + 1):
+            yield f"{komi}/handicap={stones}", share * handicap_share / (most - 1)
