@@ -69,6 +69,21 @@ concept ExternallyPlayed = Game<G> && requires(const G game, const typename G::S
   { game.is_known(view, 0) } -> std::same_as<bool>;
 };
 
+// A Game that ends with a score in points, and with an owner of each cell. Its actions begin with
+// the cells.
+template <class G>
+concept HasScore =
+    Game<G> && requires(const G game, const typename G::State& view, int8_t* owners) {
+      {
+        game.max_score()
+      } -> std::same_as<int>;  // points that a game is hardly ever won by more than
+      // The first player's points less the second's as the position stands.
+      { game.score(view) } -> std::same_as<float>;
+      // Writes height * width owners: 1 the first player, -1 the second, 0 nobody or beyond the
+      // board.
+      { game.owners(view, owners) } -> std::same_as<void>;
+    };
+
 // A Game some of whose games are played otherwise: on a smaller board, by other rules. The planes
 // and the actions are those of the game; the state knows what it is.
 template <class G>

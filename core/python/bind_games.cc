@@ -64,6 +64,7 @@ class AnyGame {
   virtual int max_plies() const = 0;
   virtual PolicyLayout policy_layout() const = 0;
   virtual int num_symmetries() const = 0;
+  virtual int max_score() const = 0;
   virtual std::unique_ptr<AnyState> new_state(const std::string& variant) const = 0;
   virtual int transform_action(int action, int symmetry) const = 0;
   virtual uint64_t perft_from_start(int depth) const = 0;
@@ -135,6 +136,10 @@ class GameOf final : public AnyGame {
   int max_plies() const override { return game_->max_plies(); }
   PolicyLayout policy_layout() const override { return game_->policy_layout(); }
   int num_symmetries() const override { return game_->num_symmetries(); }
+  int max_score() const override {
+    if constexpr (HasScore<G>) return game_->max_score();
+    return 0;
+  }
   std::unique_ptr<AnyState> new_state(const std::string& variant) const override {
     return std::make_unique<StateOf<G>>(game_, variant);
   }
@@ -209,6 +214,9 @@ void bind_game(nb::module_& m) {
           "How a policy head maps planes to actions: cells, cells_and_pass, columns or flat.")
       .def_prop_ro("num_symmetries", &AnyGame::num_symmetries,
                    "Symmetries of the board; 0 is the identity.")
+      .def_prop_ro("max_score", &AnyGame::max_score,
+                   "Points that a game is hardly ever won by more than; 0 in games without a\n"
+                   "score and owners of cells.")
       .def("new_state", &AnyGame::new_state, nb::arg("variant") = "",
            "Returns the position before the first move.\n\n"
            "Args:\n    variant: The name of a game on a board that fits, by any rules, for one\n"

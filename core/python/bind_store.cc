@@ -2,10 +2,13 @@
 // that touch the disk or derive rows release the GIL.
 
 #include <nanobind/ndarray.h>
+#include <nanobind/stl/optional.h>
 #include <nanobind/stl/pair.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/unique_ptr.h>
 #include <nanobind/stl/vector.h>
+
+#include <optional>
 
 #include "base/crc32c.h"
 #include "python/bindings.h"
@@ -192,6 +195,7 @@ void bind_rows(nb::module_& m) {
       .def_prop_ro("width", &GameRows::width)
       .def_prop_ro("num_actions", &GameRows::num_actions)
       .def_prop_ro("num_symmetries", &GameRows::num_symmetries)
+      .def_prop_ro("max_score", &GameRows::max_score)
       .def_prop_ro("num_rows", &GameRows::num_rows)
       .def_prop_ro("first_row", &GameRows::first_row)
       .def("skip_rows", &GameRows::skip_rows, nb::arg("num_rows"))
@@ -231,7 +235,13 @@ void bind_rows(nb::module_& m) {
           [](const GameRows& self, const Column<int64_t>& rows, const Column<uint8_t>& symmetries,
              const Out<float, 4>& planes, const Out<uint8_t, 2>& legal, const Out<float, 2>& policy,
              const Out<float, 1>& policy_weight, const Out<float, 2>& outcome,
-             const Out<float, 1>& search_value, const Out<float, 1>& value_weight) {
+             const Out<float, 1>& search_value, const Out<float, 1>& value_weight,
+             const std::optional<Out<float, 2>>& reply,
+             const std::optional<Out<float, 1>>& reply_weight,
+             const std::optional<Out<float, 2>>& horizons,
+             const std::optional<Out<float, 3>>& ownership,
+             const std::optional<Out<float, 1>>& score,
+             const std::optional<Out<float, 1>>& final_weight) {
             const size_t n = rows.size();
             check_shape("planes", planes, {self.num_planes(), self.height(), self.width()}, n);
             check_shape("legal", legal, {self.num_actions()}, n);
@@ -240,15 +250,38 @@ void bind_rows(nb::module_& m) {
             check_shape("outcome", outcome, {3}, n);
             check_shape("search_value", search_value, {}, n);
             check_shape("value_weight", value_weight, {}, n);
-            const BatchView out{planes.data(),        legal.data(),   policy.data(),
-                                policy_weight.data(), outcome.data(), search_value.data(),
-                                value_weight.data()};
+            BatchView out{planes.data(),        legal.data(),   policy.data(),
+                          policy_weight.data(), outcome.data(), search_value.data(),
+                          value_weight.data()};
+            const auto take = [&](float*& to, const char* name, const auto& array,
+                                  std::initializer_list<int> tail) {
+              if (!array) {
+                throw Error(std::string(name) + " (absent) must be given with reply; give all");
+              }
+              check_shape(name, *array, tail, n);
+              to = array->data();
+            };
+            if (reply) {
+              const int num_horizons = static_cast<int>(kHorizons.size());
+              take(out.auxiliary.reply, "reply", reply, {self.num_actions()});
+              take(out.auxiliary.reply_weight, "reply_weight", reply_weight, {});
+              take(out.auxiliary.horizons, "horizons", horizons, {num_horizons});
+            }
+            if (reply && self.max_score() > 0) {
+              take(out.auxiliary.ownership, "ownership", ownership, {self.height(), self.width()});
+              take(out.auxiliary.score, "score", score, {});
+              take(out.auxiliary.final_weight, "final_weight", final_weight, {});
+            }
             nb::gil_scoped_release release;
             self.fill(span_of(rows), span_of(symmetries), out);
           },
           nb::arg("rows"), nb::arg("symmetries"), nb::kw_only(), nb::arg("planes"),
           nb::arg("legal"), nb::arg("policy"), nb::arg("policy_weight"), nb::arg("outcome"),
-          nb::arg("search_value"), nb::arg("value_weight"));
+          nb::arg("search_value"), nb::arg("value_weight"), nb::arg("reply") = nb::none(),
+          nb::arg("reply_weight") = nb::none(), nb::arg("horizons") = nb::none(),
+          nb::arg("ownership") = nb::none(), nb::arg("score") = nb::none(),
+          nb::arg("final_weight") = nb::none());
+  m.attr("NUM_HORIZONS") = static_cast<int>(kHorizons.size());
   m.def(
       "draw_rows",
       [](uint64_t seed, uint64_t step, size_t num_rows, uint64_t first_row, uint32_t size,

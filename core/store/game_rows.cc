@@ -93,7 +93,7 @@ RowSegment make_row_segment(const SegmentView& view) {
 
 uint64_t GameRows::add_segment(const SegmentView& view) {
   RowSegment segment = make_row_segment(view);
-  check_games(segment);
+  replay_games(segment);
   const uint64_t num_new = segment.row_ply.size();
   const std::unique_lock lock(mutex_);
   segment.first_row = num_rows_;

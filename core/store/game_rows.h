@@ -2,6 +2,7 @@
 // Training rows held as games. A row is a searched ply with a policy or a value target; rows
 // are numbered from 0 in the order their segments were added and keep their numbers for ever.
 
+#include <array>
 #include <cstdint>
 #include <deque>
 #include <memory>
@@ -31,6 +32,21 @@ struct SegmentView {
   std::span<const uint16_t> policy_mass;
 };
 
+// Values that a row may be asked for besides the outcome: means of what the search says from this
+// ply on, each ply weighing less than the one before it by a factor of 1 - n, n = 1 / (1 + c * H *
+// W), and the outcome taking the rest. Source: KataGo (lightvector/KataGo).
+inline constexpr std::array<float, 3> kHorizons = {0.176f, 0.056f, 0.016f};  // c
+
+// Targets of auxiliary heads; see tengen.nets.auxiliary. All or none.
+struct AuxiliaryView {
+  float* reply = nullptr;         // [B, A] the next search's policy, or the move played there
+  float* reply_weight = nullptr;  // [B]; 0 where the game ends with this ply
+  float* horizons = nullptr;      // [B, 3] values in [-1, 1], to play
+  float* ownership = nullptr;     // [B, H, W] in [-1, 1], 1 the side to move's at the end
+  float* score = nullptr;         // [B] points at the end, to play
+  float* final_weight = nullptr;  // [B]; 0 where a game stopped early and has no last two
+};
+
 // Where a batch of B rows goes: C-contiguous arrays.
 struct BatchView {
   float* planes;         // [B, C, H, W]
@@ -40,6 +56,7 @@ struct BatchView {
   float* outcome;        // [B, 3]: win, draw, loss, to play
   float* search_value;   // [B] in [-1, 1], to play
   float* value_weight;   // [B]
+  AuxiliaryView auxiliary = {};
 };
 
 // A segment in memory: its columns, with offsets in place of counts.
@@ -54,6 +71,11 @@ struct RowSegment {
   std::vector<uint16_t> opening, action;
   std::vector<float> root_value, policy_weight, value_weight;
   std::vector<uint16_t> policy_action, policy_mass;
+  // Found when the games were replayed.
+  std::vector<uint8_t> to_play;    // of each ply
+  std::vector<uint8_t> is_scored;  // of each game: it ended, and its score and owners are known
+  std::vector<float> score;        // of each game, to the first player
+  std::vector<int8_t> owners;      // [games, H * W], to the first player; empty without a score
 };
 
 // Copies and checks the lengths of a segment's columns. Throws Error where they disagree.
@@ -69,6 +91,7 @@ class GameRows {
   virtual int width() const = 0;
   virtual int num_actions() const = 0;
   virtual int num_symmetries() const = 0;
+  virtual int max_score() const = 0;  // 0 in games without a score
 
   // Adds a segment after the others and returns how many rows it has. Replays every game:
   // throws Error naming game and ply where a move is illegal or a result differs.
@@ -87,7 +110,8 @@ class GameRows {
             const BatchView& out) const;
 
  protected:
-  virtual void check_games(const RowSegment& segment) const = 0;
+  // Checks the games by replaying them, and notes what is found on the way.
+  virtual void replay_games(RowSegment& segment) const = 0;
   // Derives one row into index `at` of `out`; `scratch` holds num_actions() entries.
   virtual void fill_row(const RowSegment& segment, uint32_t ply, int symmetry, size_t at,
                         const BatchView& out, uint16_t* scratch) const = 0;

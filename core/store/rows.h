@@ -23,13 +23,18 @@ class RowsOf final : public GameRows {
   int width() const override { return game_.width(); }
   int num_actions() const override { return game_.num_actions(); }
   int num_symmetries() const override { return game_.num_symmetries(); }
+  int max_score() const override {
+    if constexpr (HasScore<G>) return game_.max_score();
+    return 0;
+  }
 
  private:
   using State = typename G::State;
 
   // Every move and every target must be legal, so that fill_row() need not look. A game may
   // stop early (resigned, adjudicated); one that reached its end must have that result.
-  void check_games(const RowSegment& segment) const override {
+  void replay_games(RowSegment& segment) const override {
+    segment.to_play.resize(segment.action.size());
     for (size_t game = 0; game < segment.outcome.size(); ++game) {
       State state = initial_state_of(game_, segment.variant[game]);
       size_t ply = 0;
@@ -42,6 +47,7 @@ class RowsOf final : public GameRows {
           check_legal(state, segment.policy_action[entry], game, ply);
         }
         check_legal(state, segment.action[i], game, ply);
+        segment.to_play[i] = static_cast<uint8_t>(game_.to_play(state));
         game_.apply(state, segment.action[i]);
       }
       const Outcome recorded = static_cast<Outcome>(segment.outcome[game]);
@@ -53,6 +59,23 @@ class RowsOf final : public GameRows {
                     std::to_string(static_cast<int>(reached)) + "); the segment is of another " +
                     "game or damaged");
       }
+      note_score(state, segment);
+    }
+  }
+
+  void note_score(const State& last, RowSegment& segment) const {
+    if constexpr (HasScore<G>) {
+      // A game that was stopped early has no score, nor has one that repetition ended.
+      const float score = game_.score(last);
+      const Outcome by_score = score > 0.0f   ? Outcome::kFirstWins
+                               : score < 0.0f ? Outcome::kSecondWins
+                                              : Outcome::kDraw;
+      const bool is_over = game_.outcome(last) == by_score;
+      segment.is_scored.push_back(is_over);
+      segment.score.push_back(is_over ? score : 0.0f);
+      const size_t num_cells = static_cast<size_t>(game_.height()) * game_.width();
+      segment.owners.resize(segment.owners.size() + num_cells);
+      if (is_over) game_.owners(last, segment.owners.data() + segment.owners.size() - num_cells);
     }
   }
 
@@ -82,6 +105,59 @@ class RowsOf final : public GameRows {
     out.outcome[3 * at] = to_play > 0.0f ? 1.0f : 0.0f;
     out.outcome[3 * at + 1] = to_play == 0.0f ? 1.0f : 0.0f;
     out.outcome[3 * at + 2] = to_play < 0.0f ? 1.0f : 0.0f;
+    if (out.auxiliary.reply != nullptr) {
+      const uint16_t* const images = game_.images(state, symmetry);
+      fill_reply(segment, game, ply, images, at, out.auxiliary);
+      fill_horizons(segment, game, ply, to_first, at, out.auxiliary);
+      fill_end(segment, game, ply, images, at, out.auxiliary);
+    }
+  }
+
+  void fill_reply(const RowSegment& segment, size_t game, uint32_t ply, const uint16_t* images,
+                  size_t at, const AuxiliaryView& out) const {
+    const size_t num_actions = static_cast<size_t>(game_.num_actions());
+    float* reply = out.reply + at * num_actions;
+    std::fill_n(reply, num_actions, 0.0f);
+    const uint32_t next = ply + 1;
+    const bool has_reply = next < segment.first_ply[game + 1];
+    out.reply_weight[at] = has_reply ? segment.policy_weight[ply] : 0.0f;
+    if (!has_reply) return;
+    if (segment.first_entry[next] == segment.first_entry[next + 1]) {
+      reply[images[segment.action[next]]] = 1.0f;
+    } else {
+      add_policy(segment, next, images, reply);
+    }
+  }
+
+  void fill_horizons(const RowSegment& segment, size_t game, uint32_t ply, float to_first,
+                     size_t at, const AuxiliaryView& out) const {
+    const uint8_t player = segment.to_play[ply];
+    const auto num_cells = static_cast<float>(game_.height() * game_.width());
+    for (size_t horizon = 0; horizon < kHorizons.size(); ++horizon) {
+      const float now = 1.0f / (1.0f + kHorizons[horizon] * num_cells);
+      float value = player == 0 ? to_first : -to_first;
+      for (uint32_t i = segment.first_ply[game + 1]; i-- > ply;) {
+        const float searched = segment.root_value[i];
+        value += now * ((segment.to_play[i] == player ? searched : -searched) - value);
+      }
+      out.horizons[kHorizons.size() * at + horizon] = value;
+    }
+  }
+
+  void fill_end(const RowSegment& segment, size_t game, uint32_t ply, const uint16_t* images,
+                size_t at, const AuxiliaryView& out) const {
+    if constexpr (HasScore<G>) {
+      const size_t num_cells = static_cast<size_t>(game_.height()) * game_.width();
+      const int8_t* const owners = segment.owners.data() + game * num_cells;
+      const float sign = segment.to_play[ply] == 0 ? 1.0f : -1.0f;
+      float* const ownership = out.ownership + at * num_cells;
+      std::fill_n(ownership, num_cells, 0.0f);
+      for (size_t cell = 0; cell < num_cells; ++cell) {
+        if (owners[cell] != 0) ownership[images[cell]] = sign * static_cast<float>(owners[cell]);
+      }
+      out.score[at] = sign * segment.score[game];
+      out.final_weight[at] = segment.is_scored[game] ? segment.value_weight[ply] : 0.0f;
+    }
   }
 
   State state_before(const RowSegment& segment, size_t game, uint32_t ply) const {
@@ -120,6 +196,14 @@ class RowsOf final : public GameRows {
       legal[action] = 1;
       policy[action] = even;
     }
+    add_policy(segment, ply, images, policy);
+  }
+
+  // Adds the policy target of a ply, where it has one, to zeros.
+  static void add_policy(const RowSegment& segment, uint32_t ply, const uint16_t* images,
+                         float* policy) {
+    const uint32_t first = segment.first_entry[ply];
+    const uint32_t last = segment.first_entry[ply + 1];
     uint64_t total = 0;
     for (uint32_t i = first; i < last; ++i) total += segment.policy_mass[i];
     for (uint32_t i = first; i < last; ++i) {

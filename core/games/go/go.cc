@@ -67,6 +67,16 @@ int Go::score_half_points(const State& state) const {
   return 2 * (owned[kGoBlack].count() - owned[kGoWhite].count()) - state.rules.komi_half_points;
 }
 
+void Go::owners(const State& state, int8_t* cells) const {
+  std::fill_n(cells, rules_.height * rules_.width, int8_t{0});
+  const GoAreas owned = area(state);
+  const auto write = [&](const PointSet& points, int8_t owner) {
+    for_each_point(points, [&](int point) { cells[state.layout->action_of(point)] = owner; });
+  };
+  write(owned[kGoBlack], 1);
+  write(owned[kGoWhite], -1);
+}
+
 GoMoveKind Go::kind_of(const State& state, int point) const {
   const GoMoveKind kind = state.layout->board().kind(state, point, state.to_play);
   return kind == GoMoveKind::kSuicide && !state.rules.may_suicide ? GoMoveKind::kImpossible : kind;

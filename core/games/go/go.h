@@ -53,6 +53,12 @@ class Go {
   }
   std::string to_string(const State& state) const;
 
+  // The whole board, and what komi usually makes of it.
+  int max_score() const { return rules_.height * rules_.width + kUsualKomiRange; }
+  float score(const State& state) const {
+    return static_cast<float>(score_half_points(state)) / 2.0f;
+  }
+  void owners(const State& state, int8_t* cells) const;
   // Black's area less White's and komi, in half points, as the board stands.
   int score_half_points(const State& state) const;
   GoAreas area(const State& state) const { return area_of(state.layout->board(), state); }
@@ -83,12 +89,13 @@ class Go {
   // Where only the ko rule forbids a stone; `hemmed` is hemmed_points().
   PointSet banned_points(const State& state, const PointSet& hemmed) const;
 
+  static constexpr int kUsualKomiRange = 20;
   static constexpr uint64_t kWhiteToPlay = 0x9d6b1f2a53c8e047ull;
 
   GoRules rules_;
   std::shared_ptr<GoLayouts> layouts_;
 };
 
-static_assert(HasVariants<Go>);
+static_assert(HasVariants<Go> && HasScore<Go>);
 
 }  // namespace tengen

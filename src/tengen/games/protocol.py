@@ -111,6 +111,10 @@ class Game(Protocol):
     def num_symmetries(self) -> int:
         """Symmetries of the board; 1 where there is none, 0 is the identity."""
 
+    @property
+    def max_score(self) -> int:
+        """Points that a game is hardly ever won by more than; 0 without a score."""
+
     def new_state(self, variant: str = "") -> State:
         """Returns the position before the first move.
 

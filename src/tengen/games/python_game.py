@@ -27,6 +27,7 @@ class PythonGame:
         self.name = name
         self.num_actions = int(own.num_actions)
         self.max_plies = int(own.max_plies)
+        self.max_score = 0
         self.num_symmetries = int(getattr(own, "num_symmetries", 1))
         self.policy_layout = cast(PolicyLayout, getattr(own, "policy_layout", "flat"))
         shape = np.shape(own.observation(own.initial_state()))

@@ -2,21 +2,34 @@
 
 from __future__ import annotations
 
+from typing import cast
+
 from torch import Tensor, nn
 
 from tengen.learners.config import AlphaZeroConfig
 from tengen.learners.losses.alphazero import policy_cross_entropy, value_cross_entropy
+from tengen.learners.losses.auxiliary import (
+    horizon_cross_entropy,
+    mean_score_huber,
+    ownership_cross_entropy,
+    reply_cross_entropy,
+    score_losses,
+)
+from tengen.nets import Auxiliary, ResNet
 
 __all__ = ["AlphaZeroLoss"]
 
 
 class AlphaZeroLoss:
-    """Policy cross-entropy plus weighted value cross-entropy.
+    """Policy cross-entropy plus weighted value cross-entropy, and auxiliary losses.
 
     Columns, B rows: planes ``[B, C, H, W]`` float32; legal ``[B, A]`` uint8; policy
     ``[B, A]`` float32; policy_weight ``[B]`` float32; outcome ``[B, 3]`` float32, win
     draw loss to play; search_value ``[B]`` float32 to play; value_weight ``[B]``
-    float32.
+    float32. Where there are auxiliary targets, which a network with such heads learns:
+    reply ``[B, A]``, reply_weight ``[B]`` and horizons ``[B, N]``, and of games with a
+    score ownership ``[B, H, W]``, score ``[B]`` and final_weight ``[B]``, all float32
+    (core/store/game_rows.h).
     """
 
     def __init__(self, config: AlphaZeroConfig) -> None:
@@ -32,7 +45,12 @@ class AlphaZeroLoss:
             net: A board network.
             columns: As in the class docstring.
         """
-        policy_logits, value_logits = net(columns["planes"])
+        auxiliary: Auxiliary | None = None
+        if "reply" in columns:
+            learning = cast(ResNet, net).learn(columns["planes"])
+            policy_logits, value_logits, auxiliary = learning
+        else:
+            policy_logits, value_logits = net(columns["planes"])
         policy_loss = policy_cross_entropy(
             policy_logits, columns["legal"], columns["policy"]
         )
@@ -45,4 +63,41 @@ class AlphaZeroLoss:
         )
         value_loss = (columns["value_weight"] * value_loss).mean()
         loss = policy_loss + self._config.value_cost * value_loss
-        return loss, {"policy_loss": policy_loss, "value_loss": value_loss}
+        metrics = {"policy_loss": policy_loss, "value_loss": value_loss}
+        if auxiliary is not None:
+            for name, (cost, rows) in self._auxiliary(auxiliary, columns).items():
+                metrics[name] = rows.mean()
+                loss = loss + cost * metrics[name]
+        return loss, metrics
+
+    def _auxiliary(
+        self, auxiliary: Auxiliary, columns: dict[str, Tensor]
+    ) -> dict[str, tuple[float, Tensor]]:
+        """Returns weights and losses ``[B]`` by name."""
+        config = self._config
+        board = columns["planes"][:, 0]
+        reply = reply_cross_entropy(auxiliary.reply, board, columns["reply"])
+        horizons = horizon_cross_entropy(auxiliary.horizons, columns["horizons"])
+        losses = {
+            "reply_loss": (config.reply_cost, columns["reply_weight"] * reply),
+            "horizons_loss": (
+                config.horizons_cost,
+                columns["value_weight"] * horizons,
+            ),
+        }
+        if auxiliary.ownership is None:
+            return losses
+        assert auxiliary.score is not None
+        assert auxiliary.mean_score is not None
+        weight, score = columns["final_weight"], columns["score"]
+        ownership = ownership_cross_entropy(
+            auxiliary.ownership, board, columns["ownership"]
+        )
+        exact, sums = score_losses(auxiliary.score, score)
+        mean = mean_score_huber(auxiliary.mean_score, score)
+        return {
+            **losses,
+            "ownership_loss": (config.ownership_cost, weight * ownership),
+            "score_loss": (config.score_cost, weight * (exact + sums)),
+            "mean_score_loss": (config.mean_score_cost, weight * mean),
+        }

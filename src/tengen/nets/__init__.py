@@ -22,12 +22,14 @@ from tengen.nets.spec import (
 )
 
 if TYPE_CHECKING:
+    from tengen.nets.auxiliary import Auxiliary
     from tengen.nets.build import InferenceHead, build_net
     from tengen.nets.grow import grow_net
     from tengen.nets.mlp import Mlp
     from tengen.nets.resnet import ResNet
 
 __all__ = [
+    "Auxiliary",
     "FeatureSpec",
     "InferenceHead",
     "Mlp",
@@ -43,6 +45,7 @@ __all__ = [
 ]
 
 _TORCH_NAMES = {
+    "Auxiliary": "auxiliary",
     "InferenceHead": "build",
     "Mlp": "mlp",
     "ResNet": "resnet",

@@ -58,7 +58,7 @@ def _check_grows(old: ResNetConfig, new: ResNetConfig) -> None:
     for name in ("num_blocks", "num_channels", "head_channels"):
         before, after = getattr(old, name), getattr(new, name)
         check(after >= before, name, after, f"must not shrink from {before}; raise it")
-    for name in ("pool_every", "mixed_sizes"):
+    for name in ("pool_every", "mixed_sizes", "auxiliary"):
         before, after = getattr(old, name), getattr(new, name)
         check(after == before, name, after, f"must stay {before}; keep it")
 
@@ -98,6 +98,11 @@ class _AxisMaps:
                 "conv2": (self._trunk, inner),
                 "pool": (inner, self._pooled),
             }[parts[2]]
+        if parts[0] == "auxiliary_heads":
+            # What they read is laid out as in the heads that see it.
+            if parts[1] != "reply":
+                return None, self._head if parts[1] == "ownership" else None
+            parts = ["policy_head", *parts[2:]]
         if parts[1] in ("local", "pooled"):
             return self._head, self._trunk
         if parts[1] == "bias":

@@ -11,10 +11,10 @@ from torch.nn import functional
 
 from tengen.nets.spec import FeatureSpec
 
-__all__ = ["GlobalPool", "PolicyHead", "ValueHead"]
+__all__ = ["NUM_VALUE_UNITS", "GlobalPool", "PolicyHead", "PolicyLogits", "ValueHead"]
 
-# Units of the value head's hidden layer.
-_NUM_VALUE_UNITS = 64
+NUM_VALUE_UNITS = 64
+"""Units of the value head's hidden layer."""
 
 
 class GlobalPool(nn.Module):
@@ -52,23 +52,18 @@ def _largest(x: Tensor, training: bool, *, of_columns: bool = False) -> Tensor:
     return functional.adaptive_max_pool2d(x, 1).flatten(1)
 
 
-class PolicyHead(nn.Module):
-    """Policy logits in one of the four layouts of ``FeatureSpec``."""
+class PolicyLogits(nn.Module):
+    """From what a policy head sees to logits in one of ``FeatureSpec``'s layouts."""
 
-    def __init__(self, features: FeatureSpec, num_inputs: int, num_channels: int):
-        """Makes the head.
+    def __init__(self, features: FeatureSpec, num_channels: int) -> None:
+        """Makes the last layer.
 
         Args:
             features: Gives the layout.
-            num_inputs: Channels of the trunk.
             num_channels: Channels inside the head.
         """
         super().__init__()
         self.layout = features.policy_layout
-        self.local = nn.Conv2d(num_inputs, num_channels, 1)
-        self.pooled = nn.Conv2d(num_inputs, num_channels, 1)
-        self.pool = GlobalPool()
-        self.bias = nn.Linear(3 * num_channels, num_channels, bias=False)
         self.out: nn.Module
         if self.layout == "flat":
             num_flat = num_channels * features.height * features.width
@@ -80,8 +75,48 @@ class PolicyHead(nn.Module):
         if self.layout == "cells_and_pass":
             self.out_pass = nn.Linear(3 * num_channels, 1)
 
-    def forward(self, x: Tensor, mask: Tensor | None, area: Tensor) -> Tensor:
+    def forward(self, local: Tensor, context: Tensor) -> Tensor:
         """Returns ``[B, A]`` float32 logits; actions beyond the board unspecified.
+
+        Args:
+            local: ``[B, C, H, W]`` float32 of each cell, zero beyond the board.
+            context: ``[B, 3C]`` float32 of the whole board.
+        """
+        if self.layout == "flat":
+            logits: Tensor = self.out(local.flatten(1))
+        elif self.layout == "columns":
+            # A drop depends on the whole column: every row of it is pooled.
+            top = _largest(local, self.training, of_columns=True)
+            column = torch.cat([local.mean(2), top], dim=1)
+            logits = self.out(column.transpose(1, 2)).squeeze(2)
+        else:
+            logits = self.out(local).flatten(1)
+        if self.layout == "cells_and_pass":
+            logits = torch.cat([logits, self.out_pass(context)], dim=1)
+        return logits
+
+
+class PolicyHead(PolicyLogits):
+    """Policy logits from the trunk's activations."""
+
+    def __init__(self, features: FeatureSpec, num_inputs: int, num_channels: int):
+        """Makes the head.
+
+        Args:
+            features: Gives the layout.
+            num_inputs: Channels of the trunk.
+            num_channels: Channels inside the head.
+        """
+        super().__init__(features, num_channels)
+        self.local = nn.Conv2d(num_inputs, num_channels, 1)
+        self.pooled = nn.Conv2d(num_inputs, num_channels, 1)
+        self.pool = GlobalPool()
+        self.bias = nn.Linear(3 * num_channels, num_channels, bias=False)
+
+    def see(
+        self, x: Tensor, mask: Tensor | None, area: Tensor
+    ) -> tuple[Tensor, Tensor]:
+        """Returns the arguments of ``forward``.
 
         Args:
             x: ``[B, C, H, W]`` float32, the trunk's activations.
@@ -96,18 +131,7 @@ class PolicyHead(nn.Module):
         local = (local + self.bias(context)[:, :, None, None]).relu()
         if mask is not None:
             local = local * mask
-        if self.layout == "flat":
-            logits: Tensor = self.out(local.flatten(1))
-        elif self.layout == "columns":
-            # A drop depends on the whole column: every row of it is pooled.
-            top = _largest(local, self.training, of_columns=True)
-            column = torch.cat([local.mean(2), top], dim=1)
-            logits = self.out(column.transpose(1, 2)).squeeze(2)
-        else:
-            logits = self.out(local).flatten(1)
-        if self.layout == "cells_and_pass":
-            logits = torch.cat([logits, self.out_pass(context)], dim=1)
-        return logits
+        return local, context
 
 
 class ValueHead(nn.Module):
@@ -123,13 +147,22 @@ class ValueHead(nn.Module):
         super().__init__()
         self.pooled = nn.Conv2d(num_inputs, num_channels, 1)
         self.pool = GlobalPool()
-        self.hidden = nn.Linear(3 * num_channels, _NUM_VALUE_UNITS)
-        self.out = nn.Linear(_NUM_VALUE_UNITS, 3)
+        self.hidden = nn.Linear(3 * num_channels, NUM_VALUE_UNITS)
+        self.out = nn.Linear(NUM_VALUE_UNITS, 3)
 
-    def forward(self, x: Tensor, mask: Tensor | None, area: Tensor) -> Tensor:
-        """Returns ``[B, 3]`` float32; arguments as in ``PolicyHead.forward``."""
+    def see(
+        self, x: Tensor, mask: Tensor | None, area: Tensor
+    ) -> tuple[Tensor, Tensor]:
+        """Returns ``[B, C, H, W]`` of each cell, and ``[B, NUM_VALUE_UNITS]`` of all.
+
+        Arguments as in ``PolicyHead.see``.
+        """
         pooled = self.pooled(x).relu()
         if mask is not None:
             pooled = pooled * mask
-        logits: Tensor = self.out(self.hidden(self.pool(pooled, area)).relu())
+        return pooled, self.hidden(self.pool(pooled, area)).relu()
+
+    def forward(self, hidden: Tensor) -> Tensor:
+        """Returns ``[B, 3]`` float32 logits from what ``see`` returns last."""
+        logits: Tensor = self.out(hidden)
         return logits

@@ -15,6 +15,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
+from tengen.nets.auxiliary import Auxiliary, AuxiliaryHeads
 from tengen.nets.heads import GlobalPool, PolicyHead, ValueHead
 from tengen.nets.norm import BoardNorm
 from tengen.nets.spec import FeatureSpec, ResNetConfig
@@ -95,6 +96,9 @@ class ResNet(nn.Module):
         self.tip = BoardNorm(num_channels)
         self.policy_head = PolicyHead(features, num_channels, config.head_channels)
         self.value_head = ValueHead(num_channels, config.head_channels)
+        self.auxiliary_heads = (
+            AuxiliaryHeads(features, config.head_channels) if config.auxiliary else None
+        )
 
     def fix_dtype(self, dtype: torch.dtype) -> None:
         """Makes the trunk compute in ``dtype`` for good, for inference alone.
@@ -120,6 +124,20 @@ class ResNet(nn.Module):
             ``[B, A]`` float32 policy logits, and ``[B, 3]`` float32 logits of win,
             draw and loss for the side to move.
         """
+        policy, value = self._see(planes)
+        return self.policy_head(*policy), self.value_head(value[1])
+
+    def learn(self, planes: Tensor) -> tuple[Tensor, Tensor, Auxiliary | None]:
+        """Returns what ``forward`` does, and the answers of the auxiliary heads."""
+        policy, value = self._see(planes)
+        heads = self.auxiliary_heads
+        auxiliary = None if heads is None else heads(policy, value)
+        return self.policy_head(*policy), self.value_head(value[1]), auxiliary
+
+    def _see(
+        self, planes: Tensor
+    ) -> tuple[tuple[Tensor, Tensor], tuple[Tensor, Tensor]]:
+        """Returns what the policy head and the value head see."""
         board = planes[:, :1]
         area = board.sum((2, 3))
         mask = board if self.config.mixed_sizes else None
@@ -128,4 +146,4 @@ class ResNet(nn.Module):
         for block in self.blocks:
             x = block(x, mask, area)
         x = _masked(self.tip(x, mask).relu(), mask).float()
-        return self.policy_head(x, mask, area), self.value_head(x, mask, area)
+        return self.policy_head.see(x, mask, area), self.value_head.see(x, mask, area)

@@ -12,11 +12,13 @@ import re
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
+from tengen import _core
 from tengen.config import check, check_literals, check_range
 from tengen.errors import UsageError
 from tengen.games.protocol import Game
 
 __all__ = [
+    "NUM_HORIZONS",
     "FeatureSpec",
     "MlpConfig",
     "NetConfig",
@@ -32,6 +34,10 @@ _MAX_WEIGHTS = 250_000_000
 _MAX_CHANNELS = 2048
 _MAX_LAYERS = 64
 _MAX_UNITS = 16_384
+_MAX_SCORE = 10_000
+
+NUM_HORIZONS: int = _core.NUM_HORIZONS
+"""Later values that a network with auxiliary heads is asked for."""
 
 PolicyLayout: TypeAlias = Literal["cells", "cells_and_pass", "columns", "flat"]
 
@@ -55,6 +61,9 @@ class FeatureSpec:
     policy_layout: PolicyLayout = "flat"
     """How actions lie on the board: one a cell (row * width + column), cells and a
     last one for pass, one a column, or no relation (flat)."""
+    max_score: int = 0
+    """Points that a game is hardly ever won by more than; 0 for games without a score
+    and owners of cells."""
 
     def __post_init__(self) -> None:
         """Checks the fields against each other.
@@ -63,6 +72,7 @@ class FeatureSpec:
             UsageError: A count is not positive, or the layout does not give A.
         """
         check_literals(self)
+        check_range("max_score", self.max_score, 0, _MAX_SCORE)
         for name in ("num_planes", "height", "width", "num_actions"):
             value = getattr(self, name)
             check(value >= 1, name, value, "must be at least 1; correct the game")
@@ -95,6 +105,9 @@ class ResNetConfig:
     """One block in so many sees the whole board by global pooling, at least 2."""
     head_channels: int = 32
     """Channels of the policy head and of the value head, at least 1."""
+    auxiliary: bool = False
+    """Whether training also asks for the opponent's reply, the value some plies on and,
+    where the game has them, the score and who owns which cell at the end."""
     mixed_sizes: bool = False
     """Whether one batch may hold boards of several sizes. When False every board
     fills its planes and the masking, which would change nothing, is left out."""
@@ -178,6 +191,7 @@ def game_features(game: Game) -> FeatureSpec:
         width=game.width,
         num_actions=game.num_actions,
         policy_layout=game.policy_layout,
+        max_score=game.max_score,
     )
 
 

@@ -36,7 +36,14 @@ def open_table(
         RunError: A segment is missing or damaged.
     """
     if isinstance(config.store, WindowConfig):
-        return GameWindow(config.task, run.experience, config.store, config.seed, state)
+        return GameWindow(
+            config.task,
+            run.experience,
+            config.store,
+            config.seed,
+            state,
+            auxiliary=config.net.kind == "resnet" and config.net.auxiliary,
+        )
     return open_unrolls(config, run, context, state)
 
 

@@ -44,6 +44,7 @@ class GameWindow:
         config: Size of the window and rate of use.
         seed: Of the draws.
         state: What ``state`` returned, to continue from; None to start anew.
+        auxiliary: Whether batches have the targets of auxiliary heads too.
 
     Raises:
         UsageError: The game is unknown, or an own game breaks the protocol.
@@ -57,8 +58,10 @@ class GameWindow:
         config: WindowConfig,
         seed: int,
         state: Mapping[str, Any] | None = None,
+        auxiliary: bool = False,
     ) -> None:
         self.game = game
+        self._auxiliary = auxiliary
         self.config = config
         self._seed = seed
         self._rows = _core.GameRows(core_game(make(game)))
@@ -147,7 +150,8 @@ class GameWindow:
             float32``, legal ``[B, A] uint8``, policy ``[B, A] float32`` that sums to 1
             over the legal actions, policy_weight ``[B] float32``, outcome ``[B, 3]
             float32`` (win, draw, loss, to play), search_value ``[B] float32`` in [-1,
-            1] to play, and value_weight ``[B] float32``.
+            1] to play, and value_weight ``[B] float32``; and those of auxiliary heads
+            (`tengen.learners.AlphaZeroLoss`) where they were asked for.
 
         Raises:
             RunError: There are not enough rows, or they were used often enough.
@@ -252,9 +256,26 @@ class GameWindow:
             "search_value": np.empty(size, np.float32),
             "value_weight": np.empty(size, np.float32),
         }
+        if self._auxiliary:
+            columns |= self._auxiliary_columns(size)
         with core_errors():
             rows.fill(keys, symmetries, **columns)
         return columns
+
+    def _auxiliary_columns(self, size: int) -> dict[str, NDArray[Any]]:
+        rows = self._rows
+        shapes: dict[str, tuple[int, ...]] = {
+            "reply": (size, rows.num_actions),
+            "reply_weight": (size,),
+            "horizons": (size, _core.NUM_HORIZONS),
+        }
+        if rows.max_score > 0:
+            shapes |= {
+                "ownership": (size, rows.height, rows.width),
+                "score": (size,),
+                "final_weight": (size,),
+            }
+        return {name: np.empty(shape, np.float32) for name, shape in shapes.items()}
 
     def _ack(self, lease: int, priorities: NDArray[np.float64] | None) -> None:
         if priorities is not None:

@@ -79,6 +79,31 @@ def test_the_graph_computes_what_torch_computes(
         np.testing.assert_allclose(found, wanted, rtol=1e-4, atol=1e-5)
 
 
+def test_auxiliary_heads_are_no_part_of_what_is_exported(random_weights: Make) -> None:
+    features = FeatureSpec(
+        num_planes=4,
+        height=3,
+        width=4,
+        num_actions=13,
+        policy_layout="cells_and_pass",
+        max_score=20,
+    )
+    models = []
+    for auxiliary in (False, True):
+        config = ResNetConfig(num_blocks=2, num_channels=8, auxiliary=auxiliary)
+        weights = random_weights(features, config, 1)
+        shared = {
+            name: array
+            for name, array in (models[0][0] if models else weights).items()
+            if not name.startswith("auxiliary_heads.")
+        }
+        data = ModelExporter().export(features, config, {**weights, **shared})
+        models.append((weights, data))
+    graphs = [onnx.load_model_from_string(data).graph for _, data in models]
+    assert len(graphs[0].initializer) > 20
+    assert graphs[0].SerializeToString() == graphs[1].SerializeToString()
+
+
 def test_a_vector_network_is_exported_too(random_weights: Make) -> None:
     features = FeatureSpec(num_planes=6, num_actions=3)
     config = MlpConfig(num_layers=2, num_units=8)

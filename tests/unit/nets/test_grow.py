@@ -29,6 +29,7 @@ def make_net(layout: str, config: ResNetConfig) -> tuple[ResNet, Tensor]:
         width=width,
         num_actions=num_actions,
         policy_layout=layout,  # type: ignore[arg-type]
+        max_score=20 * config.auxiliary,
     )
     net = ResNet(features, config)
     planes = torch.randn(6, 4, height, width)
@@ -41,18 +42,24 @@ def make_net(layout: str, config: ResNetConfig) -> tuple[ResNet, Tensor]:
 
 
 def difference(a: ResNet, b: ResNet, planes: Tensor) -> float:
-    pairs = zip(a(planes), b(planes), strict=True)
-    return max((x - y).abs().max().item() for x, y in pairs)
+    answers = []
+    for net in (a, b):
+        policy, value, auxiliary = net.learn(planes)
+        answers.append((policy, value, *(auxiliary or ())))
+    pairs = zip(*answers, strict=True)
+    # Scores are in points and not of size 1.
+    return max(((x - y).abs() / (1 + x.abs())).max().item() for x, y in pairs)
 
 
 @pytest.mark.parametrize("training", [True, False])
+@pytest.mark.parametrize("auxiliary", [True, False])
 @pytest.mark.parametrize("layout", FEATURES)
-def test_growing_keeps_outputs(layout: str, training: bool) -> None:
-    net, planes = make_net(layout, parse_net("2x32"))
+def test_growing_keeps_outputs(layout: str, auxiliary: bool, training: bool) -> None:
+    net, planes = make_net(layout, replace(parse_net("2x32"), auxiliary=auxiliary))
     net.train(training)
     before = copy.deepcopy(net.state_dict())
     for text in ("4x64", "6x96"):
-        config = replace(parse_net(text), head_channels=48)
+        config = replace(parse_net(text), head_channels=48, auxiliary=auxiliary)
         grown = grow_net(net, config)
         assert grown.config == config
         assert difference(copy.deepcopy(net), copy.deepcopy(grown), planes) < 1e-5

@@ -4,10 +4,17 @@ from __future__ import annotations
 
 import random
 from pathlib import Path
+from typing import Any
+
+from numpy.typing import NDArray
 
 import tengen.games
 from tengen import _core
 from tengen.store import ExperienceWriter
+
+Columns = dict[str, NDArray[Any]]
+
+_NOT_FOR_ROWS = ("game_index", "model", "num_simulations")
 
 
 def random_game(
@@ -72,3 +79,10 @@ def write_generation(
         sealed = experience_writer.seal(generation)
     assert sealed is not None
     return sealed
+
+
+def segment_columns(records: list[_core.GameRecord]) -> Columns:
+    """What `GameRows.add_segment` takes of one segment."""
+    frames = [_core.encode_game(record) for record in records]
+    columns = _core.merge_games(frames, records[0].generation)
+    return {name: columns[name] for name in columns if name not in _NOT_FOR_ROWS}

@@ -6,20 +6,10 @@ from typing import Any
 
 import numpy as np
 import pytest
-from numpy.typing import NDArray
-from store_games import num_rows, random_game
+from store_games import Columns, num_rows, random_game, segment_columns
 
 import tengen.games
 from tengen import _core
-
-Columns = dict[str, NDArray[Any]]
-NOT_FOR_ROWS = ("game_index", "model", "num_simulations")
-
-
-def segment_columns(records: list[_core.GameRecord]) -> Columns:
-    frames = [_core.encode_game(record) for record in records]
-    columns = _core.merge_games(frames, records[0].generation)
-    return {name: columns[name] for name in columns if name not in NOT_FOR_ROWS}
 
 
 def batch_columns(game: Any, size: int) -> Columns:

@@ -1,0 +1,82 @@
+"""Heads that only training reads: they teach the trunk what a result alone does not.
+
+Source: Wu 2019, "Accelerating Self-Play Learning in Go", sections 3.4 and 4.1 (the
+opponent's reply, ownership and score); KataGo (lightvector/KataGo) for values at
+several horizons. Differs from the latter: a value at a horizon is one logit and not
+three, the distribution of the score is a plain layer of one logit a point, and no head
+estimates its own error.
+
+Legend: B batch, C channels, H W board, A actions, S points of the score.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from torch import Tensor, nn
+
+from tengen.nets.heads import NUM_VALUE_UNITS, PolicyLogits
+from tengen.nets.spec import NUM_HORIZONS, FeatureSpec
+
+__all__ = ["SCORE_SCALE", "Auxiliary", "AuxiliaryHeads"]
+
+SCORE_SCALE = 20.0
+"""Points that one unit of the mean score's layer stands for."""
+
+
+class Auxiliary(NamedTuple):
+    """What the heads answer, for the side to move."""
+
+    reply: Tensor
+    """``[B, A]`` float32 logits of the opponent's policy after the move played; those
+    beyond the board unspecified."""
+    horizons: Tensor
+    """``[B, NUM_HORIZONS]`` float32 logits of winning as the value soon is."""
+    ownership: Tensor | None
+    """``[B, H, W]`` float32 logits of owning a cell at the end; None in games without a
+    score."""
+    score: Tensor | None
+    """``[B, 2S]`` float32 logits of the final score; entry i is i - S + 0.5 points."""
+    mean_score: Tensor | None
+    """``[B]`` float32 expected final score in points."""
+
+
+class AuxiliaryHeads(nn.Module):
+    """One layer each on top of what the policy and the value head see."""
+
+    def __init__(self, features: FeatureSpec, num_channels: int) -> None:
+        """Makes the heads.
+
+        Args:
+            features: Gives the layout of the policy and the points of the score.
+            num_channels: Channels inside the policy and the value head.
+        """
+        super().__init__()
+        self.reply = PolicyLogits(features, num_channels)
+        self.horizons = nn.Linear(NUM_VALUE_UNITS, NUM_HORIZONS)
+        self.has_score = features.max_score > 0
+        if self.has_score:
+            self.ownership = nn.Conv2d(num_channels, 1, 1)
+            self.score = nn.Linear(NUM_VALUE_UNITS, 2 * features.max_score)
+            self.mean_score = nn.Linear(NUM_VALUE_UNITS, 1)
+
+    def forward(
+        self, policy: tuple[Tensor, Tensor], value: tuple[Tensor, Tensor]
+    ) -> Auxiliary:
+        """Returns the answers.
+
+        Args:
+            policy: As ``PolicyHead.see``.
+            value: As ``ValueHead.see``.
+        """
+        cells, hidden = value
+        scored = self.has_score
+        return Auxiliary(
+            reply=self.reply(*policy),
+            horizons=self.horizons(hidden),
+            ownership=self.ownership(cells).squeeze(1) if scored else None,
+            score=self.score(hidden) if scored else None,
+            mean_score=(
+                self.mean_score(hidden).squeeze(1) * SCORE_SCALE if scored else None
+            ),
+        )
