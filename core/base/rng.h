@@ -27,6 +27,7 @@ enum class Purpose : uint32_t {
   kResignation = 11,
   kReplay = 12,
   kVariant = 13,
+  kSettlement = 14,
 };
 
 std::array<uint32_t, 4> philox4x32(std::array<uint32_t, 4> counter, std::array<uint32_t, 2> key);

@@ -74,15 +74,22 @@ concept ExternallyPlayed = Game<G> && requires(const G game, const typename G::S
 template <class G>
 concept HasScore =
     Game<G> && requires(const G game, const typename G::State& view, int8_t* owners) {
-      {
-        game.max_score()
-      } -> std::same_as<int>;  // points that a game is hardly ever won by more than
-      // The first player's points less the second's as the position stands.
+      // Points that a game is hardly ever won by more than.
+      { game.max_score() } -> std::same_as<int>;
+      // Whether the game goes on, but no play of anybody's changes who owns any cell.
+      { game.is_settled(view) } -> std::same_as<bool>;
+      // The first player's points less the second's, of a game that is over or settled.
       { game.score(view) } -> std::same_as<float>;
-      // Writes height * width owners: 1 the first player, -1 the second, 0 nobody or beyond the
-      // board.
+      // Writes height * width owners in such a game: 1 the first player, -1 the second, 0 nobody or
+      // beyond the board.
       { game.owners(view, owners) } -> std::same_as<void>;
     };
+
+constexpr Outcome outcome_of_score(float score_to_first) {
+  return score_to_first > 0.0f   ? Outcome::kFirstWins
+         : score_to_first < 0.0f ? Outcome::kSecondWins
+                                 : Outcome::kDraw;
+}
 
 // A Game some of whose games are played otherwise: on a smaller board, by other rules. The planes
 // and the actions are those of the game; the state knows what it is.

@@ -34,6 +34,7 @@ class GoPosition {
   }
 
   double score() const { return game_.score_half_points(state_) / 2.0; }
+  bool is_settled() const { return game_.is_settled(state_); }
   Owners area() const { return owners(game_.area(state_)); }
   Owners pass_alive() const { return owners(game_.pass_alive(state_)); }
 
@@ -76,6 +77,8 @@ void bind_go(nb::module_& m) {
            "Returns the first player's area less the second's and komi, as the board stands.")
       .def("area", &GoPosition::area,
            "Returns owners ``[H, W]`` int8 by area scoring: 1 the first player, -1 the second, 0.")
+      .def("is_settled", &GoPosition::is_settled,
+           "Returns whether the game goes on, but nothing changes who owns any point.")
       .def("pass_alive", &GoPosition::pass_alive,
            "Returns owners ``[H, W]`` int8 of what a player keeps though it always passes.");
 }

@@ -59,6 +59,7 @@ void bind_workers(nb::module_& m) {
       .def_rw("reduced_weight", &SelfplaySettings::reduced_weight)
       .def_rw("resign_above", &SelfplaySettings::resign_above)
       .def_rw("resign_playout_share", &SelfplaySettings::resign_playout_share)
+      .def_rw("settled_playout_share", &SelfplaySettings::settled_playout_share)
       .def_rw("policy_surprise_share", &SelfplaySettings::policy_surprise_share)
       .def_rw("value_surprise_share", &SelfplaySettings::value_surprise_share)
       .def_rw("reuse_tree", &SelfplaySettings::reuse_tree)

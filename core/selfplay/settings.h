@@ -35,6 +35,8 @@ struct SelfplaySettings {
   float reduced_weight = 0.1f;
   float resign_above = 1.0f;
   float resign_playout_share = 0.1f;
+  // Share of the games that are played on though every cell has its owner for good.
+  float settled_playout_share = 0.02f;
   // Shares of a game's rows' weight that go to those whose search surprised policy or value.
   float policy_surprise_share = 0.0f;
   float value_surprise_share = 0.0f;

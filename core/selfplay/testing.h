@@ -65,6 +65,7 @@ struct Setup {
   uint64_t cache_bytes = 1 << 16;
   std::vector<uint32_t> finished;
   bool may_resign = false;
+  std::vector<std::pair<std::string, double>> variants = {};
 };
 
 // The games of generation 3 on model 2, by index.
@@ -73,7 +74,7 @@ std::vector<GameRecord> play(const G& game, SelfplaySettings settings, const Set
                              uint32_t num_games) {
   settings.num_slots = setup.num_slots;
   settings.cache_bytes = setup.cache_bytes;
-  const Generation generation{7, 3, 2, num_games, setup.finished, setup.may_resign};
+  const Generation generation{7, 3, 2, num_games, setup.finished, setup.may_resign, setup.variants};
   const auto queue = std::make_shared<GameQueue>(generation);
   const auto sink = std::make_shared<MemorySink>();
   std::vector<std::thread> threads;

@@ -77,6 +77,7 @@ class SelfplayWorker final : public SelfplayPort {
     uint32_t num_opening_plies = 0;  // still to be drawn from the policy
     bool idle = true;
     bool may_resign = false;
+    bool may_settle = false;
     float weight = 0.0f;  // of the ply in search as a row; 0: a cheap search
   };
 
@@ -123,6 +124,9 @@ class SelfplayWorker final : public SelfplayPort {
                     Purpose::kResignation);
     slot.may_resign =
         generation.may_resign && resignation.uniform() >= settings_.resign_playout_share;
+    Rng settlement(generation.seed, generation.generation, slot.record.game_index, 0,
+                   Purpose::kSettlement);
+    slot.may_settle = settlement.uniform() >= settings_.settled_playout_share;
     slot.search.reset();
     slot.idle = false;
     begin_ply(slot);
@@ -189,6 +193,11 @@ class SelfplayWorker final : public SelfplayPort {
     stats_.num_plies += 1;
     game_.apply(slot.state, action);
     Outcome outcome = game_.outcome(slot.state);
+    if constexpr (HasScore<G>) {
+      if (outcome == Outcome::kOngoing && slot.may_settle && game_.is_settled(slot.state)) {
+        outcome = outcome_of_score(game_.score(slot.state));
+      }
+    }
     if (outcome == Outcome::kOngoing && slot.may_resign) {
       outcome = resigned_outcome(settings_, slot.notes);
     }

@@ -65,12 +65,11 @@ class RowsOf final : public GameRows {
 
   void note_score(const State& last, RowSegment& segment) const {
     if constexpr (HasScore<G>) {
-      // A game that was stopped early has no score, nor has one that repetition ended.
+      // A game that was resigned has no score, nor has one that repetition ended.
       const float score = game_.score(last);
-      const Outcome by_score = score > 0.0f   ? Outcome::kFirstWins
-                               : score < 0.0f ? Outcome::kSecondWins
-                                              : Outcome::kDraw;
-      const bool is_over = game_.outcome(last) == by_score;
+      const Outcome reached = game_.outcome(last);
+      const bool is_over = reached == Outcome::kOngoing ? game_.is_settled(last)
+                                                        : reached == outcome_of_score(score);
       segment.is_scored.push_back(is_over);
       segment.score.push_back(is_over ? score : 0.0f);
       const size_t num_cells = static_cast<size_t>(game_.height()) * game_.width();

@@ -62,14 +62,15 @@ Outcome Go::outcome(const State& state) const {
   return score > 0 ? Outcome::kFirstWins : score < 0 ? Outcome::kSecondWins : Outcome::kDraw;
 }
 
-int Go::score_half_points(const State& state) const {
-  const GoAreas owned = area(state);
-  return 2 * (owned[kGoBlack].count() - owned[kGoWhite].count()) - state.rules.komi_half_points;
+bool Go::is_settled(const State& state) const {
+  if (is_finished(state)) return false;
+  const GoAreas alive = pass_alive(state);
+  return alive[kGoBlack].count() + alive[kGoWhite].count() == state.num_points;
 }
 
 void Go::owners(const State& state, int8_t* cells) const {
   std::fill_n(cells, rules_.height * rules_.width, int8_t{0});
-  const GoAreas owned = area(state);
+  const GoAreas owned = final_area(state);
   const auto write = [&](const PointSet& points, int8_t owner) {
     for_each_point(points, [&](int point) { cells[state.layout->action_of(point)] = owner; });
   };

@@ -55,18 +55,27 @@ class Go {
 
   // The whole board, and what komi usually makes of it.
   int max_score() const { return rules_.height * rules_.width + kUsualKomiRange; }
+  // Every point is pass-alive: dead stones may be left where they are.
+  bool is_settled(const State& state) const;
   float score(const State& state) const {
-    return static_cast<float>(score_half_points(state)) / 2.0f;
+    return static_cast<float>(half_points(state, final_area(state))) / 2.0f;
   }
   void owners(const State& state, int8_t* cells) const;
   // Black's area less White's and komi, in half points, as the board stands.
-  int score_half_points(const State& state) const;
+  int score_half_points(const State& state) const { return half_points(state, area(state)); }
   GoAreas area(const State& state) const { return area_of(state.layout->board(), state); }
   GoAreas pass_alive(const State& state) const {
     return pass_alive_areas(state.layout->board(), state, state.rules.may_suicide);
   }
 
  private:
+  static int half_points(const State& state, const GoAreas& owned) {
+    return 2 * (owned[kGoBlack].count() - owned[kGoWhite].count()) - state.rules.komi_half_points;
+  }
+  // By the rules of a game that is over, and what cannot change in one that is not.
+  GoAreas final_area(const State& state) const {
+    return is_finished(state) ? area(state) : pass_alive(state);
+  }
   State initial_state(const GoRules& rules) const;
   bool is_finished(const State& state) const {
     return state.num_passes >= 2 || state.is_repeated || state.ply >= state.rules.max_plies;

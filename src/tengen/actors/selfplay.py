@@ -79,6 +79,9 @@ class SelfplayConfig:
     resign_max_false_share: float = 0.05
     """Games may be resigned while at most this share of the decided games that were
     played on ended otherwise; 0 up to 1 (AlphaGo Zero's 0.05)."""
+    settled_playout_share: float = 0.02
+    """Share of games of Go that are played on though every point is pass-alive; the
+    others end there. 0 up to 1, 1 for never ending early (KataGo's 0.02)."""
     policy_surprise_share: float = 0.0
     """Share of the weight of a game's rows that follows how far the search moved the
     policy; a cheap search that moved it far becomes a row. 0 for none (KataGo's 0.5).
@@ -116,7 +119,12 @@ class SelfplayConfig:
             check(value >= 0, name, value, "must be at least 0; raise it")
         check_range("max_opening_plies", self.max_opening_plies, 0, _MAX_PLIES)
         check_range("cache_mib", self.cache_mib, 0, _MAX_CACHE_MIB, "0 is no cache")
-        for name in ("reduce_above", "resign_above", "resign_max_false_share"):
+        for name in (
+            "reduce_above",
+            "resign_above",
+            "resign_max_false_share",
+            "settled_playout_share",
+        ):
             value = getattr(self, name)
             check(0 <= value <= 1, name, value, "must be 0 to 1; change it")
         for name in ("reduced_weight", "resign_playout_share"):
