@@ -89,7 +89,8 @@ void check_false_resignations() {
   SelfplaySettings settings;
   settings.resign_above = 0.9f;
   const std::vector<uint8_t> no_names(outcome.size(), 0);
-  const PlayedGames games{outcome, no_names, {}, num_opening_plies, num_plies, opening, action, root_value};
+  const PlayedGames games{outcome,   no_names, {},     num_opening_plies,
+                          num_plies, opening,  action, root_value};
   const ResignationCheck check = check_resignation(TicTacToe(), settings, games);
   TENGEN_CHECK(check.num_checked == 3);
   TENGEN_CHECK(check.num_false == 2);

@@ -37,7 +37,7 @@ class SearchSession : public Port {
   // Starts a search of the position_after() these moves, and throws as that does. Then drive the
   // port until next() returns 0 and read result().
   virtual void begin(const std::vector<int>& moves, const SearchRequest& request,
-                     const std::string& variant = "") = 0;
+                     const std::string& variant) = 0;
   virtual const SearchResult& result() = 0;
 };
 

@@ -44,7 +44,7 @@ template <Game G>
 void check_symmetries(const G& game, const std::vector<int>& moves) {
   const auto size = static_cast<size_t>(game.height());
   GameSession<G> session(game, SearchSettings(), 1 << 16);
-  session.begin(moves, request_of(200));
+  session.begin(moves, request_of(200), "");
   while (session.next() > 0) {
     BatchBuffers& b = session.buffers();
     evaluate_equivariant(b.planes_row(0), size, b.policy_row(0), b.value.data());
@@ -78,16 +78,16 @@ void check_misuse() {
   GameSession<TicTacToe> session(game, SearchSettings(), 0);
   TENGEN_CHECK(throws([&] { session.next(); }));
   TENGEN_CHECK(throws([&] { session.result(); }));
-  TENGEN_CHECK(throws([&] { session.begin({0, 0}, request_of(10)); }));
-  TENGEN_CHECK(throws([&] { session.begin({9}, request_of(10)); }));
-  TENGEN_CHECK(throws([&] { session.begin({0, 3, 1, 4, 2}, request_of(10)); }));
+  TENGEN_CHECK(throws([&] { session.begin({0, 0}, request_of(10), ""); }));
+  TENGEN_CHECK(throws([&] { session.begin({9}, request_of(10), ""); }));
+  TENGEN_CHECK(throws([&] { session.begin({0, 3, 1, 4, 2}, request_of(10), ""); }));
   // A search given up with its row waiting leaves room for the next one.
   for (int round = 0; round < 3; ++round) {
-    session.begin({4}, request_of(10));
+    session.begin({4}, request_of(10), "");
     TENGEN_CHECK(session.next() == 1);
     TENGEN_CHECK(throws([&] { session.result(); }));
   }
-  session.begin({4}, request_of(10));
+  session.begin({4}, request_of(10), "");
   drive(session);
   TENGEN_CHECK(session.result().num_simulations == 10);
 }

@@ -18,7 +18,7 @@ class SharedSession {
   virtual ~SharedSession() = default;
   // Starts a search of the position after `moves`, as SearchSession::begin().
   virtual void begin(const std::vector<int>& moves, const SearchRequest& request,
-                     const std::string& variant = "") = 0;
+                     const std::string& variant) = 0;
   // next() may block until another port's done().
   virtual Port& port(int index) = 0;
   // Ends the search soon, with what was found so far; every next() returns. From any thread.

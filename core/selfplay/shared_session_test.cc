@@ -32,9 +32,9 @@ void check_one_thread() {
   GameSession<Gomoku> alone(game, SearchSettings(), 1 << 16);
   SharedGameSession<Gomoku> shared(game, SearchSettings(), 1, 1, 1 << 16);
   for (const std::vector<int>& moves : {std::vector<int>{}, {40, 41, 31}}) {
-    alone.begin(moves, request_of(300));
+    alone.begin(moves, request_of(300), "");
     drive(alone);
-    shared.begin(moves, request_of(300));
+    shared.begin(moves, request_of(300), "");
     drive_all(shared, 1);
     for (size_t i = 0; i < alone.result().actions.size(); ++i) {
       TENGEN_CHECK(alone.result().actions[i].visits == shared.result().actions[i].visits);
@@ -49,7 +49,7 @@ void check_many(const G& game, size_t cache_bytes) {
   std::vector<int> moves;
   auto state = game.initial_state();
   while (game.outcome(state) == Outcome::kOngoing && moves.size() < 12) {
-    session.begin(moves, request_of(120));
+    session.begin(moves, request_of(120), "");
     drive_all(session, 4);
     const SearchResult& result = session.result();
     uint32_t visits = 0;
@@ -65,12 +65,12 @@ void check_many(const G& game, size_t cache_bytes) {
 void check_given_up() {
   const TicTacToe game;
   SharedGameSession<TicTacToe> session(game, SearchSettings(), 2, 2, 0);
-  session.begin({4}, request_of(50));
+  session.begin({4}, request_of(50), "");
   TENGEN_CHECK(session.port(0).next() == 1);
-  session.begin({4}, request_of(50));
+  session.begin({4}, request_of(50), "");
   drive_all(session, 2);
   TENGEN_CHECK(session.result().num_simulations > 0);
-  session.begin({}, request_of(1 << 20));
+  session.begin({}, request_of(1 << 20), "");
   session.stop();
   drive_all(session, 2);
   try {

@@ -51,15 +51,20 @@ class Counting {
   void encode(const State& state, int, float* planes) const {
     planes[0] = planes[1] = static_cast<float>(state.count);
   }
-  int transform_action(int action, int) const { return action; }
+  const uint16_t* images(const State&, int) const {
+    static constexpr uint16_t kImages[] = {0, 1};
+    return kImages;
+  }
   std::string to_string(const State& state) const { return std::to_string(state.count); }
 };
 static_assert(Game<Counting>);
 
 SegmentView view_of(const GameColumns& c) {
   return {c.outcome,
+          c.num_variant_bytes,
           c.num_opening_plies,
           c.num_plies,
+          c.variant,
           c.opening,
           c.action,
           c.root_value,
@@ -93,8 +98,8 @@ struct Batch {
         value_weight(n),
         legal(2 * n) {}
   BatchView view() {
-    return {planes.data(),  legal.data(),        policy.data(),      policy_weight.data(),
-            outcome.data(), search_value.data(), value_weight.data()};
+    return {planes.data(),  legal.data(),        policy.data(),       policy_weight.data(),
+            outcome.data(), search_value.data(), value_weight.data(), {}};
   }
   std::vector<float> planes, policy, policy_weight, outcome, search_value, value_weight;
   std::vector<uint8_t> legal;

@@ -20,7 +20,7 @@ class TicTacToeSource : public StateSource {
     for (int symmetry = 0; symmetry < 8; ++symmetry) {
       std::vector<uint32_t> origin(27);
       for (uint32_t action = 0; action < 9; ++action) {
-        const int image = game_.transform_action(static_cast<int>(action), symmetry);
+        const int image = game_.images(game_.initial_state(), symmetry)[action];
         rules_.action_image.push_back(static_cast<uint16_t>(image));
         for (size_t entry = 0; entry < 27; entry += 9) {
           origin[entry + static_cast<size_t>(image)] = static_cast<uint32_t>(entry) + action;
