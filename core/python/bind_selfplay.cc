@@ -70,21 +70,44 @@ void bind_workers(nb::module_& m) {
           "__init__",
           [](GameQueue* self, uint64_t seed, uint32_t generation, uint32_t model,
              uint32_t num_games, std::vector<uint32_t> finished, bool may_resign,
-             std::vector<std::pair<std::string, double>> variants) {
+             std::vector<std::pair<std::string, double>> variants,
+             const std::vector<nb::bytes>& unfinished) {
+            std::vector<std::string> begun;
+            for (const nb::bytes& one : unfinished) begun.emplace_back(one.c_str(), one.size());
             new (self) GameQueue({seed, generation, model, num_games, std::move(finished),
-                                  may_resign, std::move(variants)});
+                                  may_resign, std::move(variants), std::move(begun)});
           },
           nb::kw_only(), "seed"_a, "generation"_a, "model"_a, "num_games"_a,
           "finished"_a = std::vector<uint32_t>{}, "may_resign"_a = false,
           "variants"_a = std::vector<std::pair<std::string, double>>{},
-          "``variants``: names and weights that each game is drawn from; none, the game itself.")
+          "unfinished"_a = std::vector<nb::bytes>{},
+          "``variants``: names and weights that each game is drawn from; none, the game itself.\n"
+          "``unfinished``: games to go on with, as ``unfinished()`` gave them.")
+      .def("request_snapshot", &GameQueue::request_snapshot,
+           "Has every worker keep its games as they stand, soon. Does not wait. Thread-safe.")
+      .def(
+          "unfinished",
+          [](const GameQueue& self) {
+            nb::list games;
+            for (const std::string& game : self.unfinished()) {
+              games.append(nb::bytes(game.data(), game.size()));
+            }
+            return games;
+          },
+          nb::sig("def unfinished(self) -> list[bytes]"),
+          "Returns the games that were kept last and are not finished. Thread-safe.")
       .def("variant", &GameQueue::variant, "index"_a, "The variant that a game is.")
       .def("stop", &GameQueue::stop, "Workers drop their unfinished games and end. Thread-safe.")
+      .def_prop_ro("num_begun", &GameQueue::num_begun,
+                   "Games that it was given unfinished, and hands out to be gone on with.")
+      .def_prop_ro("stopped", &GameQueue::stopped, "Whether stop() was called.")
       .def_prop_ro("num_wanted", &GameQueue::num_wanted, "Games that it was made to hand out.");
 
   nb::class_<SelfplayPort, Port>(m, "SelfplayPort", "One self-play worker.")
       .def_prop_ro("stats", &SelfplayPort::stats,
-                   "As of the last next() or done() that returned. Thread-safe.");
+                   "As of the last next() or done() that returned. Thread-safe.")
+      .def("keep_unfinished", &SelfplayPort::keep_unfinished,
+           "Gives its games to the queue's ``unfinished()``; nobody may drive it meanwhile.");
 
   m.def(
       "make_selfplay_worker",

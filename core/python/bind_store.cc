@@ -54,6 +54,9 @@ nb::dict to_dict(GameColumns columns) {
   out["variant"] = to_numpy(std::move(columns.variant));
   out["num_opening_plies"] = to_numpy(std::move(columns.num_opening_plies));
   out["num_plies"] = to_numpy(std::move(columns.num_plies));
+  out["num_switches"] = to_numpy(std::move(columns.num_switches));
+  out["switch_ply"] = to_numpy(std::move(columns.switch_ply));
+  out["switch_model"] = to_numpy(std::move(columns.switch_model));
   out["opening"] = to_numpy(std::move(columns.opening));
   out["action"] = to_numpy(std::move(columns.action));
   out["root_value"] = to_numpy(std::move(columns.root_value));
@@ -107,6 +110,18 @@ void bind_records(nb::module_& m) {
             r.opening = std::move(opening);
           })
       .def_rw("plies", &GameRecord::plies)
+      .def_prop_rw(
+          "switches",
+          [](const GameRecord& r) {
+            std::vector<std::pair<uint16_t, uint32_t>> pairs;
+            for (const ModelSwitch& one : r.switches) pairs.emplace_back(one.ply, one.model);
+            return pairs;
+          },
+          [](GameRecord& r, const std::vector<std::pair<uint16_t, uint32_t>>& pairs) {
+            r.switches.clear();
+            for (const auto& [ply, model] : pairs) r.switches.push_back({ply, model});
+          },
+          "(ply, model): from that searched ply on that model played.")
       .def(
           "__eq__", [](const GameRecord& a, const GameRecord& b) { return a == b; },
           nb::is_operator(), nb::sig("def __eq__(self, other: object, /) -> bool"));

@@ -5,16 +5,20 @@
 #include <atomic>
 #include <cmath>
 #include <cstdint>
+#include <map>
+#include <mutex>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/error.h"
 #include "base/rng.h"
 #include "selfplay/settings.h"
+#include "selfplay/unfinished.h"
 
 namespace tengen {
 
-// take() and stop() are thread-safe.
+// Thread-safe.
 class GameQueue {
  public:
   static constexpr int64_t kNone = -1;
@@ -36,6 +40,14 @@ class GameQueue {
       }
       variant_ends_.push_back(total += weight);
     }
+    for (const std::string& bytes : generation.unfinished) {
+      UnfinishedGame game = decode_unfinished_game(bytes);
+      check(game.record.generation == generation.generation, "unfinished game",
+            game.record.game_index, "must be of the generation; leave it out");
+      const uint32_t index = game.record.game_index;
+      if (index >= generation.num_games || finished_[index]) continue;
+      begun_.emplace(index, std::move(game));
+    }
   }
 
   // The next game to play, or kNone.
@@ -46,6 +58,35 @@ class GameQueue {
       if (!finished_[index]) return static_cast<int64_t>(index);
     }
     return kNone;
+  }
+
+  // A game that was begun before; null for one that begins anew.
+  const UnfinishedGame* begun(uint32_t index) const {
+    const auto found = begun_.find(index);
+    return found == begun_.end() ? nullptr : &found->second;
+  }
+
+  size_t num_begun() const { return begun_.size(); }
+
+  // Asks every worker to keep() its games soon, without waiting for it.
+  void request_snapshot() { num_snapshots_.fetch_add(1, std::memory_order_relaxed); }
+  uint64_t num_snapshots() const { return num_snapshots_.load(std::memory_order_relaxed); }
+  void keep(const UnfinishedGame& game) {
+    std::string bytes = encode(game);
+    const std::lock_guard lock(kept_mutex_);
+    kept_[game.record.game_index] = std::move(bytes);
+  }
+  // A finished game is not kept here.
+  void forget(uint32_t index) {
+    const std::lock_guard lock(kept_mutex_);
+    kept_.erase(index);
+  }
+  // The games that were kept last and are not finished, encoded, by index.
+  std::vector<std::string> unfinished() const {
+    const std::lock_guard lock(kept_mutex_);
+    std::vector<std::string> games;
+    for (const auto& [index, bytes] : kept_) games.push_back(bytes);
+    return games;
   }
 
   // The variant that a game is; a pure function of the generation's seed and number.
@@ -71,6 +112,10 @@ class GameQueue {
   Generation generation_;
   std::vector<bool> finished_;
   std::vector<double> variant_ends_;  // sums of the weights up to each
+  std::map<uint32_t, UnfinishedGame> begun_;
+  mutable std::mutex kept_mutex_;
+  std::map<uint32_t, std::string> kept_;
+  std::atomic<uint64_t> num_snapshots_{0};
   // Idle slots go on asking after the last game: 64 bits never wrap to game 0.
   std::atomic<uint64_t> next_{0};
   std::atomic<bool> stopped_{false};

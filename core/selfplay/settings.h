@@ -56,6 +56,8 @@ struct Generation {
   // What each game is drawn from: variants (games/game.h, "" for the game itself), with weights
   // above 0. None: every game is the game itself.
   std::vector<std::pair<std::string, double>> variants;
+  // Games to go on with, as encoded by GameQueue::unfinished(); others begin anew.
+  std::vector<std::string> unfinished;
 };
 
 }  // namespace tengen

@@ -28,6 +28,8 @@ namespace tengen {
 class SelfplayPort : public Port {
  public:
   virtual WorkerStats stats() const = 0;
+  // Hands the games that it plays to GameQueue::keep(). Not while another thread drives the port.
+  virtual void keep_unfinished() = 0;
 };
 
 template <Game G>
@@ -50,6 +52,10 @@ class SelfplayWorker final : public SelfplayPort {
 
   int next() override {
     if (queue_->stopped()) return 0;
+    if (queue_->num_snapshots() != num_snapshots_) {
+      num_snapshots_ = queue_->num_snapshots();
+      keep_unfinished();
+    }
     const int num_rows = leaves_.fill([&] {
       for (auto& slot : slots_) run(*slot);
     });
@@ -66,6 +72,15 @@ class SelfplayWorker final : public SelfplayPort {
     const std::lock_guard lock(published_mutex_);
     return published_;
   }
+  void keep_unfinished() override {
+    for (const auto& slot : slots_) {
+      if (slot->idle || slot->num_resumable_plies == 0) continue;
+      UnfinishedGame game{slot->record, slot->notes};
+      game.record.plies.resize(slot->num_resumable_plies);
+      game.notes.resize(slot->num_resumable_plies);
+      queue_->keep(game);
+    }
+  }
 
  private:
   struct Slot {
@@ -75,6 +90,7 @@ class SelfplayWorker final : public SelfplayPort {
     GameRecord record;
     std::vector<PlyNote> notes;      // one a ply of the record
     uint32_t num_opening_plies = 0;  // still to be drawn from the policy
+    size_t num_resumable_plies = 0;  // of the record, at the last search that began without a tree
     bool idle = true;
     bool may_resign = false;
     bool may_settle = false;
@@ -108,9 +124,30 @@ class SelfplayWorker final : public SelfplayPort {
     const int64_t index = queue_->take();
     if (index == GameQueue::kNone) return false;
     const Generation& generation = queue_->generation();
+    slot.num_resumable_plies = 0;
+    slot.search.reset();
+    slot.idle = false;
+    if (const UnfinishedGame* begun = queue_->begun(static_cast<uint32_t>(index))) {
+      go_on(slot, *begun);
+    } else {
+      begin_game(slot, static_cast<uint32_t>(index));
+    }
+    Rng resignation(generation.seed, generation.generation, slot.record.game_index, 0,
+                    Purpose::kResignation);
+    slot.may_resign =
+        generation.may_resign && resignation.uniform() >= settings_.resign_playout_share;
+    Rng settlement(generation.seed, generation.generation, slot.record.game_index, 0,
+                   Purpose::kSettlement);
+    slot.may_settle = settlement.uniform() >= settings_.settled_playout_share;
+    begin_ply(slot);
+    return true;
+  }
+
+  void begin_game(Slot& slot, uint32_t index) {
+    const Generation& generation = queue_->generation();
     slot.record = {};
     slot.record.generation = generation.generation;
-    slot.record.game_index = static_cast<uint32_t>(index);
+    slot.record.game_index = index;
     slot.record.model = generation.model;
     slot.record.variant = queue_->variant(slot.record.game_index);
     slot.state = initial_state_of(game_, slot.record.variant);
@@ -120,17 +157,23 @@ class SelfplayWorker final : public SelfplayPort {
     slot.record.num_opening_plies = static_cast<uint16_t>(slot.record.opening.size());
     slot.num_opening_plies = num_policy_plies(settings_.policy_opening_plies, rng);
     slot.notes.clear();
-    Rng resignation(generation.seed, generation.generation, slot.record.game_index, 0,
-                    Purpose::kResignation);
-    slot.may_resign =
-        generation.may_resign && resignation.uniform() >= settings_.resign_playout_share;
-    Rng settlement(generation.seed, generation.generation, slot.record.game_index, 0,
-                   Purpose::kSettlement);
-    slot.may_settle = settlement.uniform() >= settings_.settled_playout_share;
-    slot.search.reset();
-    slot.idle = false;
-    begin_ply(slot);
-    return true;
+  }
+
+  // Goes on with a game that another process left, perhaps with a newer model.
+  void go_on(Slot& slot, const UnfinishedGame& begun) {
+    slot.record = begun.record;
+    slot.notes = begun.notes;
+    slot.num_opening_plies = 0;
+    slot.state = initial_state_of(game_, slot.record.variant);
+    for (const uint16_t action : slot.record.opening) game_.apply(slot.state, action);
+    for (const PlyRecord& ply : slot.record.plies) game_.apply(slot.state, ply.action);
+    const auto& switches = slot.record.switches;
+    const uint32_t before = switches.empty() ? slot.record.model : switches.back().model;
+    if (const uint32_t model = queue_->generation().model; model != before) {
+      const auto ply = static_cast<uint16_t>(slot.record.plies.size());
+      if (!switches.empty() && switches.back().ply == ply) slot.record.switches.pop_back();
+      slot.record.switches.push_back({ply, model});
+    }
   }
 
   void begin_ply(Slot& slot) {
@@ -140,13 +183,18 @@ class SelfplayWorker final : public SelfplayPort {
       const Effort effort = full_effort(settings_, slot.notes);
       slot.weight = effort.weight;
       // It starts afresh, so that noise reaches every visit behind its target.
-      slot.search.reset();
+      start_afresh(slot);
       begin_search(slot, effort.num_simulations, true);
     } else {
       slot.weight = 0.0f;
-      if (!settings_.reuse_tree) slot.search.reset();
+      if (!settings_.reuse_tree) start_afresh(slot);
       begin_search(slot, settings_.cheap_simulations, false);
     }
+  }
+
+  void start_afresh(Slot& slot) {
+    slot.search.reset();
+    slot.num_resumable_plies = slot.record.plies.size();
   }
 
   void begin_search(Slot& slot, int num_simulations, bool explore) {
@@ -221,6 +269,7 @@ class SelfplayWorker final : public SelfplayPort {
       num_rows += ply.policy_weight > 0.0f;
     }
     sink_->put(slot.record);
+    queue_->forget(slot.record.game_index);
     stats_.num_games += 1;
     stats_.num_rows += num_rows;
   }
@@ -241,6 +290,7 @@ class SelfplayWorker final : public SelfplayPort {
   SearchResult result_;
   WorkerStats stats_;  // of the driving thread alone
   std::vector<uint16_t> legal_;
+  uint64_t num_snapshots_ = 0;
   mutable std::mutex published_mutex_;
   WorkerStats published_;  // for the others
 };

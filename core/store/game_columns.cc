@@ -16,6 +16,11 @@ void append_game(const GameRecord& game, GameColumns* out) {
   out->variant.insert(out->variant.end(), game.variant.begin(), game.variant.end());
   out->num_opening_plies.push_back(game.num_opening_plies);
   out->num_plies.push_back(static_cast<uint16_t>(game.plies.size()));
+  out->num_switches.push_back(static_cast<uint16_t>(game.switches.size()));
+  for (const ModelSwitch& one : game.switches) {
+    out->switch_ply.push_back(one.ply);
+    out->switch_model.push_back(one.model);
+  }
   out->opening.insert(out->opening.end(), game.opening.begin(), game.opening.end());
   for (const PlyRecord& ply : game.plies) {
     out->action.push_back(ply.action);

@@ -18,6 +18,10 @@ struct GameColumns {
   std::vector<uint8_t> num_variant_bytes;
   std::vector<uint16_t> num_opening_plies;
   std::vector<uint16_t> num_plies;
+  std::vector<uint16_t> num_switches;
+  // A switch to another model.
+  std::vector<uint16_t> switch_ply;
+  std::vector<uint32_t> switch_model;
   // A byte of a variant's name.
   std::vector<uint8_t> variant;
   // An opening ply.

@@ -26,15 +26,24 @@ struct PlyRecord {
   friend bool operator==(const PlyRecord&, const PlyRecord&) = default;
 };
 
+// From the searched ply of this number on another model played.
+struct ModelSwitch {
+  uint16_t ply = 0;
+  uint32_t model = 0;
+
+  friend bool operator==(const ModelSwitch&, const ModelSwitch&) = default;
+};
+
 struct GameRecord {
   uint32_t generation = 0;
   uint32_t game_index = 0;  // within the generation; (generation, game_index) names the game
-  uint32_t model = 0;       // number of the published model that played
+  uint32_t model = 0;       // number of the published model that began it
   std::string variant;      // the game that it was, where not the run's own (games/game.h)
   Outcome outcome = Outcome::kOngoing;
   uint16_t num_opening_plies = 0;  // size of `opening`: moves without a search, never rows
   std::vector<uint16_t> opening;
-  std::vector<PlyRecord> plies;  // after the opening
+  std::vector<PlyRecord> plies;       // after the opening
+  std::vector<ModelSwitch> switches;  // by increasing ply
 
   friend bool operator==(const GameRecord&, const GameRecord&) = default;
 };
@@ -46,5 +55,9 @@ std::string encode(const GameRecord& record);
 
 // Exact inverse of encode. Throws Error for bytes that are damaged or of a newer version.
 GameRecord decode(std::string_view bytes);
+
+// The same of a game that goes on: it has no outcome, and cheap searches may have policies yet.
+std::string encode_unfinished(const GameRecord& record);
+GameRecord decode_unfinished(std::string_view bytes);
 
 }  // namespace tengen

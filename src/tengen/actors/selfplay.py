@@ -91,6 +91,9 @@ class SelfplayConfig:
     network's; 0 for none (KataGo's 0.1). Both shares together are at most 1."""
     reuse_tree: bool = True
     """Whether a cheap search starts from the subtree that the last search left."""
+    snapshot_s: float = 60.0
+    """Seconds between copies of the games in flight on the disk, positive: a restart
+    goes on with them. Games in Python begin again."""
     num_slots: int = 16
     """Games at once on one thread: the most rows of one batch; 1 to 4096. On devices at
     least so many that three of their largest batches can be under way."""
@@ -143,6 +146,12 @@ class SelfplayConfig:
             "must be above 0; use 1 for the policy as it is",
         )
         check(
+            self.snapshot_s > 0,
+            "snapshot_s",
+            self.snapshot_s,
+            "must be positive; use 60",
+        )
+        check(
             0 < self.full_probability <= 1,
             "full_probability",
             self.full_probability,
@@ -172,6 +181,8 @@ class GenerationReport:
 
     num_games: int = 0
     """Games finished by these threads."""
+    num_gone_on_with: int = 0
+    """Games that an earlier process had begun."""
     num_plies: int = 0
     """Plies searched."""
     num_rows: int = 0
@@ -232,11 +243,13 @@ def play_generation(
     *,
     num_threads: int,
     on_progress: Callable[[int, int], None] | None = None,
+    on_unfinished: Callable[[list[bytes]], None] | None = None,
     progress_interval_s: float = 0.25,
 ) -> GenerationReport:
     """Plays the games of ``queue`` and puts each into ``sink``. Blocks until all are.
 
-    ``queue.stop()`` from any thread ends it early; unfinished games are dropped.
+    ``queue.stop()`` from any thread ends it early, with the games in flight given to
+    ``on_unfinished``.
 
     Args:
         game: The game.
@@ -246,6 +259,8 @@ def play_generation(
         sink: Takes each finished game.
         num_threads: Worker threads, at least 1.
         on_progress: Called in this thread with (games, evaluations) so far.
+        on_unfinished: Called in this thread with the games in flight, every
+            ``config.snapshot_s`` seconds and where the queue was stopped.
         progress_interval_s: Seconds between these calls.
 
     Raises:
@@ -275,7 +290,8 @@ def play_generation(
     for thread in threads:
         thread.start()
     try:
-        _watch(threads, crew.workers, on_progress, progress_interval_s)
+        snapshots = _Snapshots(queue, config.snapshot_s, on_unfinished)
+        _watch(threads, crew.workers, snapshots, on_progress, progress_interval_s)
     except BaseException:
         queue.stop()
         raise
@@ -284,18 +300,52 @@ def play_generation(
             thread.join()
     if failures:
         raise failures[0]
+    if queue.stopped and on_unfinished is not None:
+        for worker in crew.workers:
+            worker.keep_unfinished()
+        on_unfinished(queue.unfinished())
     return _report(crew, num_threads, time.monotonic() - start)
+
+
+class _Snapshots:
+    """Asks for the games in flight now and then, and takes them when they are there."""
+
+    def __init__(
+        self,
+        queue: _core.GameQueue,
+        interval_s: float,
+        take: Callable[[list[bytes]], None] | None,
+    ) -> None:
+        self._queue = queue
+        self._interval_s = interval_s
+        self._take = take
+        self._next_s = time.monotonic() + interval_s
+        self._is_asked = False
+
+    def look(self) -> None:
+        """Called in short intervals: the answer is there at the next call."""
+        if self._take is None:
+            return
+        if self._is_asked:
+            self._take(self._queue.unfinished())
+            self._is_asked = False
+        elif time.monotonic() >= self._next_s:
+            self._queue.request_snapshot()
+            self._is_asked = True
+            self._next_s = time.monotonic() + self._interval_s
 
 
 def _watch(
     threads: Sequence[threading.Thread],
     workers: Sequence[_core.SelfplayPort],
+    snapshots: _Snapshots,
     on_progress: Callable[[int, int], None] | None,
     interval_s: float,
 ) -> None:
     while any(thread.is_alive() for thread in threads):
         threads_left = [thread for thread in threads if thread.is_alive()]
         threads_left[0].join(interval_s)
+        snapshots.look()
         if on_progress is not None:
             counts = [worker.stats for worker in workers]
             on_progress(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -90,6 +91,7 @@ class SelfplayRole:
             self._run, self._writer, self._config.task
         )
         finished = recorded.indices
+        unfinished = self._writer.unfinished_games(generation)
         try:
             may_resign, resignation = self._resignation(generation)
             wanted = GamesOfGeneration(
@@ -105,7 +107,7 @@ class SelfplayRole:
                 may_resign=may_resign,
             )
             if self._processes is None:
-                played = self._play_in_threads(wanted, segment)
+                played = self._play_in_threads(wanted, segment, unfinished)
             else:
                 on_progress = self._watch(len(finished), self._processes.stop)
                 played = self._processes.play(wanted, segment.append, on_progress)
@@ -178,8 +180,16 @@ class SelfplayRole:
         return {"cache_hit_share": played.cache_hit_share}
 
     def _play_in_threads(
-        self, wanted: GamesOfGeneration, segment: OpenSegment
+        self,
+        wanted: GamesOfGeneration,
+        segment: OpenSegment,
+        unfinished: list[bytes],
     ) -> GenerationReport:
+        def keep(games: list[bytes]) -> None:
+            # What was finished since is in the journal.
+            segment.flush()
+            self._writer.keep_unfinished(wanted.generation, games)
+
         queue = _core.GameQueue(
             seed=wanted.seed,
             generation=wanted.generation,
@@ -188,8 +198,9 @@ class SelfplayRole:
             finished=list(wanted.finished),
             may_resign=wanted.may_resign,
             variants=self._variants,
+            unfinished=unfinished,
         )
-        return play_generation(
+        played = play_generation(
             self._game,
             wanted.config,
             self._open(wanted),
@@ -197,7 +208,9 @@ class SelfplayRole:
             segment.sink,
             num_threads=self._context.num_threads,
             on_progress=self._watch(len(wanted.finished), queue.stop),
+            on_unfinished=keep,
         )
+        return dataclasses.replace(played, num_gone_on_with=queue.num_begun)
 
     def _open(self, wanted: GamesOfGeneration) -> Backend:
         if self._backend is None or self._backend[0] != wanted.model:
@@ -232,6 +245,7 @@ class SelfplayRole:
 def _shown(played: GenerationReport) -> dict[str, Any]:
     threads_s = played.threads_s
     return {
+        "num_gone_on_with": played.num_gone_on_with,
         "num_plies": played.num_plies,
         "num_rows": played.num_rows,
         "num_simulations": played.num_simulations,

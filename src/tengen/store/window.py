@@ -23,10 +23,9 @@ from tengen.store.window_config import WindowConfig
 __all__ = ["GameWindow"]
 
 # What rows are made of; the rest of a segment is for people.
+_FOR_PEOPLE = ("game_index", "model", "num_simulations")
 _ROW_COLUMNS = tuple(
-    name
-    for name in GAME_COLUMNS
-    if name not in ("game_index", "model", "num_simulations")
+    name for name in GAME_COLUMNS if name not in _FOR_PEOPLE and "switch" not in name
 )
 
 

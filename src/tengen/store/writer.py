@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from types import TracebackType
 
@@ -11,6 +12,11 @@ from tengen.run.publish import remove_leftovers, storage_error
 from tengen.store.files import writer_files
 from tengen.store.journal import OpenSegment
 from tengen.store.segment import RecordedGames, recorded_games, seal
+from tengen.store.unfinished import (
+    keep_unfinished,
+    remove_unfinished,
+    unfinished_games,
+)
 
 __all__ = ["ExperienceWriter"]
 
@@ -57,9 +63,19 @@ class ExperienceWriter:
         """Returns the generations that have journals, in increasing order."""
         return sorted({int(p.stem) for p in writer_files(self.directory, "journal")})
 
+    def keep_unfinished(self, generation: int, games: Sequence[bytes]) -> None:
+        """Publishes the games in flight; see ``unfinished.keep_unfinished``."""
+        keep_unfinished(self._folder, generation, games)
+
+    def unfinished_games(self, generation: int) -> list[bytes]:
+        """Returns the games in flight that were kept last, by any incarnation."""
+        return unfinished_games(self.directory, generation)
+
     def seal(self, generation: int) -> Path | None:
         """Seals a generation whose journal is closed; see ``segment.seal``."""
-        return seal(self.directory, generation)
+        sealed = seal(self.directory, generation)
+        remove_unfinished(self.directory, generation)
+        return sealed
 
     def release(self) -> None:
         """Lets the next writer in. A second call does nothing."""

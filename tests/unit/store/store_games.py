@@ -14,7 +14,14 @@ from tengen.store import ExperienceWriter
 
 Columns = dict[str, NDArray[Any]]
 
-_NOT_FOR_ROWS = ("game_index", "model", "num_simulations")
+_NOT_FOR_ROWS = (
+    "game_index",
+    "model",
+    "num_simulations",
+    "num_switches",
+    "switch_ply",
+    "switch_model",
+)
 
 
 def random_game(

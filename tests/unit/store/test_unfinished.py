@@ -1,0 +1,50 @@
+"""The file of games in flight."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tengen.errors import RunError
+from tengen.store import ExperienceWriter
+
+
+def test_the_last_copy_is_what_a_restart_finds(tmp_path: Path) -> None:
+    folder = tmp_path / "selfplay-0"
+    with ExperienceWriter(folder, 1) as writer:
+        assert writer.unfinished_games(3) == []
+        writer.keep_unfinished(3, [b"one", b"", b"three"])
+        writer.keep_unfinished(3, [b"two", b"\x00\xff"])
+        writer.keep_unfinished(4, [b"other"])
+        assert writer.unfinished_games(3) == [b"two", b"\x00\xff"]
+    with ExperienceWriter(folder, 10) as writer:
+        # Killed before its first copy, it has that of the one before.
+        assert writer.unfinished_games(3) == [b"two", b"\x00\xff"]
+        writer.keep_unfinished(3, [])
+        assert writer.unfinished_games(3) == []
+        assert writer.unfinished_games(4) == [b"other"]
+
+
+def test_a_sealed_generation_has_none(tmp_path: Path) -> None:
+    folder = tmp_path / "selfplay-0"
+    with ExperienceWriter(folder, 1) as writer:
+        writer.keep_unfinished(3, [b"one"])
+        writer.keep_unfinished(4, [b"other"])
+        writer.seal(3)
+        assert writer.unfinished_games(3) == []
+        assert writer.unfinished_games(4) == [b"other"]
+
+
+def test_a_damaged_copy_is_refused_by_name_with_the_remedy(tmp_path: Path) -> None:
+    folder = tmp_path / "selfplay-0"
+    with ExperienceWriter(folder, 1) as writer:
+        writer.keep_unfinished(3, [b"one" * 100])
+        path = folder / "1" / "000003.unfinished"
+        data = bytearray(path.read_bytes())
+        data[data.index(b"oneone") + 7] ^= 1
+        path.write_bytes(data)
+        with pytest.raises(
+            RunError, match=r"000003\.unfinished.*begin again: delete it"
+        ):
+            writer.unfinished_games(3)
