@@ -8,6 +8,7 @@
 #include "base/error.h"
 #include "inference/port.h"
 #include "search/search.h"
+#include "search/variation.h"
 #include "selfplay/leaf_server.h"
 
 namespace tengen {
@@ -35,7 +36,11 @@ class SearchSession : public Port {
   // Starts a search of the position after `moves`. Throws Error where a move is illegal or the
   // game is over. Then drive the port until next() returns 0 and read result().
   virtual void begin(const std::vector<int>& moves, const SearchRequest& request) = 0;
+  // Lets the search that ended go on to `num_simulations` in all; see Search::extend().
+  virtual void extend(int num_simulations) = 0;
   virtual const SearchResult& result() = 0;
+  // Of the search that ended; see variation.h.
+  virtual std::vector<int> variation(int action, size_t max_length) const = 0;
 };
 
 template <Game G>
@@ -51,6 +56,8 @@ class GameSession final : public SearchSession {
     search_.begin(state, request);
   }
 
+  void extend(int num_simulations) override { search_.extend(num_simulations); }
+
   int next() override {
     return leaves_.fill([&] { leaves_.run(search_, stats_); });
   }
@@ -59,6 +66,9 @@ class GameSession final : public SearchSession {
   const SearchResult& result() override {
     search_.finish(result_);
     return result_;
+  }
+  std::vector<int> variation(int action, size_t max_length) const override {
+    return principal_variation(search_.tree(), action, max_length);
   }
 
  private:
