@@ -264,10 +264,10 @@ def test_garbage_is_refused_in_one_line(text):
     check_only_usage_errors(text)
 
 
-PIECES = st.sampled_from(
-    "( ) [ ] ; : \\ AB AW AE PL B W [aa] [tt] [] SZ[9] KM[0.5] HA[2] C[ RU[chinese] "
-    "[aa:cc] \xff \0 \n [ii]".split(" ")
-)
+MARKS = "()[];:\\\n\0\xff"
+WORDS = ("AB", "AW", "AE", "PL", "B", "W", "[aa]", "[tt]", "[]", "[ii]", "[aa:cc]")
+PROPERTIES = ("SZ[9]", "KM[0.5]", "HA[2]", "C[", "RU[chinese]")
+PIECES = st.sampled_from((*MARKS, *WORDS, *PROPERTIES))
 
 
 @settings(deadline=None, max_examples=300)

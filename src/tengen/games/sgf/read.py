@@ -23,8 +23,17 @@ _MAX_SIZE = 19
 _MAX_KOMI = 361
 _SETUP = ("AB", "AW", "AE")
 # Names of the same in Python; others are refused, for not every codec reads text.
-_CHARSETS = ("utf-8", "ascii", "iso8859-1", "iso8859-15", "cp1252", "gb2312", "gbk")
-_CHARSETS += ("gb18030", "big5", "shift_jis", "euc_jp", "euc_kr", "cp949")
+_WESTERN = ("utf-8", "ascii", "iso8859-1", "iso8859-15", "cp1252")
+_EASTERN = (
+    "gb2312",
+    "gbk",
+    "gb18030",
+    "big5",
+    "shift_jis",
+    "euc_jp",
+    "euc_kr",
+    "cp949",
+)
 _CHARSET = re.compile(rb"\bCA\s*\[([^\]]*)\]")
 
 
@@ -93,7 +102,7 @@ def _decoded(text: bytes) -> str:
         charset = codecs.lookup(name).name if name.isascii() else ""
     except (LookupError, ValueError):
         charset = ""
-    if charset not in _CHARSETS:
+    if charset not in _WESTERN + _EASTERN:
         raise refuse("CA", name, "must be a charset of text; write UTF-8")
     return text.decode(charset, errors="replace")
 
