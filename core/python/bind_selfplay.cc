@@ -219,6 +219,7 @@ void bind_matches(nb::module_& m) {
       .def("resign", &MatchRunner::resign, "index"_a)
       .def_prop_ro("finished", &MatchRunner::finished)
       .def_prop_ro("games", &MatchRunner::games, nb::rv_policy::copy)
+      .def_prop_ro("num_games", [](const MatchRunner& match) { return match.games().size(); })
       .def("stop", &MatchRunner::stop);
   m.def(
       "make_match",
