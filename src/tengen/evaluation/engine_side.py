@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 from tengen import _core
@@ -34,14 +35,19 @@ class EngineReport:
     first_illegal: str = ""
     """The first of them."""
 
-    def __add__(self, other: EngineReport) -> EngineReport:
-        """Returns both together; the first of this one comes first."""
+    @staticmethod
+    def of(sides: Sequence[EngineSide]) -> EngineReport:
+        """Returns what the sides of one engine saw, all threads together."""
+        disagreements = {k: v for side in sides for k, v in side.disagreements.items()}
+        illegal = {k: v for side in sides for k, v in side.illegal.items()}
         return EngineReport(
-            self.num_scored + other.num_scored,
-            self.num_disagreements + other.num_disagreements,
-            self.first_disagreement or other.first_disagreement,
-            self.num_illegal + other.num_illegal,
-            self.first_illegal or other.first_illegal,
+            num_scored=sum(side.num_scored for side in sides),
+            num_disagreements=len(disagreements),
+            first_disagreement=disagreements[min(disagreements)]
+            if disagreements
+            else "",
+            num_illegal=len(illegal),
+            first_illegal=illegal[min(illegal)] if illegal else "",
         )
 
 
@@ -63,11 +69,15 @@ class EngineSide(Side):
         self._player = player
         self._free: list[_Seat] = []
         self._seats: dict[int, _Seat] = {}  # by game
-        self._num_scored = 0  # finished games that were looked at
+        self._num_seen = 0  # finished games that were looked at
         self._pool = ThreadPoolExecutor(num_slots, thread_name_prefix="engine")
         self._stopped = False
-        self.report = EngineReport()
-        """What was seen so far."""
+        self.num_scored = 0
+        """Games that the engine scored too."""
+        self.disagreements: dict[int, str] = {}
+        """By game: those that it scored otherwise."""
+        self.illegal: dict[int, str] = {}
+        """By game: moves of it that are not legal."""
 
     def move(self, match: Any, player: int) -> None:
         """Asks for one move in every game that waits for one.
@@ -132,29 +142,38 @@ class EngineSide(Side):
             match.play(turn.index, action)
             return
         why = _why_illegal(self._game.name, turn.moves, action)
-        text = (
+        self.illegal[turn.index] = (
             f"move {len(turn.moves) + 1} of game {turn.index}, {answer[:20]}, is not "
             f"legal in {self._game.name}: {why}"
         )
-        self.report += EngineReport(num_illegal=1, first_illegal=text)
         match.resign(turn.index)
 
     def _score(self, match: Any) -> None:
         """Compares the scores of games that have finished since the last time."""
-        if match.num_games == self._num_scored:
+        if match.num_games == self._num_seen:
             return
-        for game in match.games[self._num_scored :]:
-            self._num_scored += 1
+        num_points = self._game.height * self._game.width
+        for game in match.games[self._num_seen :]:
+            self._num_seen += 1
             # A game may end before the engine has had a turn in it.
             seat = self._seats.pop(game.index, None)
             if seat is None:
                 continue
-            try:
-                self.report += seat.score(game.index, list(game.moves))
-            except Exception:
-                if not self._stopped:
-                    raise
             self._free.append(seat)
+            if list(game.moves)[-2:] != [num_points] * 2 or not seat.can_score:
+                continue
+            try:
+                theirs = seat.score(list(game.moves))
+            except Exception:
+                if self._stopped:
+                    return
+                raise
+            ours = go_result(self._game.name, game.moves)
+            self.num_scored += 1
+            if _points(theirs) != _points(ours):
+                self.disagreements[game.index] = (
+                    f"game {game.index} is {ours} here and {theirs[:20]} to the engine"
+                )
 
 
 class _Seat:
@@ -164,6 +183,7 @@ class _Seat:
         self._game = game
         self._rules = _core.parse_go_name(game.name)
         self.engine = engine
+        self.can_score = "final_score" in engine.commands
         self._moves: list[int] | None = None  # None: nothing is set up
         size = f"boardsize {game.height}"
         if game.height != game.width:
@@ -180,19 +200,10 @@ class _Seat:
         self._moves = None if action is None else [*moves, action]
         return answer
 
-    def score(self, index: int, moves: list[int]) -> EngineReport:
-        """Returns whether both score a finished game alike, if it ended by passes."""
-        num_points = self._game.height * self._game.width
-        if moves[-2:] != [num_points] * 2 or "final_score" not in self.engine.commands:
-            return EngineReport()
+    def score(self, moves: list[int]) -> str:
+        """Returns what the engine says of the end of a game."""
         self._follow(moves)
-        ours = go_result(self._game.name, moves)
-        theirs = self.engine.ask("final_score")
-        report = EngineReport(num_scored=1)
-        if _points(theirs) == _points(ours):
-            return report
-        text = f"game {index} is {ours} here and {theirs[:20]} to the engine"
-        return replace(report, num_disagreements=1, first_disagreement=text)
+        return self.engine.ask("final_score")
 
     def _follow(self, moves: list[int]) -> None:
         """Brings the engine's board to the position after ``moves``."""

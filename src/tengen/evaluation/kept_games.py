@@ -55,15 +55,15 @@ class SgfFolder:
             RunError: The disk refuses.
         """
         for played in games:
-            names = self._names if played.a_moves_first else self._names[::-1]  # A is Black
-            black, white = names
+            # Whoever has "the first move" is Black, even where White begins.
+            names = self._names if played.a_moves_first else self._names[::-1]
             record = GoRecord(
                 game=self._game,
                 moves=played.moves,
                 first_player=self._first_player,
                 result=go_result(self._game, played.moves),
-                black=black,
-                white=white,
+                black=names[0],
+                white=names[1],
             )
             path = self._path / f"{played.index:06d}.sgf"
             publish_file(path, write_sgf(record).encode(errors="replace"))

@@ -228,12 +228,12 @@ def play_match(
 
 def _engines(tables: Sequence[_Table]) -> dict[str, EngineReport]:
     """Returns what the tables saw of engines, together, by side."""
-    seen: dict[str, EngineReport] = {}
+    sides: dict[str, list[EngineSide]] = {}
     for table in tables:
         for name, side in zip("ab", table.sides, strict=True):
             if isinstance(side, EngineSide):
-                seen[name] = seen.get(name, EngineReport()) + side.report
-    return seen
+                sides.setdefault(name, []).append(side)
+    return {name: EngineReport.of(found) for name, found in sides.items()}
 
 
 def _ranges(num_games: int, num_threads: int) -> list[tuple[int, int]]:

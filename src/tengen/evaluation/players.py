@@ -30,7 +30,7 @@ __all__ = [
 ]
 
 _GTP = "gtp:"
-_ENGINES = (_GTP, "gomocup:")
+_GOMOCUP = "gomocup:"
 _MAX_PLAYOUTS = 10_000_000
 # Fields of a search that a player never reads, for it does not explore.
 _EXPLORING = (
@@ -184,7 +184,7 @@ def fixed_player(word: str) -> RandomPlayer | MctsPlayer | None:
 
     Raises:
         UsageError: N is no number of playouts, or the word names an outside engine,
-            which changes with its program.
+            which is no fixed player.
     """
     if word == "random":
         return RandomPlayer()
@@ -198,10 +198,15 @@ def fixed_player(word: str) -> RandomPlayer | MctsPlayer | None:
                 f"try mcts:1000"
             )
         return MctsPlayer(int(count))
-    if word.startswith(_ENGINES):
+    if word.startswith(_GTP):
         raise UsageError(
-            f"player ({word}) is an outside engine, which cannot play here; "
-            f"use random or mcts:N, or gtp:COMMAND in tengen match"
+            f"player ({word}) is an outside engine, which only tengen match plays; "
+            f"use random or mcts:N"
+        )
+    if word.startswith(_GOMOCUP):
+        raise UsageError(
+            f"player ({word}) is an outside engine, which this version cannot play; "
+            f"use random, mcts:N, RUN, RUN@17 or a model directory"
         )
     return None
 
