@@ -81,7 +81,7 @@ class SharedSearch {
     shared_.root_taken = shared_.root_expanded = shared_.root_proven = shared_.stopped = false;
   }
 
-  // As Search::extend(), once every thread is out of the search.
+  // As Search::extend(), once every thread has come to the end of the search.
   void extend(int num_simulations) {
     if (shared_.root == Arena::kNull) {
       throw Error("search.extend (" + std::to_string(num_simulations) +
@@ -89,6 +89,7 @@ class SharedSearch {
     }
     check_num_simulations(num_simulations);
     shared_.budget = num_simulations;
+    shared_.stopped = false;  // stop() after the end of a search stopped nothing
   }
 
   // Of thread `index`, for that thread.

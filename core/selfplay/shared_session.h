@@ -19,7 +19,7 @@ class SharedSession {
   virtual ~SharedSession() = default;
   // Starts a search of the position after `moves`, as SearchSession::begin().
   virtual void begin(const std::vector<int>& moves, const SearchRequest& request) = 0;
-  // As SearchSession::extend(), where stop() was not called.
+  // As SearchSession::extend(), once every port's next() has returned 0.
   virtual void extend(int num_simulations) = 0;
   // next() may block until another port's done().
   virtual Port& port(int index) = 0;
