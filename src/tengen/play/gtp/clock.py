@@ -14,9 +14,13 @@ __all__ = ["Clock", "TimeSettings"]
 
 _RESERVE_S = 0.15
 _RESERVE_PART = 0.1
-_MIN_MOVES_LEFT = 12
-# Of the points of a board, those that are played upon in a usual game.
+# What a move takes besides the search, where no controller tells.
+_LAG_S = 0.02
+# Of the points of a board, those that are played upon in a usual game, and those that
+# may follow at any time.
 _PLAYED_PART = 0.8
+_LEFT_PART = 0.3
+_MIN_MOVES_LEFT = 20.0
 
 
 @dataclass(frozen=True)
@@ -87,7 +91,8 @@ class Clock:
         if not self.is_running:
             return None
         left = self._left[player]
-        num_moves = max((_PLAYED_PART * num_points - ply) / 2, _MIN_MOVES_LEFT)
+        num_points_left = max(_PLAYED_PART * num_points - ply, _LEFT_PART * num_points)
+        num_moves = max(num_points_left / 2, _MIN_MOVES_LEFT)
         share_s = _usable(left.main_s) / num_moves
         if self._settings.kind == "absolute":
             return share_s
@@ -96,6 +101,7 @@ class Clock:
 
     def spend(self, player: int, seconds: float) -> None:
         """Takes the time of one move off a side's clock."""
+        seconds += _LAG_S
         left = self._left[player]
         over_s = max(seconds - left.main_s, 0.0)
         main_s = max(left.main_s - seconds, 0.0)

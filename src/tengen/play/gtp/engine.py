@@ -47,7 +47,7 @@ class Engine:
             one.
         threads: That search one tree.
         write: Takes text to send, and sends it at once.
-        lines: What the controller sends.
+        lines: What the controller sends, not started yet.
 
     Attributes:
         rules: Those that the player was trained for.
@@ -114,7 +114,8 @@ class Engine:
         self._handlers |= handlers
 
     def run(self) -> None:
-        """Answers until the controller leaves or its input ends. Blocks."""
+        """Answers until the controller leaves or its input ends; once. Blocks."""
+        self._lines.start()
         while not self.is_over:
             line = self._lines.next()
             if line is None:

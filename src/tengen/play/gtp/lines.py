@@ -25,6 +25,9 @@ class LineReader:
         # Bounded: a controller that floods is not read on.
         self._lines: queue.Queue[bytes | None] = queue.Queue(_MAX_LINES)
         self._peeked: list[bytes | None] = []
+
+    def start(self) -> None:
+        """Begins to read; call it once. Until then there is no line."""
         Thread(target=self._fill, name="gtp-lines", daemon=True).start()
 
     def next(self) -> bytes | None:
@@ -46,11 +49,14 @@ class LineReader:
 
     def _fill(self) -> None:
         rest = b""
-        while chunk := self._read():
-            *lines, rest = (rest + chunk).split(b"\n")
-            for line in lines:
-                self._lines.put(line[:_MAX_LINE_BYTES])
-            rest = rest[:_MAX_LINE_BYTES]
+        try:
+            while chunk := self._read():
+                *lines, rest = (rest + chunk).split(b"\n")
+                for line in lines:
+                    self._lines.put(line[:_MAX_LINE_BYTES])
+                rest = rest[:_MAX_LINE_BYTES]
+        except OSError:
+            pass  # a terminal that was closed: the input has ended
         if rest:
             self._lines.put(rest)
         self._lines.put(None)

@@ -46,7 +46,7 @@ class Thinker:
     ) -> None:
         """Grows a search until a limit is met, or it is certain. Blocks.
 
-        Once, at least one simulation is made, so that there is a move.
+        Where there is no time at all the move is the one that the network likes best.
 
         Args:
             search: What grows.
@@ -59,10 +59,10 @@ class Thinker:
             if limits.seconds is not None:
                 left_s = limits.seconds - (self._now() - begun_s)
             size = min(self._slice(left_s), limits.simulations - search.num_simulations)
-            if size == 0 and search.num_simulations > 0:
+            if size == 0:
                 return
             started_s, before = self._now(), search.num_simulations
-            search.grow(max(size, 1))
+            search.grow(size)
             self._measure(search.num_simulations - before, self._now() - started_s)
             if between():
                 return
