@@ -100,7 +100,7 @@ class Engine:
             print("hello\n", flush=True)
         if self.fault == "hang":
             # A child of its own, which must go with it.
-            child = subprocess.Popen([sys.executable, "-c", "input()"], stdin=-1)
+            child = subprocess.Popen(["sleep", "1000"])
             Path(self.note).write_text(str(child.pid))
             child.wait()
         if self.fault == "flood":

@@ -186,6 +186,21 @@ def test_the_main_line_is_read_where_it_is_asked_for():
     assert read_sgf("(;SZ[9];B[aa](;W[bb](;B[cc])))").moves == (0, 10, 20)
 
 
+@pytest.mark.parametrize(
+    ("name", "moves", "result"),
+    [
+        ("go/3", [4, 9, 9], "B+1.5"),
+        ("go/3/komi=9", [4, 9, 9], "0"),
+        ("go/3/komi=20", [4, 9, 9], "W+11"),
+        ("go/3", [4], "B+R"),
+        ("go/3", [4, 0], "W+R"),
+        ("go/9/handicap=2", [], "B+R"),
+    ],
+)
+def test_results(name, moves, result):
+    assert games.go_result(name, moves) == result
+
+
 @pytest.mark.parametrize("charset", ["UTF-8", "GB2312", "Shift_JIS", "Big5"])
 def test_charsets(charset):
     name = "\u4e2d"

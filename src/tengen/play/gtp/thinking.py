@@ -14,6 +14,7 @@ _SLICE_S = 0.05
 # A slice may be this part of what is left of a move's time.
 _SLICE_PART = 0.25
 _MAX_SLICE = 1 << 16
+_MAX_SPEED_UP = 2.0
 
 
 @dataclass(frozen=True)
@@ -83,6 +84,6 @@ class Thinker:
         if simulations == 0:
             return
         rate = simulations / max(seconds, 1e-6)
-        # A slow slice counts at once, a fast one little by little.
-        slower = self._rate is None or rate < self._rate
-        self._rate = rate if slower or self._rate is None else (self._rate + rate) / 2
+        # A slice that a cache answered says little of the next.
+        most = rate if self._rate is None else _MAX_SPEED_UP * self._rate
+        self._rate = min(rate, most)

@@ -162,3 +162,26 @@ def test_a_machine_that_grows_slow_is_noticed():
     assert seconds < 12
     _, seconds = think(thinker, machine, 0.01, Limits(1 << 20, 2.0))
     assert seconds < 2.1
+
+
+class CachedSearch(FakeSearch):
+    """Every third slice takes no time, for a cache knows its positions."""
+
+    num_slices = 0
+
+    def grow(self, num_simulations):
+        self.num_simulations += num_simulations
+        self.num_slices += 1
+        is_known = self.num_slices % 3 == 0
+        self.machine[0] += num_simulations * (1e-7 if is_known else self.seconds)
+
+
+def test_a_cache_does_not_make_a_search_too_long():
+    machine = [0.0]
+    thinker = Thinker(now=lambda: machine[0])
+    for _ in range(20):
+        begun_s = machine[0]
+        search = CachedSearch(machine, 0.001)
+        thinker.think(search, Limits(1 << 24, 0.1), begun_s, lambda: False)
+        assert search.num_simulations > 0
+        assert machine[0] - begun_s < 0.12

@@ -184,6 +184,9 @@ def test_rules(ask):
     assert ask(*[f"kata-set-rules {word}" for word in words]) == ["="] * 3
     for word in ("chinese", "japanese", "{}", "{", '{"ko": "SIMPLE"}', ""):
         assert ask(f"kata-set-rules {word}")[0].startswith("? ")
+    for field, value in (("scoring", "TERRITORY"), ("hasButton", True), ("x", 1)):
+        other = json.dumps({**said, field: value})
+        assert ask(f"kata-set-rules {other}")[0].startswith("? unsupported")
     chinese = "go/5/simple/nosuicide"
     assert ask("kata-set-rules chinese", task=chinese) == ["="]
     assert ask("kata-set-rules tromp-taylor", task=chinese)[0].startswith("? unsup")
@@ -224,9 +227,10 @@ def test_files_that_are_loaded_or_not(ask, tmp_path, text, answer):
     assert missing[2].startswith("? cannot load file: ")
 
 
-def test_a_move_out_of_turn_and_a_move_that_is_not_played(ask):
+def test_a_move_out_of_turn_and_a_move_that_is_not_played(ask, make_player):
     answers = texts(ask("play b C3", "reg_genmove b", "genmove b", "printsgf"))
-    assert answers[1] == answers[2]
+    expected = make_player("go/5").choose([12, 25], simulations=8)
+    assert answers[1] == answers[2] == write_vertex(expected, 5, 5)
     record = read_sgf(answers[3])
     assert record.moves[:2] == (12, 25)
     assert len(record.moves) == 3
