@@ -43,11 +43,9 @@ class EngineReport:
         return EngineReport(
             num_scored=sum(side.num_scored for side in sides),
             num_disagreements=len(disagreements),
-            first_disagreement=disagreements[min(disagreements)]
-            if disagreements
-            else "",
+            first_disagreement=_first(disagreements),
             num_illegal=len(illegal),
-            first_illegal=illegal[min(illegal)] if illegal else "",
+            first_illegal=_first(illegal),
         )
 
 
@@ -224,6 +222,11 @@ class _Seat:
 
     def _colour(self, ply: int) -> str:
         return "bw"[(ply + (self._rules.handicap > 0)) % 2]
+
+
+def _first(notes: dict[int, str]) -> str:
+    """Returns what is noted of the first game, nothing where there is none."""
+    return notes[min(notes)] if notes else ""
 
 
 def _why_illegal(name: str, moves: list[int], action: int | None) -> str:
