@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 from tengen import _core
-from tengen.games import Game, State
+from tengen.games import Game, State, go_result
 from tengen.games.sgf import GoRecord, setup_moves
 
 __all__ = ["Position", "Start"]
@@ -104,9 +104,13 @@ class Position:
         return turned
 
     def record(self) -> GoRecord:
-        """Returns the game with its moves."""
-        moves = tuple(self.actions[self.num_setup :])
-        return replace(self.start.record(), moves=moves)
+        """Returns the game with its moves, and its result once it is over."""
+        is_over = self.state.is_terminal()
+        return replace(
+            self.start.record(),
+            moves=tuple(self.actions[self.num_setup :]),
+            result=go_result(self.game.name, self.actions) if is_over else "",
+        )
 
     @property
     def score(self) -> float:

@@ -72,6 +72,8 @@ def test_turns_left_out_are_passes():
 def test_a_game_goes_on_after_two_passes():
     ended = after((0, 0), (1, PASS), (0, PASS))
     assert ended.state.is_terminal()
+    assert ended.record().result == "B+8.5"
+    assert ended.after(1, 3).record().result == ""
     assert ended.after(1, PASS).actions == ended.actions
     assert ended.after(1, 3).actions == [0, 3]
     assert ended.after(0, 3).actions == [0, PASS, 3]
