@@ -103,6 +103,12 @@ void check_slices(const G& game, const std::vector<int>& moves) {
     TENGEN_CHECK(whole.variation(action.action, 0).empty());
   }
   TENGEN_CHECK(throws([&] { sliced.extend(-1); }));
+  SearchSettings gumbel;
+  gumbel.policy = RootPolicy::kGumbel;
+  GameSession<G> scheduled(game, gumbel, 1 << 16);
+  scheduled.begin(moves, request_of(10));
+  drive(scheduled);
+  TENGEN_CHECK(throws([&] { scheduled.extend(20); }));
 }
 
 void check_misuse() {
