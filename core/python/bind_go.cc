@@ -1,9 +1,12 @@
-// What only Go has, for Python: score and areas of a position. Moves are played through Game.
+// What only Go has, for Python: score and areas of a position, and what a name says. Moves are
+// played through Game.
 
 #include <nanobind/ndarray.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
+#include <cmath>
+#include <iterator>
 #include <memory>
 #include <string>
 #include <vector>
@@ -11,6 +14,7 @@
 #include "base/error.h"
 #include "games/go/go.h"
 #include "games/go/handicap.h"
+#include "games/go/rules.h"
 #include "python/bindings.h"
 
 namespace nb = nanobind;
@@ -54,6 +58,64 @@ class GoPosition {
   GoState state_;
 };
 
+constexpr const char* kKoNames[] = {"positional", "situational", "simple"};
+
+GoKo ko_of(const std::string& name) {
+  for (size_t i = 0; i < std::size(kKoNames); ++i) {
+    if (name == kKoNames[i]) return static_cast<GoKo>(i);
+  }
+  throw Error("ko (" + name + ") must be positional, situational or simple; change it");
+}
+
+int half_points_of(double komi) {
+  const double half_points = 2.0 * komi;
+  if (!(std::abs(half_points) < 1e6) || half_points != std::floor(half_points)) {
+    throw Error("komi (" + std::to_string(komi) + ") must be whole or half points; change it");
+  }
+  return static_cast<int>(half_points);
+}
+
+void bind_rules(nb::module_& m) {
+  nb::class_<GoRules>(m, "GoRules",
+                      "What the name of a game of Go says; see core/games/go/rules.h.\n\n"
+                      "Threads: one at a time.")
+      .def(
+          "__init__",
+          [](GoRules* self, int height, int width) {
+            new (self) GoRules(make_go_rules(height, width));
+          },
+          nb::arg("height"), nb::arg("width"), "The default rules on a board of any size.")
+      .def_rw("height", &GoRules::height, "Rows.")
+      .def_rw("width", &GoRules::width, "Columns.")
+      .def_prop_rw(
+          "ko", [](const GoRules& r) { return kKoNames[static_cast<size_t>(r.ko)]; },
+          [](GoRules& r, const std::string& name) { r.ko = ko_of(name); },
+          "``positional``, ``situational`` or ``simple``.")
+      .def_rw("may_suicide", &GoRules::may_suicide, "Whether a chain may take its last liberty.")
+      .def_prop_rw(
+          "komi", [](const GoRules& r) { return r.komi_half_points / 2.0; },
+          [](GoRules& r, double komi) { r.komi_half_points = half_points_of(komi); },
+          "Points that White gets, whole or half.")
+      .def_rw("handicap", &GoRules::handicap, "Black's stones at the start.")
+      .def_rw("max_plies", &GoRules::max_plies, "No game is longer.")
+      .def_prop_ro("name", &go_name, "The name of the game; not every one is allowed.");
+  m.def("parse_go_name", &parse_go_name, nb::arg("name"),
+        "Returns the GoRules of a game's name.\n\nRaises:\n    CoreError: No game of Go.");
+  m.def(
+      "handicap_points",
+      [](int height, int width, int num_stones) {
+        if (num_stones < 2 || num_stones > max_handicap(height, width)) {
+          throw Error("handicap (" + std::to_string(num_stones) + ") must be 2 to " +
+                      std::to_string(max_handicap(height, width)) + " on this board; change it");
+        }
+        const auto points = handicap_points(height, width, num_stones);
+        return std::vector<int>(points.begin(), points.begin() + num_stones);
+      },
+      nb::arg("height"), nb::arg("width"), nb::arg("num_stones"),
+      "Returns the fixed points of handicap stones, row * width + column.\n\n"
+      "Raises:\n    CoreError: The board has no points for so many.");
+}
+
 }  // namespace
 
 void bind_go(nb::module_& m) {
@@ -66,6 +128,7 @@ void bind_go(nb::module_& m) {
       nb::arg("name"),
       "Returns how many stones a handicap may have on the board of a game; 0 for none.\n\n"
       "Raises:\n    CoreError: No game of Go.");
+  bind_rules(m);
   nb::class_<GoPosition>(m, "GoPosition",
                          "A position of Go: who owns what.\n\n"
                          "Threads: shared freely, never changes.")

@@ -145,6 +145,8 @@ void bind_workers(nb::module_& m) {
 void bind_sessions(nb::module_& m) {
   nb::class_<SearchSession, Port>(m, "SearchSession", "One search driven from outside; one row.")
       .def("begin", &SearchSession::begin, "moves"_a, "request"_a, "variant"_a = "")
+      .def("extend", &SearchSession::extend, "num_simulations"_a)
+      .def("variation", &SearchSession::variation, "action"_a, "max_length"_a)
       .def_prop_ro("result", &SearchSession::result, nb::rv_policy::copy);
   m.def(
       "make_session",
@@ -157,6 +159,8 @@ void bind_sessions(nb::module_& m) {
       "game"_a, "settings"_a, "cache_bytes"_a = size_t{16} << 20);
   nb::class_<SharedSession>(m, "SharedSession", "One search driven from outside by threads.")
       .def("begin", &SharedSession::begin, "moves"_a, "request"_a, "variant"_a = "")
+      .def("extend", &SharedSession::extend, "num_simulations"_a)
+      .def("variation", &SharedSession::variation, "action"_a, "max_length"_a)
       .def("port", &SharedSession::port, "index"_a, nb::rv_policy::reference_internal)
       .def("stop", &SharedSession::stop, "Every next() returns soon. Thread-safe.")
       .def_prop_ro("result", &SharedSession::result, nb::rv_policy::copy);
@@ -242,8 +246,10 @@ void bind_matches(nb::module_& m) {
       .def("port", &MatchRunner::port, "player"_a, nb::rv_policy::reference_internal)
       .def("turns", &MatchRunner::turns, "player"_a)
       .def("play", &MatchRunner::play, "index"_a, "action"_a)
+      .def("resign", &MatchRunner::resign, "index"_a)
       .def_prop_ro("finished", &MatchRunner::finished)
       .def_prop_ro("games", &MatchRunner::games, nb::rv_policy::copy)
+      .def_prop_ro("num_games", [](const MatchRunner& match) { return match.games().size(); })
       .def("stop", &MatchRunner::stop);
   m.def(
       "make_match",

@@ -12,6 +12,14 @@ namespace tengen {
 // Edges count visits in float32, exact up to here.
 inline constexpr int kMaxSimulations = 1 << 24;
 
+// Throws Error where the number of simulations is out of range.
+inline void check_num_simulations(int num_simulations) {
+  if (num_simulations < 0 || num_simulations > kMaxSimulations) {
+    throw Error("num_simulations (" + std::to_string(num_simulations) + ") must be 0 to " +
+                std::to_string(kMaxSimulations) + "; lower it");
+  }
+}
+
 // Throws Error where `root` is finished or the number of simulations is out of range.
 template <Game G>
 void check_request(const G& game, const typename G::State& root, const SearchRequest& request) {
@@ -19,10 +27,7 @@ void check_request(const G& game, const typename G::State& root, const SearchReq
     throw Error("root (after " + std::to_string(game.ply(root)) +
                 " plies) must not be finished; search a position with legal moves");
   }
-  if (request.num_simulations < 0 || request.num_simulations > kMaxSimulations) {
-    throw Error("num_simulations (" + std::to_string(request.num_simulations) + ") must be 0 to " +
-                std::to_string(kMaxSimulations) + "; lower it");
-  }
+  check_num_simulations(request.num_simulations);
 }
 
 }  // namespace tengen

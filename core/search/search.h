@@ -74,6 +74,19 @@ class Search {
     }
   }
 
+  // Lets the search go on to `num_simulations` in all, as if begin() had been asked for so many.
+  // Throws Error before begin(), where the number is out of range, and for a Gumbel search, whose
+  // schedule depends on it.
+  void extend(int num_simulations) {
+    if (tree_.root() == Arena::kNull || settings_.policy == RootPolicy::kGumbel) {
+      throw Error("search.extend (" + std::to_string(num_simulations) +
+                  ") must follow begin() of a search by puct; begin one");
+    }
+    check_num_simulations(num_simulations);
+    budget_ += num_simulations - request_.num_simulations;
+    request_.num_simulations = num_simulations;
+  }
+
   // Descends until a leaf needs an evaluation (true) or the search is over (false). Throws Error
   // before begin() and while a leaf waits: descending past one would build on a node without
   // legal actions. With an external game true may also mean that the move below the tree is not

@@ -81,6 +81,17 @@ class SharedSearch {
     shared_.root_taken = shared_.root_expanded = shared_.root_proven = shared_.stopped = false;
   }
 
+  // As Search::extend(), once every thread has come to the end of the search.
+  void extend(int num_simulations) {
+    if (shared_.root == Arena::kNull) {
+      throw Error("search.extend (" + std::to_string(num_simulations) +
+                  ") must follow begin(); begin a search");
+    }
+    check_num_simulations(num_simulations);
+    shared_.budget = num_simulations;
+    shared_.stopped = false;  // stop() after the end of a search stopped nothing
+  }
+
   // Of thread `index`, for that thread.
   std::vector<Descent<G>>& descents(int index) { return thread(index).descents; }
 

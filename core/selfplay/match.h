@@ -69,6 +69,8 @@ class MatchRunner {
   virtual std::vector<MatchTurn> turns(int player) const = 0;
   // Makes the move that a turn waits for. Throws Error where none does or it is illegal.
   virtual void play(uint32_t index, int action) = 0;
+  // Whose move a turn waits for loses there and then. Throws Error where none does.
+  virtual void resign(uint32_t index) = 0;
   // Every game was played, or stop() was called.
   virtual bool finished() const = 0;
   // Finished games so far, in no order.
@@ -99,15 +101,16 @@ class Match final : public MatchRunner {
     return turns;
   }
   void play(uint32_t index, int action) override {
-    for (auto& slot : slots_) {
-      if (slot->idle || slot->game.index != index || !waits_for_outside(*slot)) continue;
-      if (!game_.is_legal(slot->state, action)) {
-        throw Error("action (" + std::to_string(action) + ") must be legal in game " +
-                    std::to_string(index) + "; play another");
-      }
-      return play(*slot, action);
+    Slot& slot = slot_of_turn(index);
+    if (!game_.is_legal(slot.state, action)) {
+      throw Error("action (" + std::to_string(action) + ") must be legal in game " +
+                  std::to_string(index) + "; play another");
     }
-    throw Error("game (" + std::to_string(index) + ") must wait for a move; see turns()");
+    play(slot, action);
+  }
+  void resign(uint32_t index) override {
+    Slot& slot = slot_of_turn(index);
+    end(slot, game_.to_play(slot.state) == 0 ? Outcome::kSecondWins : Outcome::kFirstWins);
   }
   bool finished() const override {
     return games_.size() == settings_.num_games || stopped_.load(std::memory_order_relaxed);
@@ -205,10 +208,21 @@ class Match final : public MatchRunner {
   void play(Slot& slot, int action) {
     game_.apply(slot.state, action);
     slot.game.moves.push_back(static_cast<uint16_t>(action));
-    slot.game.outcome = game_.outcome(slot.state);
-    if (slot.game.outcome == Outcome::kOngoing) return;
+    const Outcome outcome = game_.outcome(slot.state);
+    if (outcome != Outcome::kOngoing) end(slot, outcome);
+  }
+
+  void end(Slot& slot, Outcome outcome) {
+    slot.game.outcome = outcome;
     games_.push_back(slot.game);
     slot.idle = true;
+  }
+
+  Slot& slot_of_turn(uint32_t index) {
+    for (auto& slot : slots_) {
+      if (!slot->idle && slot->game.index == index && waits_for_outside(*slot)) return *slot;
+    }
+    throw Error("game (" + std::to_string(index) + ") must wait for a move; see turns()");
   }
 
   bool waits_for_outside(const Slot& slot) const {

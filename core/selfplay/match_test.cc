@@ -136,6 +136,27 @@ void check_outside() {
   }
 }
 
+// The first game of a player from outside is given up on its first turn.
+void check_resignation() {
+  const TicTacToe game;
+  const auto outside = player_of(MatchPlayer::Kind::kOutside, 0);
+  const auto random = player_of(MatchPlayer::Kind::kRandom, 0);
+  Match<TicTacToe> match(game, settings_of(outside, random, 2));
+  TENGEN_CHECK(throws([&] { match.resign(0); }));  // no game has begun
+  while (!match.finished()) {
+    for (const int player : {0, 1}) TENGEN_CHECK(match.port(player).next() == 0);
+    for (const MatchTurn& turn : match.turns(0)) {
+      TENGEN_CHECK(throws([&] { match.resign(99); }));
+      match.resign(turn.index);
+      TENGEN_CHECK(throws([&] { match.resign(turn.index); }));
+    }
+  }
+  for (const MatchGame& played : match.games()) {
+    TENGEN_CHECK(played.value_of_player0() == -1.0f);
+    TENGEN_CHECK(played.moves.size() == (played.index % 2 == 0 ? 2u : 3u));
+  }
+}
+
 }  // namespace
 
 int main() {
@@ -172,4 +193,5 @@ int main() {
   }
   TENGEN_CHECK(total > 40.0f);
   check_outside();
+  check_resignation();
 }

@@ -8,6 +8,7 @@
 #include "base/error.h"
 #include "inference/port.h"
 #include "search/search.h"
+#include "search/variation.h"
 #include "selfplay/leaf_server.h"
 
 namespace tengen {
@@ -38,7 +39,11 @@ class SearchSession : public Port {
   // port until next() returns 0 and read result().
   virtual void begin(const std::vector<int>& moves, const SearchRequest& request,
                      const std::string& variant) = 0;
+  // Lets the search that ended go on to `num_simulations` in all; see Search::extend().
+  virtual void extend(int num_simulations) = 0;
   virtual const SearchResult& result() = 0;
+  // Of the search that ended; see variation.h.
+  virtual std::vector<int> variation(int action, size_t max_length) const = 0;
 };
 
 template <Game G>
@@ -55,6 +60,8 @@ class GameSession final : public SearchSession {
     search_.begin(state, request);
   }
 
+  void extend(int num_simulations) override { search_.extend(num_simulations); }
+
   int next() override {
     return leaves_.fill([&] { leaves_.run(search_, stats_); });
   }
@@ -63,6 +70,9 @@ class GameSession final : public SearchSession {
   const SearchResult& result() override {
     search_.finish(result_);
     return result_;
+  }
+  std::vector<int> variation(int action, size_t max_length) const override {
+    return principal_variation(search_.tree(), action, max_length);
   }
 
  private:

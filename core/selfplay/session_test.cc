@@ -73,11 +73,50 @@ void check_symmetries(const G& game, const std::vector<int>& moves) {
   TENGEN_CHECK(result.best_action == expected.best_action);
 }
 
+// A search that goes on in slices is the search of the whole, and its variations are played.
+template <Game G>
+void check_slices(const G& game, const std::vector<int>& moves) {
+  GameSession<G> whole(game, SearchSettings(), 1 << 16);
+  GameSession<G> sliced(game, SearchSettings(), 1 << 16);
+  whole.begin(moves, request_of(200), "");
+  drive(whole);
+  sliced.begin(moves, request_of(3), "");
+  drive(sliced);
+  for (const int num_simulations : {4, 50, 50, 200}) {
+    sliced.extend(num_simulations);
+    drive(sliced);
+    TENGEN_CHECK(sliced.result().num_simulations == static_cast<uint32_t>(num_simulations));
+  }
+  for (size_t i = 0; i < whole.result().actions.size(); ++i) {
+    const ActionResult& action = whole.result().actions[i];
+    TENGEN_CHECK(action.visits == sliced.result().actions[i].visits);
+    TENGEN_CHECK(action.value_to_play == sliced.result().actions[i].value_to_play);
+    const std::vector<int> variation = whole.variation(action.action, 6);
+    TENGEN_CHECK(variation == sliced.variation(action.action, 6));
+    TENGEN_CHECK(variation.size() <= 6 && variation.empty() == (action.visits == 0));
+    auto state = position_after(game, moves);
+    for (size_t ply = 0; ply < variation.size(); ++ply) {
+      TENGEN_CHECK(ply > 0 || variation[ply] == action.action);
+      TENGEN_CHECK(game.is_legal(state, variation[ply]));
+      game.apply(state, variation[ply]);
+    }
+    TENGEN_CHECK(whole.variation(action.action, 0).empty());
+  }
+  TENGEN_CHECK(throws([&] { sliced.extend(-1); }));
+  SearchSettings gumbel;
+  gumbel.policy = RootPolicy::kGumbel;
+  GameSession<G> scheduled(game, gumbel, 1 << 16);
+  scheduled.begin(moves, request_of(10), "");
+  drive(scheduled);
+  TENGEN_CHECK(throws([&] { scheduled.extend(20); }));
+}
+
 void check_misuse() {
   const TicTacToe game;
   GameSession<TicTacToe> session(game, SearchSettings(), 0);
   TENGEN_CHECK(throws([&] { session.next(); }));
   TENGEN_CHECK(throws([&] { session.result(); }));
+  TENGEN_CHECK(throws([&] { session.extend(10); }));
   TENGEN_CHECK(throws([&] { session.begin({0, 0}, request_of(10), ""); }));
   TENGEN_CHECK(throws([&] { session.begin({9}, request_of(10), ""); }));
   TENGEN_CHECK(throws([&] { session.begin({0, 3, 1, 4, 2}, request_of(10), ""); }));
@@ -99,5 +138,7 @@ int main() {
   check_symmetries(TicTacToe(), {4, 0, 5});
   check_symmetries(Gomoku(7), {24, 8, 25});
   check_symmetries(Gomoku(9, true), {0, 1, 2, 12});
+  check_slices(TicTacToe(), {4});
+  check_slices(Gomoku(7), {24, 8});
   check_misuse();
 }

@@ -6,6 +6,7 @@
 
 #include "inference/port.h"
 #include "search/shared_search.h"
+#include "search/variation.h"
 #include "selfplay/leaf_server.h"
 #include "selfplay/session.h"
 
@@ -19,12 +20,16 @@ class SharedSession {
   // Starts a search of the position after `moves`, as SearchSession::begin().
   virtual void begin(const std::vector<int>& moves, const SearchRequest& request,
                      const std::string& variant) = 0;
+  // As SearchSession::extend(), once every port's next() has returned 0.
+  virtual void extend(int num_simulations) = 0;
   // next() may block until another port's done().
   virtual Port& port(int index) = 0;
   // Ends the search soon, with what was found so far; every next() returns. From any thread.
   virtual void stop() = 0;
   // Of the search that ended. Throws Error where it has no result yet.
   virtual const SearchResult& result() = 0;
+  // As SearchSession::variation().
+  virtual std::vector<int> variation(int action, size_t max_length) const = 0;
 };
 
 template <Game G>
@@ -44,11 +49,15 @@ class SharedGameSession final : public SharedSession {
     search_.begin(position_after(game_, variant, moves), request);
     for (auto& port : ports_) port->clear();
   }
+  void extend(int num_simulations) override { search_.extend(num_simulations); }
   Port& port(int index) override { return *ports_.at(static_cast<size_t>(index)); }
   void stop() override { search_.stop(); }
   const SearchResult& result() override {
     search_.finish(result_);
     return result_;
+  }
+  std::vector<int> variation(int action, size_t max_length) const override {
+    return principal_variation(search_.tree(), action, max_length);
   }
 
  private:

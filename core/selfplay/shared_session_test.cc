@@ -42,6 +42,25 @@ void check_one_thread() {
   }
 }
 
+// Slices are as long as was asked for, whatever the threads, and stop() between them is no end.
+void check_slices() {
+  const Gomoku game(9);
+  SharedGameSession<Gomoku> session(game, SearchSettings(), 3, 2, 1 << 16);
+  session.begin({40}, request_of(0), "");
+  for (const int num_simulations : {0, 1, 40, 40, 500}) {
+    session.extend(num_simulations);
+    drive_all(session, 3);
+    session.stop();
+    const SearchResult& result = session.result();
+    TENGEN_CHECK(result.num_simulations == static_cast<uint32_t>(num_simulations));
+    uint32_t visits = 0;
+    for (const ActionResult& action : result.actions) visits += action.visits;
+    TENGEN_CHECK(visits == result.num_simulations);
+  }
+  const std::vector<int> variation = session.variation(session.result().best_action, 9);
+  TENGEN_CHECK(variation.size() >= 2 && variation[0] == session.result().best_action);
+}
+
 // Many short searches, with and without a cache, on one session.
 template <Game G>
 void check_many(const G& game, size_t cache_bytes) {
@@ -84,6 +103,7 @@ void check_given_up() {
 
 int main() {
   check_one_thread();
+  check_slices();
   for (const size_t cache_bytes : {size_t{0}, size_t{1} << 16}) {
     check_many(TicTacToe(), cache_bytes);
     check_many(Gomoku(7), cache_bytes);

@@ -50,6 +50,7 @@ class Command:
 COMMANDS = (
     Command("train", "tengen.recipes.run:train", "train an agent from nothing"),
     Command("play", "tengen.play.command:play", "play against a trained agent"),
+    Command("gtp", "tengen.play.gtp.command:gtp", "a model of Go for GTP controllers"),
     Command("match", "tengen.evaluation.command:match", "play two agents"),
     Command("status", "tengen.observe.status:status", "say where a run is"),
     Command("stop", "tengen.observe.status:stop", "ask a run to save and end"),

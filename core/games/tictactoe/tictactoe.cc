@@ -11,7 +11,8 @@ void TicTacToe::encode(const State& state, int symmetry, float* planes) const {
     fill_plane(planes, plane, kNumCells, 0.0f);
     const uint16_t stones = state.stones[plane == kOwnPlane ? own : 1 - own];
     for_each_bit(stones, [&](int cell) {
-      planes[plane * kNumCells + kImages[static_cast<size_t>(symmetry)][static_cast<size_t>(cell)]] = 1.0f;
+      planes[plane * kNumCells +
+             kImages[static_cast<size_t>(symmetry)][static_cast<size_t>(cell)]] = 1.0f;
     });
   }
 }

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from tengen.evaluation.anchors import Anchor, measure_anchors, shipped_pairings
 from tengen.evaluation.elo import Tally, elo_of_score, expected_score
+from tengen.evaluation.engine_side import EngineReport
 from tengen.evaluation.gate import (
     AcceptAllGate,
     GateConfig,
@@ -26,6 +27,7 @@ from tengen.evaluation.match import (
     stopped_by,
 )
 from tengen.evaluation.players import (
+    GtpPlayer,
     MatchPlayer,
     MctsPlayer,
     ModelPlayer,
@@ -40,8 +42,10 @@ from tengen.evaluation.records import MatchRecord, publish_record, read_records
 __all__ = [
     "AcceptAllGate",
     "Anchor",
+    "EngineReport",
     "GateConfig",
     "GateVerdict",
+    "GtpPlayer",
     "LadderConfig",
     "MatchGate",
     "MatchPlayer",

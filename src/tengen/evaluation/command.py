@@ -6,13 +6,17 @@ import argparse
 import dataclasses
 import sys
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 from tengen.config import check, override
 from tengen.errors import UsageError
 from tengen.evaluation.elo import Tally
+from tengen.evaluation.engine_side import EngineReport
+from tengen.evaluation.kept_games import SgfFolder
 from tengen.evaluation.match import MatchReport, play_match
 from tengen.evaluation.players import (
+    GtpPlayer,
     MatchPlayer,
     ModelPlayer,
     PlaySettings,
@@ -37,7 +41,7 @@ class MatchSettings:
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Adds the arguments of ``match``."""
-    words = "RUN, RUN@17, a model directory, random or mcts:N"
+    words = 'RUN, RUN@17, a model directory, random, mcts:N or gtp:"COMMAND"'
     parser.add_argument("a", metavar="A", help=words)
     parser.add_argument("b", metavar="B", help=words)
     parser.add_argument(
@@ -63,6 +67,16 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         default=2,
         metavar="N",
         help="random plies that each game begins with (2)",
+    )
+    parser.add_argument(
+        "--answer-seconds",
+        type=float,
+        default=60.0,
+        metavar="S",
+        help="how long an engine may take for one answer (60)",
+    )
+    parser.add_argument(
+        "--sgf", type=Path, metavar="FOLDER", help="keep games of Go there, as SGF"
     )
     parser.add_argument("--seed", type=int, default=0, help="of the openings (0)")
     parser.add_argument(
@@ -90,14 +104,22 @@ def match(args: argparse.Namespace) -> dict[str, Any]:
 
     Raises:
         UsageError: A player, a number or a setting is refused, or the games differ.
-        RunError: A model cannot be compiled.
+        RunError: A model cannot be compiled, or an engine fails.
     """
     num_threads, trees = _threads(args.threads, args.tree_threads)
     settings = override(MatchSettings(), args.settings)
     a = _player("a", args.a, settings.a.search, num_threads, trees[0])
     b = _player("b", args.b, settings.b.search, num_threads, trees[1])
+    a, b = (
+        dataclasses.replace(player, answer_s=args.answer_seconds)
+        if isinstance(player, GtpPlayer)
+        else player
+        for player in (a, b)
+    )
+    game = make(shared_task(a, b, args.game))
+    folder = args.sgf and SgfFolder(args.sgf, game.name, a.name, b.name)
     report = play_match(
-        make(shared_task(a, b, args.game)),
+        game,
         a,
         b,
         num_games=args.games,
@@ -106,6 +128,7 @@ def match(args: argparse.Namespace) -> dict[str, Any]:
         num_threads=max(1, num_threads // max(trees)),
         opening_plies=args.opening_plies,
         watch=_Counter(args.games) if sys.stderr.isatty() else None,
+        keep=folder.keep if folder else None,
     )
     if not args.json:
         print(_text(a.name, b.name, report))
@@ -191,5 +214,25 @@ def _text(a: str, b: str, report: MatchReport) -> str:
             f"B {b}",
             f"score of A {tally.score:.3f} in {tally.num_games} games",
             f"Elo of A above B {tally.elo_text}",
+            *(
+                line
+                for side, seen in report.engines.items()
+                for line in _seen(side, seen)
+            ),
         ]
     )
+
+
+def _seen(side: str, engine: EngineReport) -> list[str]:
+    """Returns what there is to say of an engine besides its results."""
+    who = side.upper()
+    lines = [
+        f"{who} scores {engine.num_scored} games itself, "
+        f"{engine.num_disagreements} of them otherwise"
+    ]
+    if engine.first_disagreement:
+        lines.append(f"  first: {engine.first_disagreement}")
+    if engine.first_illegal:
+        lines.append(f"{who} lost {engine.num_illegal} games by an illegal move")
+        lines.append(f"  first: {engine.first_illegal}")
+    return lines

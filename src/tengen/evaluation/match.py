@@ -10,16 +10,16 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import FIRST_EXCEPTION, Future, ThreadPoolExecutor, wait
-from dataclasses import asdict, dataclass
-from typing import Any, Protocol
+from dataclasses import asdict, dataclass, field
+from typing import Any
 
 from tengen import _core
 from tengen.config import check_range
 from tengen.evaluation.elo import Tally
-from tengen.evaluation.players import MatchPlayer, ModelPlayer
-from tengen.evaluation.searcher import Searcher, batch_rows
+from tengen.evaluation.engine_side import EngineReport, EngineSide
+from tengen.evaluation.players import GtpPlayer, MatchPlayer, ModelPlayer
+from tengen.evaluation.sides import PortSide, Side, TreeSide
 from tengen.games import Game, core_game
-from tengen.inference import Backend, Runner
 from tengen.run import MAX_THREADS
 from tengen.search import MAX_SIMULATIONS
 
@@ -44,6 +44,8 @@ _MAX_PLIES = 65535
 # Games a thread plays at once: the most rows of one batch. More would raise the
 # batch little, for half of them wait for the other player.
 _NUM_SLOTS = 16
+# The same where an engine has a process a game: a batch and all cores are still busy.
+_NUM_ENGINE_SLOTS = 4
 # How often a watcher is told.
 _WATCH_EVERY_S = 0.1
 
@@ -91,15 +93,19 @@ class MatchReport:
     """Results as A sees them."""
     games: tuple[PlayedGame, ...]
     """Finished games in order of index; fewer than asked for if it was ended early."""
+    engines: dict[str, EngineReport] = field(default_factory=dict)
+    """What was seen of outside engines, by side: ``a`` and ``b`` where they are one."""
 
     def to_json(self) -> dict[str, Any]:
         """Returns the numbers of ``tengen match --json``.
 
         ``games``, ``wins_a``, ``draws``, ``score_a`` in [0, 1], ``elo`` of A above B
         with its 95 % interval ``elo_low`` to ``elo_high``; see ``Tally`` for the
-        method. All are finite.
+        method. All are finite. ``engines``, where there are any, has the fields of
+        ``EngineReport`` by side.
         """
         low, high = self.tally.elo_interval
+        engines = {side: asdict(seen) for side, seen in self.engines.items()}
         return {
             "games": self.tally.num_games,
             "wins_a": self.tally.wins,
@@ -108,6 +114,7 @@ class MatchReport:
             "elo": round(self.tally.elo, 1),
             "elo_low": round(low, 1),
             "elo_high": round(high, 1),
+            **({"engines": engines} if engines else {}),
         }
 
 
@@ -139,6 +146,7 @@ def play_match(
     num_threads: int = 1,
     opening_plies: int = 2,
     watch: Callable[[Tally], bool] | None = None,
+    keep: Callable[[Sequence[PlayedGame]], None] | None = None,
 ) -> MatchReport:
     """Plays games between two players. Blocks until they are finished.
 
@@ -160,9 +168,12 @@ def play_match(
         opening_plies: Random plies that each game begins with; none ends a game.
         watch: Told the results so far, at once and then ten times a second, in this
             thread; True ends the match within a move and drops unfinished games.
+        keep: Given the finished games, in order, once the match is over, even by an
+            error.
 
     Raises:
-        UsageError: A number is out of its range.
+        UsageError: A number is out of its range, or an engine cannot play the game.
+        RunError: An engine died, was too slow, or refuses a move that is legal.
         Exception: What a backend or ``watch`` raised; the match is ended.
     """
     ranges = (
@@ -173,9 +184,11 @@ def play_match(
     for name, value, low, high in ranges:
         check_range(name, value, low, high)
     check_moves(num_simulations, opening_plies, game.max_plies)
+    has_engine = isinstance(a, GtpPlayer) or isinstance(b, GtpPlayer)
+    num_slots = _NUM_ENGINE_SLOTS if has_engine else _NUM_SLOTS
     tables = [
         _Table(
-            [_side(game, player, num_simulations) for player in (a, b)],
+            [_side(game, player, num_simulations, num_slots) for player in (a, b)],
             _core.make_match(
                 core_game(game),
                 a.to_native(num_simulations),
@@ -183,24 +196,44 @@ def play_match(
                 seed=seed,
                 first_game=first,
                 num_games=count,
-                num_slots=min(_NUM_SLOTS, count),
+                num_slots=min(num_slots, count),
                 num_opening_plies=opening_plies,
             ),
             is_watched=watch is not None,
         )
         for first, count in _ranges(num_games, num_threads)
     ]
-    with ThreadPoolExecutor(len(tables), thread_name_prefix="match") as pool:
-        try:
-            futures = [pool.submit(table.play) for table in tables]
-            _wait(futures, tables, watch)
-        finally:
-            for table in tables:
-                table.stop()
-        for future in futures:
-            future.result()
-    games = [played for table in tables for played in table.games()]
-    return MatchReport(_tally(games), tuple(sorted(games, key=lambda g: g.index)))
+    try:
+        with ThreadPoolExecutor(len(tables), thread_name_prefix="match") as pool:
+            try:
+                futures = [pool.submit(table.play) for table in tables]
+                _wait(futures, tables, watch)
+            finally:
+                for table in tables:
+                    table.stop()
+    finally:
+        for table in tables:
+            for side in table.sides:
+                side.close()
+        games = sorted(
+            (played for table in tables for played in table.games()),
+            key=lambda game: game.index,
+        )
+        if keep is not None:
+            keep(games)
+    for future in futures:
+        future.result()
+    return MatchReport(_tally(games), tuple(games), _engines(tables))
+
+
+def _engines(tables: Sequence[_Table]) -> dict[str, EngineReport]:
+    """Returns what the tables saw of engines, together, by side."""
+    sides: dict[str, list[EngineSide]] = {}
+    for table in tables:
+        for name, side in zip("ab", table.sides, strict=True):
+            if isinstance(side, EngineSide):
+                sides.setdefault(name, []).append(side)
+    return {name: EngineReport.of(found) for name, found in sides.items()}
 
 
 def _ranges(num_games: int, num_threads: int) -> list[tuple[int, int]]:
@@ -234,64 +267,23 @@ def _tally(games: list[PlayedGame]) -> Tally:
     return Tally(scores.count(1.0), scores.count(0.5), scores.count(0.0))
 
 
-class _Side(Protocol):
-    """One player's part in the games of one thread."""
-
-    def move(self, match: Any, player: int) -> None:
-        """Plays the games on as far as the player can."""
-
-
-class _PortSide:
-    """A player of the core; the network's runner is bound to its port."""
-
-    def __init__(self, backend: Backend | None) -> None:
-        self._backend = backend
-        self._runner: Runner | None = None
-
-    def move(self, match: Any, player: int) -> None:
-        port = match.port(player)
-        if self._backend is not None and self._runner is None:
-            self._runner = self._backend.bind(port.planes, port.policy, port.value)
-        num_rows = port.next()
-        if self._runner is not None and num_rows > 0:
-            self._runner.run(num_rows)
-            port.done()
-
-
-class _TreeSide:
-    """A network searched by several threads in one tree, one game after the other."""
-
-    def __init__(self, game: Game, player: ModelPlayer, num_simulations: int) -> None:
-        rows = batch_rows(num_simulations, player.tree_threads)
-        self._num_simulations = num_simulations
-        self._searcher = Searcher(
-            game, player.backend, player.search, player.tree_threads, rows
-        )
-
-    def move(self, match: Any, player: int) -> None:
-        match.port(player).next()  # begins games
-        for turn in match.turns(player):
-            if match.finished:
-                return
-            request = _core.SearchRequest()
-            request.num_simulations = self._num_simulations
-            result = self._searcher.run(turn.moves, request)
-            match.play(turn.index, result.best_action)
-
-
-def _side(game: Game, player: MatchPlayer, num_simulations: int) -> _Side:
+def _side(
+    game: Game, player: MatchPlayer, num_simulations: int, num_slots: int
+) -> Side:
+    if isinstance(player, GtpPlayer):
+        return EngineSide(game, player, num_slots)
     if not isinstance(player, ModelPlayer):
-        return _PortSide(None)
+        return PortSide(None)
     if player.tree_threads > 1:
-        return _TreeSide(game, player, num_simulations)
-    return _PortSide(player.backend)
+        return TreeSide(game, player, num_simulations)
+    return PortSide(player.backend)
 
 
 class _Table:
     """One thread's part of a match."""
 
-    def __init__(self, sides: Sequence[_Side], match: Any, *, is_watched: bool) -> None:
-        self._sides = sides
+    def __init__(self, sides: Sequence[Side], match: Any, *, is_watched: bool) -> None:
+        self.sides = sides
         self._match = match
         self._is_watched = is_watched
         self.tally = Tally()
@@ -301,16 +293,20 @@ class _Table:
         """Plays until the games are finished or somebody calls ``stop``."""
         counted_s = time.monotonic()
         while not self._match.finished:
-            for player, side in enumerate(self._sides):
+            for player, side in enumerate(self.sides):
                 side.move(self._match, player)
             # Now and then: copying the games out is not free.
             if self._is_watched and time.monotonic() - counted_s > _WATCH_EVERY_S:
                 self.tally = _tally(self.games())
                 counted_s = time.monotonic()
+        for player, side in enumerate(self.sides):
+            side.finish(self._match, player)
 
     def stop(self) -> None:
         """Ends the match soon; from any thread."""
         self._match.stop()
+        for side in self.sides:
+            side.stop()
 
     def games(self) -> list[PlayedGame]:
         """Returns the finished games; for the playing thread, or after it."""

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from tengen import _core
-from tengen.config import check
+from tengen.config import check, check_range
 from tengen.errors import UsageError
 from tengen.inference import Backend, InferenceConfig, default_devices, open_backend
 from tengen.inference.openvino_backend import is_installed
@@ -18,6 +18,7 @@ from tengen.nets import ResNetConfig
 from tengen.search import SearchConfig
 
 __all__ = [
+    "GtpPlayer",
     "MatchPlayer",
     "MctsPlayer",
     "ModelPlayer",
@@ -28,7 +29,8 @@ __all__ = [
     "open_player",
 ]
 
-_ENGINES = ("gtp:", "gomocup:")
+_GTP = "gtp:"
+_GOMOCUP = "gomocup:"
 _MAX_PLAYOUTS = 10_000_000
 # Fields of a search that a player never reads, for it does not explore.
 _EXPLORING = (
@@ -121,6 +123,41 @@ class ModelPlayer:
         return player
 
 
+@dataclass(frozen=True)
+class GtpPlayer:
+    """``gtp:COMMAND``: a program that plays Go and speaks GTP."""
+
+    command: str
+    """Its command line."""
+    answer_s: float = 60.0
+    """How long one of its answers may take, in seconds."""
+
+    def __post_init__(self) -> None:
+        rule = 'must name a program; for example gtp:"gnugo --mode gtp"'
+        check(self.command.strip() != "", "player", self.name, rule)
+        check_range("answer-seconds", self.answer_s, 0.001, 1e6)
+
+    @property
+    def name(self) -> str:
+        """As on the command line."""
+        return f"{_GTP}{self.command}"
+
+    def check_game(self, name: str) -> None:
+        """Raises UsageError unless the game of that name is Go."""
+        try:
+            _core.parse_go_name(name)
+        except _core.CoreError as error:
+            raise UsageError(
+                f"player ({self.name}) plays Go, not {name}; choose a game go/SIZE"
+            ) from error
+
+    def to_native(self, num_simulations: int) -> Any:
+        """Returns the core's form; ``num_simulations`` does not apply."""
+        player = _core.MatchPlayer()
+        player.kind = _core.PlayerKind.OUTSIDE
+        return player
+
+
 @dataclass(frozen=True, kw_only=True)
 class PlaySettings:
     """What ``--set`` changes of a model player."""
@@ -136,7 +173,7 @@ class PlaySettings:
             check(value == getattr(usual, name), f"search.{name}", value, rule)
 
 
-MatchPlayer: TypeAlias = RandomPlayer | MctsPlayer | ModelPlayer
+MatchPlayer: TypeAlias = RandomPlayer | MctsPlayer | ModelPlayer | GtpPlayer
 
 
 def fixed_player(word: str) -> RandomPlayer | MctsPlayer | None:
@@ -147,7 +184,7 @@ def fixed_player(word: str) -> RandomPlayer | MctsPlayer | None:
 
     Raises:
         UsageError: N is no number of playouts, or the word names an outside engine,
-            which this version cannot play.
+            which is no fixed player.
     """
     if word == "random":
         return RandomPlayer()
@@ -161,7 +198,12 @@ def fixed_player(word: str) -> RandomPlayer | MctsPlayer | None:
                 f"try mcts:1000"
             )
         return MctsPlayer(int(count))
-    if word.startswith(_ENGINES):
+    if word.startswith(_GTP):
+        raise UsageError(
+            f"player ({word}) is an outside engine, which only tengen match plays; "
+            f"use random or mcts:N"
+        )
+    if word.startswith(_GOMOCUP):
         raise UsageError(
             f"player ({word}) is an outside engine, which this version cannot play; "
             f"use random, mcts:N, RUN, RUN@17 or a model directory"
@@ -173,14 +215,17 @@ def open_player(word: str, *, num_threads: int = 1) -> MatchPlayer:
     """Returns the player of a word. Blocks while a model is read and compiled.
 
     Args:
-        word: ``random``, ``mcts:N``, RUN (its newest model), ``RUN@17`` or a model
-            directory. A path that looks like a fixed player is reached as ``./random``.
+        word: ``random``, ``mcts:N``, ``gtp:COMMAND`` (which is not started yet), RUN
+            (its newest model), ``RUN@17`` or a model directory. A path that looks like
+            a fixed player is reached as ``./random``.
         num_threads: Threads that will evaluate at the same time, at least 1.
 
     Raises:
         UsageError: The word names nothing, or a model that cannot be used.
         RunError: The backend refuses the model.
     """
+    if word.startswith(_GTP):
+        return GtpPlayer(word.removeprefix(_GTP))
     player = fixed_player(word)
     if player is not None:
         return player

@@ -91,11 +91,38 @@ class Searcher:
             CoreError: A move is not legal, or the game is over.
             Exception: What the backend raised; the search is ended.
         """
+        self._session.begin(list(moves), request)
+        self._drive()
+        return self._session.result
+
+    def extend(self, num_simulations: int) -> Any:
+        """Returns the result of ``run``'s search gone on to so many in all. Blocks.
+
+        Raises:
+            CoreError: There was no search, it was not by puct, or the number is out of
+                its range.
+            Exception: What the backend raised; the search is ended.
+        """
+        self._session.extend(num_simulations)
+        self._drive()
+        return self._session.result
+
+    def variation(self, action: int, max_length: int) -> list[int]:
+        """Returns ``action`` and what the last search expects after it.
+
+        Empty where it has no visit.
+        """
+        variation: list[int] = self._session.variation(action, max_length)
+        return variation
+
+    @property
+    def _session(self) -> Any:
+        return self._shared if self._alone is None else self._alone
+
+    def _drive(self) -> None:
         if self._alone is not None:
-            self._alone.begin(list(moves), request)
             drive(*self._drivers[0])
-            return self._alone.result
-        self._shared.begin(list(moves), request)
+            return
         with ThreadPoolExecutor(len(self._drivers), thread_name_prefix="tree") as pool:
             try:
                 futures = [pool.submit(drive, *driver) for driver in self._drivers]
@@ -104,7 +131,6 @@ class Searcher:
                 self._shared.stop()
             for future in futures:
                 future.result()
-        return self._shared.result
 
 
 class _FullBatches:

@@ -7,6 +7,7 @@ print(state, state.returns())
 """
 
 from tengen.games.check import check_own_game
+from tengen.games.go_result import go_result
 from tengen.games.go_variety import GoVariety, variants_of
 from tengen.games.openspiel import OPENSPIEL_PREFIX
 from tengen.games.planes import stone_planes, transform_cell, transform_planes
@@ -26,6 +27,7 @@ __all__ = [
     "State",
     "check_own_game",
     "core_game",
+    "go_result",
     "is_external",
     "make",
     "names",

@@ -8,6 +8,7 @@ Importing this imports no torch.
 
 from __future__ import annotations
 
-from tengen.play.player import ActionAnalysis, Analysis, Player, load
+from tengen.play.growing import ActionAnalysis, Analysis, GrowingSearch
+from tengen.play.player import Player, load
 
-__all__ = ["ActionAnalysis", "Analysis", "Player", "load"]
+__all__ = ["ActionAnalysis", "Analysis", "GrowingSearch", "Player", "load"]

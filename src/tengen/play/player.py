@@ -3,56 +3,25 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from threading import Lock
 from types import TracebackType
 from typing import Any
 
 from tengen import _core
-from tengen.config import check_range
+from tengen.config import check, check_range
 from tengen.errors import UsageError
 from tengen.evaluation import ModelPlayer, open_player
 from tengen.evaluation.match import MAX_SEED
 from tengen.evaluation.searcher import Searcher, batch_rows
 from tengen.games import Game, make
+from tengen.play.growing import Analysis, GrowingSearch, to_analysis
 from tengen.run import usable_threads
 from tengen.search import MAX_SIMULATIONS, SearchConfig
 
-__all__ = ["ActionAnalysis", "Analysis", "Player", "load"]
-
-
-@dataclass(frozen=True)
-class ActionAnalysis:
-    """What a search found of one legal action."""
-
-    action: int
-    """The action."""
-    visits: int
-    """Simulations that began with it."""
-    prior: float
-    """The network's probability of it among the legal actions, in [0, 1]."""
-    value_to_play: float
-    """Mean value of the side to move after it, in [-1, 1]; 0 where not visited."""
-    policy: float
-    """The search's probability of it, in [0, 1]; the sum over all is 1."""
-
-
-@dataclass(frozen=True)
-class Analysis:
-    """What a search found of a position."""
-
-    value_to_play: float
-    """Value of the position to the side to move, in [-1, 1]: 1 is a sure win."""
-    best_action: int
-    """The strongest action found; what ``Player.choose`` returns."""
-    num_simulations: int
-    """Simulations made; fewer than asked for where the result became certain."""
-    is_proven: bool
-    """Whether ``value_to_play`` is certain, by search to the end of the game."""
-    actions: tuple[ActionAnalysis, ...]
-    """Every legal action, the best first, then by visits."""
+__all__ = ["Player", "load"]
 
 
 class Player:
@@ -138,25 +107,85 @@ class Player:
 
         Args and errors are those of ``choose``.
         """
-        check_range("simulations", simulations, 1, MAX_SIMULATIONS)
-        check_range("seed", seed, 0, MAX_SEED)
-        request = _core.SearchRequest()
-        request.num_simulations = simulations
-        request.seed = seed
-        request.ply = len(moves)
-        threads = usable_threads(threads)
-        rows = batch_rows(simulations, threads) if threads > 1 else 1
+        key, request = _request(moves, simulations, seed, threads)
         with self._lock:
-            if self._model is None:
-                raise UsageError(f"player ({self.name}) is closed; load it again")
-            # A search that was interrupted is in no state to begin another.
-            searcher = self._searchers.pop((threads, rows), None)
-            searcher = searcher or self._new_searcher(self._model, threads, rows)
+            searcher = self._take_searcher(*key)
             result = searcher.run([int(move) for move in moves], request)
-            self._searchers[threads, rows] = searcher
-        return _analysis(result)
+            self._searchers[key] = searcher
+        return to_analysis(result)
 
-    def _new_searcher(self, model: ModelPlayer, threads: int, rows: int) -> Searcher:
+    @contextmanager
+    def begin(
+        self,
+        moves: Sequence[int],
+        simulations: int = 64,
+        seed: int = 0,
+        threads: int = 1,
+    ) -> Iterator[GrowingSearch]:
+        """Gives a search of the position after ``moves`` that has only begun.
+
+            with player.begin([3, 3]) as search:
+                while not search.is_proven and not enough():
+                    search.grow(16)
+                print(search.analysis())
+
+        Grown to so many simulations it is the search of ``analyse``, slice by slice.
+        Blocks for one evaluation.
+
+        Args:
+            moves: As for ``choose``.
+            simulations: About how many it may grow to.
+            seed: As for ``choose``.
+            threads: As for ``choose``.
+
+        Raises:
+            UsageError: As for ``choose``, or the search is no PUCT.
+            CoreError: As for ``choose``.
+        """
+        key, request = _request(moves, simulations, seed, threads)
+        request.num_simulations = 0
+        with self._lock:
+            policy = self._open_model().search.policy
+            rule = "must be puct where a search grows; set search.policy=puct"
+            check(policy == "puct", "search.policy", policy, rule)
+            searcher = self._take_searcher(*key)
+            result = searcher.run([int(move) for move in moves], request)
+        yield GrowingSearch(searcher, result, self._lock)
+        # A search that was interrupted is in no state to begin another: it is let go.
+        with self._lock:
+            if self._model is not None:
+                self._searchers[key] = searcher
+
+    def playing(self, task: str) -> Player:
+        """Returns a player of the same model in another game.
+
+        Args:
+            task: A game whose planes and actions are those of this one: Go on the same
+                board with another komi, for example.
+
+        Raises:
+            UsageError: There is no such game, it is another one to the network, or the
+                player was closed.
+        """
+        other = Player(dataclasses.replace(self._open_model(), task=task))
+        shapes = [
+            (g.num_planes, g.height, g.width, g.num_actions, g.policy_layout)
+            for g in (self.game, other.game)
+        ]
+        rule = f"must have the planes and actions of {self.game.name}; name another"
+        check(shapes[0] == shapes[1], "game", task, rule)
+        return other
+
+    def _open_model(self) -> ModelPlayer:
+        if self._model is None:
+            raise UsageError(f"player ({self.name}) is closed; load it again")
+        return self._model
+
+    def _take_searcher(self, threads: int, rows: int) -> Searcher:
+        model = self._open_model()
+        # A search that was interrupted is in no state to begin another.
+        if searcher := self._searchers.pop((threads, rows), None):
+            return searcher
         self._model = model = model.opened_for(threads)
         return Searcher(self.game, model.backend, model.search, threads, rows)
 
@@ -183,23 +212,16 @@ def load(word: str | Path, search: SearchConfig | None = None) -> Player:
     return Player(player)
 
 
-def _analysis(result: Any) -> Analysis:
-    best = result.best_action
-    actions = [
-        ActionAnalysis(
-            action=a.action,
-            visits=a.visits,
-            prior=a.prior,
-            value_to_play=a.value_to_play,
-            policy=a.policy,
-        )
-        for a in result.actions
-    ]
-    actions.sort(key=lambda a: (a.action != best, -a.visits, -a.prior, a.action))
-    return Analysis(
-        value_to_play=result.root_value_to_play,
-        best_action=best,
-        num_simulations=result.num_simulations,
-        is_proven=result.proof != 0,
-        actions=tuple(actions),
-    )
+def _request(
+    moves: Sequence[int], simulations: int, seed: int, threads: int
+) -> tuple[tuple[int, int], Any]:
+    """Returns (threads, rows of each) of a searcher, and what is asked of it."""
+    check_range("simulations", simulations, 1, MAX_SIMULATIONS)
+    check_range("seed", seed, 0, MAX_SEED)
+    request = _core.SearchRequest()
+    request.num_simulations = simulations
+    request.seed = seed
+    request.ply = len(moves)
+    threads = usable_threads(threads)
+    rows = batch_rows(simulations, threads) if threads > 1 else 1
+    return (threads, rows), request

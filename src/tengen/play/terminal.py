@@ -8,7 +8,7 @@ from typing import Any, Protocol
 
 from tengen.games import Game, State
 from tengen.play.board import make_board_text
-from tengen.play.player import Analysis
+from tengen.play.growing import Analysis
 
 __all__ = ["Opponent", "Session", "value_bar"]
 

@@ -40,7 +40,7 @@ def test_a_match_for_people(capsys):
         (["random", "random"], "add --game NAME"),
         (["random", "random", "--game", "chess"], "chess"),
         (["random", "nothing-here"], "neither a run directory"),
-        (["random", "gtp:x"], "outside engine"),
+        (["random", "gomocup:x"], "outside engine"),
         (["random", "random", "--game", "tictactoe", "--games", "0"], "num_games (0)"),
         (["random", "random", "--game", "tictactoe", "--games", "x"], "arguments"),
         (["random", "random", "--game", "tictactoe", "--seed", "-1"], "seed (-1)"),

@@ -2,7 +2,7 @@ import pytest
 
 from tengen import _core
 from tengen.errors import UsageError
-from tengen.evaluation import MctsPlayer, RandomPlayer, open_player
+from tengen.evaluation import MctsPlayer, RandomPlayer, fixed_player, open_player
 from tengen.models import ModelExporter, ModelMeta, publish_model
 from tengen.nets import FeatureSpec, MlpConfig, build_net
 from tengen.run import NumberedFolder
@@ -22,10 +22,11 @@ def test_mcts_needs_a_number_of_playouts(word):
         open_player(word)
 
 
-@pytest.mark.parametrize("word", ["gtp:gnugo --mode gtp", 'gomocup:"pbrain-x"'])
-def test_outside_engines_are_refused_by_name(word):
+def test_outside_engines_are_refused_by_name():
     with pytest.raises(UsageError, match=r"outside engine.*random, mcts:N, RUN"):
-        open_player(word)
+        open_player('gomocup:"pbrain-x"')
+    with pytest.raises(UsageError, match=r"outside engine, which only tengen match"):
+        fixed_player("gtp:gnugo --mode gtp")
 
 
 def test_an_agent_of_an_environment_plays_no_board_game(tmp_path):

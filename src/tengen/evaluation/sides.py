@@ -1,0 +1,85 @@
+"""Who makes the moves of one player in the games of one thread of a match."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tengen import _core
+from tengen.evaluation.players import ModelPlayer
+from tengen.evaluation.searcher import Searcher, batch_rows
+from tengen.games import Game
+from tengen.inference import Backend, Runner
+
+__all__ = ["PortSide", "Side", "TreeSide"]
+
+
+class Side:
+    """One player's part in the games of one thread. Used by that thread."""
+
+    def move(self, match: Any, player: int) -> None:
+        """Plays the games on as far as the player can. Blocks.
+
+        Args:
+            match: The core's match.
+            player: Who it is there, 0 or 1.
+        """
+        raise NotImplementedError
+
+    def finish(self, match: Any, player: int) -> None:
+        """Is told that every game was played. Blocks."""
+
+    def stop(self) -> None:
+        """Lets ``move`` return soon, for good. From any thread."""
+
+    def close(self) -> None:
+        """Frees what the side holds, once its thread has ended."""
+
+
+class PortSide(Side):
+    """A player of the core; the network's runner is bound to its port.
+
+    Args:
+        backend: The network's; None where there is none.
+    """
+
+    def __init__(self, backend: Backend | None) -> None:
+        self._backend = backend
+        self._runner: Runner | None = None
+
+    def move(self, match: Any, player: int) -> None:
+        """Evaluates one batch, or lets the core move."""
+        port = match.port(player)
+        if self._backend is not None and self._runner is None:
+            self._runner = self._backend.bind(port.planes, port.policy, port.value)
+        num_rows = port.next()
+        if self._runner is not None and num_rows > 0:
+            self._runner.run(num_rows)
+            port.done()
+
+
+class TreeSide(Side):
+    """A network searched by several threads in one tree, one game after the other.
+
+    Args:
+        game: The game.
+        player: The network, and how many threads.
+        num_simulations: A move.
+    """
+
+    def __init__(self, game: Game, player: ModelPlayer, num_simulations: int) -> None:
+        rows = batch_rows(num_simulations, player.tree_threads)
+        self._num_simulations = num_simulations
+        self._searcher = Searcher(
+            game, player.backend, player.search, player.tree_threads, rows
+        )
+
+    def move(self, match: Any, player: int) -> None:
+        """Makes one move in every game that waits for one."""
+        match.port(player).next()  # begins games
+        for turn in match.turns(player):
+            if match.finished:
+                return
+            request = _core.SearchRequest()
+            request.num_simulations = self._num_simulations
+            result = self._searcher.run(turn.moves, request)
+            match.play(turn.index, result.best_action)

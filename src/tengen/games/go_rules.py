@@ -1,0 +1,89 @@
+"""Rules of Go as other programs name them: in SGF, and in KataGo's GTP commands.
+
+The names and what they stand for: KataGo, docs/GTP_Extensions.md and its page of rules.
+Only area scoring without group tax or a button can be said in the name of a game.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import Any
+
+from tengen._core import GoRules
+
+__all__ = ["read_go_rules", "rules_as_json", "rules_as_text"]
+
+# (ko, whether a chain may take its own last liberty); what is written comes first.
+_NAMED = {
+    "Tromp-Taylor": ("positional", True),
+    "NZ": ("situational", True),
+    "Chinese": ("simple", False),
+    "new-zealand": ("situational", True),
+    "chinese-ogs": ("positional", False),
+    "chinese-kgs": ("positional", False),
+}
+_COMPACT = re.compile(
+    "ko(SIMPLE|POSITIONAL|SITUATIONAL)scoreAREAtaxNONEsui([01])(?:whb0)?", re.I
+)
+# What a JSON object may say besides ko and suicide, and must say as here.
+_FIXED = {
+    "scoring": "AREA",
+    "tax": "NONE",
+    "hasButton": False,
+    "whiteHandicapBonus": "0",
+    "friendlyPassOk": False,
+}
+_MAX_CHARACTERS = 1000
+
+
+def read_go_rules(text: str) -> tuple[str, bool] | None:
+    """Returns (ko, may_suicide) of a text, as ``GoRules`` has them.
+
+    Args:
+        text: A name (``tromp-taylor``, ``NZ``, ``Chinese``, ``chinese-ogs``), letters
+            in either case, ``_`` and spaces as ``-``; KataGo's short form
+            (``koSIMPLEscoreAREAtaxNONEsui0``) or its JSON object.
+
+    Returns:
+        None where the text means nothing known, or rules that no name of a game says.
+    """
+    text = text.strip()
+    if len(text) > _MAX_CHARACTERS:
+        return None
+    if text.startswith("{"):
+        return _read_object(text)
+    if match := _COMPACT.fullmatch(text):
+        return match[1].lower(), match[2] == "1"
+    name = re.sub(r"[_\s]", "-", text).lower()
+    named = {key.lower(): value for key, value in _NAMED.items()}
+    return named.get(name)
+
+
+def rules_as_text(rules: GoRules) -> str:
+    """Returns the name of ko and suicide rule, else KataGo's short form."""
+    for name, said in _NAMED.items():
+        if said == (rules.ko, rules.may_suicide):
+            if name.startswith("chinese-"):
+                break
+            return name
+    return f"ko{rules.ko.upper()}scoreAREAtaxNONEsui{int(rules.may_suicide)}"
+
+
+def rules_as_json(rules: GoRules) -> dict[str, Any]:
+    """Returns KataGo's JSON object of the rules."""
+    return {"ko": rules.ko.upper(), "suicide": rules.may_suicide, **_FIXED}
+
+
+def _read_object(text: str) -> tuple[str, bool] | None:
+    try:
+        said = json.loads(text)
+    except (ValueError, RecursionError):
+        return None
+    ko, may_suicide = said.pop("ko", None), said.pop("suicide", None)
+    known = {"SIMPLE", "POSITIONAL", "SITUATIONAL"}
+    if not isinstance(ko, str) or ko not in known or not isinstance(may_suicide, bool):
+        return None
+    if any(key not in _FIXED or said[key] != _FIXED[key] for key in said):
+        return None
+    return ko.lower(), may_suicide

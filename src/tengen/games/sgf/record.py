@@ -1,0 +1,110 @@
+"""A game of Go as it is kept, and how stones that stand at its start become moves."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from tengen._core import CoreError
+from tengen.errors import UsageError
+from tengen.games.protocol import State
+from tengen.games.registry import make
+
+__all__ = ["GoRecord", "replay", "setup_moves"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class GoRecord:
+    """One game of Go, finished or not."""
+
+    game: str
+    """The game's name, ``go/9/komi=6.5``; standard handicap stones are in it."""
+    moves: tuple[int, ...] = ()
+    """Actions from the first."""
+    first_player: int = 0
+    """Who has the first of them: 0 Black, 1 White."""
+    black_stones: tuple[int, ...] = ()
+    """Other stones of Black at the start, points in increasing order."""
+    white_stones: tuple[int, ...] = ()
+    """Stones of White at the start, points in increasing order."""
+    result: str = ""
+    """As SGF writes it: ``B+3.5``, ``W+R``, ``0`` for a draw; empty where unknown."""
+    black: str = ""
+    """Black's name, on one line."""
+    white: str = ""
+    """White's name, on one line."""
+    comment: str = ""
+    """Of the whole game."""
+    comments: tuple[str, ...] = ()
+    """One a move; empty where no move has one."""
+
+
+def setup_moves(record: GoRecord) -> list[int]:
+    """Returns moves that put the stones of a record on an empty board.
+
+    The sides take turns from Black on and pass where they have no stone to set. The
+    passes come first, so that the last turn is a stone wherever the side that has it
+    has any: two passes in a row end a game. It is ``first_player``'s turn afterwards.
+
+    Returns:
+        Actions to play before the record's; empty where nothing has to be set up.
+
+    Raises:
+        UsageError: There is no such game, or the stones cannot stand so: one without
+            liberties, two on a point, none off the board.
+    """
+    black, white = record.black_stones, record.white_stones
+    game = make(record.game)
+    state = game.new_state()
+    if not (black or white) and state.to_play == record.first_player:
+        return []
+    num_points = game.height * game.width
+    num_white = max(len(white), len(black) - record.first_player)
+    num_black = num_white + record.first_player
+    black_turns = [num_points] * (num_black - len(black)) + list(black)
+    white_turns = [num_points] * (num_white - len(white)) + list(white)
+    moves = []
+    for turn, action in enumerate(black_turns):
+        moves += [action, *white_turns[turn : turn + 1]]
+    _play(state, moves, "setup")
+    if len(state.legal_actions()) == 0 or not _has_stones(state, record):
+        raise UsageError(
+            f"SGF setup ({len(black)} and {len(white)} stones) must leave every stone "
+            f"a liberty, in a game of handicap 0; correct the stones"
+        )
+    return moves
+
+
+def replay(record: GoRecord) -> tuple[State, list[int]]:
+    """Returns the position after the record's moves, and all moves that led to it.
+
+    Raises:
+        UsageError: There is no such game, or a stone or a move is not legal.
+    """
+    state = make(record.game).new_state()
+    moves = setup_moves(record)
+    _play(state, moves, "setup")
+    _play(state, record.moves, "move")
+    return state, [*moves, *record.moves]
+
+
+def _play(state: State, moves: tuple[int, ...] | list[int], what: str) -> None:
+    for number, action in enumerate(moves, 1):
+        try:
+            state.apply(action)
+        except CoreError as error:
+            raise UsageError(
+                f"SGF {what} ({action}, number {number}) must be legal; keep the moves "
+                f"before it"
+            ) from error
+
+
+def _has_stones(state: State, record: GoRecord) -> bool:
+    """Returns whether exactly the record's stones stand on the board."""
+    planes = state.observation()
+    own, other = record.black_stones, record.white_stones
+    if state.to_play == 1:
+        own, other = other, own
+    return all(
+        planes[plane].ravel().nonzero()[0].tolist() == sorted(stones)
+        for plane, stones in ((1, own), (2, other))
+    )

@@ -1,0 +1,130 @@
+"""The syntax of SGF: a text becomes the nodes of its main line.
+
+Source: SGF FF[4] (red-bean.com/sgf), "EBNF Definition" and "Property Value Types".
+Small letters in a property's name, which older files have, are passed over.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from tengen.errors import UsageError
+
+__all__ = ["MAX_CHARACTERS", "Node", "parse_tree", "plain_text", "refuse"]
+
+MAX_CHARACTERS = 1 << 20
+"""The longest text that is read."""
+
+_MAX_DEPTH = 1000
+_SPACE = re.compile(r"[\s\0]*")
+_NAME = re.compile(r"[A-Za-z]+")
+_VALUE = re.compile(r"\[([^\]\\]*+(?:\\.[^\]\\]*+)*+)\]", re.S)
+_LINE_BREAK = re.compile(r"\r\n|\n\r|\r|\n")
+
+Node = dict[str, list[str]]
+"""Property names and their values, escapes still in them."""
+
+
+def refuse(name: str, value: object, rule: str) -> UsageError:
+    """Returns the error of a text that is refused, the value cut to a few words."""
+    text = " ".join(str(value).split())
+    shown = text if len(text) <= 40 else text[:37] + "..."
+    return UsageError(f"SGF {name} ({shown}) {rule}")
+
+
+@dataclass
+class _Level:
+    """One "(" that is open."""
+
+    is_main: bool  # its nodes are of the main line
+    has_child: bool = False
+    num_nodes: int = 0
+
+
+def parse_tree(text: str) -> tuple[list[Node], bool]:
+    """Returns the nodes of the main line, and whether there are variations.
+
+    The main line is the first child wherever there are several.
+
+    Raises:
+        UsageError: The text is not one game tree, or it is too long or too deep.
+    """
+    if len(text) > MAX_CHARACTERS:
+        rule = f"must be at most {MAX_CHARACTERS} characters; keep games apart"
+        raise refuse("text", f"{len(text)} characters", rule)
+    nodes: list[Node] = []
+    levels: list[_Level] = []
+    has_variations = False
+    place = _skip(text, 0)
+    while place < len(text):
+        sign = text[place]
+        if sign == "(":
+            if not levels and nodes:
+                raise refuse("text", text[place:], "must be one game; keep the first")
+            if len(levels) == _MAX_DEPTH:
+                rule = f"must have at most {_MAX_DEPTH} variations in one another"
+                raise refuse("text", "deep", f"{rule}; keep the main line")
+            if levels and levels[-1].num_nodes == 0:
+                raise _unexpected(text, place, "a node")
+            is_main = not levels or (levels[-1].is_main and not levels[-1].has_child)
+            if levels:
+                has_variations |= levels[-1].has_child
+                levels[-1].has_child = True
+            levels.append(_Level(is_main))
+            place = _skip(text, place + 1)
+        elif sign == ")" and levels and levels[-1].num_nodes > 0:
+            levels.pop()
+            place = _skip(text, place + 1)
+        elif sign == ";" and levels and not levels[-1].has_child:
+            node, place = _parse_node(text, _skip(text, place + 1))
+            levels[-1].num_nodes += 1
+            if levels[-1].is_main:
+                nodes.append(node)
+        else:
+            raise _unexpected(text, place, "( or ; or )")
+    if levels or not nodes:
+        what = "the end" if levels else "nothing"
+        raise refuse("text", what, 'must be a whole game, "(;...)"; check the file')
+    return nodes, has_variations
+
+
+def plain_text(value: str, *, keep_lines: bool) -> str:
+    """Returns a value of type Text, or SimpleText, without its escapes.
+
+    Args:
+        value: As it stands between the brackets.
+        keep_lines: Text keeps its line breaks; in SimpleText they are spaces.
+    """
+    value = _LINE_BREAK.sub("\n", value)
+    value = re.sub(r"\\(.)", lambda m: m[1] if m[1] != "\n" else "", value, flags=re.S)
+    return re.sub(r"[\t\v\f]" if keep_lines else r"[\n\t\v\f]", " ", value)
+
+
+def _parse_node(text: str, place: int) -> tuple[Node, int]:
+    """Returns the node whose first property may begin at ``place``, and its end."""
+    node: Node = {}
+    while match := _NAME.match(text, place):
+        name = re.sub("[a-z]", "", match[0])
+        values = []
+        place = _skip(text, match.end())
+        while value := _VALUE.match(text, place):
+            values.append(value[1])
+            place = _skip(text, value.end())
+        if not values:
+            raise _unexpected(text, place, f"[, a value of {match[0]}")
+        if name in node:
+            raise refuse(name, match[0], "must stand once in a node; join its values")
+        node[name] = values
+    return node, place
+
+
+def _skip(text: str, place: int) -> int:
+    match = _SPACE.match(text, place)
+    return match.end() if match else place
+
+
+def _unexpected(text: str, place: int, wanted: str) -> UsageError:
+    line = text.count("\n", 0, place) + 1
+    found = text[place : place + 20] or "the end"
+    return refuse(f"line {line}", found, f"must have {wanted} here; check the file")

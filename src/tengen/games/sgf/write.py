@@ -1,0 +1,83 @@
+"""Writing games of Go as SGF."""
+
+from __future__ import annotations
+
+import re
+
+from tengen._core import GoRules, handicap_points, parse_go_name
+from tengen.games.go_rules import rules_as_text
+from tengen.games.sgf.record import GoRecord
+
+__all__ = ["write_sgf"]
+
+_LETTERS = "abcdefghijklmnopqrstuvwxyz"
+_MOVES_A_LINE = 10
+
+
+def write_sgf(record: GoRecord) -> str:
+    """Returns the game as SGF FF[4]; ``read_sgf`` reads it back.
+
+    The same record gives the same text. Line breaks in comments become newlines, and
+    other white space becomes spaces.
+
+    Args:
+        record: The game; its moves are not checked.
+
+    Raises:
+        CoreError: It is not named as a game of Go.
+    """
+    rules = parse_go_name(record.game)
+    usual = GoRules(rules.height, rules.width)
+    height, width = rules.height, rules.width
+    size = str(width) if height == width else f"{width}:{height}"
+    lines = [
+        f"(;FF[4]CA[UTF-8]GM[1]SZ[{size}]KM[{rules.komi:g}]RU[{rules_as_text(rules)}]"
+    ]
+    if rules.max_plies != usual.max_plies:
+        lines.append(f"PLIES[{rules.max_plies}]")
+    black = list(record.black_stones)
+    if rules.handicap:
+        lines.append(f"HA[{rules.handicap}]")
+        black = handicap_points(height, width, rules.handicap)
+    lines += [
+        name + "".join(f"[{_point(point, rules)}]" for point in sorted(points))
+        for name, points in (("AB", black), ("AW", record.white_stones))
+        if points
+    ]
+    if record.first_player != (1 if rules.handicap else 0) or black:
+        lines.append(f"PL[{'BW'[record.first_player]}]")
+    said = (
+        ("PB", _one_line(record.black)),
+        ("PW", _one_line(record.white)),
+        ("RE", _one_line(record.result)),
+        ("C", _escaped(record.comment)),
+    )
+    lines += [f"{name}[{text}]" for name, text in said if text]
+    lines.append(_moves(record, rules))
+    return "\n".join(line for line in lines if line) + ")\n"
+
+
+def _moves(record: GoRecord, rules: GoRules) -> str:
+    text = ""
+    for number, action in enumerate(record.moves):
+        if number % _MOVES_A_LINE == 0 and number > 0:
+            text += "\n"
+        colour = "BW"[(record.first_player + number) % 2]
+        text += f";{colour}[{_point(action, rules)}]"
+        if number < len(record.comments) and record.comments[number]:
+            text += f"C[{_escaped(record.comments[number])}]"
+    return text
+
+
+def _point(action: int, rules: GoRules) -> str:
+    """Returns a point's two letters, nothing for a pass."""
+    row, column = divmod(action, rules.width)
+    return "" if row == rules.height else _LETTERS[column] + _LETTERS[row]
+
+
+def _escaped(text: str) -> str:
+    return re.sub(r"([\\\]])", r"\\\1", text)
+
+
+def _one_line(text: str) -> str:
+    return _escaped(re.sub(r"[\n\r\t\v\f]", " ", text))

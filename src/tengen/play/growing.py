@@ -1,0 +1,129 @@
+"""What a search found, and searches that grow: looked at between two slices."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from threading import Lock
+from typing import Any
+
+from tengen.evaluation.searcher import Searcher
+
+__all__ = ["ActionAnalysis", "Analysis", "GrowingSearch", "to_analysis"]
+
+
+@dataclass(frozen=True)
+class ActionAnalysis:
+    """What a search found of one legal action."""
+
+    action: int
+    """The action."""
+    visits: int
+    """Simulations that began with it."""
+    prior: float
+    """The network's probability of it among the legal actions, in [0, 1]."""
+    value_to_play: float
+    """Mean value of the side to move after it, in [-1, 1]; 0 where not visited."""
+    policy: float
+    """The search's probability of it, in [0, 1]; the sum over all is 1."""
+    variation: tuple[int, ...] = ()
+    """It and what both sides would play after it; empty unless asked for."""
+
+
+@dataclass(frozen=True)
+class Analysis:
+    """What a search found of a position."""
+
+    value_to_play: float
+    """Value of the position to the side to move, in [-1, 1]: 1 is a sure win."""
+    best_action: int
+    """The strongest action found; what ``Player.choose`` returns."""
+    num_simulations: int
+    """Simulations made; fewer than asked for where the result became certain."""
+    is_proven: bool
+    """Whether ``value_to_play`` is certain, by search to the end of the game."""
+    actions: tuple[ActionAnalysis, ...]
+    """Every legal action, the best first, then by visits."""
+    network_value_to_play: float = 0.0
+    """The network's own estimate of the position, without a search."""
+
+
+class GrowingSearch:
+    """One search of one position; see ``Player.begin``. Used by one thread.
+
+    Args:
+        searcher: Nobody else's meanwhile; its search of no simulation has run.
+        result: The core's result of that.
+        lock: Held while the model is used.
+    """
+
+    def __init__(self, searcher: Searcher, result: Any, lock: Lock) -> None:
+        self._searcher = searcher
+        self._result = result
+        self._lock = lock
+
+    @property
+    def num_simulations(self) -> int:
+        """How many were made so far."""
+        return int(self._result.num_simulations)
+
+    @property
+    def is_proven(self) -> bool:
+        """Whether the result is certain; the search grows no more."""
+        return bool(self._result.proof != 0)
+
+    def grow(self, num_simulations: int) -> None:
+        """Makes so many more simulations, fewer where the result becomes certain.
+
+        Blocks, without the GIL.
+
+        Raises:
+            CoreError: There would be more than 2**24 in all.
+            Exception: What the backend raised; the search is ended.
+        """
+        with self._lock:
+            total = self.num_simulations + num_simulations
+            self._result = self._searcher.extend(total)
+
+    def analysis(self, variation_length: int = 0) -> Analysis:
+        """Returns what was found so far.
+
+        Args:
+            variation_length: The longest variation of an action, 0 for none.
+        """
+        return to_analysis(
+            self._result,
+            lambda action: self._searcher.variation(action, variation_length),
+        )
+
+
+def to_analysis(
+    result: Any, variation_of: Callable[[int], Sequence[int]] = lambda action: ()
+) -> Analysis:
+    """Returns the core's result of a search for people.
+
+    Args:
+        result: The core's.
+        variation_of: Gives an action's variation.
+    """
+    best = result.best_action
+    actions = [
+        ActionAnalysis(
+            action=a.action,
+            visits=a.visits,
+            prior=a.prior,
+            value_to_play=a.value_to_play,
+            policy=a.policy,
+            variation=tuple(variation_of(a.action)),
+        )
+        for a in result.actions
+    ]
+    actions.sort(key=lambda a: (a.action != best, -a.visits, -a.prior, a.action))
+    return Analysis(
+        value_to_play=result.root_value_to_play,
+        network_value_to_play=result.network_value_to_play,
+        best_action=best,
+        num_simulations=result.num_simulations,
+        is_proven=result.proof != 0,
+        actions=tuple(actions),
+    )

@@ -1,0 +1,332 @@
+"""GTP commands that set a board up and ask about it; none of them searches.
+
+Source: Farneback 2002, "Specification of the Go Text Protocol, version 2", 6.3.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import math
+from collections.abc import Iterable
+from pathlib import Path
+
+from tengen import _core
+from tengen.errors import TengenError, UsageError
+from tengen.games.go_rules import read_go_rules, rules_as_json
+from tengen.games.sgf import GoRecord, read_sgf, write_sgf
+from tengen.games.vertices import read_vertex
+from tengen.play.board import make_board_text
+from tengen.play.gtp.engine import Engine, Handler
+from tengen.play.gtp.position import Position, Start
+from tengen.play.gtp.protocol import Command, GtpError
+
+__all__ = ["BOARD_COMMANDS", "read_player", "read_whole"]
+
+_PLAYERS = {"b": 0, "black": 0, "w": 1, "white": 1}
+_MAX_KOMI = 361
+_MAX_FILE_BYTES = 1 << 22
+
+
+def read_player(word: str) -> int:
+    """Returns 0 for Black, 1 for White.
+
+    Raises:
+        GtpError: The word is neither.
+    """
+    if word.lower() not in _PLAYERS:
+        raise GtpError("invalid color")
+    return _PLAYERS[word.lower()]
+
+
+def read_whole(word: str, error: str = "syntax error") -> int:
+    """Returns a whole number of at most nine digits.
+
+    Raises:
+        GtpError: The word is none; the error's text is given.
+    """
+    if not (word.isascii() and word.isdecimal() and len(word) < 10):
+        raise GtpError(error)
+    return int(word)
+
+
+def _words(command: Command, count: int) -> tuple[str, ...]:
+    """Returns the arguments, of which there must be at least so many."""
+    if len(command.words) < count:
+        raise GtpError("syntax error")
+    return command.words
+
+
+def _set_size(engine: Engine, width: int, height: int) -> None:
+    if (height, width) != engine.board:
+        raise GtpError("unacceptable size")
+    _restart(engine)
+
+
+def _restart(engine: Engine, *stones: int) -> None:
+    """Clears the board, but for Black's stones."""
+    start = Start(
+        engine.position.start.game,
+        engine.position.start.komi,
+        black_stones=tuple(sorted(stones)),
+        first_player=int(bool(stones)),
+    )
+    engine.position = engine.placed(start)
+
+
+def _boardsize(engine: Engine, command: Command) -> str:
+    size = read_whole(_words(command, 1)[0])
+    _set_size(engine, size, size)
+    return ""
+
+
+def _rectangular_boardsize(engine: Engine, command: Command) -> str:
+    width, height = _words(command, 2)[:2]
+    _set_size(engine, read_whole(width), read_whole(height))
+    return ""
+
+
+def _clear_board(engine: Engine, command: Command) -> str:
+    _restart(engine)
+    return ""
+
+
+def _komi(engine: Engine, command: Command) -> str:
+    try:
+        komi = float(_words(command, 1)[0])
+    except ValueError:
+        raise GtpError("syntax error") from None
+    if not math.isfinite(komi) or abs(komi) > _MAX_KOMI or 2 * komi != int(2 * komi):
+        raise GtpError("unacceptable komi")
+    start = dataclasses.replace(engine.position.start, komi=komi)
+    moves = engine.position.moves
+    placed = engine.placed(start)
+    engine.position = Position(start, placed.game, moves)
+    return ""
+
+
+def _get_komi(engine: Engine, command: Command) -> str:
+    return f"{engine.position.start.komi:g}"
+
+
+def _play(engine: Engine, command: Command) -> str:
+    colour, vertex = _words(command, 2)[:2]
+    player = read_player(colour)
+    action = read_vertex(vertex, *engine.board)
+    if action is None:
+        raise GtpError("invalid coordinate")
+    try:
+        engine.position = engine.position.after(player, action)
+    except _core.CoreError:
+        raise GtpError("illegal move") from None
+    return ""
+
+
+def _undo(engine: Engine, command: Command) -> str:
+    position = engine.position
+    if not position.moves:
+        raise GtpError("cannot undo")
+    engine.position = Position(position.start, position.game, position.moves[:-1])
+    return ""
+
+
+def _showboard(engine: Engine, command: Command) -> str:
+    position = engine.position
+    last = position.moves[-1][1] if position.moves else None
+    board = make_board_text(position.game).draw(position.state, last, colours=False)
+    turn = ("Black (X)", "White (O)")[position.state.to_play]
+    return f"{position.game.name}, {turn} to play\n{board}"
+
+
+def _check_empty(engine: Engine) -> None:
+    start = engine.position.start
+    if engine.position.moves or start.black_stones or start.white_stones:
+        raise GtpError("board not empty")
+
+
+def _place(engine: Engine, stones: Iterable[int]) -> str:
+    stones = list(stones)
+    _restart(engine, *stones)
+    return " ".join(engine.vertex(stone) for stone in stones)
+
+
+def _fixed_handicap(engine: Engine, command: Command) -> str:
+    _check_empty(engine)
+    count = read_whole(_words(command, 1)[0])
+    try:
+        return _place(engine, _core.handicap_points(*engine.board, count))
+    except _core.CoreError:
+        raise GtpError("invalid number of stones") from None
+
+
+def _place_free_handicap(engine: Engine, command: Command) -> str:
+    """As many as there are fixed points for, where more are asked for."""
+    _check_empty(engine)
+    count = read_whole(_words(command, 1)[0])
+    for number in range(min(count, 9), 1, -1):
+        try:
+            return _place(engine, _core.handicap_points(*engine.board, number))
+        except _core.CoreError:
+            continue
+    raise GtpError("invalid number of stones")
+
+
+def _set_free_handicap(engine: Engine, command: Command) -> str:
+    _check_empty(engine)
+    height, width = engine.board
+    stones = [read_vertex(word, height, width) for word in command.words]
+    points = [stone for stone in stones if stone is not None]
+    is_list = len(points) == len(set(points)) == len(stones)
+    if not is_list or len(points) < 2 or max(points) == height * width:
+        raise GtpError("bad vertex list")
+    try:
+        _place(engine, points)
+    except UsageError:
+        raise GtpError("bad vertex list") from None
+    return ""
+
+
+def _loadsgf(engine: Engine, command: Command) -> str:
+    words = _words(command, 1)
+    try:
+        with Path(words[0]).open("rb") as file:
+            record = read_sgf(file.read(_MAX_FILE_BYTES), main_line=True)
+    except (OSError, ValueError, TengenError) as error:
+        raise GtpError(f"cannot load file: {error}") from None
+    rules = _core.parse_go_name(record.game)
+    if (rules.height, rules.width) != engine.board:
+        raise GtpError("unacceptable size")
+    # "12" loads the position before the twelfth move.
+    count = len(record.moves)
+    if len(words) > 1:
+        count = min(max(read_whole(words[1]) - 1, 0), count)
+    engine.position = _loaded(engine, record, rules, count)
+    return ""
+
+
+def _loaded(
+    engine: Engine, record: GoRecord, rules: _core.GoRules, count: int
+) -> Position:
+    black = record.black_stones
+    if rules.handicap:
+        points = _core.handicap_points(*engine.board, rules.handicap)
+        black = tuple(sorted(points))
+    start = Start(
+        engine.position.start.game,
+        rules.komi,
+        black_stones=black,
+        white_stones=record.white_stones,
+        first_player=record.first_player,
+    )
+    moves = [
+        ((record.first_player + number) % 2, action)
+        for number, action in enumerate(record.moves[:count])
+    ]
+    try:
+        return Position(start, engine.placed(start).game, moves)
+    except (UsageError, _core.CoreError) as error:
+        raise GtpError(f"cannot load file: {error}") from None
+
+
+def _printsgf(engine: Engine, command: Command) -> str:
+    text = write_sgf(engine.position.record())
+    if not command.words:
+        return text
+    try:
+        Path(command.words[0]).write_text(text, encoding="utf-8")
+    except (OSError, ValueError) as error:
+        raise GtpError(f"cannot write file: {error}") from None
+    return ""
+
+
+def _final_score(engine: Engine, command: Command) -> str:
+    score = engine.position.score
+    return f"{'B' if score > 0 else 'W'}+{abs(score):g}" if score else "0"
+
+
+def _final_status_list(engine: Engine, command: Command) -> str:
+    """Nothing is dead and nothing is seki: the rules score what stands on the board."""
+    position = engine.position
+    stones = _stones(position)
+    owners = _core.GoPosition(position.game.name, position.actions).area().ravel()
+    points = {"black_territory": 1, "white_territory": -1, "dame": 0}
+    status = _words(command, 1)[0].lower()
+    if status == "alive":
+        chains = _chains(stones, *engine.board)
+        return "\n".join(" ".join(map(engine.vertex, chain)) for chain in chains)
+    if status in ("dead", "seki"):
+        return ""
+    if status not in points:
+        raise GtpError("syntax error")
+    return " ".join(
+        engine.vertex(point)
+        for point, owner in enumerate(owners)
+        if owner == points[status] and point not in stones
+    )
+
+
+def _stones(position: Position) -> dict[int, int]:
+    """Returns whose stone stands on which point."""
+    planes = position.state.observation().reshape(-1, position.game.num_actions - 1)
+    mover = position.state.to_play
+    return {
+        int(point): player
+        for plane, player in ((1, mover), (2, 1 - mover))
+        for point in planes[plane].nonzero()[0]
+    }
+
+
+def _chains(stones: dict[int, int], height: int, width: int) -> list[list[int]]:
+    """Returns the points of every chain, each in increasing order."""
+    chains: list[list[int]] = []
+    seen: set[int] = set()
+    for first in sorted(stones):
+        if first in seen:
+            continue
+        chain, todo = {first}, [first]
+        while todo:
+            row, column = divmod(todo.pop(), width)
+            for down, right in ((-1, 0), (1, 0), (0, -1), (0, 1)):
+                y, x = row + down, column + right
+                near = y * width + x
+                is_here = 0 <= y < height and 0 <= x < width and near not in chain
+                if is_here and stones.get(near) == stones[first]:
+                    chain.add(near)
+                    todo.append(near)
+        seen |= chain
+        chains.append(sorted(chain))
+    return chains
+
+
+def _get_rules(engine: Engine, command: Command) -> str:
+    return json.dumps(rules_as_json(engine.rules))
+
+
+def _set_rules(engine: Engine, command: Command) -> str:
+    said = read_go_rules(" ".join(_words(command, 1)))
+    if said != (engine.rules.ko, engine.rules.may_suicide):
+        played = json.dumps(rules_as_json(engine.rules))
+        raise GtpError(f"unsupported rules; the model plays {played}")
+    return ""
+
+
+BOARD_COMMANDS: dict[str, Handler] = {
+    "boardsize": _boardsize,
+    "rectangular_boardsize": _rectangular_boardsize,
+    "clear_board": _clear_board,
+    "komi": _komi,
+    "get_komi": _get_komi,
+    "play": _play,
+    "undo": _undo,
+    "showboard": _showboard,
+    "fixed_handicap": _fixed_handicap,
+    "place_free_handicap": _place_free_handicap,
+    "set_free_handicap": _set_free_handicap,
+    "loadsgf": _loadsgf,
+    "printsgf": _printsgf,
+    "final_score": _final_score,
+    "final_status_list": _final_status_list,
+    "kata-get-rules": _get_rules,
+    "kata-set-rules": _set_rules,
+}
+"""Commands by name."""

@@ -1,0 +1,124 @@
+"""How long a move may take: GTP's time settings, and what is left of them.
+
+Times are in seconds. What is given out is less than what there is: a search ends a
+little late, and a controller's own clock runs on while an answer is under way.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from dataclasses import dataclass
+from typing import Literal
+
+__all__ = ["Clock", "TimeSettings"]
+
+_RESERVE_S = 0.15
+_RESERVE_PART = 0.1
+# What a move takes besides the search, where no controller tells.
+_LAG_S = 0.02
+# Of the points of a board, those that are played upon in a usual game, and those that
+# may follow at any time.
+_PLAYED_PART = 0.8
+_LEFT_PART = 0.3
+_MIN_MOVES_LEFT = 20.0
+
+
+@dataclass(frozen=True)
+class TimeSettings:
+    """What both sides have for a game."""
+
+    kind: Literal["none", "absolute", "byoyomi", "canadian"] = "none"
+    """``byoyomi``: periods for a move each; ``canadian``: one for several moves."""
+    main_s: float = 0.0
+    """Before the overtime."""
+    period_s: float = 0.0
+    """One period of overtime."""
+    count: int = 0
+    """Periods of ``byoyomi``, moves in a period of ``canadian``."""
+
+
+@dataclass(frozen=True)
+class _Left:
+    """What one side has left."""
+
+    main_s: float
+    period_s: float  # of the running period
+    count: int  # periods with the running one; moves until the end of it
+
+
+class Clock:
+    """The clocks of both sides, each of which runs only while it is told to.
+
+    Args:
+        settings: What both have.
+    """
+
+    def __init__(self, settings: TimeSettings) -> None:
+        self._settings = settings
+        left = _Left(settings.main_s, settings.period_s, settings.count)
+        self._left = [left, left]
+
+    @property
+    def is_running(self) -> bool:
+        """Whether there is any limit."""
+        return self._settings.kind != "none"
+
+    def set_left(self, player: int, seconds: float, count: int) -> None:
+        """Corrects a side's clock by the controller's.
+
+        Args:
+            player: 0 Black, 1 White.
+            seconds: Of the main time where ``count`` is 0, else of the running period.
+            count: Moves left in it, or periods.
+        """
+        left = self._left[player]
+        if count == 0 and self._settings.kind == "absolute":
+            self._left[player] = dataclasses.replace(left, main_s=seconds)
+        elif count == 0:
+            fresh = (self._settings.period_s, self._settings.count)
+            self._left[player] = _Left(seconds, *fresh)
+        else:
+            self._left[player] = _Left(0.0, seconds, count)
+
+    def budget_s(self, player: int, ply: int, num_points: int) -> float | None:
+        """Returns how long a side's move may take, None without a limit.
+
+        Args:
+            player: 0 Black, 1 White.
+            ply: Moves made so far.
+            num_points: Of the board.
+        """
+        if not self.is_running:
+            return None
+        left = self._left[player]
+        num_points_left = max(_PLAYED_PART * num_points - ply, _LEFT_PART * num_points)
+        num_moves = max(num_points_left / 2, _MIN_MOVES_LEFT)
+        share_s = _usable(left.main_s) / num_moves
+        if self._settings.kind == "absolute":
+            return share_s
+        moves = left.count if self._settings.kind == "canadian" else 1
+        return max(share_s, _usable(left.period_s) / max(moves, 1))
+
+    def spend(self, player: int, seconds: float) -> None:
+        """Takes the time of one move off a side's clock."""
+        seconds += _LAG_S
+        left = self._left[player]
+        over_s = max(seconds - left.main_s, 0.0)
+        main_s = max(left.main_s - seconds, 0.0)
+        period_s, count = left.period_s, left.count
+        whole_s = self._settings.period_s
+        if self._settings.kind == "byoyomi":
+            # A period that a move does not use up is whole again for the next.
+            while over_s >= period_s and count > 1:
+                over_s -= period_s
+                period_s, count = whole_s, count - 1
+            period_s = whole_s
+        elif self._settings.kind == "canadian" and main_s == 0:
+            period_s, count = max(period_s - over_s, 0.0), count - 1
+            if count <= 0:
+                period_s, count = whole_s, self._settings.count
+        self._left[player] = _Left(main_s, period_s, count)
+
+
+def _usable(seconds: float) -> float:
+    return max(seconds * (1 - _RESERVE_PART) - _RESERVE_S, 0.0)

@@ -1,0 +1,87 @@
+"""``tengen gtp``: a model of Go for programs that speak GTP."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from typing import Any
+
+from tengen.config import check, check_range, override
+from tengen.evaluation import PlaySettings
+from tengen.play.gtp.engine import Engine
+from tengen.play.gtp.lines import LineReader
+from tengen.play.gtp.play_commands import COMMANDS
+from tengen.play.player import load
+from tengen.run import usable_threads
+from tengen.search import MAX_SIMULATIONS
+
+__all__ = ["add_arguments", "gtp"]
+
+_CHUNK_BYTES = 1 << 16
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Adds the arguments of ``gtp``."""
+    parser.add_argument(
+        "model", metavar="MODEL", help="RUN, RUN@17 or a model directory"
+    )
+    parser.add_argument(
+        "--simulations",
+        type=int,
+        default=None,
+        metavar="N",
+        help="most simulations a move (400; with a clock what time allows)",
+    )
+    parser.add_argument(
+        "--threads",
+        type=int,
+        default=1,
+        metavar="N",
+        help="that think together; the answer comes sooner (1)",
+    )
+    parser.add_argument(
+        "--set",
+        action="append",
+        default=[],
+        dest="settings",
+        metavar="search.FIELD=v",
+        help="change how it searches: search.lcb_stdevs=5; fields as those of "
+        "actor.search in tengen recipes TASK",
+    )
+
+
+def gtp(args: argparse.Namespace) -> dict[str, Any]:
+    """Answers a controller on stdin and stdout until it leaves; returns nothing.
+
+    Raises:
+        UsageError: The model cannot be used or plays no Go, or a number or a setting
+            is refused.
+        RunError: The backend refuses the model.
+    """
+    if args.simulations is not None:
+        check_range("simulations", args.simulations, 1, MAX_SIMULATIONS)
+    settings = override(PlaySettings(), args.settings)
+    policy = settings.search.policy
+    check(policy == "puct", "search.policy", policy, "must be puct for gtp; change it")
+    with load(args.model, settings.search) as player:
+        engine = Engine(
+            player,
+            simulations=args.simulations,
+            threads=usable_threads(args.threads),
+            write=_write,
+            lines=LineReader(_read),
+        )
+        engine.add(COMMANDS)
+        engine.run()
+    return {}
+
+
+def _read() -> bytes:
+    # Not by sys.stdin, whose lock a thread that waits would keep when the process ends.
+    return os.read(sys.stdin.fileno(), _CHUNK_BYTES)
+
+
+def _write(text: str) -> None:
+    sys.stdout.write(text)
+    sys.stdout.flush()

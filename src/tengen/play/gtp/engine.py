@@ -1,0 +1,282 @@
+"""A GTP 2 session: a model at a board, and a controller that says what to do."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import TypeAlias
+
+from tengen import __version__, _core
+from tengen.errors import TengenError, UsageError
+from tengen.games.vertices import write_vertex
+from tengen.play.growing import Analysis
+from tengen.play.gtp.analysis import (
+    MAX_VARIATION,
+    AnalysisRequest,
+    info_line,
+    parse_analysis,
+)
+from tengen.play.gtp.clock import Clock, TimeSettings
+from tengen.play.gtp.lines import LineReader
+from tengen.play.gtp.position import Position, Start
+from tengen.play.gtp.protocol import (
+    Command,
+    GtpError,
+    answer_text,
+    first_line,
+    parse_line,
+)
+from tengen.play.gtp.thinking import Limits, Thinker
+from tengen.play.player import Player
+
+__all__ = ["Engine", "Handler"]
+
+# What a tree of an endless analysis may take, by what one simulation adds.
+_MAX_TREE_BYTES = 1 << 30
+_NODE_BYTES = 128
+_LEGAL_BYTES = 6
+_USUAL_SIMULATIONS = 400
+
+
+class Engine:
+    """One session. Used by one thread.
+
+    Args:
+        player: Who plays; its game is Go.
+        simulations: A move; None for 400 without a clock, and for the clock alone with
+            one.
+        threads: That search one tree.
+        write: Takes text to send, and sends it at once.
+        lines: What the controller sends, not started yet.
+
+    Attributes:
+        rules: Those that the player was trained for.
+        position: What stands on the board.
+        clock: The time of both sides.
+        is_over: Whether the controller has left.
+    """
+
+    def __init__(
+        self,
+        player: Player,
+        *,
+        simulations: int | None,
+        threads: int,
+        write: Callable[[str], None],
+        lines: LineReader,
+    ) -> None:
+        """Searches once, so that the first move knows how fast searches are.
+
+        Raises:
+            UsageError: The game is not Go, or the search cannot grow.
+        """
+        try:
+            self.rules = _core.parse_go_name(player.game.name)
+        except _core.CoreError as error:
+            raise UsageError(
+                f"model ({player.name}) plays {player.game.name}, which GTP does not; "
+                f"name a model of Go, or use tengen play"
+            ) from error
+        self._trained = self._player = player
+        self._simulations = simulations
+        self._threads = threads
+        self._write = write
+        self._lines = lines
+        self._thinker = Thinker()
+        self._handlers: dict[str, Handler] = {}
+        self.is_over = False
+        self.clock = Clock(TimeSettings())
+        self.position = self.placed(Start(player.game.name, self.rules.komi))
+        self.search(self.position, Limits(2 * self._threads), time.monotonic())
+
+    @property
+    def board(self) -> tuple[int, int]:
+        """Height and width."""
+        return self.rules.height, self.rules.width
+
+    @property
+    def name(self) -> str:
+        """What the program is called."""
+        return "tengen"
+
+    @property
+    def version(self) -> str:
+        """The program's version and its model."""
+        return f"{__version__} {self._trained.name}"
+
+    @property
+    def command_names(self) -> list[str]:
+        """Every command, in the order of their table."""
+        return list(self._handlers)
+
+    def add(self, handlers: dict[str, Handler]) -> None:
+        """Adds commands."""
+        self._handlers |= handlers
+
+    def run(self) -> None:
+        """Answers until the controller leaves or its input ends; once. Blocks."""
+        self._lines.start()
+        while not self.is_over:
+            line = self._lines.next()
+            if line is None:
+                return
+            command = parse_line(line)
+            if command is not None:
+                self._answer(command)
+
+    def placed(self, start: Start) -> Position:
+        """Returns a start as a position, and makes the player ready for its game.
+
+        Raises:
+            UsageError: The stones or the komi cannot be so.
+        """
+        name = start.record().game
+        if name != self._player.game.name:
+            self._player = self._trained.playing(name)
+        return Position(start, self._player.game)
+
+    def clear_cache(self) -> None:
+        """Forgets what searches have seen."""
+        self._player = self._trained.playing(self._player.game.name)
+
+    def search(
+        self,
+        position: Position,
+        limits: Limits,
+        begun_s: float,
+        between: Callable[[Callable[[], Analysis]], bool] | None = None,
+    ) -> Analysis:
+        """Returns what a search within limits finds. Blocks.
+
+        Args:
+            position: Not over.
+            limits: When it ends.
+            begun_s: When the move was asked for, by ``time.monotonic``.
+            between: Called between slices with what tells of the search so far; True
+                ends it. None: ``stop`` ends it.
+        """
+        expected = min(max(limits.simulations, 1), _USUAL_SIMULATIONS)
+        actions = position.actions
+        with self._player.begin(actions, expected, threads=self._threads) as search:
+            self._thinker.think(
+                search,
+                limits,
+                begun_s,
+                lambda: (
+                    self._is_stopped()
+                    if between is None
+                    else between(lambda: search.analysis(MAX_VARIATION))
+                ),
+            )
+            return search.analysis(MAX_VARIATION)
+
+    def choose(
+        self,
+        player: int,
+        report: tuple[AnalysisRequest, bool] | None = None,
+    ) -> int:
+        """Returns the move of a side within its limits; runs its clock. Blocks.
+
+        Args:
+            player: Who is to move.
+            report: What to write of the search meanwhile, and whether as KataGo does.
+        """
+        begun_s = time.monotonic()
+        position = self.position.turn_of(player)
+        if position.state.is_terminal():
+            return position.game.num_actions - 1
+        height, width = self.board
+        budget_s = self.clock.budget_s(player, len(position.actions), height * width)
+        simulations = self._simulations
+        if simulations is None and budget_s is None:
+            simulations = _USUAL_SIMULATIONS
+        limits = Limits(min(simulations or self._most, self._most), budget_s)
+        between = None
+        if report is not None:
+            between = self._reporter(*report, stops=self._is_stopped)
+        found = self.search(position, limits, begun_s, between)
+        if report is not None:
+            self._show(found, *report)
+        self.clock.spend(player, time.monotonic() - begun_s)
+        return found.best_action
+
+    def analyse(self, command: Command, *, kata: bool) -> None:
+        """Writes analyses of the position until the next line comes. Blocks."""
+        request = parse_analysis(command.words)
+        player = request.player
+        position = self.position if player is None else self.position.turn_of(player)
+        self._write(first_line(command, ok=True) + "\n")
+        if not position.state.is_terminal():
+            between = self._reporter(request, kata, stops=self._is_asked)
+            limits = Limits(self._most)
+            found = self.search(position, limits, time.monotonic(), between)
+            self._show(found, request, kata)
+        self._lines.peek(wait=True)
+        self._write("\n")
+
+    def choose_aloud(self, command: Command, player: int, *, kata: bool) -> None:
+        """Plays a side's move and writes analyses meanwhile. Blocks."""
+        request = parse_analysis(command.words)
+        self._write(first_line(command, ok=True) + "\n")
+        action = self.choose(player, (request, kata))
+        self.position = self.position.after(player, action)
+        self._write(f"play {self.vertex(action)}\n\n")
+
+    def vertex(self, action: int) -> str:
+        """Returns an action as GTP writes it."""
+        return write_vertex(action, *self.board)
+
+    @property
+    def _most(self) -> int:
+        """Simulations that a tree has room for."""
+        num_actions = self._trained.game.num_actions
+        return _MAX_TREE_BYTES // (_NODE_BYTES + _LEGAL_BYTES * num_actions)
+
+    def _answer(self, command: Command) -> None:
+        handler = self._handlers.get(command.name)
+        try:
+            if handler is None:
+                raise GtpError("unknown command")
+            text = handler(self, command)
+        except GtpError as error:
+            self._write(answer_text(command, str(error), ok=False))
+        except (TengenError, _core.CoreError) as error:
+            self._write(answer_text(command, str(error), ok=False))
+        else:
+            if text is not None:
+                self._write(answer_text(command, text))
+
+    def _is_asked(self) -> bool:
+        """Returns whether there is a next line, or the input has ended."""
+        return self._lines.peek()[1]
+
+    def _is_stopped(self) -> bool:
+        """Returns whether the next line is ``stop``.
+
+        Nothing else ends the search of a move: scripts send all their lines at once.
+        """
+        line, _ = self._lines.peek()
+        command = None if line is None else parse_line(line)
+        return command is not None and command.name == "stop"
+
+    def _reporter(
+        self, request: AnalysisRequest, kata: bool, *, stops: Callable[[], bool]
+    ) -> Callable[[Callable[[], Analysis]], bool]:
+        """Returns what shows a search between slices, at its interval."""
+        shown_s = time.monotonic()
+
+        def between(analysis: Callable[[], Analysis]) -> bool:
+            nonlocal shown_s
+            if time.monotonic() - shown_s >= request.interval_s:
+                self._show(analysis(), request, kata)
+                shown_s = time.monotonic()
+            return stops()
+
+        return between
+
+    def _show(self, analysis: Analysis, request: AnalysisRequest, kata: bool) -> None:
+        self._write(info_line(analysis, request, self.board, kata=kata) + "\n")
+
+
+Handler: TypeAlias = Callable[[Engine, Command], str | None]
+"""Answers a command: the text, or None where it has written the answer itself."""

@@ -1,0 +1,89 @@
+"""A search that is looked at between slices: for the clock, and for the next line."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from tengen.play.growing import GrowingSearch
+
+__all__ = ["Limits", "Thinker"]
+
+_SLICE_S = 0.05
+# A slice may be this part of what is left of a move's time.
+_SLICE_PART = 0.25
+_MAX_SLICE = 1 << 16
+_MAX_SPEED_UP = 2.0
+
+
+@dataclass(frozen=True)
+class Limits:
+    """When a search ends, whatever is met first."""
+
+    simulations: int
+    """Simulations in all."""
+    seconds: float | None = None
+    """Since the search was asked for; None for ever."""
+
+
+class Thinker:
+    """Lets searches grow within limits, and knows how fast they are.
+
+    Args:
+        now: Returns a time in seconds that never goes back.
+    """
+
+    def __init__(self, now: Callable[[], float] = time.monotonic) -> None:
+        self._now = now
+        self._rate: float | None = None  # simulations a second, of the last slices
+
+    def think(
+        self,
+        search: GrowingSearch,
+        limits: Limits,
+        begun_s: float,
+        between: Callable[[], bool],
+    ) -> None:
+        """Grows a search until a limit is met, or it is certain. Blocks.
+
+        Where there is no time at all the move is the one that the network likes best.
+
+        Args:
+            search: What grows.
+            limits: When it ends.
+            begun_s: When the search was asked for, by ``now``.
+            between: Called between slices; True ends it.
+        """
+        while not search.is_proven and search.num_simulations < limits.simulations:
+            left_s = None
+            if limits.seconds is not None:
+                left_s = limits.seconds - (self._now() - begun_s)
+            size = min(self._slice(left_s), limits.simulations - search.num_simulations)
+            if size == 0:
+                return
+            started_s, before = self._now(), search.num_simulations
+            search.grow(size)
+            self._measure(search.num_simulations - before, self._now() - started_s)
+            if between():
+                return
+
+    def _slice(self, left_s: float | None) -> int:
+        """Returns how many simulations to make before the next look."""
+        if left_s is not None and left_s <= 0:
+            return 0
+        if self._rate is None:
+            return 1
+        wanted_s = _SLICE_S if left_s is None else min(_SLICE_S, _SLICE_PART * left_s)
+        size = int(self._rate * wanted_s)
+        if size == 0 and left_s is not None and self._rate * left_s < 1:
+            return 0  # not even one would end in time
+        return min(max(size, 1), _MAX_SLICE)
+
+    def _measure(self, simulations: int, seconds: float) -> None:
+        if simulations == 0:
+            return
+        rate = simulations / max(seconds, 1e-6)
+        # A slice that a cache answered says little of the next.
+        most = rate if self._rate is None else _MAX_SPEED_UP * self._rate
+        self._rate = min(rate, most)

@@ -1,0 +1,296 @@
+"""Games of Go as SGF: worked files, what is refused, and what comes back."""
+
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from tengen import _core, games
+from tengen.errors import UsageError
+from tengen.games.sgf import GoRecord, read_sgf, replay, setup_moves, write_sgf
+
+GAME = (
+    "(;FF[4]GM[1]CA[UTF-8]SZ[9]KM[6.5]RU[Tromp-Taylor]PB[Bo\\]b]PW[Wen]RE[W+R]C[a\n b]"
+    ";B[ee];W[gc]C[hane \\\\ or\\\nder];B[];W[tt])"
+)
+
+
+def test_a_worked_game():
+    record = read_sgf(GAME)
+    assert record == GoRecord(
+        game="go/9/komi=6.5",
+        moves=(40, 24, 81, 81),
+        result="W+R",
+        black="Bo]b",
+        white="Wen",
+        comment="a\n b",
+        comments=("", "hane \\ order", "", ""),
+    )
+    state, moves = replay(record)
+    assert moves == [40, 24, 81, 81]
+    assert state.is_terminal()
+    assert read_sgf(write_sgf(record)) == record
+    assert write_sgf(record) == (
+        "(;FF[4]CA[UTF-8]GM[1]SZ[9]KM[6.5]RU[Tromp-Taylor]\nPB[Bo\\]b]\nPW[Wen]\n"
+        "RE[W+R]\nC[a\n b]\n;B[ee];W[gc]C[hane \\\\ order];B[];W[])\n"
+    )
+
+
+@pytest.mark.parametrize(
+    ("root", "name"),
+    [
+        ("", "go/19"),
+        ("SZ[9]", "go/9"),
+        ("SZ[13:9]", "go/9x13"),
+        ("SZ[9]KM[7.5]", "go/9"),
+        ("SZ[9]KM[0]", "go/9/komi=0"),
+        ("SZ[9]KM[-3.50]", "go/9/komi=-3.5"),
+        ("SZ[9]RU[Chinese]", "go/9/simple/nosuicide"),
+        ("SZ[9]RU[NZ]", "go/9/situational"),
+        ("SZ[9]RU[tromp_taylor]", "go/9"),
+        ("SZ[9]RU[koPOSITIONALscoreAREAtaxNONEsui0]", "go/9/nosuicide"),
+        ("SZ[9]RU[Japanese]", "go/9"),
+        ("SZ[9]PLIES[50]", "go/9/plies=50"),
+        ("SZ[9]HA[2]AB[cg][gc]", "go/9/handicap=2"),
+        ("SZ[9]HA[0]", "go/9"),
+        ("SiZe[9]GaMe[1]", "go/9"),
+    ],
+)
+def test_the_root_says_the_game(root, name):
+    record = read_sgf(f"(;{root.replace('GaMe', 'GM')})")
+    assert record.game == name
+    assert games.make(name).name == name
+    assert read_sgf(write_sgf(record)) == record
+
+
+def test_stones_that_are_no_handicap_are_kept():
+    record = read_sgf("(;SZ[5]AB[aa:ba][cc]AW[ee]PL[W];W[dd];B[de])")
+    assert record.game == "go/5"
+    assert record.black_stones == (0, 1, 12)
+    assert record.white_stones == (24,)
+    assert record.first_player == 1
+    assert record.moves == (18, 23)
+    assert read_sgf(write_sgf(record)) == record
+    state, moves = replay(record)
+    assert state.to_play == 1
+    assert moves == [*setup_moves(record), 18, 23]
+
+
+def board_after(name, moves):
+    """Stones of both by the core's area of a board without territory: by planes."""
+    state = games.make(name).new_state()
+    for move in moves:
+        assert not state.is_terminal()
+        state.apply(move)
+    planes = state.observation()
+    own, other = (set(planes[i].ravel().nonzero()[0].tolist()) for i in (1, 2))
+    return (own, other) if state.to_play == 0 else (other, own), state
+
+
+@settings(deadline=None, max_examples=150)
+@given(
+    st.lists(st.sampled_from(".XO"), min_size=16, max_size=16),
+    st.integers(min_value=0, max_value=1),
+)
+def test_stones_become_moves(cells, first):
+    black = tuple(i for i, cell in enumerate(cells) if cell == "X")
+    white = tuple(i for i, cell in enumerate(cells) if cell == "O")
+    record = GoRecord(
+        game="go/4", first_player=first, black_stones=black, white_stones=white
+    )
+    if not all(has_liberty(cells, point) for point in (*black, *white)):
+        with pytest.raises(UsageError, match=r"SGF setup"):
+            setup_moves(record)
+        return
+    moves = setup_moves(record)
+    found, state = board_after("go/4", moves)
+    assert found == (set(black), set(white))
+    assert state.to_play == first
+    # A side that has a stone makes the last turn with one: a pass now ends nothing.
+    if (white, black)[first]:
+        assert moves[-1] != 16
+        state.apply(16)
+        assert not state.is_terminal()
+
+
+def has_liberty(cells, point):
+    """Flood fill on a board of 4x4."""
+    seen, todo = {point}, [point]
+    while todo:
+        row, column = divmod(todo.pop(), 4)
+        for down, right in ((-1, 0), (1, 0), (0, -1), (0, 1)):
+            y, x = row + down, column + right
+            near = 4 * y + x
+            if not (0 <= y < 4 and 0 <= x < 4) or near in seen:
+                continue
+            if cells[near] == ".":
+                return True
+            if cells[near] == cells[point]:
+                seen.add(near)
+                todo.append(near)
+    return False
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("", "must be a whole game"),
+        ("(;B[aa]", "must be a whole game"),
+        ("()", "( or ; or )"),
+        ("hello", "SGF line 1 (hello) must have ( or ; or ) here"),
+        ("(;\nB[aa)", "SGF line 2"),
+        ("(;B)", "a value of B"),
+        ("(;GM[2])", "SGF GM (2) must be 1"),
+        ("(;FF[5])", "SGF FF (5)"),
+        ("(;SZ[20])", "SGF SZ (20) must be 2 to 19"),
+        ("(;SZ[1])", "SGF SZ (1)"),
+        ("(;SZ[9:])", "SGF SZ (9:)"),
+        ("(;SZ[9][9])", "SGF SZ (several values)"),
+        ("(;SZ[9]SZ[9])", "must stand once in a node"),
+        ("(;KM[6.25])", "SGF KM (6.25) must be whole or half"),
+        ("(;KM[375])", "SGF KM (375)"),
+        ("(;KM[nan])", "SGF KM (nan)"),
+        ("(;SZ[9]HA[3])", "SGF HA (3) must be the number of AB's stones, 0"),
+        ("(;SZ[9]AB[zz])", "SGF AB (zz) must be two letters, a point of the 9x9"),
+        ("(;SZ[9]AB[aa][aa])", "must name a point once"),
+        ("(;SZ[9]AB[aa]AW[aa])", "must not name a point of one another"),
+        ("(;SZ[9]AB[bb:aa])", "upper left corner first"),
+        ("(;SZ[2]AB[aa:bb])", "SGF setup"),
+        ("(;SZ[9]PL[x])", "SGF PL (x)"),
+        ("(;SZ[9];B[aa];B[bb])", "SGF move (B as move 2) must be the other side's"),
+        ("(;SZ[9]PL[W];B[aa])", "SGF move (B as move 1)"),
+        ("(;SZ[9];B[aa];W[aa])", "SGF move (0, number 2) must be legal"),
+        ("(;SZ[9];B[jj])", "SGF B (jj) must be two letters"),
+        ("(;SZ[9];B[];W[];B[aa])", "number 3) must be legal"),
+        ("(;SZ[9];B[aa]W[bb])", "must stand in nodes of their own"),
+        ("(;SZ[9];B[aa];AW[bb])", "SGF AW (bb) must stand in the root"),
+        ("(;SZ[9](;B[aa])(;B[bb]))", "must be one line of play"),
+        ("(;SZ[9])(;SZ[9])", "must be one game"),
+        ("(;SZ[9]PLIES[0])", "SGF PLIES (0)"),
+        ("(;SZ[9]PLIES[1];B[aa];W[bb])", "number 2) must be legal"),
+        ("(;CA[rot13])", "SGF CA (rot13)"),
+        ("(;" * 1001, "at most 1000"),
+        ("(;C[" + "x" * (1 << 20), "at most 1048576 characters"),
+    ],
+)
+def test_what_is_refused(text, message):
+    with pytest.raises(UsageError) as caught:
+        read_sgf(text.encode())
+    assert message in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_the_main_line_is_read_where_it_is_asked_for():
+    text = "(;SZ[9];B[aa](;W[bb](;B[cc])(;B[dd]))(;W[ee];B[ff]))"
+    assert read_sgf(text, main_line=True).moves == (0, 10, 20)
+    # One child is no variation.
+    assert read_sgf("(;SZ[9];B[aa](;W[bb](;B[cc])))").moves == (0, 10, 20)
+
+
+@pytest.mark.parametrize(
+    ("name", "moves", "result"),
+    [
+        ("go/3", [4, 9, 9], "B+1.5"),
+        ("go/3/komi=9", [4, 9, 9], "0"),
+        ("go/3/komi=20", [4, 9, 9], "W+11"),
+        ("go/3", [4], "B+R"),
+        ("go/3", [4, 0], "W+R"),
+        ("go/9/handicap=2", [], "B+R"),
+    ],
+)
+def test_results(name, moves, result):
+    assert games.go_result(name, moves) == result
+
+
+@pytest.mark.parametrize("charset", ["UTF-8", "GB2312", "Shift_JIS", "Big5"])
+def test_charsets(charset):
+    name = "\u4e2d"
+    text = f"(;CA[{charset}]SZ[9]PB[{name}])"
+    assert read_sgf(text.encode(charset)).black == name
+
+
+def test_bytes_without_a_charset():
+    assert read_sgf("(;SZ[9]PB[\u00e9])".encode()).black == "\u00e9"
+    assert read_sgf("(;SZ[9]PB[\u00e9])".encode("latin-1")).black == "\u00e9"
+    assert read_sgf(b"\xef\xbb\xbf (;SZ[9])\n").game == "go/9"
+
+
+def random_game(name, seed, num_moves):
+    game, rng = games.make(name), _core.Rng(seed)
+    state, moves = game.new_state(), []
+    while len(moves) < num_moves and not state.is_terminal():
+        legal = state.legal_actions()
+        moves.append(legal[rng.below(len(legal))])
+        state.apply(moves[-1])
+    return moves
+
+
+LINES = st.text(st.characters(exclude_categories=("Cs", "Cc")), max_size=20)
+TEXTS = st.lists(LINES, max_size=3).map("\n".join)
+NAMES = (
+    "go/2",
+    "go/5/nosuicide/komi=-1",
+    "go/9x7/situational",
+    "go/7x9/simple/nosuicide",
+    "go/9/handicap=5",
+    "go/19/simple/komi=0.5/handicap=9/plies=100",
+)
+
+
+@settings(deadline=None, max_examples=60)
+@given(st.sampled_from(NAMES), st.integers(0, 1000), st.integers(0, 60), st.data())
+def test_what_was_written_is_read_back(name, seed, num_moves, data):
+    moves = random_game(name, seed, num_moves)
+    comments = [data.draw(TEXTS) for _ in moves[:5]] + [""] * (len(moves) - 5)
+    record = GoRecord(
+        game=name,
+        moves=tuple(moves),
+        first_player=int("handicap" in name),
+        result=data.draw(st.sampled_from(["", "B+0.5", "W+R", "0"])),
+        black=data.draw(LINES).strip(" "),
+        white=data.draw(LINES).strip(" "),
+        comment=data.draw(TEXTS),
+        comments=tuple(comments) if any(comments) else (),
+    )
+    text = write_sgf(record)
+    assert read_sgf(text) == record
+    assert read_sgf(text.encode()) == record
+    assert write_sgf(record) == text
+
+
+def check_only_usage_errors(text):
+    """Anything but UsageError comes out of here and fails the test."""
+    for main_line in (False, True):
+        try:
+            record = read_sgf(text, main_line=main_line)
+        except UsageError as error:
+            message = str(error)
+        else:
+            message = ""
+            assert read_sgf(write_sgf(record)).moves == record.moves
+        assert len(message.splitlines()) <= 1
+        assert len(message) < 400
+
+
+@settings(deadline=None, max_examples=100)
+@given(st.one_of(st.binary(max_size=200), st.text(max_size=200)))
+@example(b"(;CA[punycode])")
+@example("(;SZ[\u0663])")
+def test_garbage_is_refused_in_one_line(text):
+    check_only_usage_errors(text)
+
+
+MARKS = "()[];:\\\n\0\xff"
+WORDS = ("AB", "AW", "AE", "PL", "B", "W", "[aa]", "[tt]", "[]", "[ii]", "[aa:cc]")
+PROPERTIES = ("SZ[9]", "KM[0.5]", "HA[2]", "C[", "RU[chinese]")
+PIECES = st.sampled_from((*MARKS, *WORDS, *PROPERTIES))
+
+
+@settings(deadline=None, max_examples=300)
+@given(st.lists(st.tuples(st.integers(0, len(GAME)), PIECES), max_size=4), st.data())
+def test_a_damaged_file_is_read_or_refused(edits, data):
+    text = GAME
+    for place, piece in edits:
+        width = data.draw(st.integers(0, 3))
+        text = text[:place] + piece + text[place + width :]
+    check_only_usage_errors(text)
+    check_only_usage_errors(text.encode("latin-1"))

@@ -1,0 +1,302 @@
+"""What a session answers to the commands that set boards up, play and keep time."""
+
+import json
+
+import pytest
+
+from tengen import _core
+from tengen.errors import UsageError
+from tengen.games.sgf import read_sgf
+from tengen.games.vertices import write_vertex
+
+
+def texts(answers):
+    """Answers that are no errors, without their =."""
+    assert all(answer.startswith("=") for answer in answers), answers
+    return [answer[1:].strip() for answer in answers]
+
+
+def test_a_game_of_the_model_is_what_its_searches_choose(ask, make_player):
+    player, moves = make_player("go/5"), []
+    vertices = texts(ask(*[f"genmove {'bw'[ply % 2]}" for ply in range(6)]))
+    for vertex in vertices:
+        moves.append(player.choose(moves, simulations=8))
+        assert vertex == write_vertex(moves[-1], 5, 5)
+
+
+@pytest.mark.parametrize("komi", [0.0, 5.5, -3.0])
+def test_komi_is_that_of_the_game_that_is_searched(ask, make_player, komi):
+    player = make_player(f"go/5/komi={komi:g}")
+    found = player.analyse([12], simulations=8)
+    answers = texts(ask("play b C3", f"komi {komi}", "get_komi", "genmove w"))
+    assert answers[2:] == [f"{komi:g}", write_vertex(found.best_action, 5, 5)]
+    chance = float(ask(f"komi {komi}", "play b C3", "kata-raw-nn 0")[2].split()[2])
+    assert chance == pytest.approx(0.5 + 0.5 * found.network_value_to_play, abs=1e-6)
+
+
+def test_komi_that_cannot_be(ask):
+    answers = ask("komi 6.25", "komi x", "komi", "komi nan", "komi 362", "get_komi")
+    assert answers == [
+        "? unacceptable komi",
+        "? syntax error",
+        "? syntax error",
+        "? unacceptable komi",
+        "? unacceptable komi",
+        "= 7.5",
+    ]
+
+
+def test_boards_of_one_size(ask):
+    answers = ask(
+        "play b A1",
+        "boardsize 5",
+        "boardsize 19",
+        "boardsize x",
+        "rectangular_boardsize 5 5",
+        "rectangular_boardsize 5 6",
+        "final_score",
+    )
+    assert answers[1:] == [
+        "=",
+        "? unacceptable size",
+        "? syntax error",
+        "=",
+        "? unacceptable size",
+        "= W+7.5",
+    ]
+    assert ask("rectangular_boardsize 7 5", task="go/5x7") == ["="]
+    assert ask("boardsize 5", task="go/5x7") == ["? unacceptable size"]
+
+
+def test_moves_and_undo(ask):
+    answers = ask(
+        "play black C3",
+        "play W c3",
+        "play b C9",
+        "play x C3",
+        "play b",
+        "play w D3",
+        "undo",
+        "undo",
+        "undo",
+        "final_score",
+        "play b C3",
+        "final_score",
+    )
+    assert answers == [
+        "=",
+        "? illegal move",
+        "? invalid coordinate",
+        "? invalid color",
+        "? syntax error",
+        "=",
+        "=",
+        "=",
+        "? cannot undo",
+        "= W+7.5",
+        "=",
+        "= B+17.5",
+    ]
+
+
+def test_superko_is_an_illegal_move(ask):
+    # A ko: Black takes at B2, White may not take back at once.
+    plays = ["b B3", "w C3", "b A2", "w D2", "b B1", "w C1", "w B2", "b C2", "w B2"]
+    answers = ask(*[f"play {move}" for move in plays])
+    assert answers == ["="] * 8 + ["? illegal move"]
+
+
+def test_the_end_of_a_game(ask):
+    answers = ask(
+        "play b C3", "play w pass", "play b pass", "genmove w", "final_score", "undo"
+    )
+    assert answers[3:] == ["= pass", "= B+17.5", "="]
+    goes_on = ask("play b C3", "play w pass", "play b pass", "play w A1", "showboard")
+    assert "= " in goes_on[4]
+    assert "O" in goes_on[4].splitlines()[-2]
+
+
+def test_what_the_board_shows_and_scores(ask):
+    moves = ["b B1", "w D1", "b B2", "w D2", "b B3", "w D3", "b B4", "w D4", "b B5"]
+    answers = texts(
+        ask(
+            *[f"play {move}" for move in [*moves, "w D5"]],
+            "final_score",
+            "final_status_list alive",
+            "final_status_list dead",
+            "final_status_list seki",
+            "final_status_list black_territory",
+            "final_status_list dame",
+            "showboard",
+        )
+    )[10:]
+    assert answers[0] == "W+7.5"
+    assert answers[1] == "B5 B4 B3 B2 B1\nD5 D4 D3 D2 D1"
+    assert answers[2:4] == ["", ""]
+    assert answers[4] == "A5 A4 A3 A2 A1"
+    assert answers[5] == "C5 C4 C3 C2 C1"
+    lines = answers[6].splitlines()
+    assert lines[0] == "go/5, Black (X) to play"
+    rows = [line[1:].translate(str.maketrans("()", "  ")) for line in lines[1:6]]
+    assert [row.split() for row in rows] == [list(".X.O.")] * 5
+    assert ask("final_status_list lost", "final_status_list") == ["? syntax error"] * 2
+
+
+def test_fixed_handicap(ask):
+    answers = ask("fixed_handicap 4", "showboard", "fixed_handicap 2", task="go/9")
+    assert answers[0] == "= C3 G7 C7 G3"
+    assert answers[1].startswith("= go/9/handicap=4, White (O) to play")
+    assert answers[2] == "? board not empty"
+    assert ask(
+        "fixed_handicap 1",
+        "fixed_handicap 10",
+        "fixed_handicap x",
+        "place_free_handicap 1",
+        "place_free_handicap 20",
+        task="go/9",
+    ) == [
+        "? invalid number of stones",
+        "? invalid number of stones",
+        "? syntax error",
+        "? invalid number of stones",
+        "= C3 G7 C7 G3 C5 G5 E3 E7 E5",
+    ]
+    assert ask("place_free_handicap 2") == ["? invalid number of stones"]
+
+
+def test_free_handicap(ask):
+    answers = ask("set_free_handicap A1 C3 E5", "genmove w", "printsgf", "clear_board")
+    record = read_sgf(answers[2].removeprefix("= "))
+    assert record.black_stones == (4, 12, 20)
+    assert record.first_player == 1
+    assert len(record.moves) == 1
+    bad = ("A1", "A1 A1", "A1 pass", "A1 Z9", "")
+    answers = ask(*[f"set_free_handicap {words}" for words in bad])
+    assert answers == ["? bad vertex list"] * 5
+
+
+def test_rules(ask):
+    said = json.loads(ask("kata-get-rules")[0].removeprefix("= "))
+    assert said["ko"] == "POSITIONAL"
+    assert said["suicide"] is True
+    assert said["scoring"] == "AREA"
+    words = ("tromp-taylor", json.dumps(said), "koPOSITIONALscoreAREAtaxNONEsui1")
+    assert ask(*[f"kata-set-rules {word}" for word in words]) == ["="] * 3
+    for word in ("chinese", "japanese", "{}", "{", '{"ko": "SIMPLE"}', ""):
+        assert ask(f"kata-set-rules {word}")[0].startswith("? ")
+    for field, value in (("scoring", "TERRITORY"), ("hasButton", True), ("x", 1)):
+        other = json.dumps({**said, field: value})
+        assert ask(f"kata-set-rules {other}")[0].startswith("? unsupported")
+    chinese = "go/5/simple/nosuicide"
+    assert ask("kata-set-rules chinese", task=chinese) == ["="]
+    assert ask("kata-set-rules tromp-taylor", task=chinese)[0].startswith("? unsup")
+
+
+def test_games_are_saved_and_loaded(ask, tmp_path):
+    file = tmp_path / "game.sgf"
+    plays = ["komi 5.5", "play b C3", "play w B2", "play b pass", f"printsgf {file}"]
+    assert ask(*plays) == ["="] * 5
+    record = read_sgf(file.read_bytes())
+    assert record.game == "go/5/komi=5.5"
+    assert record.moves == (12, 16, 25)
+    answers = ask(f"loadsgf {file}", "printsgf", f"loadsgf {file} 2", "printsgf")
+    assert read_sgf(answers[1].removeprefix("= ")) == record
+    assert read_sgf(answers[3].removeprefix("= ")).moves == (12,)
+
+
+@pytest.mark.parametrize(
+    ("text", "answer"),
+    [
+        ("(;SZ[9])", "? unacceptable size"),
+        ("hello", "? cannot load file: SGF line 1 (hello)"),
+        ("(;SZ[5];B[aa];W[aa])", "? cannot load file: SGF move"),
+        ("(;SZ[5]RU[NZ](;B[aa])(;B[bb]))", "="),
+        ("(;SZ[5]AB[aa][bb]AW[cc]PL[W];W[dd])", "="),
+    ],
+)
+def test_files_that_are_loaded_or_not(ask, tmp_path, text, answer):
+    file = tmp_path / "game.sgf"
+    file.write_text(text)
+    answers = ask("play b E1", f"loadsgf {file}", "printsgf")
+    assert answers[1].startswith(answer)
+    is_loaded = answer == "="
+    assert (read_sgf(answers[2].removeprefix("= ")).moves == (24,)) != is_loaded
+    missing = ask("loadsgf /no/such/file", "loadsgf", f"loadsgf {tmp_path}")
+    assert missing[0].startswith("? cannot load file: ")
+    assert missing[1] == "? syntax error"
+    assert missing[2].startswith("? cannot load file: ")
+
+
+def test_a_move_out_of_turn_and_a_move_that_is_not_played(ask, make_player):
+    answers = texts(ask("play b C3", "reg_genmove b", "genmove b", "printsgf"))
+    expected = make_player("go/5").choose([12, 25], simulations=8)
+    assert answers[1] == answers[2] == write_vertex(expected, 5, 5)
+    record = read_sgf(answers[3])
+    assert record.moves[:2] == (12, 25)
+    assert len(record.moves) == 3
+
+
+def test_without_any_time_the_network_moves(ask, make_player):
+    found = make_player("go/5").analyse([], 1)
+    liked = max(found.actions, key=lambda row: row.prior).action
+    answers = ask("time_settings 0 0 0", "genmove b", simulations=None)
+    assert answers[1] == f"= {write_vertex(liked, 5, 5)}"
+
+
+def test_time_settings(ask):
+    assert ask(
+        "time_settings 600 30 5",
+        "time_settings 600 30",
+        "time_settings x 30 5",
+        "time_settings 0 1 0",
+        "kgs-time_settings none",
+        "kgs-time_settings byoyomi 60 10 3",
+        "kgs-time_settings canadian 60 10 3",
+        "kgs-time_settings absolute 60",
+        "kgs-time_settings absolute",
+        "kgs-time_settings fischer 1 2",
+        "time_left b 30 0",
+        "time_left w 30 2",
+        "time_left w 30",
+        "time_left q 30 0",
+    ) == [
+        "=",
+        "? syntax error",
+        "? syntax error",
+        *["="] * 5,
+        "? syntax error",
+        "? syntax error",
+        "=",
+        "=",
+        "? syntax error",
+        "? invalid color",
+    ]
+
+
+def test_a_clock_limits_a_search(converse):
+    conversation = converse(simulations=None)
+    # Without it a search would go on for a million simulations and more.
+    answers = conversation.ask("kgs-time_settings byoyomi 0 0.3 5", "genmove b")
+    assert answers[1].startswith("= ")
+
+
+def test_stop_ends_the_search_of_a_move(converse):
+    conversation = converse(simulations=1 << 24)
+    assert len(conversation.ask("genmove b", "stop", "name")) == 3
+
+
+def test_a_cleared_cache_changes_nothing(ask):
+    answers = ask("reg_genmove b", "clear_cache", "reg_genmove b")
+    assert answers[0] == answers[2]
+
+
+def test_only_go_is_played(converse):
+    with pytest.raises(UsageError, match="plays connect4, which GTP does not"):
+        converse("connect4")
+
+
+def test_scores_are_the_rules(ask):
+    plays = [f"play {'bw'[i % 2]} {v}" for i, v in enumerate(["C3", "B2", "D4", "E1"])]
+    position = _core.GoPosition("go/5", [12, 16, 8, 24])
+    score = position.score()
+    assert ask(*plays, "final_score")[-1] == f"= W+{-score:g}"

@@ -1,0 +1,105 @@
+"""Boards where anyone may move at any time, held to plain boards without turns."""
+
+import pytest
+import slow_go
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tengen import _core, games
+from tengen.play.gtp.position import Position, Start
+
+PASS = 16
+
+
+def empty(task="go/4"):
+    return Position(Start(task, _core.parse_go_name(task).komi), games.make(task))
+
+
+def text_of(position):
+    planes = position.state.observation()[1:3].reshape(2, -1)
+    mover = "XO"[position.state.to_play]
+    other = "OX"[position.state.to_play]
+    pairs = zip(*planes, strict=True)
+    return "".join(mover if a else other if b else "." for a, b in pairs)
+
+
+@settings(deadline=None, max_examples=150)
+@given(st.lists(st.tuples(st.integers(0, 1), st.integers(0, PASS)), max_size=40))
+def test_stones_of_any_order_stand_as_on_a_board_without_turns(moves):
+    position, text, seen = empty(), "." * 16, {"." * 16}
+    for player, action in moves:
+        before = position
+        try:
+            position = position.after(player, action)
+        except _core.CoreError:
+            assert action != PASS
+            if text[action] == "." and len(position.actions) < 31:
+                # Only superko and suicide of one stone forbid an empty point.
+                board = slow_go.after(text, 4, action, "XO"[player], True)
+                assert board is None or board in seen
+            continue
+        if action != PASS:
+            assert text[action] == "."
+            text = slow_go.after(text, 4, action, "XO"[player], True)
+            assert position.state.to_play == 1 - player
+            seen.add(text)
+        assert text_of(position) == text
+        undone = Position(position.start, position.game, position.moves[:-1])
+        assert undone.actions == before.actions
+        for turn in (0, 1):
+            turned = position.turn_of(turn)
+            assert text_of(turned) == text
+            assert turned.state.is_terminal() or turned.state.to_play == turn
+        assert position.score == _core.GoPosition("go/4", position.actions).score()
+
+
+def after(*moves):
+    position = empty()
+    for player, action in moves:
+        position = position.after(player, action)
+    return position
+
+
+def test_turns_left_out_are_passes():
+    assert after((0, 0), (0, 1)).actions == [0, PASS, 1]
+    assert after((1, 5)).actions == [PASS, 5]
+    # A pass before a stone of the same side is none.
+    assert after((0, 0), (1, PASS), (1, 2)).actions == [0, 2]
+    # A pass out of turn changes nothing.
+    assert after((0, 0), (0, PASS), (1, 2)).actions == [0, 2]
+
+
+def test_a_game_goes_on_after_two_passes():
+    ended = after((0, 0), (1, PASS), (0, PASS))
+    assert ended.state.is_terminal()
+    assert ended.record().result == "B+8.5"
+    assert ended.after(1, 3).record().result == ""
+    assert ended.after(1, PASS).actions == ended.actions
+    assert ended.after(1, 3).actions == [0, 3]
+    assert ended.after(0, 3).actions == [0, PASS, 3]
+    assert not ended.after(0, 3).state.is_terminal()
+
+
+def test_a_start_with_stones():
+    game = games.make("go/9/komi=0.5/handicap=2")
+    start = Start("go/9", 0.5, black_stones=(24, 56), first_player=1)
+    position = Position(start, game).after(1, 0)
+    assert position.game.name == start.record().game
+    assert position.actions == [0]
+    free = Start("go/9", 7.5, black_stones=(0, 1), first_player=1)
+    position = Position(free, games.make("go/9")).after(1, 40)
+    assert position.num_setup == 3
+    assert position.actions == [0, 81, 1, 40]
+    assert position.record().moves == (40,)
+    assert position.record().black_stones == (0, 1)
+
+
+def test_the_longest_game_ends():
+    game = games.make("go/4/plies=3")
+    position = Position(Start("go/4/plies=3", 7.5), game)
+    for player, action in ((0, 0), (1, 1), (0, 2)):
+        position = position.after(player, action)
+    assert position.state.is_terminal()
+    assert position.after(1, PASS).state.is_terminal()
+    with pytest.raises(_core.CoreError):
+        position.after(1, 5)

@@ -1,0 +1,112 @@
+"""Lines and answers of GTP."""
+
+import re
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from tengen.games.vertices import read_vertex, write_vertex
+from tengen.play.gtp.play_commands import COMMANDS
+from tengen.play.gtp.protocol import Command, answer_text, parse_line
+
+
+@pytest.mark.parametrize(
+    ("line", "command"),
+    [
+        (b"name", Command("", "name", ())),
+        (b"  12 \t play\tb  D4 # a comment\r", Command("12", "play", ("b", "D4"))),
+        (b"na\x01me\x07 \x0bx", Command("", "name", ("x",))),
+        (b"", None),
+        (b" \t\r", None),
+        (b"# name", None),
+        (b"7", Command("7", "", ())),
+        (b"007 quit", Command("007", "quit", ())),
+        (b"9" * 19 + b" name", Command("", "9" * 19, ("name",))),
+        (b"\xff\xfe name", Command("", "\ufffd\ufffd", ("name",))),
+    ],
+)
+def test_lines(line, command):
+    assert parse_line(line) == command
+
+
+def test_answers():
+    command = Command("3", "x", ())
+    assert answer_text(command, "") == "=3\n\n"
+    assert answer_text(command, "a\n\nb\n") == "=3 a\nb\n\n"
+    assert answer_text(command, "no", ok=False) == "?3 no\n\n"
+
+
+def test_vertices():
+    assert write_vertex(0, 9, 9) == "A9"
+    assert write_vertex(8, 9, 9) == "J9"
+    assert write_vertex(360, 19, 19) == "T1"
+    assert write_vertex(81, 9, 9) == "pass"
+    for height, width in ((9, 9), (5, 19), (19, 2)):
+        for action in range(height * width + 1):
+            text = write_vertex(action, height, width)
+            assert read_vertex(text, height, width) == action
+            assert read_vertex(text.lower(), height, width) == action
+    for text in ("", "I5", "A0", "A10", "K1", "AA", "5A", "A 5", "passes", "A05x"):
+        assert read_vertex(text, 9, 9) is None
+
+
+def test_what_it_says_of_itself(ask):
+    answers = ask("name", "protocol_version", "2 version", "known_command genmove")
+    assert answers[:2] == ["= tengen", "= 2"]
+    assert re.fullmatch(r"=2 [0-9.]+\S* hash", answers[2])
+    assert answers[3] == "= true"
+    assert ask("known_command foo", "known_command", "foo", "5") == [
+        "= false",
+        "? syntax error",
+        "? unknown command",
+        "?5 unknown command",
+    ]
+    listed = ask("list_commands")[0].removeprefix("= ").split("\n")
+    assert listed == list(COMMANDS)
+
+
+def test_quit_ends_it(ask):
+    assert ask("1 quit", "2 name") == ["=1"]
+
+
+def test_the_last_line_needs_no_end(converse):
+    conversation = converse()
+    conversation.say(b"1 na")
+    conversation.say(b"me\n2 protocol_version")
+    assert conversation.run() == ["=1 tengen", "=2 2"]
+
+
+OTHER_WORDS = (
+    "b w white B A1 e5 C3 pass PASS Z9 I1 0 1 2 5 -1 7.5 1e400 nan 999999999999 0.5 "
+    "interval minmoves ownership true avoid byoyomi canadian none / . absolute dead "
+    "alive dame tromp-taylor { # 9 genmove play undo 12"
+)
+WORDS = st.sampled_from([*COMMANDS, *OTHER_WORDS.split()])
+LINES = st.one_of(
+    st.lists(WORDS, max_size=6).map(lambda words: " ".join(words).encode()),
+    st.binary(max_size=30).map(lambda line: line.replace(b"\n", b"")),
+)
+
+
+@settings(
+    deadline=None,
+    max_examples=150,
+    suppress_health_check=[HealthCheck.function_scoped_fixture],
+)
+@given(lines=st.lists(LINES, max_size=20))
+def test_every_line_has_one_answer_whatever_it_is(converse, lines):
+    conversation = converse(simulations=2)
+    wanted = []
+    for line in lines:
+        command = parse_line(line)
+        if command is None or (command.name == "printsgf" and command.words):
+            continue
+        wanted.append((command.id, line))
+        if command.name == "quit":
+            break
+    conversation.say(b"".join(line + b"\n" for _, line in wanted))
+    answers = conversation.run()
+    assert len(answers) == len(wanted)
+    for (number, _), answer in zip(wanted, answers, strict=True):
+        assert re.match(rf"[=?]{number}( |\n|$)", answer)
