@@ -94,7 +94,7 @@ void check_slices(const G& game, const std::vector<int>& moves) {
     const std::vector<int> variation = whole.variation(action.action, 6);
     TENGEN_CHECK(variation == sliced.variation(action.action, 6));
     TENGEN_CHECK(variation.size() <= 6 && variation.empty() == (action.visits == 0));
-    auto state = position_after(game, moves);
+    auto state = position_after(game, "", moves);
     for (size_t ply = 0; ply < variation.size(); ++ply) {
       TENGEN_CHECK(ply > 0 || variation[ply] == action.action);
       TENGEN_CHECK(game.is_legal(state, variation[ply]));

@@ -63,6 +63,9 @@ class PolicyLogits(nn.Module):
             num_channels: Channels inside the head.
         """
         super().__init__()
+        self._make_layers(features, num_channels)
+
+    def _make_layers(self, features: FeatureSpec, num_channels: int) -> None:
         self.layout = features.policy_layout
         self.out: nn.Module
         if self.layout == "flat":
@@ -107,11 +110,13 @@ class PolicyHead(PolicyLogits):
             num_inputs: Channels of the trunk.
             num_channels: Channels inside the head.
         """
-        super().__init__(features, num_channels)
+        nn.Module.__init__(self)
         self.local = nn.Conv2d(num_inputs, num_channels, 1)
         self.pooled = nn.Conv2d(num_inputs, num_channels, 1)
         self.pool = GlobalPool()
         self.bias = nn.Linear(3 * num_channels, num_channels, bias=False)
+        # Last, so that weights are drawn in the order in which they are used.
+        self._make_layers(features, num_channels)
 
     def see(
         self, x: Tensor, mask: Tensor | None, area: Tensor

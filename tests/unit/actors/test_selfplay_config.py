@@ -20,6 +20,7 @@ OWN = {
     "cache_mib",
     "resign_max_false_share",
     "variety",
+    "snapshot_s",
 }
 
 
@@ -52,6 +53,7 @@ def test_every_field_reaches_the_core() -> None:
         "resign_playout_share": 0.5,
         "policy_surprise_share": 0.375,
         "value_surprise_share": 0.125,
+        "settled_playout_share": 0.25,
         "reuse_tree": False,
         "num_slots": 9,
     }
@@ -85,6 +87,8 @@ def test_a_native_field_without_a_twin_is_an_error() -> None:
         ("policy_surprise_share", -0.1),
         ("policy_surprise_share", 1.1),
         ("value_surprise_share", -0.1),
+        ("settled_playout_share", 1.5),
+        ("snapshot_s", 0.0),
     ],
 )
 def test_out_of_range(name: str, value: float) -> None:
