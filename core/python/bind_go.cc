@@ -1,15 +1,19 @@
 // What only Go has, for Python: score and areas of a position. Moves are played through Game.
 
 #include <nanobind/ndarray.h>
+#include <nanobind/stl/pair.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
+#include <initializer_list>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/error.h"
 #include "games/go/go.h"
+#include "games/go/ladder.h"
 #include "python/bindings.h"
 
 namespace nb = nanobind;
@@ -17,12 +21,15 @@ namespace nb = nanobind;
 namespace tengen {
 namespace {
 
-using Owners = nb::ndarray<nb::numpy, int8_t, nb::ndim<2>>;
+template <class T>
+using Cells = nb::ndarray<nb::numpy, T, nb::ndim<2>>;
 
 class GoPosition {
  public:
   GoPosition(const std::string& name, const std::vector<int>& actions)
-      : game_(parse_go_name(name)), state_(game_.initial_state()) {
+      : game_(parse_go_name(name)),
+        board_(game_.height(), game_.width()),
+        state_(game_.initial_state()) {
     for (const int action : actions) {
       if (!game_.is_legal(state_, action)) {
         throw Error("action (" + std::to_string(action) + ") must be legal after " +
@@ -33,22 +40,32 @@ class GoPosition {
   }
 
   double score() const { return game_.score_half_points(state_) / 2.0; }
-  Owners area() const { return owners(game_.area(state_)); }
-  Owners pass_alive() const { return owners(game_.pass_alive(state_)); }
+  Cells<int8_t> area() const { return owners(game_.area(state_)); }
+  Cells<int8_t> pass_alive() const { return owners(game_.pass_alive(state_)); }
+  std::pair<Cells<bool>, Cells<bool>> ladders() const {
+    const GoLadders found = ladders_of(board_, state_);
+    return {cells<bool>({{&found.laddered, true}}), cells<bool>({{&found.working_moves, true}})};
+  }
 
  private:
-  Owners owners(const GoAreas& areas) const {
+  Cells<int8_t> owners(const GoAreas& areas) const {
+    return cells<int8_t>({{&areas[kGoBlack], 1}, {&areas[kGoWhite], -1}});
+  }
+  // Zeros, and in each set its value.
+  template <class T>
+  Cells<T> cells(std::initializer_list<std::pair<const PointSet*, T>> sets) const {
     const auto height = static_cast<size_t>(game_.height());
     const auto width = static_cast<size_t>(game_.width());
-    auto cells = std::make_unique<int8_t[]>(height * width);
-    for_each_point(areas[kGoBlack], [&](int point) { cells[static_cast<size_t>(point)] = 1; });
-    for_each_point(areas[kGoWhite], [&](int point) { cells[static_cast<size_t>(point)] = -1; });
-    nb::capsule owner(cells.get(),
-                      [](void* data) noexcept { delete[] static_cast<int8_t*>(data); });
-    return Owners(cells.release(), {height, width}, owner);
+    auto values = std::make_unique<T[]>(height * width);
+    for (const auto& [set, value] : sets) {
+      for_each_point(*set, [&](int point) { values[static_cast<size_t>(point)] = value; });
+    }
+    nb::capsule owner(values.get(), [](void* data) noexcept { delete[] static_cast<T*>(data); });
+    return Cells<T>(values.release(), {height, width}, owner);
   }
 
   Go game_;
+  GoBoard board_;
   GoState state_;
 };
 
@@ -56,7 +73,7 @@ class GoPosition {
 
 void bind_go(nb::module_& m) {
   nb::class_<GoPosition>(m, "GoPosition",
-                         "A position of Go: who owns what.\n\n"
+                         "A position of Go: who owns what, and ladders.\n\n"
                          "Threads: shared freely, never changes.")
       .def(nb::init<const std::string&, const std::vector<int>&>(), nb::arg("name"),
            nb::arg("actions"),
@@ -67,7 +84,10 @@ void bind_go(nb::module_& m) {
       .def("area", &GoPosition::area,
            "Returns owners ``[H, W]`` int8 by area scoring: 1 the first player, -1 the second, 0.")
       .def("pass_alive", &GoPosition::pass_alive,
-           "Returns owners ``[H, W]`` int8 of what a player keeps though it always passes.");
+           "Returns owners ``[H, W]`` int8 of what a player keeps though it always passes.")
+      .def("ladders", &GoPosition::ladders,
+           "Returns the stones that a ladder catches and the moves of the side to move that begin "
+           "one, each ``[H, W]`` bool; core/games/go/ladder.h says when.");
 }
 
 }  // namespace tengen
