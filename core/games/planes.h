@@ -23,6 +23,8 @@
 //   15     ones under the simple ko rule
 //   16     ones under situational superko
 //   17     ones if suicide is allowed
+//   18     stones that a ladder catches, see games/go/ladder.h
+//   19     where the side to move begins a ladder that works
 // Source: what KataGo (lightvector/KataGo) shows its nets.
 
 #include <algorithm>
@@ -43,7 +45,9 @@ inline constexpr float kGoKomiScale = 20.0f;
 inline constexpr int kGoSimpleKoPlane = 15;
 inline constexpr int kGoSituationalPlane = 16;
 inline constexpr int kGoSuicidePlane = 17;
-inline constexpr int kNumGoPlanes = 18;
+inline constexpr int kGoLadderedPlane = 18;
+inline constexpr int kGoLadderMovePlane = 19;
+inline constexpr int kNumGoPlanes = 20;
 
 // Fills plane number `plane` of planes of `num_cells` cells each.
 inline void fill_plane(float* planes, int plane, int num_cells, float value) {

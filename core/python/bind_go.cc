@@ -2,18 +2,22 @@
 // played through Game.
 
 #include <nanobind/ndarray.h>
+#include <nanobind/stl/pair.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
 #include <cmath>
+#include <initializer_list>
 #include <iterator>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/error.h"
 #include "games/go/go.h"
 #include "games/go/handicap.h"
+#include "games/go/ladder.h"
 #include "games/go/rules.h"
 #include "python/bindings.h"
 
@@ -22,7 +26,8 @@ namespace nb = nanobind;
 namespace tengen {
 namespace {
 
-using Owners = nb::ndarray<nb::numpy, int8_t, nb::ndim<2>>;
+template <class T>
+using Cells = nb::ndarray<nb::numpy, T, nb::ndim<2>>;
 
 class GoPosition {
  public:
@@ -39,19 +44,28 @@ class GoPosition {
 
   double score() const { return game_.score_half_points(state_) / 2.0; }
   bool is_settled() const { return game_.is_settled(state_); }
-  Owners area() const { return owners(game_.area(state_)); }
-  Owners pass_alive() const { return owners(game_.pass_alive(state_)); }
+  Cells<int8_t> area() const { return owners(game_.area(state_)); }
+  Cells<int8_t> pass_alive() const { return owners(game_.pass_alive(state_)); }
+  std::pair<Cells<bool>, Cells<bool>> ladders() const {
+    const GoLadders found = ladders_of(state_.layout->board(), state_);
+    return {cells<bool>({{&found.laddered, true}}), cells<bool>({{&found.working_moves, true}})};
+  }
 
  private:
-  Owners owners(const GoAreas& areas) const {
+  Cells<int8_t> owners(const GoAreas& areas) const {
+    return cells<int8_t>({{&areas[kGoBlack], 1}, {&areas[kGoWhite], -1}});
+  }
+  // Zeros, and in each set its value.
+  template <class T>
+  Cells<T> cells(std::initializer_list<std::pair<const PointSet*, T>> sets) const {
     const auto height = static_cast<size_t>(game_.height());
     const auto width = static_cast<size_t>(game_.width());
-    auto cells = std::make_unique<int8_t[]>(height * width);
-    for_each_point(areas[kGoBlack], [&](int point) { cells[static_cast<size_t>(point)] = 1; });
-    for_each_point(areas[kGoWhite], [&](int point) { cells[static_cast<size_t>(point)] = -1; });
-    nb::capsule owner(cells.get(),
-                      [](void* data) noexcept { delete[] static_cast<int8_t*>(data); });
-    return Owners(cells.release(), {height, width}, owner);
+    auto values = std::make_unique<T[]>(height * width);
+    for (const auto& [set, value] : sets) {
+      for_each_point(*set, [&](int point) { values[static_cast<size_t>(point)] = value; });
+    }
+    nb::capsule owner(values.get(), [](void* data) noexcept { delete[] static_cast<T*>(data); });
+    return Cells<T>(values.release(), {height, width}, owner);
   }
 
   Go game_;
@@ -130,7 +144,7 @@ void bind_go(nb::module_& m) {
       "Raises:\n    CoreError: No game of Go.");
   bind_rules(m);
   nb::class_<GoPosition>(m, "GoPosition",
-                         "A position of Go: who owns what.\n\n"
+                         "A position of Go: who owns what, and ladders.\n\n"
                          "Threads: shared freely, never changes.")
       .def(nb::init<const std::string&, const std::vector<int>&>(), nb::arg("name"),
            nb::arg("actions"),
@@ -143,7 +157,10 @@ void bind_go(nb::module_& m) {
       .def("is_settled", &GoPosition::is_settled,
            "Returns whether the game goes on, but nothing changes who owns any point.")
       .def("pass_alive", &GoPosition::pass_alive,
-           "Returns owners ``[H, W]`` int8 of what a player keeps though it always passes.");
+           "Returns owners ``[H, W]`` int8 of what a player keeps though it always passes.")
+      .def("ladders", &GoPosition::ladders,
+           "Returns the stones that a ladder catches and the moves of the side to move that begin "
+           "one, each ``[H, W]`` bool; core/games/go/ladder.h says when.");
 }
 
 }  // namespace tengen

@@ -7,6 +7,7 @@ what pass-alive means instead of looking for eyes.
 
 from __future__ import annotations
 
+import random
 from collections.abc import Iterator
 from functools import cache
 
@@ -149,6 +150,7 @@ class SlowGo(SlowGame):
         return pass_alive(self.text(), self.width, stone, self.suicide)
 
     def planes(self) -> NDArray[np.float32]:
+        """All but those of ladders, which slow_ladders has."""
         text, num_points = self.text(), self.height * self.width
         planes = self.stone_planes()
 
@@ -172,6 +174,22 @@ class SlowGo(SlowGame):
         for value in [*constants, self.suicide]:
             planes.append(np.full((self.height, self.width), value, np.float32))
         return np.stack(planes)
+
+
+def choose(rng: random.Random, slow: SlowGo, legal: list[int], mood: int) -> int:
+    """A move; most moods seldom pass, so that boards fill and stones go off."""
+    stones = legal[:-1]
+    if not stones or (mood == 0 and rng.random() < 0.1) or rng.random() < 0.01:
+        return legal[-1]
+    if mood == 2 and slow.last is not None and rng.random() < 0.8:
+        row, column = slow.last
+        near = [
+            action
+            for action in stones
+            if abs(action // slow.width - row) + abs(action % slow.width - column) < 3
+        ]
+        return rng.choice(near or stones)
+    return rng.choice(stones)
 
 
 def handicap_cells(size: int, num_stones: int) -> list[tuple[int, int]]:

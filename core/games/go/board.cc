@@ -40,21 +40,9 @@ void GoBoard::set_stone(GoState& state, int point, uint8_t colour) const {
   GoPoint* points = state.points.data();
   const Neighbours& beside = neighbours(point);
   const uint8_t opponent = colour ^ 1;
-  const uint64_t own_edge = edge(static_cast<uint64_t>(point));
-  uint64_t liberties = 0;
-  for (const uint16_t q : beside) {
-    points[points[q].head].liberties -= own_edge;
-    if (points[q].colour == kGoEmpty) liberties += edge(q);
-  }
-  auto head = static_cast<uint16_t>(point);
-  points[point] = {liberties, head, head, 1, colour, 0};
   state.stones[colour].add(point);
   state.key ^= stone_keys_[colour][static_cast<size_t>(point)];
-  for (const uint16_t q : beside) {
-    if (points[q].colour == colour && points[q].head != head) {
-      head = join(points, head, points[q].head);
-    }
-  }
+  const uint16_t head = place(points, point, colour, [](uint16_t, uint16_t) {});
   int num_captured = 0;
   for (const uint16_t q : beside) {
     if (points[q].colour == opponent && points[points[q].head].liberties == 0) {
@@ -80,25 +68,18 @@ uint16_t GoBoard::join(GoPoint* points, uint16_t a, uint16_t b) {
 
 // Takes a chain off; returns how many stones it had.
 int GoBoard::take_off(GoState& state, uint16_t stone) const {
-  GoPoint* points = state.points.data();
-  const uint8_t colour = points[stone].colour;
-  const auto wall = static_cast<uint16_t>(num_points_);
+  const uint8_t colour = state.points[stone].colour;
   int num_stones = 0;
-  for_each_stone(points, stone, [&](uint16_t p) {
+  lift(state.points.data(), stone, [&](uint16_t p) {
     ++num_stones;
-    points[p].colour = kGoEmpty;
-    points[p].head = wall;
     state.stones[colour].remove(p);
     state.vacated[colour].add(p);
     state.key ^= stone_keys_[colour][p];
-    // Also at the head of the chain that goes off, which means nothing any more.
-    for (const uint16_t q : neighbours(p)) points[points[q].head].liberties += edge(p);
   });
   return num_stones;
 }
 
-GoMoveKind GoBoard::kind(const GoState& state, int point, uint8_t colour) const {
-  const GoPoint* points = state.points.data();
+GoMoveKind GoBoard::kind(const GoPoint* points, int point, uint8_t colour) const {
   bool has_friend = false;
   for (const uint16_t q : neighbours(point)) {
     const uint8_t there = points[q].colour;
@@ -138,18 +119,44 @@ uint64_t GoBoard::chain_key(const GoState& state, uint16_t stone) const {
   return key;
 }
 
+uint16_t GoBoard::find_liberty(const GoPoint* points, uint16_t stone, int other) const {
+  const auto wall = static_cast<uint16_t>(num_points_);
+  for (;;) {
+    uint16_t found = wall;
+    for (const uint16_t q : neighbours(stone)) {
+      found = (points[q].colour == kGoEmpty) & (q != other) ? q : found;
+    }
+    if (found != wall) return found;
+    stone = points[stone].next;
+  }
+}
+
+uint64_t GoBoard::sum_without(const GoPoint* points, uint16_t head, uint64_t sum,
+                              uint16_t liberty) const {
+  for (const uint16_t q : neighbours(liberty)) sum -= points[q].head == head ? edge(liberty) : 0;
+  return sum;
+}
+
+GoLiberties GoBoard::few_liberties(const GoPoint* points, uint16_t head) const {
+  const uint64_t sum = points[head].liberties;
+  if (in_atari(sum)) return {1, last_liberty(sum)};
+  const uint16_t first = find_liberty(points, head, num_points_);
+  const uint64_t rest = sum_without(points, head, sum, first);
+  if (!in_atari(rest)) return {3, first};
+  return {2, first, last_liberty(rest)};
+}
+
 int GoBoard::num_liberties(const GoState& state, uint16_t head) const {
   const GoPoint* points = state.points.data();
-  // A liberty is counted at most four times.
-  if ((points[head].liberties & 0xfff) > 12) return 4;
-  if (in_atari(points[head].liberties)) return 1;
-  PointSet found;
-  for_each_stone(points, head, [&](uint16_t p) {
-    for (const uint16_t q : neighbours(p)) {
-      if (points[q].colour == kGoEmpty) found.add(q);
-    }
-  });
-  return std::min(found.count(), 4);
+  const uint64_t sum = points[head].liberties;
+  const auto n = static_cast<int>(sum & 0xfff);
+  if (n > max_counts(3, points[head].size)) return 4;
+  if (points[head].size < 3) return n;
+  const GoLiberties few = few_liberties(points, head);
+  if (few.count < 3) return few.count;
+  const uint16_t second = find_liberty(points, head, few.first);
+  const uint64_t rest = sum_without(points, head, sum, few.first);
+  return in_atari(sum_without(points, head, rest, second)) ? 3 : 4;
 }
 
 }  // namespace tengen

@@ -19,6 +19,13 @@ namespace tengen {
 // What setting a stone on a point does, superko aside.
 enum class GoMoveKind : uint8_t { kImpossible, kNormal, kSuicide };
 
+// Of a chain: one or two liberties and which, or three for more, of which `first` is one.
+struct GoLiberties {
+  int count = 0;
+  uint16_t first = 0;
+  uint16_t second = 0;
+};
+
 // A board of one size; never changes. Points are row * width + column, row 0 at the top.
 class GoBoard {
  public:
@@ -55,13 +62,74 @@ class GoBoard {
   void set_stone(GoState& state, int point, uint8_t colour) const;
 
   // Precondition: the point is empty.
-  GoMoveKind kind(const GoState& state, int point, uint8_t colour) const;
+  GoMoveKind kind(const GoState& state, int point, uint8_t colour) const {
+    return kind(state.points.data(), point, colour);
+  }
+  GoMoveKind kind(const GoPoint* points, int point, uint8_t colour) const;
   // The key of the stones after set_stone().
   uint64_t key_after(const GoState& state, int point, uint8_t colour, GoMoveKind kind) const;
 
   // Of the chain whose head it is: 1, 2, 3, or 4 for more.
   int num_liberties(const GoState& state, uint16_t head) const;
 
+  // From here on, what readers of moves need too, who set stones on points of their own.
+
+  // How often the sum of a chain at most counts so many liberties: each once for every stone beside
+  // it, of which two that touch are not beside the same point.
+  static constexpr int max_counts(int num_liberties, int num_stones) {
+    return num_stones > 2 ? 4 * num_liberties : num_liberties;
+  }
+  // Of the chain whose head it is.
+  GoLiberties few_liberties(const GoPoint* points, uint16_t head) const;
+  // The code of a point in the sum of a chain.
+  static constexpr uint64_t edge(uint64_t point) {
+    return 1 + (point << 12) + (point * point << 32);
+  }
+  // Whether a sum of edges, of one at least, is that of one point.
+  static bool in_atari(uint64_t liberties) {
+    const uint64_t n = liberties & 0xfff;
+    const uint64_t s = liberties >> 12 & 0xfffff;
+    return n * (liberties >> 32) == s * s;
+  }
+  // That point. Precondition: in_atari().
+  static uint16_t last_liberty(uint64_t liberties) {
+    const auto n = static_cast<uint32_t>(liberties & 0xfff);
+    return static_cast<uint16_t>(static_cast<uint32_t>(liberties >> 12 & 0xfffff) / n);
+  }
+  // Sets a stone on an empty point and joins the chains beside it, but takes nothing off; returns
+  // the head of its chain. Calls joined(head, former) for every chain that one more was made of.
+  template <class F>
+  uint16_t place(GoPoint* points, int point, uint8_t colour, F&& joined) const {
+    const Neighbours& beside = neighbours(point);
+    const uint64_t own_edge = edge(static_cast<uint64_t>(point));
+    uint64_t liberties = 0;
+    for (const uint16_t q : beside) {
+      points[points[q].head].liberties -= own_edge;
+      liberties += points[q].colour == kGoEmpty ? edge(q) : 0;
+    }
+    auto head = static_cast<uint16_t>(point);
+    points[point] = {liberties, head, head, 1, colour, 0};
+    for (const uint16_t q : beside) {
+      if (points[q].colour != colour || points[q].head == head) continue;
+      const uint16_t other = points[q].head;
+      const uint16_t kept = join(points, head, other);
+      joined(kept, kept == head ? other : head);
+      head = kept;
+    }
+    return head;
+  }
+  // Takes a chain off and calls f(stone) for every stone of it. The ring stays as it is until
+  // stones are set there.
+  template <class F>
+  void lift(GoPoint* points, uint16_t stone, F&& f) const {
+    for_each_stone(points, stone, [&](uint16_t p) {
+      points[p].colour = kGoEmpty;
+      points[p].head = static_cast<uint16_t>(num_points_);
+      // Also at the head of the chain that goes off, which means nothing any more.
+      for (const uint16_t q : neighbours(p)) points[points[q].head].liberties += edge(p);
+      f(p);
+    });
+  }
   // Calls f(stone) for every stone of a chain, from `stone` on. f may take the stone off.
   template <class F>
   static void for_each_stone(const GoPoint* points, uint16_t stone, F&& f) {
@@ -74,16 +142,10 @@ class GoBoard {
   }
 
  private:
-  static constexpr uint64_t edge(uint64_t point) {
-    return 1 + (point << 12) + (point * point << 32);
-  }
-  // Precondition: at least one liberty.
-  static bool in_atari(uint64_t liberties) {
-    const uint64_t n = liberties & 0xfff;
-    const uint64_t s = liberties >> 12 & 0xfffff;
-    return n * (liberties >> 32) == s * s;
-  }
-
+  // A liberty of the chain of a stone, which has one that is not `other`.
+  uint16_t find_liberty(const GoPoint* points, uint16_t stone, int other) const;
+  // The sum of a chain without the edges of a liberty.
+  uint64_t sum_without(const GoPoint* points, uint16_t head, uint64_t sum, uint16_t liberty) const;
   static uint16_t join(GoPoint* points, uint16_t a, uint16_t b);
   int take_off(GoState& state, uint16_t stone) const;
   uint64_t chain_key(const GoState& state, uint16_t stone) const;

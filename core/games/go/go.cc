@@ -5,6 +5,7 @@
 
 #include "base/error.h"
 #include "games/go/handicap.h"
+#include "games/go/ladder.h"
 #include "games/text.h"
 
 namespace tengen {
@@ -212,6 +213,9 @@ void Go::encode(const State& state, int symmetry, float* planes) const {
   if (state.rules.ko == GoKo::kSimple) constant(kGoSimpleKoPlane, 1.0f);
   if (state.rules.ko == GoKo::kSituational) constant(kGoSituationalPlane, 1.0f);
   if (state.rules.may_suicide) constant(kGoSuicidePlane, 1.0f);
+  const GoLadders ladders = ladders_of(layout.board(), state);
+  points_on(kGoLadderedPlane, ladders.laddered);
+  points_on(kGoLadderMovePlane, ladders.working_moves);
 }
 
 std::string Go::to_string(const State& state) const {

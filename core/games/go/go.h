@@ -3,7 +3,7 @@
 //
 // Black is the first player, also in handicap games, where White moves first. Actions: row * width
 // + column, row 0 at the top; the last is a pass, which is always legal and which superko does not
-// concern. Planes (18): core/games/planes.h. Symmetries: the 8 of the square, 4 on a rectangle.
+// concern. Planes (20): core/games/planes.h. Symmetries: the 8 of the square, 4 on a rectangle.
 //
 // Variants are games on boards that fit, by any rules. A smaller board lies in the upper left
 // corner of the planes, and is turned there, so that a rectangle in a square has 8 symmetries too.

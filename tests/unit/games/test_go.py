@@ -15,7 +15,7 @@ from tengen.errors import UsageError
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "oracle"))
 from slow_games import EMPTY, STONES
-from slow_go import SlowGo, chain_at, eternal_chains, pass_alive, rows_of
+from slow_go import SlowGo, chain_at, choose, eternal_chains, pass_alive, rows_of
 
 RULES = [
     ko + suicide
@@ -46,22 +46,6 @@ LONG = {
 }
 
 
-def choose(rng, slow, legal, mood):
-    """A move; most moods seldom pass, so that boards fill and stones go off."""
-    stones = legal[:-1]
-    if not stones or (mood == 0 and rng.random() < 0.1) or rng.random() < 0.01:
-        return legal[-1]
-    if mood == 2 and slow.last is not None and rng.random() < 0.8:
-        row, column = slow.last
-        near = [
-            action
-            for action in stones
-            if abs(action // slow.width - row) + abs(action % slow.width - column) < 3
-        ]
-        return rng.choice(near or stones)
-    return rng.choice(stones)
-
-
 def compare_games(name, num_games):
     """Plays both; returns what came about, to see that it did."""
     game, seen = games.make(name), set()
@@ -74,7 +58,10 @@ def compare_games(name, num_games):
             assert state.legal_actions() == legal, slow.moves
             assert (state.to_play, state.ply) == (slow.to_play, slow.ply)
             if state.ply % 9 == shown or not legal:
-                np.testing.assert_array_equal(state.observation(), slow.planes())
+                shown_planes = state.observation()
+                np.testing.assert_array_equal(shown_planes[:18], slow.planes())
+                position = _core.GoPosition(name, slow.moves)
+                np.testing.assert_array_equal(shown_planes[18:], position.ladders())
             if banned:
                 seen.add("banned")
             if len(slow.captured) > 1:
