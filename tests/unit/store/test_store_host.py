@@ -12,6 +12,8 @@ import pytest
 
 from tengen.errors import RunError, UsageError
 from tengen.store import Column, Store, TableConfig
+from tengen.store import store as store_module
+from tengen.store.folder_lock import LOCK_NAME
 from tengen.store.host_protocol import SOCKET_NAME, VERSION
 
 TABLE = TableConfig(name="t", columns={"value": Column(dtype="int64")})
@@ -81,6 +83,43 @@ def test_folders_of_others_are_left_alone(directory: Path) -> None:
         Store([TABLE], directory=directory.parent / ("x" * 120))
     with pytest.raises(UsageError, match="cannot be made"):
         Store([TABLE], directory=directory.parent / "no" / "folder")
+
+
+def leave(directory: Path, num_items: int) -> Path:
+    """Returns a folder as a store that is killed leaves it."""
+    with Store.connect(directory) as client:
+        for i in range(num_items):
+            client.table("t").insert("a", i, {"value": np.int64(i)})
+        client.flush()
+    left = directory.parent / "left"
+    of_others = shutil.ignore_patterns(SOCKET_NAME, LOCK_NAME)
+    shutil.copytree(directory, left, ignore=of_others)
+    return left
+
+
+def test_a_store_that_cannot_listen_leaves_what_a_killed_one_held(
+    directory: Path, monkeypatch
+) -> None:
+    left = leave(directory, 5)
+    key = Path(__file__).with_name("tls_key.pem")
+    with socket.create_server(("127.0.0.1", 0)) as other:
+        port = other.getsockname()[1]
+        for options in (
+            {"listen": f"127.0.0.1:{port}"},
+            {"listen": "0.0.0.0:0"},
+            {"listen": "127.0.0.1:0", "certificate_file": key, "key_file": key},
+        ):
+            with pytest.raises(UsageError):
+                Store([TABLE], memory_bytes=1 << 20, directory=left, **options)
+
+    def fail(*_: object) -> None:
+        raise RunError("gateway (none) cannot be made")
+
+    monkeypatch.setattr(store_module, "NetServer", fail)
+    with pytest.raises(RunError, match="gateway"):
+        Store([TABLE], memory_bytes=1 << 20, directory=left, listen="127.0.0.1:0")
+    with Store([TABLE], memory_bytes=1 << 20, directory=left) as heir:
+        assert heir.table("t").describe()["num_items"] == 5
 
 
 def test_no_client_waits_for_another_server_while_one_answers(directory: Path) -> None:
