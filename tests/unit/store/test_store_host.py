@@ -1,9 +1,11 @@
 """What a store's server answers to those who speak to it wrongly."""
 
+import errno
 import json
 import shutil
 import socket
 import tempfile
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -11,7 +13,7 @@ import numpy as np
 import pytest
 
 from tengen.errors import RunError, UsageError
-from tengen.store import Column, Store, TableConfig
+from tengen.store import Column, Store, TableConfig, reception
 from tengen.store import store as store_module
 from tengen.store.folder_lock import LOCK_NAME
 from tengen.store.host_protocol import SOCKET_NAME, VERSION
@@ -130,6 +132,47 @@ def test_no_client_waits_for_another_server_while_one_answers(directory: Path) -
         for call in (client.table("t").describe, lambda: client.writer("a", "t")):
             with pytest.raises(RunError, match=r"store \(closing\) serves nobody"):
                 call()
+
+
+def test_a_server_that_was_short_of_descriptors_lets_clients_in_again(
+    directory: Path, monkeypatch
+) -> None:
+    reasons = [errno.EMFILE, errno.ENFILE, errno.ECONNABORTED, errno.ENOBUFS]
+    accept, start = socket.socket.accept, threading.Thread.start
+    num_threads_refused = 2
+
+    def accept_later(listener: socket.socket) -> tuple[socket.socket, object]:
+        if reasons:
+            raise OSError(reasons.pop(), "no room")
+        return accept(listener)
+
+    def start_later(thread: threading.Thread) -> None:
+        nonlocal num_threads_refused
+        if thread.name == "store-hello" and num_threads_refused:
+            num_threads_refused -= 1
+            raise RuntimeError("can't start new thread")
+        start(thread)
+
+    monkeypatch.setattr(reception, "_PAUSE_S", 0.001)
+    monkeypatch.setattr(socket.socket, "accept", accept_later)
+    monkeypatch.setattr(threading.Thread, "start", start_later)
+    with Store([TABLE], memory_bytes=1 << 20, directory=directory.parent / "short"):
+        store = Store.connect(directory.parent / "short", patience_s=30.0)
+        assert store.table("t").describe()["num_items"] == 0
+    assert (reasons, num_threads_refused) == ([], 0)
+
+
+def test_sessions_leave_descriptors_for_commands(directory: Path, monkeypatch) -> None:
+    store = Store.connect(directory)
+    table = store.table("t")
+    with table.sampler(1):
+        monkeypatch.setattr(reception.resource, "getrlimit", lambda _: (4, 4))
+        for call in (lambda: table.sampler(1), lambda: store.writer("a", "t")):
+            with pytest.raises(RunError, match="raise its ulimit -n"):
+                call()
+        assert table.describe()["num_items"] == 0
+    monkeypatch.undo()
+    store.writer("a", "t").close()
 
 
 def test_every_client_gone_leaves_no_file(directory: Path) -> None:
