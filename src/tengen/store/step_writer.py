@@ -25,6 +25,7 @@ def open_writer(
     name: str,
     table: str,
     max_item_steps: int | None = None,
+    timeout_s: float | None = None,
 ) -> StepWriter:
     """Returns a new writer; see `Store.writer`.
 
@@ -34,6 +35,7 @@ def open_writer(
         name: The writer's.
         table: Whose columns the steps have.
         max_item_steps: Steps before the last insert that items may still have.
+        timeout_s: How long the store may take; None: as long as the connection allows.
     """
     entry = find_table(entries, table)
     check(isinstance(name, str) and bool(name), "name", name, "must be text; name it")
@@ -42,7 +44,7 @@ def open_writer(
         max_item_steps = max(one.config.num_steps for one in shared.values())
     check_whole("max_item_steps", max_item_steps, 0, 2**32 - 1)
     try:
-        core = backend.open_writer(name, entry, max_item_steps)
+        core = backend.open_writer(name, entry, max_item_steps, timeout_s)
     except _core.CoreError as error:
         raise refused(error) from error
     return StepWriter(core, shared)

@@ -10,6 +10,7 @@ from types import TracebackType
 from typing import Any
 
 from tengen.config import check, check_whole
+from tengen.store.arguments import timeout_of
 from tengen.store.backend import LocalBackend, StoreBackend, TableEntry, find_table
 from tengen.store.checkpoint import make_checkpoint
 from tengen.store.client import HostConnection
@@ -153,7 +154,9 @@ class Store:
             ca_file: For ``tcp``, PEM of who vouches for the store's certificate.
             fingerprint: For ``tcp``, SHA-256 of its certificate in hex, instead.
             patience_s: For a folder, how long calls, this one too, wait for another
-                server of a store that was killed; then they raise.
+                server of a store that was killed; then they raise. So long, and 2 s at
+                least, they wait for the answer of one that stands still, but those
+                that have a ``timeout_s`` for no longer than that; over ``tcp`` 10 s.
 
         Raises:
             RunError: Nobody answers there, or it is not the store that is trusted.
@@ -278,7 +281,8 @@ class Store:
             UsageError: One of them was refused.
             StoreTimeout: A table still waits for samples.
         """
-        self._senders.for_each(lambda sender: sender.flush(timeout_s))
+        timeout_s = timeout_of(timeout_s)
+        self._senders.for_each(lambda sender: sender.flush(timeout_s), timeout_s)
 
     def checkpoint(self, timeout_s: float | None = None) -> None:
         """Sees to it that what the store holds now outlives its host.
@@ -295,7 +299,7 @@ class Store:
             StoreTimeout: It is not done yet; it goes on.
             RunError: The disk has failed, or the store is gone.
         """
-        make_checkpoint(self._backend, timeout_s)
+        make_checkpoint(self._backend, timeout_of(timeout_s))
 
     def close(self) -> None:
         """Ends this client, and with it a store that this process made. Idempotent.
@@ -348,11 +352,16 @@ class Store:
 
 
 def _open_sender(
-    backend: StoreBackend, entries: Mapping[str, TableEntry], key: tuple[str, str]
+    backend: StoreBackend,
+    entries: Mapping[str, TableEntry],
+    key: tuple[str, str],
+    timeout_s: float | None,
 ) -> StepWriter:
     """Opens the writer of a sender and a table; made of no store, which holds it."""
     sender, table = key
-    return open_writer(backend, entries, f"{sender}@{table}", table)
+    return open_writer(
+        backend, entries, f"{sender}@{table}", table, timeout_s=timeout_s
+    )
 
 
 def _path(name: str | os.PathLike[str] | None) -> Path | None:

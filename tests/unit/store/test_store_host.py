@@ -7,13 +7,21 @@ import socket
 import tempfile
 import threading
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from tengen.errors import RunError, UsageError
-from tengen.store import Column, Store, TableConfig, reception
+from tengen.store import (
+    Column,
+    Store,
+    StoreTimeout,
+    TableConfig,
+    host_protocol,
+    reception,
+)
 from tengen.store import store as store_module
 from tengen.store.folder_lock import LOCK_NAME
 from tengen.store.host_protocol import SOCKET_NAME, VERSION
@@ -173,6 +181,43 @@ def test_sessions_leave_descriptors_for_commands(directory: Path, monkeypatch) -
         assert table.describe()["num_items"] == 0
     monkeypatch.undo()
     store.writer("a", "t").close()
+
+
+def test_calls_end_where_the_server_stands_still(directory: Path, monkeypatch) -> None:
+    monkeypatch.setattr(host_protocol, "_LEAST_ANSWER_S", 0.02)
+    monkeypatch.setattr(host_protocol, "_WAIT_FOR_NAME_S", 0.0)
+    patient, store = Store.connect(directory), Store.connect(directory, patience_s=0.02)
+    (directory / SOCKET_NAME).rename(directory / "another")
+    value = {"value": np.int64(1)}
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as silent:
+        silent.bind(str(directory / SOCKET_NAME))
+        silent.listen(4)  # some wait to be let in, and some cannot even do that
+        for call in (
+            store.describe,
+            store.table("t").describe,
+            lambda: store.writer("a", "t"),
+            lambda: store.table("t").sampler(1),
+            lambda: Store.connect(directory, patience_s=0.02),
+            lambda: patient.checkpoint(0.02),
+            lambda: patient.table("t").sample(1, 0.02),
+            lambda: patient.table("t").insert("a", 0, value, timeout_s=0.02),
+        ):
+            with pytest.raises(RunError, match=r"does not answer: .*; start it"):
+                call()
+    (directory / "another").rename(directory / SOCKET_NAME)
+    patient.table("t").insert("a", 0, value, timeout_s=20.0)
+
+
+def test_an_insert_waits_no_longer_for_another_thread(directory: Path) -> None:
+    store = Store.connect(directory)
+    with (
+        store._senders.lend(("a", "t")),
+        ThreadPoolExecutor() as pool,
+        pytest.raises(StoreTimeout, match=r"waited 0.01 s for another thread"),
+    ):
+        pool.submit(
+            store.table("t").insert, "a", 0, {"value": np.int64(1)}, timeout_s=0.01
+        ).result()
 
 
 def test_every_client_gone_leaves_no_file(directory: Path) -> None:
