@@ -15,6 +15,7 @@ import numpy as np
 from tengen import _core
 from tengen.errors import RunError, TengenError, TengenWarning, UsageError
 from tengen.store.backend import SamplerCore, StoreBackend, TableEntry
+from tengen.store.host_protocol import NoAnswer
 from tengen.store.shard_sampler import ShardSampler
 
 __all__ = ["Shard", "Shards"]
@@ -236,17 +237,6 @@ class Shards:
         self, name: str, arguments: Mapping[str, Any], timeout_s: float | None = None
     ) -> Any:
         """Runs one of the rare commands on every server that answers."""
-        if name in ("sessions", "replicas"):
-            present = [shard for shard in self._shards if not shard.is_missing]
-            told = [
-                shard.backend().command(name, arguments, timeout_s) for shard in present
-            ]
-            return [one for some in told for one in some]
-        if name == "checkpoints":
-            present = [shard for shard in self._shards if not shard.is_missing]
-            return [
-                shard.backend().command(name, arguments, timeout_s) for shard in present
-            ]
         if name == "begin_checkpoint":
             # One that lacks a server is none.
             return [
@@ -254,19 +244,45 @@ class Shards:
             ]
         if name == "wait_checkpoint":
             return self._wait_checkpoint(answer_s=timeout_s, **arguments)
+        if name in ("sessions", "replicas", "checkpoints"):
+            told = self._ask_all(name, lambda _: arguments, timeout_s)
+            if name == "checkpoints":
+                return told
+            return [one for some in told for one in some]
         rest = dict(arguments)
         table = self._names[rest.pop("table")]
-        answers = []
-        for number, shard in enumerate(self._shards):
-            if shard.is_missing:
-                continue
-            own = {"table": shard.entry(table).number, **rest}
-            if "keys" in rest:
-                own |= self._own_keys(rest, number)
-            answers.append(shard.backend().command(name, own, timeout_s))
+
+        def own(number: int) -> dict[str, Any]:
+            keys = self._own_keys(rest, number) if "keys" in rest else {}
+            return {"table": self._shards[number].entry(table).number, **rest, **keys}
+
+        answers = self._ask_all(name, own, timeout_s)
         if name == "describe":
             return self._described(answers)
         return sum(answers) if name == "erase" else None
+
+    def _ask_all(
+        self,
+        name: str,
+        arguments_of: Callable[[int], Mapping[str, Any]],
+        timeout_s: float | None,
+    ) -> list[Any]:
+        """Returns the answers of all servers but those that are lost by it."""
+        answers = []
+        for number, shard in enumerate(self._shards):
+            num_joins = shard.num_joins
+            if shard.is_missing:
+                continue
+            try:
+                answers.append(
+                    shard.backend().command(name, arguments_of(number), timeout_s)
+                )
+            except RunError as error:
+                # One that closes answers by an error.
+                if not isinstance(error, NoAnswer) and shard.serves(num_joins):
+                    raise
+                shard.lose(num_joins)
+        return answers
 
     def close(self) -> None:
         """Ends the connections."""
