@@ -146,6 +146,10 @@ class StoreBackend(Protocol):
         """Runs one of the rare commands; arguments and result are JSON values."""
         ...
 
+    def check_open(self) -> None:
+        """Raises UsageError once it was closed: what waits for the store ends."""
+        ...
+
     def close(self) -> None:
         """Ends the connection, or the store."""
         ...
@@ -332,6 +336,9 @@ class LocalBackend:
             return commands[name](**arguments)
         except (TypeError, _core.CoreError) as error:
             raise UsageError(str(error)) from error
+
+    def check_open(self) -> None:
+        """Does nothing: the core tells whoever waits."""
 
     def close(self) -> None:
         """Ends the store; whoever waits gets an error.

@@ -123,8 +123,13 @@ class HostConnection:
         """
         return self._ask(command_request(name, arguments), timeout_s)
 
+    def check_open(self) -> None:
+        """Raises UsageError once it was closed."""
+        if self._is_closed:
+            raise closed(str(self._directory))
+
     def close(self) -> None:
-        """Asks no more; writers and samplers end by themselves."""
+        """Asks no more; writers and samplers that wait end, others by themselves."""
         self._is_closed = True
 
     def _ask(self, message: Mapping[str, Any], timeout_s: float | None = None) -> Any:
@@ -136,8 +141,7 @@ class HostConnection:
         self, message: Mapping[str, Any], timeout_s: float | None
     ) -> tuple[int, Any]:
         """Asks, where the server was killed the next one too."""
-        if self._is_closed:
-            raise closed(str(self._directory))
+        self.check_open()
         patience_s = self._patience_s
         if timeout_s is not None:
             patience_s = min(timeout_s, patience_s)

@@ -142,8 +142,13 @@ class NetConnection:
         """Runs one of the rare commands in the store's process."""
         return self._ask(command_request(name, arguments), timeout_s)
 
+    def check_open(self) -> None:
+        """Raises UsageError once it was closed."""
+        if self._is_closed:
+            raise closed(str(self._address))
+
     def close(self) -> None:
-        """Asks no more; writers and samplers end by themselves."""
+        """Asks no more; writers and samplers that wait end, others by themselves."""
         self._is_closed = True
 
     def _ask(self, message: Mapping[str, Any], timeout_s: float | None = None) -> Any:
@@ -161,8 +166,7 @@ class NetConnection:
         return connection.detach(), answer
 
     def _connect(self, until: float) -> socket.socket:
-        if self._is_closed:
-            raise closed(str(self._address))
+        self.check_open()
         until = min(until, time.monotonic() + _CONNECT_S)
         try:
             connection = socket.create_connection(

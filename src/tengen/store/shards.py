@@ -15,7 +15,7 @@ import numpy as np
 from tengen import _core
 from tengen.errors import RunError, TengenError, TengenWarning, UsageError
 from tengen.store.backend import SamplerCore, StoreBackend, TableEntry
-from tengen.store.host_protocol import NoAnswer
+from tengen.store.host_protocol import NoAnswer, closed
 from tengen.store.shard_sampler import ShardSampler
 
 __all__ = ["Shard", "Shards"]
@@ -283,6 +283,11 @@ class Shards:
                     raise
                 shard.lose(num_joins)
         return answers
+
+    def check_open(self) -> None:
+        """Raises UsageError once it was closed."""
+        if self._is_closed.is_set():
+            raise closed(", ".join(shard.name for shard in self._shards))
 
     def close(self) -> None:
         """Ends the connections."""

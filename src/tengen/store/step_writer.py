@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from types import TracebackType
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,6 +17,8 @@ from tengen.store.backend import StoreBackend, TableEntry, find_table
 from tengen.store.waiting import refused, slice_of, wait_for
 
 __all__ = ["StepWriter", "open_writer"]
+
+T = TypeVar("T")
 
 
 def open_writer(
@@ -47,7 +49,7 @@ def open_writer(
         core = backend.open_writer(name, entry, max_item_steps, timeout_s)
     except _core.CoreError as error:
         raise refused(error) from error
-    return StepWriter(core, shared)
+    return StepWriter(core, shared, backend.check_open)
 
 
 class StepWriter:
@@ -60,13 +62,18 @@ class StepWriter:
     Args:
         core: The core's writer.
         tables: The tables that items may go to, by name.
+        check_open: Raises UsageError once the store was closed here.
     """
 
     def __init__(
-        self, core: _core.ReplayWriter, tables: Mapping[str, TableEntry]
+        self,
+        core: _core.ReplayWriter,
+        tables: Mapping[str, TableEntry],
+        check_open: Callable[[], None],
     ) -> None:
         self._core: _core.ReplayWriter | None = core
         self._tables = tables
+        self._check_open = check_open
 
     @property
     def next_sequence(self) -> int:
@@ -113,7 +120,7 @@ class StepWriter:
             raise refused(error) from error
         if count is not None:
             return count
-        return wait_for(core.append_rest, timeout_s, "append", core.waits)
+        return self._wait_for(core.append_rest, timeout_s, "append")
 
     def insert(
         self,
@@ -151,13 +158,12 @@ class StepWriter:
             raise refused(error) from error
         except TypeError as error:
             raise _no_numbers(num_steps, priority, sequence, version) from error
-        wait_for(
+        self._wait_for(
             lambda s: (
                 core.insert(number, num_steps, priority, sequence, version, s) or None
             ),
             timeout_s,
             f"insert into {table}",
-            core.waits,
         )
 
     def insert_each(
@@ -203,13 +209,12 @@ class StepWriter:
         if not isinstance(priorities, float):
             priorities = vector_of("priorities", priorities)
         try:
-            return wait_for(
+            return self._wait_for(
                 lambda s: core.insert_each(
                     number, num_steps, priorities, count, stride, sequence, version, s
                 ),
                 timeout_s,
                 f"insert into {table}",
-                core.waits,
             )
         except TypeError as error:
             raise _no_numbers(num_steps, count, stride, sequence, version) from error
@@ -222,7 +227,7 @@ class StepWriter:
             StoreTimeout: A table still waits for samples.
         """
         core = self._open()
-        wait_for(lambda s: core.flush(s) or None, timeout_s, "flush", core.waits)
+        self._wait_for(lambda s: core.flush(s) or None, timeout_s, "flush")
 
     def close(self, timeout_s: float | None = None) -> None:
         """Flushes, and gives the writer's name free. A second call does nothing."""
@@ -250,6 +255,12 @@ class StepWriter:
         if self._core is None:
             raise UsageError("writer (closed) must be open; open another")
         return self._core
+
+    def _wait_for(
+        self, attempt: Callable[[float], T | None], timeout_s: float | None, what: str
+    ) -> T:
+        core = self._open()
+        return wait_for(attempt, timeout_s, what, core.waits, self._check_open)
 
     def _number_of(self, table: str, num_steps: int) -> int:
         entry = self._tables.get(table)

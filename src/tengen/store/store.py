@@ -304,6 +304,8 @@ class Store:
     def close(self) -> None:
         """Ends this client, and with it a store that this process made. Idempotent.
 
+        Calls of other threads that wait for the store end by a UsageError.
+
         With ``durability`` a store takes nothing any more and makes a last checkpoint.
 
         Raises:

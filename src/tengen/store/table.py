@@ -238,7 +238,7 @@ def _open_sampler(
         core = backend.open_sampler(entry, num_samples, num_ahead, copy, timeout_s)
     except _core.CoreError as error:
         raise refused(error) from error
-    return Sampler(core, entry.config)
+    return Sampler(core, entry.config, backend.check_open)
 
 
 def _open_shared(

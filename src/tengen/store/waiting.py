@@ -40,6 +40,7 @@ def wait_for(
     timeout_s: float | None,
     what: str,
     waits: Callable[[], str],
+    check_open: Callable[[], None],
 ) -> T:
     """Calls ``attempt`` until it returns something.
 
@@ -48,21 +49,24 @@ def wait_for(
         timeout_s: How long to try, 0 or more; None: for ever.
         what: The call, for the error.
         waits: Returns what the store waits for, for the error.
+        check_open: Raises UsageError where nobody may wait any more.
 
     Raises:
         StoreTimeout: The time is over.
-        UsageError: The core refused the call.
+        UsageError: The core refused the call, or nobody may wait any more.
     """
     try:
         result = attempt(slice_of(timeout_s))
         if result is not None:
             return result
         end = None if timeout_s is None else time.monotonic() + timeout_s - _SLICE_S
+        check_open()
         while end is None or time.monotonic() < end:
             left = _SLICE_S if end is None else max(0.0, end - time.monotonic())
             result = attempt(min(left, _SLICE_S))
             if result is not None:
                 return result
+            check_open()
         reason = waits() or "the store is busy"
     except _core.CoreError as error:
         raise refused(error) from error
