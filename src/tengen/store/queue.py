@@ -348,18 +348,19 @@ class UnrollQueue:
 def _open_store(
     directory: Path, columns: Mapping[str, Column], config: QueueConfig
 ) -> Store:
+    # A queue that is full, as much that is used and not trimmed, and one more of that.
+    num_rows = 3 * config.capacity_items + 64
     table = TableConfig(
         name=_NAME,
         columns={**columns, _NUMBER: Column(dtype="int64")},
         sampler=Selector(kind="fifo"),
         max_times_sampled=1,
         limits=RateLimits.queue(config.capacity_items),
+        max_loans=num_rows,  # batches of one that are not trimmed
         steps_per_chunk=1,  # so that each makes room by itself
     )
     directory.parent.mkdir(parents=True, exist_ok=True)
     row_bytes = -(-table.step_bytes // _ROW_BYTES) * _ROW_BYTES
-    # A queue that is full, as much that is used and not trimmed, and one more of that.
-    num_rows = 3 * config.capacity_items + 64
     return Store(
         [table],
         memory_bytes=num_rows * row_bytes,

@@ -49,6 +49,26 @@ def test_a_sampler_that_is_closed_gives_back_what_it_drew(open_store):
             call()
 
 
+def test_a_sampler_that_acknowledges_nothing_waits(open_store):
+    store = open_store(table(max_loans=3))
+    fill(store, 5)
+    for num_ahead in (0, 5):
+        with store.table("t").sampler(2, num_ahead=num_ahead) as sampler:
+            batches = [sampler.sample(20.0) for _ in range(3)]
+            waits = "sample waits: 3 batches are not acknowledged"
+            with pytest.raises(StoreTimeout, match=waits):
+                sampler.sample(0.05)
+            assert all(waits in line for line in store.describe()["sessions"])
+            batches[1].ack()
+            batches[1] = sampler.sample(20.0)
+            sampler.give_back(batches[0])
+            sampler.sample(20.0)
+            with pytest.raises(StoreTimeout, match=waits):
+                sampler.sample(0.05)
+    # Another one has its own.
+    store.table("t").sample(1, 20.0).ack()
+
+
 def test_a_store_that_is_closed_ends_what_other_threads_wait_for(open_store):
     store = open_store(table(limits=RateLimits.queue(1)))
     writer = store.writer("a", "t")
