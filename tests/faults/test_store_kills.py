@@ -117,7 +117,7 @@ def run_with_kills(
     assert missing <= set(announced) - set(sent)
     kills_of_users = killed["use-0"] + killed["use-1"]
     assert len(missing) <= kills_of_users * BATCH
-    assert not set(sent) | set(left) > set(range(count))
+    assert set(sent) | set(left) <= set(range(count))
 
 
 CLIENTS = ("write", "use-0", "use-1")
