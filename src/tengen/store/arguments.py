@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import operator
 from typing import Any
 
@@ -14,7 +13,7 @@ from tengen.errors import UsageError
 from tengen.run import memory_limit_bytes
 from tengen.store.table_config import TableConfig
 
-__all__ = ["check_batch", "keys_of", "timeout_of", "vector_of", "whole"]
+__all__ = ["check_batch", "keys_of", "vector_of", "whole"]
 
 _MAX_SAMPLES = 1 << 22
 _MAX_AHEAD = 1024
@@ -58,22 +57,6 @@ def whole(name: str, value: Any) -> int:
         raise UsageError(
             f"{name} ({value}) must be a whole number; round it"
         ) from error
-
-
-def timeout_of(value: Any) -> float | None:
-    """Returns how long a call may wait, in seconds, 0 or more; None: for ever.
-
-    Raises:
-        UsageError: It is no number.
-    """
-    if value is None:
-        return None
-    is_number = isinstance(value, int | float | np.number) and not math.isnan(value)
-    check(
-        is_number, "timeout_s", value, "must be a number of seconds, or None; give one"
-    )
-    # One that is over already is no wait.
-    return None if value == math.inf else max(0.0, float(value))
 
 
 def vector_of(name: str, values: Any) -> NDArray[np.float64]:

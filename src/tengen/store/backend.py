@@ -51,6 +51,7 @@ def find_table(tables: Mapping[str, T], name: str) -> T:
     Raises:
         UsageError: There is none.
     """
+    check(isinstance(name, str), "table", type(name).__name__, "must be text; name it")
     if name not in tables:
         raise UsageError(
             f"table ({name}) must be one of the store's; {did_you_mean(name, tables)}"

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from tengen import _core
 from tengen.config import check, check_whole
 from tengen.errors import UsageError
-from tengen.store.arguments import vector_of
+from tengen.store.arguments import vector_of, whole
 from tengen.store.backend import StoreBackend, TableEntry, find_table
 from tengen.store.waiting import refused, slice_of, wait_for
 
@@ -113,11 +113,16 @@ class StepWriter:
                 counted by ``num_steps``.
         """
         core = self._open()
-        flags = None if is_first is None else np.atleast_1d(np.asarray(is_first, bool))
+        flags = None if is_first is None else _flags_of(is_first)
+        slice_s = slice_of(timeout_s)
         try:
-            count = core.append(columns, flags, slice_of(timeout_s))
+            count = core.append(columns, flags, slice_s)
         except _core.CoreError as error:
             raise refused(error) from error
+        except TypeError as error:
+            raise UsageError(
+                f"columns ({type(columns).__name__}) must be a dict; name its arrays"
+            ) from error
         if count is not None:
             return count
         return self._wait_for(core.append_rest, timeout_s, "append")
@@ -149,10 +154,9 @@ class StepWriter:
         """
         core = self._open()
         number = self._number_of(table, num_steps)
+        slice_s = slice_of(timeout_s)
         try:
-            if core.insert(
-                number, num_steps, priority, sequence, version, slice_of(timeout_s)
-            ):
+            if core.insert(number, num_steps, priority, sequence, version, slice_s):
                 return
         except _core.CoreError as error:
             raise refused(error) from error
@@ -263,18 +267,32 @@ class StepWriter:
         return wait_for(attempt, timeout_s, what, core.waits, self._check_open)
 
     def _number_of(self, table: str, num_steps: int) -> int:
-        entry = self._tables.get(table)
+        entry = self._tables.get(table) if isinstance(table, str) else None
         if entry is None:
             raise UsageError(
                 f"table ({table}) must have this writer's columns; it may write to "
                 f"{', '.join(self._tables)}"
             )
-        if num_steps < entry.config.num_steps:
+        if whole("num_steps", num_steps) < entry.config.num_steps:
             raise UsageError(
                 f"num_steps ({num_steps}) must be at least the table's "
                 f"{entry.config.num_steps}; insert longer items"
             )
         return entry.number
+
+
+def _flags_of(is_first: NDArray[np.bool_] | bool) -> NDArray[np.bool_]:
+    try:
+        flags = np.atleast_1d(np.asarray(is_first, bool))
+    except (TypeError, ValueError) as error:
+        raise UsageError(f"is_first ({error}) must be booleans; pass them") from error
+    check(
+        flags.ndim == 1,
+        "is_first",
+        f"shape {list(flags.shape)}",
+        "must have one axis, of steps; flatten them",
+    )
+    return flags
 
 
 def _no_numbers(*given: object) -> UsageError:

@@ -10,7 +10,6 @@ from types import TracebackType
 from typing import Any
 
 from tengen.config import check, check_whole
-from tengen.store.arguments import timeout_of
 from tengen.store.backend import LocalBackend, StoreBackend, TableEntry, find_table
 from tengen.store.checkpoint import make_checkpoint
 from tengen.store.client import HostConnection
@@ -25,6 +24,7 @@ from tengen.store.shards import Shards
 from tengen.store.step_writer import StepWriter, open_writer
 from tengen.store.table import Table
 from tengen.store.table_config import TableConfig, check_kind
+from tengen.store.waiting import timeout_of
 
 __all__ = ["Store"]
 

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from tengen import _core
 from tengen.config import check
 from tengen.errors import UsageError
-from tengen.store.arguments import check_batch, keys_of, timeout_of, vector_of, whole
+from tengen.store.arguments import check_batch, keys_of, vector_of, whole
 from tengen.store.backend import StoreBackend, TableEntry
 from tengen.store.batch import Batch
 from tengen.store.lending import Lending
@@ -22,7 +22,7 @@ from tengen.store.rate_limits import RateLimits
 from tengen.store.sampler import Sampler
 from tengen.store.step_writer import StepWriter
 from tengen.store.table_config import TableConfig, check_kind
-from tengen.store.waiting import refused
+from tengen.store.waiting import refused, timeout_of
 
 __all__ = ["Table"]
 
