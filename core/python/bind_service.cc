@@ -87,7 +87,8 @@ void bind_config(nb::module_& m) {
       .def_rw("max_steps", &TableConfig::max_steps)
       .def_rw("max_times_sampled", &TableConfig::max_times_sampled)
       .def_rw("max_staleness", &TableConfig::max_staleness)
-      .def_rw("num_steps", &TableConfig::num_steps);
+      .def_rw("num_steps", &TableConfig::num_steps)
+      .def_rw("max_loans", &TableConfig::max_loans);
 }
 
 }  // namespace

@@ -249,6 +249,12 @@ void Engine::give_back(SessionId session, uint64_t lease) {
   if (log_ != nullptr) log_->add(event::GivenBack{lease});
 }
 
+uint64_t Engine::num_loans(SessionId session) const {
+  return static_cast<uint64_t>(std::count_if(loans_.begin(), loans_.end(), [&](const auto& loan) {
+    return loan.second.session == session;
+  }));
+}
+
 void Engine::restore(const State& state) {
   check(state.tables.size() == tables_.size(), "tables", tables_.size(),
         "must be those that the store had; give the same");

@@ -159,6 +159,8 @@ class Engine {
   void ack(SessionId session, uint64_t lease, std::span<const double> priorities);
   // They were not.
   void give_back(SessionId session, uint64_t lease);
+  // Those of the session that are neither, by a scan of all.
+  uint64_t num_loans(SessionId session) const;
   // The session looks at the samples' steps where they lie: they stay when the lease ends, until
   // let_go(). Throws Error for a lease that the session has not.
   void keep(SessionId session, uint64_t lease);

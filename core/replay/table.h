@@ -45,6 +45,7 @@ struct TableConfig {
   uint32_t max_times_sampled = 0;         // 0: no bound
   std::optional<uint32_t> max_staleness;  // versions behind the newest that an item may be
   uint32_t num_steps = 1;                 // a sample has so many, an item at least so many
+  uint32_t max_loans = 1024;              // batches that a sampler may have at once
 };
 
 // Told of the steps that items hold on to.

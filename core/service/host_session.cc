@@ -226,11 +226,12 @@ class HostWriter final : public HostSession {
 class HostSampler final : public HostSession {
  public:
   HostSampler(replay::SessionId id, const SessionRecord& of, const std::string& memory_path,
-              const replay::SessionProgress* progress)
+              const replay::SessionProgress* progress, uint64_t num_loans)
       : HostSession(id, of, memory_path, progress),
         table_(of.number),
         num_samples_(of.num_samples),
-        batches_(id, table_, num_samples_, progress == nullptr ? 0 : progress->num_wanted) {}
+        batches_(id, table_, num_samples_, progress == nullptr ? 0 : progress->num_wanted,
+                 num_loans) {}
 
  protected:
   Progress serve_waiting(Engine& engine) override {
@@ -249,10 +250,12 @@ class HostSampler final : public HostSession {
         const auto message = read<Ack>(request);
         take(request.subspan(sizeof message), message.num_priorities, &priorities_);
         engine.ack(id(), message.lease, priorities_);
+        batches_.take_back();
         return Progress::kDone;
       }
       case Request::kGiveBack:
         engine.give_back(id(), read<GiveBack>(request).lease);
+        batches_.take_back();
         return Progress::kDone;
       case Request::kKeep:
         engine.keep(id(), read<Keep>(request).lease);
@@ -313,11 +316,12 @@ class HostSampler final : public HostSession {
 
 std::unique_ptr<HostSession> host_session(replay::SessionId id, const SessionRecord& record,
                                           const std::string& memory_path,
-                                          const replay::SessionProgress* progress) {
+                                          const replay::SessionProgress* progress,
+                                          uint64_t num_loans) {
   if (record.kind == SessionRecord::Kind::kWriter) {
     return std::make_unique<HostWriter>(id, record, memory_path, progress);
   }
-  return std::make_unique<HostSampler>(id, record, memory_path, progress);
+  return std::make_unique<HostSampler>(id, record, memory_path, progress, num_loans);
 }
 
 SessionLayout layout_of_sampler(const Engine& engine, uint32_t table, uint32_t num_samples,

@@ -95,10 +95,11 @@ class HostSession {
   bool is_refused_ = false;
 };
 
-// A session of a writer that the engine opened, or of a sampler.
+// A session of a writer that the engine opened, or of a sampler, that has `num_loans` batches.
 std::unique_ptr<HostSession> host_session(replay::SessionId id, const SessionRecord& record,
                                           const std::string& memory_path,
-                                          const replay::SessionProgress* progress = nullptr);
+                                          const replay::SessionProgress* progress = nullptr,
+                                          uint64_t num_loans = 0);
 // Room for the batches and acknowledgements of a sampler that has `num_ahead` under way.
 SessionLayout layout_of_sampler(const replay::Engine& engine, uint32_t table, uint32_t num_samples,
                                 uint32_t num_ahead);

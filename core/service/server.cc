@@ -121,8 +121,11 @@ void Server::resume_sessions(const std::map<uint32_t, replay::SavedSession>& res
     if (is_session && !goes_on) std::filesystem::remove(file.path(), ignored);
   }
   for (const auto& [id, saved] : resumed) {
-    sessions_.push_back(
-        host_session(id, SessionRecord::decode(saved.description), path_of(id), &saved.progress));
+    const replay::SessionId session = id;
+    const uint64_t num_loans =
+        store_->read([&](const Engine& engine) { return engine.num_loans(session); });
+    sessions_.push_back(host_session(id, SessionRecord::decode(saved.description), path_of(id),
+                                     &saved.progress, num_loans));
     sessions_.back()->publish(promise(*sessions_.back()));
     const SessionRecord& record = sessions_.back()->record();
     if (record.kind == SessionRecord::Kind::kSampler) {

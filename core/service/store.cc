@@ -121,11 +121,17 @@ class LocalSampler final : public SamplerPort {
   }
 
   void ack(uint64_t lease, std::span<const double> priorities) override {
-    store_->change_open([&](Engine& engine) { engine.ack(session_, lease, priorities); });
+    store_->change_open([&](Engine& engine) {
+      engine.ack(session_, lease, priorities);
+      batches_.take_back();
+    });
   }
 
   void give_back(uint64_t lease) override {
-    store_->change([&](Engine& engine) { engine.give_back(session_, lease); });
+    store_->change([&](Engine& engine) {
+      engine.give_back(session_, lease);
+      batches_.take_back();
+    });
   }
 
   void keep(uint64_t lease) override {

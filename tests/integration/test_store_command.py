@@ -253,6 +253,23 @@ def test_one_store_a_run_and_a_killed_one_is_followed(tmp_path, config):
             assert store.table("queue").describe()["num_items"] == 1
 
 
+def test_a_run_that_cannot_be_written_leaves_what_a_killed_store_held(tmp_path, config):
+    folder = tmp_path / "run"
+    with serving(folder, "--config", config) as server:
+        put(Store.connect(folder / "store"), [1, 2])
+        server.kill()
+        server.wait()
+    (folder / "store").unlink()
+    (folder / "store").mkdir()  # in the place of the link
+    refused = run("store", folder)
+    assert refused.returncode == 1
+    assert refused.stderr.count("\n") == 1, refused.stderr
+    (folder / "store").rmdir()
+    with serving(folder):
+        store = Store.connect(folder / "store")
+        assert store.table("queue").describe()["num_items"] == 2
+
+
 def test_a_served_store_listens_for_other_hosts(tmp_path, config):
     folder = tmp_path / "run"
     listening = ("--set", "listen=127.0.0.1:0")

@@ -28,6 +28,15 @@ from tengen.store import (
 
 # Eighths, so that priorities are exact in every float type.
 PRIORITIES = st.integers(0, 64).map(lambda eighths: eighths / 8)
+# Of the samplers that draw the newest items, so that few items make a difference.
+WINDOWS = {
+    "window": 2,
+    "min_items": 2,
+    "max_items": 5,
+    "growth_exponent": 0.5,
+    "growth_scale": 2.0,
+    "expand_per_item": 0.6,
+}
 
 
 @dataclass
@@ -50,6 +59,8 @@ class Model:
     items: list[ModelItem] = field(default_factory=list)
     num_inserts: int = 0
     num_samples: int = 0
+    drawn: set[int] = field(default_factory=set)
+    """Of ``without_replacement``: the eligible items that had their turn."""
 
     @property
     def cursor(self) -> float:
@@ -92,7 +103,35 @@ class Model:
             if total == 0:
                 return {item.number: 1 / len(items) for item in items}
             return {item.number: item.priority / total for item in items}
+        if self.sampler == "without_replacement":
+            items = [one for one in items if one.number not in self.drawn] or items
+            return {item.number: 1 / len(items) for item in items}
+        if self.sampler in ("window", "power_law_window"):
+            items = items[-self.window() :]
+            return {item.number: 1 / len(items) for item in items}
         return {self.first_of(self.sampler, items).number: 1.0}
+
+    def window(self) -> int:
+        if self.sampler == "window":
+            return WINDOWS["window"]
+        least, most = WINDOWS["min_items"], WINDOWS["max_items"]
+        if self.num_inserts <= least:
+            return self.num_inserts
+        # Of Wu 2019 as `Selector` says it: the slope at the first item beyond is
+        # expand_per_item, and falls with the power of what there was.
+        a, scale = WINDOWS["growth_exponent"], WINDOWS["growth_scale"]
+        beyond = (self.num_inserts - least) / scale
+        growth = WINDOWS["expand_per_item"] * scale * ((1 + beyond) ** a - 1) / a
+        return min(self.num_inserts, most, int(least + growth))
+
+    def draw(self, number: int) -> None:
+        if all(item.number in self.drawn for item in self.eligible()):
+            self.drawn.clear()
+        self.drawn.add(number)
+        self.find(number).under_way += 1
+        # One that cannot come now joins the round in which it can again.
+        self.drawn &= {item.number for item in self.eligible()}
+        self.num_samples += 1
 
     @staticmethod
     def first_of(kind: str, items: list[ModelItem]) -> ModelItem:
@@ -119,7 +158,17 @@ class TableMachine(RuleBasedStateMachine):
 
     @initialize(
         sampler=st.sampled_from(
-            ["fifo", "lifo", "min_heap", "max_heap", "uniform", "prioritized"]
+            [
+                "fifo",
+                "lifo",
+                "min_heap",
+                "max_heap",
+                "uniform",
+                "prioritized",
+                "window",
+                "power_law_window",
+                "without_replacement",
+            ]
         ),
         remover=st.sampled_from(["fifo", "lifo", "min_heap", "max_heap"]),
         max_items=st.integers(1, 6),
@@ -140,7 +189,7 @@ class TableMachine(RuleBasedStateMachine):
                 TableConfig(
                     name="t",
                     columns={"number": Column(dtype="int64")},
-                    sampler=Selector(kind=sampler, exponent=1.0),
+                    sampler=Selector(kind=sampler, exponent=1.0, **WINDOWS),
                     remover=Selector(kind=remover),
                     max_items=max_items,
                     max_times_sampled=max_times,
@@ -197,9 +246,7 @@ class TableMachine(RuleBasedStateMachine):
         assert chances[number] > 0
         assert batch.probabilities[0] == pytest.approx(chances[number])
         assert batch.table_size == len(self.model.items)
-        item = self.model.find(number)
-        item.under_way += 1
-        self.model.num_samples += 1
+        self.model.draw(number)
         assert self.keys.setdefault(number, int(batch.keys[0])) == batch.keys[0]
         self.lent.append((batch, number))
 

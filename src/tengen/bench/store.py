@@ -69,8 +69,6 @@ def run(args: argparse.Namespace) -> dict[str, Any]:
     Raises:
         UsageError: An option is refused.
     """
-    if args.selection:
-        return run_selection()
     named = {**WORKLOADS, **VARIANTS}
     known = [*named, "all"]
     check(
@@ -81,6 +79,8 @@ def run(args: argparse.Namespace) -> dict[str, Any]:
     )
     check_range("seconds", args.seconds, 0.1, 86_400, "give the seconds of a figure")
     check_range("memory-gb", args.memory_gb, 0.01, 1e6, "give what may be used")
+    if args.selection:
+        return run_selection()
     names = list(WORKLOADS) if args.workload == "all" else [args.workload]
     workloads = [named[name] for name in names]
     memory_bytes = int(args.memory_gb * 1e9)

@@ -61,28 +61,12 @@ def store(args: argparse.Namespace) -> dict[str, Any]:
         )
     with run.lock("store"):
         config = _resolve(run, given, args.set)
-        folder = _folder_of(run)
         events = EventWriter(run, "store", run.new_incarnation("store"))
         with (
             contextlib.closing(events),
             StopListener(run) as listener,
-            Store(
-                list(config.tables.values()),
-                memory_bytes=config.memory_bytes,
-                seed=config.seed,
-                directory=folder,
-                disk_bytes=config.disk_bytes,
-                disk_directory=run.path / ROWS if config.disk_bytes else None,
-                durability=config.durability,
-                durability_ms=config.durability_ms,
-                on_damage=config.on_damage,
-                listen=config.listen,
-                certificate_file=config.certificate_file,
-                key_file=config.key_file,
-            ) as served,
-            _link(run, folder),
+            _served(run, config) as served,
         ):
-            _record(run, config)
             where = " and ".join(filter(None, (str(run.path / LINK), served.address)))
             print(f"{where}: serves {', '.join(config.tables)}", flush=True)
             for line in served.differences:
@@ -133,15 +117,41 @@ def _folder_of(run: RunDirectory) -> Path:
 
 
 @contextlib.contextmanager
-def _link(run: RunDirectory, folder: Path) -> Iterator[None]:
-    """Has the run's link lead to the folder, and removes it at the end."""
+def _served(run: RunDirectory, config: StoreConfig) -> Iterator[Store]:
+    """Serves, as the run's link and ``run.json`` tell; removes the link at the end."""
+    folder = _folder_of(run)
+    served = Store(
+        list(config.tables.values()),
+        memory_bytes=config.memory_bytes,
+        seed=config.seed,
+        directory=folder,
+        disk_bytes=config.disk_bytes,
+        disk_directory=run.path / ROWS if config.disk_bytes else None,
+        durability=config.durability,
+        durability_ms=config.durability_ms,
+        on_damage=config.on_damage,
+        listen=config.listen,
+        certificate_file=config.certificate_file,
+        key_file=config.key_file,
+    )
     link = run.path / LINK
+    try:
+        _link(link, folder)
+        _record(run, config)
+    except BaseException:
+        served.abandon()
+        raise
+    try:
+        with served:
+            yield served
+    finally:
+        link.unlink(missing_ok=True)
+
+
+def _link(link: Path, folder: Path) -> None:
+    """Has the run's link lead to the folder."""
     try:
         link.unlink(missing_ok=True)  # one that a killed store left
         link.symlink_to(folder)
     except OSError as error:
         raise storage_error(link, error) from error
-    try:
-        yield
-    finally:
-        link.unlink(missing_ok=True)

@@ -51,6 +51,7 @@ def find_table(tables: Mapping[str, T], name: str) -> T:
     Raises:
         UsageError: There is none.
     """
+    check(isinstance(name, str), "table", type(name).__name__, "must be text; name it")
     if name not in tables:
         raise UsageError(
             f"table ({name}) must be one of the store's; {did_you_mean(name, tables)}"
@@ -110,7 +111,9 @@ class SamplerCore(Protocol):
 class StoreBackend(Protocol):
     """Thread-safe. Errors are UsageError for what was asked, RunError for the rest.
 
-    What opens a writer or a sampler may raise the core's too.
+    What opens a writer or a sampler may raise the core's too. ``timeout_s`` is how long
+    a server may take to answer, but for some seconds that each may; None: as long as
+    the connection allows.
     """
 
     def tables(self) -> list[TableEntry]:
@@ -118,19 +121,34 @@ class StoreBackend(Protocol):
         ...
 
     def open_writer(
-        self, name: str, entry: TableEntry, max_item_steps: int
+        self,
+        name: str,
+        entry: TableEntry,
+        max_item_steps: int,
+        timeout_s: float | None = None,
     ) -> _core.ReplayWriter:
         """Returns a writer of the table's steps, for one thread."""
         ...
 
     def open_sampler(
-        self, entry: TableEntry, num_samples: int, num_ahead: int, copy: bool
+        self,
+        entry: TableEntry,
+        num_samples: int,
+        num_ahead: int,
+        copy: bool,
+        timeout_s: float | None = None,
     ) -> SamplerCore:
         """Returns a sampler of the table, for one thread."""
         ...
 
-    def command(self, name: str, arguments: Mapping[str, Any]) -> Any:
+    def command(
+        self, name: str, arguments: Mapping[str, Any], timeout_s: float | None = None
+    ) -> Any:
         """Runs one of the rare commands; arguments and result are JSON values."""
+        ...
+
+    def check_open(self) -> None:
+        """Raises UsageError once it was closed: what waits for the store ends."""
         ...
 
     def close(self) -> None:
@@ -248,24 +266,38 @@ class LocalBackend:
         return self.core.pool_layout(entry.pool)
 
     def open_writer(
-        self, name: str, entry: TableEntry, max_item_steps: int
+        self,
+        name: str,
+        entry: TableEntry,
+        max_item_steps: int,
+        timeout_s: float | None = None,
     ) -> _core.ReplayWriter:
         """Returns a writer of the table's steps, for one thread."""
+        del timeout_s
         return _core.open_writer(self.core, name, entry.pool, max_item_steps)
 
     def open_sampler(
-        self, entry: TableEntry, num_samples: int, num_ahead: int, copy: bool
+        self,
+        entry: TableEntry,
+        num_samples: int,
+        num_ahead: int,
+        copy: bool,
+        timeout_s: float | None = None,
     ) -> SamplerCore:
         """Returns a sampler; without a disk it draws a batch when it is asked for."""
+        del timeout_s
         make = _core.open_sampler if copy else _core.open_view_sampler
         return make(self.core, entry.number, num_samples, num_ahead)
 
-    def command(self, name: str, arguments: Mapping[str, Any]) -> Any:
+    def command(
+        self, name: str, arguments: Mapping[str, Any], timeout_s: float | None = None
+    ) -> Any:
         """Runs one of the rare commands.
 
         Raises:
             UsageError: It is unknown or its arguments are refused.
         """
+        del timeout_s
         if name == "incarnation":
             return self._incarnation
         if name == "sizes":
@@ -305,6 +337,9 @@ class LocalBackend:
             return commands[name](**arguments)
         except (TypeError, _core.CoreError) as error:
             raise UsageError(str(error)) from error
+
+    def check_open(self) -> None:
+        """Does nothing: the core tells whoever waits."""
 
     def close(self) -> None:
         """Ends the store; whoever waits gets an error.

@@ -25,15 +25,16 @@ def make_checkpoint(backend: StoreBackend, timeout_s: float | None) -> None:
         StoreTimeout: It is not there yet.
     """
     end = math.inf if timeout_s is None else time.monotonic() + timeout_s
-    number = backend.command("begin_checkpoint", {})
+    number = backend.command("begin_checkpoint", {}, timeout_s)
     while True:
         left_s = max(0.0, end - time.monotonic())
         arguments = {"number": number, "timeout_s": min(left_s, _SLICE_S)}
-        is_made = backend.command("wait_checkpoint", arguments)
+        answer_s = None if timeout_s is None else left_s
+        is_made = backend.command("wait_checkpoint", arguments, answer_s)
         if is_made:
             return
         if left_s == 0.0:
             raise StoreTimeout(f"checkpoint was not made within {timeout_s:g} s")
         if is_made is None:
             # Its server was killed; the next one counts anew.
-            number = backend.command("begin_checkpoint", {})
+            number = backend.command("begin_checkpoint", {}, answer_s)

@@ -16,6 +16,7 @@ from tengen.store.backend import SamplerCore, TableEntry
 from tengen.store.host_protocol import (
     SOCKET_NAME,
     NoAnswer,
+    answer_s,
     ask,
     closed,
     command_request,
@@ -40,7 +41,7 @@ class HostConnection:
     Args:
         directory: The store's.
         patience_s: How long writers, samplers and commands wait for another server of
-            the store where its own was killed, 0 or more.
+            the store where its own was killed, and for an answer, 0 or more.
 
     Raises:
         RunError: Nobody answers there.
@@ -65,10 +66,16 @@ class HostConnection:
         return list(self._entries)
 
     def open_writer(
-        self, name: str, entry: TableEntry, max_item_steps: int
+        self,
+        name: str,
+        entry: TableEntry,
+        max_item_steps: int,
+        timeout_s: float | None = None,
     ) -> _core.ReplayWriter:
         """Returns a writer of the table's steps, for one thread."""
-        descriptor, opened = self._open(writer_request(name, entry.pool))
+        descriptor, opened = self._open(
+            writer_request(name, entry.pool, timeout_s), timeout_s
+        )
         chunk_bytes = entry.config.step_bytes * entry.config.chunk_length
         return _core.connect_writer(
             descriptor=descriptor,
@@ -83,11 +90,16 @@ class HostConnection:
         )
 
     def open_sampler(
-        self, entry: TableEntry, num_samples: int, num_ahead: int, copy: bool
+        self,
+        entry: TableEntry,
+        num_samples: int,
+        num_ahead: int,
+        copy: bool,
+        timeout_s: float | None = None,
     ) -> SamplerCore:
         """Returns a sampler of the table, for one thread."""
         descriptor, opened = self._open(
-            sampler_request(entry.number, num_samples, num_ahead)
+            sampler_request(entry.number, num_samples, num_ahead), timeout_s
         )
         connect = _core.connect_sampler if copy else _core.connect_view_sampler
         return connect(
@@ -102,48 +114,68 @@ class HostConnection:
             **self._steps_of(entry),
         )
 
-    def command(self, name: str, arguments: Mapping[str, Any]) -> Any:
+    def command(
+        self, name: str, arguments: Mapping[str, Any], timeout_s: float | None = None
+    ) -> Any:
         """Runs one of the rare commands in the store's process.
 
         One whose answer is lost with the server is run again by the next one.
         """
-        return self._ask(command_request(name, arguments))
+        return self._ask(command_request(name, arguments), timeout_s)
+
+    def check_open(self) -> None:
+        """Raises UsageError once it was closed."""
+        if self._is_closed:
+            raise closed(str(self._directory))
 
     def close(self) -> None:
-        """Asks no more; writers and samplers end by themselves."""
+        """Asks no more; writers and samplers that wait end, others by themselves."""
         self._is_closed = True
 
-    def _ask(self, message: Mapping[str, Any]) -> Any:
-        descriptor, answer = self._open(message)
+    def _ask(self, message: Mapping[str, Any], timeout_s: float | None = None) -> Any:
+        descriptor, answer = self._open(message, timeout_s)
         os.close(descriptor)
         return answer
 
-    def _open(self, message: Mapping[str, Any]) -> tuple[int, Any]:
+    def _open(
+        self, message: Mapping[str, Any], timeout_s: float | None
+    ) -> tuple[int, Any]:
         """Asks, where the server was killed the next one too."""
-        if self._is_closed:
-            raise closed(str(self._directory))
-        end = time.monotonic() + self._patience_s
+        self.check_open()
+        patience_s = self._patience_s
+        if timeout_s is not None:
+            patience_s = min(timeout_s, patience_s)
+        end = time.monotonic() + patience_s
         while True:
             try:
-                return self._open_once(message)
+                return self._open_once(message, end - time.monotonic())
             except NoAnswer:
                 if time.monotonic() >= end or not self._directory.exists():
                     raise
                 time.sleep(_RETRY_S)
 
-    def _open_once(self, message: Mapping[str, Any]) -> tuple[int, Any]:
-        connection = self._connect()
-        answer = ask(connection, str(self._directory), message)
+    def _open_once(
+        self, message: Mapping[str, Any], patience_s: float = 0.0
+    ) -> tuple[int, Any]:
+        until = time.monotonic() + answer_s(message, patience_s)
+        connection = self._connect(until)
+        answer = ask(connection, str(self._directory), message, until)
         return connection.detach(), answer
 
-    def _connect(self) -> socket.socket:
+    def _connect(self, until: float) -> socket.socket:
         connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-        try:
-            connection.connect(str(self._directory / SOCKET_NAME))
-        except OSError as error:
-            connection.close()
-            raise no_answer(str(self._directory), error) from error
-        return connection
+        connection.settimeout(max(0.001, until - time.monotonic()))
+        while True:
+            try:
+                connection.connect(str(self._directory / SOCKET_NAME))
+                return connection
+            except OSError as error:
+                # Where too many wait to be let in, the next one is not made to.
+                if isinstance(error, BlockingIOError) and time.monotonic() < until:
+                    time.sleep(_RETRY_S)
+                    continue
+                connection.close()
+                raise no_answer(str(self._directory), error) from error
 
     def _resume(self, session: int) -> Callable[[], int | str]:
         """Returns how a session goes on with another server, for the core."""

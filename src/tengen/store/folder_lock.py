@@ -31,6 +31,7 @@ class FolderLock:
     def __init__(self, name: str, directory: Path, own: tuple[str, ...]) -> None:
         # Whatever links lead there, a folder is one.
         self._path = Path(os.path.realpath(directory))
+        self._descriptor: int | None = None  # while the folder is this one's
         try:
             self._path.mkdir(mode=0o700, exist_ok=True)
             names = [path.name for path in self._path.iterdir()]
@@ -40,7 +41,7 @@ class FolderLock:
                 )
             if self._path in _claimed:
                 raise _running(name, directory)
-            self._lock = os.open(self._path / LOCK_NAME, os.O_RDWR | os.O_CREAT, 0o600)
+            descriptor = os.open(self._path / LOCK_NAME, os.O_RDWR | os.O_CREAT, 0o600)
         except OSError as error:
             raise UsageError(
                 f"{name} ({directory}) cannot be made: {os_reason(error)}; choose "
@@ -48,17 +49,20 @@ class FolderLock:
             ) from error
         try:
             # Not flock: children that a killed store forked would hold it on.
-            fcntl.lockf(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            fcntl.lockf(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:
-            os.close(self._lock)
+            os.close(descriptor)
             raise _running(name, directory) from None
         _claimed.add(self._path)
+        self._descriptor = descriptor
 
     def leave(self) -> None:
         """Lets the next store have the folder. Idempotent."""
-        if self._path in _claimed:
+        if self._descriptor is not None:
+            # Once: the path, and the number, may be another's from then on.
+            descriptor, self._descriptor = self._descriptor, None
             _claimed.remove(self._path)
-            os.close(self._lock)
+            os.close(descriptor)
 
 
 def _running(name: str, directory: Path) -> UsageError:

@@ -15,6 +15,7 @@ __all__ = [
     "SOCKET_NAME",
     "VERSION",
     "NoAnswer",
+    "answer_s",
     "ask",
     "check_version",
     "closed",
@@ -42,6 +43,8 @@ _ERRORS: dict[str, type[Exception]] = {
 }
 # The server learns of a killed client within moments; then its name is free.
 _WAIT_FOR_NAME_S = 5.0
+# An answer may take so long, however little time the caller has: servers are busy.
+_LEAST_ANSWER_S = 2.0
 
 
 class NoAnswer(RunError):
@@ -53,9 +56,12 @@ def tables_request() -> dict[str, Any]:
     return {"ask": "tables"}
 
 
-def writer_request(name: str, pool: int) -> dict[str, Any]:
+def writer_request(
+    name: str, pool: int, timeout_s: float | None = None
+) -> dict[str, Any]:
     """Asks for a session of a writer of a pool's steps."""
-    return {"ask": "writer", "name": name, "pool": pool, "wait_s": _WAIT_FOR_NAME_S}
+    wait_s = _WAIT_FOR_NAME_S if timeout_s is None else min(timeout_s, _WAIT_FOR_NAME_S)
+    return {"ask": "writer", "name": name, "pool": pool, "wait_s": wait_s}
 
 
 def sampler_request(table: int, num_samples: int, num_ahead: int) -> dict[str, Any]:
@@ -153,13 +159,26 @@ def read_line(
     return message
 
 
-def ask(connection: socket.socket, store: str, message: Mapping[str, Any]) -> Any:
+def answer_s(message: Mapping[str, Any], patience_s: float) -> float:
+    """Returns how long an answer is waited for, of a store that may stand still.
+
+    Args:
+        message: What is asked.
+        patience_s: The caller's.
+    """
+    return max(patience_s, _LEAST_ANSWER_S) + float(message.get("wait_s", 0.0))
+
+
+def ask(
+    connection: socket.socket, store: str, message: Mapping[str, Any], until: float
+) -> Any:
     """Asks one thing, and closes the connection where there is no answer.
 
     Args:
-        connection: To a store; still open when this returns.
+        connection: To a store; still open when this returns, and blocking.
         store: Its name, for errors.
         message: What is asked.
+        until: When the answer must be there, by ``time.monotonic``.
 
     Raises:
         NoAnswer: Nobody answers.
@@ -168,8 +187,10 @@ def ask(connection: socket.socket, store: str, message: Mapping[str, Any]) -> An
         CoreError: Its core did.
     """
     try:
+        connection.settimeout(max(0.001, until - time.monotonic()))
         send_line(connection, {"version": VERSION, **message})
-        answer = read_line(connection)
+        answer = read_line(connection, until=until)
+        connection.settimeout(None)
     except OSError as error:
         connection.close()
         raise no_answer(store, error) from error

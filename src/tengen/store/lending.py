@@ -8,7 +8,7 @@ from collections.abc import Callable, Hashable, Iterator
 from typing import Generic, Protocol, TypeVar
 
 from tengen.errors import UsageError
-from tengen.store.waiting import is_over
+from tengen.store.waiting import StoreTimeout, is_over
 
 __all__ = ["Lending"]
 
@@ -33,38 +33,54 @@ class Lending(Generic[K, T]):
     """Lends one object a key, each to one thread at a time. Thread-safe.
 
     Args:
-        make: Makes the object of a key, when it is first asked for.
+        make: Makes the object of a key, when it is first asked for; takes the time
+            that it has, too.
     """
 
-    def __init__(self, make: Callable[[K], T]) -> None:
+    def __init__(self, make: Callable[[K, float | None], T]) -> None:
         self._make = make
         self._places: dict[K, _Place[T]] = {}
         self._lock = threading.Lock()
 
     @contextlib.contextmanager
-    def lend(self, key: K) -> Iterator[T]:
+    def lend(self, key: K, timeout_s: float | None = None) -> Iterator[T]:
         """Lends an object; blocks while another thread has it.
 
         Where its server has gone or has refused it, it is made anew the next time.
+
+        Args:
+            key: Whose.
+            timeout_s: The longest wait for the thread, and for it to be made; None: as
+                long as it takes.
+
+        Raises:
+            StoreTimeout: The other thread has it still.
         """
         with self._lock:
             place = self._places.setdefault(key, _Place())
-        with place.lock:
+        if not place.lock.acquire(timeout=-1 if timeout_s is None else timeout_s):
+            raise StoreTimeout(
+                f"call {key} waited {timeout_s:g} s for another thread; allow more by "
+                f"timeout_s, or give each thread a name of its own"
+            )
+        try:
             if place.one is None:
-                place.one = self._make(key)
+                place.one = self._make(key, timeout_s)
             try:
                 yield place.one
             except UsageError as error:
                 if is_over(error):
                     place.one = None
                 raise
+        finally:
+            place.lock.release()
 
-    def for_each(self, visit: Callable[[T], None]) -> None:
+    def for_each(self, visit: Callable[[T], None], timeout_s: float | None) -> None:
         """Lends each that was made to ``visit``, one after another."""
         with self._lock:
             keys = [key for key, place in self._places.items() if place.one is not None]
         for key in keys:
-            with self.lend(key) as one:
+            with self.lend(key, timeout_s) as one:
                 visit(one)
 
     def close(self) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import socket
 import time
 from collections.abc import Mapping
@@ -12,6 +13,7 @@ from tengen import _core
 from tengen.errors import UsageError
 from tengen.store.backend import SamplerCore, TableEntry
 from tengen.store.host_protocol import (
+    answer_s,
     ask,
     closed,
     command_request,
@@ -34,8 +36,9 @@ from tengen.store.tls import client_tls
 __all__ = ["NetConnection"]
 
 _CONNECT_S = 10.0
-# Beyond what an answer may take.
-_ANSWER_S = 60.0
+# Beyond what an answer may take, and of a replica, whose store reads files first.
+_ANSWER_S = 10.0
+_REPLICA_S = 60.0
 
 
 class NetConnection:
@@ -77,10 +80,16 @@ class NetConnection:
         return list(self._entries)
 
     def open_writer(
-        self, name: str, entry: TableEntry, max_item_steps: int
+        self,
+        name: str,
+        entry: TableEntry,
+        max_item_steps: int,
+        timeout_s: float | None = None,
     ) -> _core.ReplayWriter:
         """Returns a writer of the table's steps, for one thread."""
-        descriptor, opened = self._open(writer_request(name, entry.pool))
+        descriptor, opened = self._open(
+            writer_request(name, entry.pool, timeout_s), timeout_s
+        )
         return _core.net_writer(
             descriptor=descriptor,
             name=str(self._address),
@@ -91,7 +100,12 @@ class NetConnection:
         )
 
     def open_sampler(
-        self, entry: TableEntry, num_samples: int, num_ahead: int, copy: bool
+        self,
+        entry: TableEntry,
+        num_samples: int,
+        num_ahead: int,
+        copy: bool,
+        timeout_s: float | None = None,
     ) -> SamplerCore:
         """Returns a sampler of the table, for one thread."""
         if not copy:
@@ -99,7 +113,7 @@ class NetConnection:
                 "copy (False) must be True, as the store is on another host; copy"
             )
         descriptor, _ = self._open(
-            sampler_request(entry.number, num_samples, num_ahead)
+            sampler_request(entry.number, num_samples, num_ahead), timeout_s
         )
         return _core.net_sampler(
             descriptor=descriptor,
@@ -120,47 +134,56 @@ class NetConnection:
             name: The replica's, for people.
             place: Behind the last checkpoint that it has; None: it has none.
         """
-        return self._open(replica_request(name, place))
+        return self._open(replica_request(name, place), _REPLICA_S)
 
-    def command(self, name: str, arguments: Mapping[str, Any]) -> Any:
+    def command(
+        self, name: str, arguments: Mapping[str, Any], timeout_s: float | None = None
+    ) -> Any:
         """Runs one of the rare commands in the store's process."""
-        return self._ask(command_request(name, arguments))
+        return self._ask(command_request(name, arguments), timeout_s)
 
-    def close(self) -> None:
-        """Asks no more; writers and samplers end by themselves."""
-        self._is_closed = True
-
-    def _ask(self, message: Mapping[str, Any]) -> Any:
-        connection = self._connect()
-        answer = ask(connection, str(self._address), message)
-        connection.close()
-        return answer
-
-    def _open(self, message: Mapping[str, Any]) -> tuple[int, dict[str, Any]]:
-        connection = self._connect()
-        answer = ask(connection, str(self._address), message)
-        connection.settimeout(None)
-        return connection.detach(), answer
-
-    def _connect(self) -> socket.socket:
+    def check_open(self) -> None:
+        """Raises UsageError once it was closed."""
         if self._is_closed:
             raise closed(str(self._address))
+
+    def close(self) -> None:
+        """Asks no more; writers and samplers that wait end, others by themselves."""
+        self._is_closed = True
+
+    def _ask(self, message: Mapping[str, Any], timeout_s: float | None = None) -> Any:
+        descriptor, answer = self._open(message, timeout_s)
+        os.close(descriptor)
+        return answer
+
+    def _open(
+        self, message: Mapping[str, Any], timeout_s: float | None
+    ) -> tuple[int, Any]:
+        patience_s = _ANSWER_S if timeout_s is None else timeout_s
+        until = time.monotonic() + answer_s(message, patience_s)
+        connection = self._connect(until)
+        answer = ask(connection, str(self._address), message, until)
+        return connection.detach(), answer
+
+    def _connect(self, until: float) -> socket.socket:
+        self.check_open()
+        until = min(until, time.monotonic() + _CONNECT_S)
         try:
             connection = socket.create_connection(
-                (self._address.host, self._address.port), _CONNECT_S
+                (self._address.host, self._address.port), until - time.monotonic()
             )
         except OSError as error:
             raise no_answer(str(self._address), error) from error
         try:
             keep_alive(connection)
             if self._tls is not None:
-                connection = self._tls(connection, time.monotonic() + _CONNECT_S)
+                connection = self._tls(connection, until)
             elif self._token is not None and not _is_safe(connection):
                 raise UsageError(
                     f"address ({self._address}) must be of this host for a token to go "
                     f"without encryption; pass ca_file or fingerprint"
                 )
-            connection.settimeout(_ANSWER_S)
+            connection.settimeout(max(0.001, until - time.monotonic()))
             send_hello(connection, self._token)
         except OSError as error:
             connection.close()

@@ -22,14 +22,13 @@ from tengen.store.reception import Reception
 from tengen.store.saved_config import read_config
 from tengen.store.tls import server_tls
 
-__all__ = ["NetServer"]
+__all__ = ["NetListener", "NetServer"]
 
 
-class NetServer:
-    """Takes clients in over TCP.
+class NetListener:
+    """An address that a store listens on; nobody is let in before `NetServer` does.
 
     Args:
-        backend: The store.
         listen: ``HOST:PORT``; port 0 takes a free one.
         token: What clients must know; None: that of the environment, or nothing.
         certificate_file: PEM, for TLS; None: without.
@@ -38,45 +37,66 @@ class NetServer:
     Raises:
         UsageError: The address cannot be used, or others than this host would reach it
             without a token and TLS.
+
+    Attributes:
+        address: ``tcp://HOST:PORT``, with the port that was taken.
+        socket: Bound, and listening.
+        token: As clients must know it.
+        tls: Takes a connection and the time by which it must be done; None: without.
     """
 
     def __init__(
         self,
-        backend: LocalBackend,
         listen: str,
         token: str | None,
         certificate_file: Path | None,
         key_file: Path | None,
     ) -> None:
         address = NetAddress.parse(listen)
-        self._token = token_of(token)
+        self.token = token_of(token)
         if (certificate_file is None) != (key_file is None):
             raise UsageError(
                 "certificate_file and key_file (one of them) must come together; name "
                 "both, or none"
             )
-        self._tls = None
+        self.tls = None
         if certificate_file is not None and key_file is not None:
-            self._tls = server_tls(certificate_file, key_file)
+            self.tls = server_tls(certificate_file, key_file)
         try:
             family, _, _, _, where = socket.getaddrinfo(
                 address.host, address.port, type=socket.SOCK_STREAM
             )[0]
-            if self._token is None or self._tls is None:
+            if self.token is None or self.tls is None:
                 _check_loopback(listen, str(where[0]))
-            listener = socket.create_server(where[:2], family=family, backlog=128)
+            self.socket = socket.create_server(where[:2], family=family, backlog=128)
         except OSError as error:
             raise UsageError(
                 f"listen ({listen}) cannot be used: {os_reason(error)}; choose another "
                 f"address"
             ) from error
-        self.address = str(NetAddress(address.host, listener.getsockname()[1]))
+        self.address = str(NetAddress(address.host, self.socket.getsockname()[1]))
+
+    def close(self) -> None:
+        """Listens no more. Idempotent."""
+        self.socket.close()
+
+
+class NetServer:
+    """Takes clients in over TCP.
+
+    Args:
+        backend: The store.
+        listener: Where they come to; closed by ``close``.
+    """
+
+    def __init__(self, backend: LocalBackend, listener: NetListener) -> None:
+        self._token, self._tls = listener.token, listener.tls
         self._core = _core.ReplayGateway(backend.core)
         backend.add_sessions(lambda: self._core.describe())
         backend.add_replicas(lambda: self._core.replicas())
         self._disk = backend.disk
         self._reception = Reception(
-            listener,
+            listener.socket,
             backend,
             ("writer", "sampler", "replica"),
             self._open,

@@ -21,6 +21,7 @@ from tengen.store.batch import Batch
 from tengen.store.leases import Leases
 from tengen.store.rate_limits import RateLimits
 from tengen.store.sampler import Sampler
+from tengen.store.saved_config import read_config
 from tengen.store.step_writer import StepWriter
 from tengen.store.store import Store
 from tengen.store.table_config import Column, Selector, TableConfig
@@ -43,7 +44,8 @@ class QueueConfig:
     """Tells tables apart."""
 
     capacity_items: int = 64
-    """An insert waits while so many are queued, 1 to 2^20."""
+    """An insert waits while so many are queued, 1 to 2^20. So does one that comes when
+    about twice as many, and 64, were used and are not trimmed."""
 
     timeout_s: float = 300.0
     """The longest wait of an insert or a sample, above 0; then it fails."""
@@ -108,6 +110,7 @@ class UnrollQueue:
         self._leases: Leases[Batch] = Leases(int(state.get("num_batches", 0)))
         # Used, and not yet in a checkpoint of the learner.
         self._spent: list[tuple[int, Batch]] = []
+        self._num_trimmed = self._num_used
         self._lock = threading.Lock()
         self._inserting = threading.Lock()
         self._sampling = threading.Lock()
@@ -251,6 +254,7 @@ class UnrollQueue:
         with self._lock:
             gone = [one for one in self._spent if one[0] <= state["num_used"]]
             self._spent = self._spent[len(gone) :]
+            self._num_trimmed = max([self._num_trimmed, *(one[0] for one in gone)])
         for _, batch in gone:
             batch.ack()
         self.flush()
@@ -329,6 +333,15 @@ class UnrollQueue:
             return RunError(f"queue ({self._directory}) is closed; open it again")
         if isinstance(error, UsageError):
             return error
+        with self._lock:
+            num_spent = self._num_used - self._num_trimmed
+        has_room = self.samples_available() < self.config.capacity_items
+        if what == "full" and has_room and num_spent > 0:
+            return RunError(
+                f"queue ({self._directory}) has {num_spent} items that were used and "
+                f"not trimmed, for {self.config.timeout_s:g} s; trim more often, or "
+                f"raise capacity_items ({self.config.capacity_items})"
+            )
         return RunError(
             f"queue ({self._directory}) was {what} for "
             f"{self.config.timeout_s:g} s; look for a dead learner or actor"
@@ -348,23 +361,27 @@ class UnrollQueue:
 def _open_store(
     directory: Path, columns: Mapping[str, Column], config: QueueConfig
 ) -> Store:
+    # A queue that is full, as much that is used and not trimmed, and one more of that.
+    num_rows = 3 * config.capacity_items + 64
     table = TableConfig(
         name=_NAME,
         columns={**columns, _NUMBER: Column(dtype="int64")},
         sampler=Selector(kind="fifo"),
         max_times_sampled=1,
         limits=RateLimits.queue(config.capacity_items),
+        max_loans=num_rows,  # batches of one that are not trimmed
         steps_per_chunk=1,  # so that each makes room by itself
     )
     directory.parent.mkdir(parents=True, exist_ok=True)
     row_bytes = -(-table.step_bytes // _ROW_BYTES) * _ROW_BYTES
-    # A queue that is full, as much that is used and not trimmed, and one more of that.
-    num_rows = 3 * config.capacity_items + 64
+    memory_bytes = num_rows * row_bytes
+    # One that was longer has items for which it needs what it had.
+    memory_bytes = max(memory_bytes, read_config(directory).get("memory_bytes", 0))
     return Store(
         [table],
-        memory_bytes=num_rows * row_bytes,
+        memory_bytes=memory_bytes,
         # Rows that the last checkpoint names are not used again before the next one.
-        disk_bytes=4 * num_rows * row_bytes,
+        disk_bytes=4 * memory_bytes,
         disk_directory=directory,
         durability="checkpoint",
     )

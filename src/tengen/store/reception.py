@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import contextlib
+import os
+import resource
 import socket
 import threading
 import time
@@ -24,6 +26,10 @@ __all__ = ["Reception"]
 _HELLO_S = 10.0
 _MAX_HELLOS = 256
 _LINGER_S = 2.0
+# What fails for want of descriptors or memory may go again in a moment.
+_PAUSE_S = 0.1
+# Of the descriptors that a process may have: the rest is for commands, files and logs.
+_SESSIONS_SHARE = 7 / 8
 
 
 def _as_it_is(connection: socket.socket, until: float) -> socket.socket:
@@ -39,7 +45,8 @@ class Reception:
     """A thread that accepts, and one for each client that speaks.
 
     A client that says nothing, too much or nonsense is sent away, and keeps nobody
-    else waiting.
+    else waiting. Where the process has no descriptors left clients wait until it has;
+    sessions are refused before, so that commands are still answered.
 
     Args:
         listener: The bound socket; listens from here on, closed by ``close``.
@@ -71,6 +78,7 @@ class Reception:
         self._opening = threading.Condition()
         self._num_opening = 0
         self._is_closed = False
+        self._is_closing = threading.Event()
         listener.listen(128)
         self._thread = threading.Thread(
             target=self._accept, name="store-accept", daemon=True
@@ -79,6 +87,7 @@ class Reception:
 
     def close(self) -> None:
         """Lets nobody in any more; no session is opened after it returns."""
+        self._is_closing.set()
         # Wakes the thread that accepts; some systems refuse it and wake it anyway.
         with contextlib.suppress(OSError):
             self._listener.shutdown(socket.SHUT_RDWR)
@@ -89,20 +98,27 @@ class Reception:
             self._opening.wait_for(lambda: self._num_opening == 0)
 
     def _accept(self) -> None:
-        while True:
+        while not self._is_closing.is_set():
             try:
                 connection, _ = self._listener.accept()
             except OSError:
-                return
+                self._is_closing.wait(_PAUSE_S)
+                continue
             if not self._room.acquire(blocking=False):
                 connection.close()
                 continue
-            threading.Thread(
+            hello = threading.Thread(
                 target=self._receive,
                 args=(connection,),
                 name="store-hello",
                 daemon=True,
-            ).start()
+            )
+            try:
+                hello.start()
+            except RuntimeError:  # no thread to be had
+                self._room.release()
+                connection.close()
+                self._is_closing.wait(_PAUSE_S)
 
     def _receive(self, connection: socket.socket) -> None:
         known = connection
@@ -178,6 +194,8 @@ class Reception:
         self, connection: socket.socket, kind: str, message: dict[str, Any]
     ) -> None:
         connection.settimeout(None)
+        if kind != "resume":  # which was let in before
+            _check_descriptors(connection)
         entries = self._backend.tables()
         for name, known in (
             ("pool", [one.pool for one in entries]),
@@ -204,6 +222,19 @@ class Reception:
             with self._opening:
                 self._num_opening -= 1
                 self._opening.notify_all()
+
+
+def _check_descriptors(connection: socket.socket) -> None:
+    """Refuses a session where it would take of the last descriptors."""
+    most, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    # A new one has the lowest number that is free.
+    lowest = os.dup(connection.fileno())
+    os.close(lowest)
+    if most != resource.RLIM_INFINITY and lowest >= most * _SESSIONS_SHARE:
+        raise RunError(
+            f"session (descriptor {lowest} of {most}) must leave some of the store's "
+            f"process; close writers and samplers, or raise its ulimit -n"
+        )
 
 
 def _closing() -> RunError:

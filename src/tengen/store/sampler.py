@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from types import TracebackType
 from typing import Self
 
@@ -30,11 +30,15 @@ class Sampler:
     Args:
         core: The core's sampler.
         config: The table's.
+        check_open: Raises UsageError once the store was closed here.
     """
 
-    def __init__(self, core: SamplerCore, config: TableConfig) -> None:
+    def __init__(
+        self, core: SamplerCore, config: TableConfig, check_open: Callable[[], None]
+    ) -> None:
         self._core: SamplerCore | None = core
         self._config = config
+        self._check_open = check_open
         self._lent: set[int] = set()
 
     def sample(self, timeout_s: float | None = None) -> Batch:
@@ -45,12 +49,16 @@ class Sampler:
 
         Raises:
             StoreTimeout: There was none; nothing is lost.
-            UsageError: The store has refused this client or has ended, or the sampler
-                is closed.
+            UsageError: The store has refused this client, has ended or was closed
+                here, or the sampler is closed.
         """
         core = self._open()
         batch = wait_for(
-            core.next, timeout_s, f"sample ({self._config.name})", core.waits
+            core.next,
+            timeout_s,
+            f"sample ({self._config.name})",
+            core.waits,
+            self._check_open,
         )
         self._lent.add(batch.lease)
         return Batch(

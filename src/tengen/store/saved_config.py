@@ -25,6 +25,8 @@ __all__ = [
 CONFIG_NAME = "store.json"
 # A change of these would make other steps of the bytes that are there.
 _FIXED = ("name", "columns", "num_steps", "steps_per_chunk")
+# Of the store, what may differ, and is told. Its disk may lie elsewhere.
+_TOLD = ("memory_bytes", "disk_bytes", "on_damage", "durability", "durability_ms")
 
 
 class Differences(NamedTuple):
@@ -51,6 +53,10 @@ def describe_store(
         "version": VERSION,
         "memory_bytes": memory_bytes,
         "disk_directory": None if disk is None else str(disk.directory),
+        "disk_bytes": 0 if disk is None else disk.num_bytes,
+        "on_damage": None if disk is None else disk.on_damage,
+        "durability": "none" if disk is None else disk.durability,
+        "durability_ms": None if disk is None else disk.durability_ms,
         "tables": tables,
     }
 
@@ -111,6 +117,9 @@ def compare(
     if names_then != names_now:
         raise refuse("tables", names_then, names_now)
     differences = Differences([], [])
+    for key in _TOLD:
+        if key in then and then[key] != now[key]:
+            differences.lines.append(_differs(key, then[key], now[key]))
     for number, (before, after) in enumerate(
         zip(then["tables"], now["tables"], strict=True)
     ):
@@ -120,10 +129,11 @@ def compare(
             setting = f"{after['name']}.{key}"
             if key in _FIXED:
                 raise refuse(setting, before.get(key), value)
-            differences.lines.append(
-                f"{setting} was {before.get(key)} when the store ended, and is "
-                f"{value} now"
-            )
+            differences.lines.append(_differs(setting, before.get(key), value))
             if key in ("limits", "max_items", "max_bytes"):
                 differences.changed.append(number)
     return differences
+
+
+def _differs(setting: str, before: Any, after: Any) -> str:
+    return f"{setting} was {before} when the store ended, and is {after} now"

@@ -70,15 +70,7 @@ class HostServer:
             os.chmod(self._folder.socket_path, 0o600)
         except BaseException as error:
             self._socket.close()
-            # What a killed store left is not lost by what its heir was given.
-            if self._disk is not None and self._folder.goes_on:
-                self._disk.leave()
-            elif self._disk is not None:
-                self._disk.end()
-            if self._folder.goes_on:
-                self._folder.leave()
-            else:
-                self._folder.remove()
+            self._leave_folders()
             if isinstance(error, _core.CoreError):
                 raise UsageError(str(error)) from error
             raise
@@ -89,11 +81,26 @@ class HostServer:
 
     def close(self) -> None:
         """Ends every session and removes the folder of the host."""
-        self._reception.close()
-        del self._core
+        self._end()
         if self._disk is not None:
             self._disk.end()
         self._folder.remove()
+
+    def abandon(self) -> None:
+        """Ends every session; what a killed store left stays for the next one."""
+        self._end()
+        self._leave_folders()
+
+    def _end(self) -> None:
+        self._reception.close()
+        del self._core
+
+    def _leave_folders(self) -> None:
+        """Gives up the folders; what a killed store left is not lost by its heir."""
+        goes_on = self._folder.goes_on
+        if self._disk is not None:
+            (self._disk.leave if goes_on else self._disk.end)()
+        (self._folder.leave if goes_on else self._folder.remove)()
 
     def _open(
         self, connection: socket.socket, kind: str, message: Mapping[str, Any]

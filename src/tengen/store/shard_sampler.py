@@ -61,6 +61,8 @@ class ShardSampler:
         num_ahead: Batches drawn before they are asked for, on each server.
         copy: Whether batches are copies.
         leases: Numbers for the batches' loans.
+        timeout_s: How long each server may take to open its part; None: as long as the
+            connection allows.
     """
 
     def __init__(
@@ -71,6 +73,7 @@ class ShardSampler:
         num_ahead: int,
         copy: bool,
         leases: Iterator[int],
+        timeout_s: float | None = None,
     ) -> None:
         self._shards = shards
         self._table = table
@@ -88,7 +91,7 @@ class ShardSampler:
         self._leases: dict[int, tuple[int | None, int]] = {}
         self._new_leases = leases
         for number in range(len(shards)):
-            self._open(number)
+            self._open(number, timeout_s)
 
     def next(self, timeout_s: float) -> BatchCore | None:
         """Returns the next batch, or None where the time is over."""
@@ -227,12 +230,16 @@ class ShardSampler:
         self._shards[number].sizes[self._table] = batch.table_size
         self._waiting.discard(number)
 
-    def _open(self, number: int) -> None:
+    def _open(self, number: int, timeout_s: float | None = None) -> None:
         shard = self._shards[number]
         num_joins = shard.num_joins
         try:
             self._cores[number] = shard.backend().open_sampler(
-                shard.entry(self._table), self._num_samples, self._num_ahead, self._copy
+                shard.entry(self._table),
+                self._num_samples,
+                self._num_ahead,
+                self._copy,
+                timeout_s,
             )
         except RunError:
             shard.lose(num_joins)

@@ -15,6 +15,7 @@ import numpy as np
 from tengen import _core
 from tengen.errors import RunError, TengenError, TengenWarning, UsageError
 from tengen.store.backend import SamplerCore, StoreBackend, TableEntry
+from tengen.store.host_protocol import NoAnswer, closed
 from tengen.store.shard_sampler import ShardSampler
 
 __all__ = ["Shard", "Shards"]
@@ -92,10 +93,10 @@ class Shard:
             self._backend = backend
         return entries
 
-    def look(self) -> None:
+    def look(self, timeout_s: float | None = None) -> None:
         """Asks it what it holds; it is missing from here on where it does not say."""
         try:
-            sizes = self.backend().command("sizes", {})
+            sizes = self.backend().command("sizes", {}, timeout_s)
         except TengenError:
             self.lose(self.num_joins)
             return
@@ -199,51 +200,94 @@ class Shards:
         }
 
     def open_writer(
-        self, name: str, entry: TableEntry, max_item_steps: int
+        self,
+        name: str,
+        entry: TableEntry,
+        max_item_steps: int,
+        timeout_s: float | None = None,
     ) -> _core.ReplayWriter:
         """Returns a writer of the table's steps, on the server of its name."""
         shard = self._shards[shard_of(name, len(self._shards))]
         own = shard.entry(entry.config.name) if not shard.is_missing else entry
-        return shard.backend().open_writer(name, own, max_item_steps)
+        return shard.backend().open_writer(name, own, max_item_steps, timeout_s)
 
     def open_sampler(
-        self, entry: TableEntry, num_samples: int, num_ahead: int, copy: bool
+        self,
+        entry: TableEntry,
+        num_samples: int,
+        num_ahead: int,
+        copy: bool,
+        timeout_s: float | None = None,
     ) -> SamplerCore:
         """Returns a sampler of the table on all servers, for one thread."""
         for shard in self._shards:
             if not shard.is_missing:
-                shard.look()
+                shard.look(timeout_s)
         return ShardSampler(
-            self._shards, entry.config.name, num_samples, num_ahead, copy, self._leases
+            self._shards,
+            entry.config.name,
+            num_samples,
+            num_ahead,
+            copy,
+            self._leases,
+            timeout_s,
         )
 
-    def command(self, name: str, arguments: Mapping[str, Any]) -> Any:
+    def command(
+        self, name: str, arguments: Mapping[str, Any], timeout_s: float | None = None
+    ) -> Any:
         """Runs one of the rare commands on every server that answers."""
-        if name in ("sessions", "replicas"):
-            present = [shard for shard in self._shards if not shard.is_missing]
-            told = [shard.backend().command(name, arguments) for shard in present]
-            return [one for some in told for one in some]
-        if name == "checkpoints":
-            present = [shard for shard in self._shards if not shard.is_missing]
-            return [shard.backend().command(name, arguments) for shard in present]
         if name == "begin_checkpoint":
             # One that lacks a server is none.
-            return [shard.backend().command(name, {}) for shard in self._shards]
+            return [
+                shard.backend().command(name, {}, timeout_s) for shard in self._shards
+            ]
         if name == "wait_checkpoint":
-            return self._wait_checkpoint(**arguments)
+            return self._wait_checkpoint(answer_s=timeout_s, **arguments)
+        if name in ("sessions", "replicas", "checkpoints"):
+            told = self._ask_all(name, lambda _: arguments, timeout_s)
+            if name == "checkpoints":
+                return told
+            return [one for some in told for one in some]
         rest = dict(arguments)
         table = self._names[rest.pop("table")]
-        answers = []
-        for number, shard in enumerate(self._shards):
-            if shard.is_missing:
-                continue
-            own = {"table": shard.entry(table).number, **rest}
-            if "keys" in rest:
-                own |= self._own_keys(rest, number)
-            answers.append(shard.backend().command(name, own))
+
+        def own(number: int) -> dict[str, Any]:
+            keys = self._own_keys(rest, number) if "keys" in rest else {}
+            return {"table": self._shards[number].entry(table).number, **rest, **keys}
+
+        answers = self._ask_all(name, own, timeout_s)
         if name == "describe":
             return self._described(answers)
         return sum(answers) if name == "erase" else None
+
+    def _ask_all(
+        self,
+        name: str,
+        arguments_of: Callable[[int], Mapping[str, Any]],
+        timeout_s: float | None,
+    ) -> list[Any]:
+        """Returns the answers of all servers but those that are lost by it."""
+        answers = []
+        for number, shard in enumerate(self._shards):
+            num_joins = shard.num_joins
+            if shard.is_missing:
+                continue
+            try:
+                answers.append(
+                    shard.backend().command(name, arguments_of(number), timeout_s)
+                )
+            except RunError as error:
+                # One that closes answers by an error.
+                if not isinstance(error, NoAnswer) and shard.serves(num_joins):
+                    raise
+                shard.lose(num_joins)
+        return answers
+
+    def check_open(self) -> None:
+        """Raises UsageError once it was closed."""
+        if self._is_closed.is_set():
+            raise closed(", ".join(shard.name for shard in self._shards))
 
     def close(self) -> None:
         """Ends the connections."""
@@ -252,10 +296,12 @@ class Shards:
             if not shard.is_missing:
                 shard.backend().close()
 
-    def _wait_checkpoint(self, number: Sequence[int], timeout_s: float) -> bool | None:
+    def _wait_checkpoint(
+        self, number: Sequence[int], timeout_s: float, answer_s: float | None
+    ) -> bool | None:
         answers = [
             shard.backend().command(
-                "wait_checkpoint", {"number": one, "timeout_s": timeout_s}
+                "wait_checkpoint", {"number": one, "timeout_s": timeout_s}, answer_s
             )
             for shard, one in zip(self._shards, number, strict=True)
         ]

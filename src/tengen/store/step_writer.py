@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from types import TracebackType
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,11 +12,13 @@ from numpy.typing import NDArray
 from tengen import _core
 from tengen.config import check, check_whole
 from tengen.errors import UsageError
-from tengen.store.arguments import vector_of
+from tengen.store.arguments import vector_of, whole
 from tengen.store.backend import StoreBackend, TableEntry, find_table
 from tengen.store.waiting import refused, slice_of, wait_for
 
 __all__ = ["StepWriter", "open_writer"]
+
+T = TypeVar("T")
 
 
 def open_writer(
@@ -25,6 +27,7 @@ def open_writer(
     name: str,
     table: str,
     max_item_steps: int | None = None,
+    timeout_s: float | None = None,
 ) -> StepWriter:
     """Returns a new writer; see `Store.writer`.
 
@@ -34,6 +37,7 @@ def open_writer(
         name: The writer's.
         table: Whose columns the steps have.
         max_item_steps: Steps before the last insert that items may still have.
+        timeout_s: How long the store may take; None: as long as the connection allows.
     """
     entry = find_table(entries, table)
     check(isinstance(name, str) and bool(name), "name", name, "must be text; name it")
@@ -42,10 +46,10 @@ def open_writer(
         max_item_steps = max(one.config.num_steps for one in shared.values())
     check_whole("max_item_steps", max_item_steps, 0, 2**32 - 1)
     try:
-        core = backend.open_writer(name, entry, max_item_steps)
+        core = backend.open_writer(name, entry, max_item_steps, timeout_s)
     except _core.CoreError as error:
         raise refused(error) from error
-    return StepWriter(core, shared)
+    return StepWriter(core, shared, backend.check_open)
 
 
 class StepWriter:
@@ -58,13 +62,18 @@ class StepWriter:
     Args:
         core: The core's writer.
         tables: The tables that items may go to, by name.
+        check_open: Raises UsageError once the store was closed here.
     """
 
     def __init__(
-        self, core: _core.ReplayWriter, tables: Mapping[str, TableEntry]
+        self,
+        core: _core.ReplayWriter,
+        tables: Mapping[str, TableEntry],
+        check_open: Callable[[], None],
     ) -> None:
         self._core: _core.ReplayWriter | None = core
         self._tables = tables
+        self._check_open = check_open
 
     @property
     def next_sequence(self) -> int:
@@ -104,14 +113,19 @@ class StepWriter:
                 counted by ``num_steps``.
         """
         core = self._open()
-        flags = None if is_first is None else np.atleast_1d(np.asarray(is_first, bool))
+        flags = None if is_first is None else _flags_of(is_first)
+        slice_s = slice_of(timeout_s)
         try:
-            count = core.append(columns, flags, slice_of(timeout_s))
+            count = core.append(columns, flags, slice_s)
         except _core.CoreError as error:
             raise refused(error) from error
+        except TypeError as error:
+            raise UsageError(
+                f"columns ({type(columns).__name__}) must be a dict; name its arrays"
+            ) from error
         if count is not None:
             return count
-        return wait_for(core.append_rest, timeout_s, "append", core.waits)
+        return self._wait_for(core.append_rest, timeout_s, "append")
 
     def insert(
         self,
@@ -140,22 +154,20 @@ class StepWriter:
         """
         core = self._open()
         number = self._number_of(table, num_steps)
+        slice_s = slice_of(timeout_s)
         try:
-            if core.insert(
-                number, num_steps, priority, sequence, version, slice_of(timeout_s)
-            ):
+            if core.insert(number, num_steps, priority, sequence, version, slice_s):
                 return
         except _core.CoreError as error:
             raise refused(error) from error
         except TypeError as error:
             raise _no_numbers(num_steps, priority, sequence, version) from error
-        wait_for(
+        self._wait_for(
             lambda s: (
                 core.insert(number, num_steps, priority, sequence, version, s) or None
             ),
             timeout_s,
             f"insert into {table}",
-            core.waits,
         )
 
     def insert_each(
@@ -201,13 +213,12 @@ class StepWriter:
         if not isinstance(priorities, float):
             priorities = vector_of("priorities", priorities)
         try:
-            return wait_for(
+            return self._wait_for(
                 lambda s: core.insert_each(
                     number, num_steps, priorities, count, stride, sequence, version, s
                 ),
                 timeout_s,
                 f"insert into {table}",
-                core.waits,
             )
         except TypeError as error:
             raise _no_numbers(num_steps, count, stride, sequence, version) from error
@@ -220,7 +231,7 @@ class StepWriter:
             StoreTimeout: A table still waits for samples.
         """
         core = self._open()
-        wait_for(lambda s: core.flush(s) or None, timeout_s, "flush", core.waits)
+        self._wait_for(lambda s: core.flush(s) or None, timeout_s, "flush")
 
     def close(self, timeout_s: float | None = None) -> None:
         """Flushes, and gives the writer's name free. A second call does nothing."""
@@ -249,19 +260,39 @@ class StepWriter:
             raise UsageError("writer (closed) must be open; open another")
         return self._core
 
+    def _wait_for(
+        self, attempt: Callable[[float], T | None], timeout_s: float | None, what: str
+    ) -> T:
+        core = self._open()
+        return wait_for(attempt, timeout_s, what, core.waits, self._check_open)
+
     def _number_of(self, table: str, num_steps: int) -> int:
-        entry = self._tables.get(table)
+        entry = self._tables.get(table) if isinstance(table, str) else None
         if entry is None:
             raise UsageError(
                 f"table ({table}) must have this writer's columns; it may write to "
                 f"{', '.join(self._tables)}"
             )
-        if num_steps < entry.config.num_steps:
+        if whole("num_steps", num_steps) < entry.config.num_steps:
             raise UsageError(
                 f"num_steps ({num_steps}) must be at least the table's "
                 f"{entry.config.num_steps}; insert longer items"
             )
         return entry.number
+
+
+def _flags_of(is_first: NDArray[np.bool_] | bool) -> NDArray[np.bool_]:
+    try:
+        flags = np.atleast_1d(np.asarray(is_first, bool))
+    except (TypeError, ValueError) as error:
+        raise UsageError(f"is_first ({error}) must be booleans; pass them") from error
+    check(
+        flags.ndim == 1,
+        "is_first",
+        f"shape {list(flags.shape)}",
+        "must have one axis, of steps; flatten them",
+    )
+    return flags
 
 
 def _no_numbers(*given: object) -> UsageError:

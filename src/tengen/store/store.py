@@ -18,12 +18,13 @@ from tengen.store.disk_folder import DiskFolder
 from tengen.store.lending import Lending
 from tengen.store.net_client import NetConnection
 from tengen.store.net_protocol import SCHEME
-from tengen.store.net_server import NetServer
+from tengen.store.net_server import NetListener, NetServer
 from tengen.store.server import HostServer
 from tengen.store.shards import Shards
 from tengen.store.step_writer import StepWriter, open_writer
 from tengen.store.table import Table
 from tengen.store.table_config import TableConfig, check_kind
+from tengen.store.waiting import timeout_of
 
 __all__ = ["Store"]
 
@@ -114,37 +115,23 @@ class Store:
         disk = DiskConfig.of(
             disk_bytes, disk_directory, on_damage, durability, durability_ms
         )
-        if directory is None:
-            changed: list[int] = []
-            if disk is not None:
-                self._disk = DiskFolder(disk, tables, memory_bytes, goes_on=False)
-                self.differences, changed = self._disk.differences
-            try:
-                backend = LocalBackend(list(tables), memory_bytes, seed, disk=disk)
-                backend.keep(False, changed)
-                if self._disk is not None:
-                    self._disk.begin()
-            except BaseException:
-                if self._disk is not None:
-                    self._disk.end()
-                raise
-            self.differences += backend.differences
-        else:
-            server = HostServer(list(tables), memory_bytes, seed, Path(directory), disk)
-            self._servers.append(server)
-            self.differences = server.differences
-            backend = server.backend
-        self._start(backend)
+        # What can be refused is, before a folder is taken and gone on with.
+        listener = None
         if listen is not None:
-            try:
-                door = NetServer(
-                    backend, listen, token, _path(certificate_file), _path(key_file)
-                )
-            except BaseException:
-                self.close()
-                raise
-            self._servers.append(door)
-            self._address = door.address
+            listener = NetListener(
+                listen, token, _path(certificate_file), _path(key_file)
+            )
+        try:
+            backend = self._make(tables, memory_bytes, seed, directory, disk)
+            self._start(backend)
+            if listener is not None:
+                self._servers.append(NetServer(backend, listener))
+                self._address = listener.address
+        except BaseException:
+            if listener is not None:
+                listener.close()
+            self._end_servers(is_kept=True)
+            raise
 
     @classmethod
     def connect(
@@ -167,7 +154,9 @@ class Store:
             ca_file: For ``tcp``, PEM of who vouches for the store's certificate.
             fingerprint: For ``tcp``, SHA-256 of its certificate in hex, instead.
             patience_s: For a folder, how long calls, this one too, wait for another
-                server of a store that was killed; then they raise.
+                server of a store that was killed; then they raise. So long, and 2 s at
+                least, they wait for the answer of one that stands still, but those
+                that have a ``timeout_s`` for no longer than that; over ``tcp`` 10 s.
 
         Raises:
             RunError: Nobody answers there, or it is not the store that is trusted.
@@ -190,6 +179,31 @@ class Store:
                 Shards([(os.fspath(one), partial(backend_of, one)) for one in address])
             )
         return store
+
+    def _make(
+        self,
+        tables: Sequence[TableConfig],
+        memory_bytes: int,
+        seed: int,
+        directory: str | os.PathLike[str] | None,
+        disk: DiskConfig | None,
+    ) -> LocalBackend:
+        """Makes the store of this process, and what lets this host's others in."""
+        if directory is not None:
+            server = HostServer(list(tables), memory_bytes, seed, Path(directory), disk)
+            self._servers.append(server)
+            self.differences = server.differences
+            return server.backend
+        changed: list[int] = []
+        if disk is not None:
+            self._disk = DiskFolder(disk, tables, memory_bytes, goes_on=False)
+            self.differences, changed = self._disk.differences
+        backend = LocalBackend(list(tables), memory_bytes, seed, disk=disk)
+        backend.keep(False, changed)
+        if self._disk is not None:
+            self._disk.begin()
+        self.differences += backend.differences
+        return backend
 
     def _start(self, backend: StoreBackend) -> None:
         self._backend = backend
@@ -267,7 +281,8 @@ class Store:
             UsageError: One of them was refused.
             StoreTimeout: A table still waits for samples.
         """
-        self._senders.for_each(lambda sender: sender.flush(timeout_s))
+        timeout_s = timeout_of(timeout_s)
+        self._senders.for_each(lambda sender: sender.flush(timeout_s), timeout_s)
 
     def checkpoint(self, timeout_s: float | None = None) -> None:
         """Sees to it that what the store holds now outlives its host.
@@ -284,27 +299,47 @@ class Store:
             StoreTimeout: It is not done yet; it goes on.
             RunError: The disk has failed, or the store is gone.
         """
-        make_checkpoint(self._backend, timeout_s)
+        make_checkpoint(self._backend, timeout_of(timeout_s))
 
     def close(self) -> None:
         """Ends this client, and with it a store that this process made. Idempotent.
+
+        Calls of other threads that wait for the store end by a UsageError.
 
         With ``durability`` a store takes nothing any more and makes a last checkpoint.
 
         Raises:
             RunError: It could not be made.
         """
+        self._end(is_kept=False)
+
+    def abandon(self) -> None:
+        """Ends a store that cannot be put to use after all, as `close` does.
+
+        But what it went on with, as a killed store had left it in the directory, stays
+        there for the next one.
+        """
+        self._end(is_kept=True)
+
+    def _end(self, is_kept: bool) -> None:
         self._senders.close()
         for table in self._tables.values():
             table.close()
         try:
             self._backend.close()
         finally:
-            while self._servers:
-                self._servers.pop().close()
-            if self._disk is not None:
-                self._disk.end()
-                self._disk = None
+            self._end_servers(is_kept)
+
+    def _end_servers(self, is_kept: bool) -> None:
+        while self._servers:
+            server = self._servers.pop()
+            if is_kept and isinstance(server, HostServer):
+                server.abandon()
+            else:
+                server.close()
+        if self._disk is not None:
+            self._disk.end()
+            self._disk = None
 
     def __enter__(self) -> Store:
         return self
@@ -319,11 +354,16 @@ class Store:
 
 
 def _open_sender(
-    backend: StoreBackend, entries: Mapping[str, TableEntry], key: tuple[str, str]
+    backend: StoreBackend,
+    entries: Mapping[str, TableEntry],
+    key: tuple[str, str],
+    timeout_s: float | None,
 ) -> StepWriter:
     """Opens the writer of a sender and a table; made of no store, which holds it."""
     sender, table = key
-    return open_writer(backend, entries, f"{sender}@{table}", table)
+    return open_writer(
+        backend, entries, f"{sender}@{table}", table, timeout_s=timeout_s
+    )
 
 
 def _path(name: str | os.PathLike[str] | None) -> Path | None:

@@ -22,7 +22,7 @@ from tengen.store.rate_limits import RateLimits
 from tengen.store.sampler import Sampler
 from tengen.store.step_writer import StepWriter
 from tengen.store.table_config import TableConfig, check_kind
-from tengen.store.waiting import refused
+from tengen.store.waiting import refused, timeout_of
 
 __all__ = ["Table"]
 
@@ -84,7 +84,8 @@ class Table:
                 f"table ({self.config.name}) has stacked columns, whose items need the "
                 f"steps before them; write it by Store.writer"
             )
-        with self._senders.lend((writer, self.config.name)) as sender:
+        timeout_s = timeout_of(timeout_s)
+        with self._senders.lend((writer, self.config.name), timeout_s) as sender:
             num_new = sender.append(columns, timeout_s)
             num_steps = self.config.num_steps
             if num_new % num_steps:
@@ -117,7 +118,9 @@ class Table:
             Columns ``[B, ...]``, or ``[B, T, ...]`` for T steps a sample.
         """
         # One a thread, as a sampler, and what it lent, is for one.
-        with self._samplers.lend((num_samples, threading.get_ident())) as sampler:
+        timeout_s = timeout_of(timeout_s)
+        key = (num_samples, threading.get_ident())
+        with self._samplers.lend(key, timeout_s) as sampler:
             return sampler.sample(timeout_s)
 
     def sampler(
@@ -226,18 +229,22 @@ def _open_sampler(
     num_samples: int,
     num_ahead: int,
     copy: bool = True,
+    timeout_s: float | None = None,
 ) -> Sampler:
     num_samples = whole("num_samples", num_samples)
     num_ahead = whole("num_ahead", num_ahead)
     check_batch(entry.config, num_samples, num_ahead, copy)
     try:
-        core = backend.open_sampler(entry, num_samples, num_ahead, copy)
+        core = backend.open_sampler(entry, num_samples, num_ahead, copy, timeout_s)
     except _core.CoreError as error:
         raise refused(error) from error
-    return Sampler(core, entry.config)
+    return Sampler(core, entry.config, backend.check_open)
 
 
 def _open_shared(
-    backend: StoreBackend, entry: TableEntry, key: tuple[int, int]
+    backend: StoreBackend,
+    entry: TableEntry,
+    key: tuple[int, int],
+    timeout_s: float | None,
 ) -> Sampler:
-    return _open_sampler(backend, entry, key[0], num_ahead=0)
+    return _open_sampler(backend, entry, key[0], num_ahead=0, timeout_s=timeout_s)

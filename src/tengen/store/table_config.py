@@ -199,6 +199,10 @@ class TableConfig:
     max_staleness: int | None = None
     """An item leaves when its model's version is further behind; None: no bound."""
 
+    max_loans: int = 1024
+    """Batches that one sampler may have without acknowledging them, 1 or more; until it
+    does it gets no other. So a learner that never does is told."""
+
     num_steps: int = 1
     """Steps of a sample. An item may be longer: an even draw of its slices."""
 
@@ -218,6 +222,7 @@ class TableConfig:
         check_kind("remover", self.remover, Selector)
         check_kind("limits", self.limits, RateLimits)
         check_whole("max_times_sampled", self.max_times_sampled, 0, 2**31)
+        check_whole("max_loans", self.max_loans, 1, 2**31)
         check_whole("num_steps", self.num_steps, 1, 2**31)
         if self.max_staleness is not None:
             check_whole("max_staleness", self.max_staleness, 0, 2**32 - 1)
@@ -327,6 +332,7 @@ class TableConfig:
         native.max_times_sampled = self.max_times_sampled
         native.max_staleness = self.max_staleness
         native.num_steps = self.num_steps
+        native.max_loans = self.max_loans
         return native
 
     def to_dict(self) -> dict[str, Any]:

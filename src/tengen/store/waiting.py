@@ -2,18 +2,28 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from tengen import _core
+from tengen.config import check
 from tengen.errors import RunError, UsageError
 
-__all__ = ["StoreTimeout", "is_over", "refused", "slice_of", "wait_for"]
+__all__ = [
+    "StoreTimeout",
+    "is_over",
+    "refused",
+    "slice_of",
+    "timeout_of",
+    "wait_for",
+]
 
 T = TypeVar("T")
 
 _SLICE_S = 0.1
+_LONGEST_S = 1e8
 
 
 class StoreTimeout(RunError):
@@ -30,8 +40,25 @@ def is_over(error: UsageError) -> bool:
     return isinstance(error.__cause__, _core.GoneError | _core.RefusedError)
 
 
+def timeout_of(value: Any) -> float | None:
+    """Returns how long a call may wait, in seconds, 0 or more; None: for ever.
+
+    Raises:
+        UsageError: It is no number.
+    """
+    if value is None:
+        return None
+    is_number = isinstance(value, int | float) and not math.isnan(value)
+    check(
+        is_number, "timeout_s", value, "must be a number of seconds, or None; give one"
+    )
+    # One that is over already is no wait.
+    return None if value == math.inf else max(0.0, float(value))
+
+
 def slice_of(timeout_s: float | None) -> float:
-    """Returns how long the first call of a wait may block."""
+    """Returns how long the first call of a wait may block; see `timeout_of`."""
+    timeout_s = timeout_of(timeout_s)
     return _SLICE_S if timeout_s is None else min(timeout_s, _SLICE_S)
 
 
@@ -40,6 +67,7 @@ def wait_for(
     timeout_s: float | None,
     what: str,
     waits: Callable[[], str],
+    check_open: Callable[[], None],
 ) -> T:
     """Calls ``attempt`` until it returns something.
 
@@ -48,21 +76,25 @@ def wait_for(
         timeout_s: How long to try, 0 or more; None: for ever.
         what: The call, for the error.
         waits: Returns what the store waits for, for the error.
+        check_open: Raises UsageError where nobody may wait any more.
 
     Raises:
         StoreTimeout: The time is over.
-        UsageError: The core refused the call.
+        UsageError: The core refused the call, or nobody may wait any more.
     """
+    timeout_s = timeout_of(timeout_s)
     try:
         result = attempt(slice_of(timeout_s))
         if result is not None:
             return result
         end = None if timeout_s is None else time.monotonic() + timeout_s - _SLICE_S
+        check_open()
         while end is None or time.monotonic() < end:
             left = _SLICE_S if end is None else max(0.0, end - time.monotonic())
             result = attempt(min(left, _SLICE_S))
             if result is not None:
                 return result
+            check_open()
         reason = waits() or "the store is busy"
     except _core.CoreError as error:
         raise refused(error) from error

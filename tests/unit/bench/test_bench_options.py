@@ -50,6 +50,8 @@ EXAMPLES = Path(__file__).parents[3] / "examples"
             "store --paced --workload r2d2 --memory-gb 0.01 --seconds 1",
             "must hold chunks of 10485824 bytes; raise it",
         ),
+        ("store --selection --workload chess", "workload (chess) must be known; "),
+        ("store --selection --seconds 0", "seconds (0.0) must be 0.1 to 86400; "),
         ("fast", "invalid choice: 'fast'"),
         ("selfplay --nets x", ': option (--nets) is not known; did you mean "--net"?'),
         ("search --nots x", ': option (--nots) is not known; did you mean "--net"?'),

@@ -273,6 +273,45 @@ def test_a_queue_is_one_process_s(tmp_path: Path) -> None:
         open_queue(tmp_path)
 
 
+def test_a_queue_that_is_made_shorter_keeps_its_items(tmp_path: Path) -> None:
+    with open_queue(tmp_path, capacity_items=120) as queue:
+        for i in range(120):
+            queue.insert("a", i, columns(i))
+        queue.sample(2).ack()
+        state = queue.state()
+    for first in (2, 4):
+        with open_queue(tmp_path, state, capacity_items=1) as queue:
+            assert queue.samples_available() == 120 - first
+            for i in (first, first + 1):
+                batch = queue.sample(1)
+                assert values(batch) == [i]
+                batch.ack()
+            state = queue.state()
+
+
+def test_items_that_are_used_and_not_trimmed_are_told(tmp_path: Path) -> None:
+    with open_queue(tmp_path, capacity_items=2, timeout_s=0.3) as queue:
+
+        def use() -> None:
+            for i in range(200):
+                queue.insert("a", i, columns(0))
+                queue.sample(1).ack()
+
+        told = (
+            r"has \d+ items that were used and not trimmed, for 0.3 s; trim more often"
+        )
+        with pytest.raises(RunError, match=told):
+            use()
+        queue.trim(queue.state())
+        num_used = queue.state()["num_used"]
+        assert num_used >= 2 * 2 + 64
+        assert queue.insert("a", num_used, columns(0))
+        # Full of what waits, as a learner that died leaves it.
+        assert queue.insert("a", num_used + 1, columns(0))
+        with pytest.raises(RunError, match=r"was full for 0\.3 s; look for a dead"):
+            queue.insert("a", num_used + 2, columns(0))
+
+
 def test_bad_settings_are_refused_by_field() -> None:
     for field, value in {"capacity_items": 0, "timeout_s": 0.0}.items():
         with pytest.raises(UsageError, match=rf"{field} \({value}\)"):

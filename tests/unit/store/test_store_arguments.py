@@ -9,6 +9,7 @@ from tengen.store import (
     RateLimits,
     Sampler,
     Selector,
+    StepWriter,
     Store,
     StoreConfig,
     TableConfig,
@@ -24,6 +25,16 @@ def table(**fields) -> TableConfig:
 
 def column(*names: str) -> TableConfig:
     return table(columns=dict.fromkeys(names, NUMBER))
+
+
+STEP = {"x": np.float32(1.0)}
+
+
+def write(store: Store) -> StepWriter:
+    """A writer with a step."""
+    writer = store.writer("w", "t")
+    writer.append(STEP)
+    return writer
 
 
 @pytest.mark.parametrize(
@@ -100,6 +111,27 @@ def test_configs_that_cannot_be_are_refused_where_they_are_built(make, message):
         (
             lambda s: s.table("t").set_capacity(2.5),
             r"max_items \(2.5\) must be a",
+        ),
+        (lambda s: s.table(["t"]), r"table \(list\) must be text"),
+        (lambda s: s.table("t").sample(1, "x"), r"timeout_s \(x\) must be a number"),
+        (lambda s: s.table("t").sample(1, NAN), r"timeout_s \(nan\) must be a number"),
+        (lambda s: s.flush([1]), r"timeout_s \(\[1\]\) must be a number"),
+        (lambda s: write(s).append(None), r"columns \(NoneType\) must be a dict"),
+        (
+            lambda s: write(s).append(STEP, is_first=np.zeros((2, 2), bool)),
+            r"is_first \(shape \[2, 2\]\) must have one axis",
+        ),
+        (
+            lambda s: write(s).append(STEP, is_first=[[True], [True, False]]),
+            r"is_first \(.*\) must be booleans",
+        ),
+        (lambda s: write(s).append(STEP, "1"), r"timeout_s \(1\) must be a number"),
+        (lambda s: write(s).insert("t", None), r"num_steps \(None\) must be a whole"),
+        (lambda s: write(s).insert(["t"], 1), r"table \(\['t'\]\) must have this"),
+        (lambda s: write(s).insert_each("t", None), r"num_steps \(None\) must be a wh"),
+        (
+            lambda s: write(s).insert("t", 1, timeout_s="1"),
+            r"timeout_s \(1\) must be a number",
         ),
         (lambda s: s.table("t").set_limits({}), r"limits \({}\) must be a RateLimits"),
         (lambda s: s.table("t").erase([1.5]), "keys .* must be whole numbers"),

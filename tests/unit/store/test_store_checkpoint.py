@@ -58,6 +58,27 @@ def lose_memory(folder, into):
     shutil.copytree(folder / "disk", into / "disk")
 
 
+def test_what_differs_from_the_store_that_ended_is_told(tmp_path):
+    with durable(tmp_path, durability="sync"):
+        pass
+    with durable(
+        tmp_path, disk_bytes=1 << 21, durability_ms=50.0, on_damage="refuse"
+    ) as store:
+        assert store.differences == [
+            "disk_bytes was 4194304 when the store ended, and is 2097152 now",
+            "on_damage was skip when the store ended, and is refuse now",
+            "durability was sync when the store ended, and is checkpoint now",
+            "durability_ms was 100.0 when the store ended, and is 50.0 now",
+        ]
+    with durable(
+        tmp_path, disk_bytes=1 << 21, memory_bytes=1 << 18, durability_ms=50.0
+    ) as store:
+        assert store.differences == [
+            "memory_bytes was 131072 when the store ended, and is 262144 now",
+            "on_damage was refuse when the store ended, and is skip now",
+        ]
+
+
 @pytest.mark.parametrize("has_server", [False, True])
 def test_what_was_there_at_a_checkpoint_is_there(tmp_path, has_server):
     options = {"directory": tmp_path / "store"} if has_server else {}
@@ -72,7 +93,7 @@ def test_what_was_there_at_a_checkpoint_is_there(tmp_path, has_server):
         fill(store, 1003, 1100)
         lose_memory(tmp_path, tmp_path / "next")
     with durable(tmp_path / "next", memory_bytes=1 << 18) as store:
-        assert store.differences == []
+        assert [line.split()[0] for line in store.differences] == ["memory_bytes"]
         with store.writer("writer@queue", "queue") as writer:
             assert writer.next_sequence == 1003
         assert drain(store) == list(range(1003))

@@ -1,17 +1,29 @@
 """What a store's server answers to those who speak to it wrongly."""
 
+import errno
 import json
 import shutil
 import socket
 import tempfile
+import threading
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from tengen.errors import RunError, UsageError
-from tengen.store import Column, Store, TableConfig
+from tengen.store import (
+    Column,
+    Store,
+    StoreTimeout,
+    TableConfig,
+    host_protocol,
+    reception,
+)
+from tengen.store import store as store_module
+from tengen.store.folder_lock import LOCK_NAME
 from tengen.store.host_protocol import SOCKET_NAME, VERSION
 
 TABLE = TableConfig(name="t", columns={"value": Column(dtype="int64")})
@@ -83,6 +95,43 @@ def test_folders_of_others_are_left_alone(directory: Path) -> None:
         Store([TABLE], directory=directory.parent / "no" / "folder")
 
 
+def leave(directory: Path, num_items: int) -> Path:
+    """Returns a folder as a store that is killed leaves it."""
+    with Store.connect(directory) as client:
+        for i in range(num_items):
+            client.table("t").insert("a", i, {"value": np.int64(i)})
+        client.flush()
+    left = directory.parent / "left"
+    of_others = shutil.ignore_patterns(SOCKET_NAME, LOCK_NAME)
+    shutil.copytree(directory, left, ignore=of_others)
+    return left
+
+
+def test_a_store_that_cannot_listen_leaves_what_a_killed_one_held(
+    directory: Path, monkeypatch
+) -> None:
+    left = leave(directory, 5)
+    key = Path(__file__).with_name("tls_key.pem")
+    with socket.create_server(("127.0.0.1", 0)) as other:
+        port = other.getsockname()[1]
+        for options in (
+            {"listen": f"127.0.0.1:{port}"},
+            {"listen": "0.0.0.0:0"},
+            {"listen": "127.0.0.1:0", "certificate_file": key, "key_file": key},
+        ):
+            with pytest.raises(UsageError):
+                Store([TABLE], memory_bytes=1 << 20, directory=left, **options)
+
+    def fail(*_: object) -> None:
+        raise RunError("gateway (none) cannot be made")
+
+    monkeypatch.setattr(store_module, "NetServer", fail)
+    with pytest.raises(RunError, match="gateway"):
+        Store([TABLE], memory_bytes=1 << 20, directory=left, listen="127.0.0.1:0")
+    with Store([TABLE], memory_bytes=1 << 20, directory=left) as heir:
+        assert heir.table("t").describe()["num_items"] == 5
+
+
 def test_no_client_waits_for_another_server_while_one_answers(directory: Path) -> None:
     with Store([TABLE], directory=directory.parent / "closing") as store:
         client = Store.connect(directory.parent / "closing", patience_s=1e6)
@@ -91,6 +140,84 @@ def test_no_client_waits_for_another_server_while_one_answers(directory: Path) -
         for call in (client.table("t").describe, lambda: client.writer("a", "t")):
             with pytest.raises(RunError, match=r"store \(closing\) serves nobody"):
                 call()
+
+
+def test_a_server_that_was_short_of_descriptors_lets_clients_in_again(
+    directory: Path, monkeypatch
+) -> None:
+    reasons = [errno.EMFILE, errno.ENFILE, errno.ECONNABORTED, errno.ENOBUFS]
+    accept, start = socket.socket.accept, threading.Thread.start
+    num_threads_refused = 2
+
+    def accept_later(listener: socket.socket) -> tuple[socket.socket, object]:
+        if reasons:
+            raise OSError(reasons.pop(), "no room")
+        return accept(listener)
+
+    def start_later(thread: threading.Thread) -> None:
+        nonlocal num_threads_refused
+        if thread.name == "store-hello" and num_threads_refused:
+            num_threads_refused -= 1
+            raise RuntimeError("can't start new thread")
+        start(thread)
+
+    monkeypatch.setattr(reception, "_PAUSE_S", 0.001)
+    monkeypatch.setattr(socket.socket, "accept", accept_later)
+    monkeypatch.setattr(threading.Thread, "start", start_later)
+    with Store([TABLE], memory_bytes=1 << 20, directory=directory.parent / "short"):
+        store = Store.connect(directory.parent / "short", patience_s=30.0)
+        assert store.table("t").describe()["num_items"] == 0
+    assert (reasons, num_threads_refused) == ([], 0)
+
+
+def test_sessions_leave_descriptors_for_commands(directory: Path, monkeypatch) -> None:
+    store = Store.connect(directory)
+    table = store.table("t")
+    with table.sampler(1):
+        monkeypatch.setattr(reception.resource, "getrlimit", lambda _: (4, 4))
+        for call in (lambda: table.sampler(1), lambda: store.writer("a", "t")):
+            with pytest.raises(RunError, match="raise its ulimit -n"):
+                call()
+        assert table.describe()["num_items"] == 0
+    monkeypatch.undo()
+    store.writer("a", "t").close()
+
+
+def test_calls_end_where_the_server_stands_still(directory: Path, monkeypatch) -> None:
+    monkeypatch.setattr(host_protocol, "_LEAST_ANSWER_S", 0.02)
+    monkeypatch.setattr(host_protocol, "_WAIT_FOR_NAME_S", 0.0)
+    patient, store = Store.connect(directory), Store.connect(directory, patience_s=0.02)
+    (directory / SOCKET_NAME).rename(directory / "another")
+    value = {"value": np.int64(1)}
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as silent:
+        silent.bind(str(directory / SOCKET_NAME))
+        silent.listen(4)  # some wait to be let in, and some cannot even do that
+        for call in (
+            store.describe,
+            store.table("t").describe,
+            lambda: store.writer("a", "t"),
+            lambda: store.table("t").sampler(1),
+            lambda: Store.connect(directory, patience_s=0.02),
+            lambda: patient.checkpoint(0.02),
+            lambda: patient.table("t").sample(1, 0.02),
+            lambda: patient.table("t").insert("a", 0, value, timeout_s=0.02),
+        ):
+            with pytest.raises(RunError, match=r"does not answer: .*; start it"):
+                call()
+    (directory / "another").rename(directory / SOCKET_NAME)
+    patient.table("t").insert("a", 0, value, timeout_s=20.0)
+
+
+def test_an_insert_waits_no_longer_for_another_thread(directory: Path) -> None:
+    store = Store.connect(directory)
+    with (
+        store._senders.lend(("a", "t")),
+        ThreadPoolExecutor() as pool,
+        pytest.raises(StoreTimeout, match=r"waited 0.01 s for another thread"),
+    ):
+        pool.submit(
+            store.table("t").insert, "a", 0, {"value": np.int64(1)}, timeout_s=0.01
+        ).result()
 
 
 def test_every_client_gone_leaves_no_file(directory: Path) -> None:

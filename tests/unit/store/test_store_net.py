@@ -18,6 +18,7 @@ from tengen.store import (
     Column,
     Store,
     TableConfig,
+    host_protocol,
     net_client,
     net_server,
     reception,
@@ -321,6 +322,21 @@ def test_a_store_that_closes_ends_its_clients() -> None:
     assert len(errors) == 1
     with pytest.raises(RunError, match="does not answer"):
         client.table("t").describe()
+
+
+def test_calls_end_where_a_server_of_another_host_stands_still(monkeypatch) -> None:
+    monkeypatch.setattr(host_protocol, "_LEAST_ANSWER_S", 0.02)
+    with listening() as server:
+        client = Store.connect(server.address)
+        address = NetAddress.parse(server.address)
+    with socket.create_server((address.host, address.port)):
+        for call in (
+            lambda: client.checkpoint(0.02),
+            lambda: client.table("t").sample(1, 0.02),
+            lambda: client.table("t").insert("a", 0, {}, timeout_s=0.02),
+        ):
+            with pytest.raises(RunError, match="does not answer: timed out"):
+                call()
 
 
 def test_batches_of_another_host_are_copies(store: Store) -> None:

@@ -90,6 +90,20 @@ def test_a_store_is_made_with_a_replica_s_folder(tmp_path):
     assert num_items(tmp_path / "copy") == 120
 
 
+def test_a_replica_that_is_closed_again_leaves_its_heir_alone(tmp_path):
+    with made(tmp_path / "disk", listen="127.0.0.1:0") as store:
+        insert(store, 3)
+        store.checkpoint()
+        with Replica(store.address, tmp_path / "copy") as replica:
+            wait_until(lambda: replica.describe()["age_s"] is not None)
+            replica.close()
+            heir = made(tmp_path / "copy")
+    with heir:
+        assert heir.table("t").describe()["num_items"] == 3
+        with pytest.raises(UsageError, match="is a running store's"):
+            made(tmp_path / "copy")
+
+
 def test_a_replica_comes_by_token_and_tls(tmp_path):
     tls = {"certificate_file": CERTIFICATE, "key_file": KEY}
     with made(

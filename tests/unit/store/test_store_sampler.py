@@ -1,6 +1,7 @@
 """Samplers: their end, and what they are not asked for."""
 
 import threading
+from collections.abc import Callable
 
 import numpy as np
 import pytest
@@ -46,6 +47,57 @@ def test_a_sampler_that_is_closed_gives_back_what_it_drew(open_store):
     for call in (sampler.sample, kept.ack, lambda: sampler.give_back(kept)):
         with pytest.raises(UsageError, match=r"sampler \(t, closed\) must be open"):
             call()
+
+
+def test_a_sampler_that_acknowledges_nothing_waits(open_store):
+    store = open_store(table(max_loans=3))
+    fill(store, 5)
+    for num_ahead in (0, 5):
+        with store.table("t").sampler(2, num_ahead=num_ahead) as sampler:
+            batches = [sampler.sample(20.0) for _ in range(3)]
+            waits = "sample waits: 3 batches are not acknowledged"
+            with pytest.raises(StoreTimeout, match=waits):
+                sampler.sample(0.05)
+            assert all(waits in line for line in store.describe()["sessions"])
+            batches[1].ack()
+            batches[1] = sampler.sample(20.0)
+            sampler.give_back(batches[0])
+            sampler.sample(20.0)
+            with pytest.raises(StoreTimeout, match=waits):
+                sampler.sample(0.05)
+    # Another one has its own.
+    store.table("t").sample(1, 20.0).ack()
+
+
+def test_a_store_that_is_closed_ends_what_other_threads_wait_for(open_store):
+    store = open_store(table(limits=RateLimits.queue(1)))
+    writer = store.writer("a", "t")
+    errors: list[str] = []
+    writing = threading.Event()
+
+    def run(call: Callable[[], object]) -> None:
+        try:
+            call()
+        except UsageError as error:
+            errors.append(str(error))
+
+    def write() -> None:
+        writer.append({"number": np.arange(3)})
+        writing.set()
+        writer.insert_each("t")
+        writer.flush()
+
+    threads = [
+        threading.Thread(target=run, args=(call,), daemon=True)
+        for call in (write, lambda: store.table("t").sample(5))
+    ]
+    for thread in threads:
+        thread.start()
+    writing.wait()
+    store.close()
+    for thread in threads:
+        thread.join(20.0)
+    assert ["closed" in error for error in errors] == [True, True]
 
 
 def test_arrays_that_were_not_copied_outlive_their_sampler(tmp_path_factory):

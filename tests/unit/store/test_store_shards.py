@@ -280,6 +280,34 @@ def test_a_shard_that_closes_is_lost_as_one_that_dies(
         assert list(client.missing) == [servers[1].address]
 
 
+@pytest.mark.parametrize("end", [close_all, close_the_core])
+def test_commands_go_on_with_the_others_where_a_shard_is_lost(
+    open_shards: Open, monkeypatch, end
+) -> None:
+    monkeypatch.setattr(shards, "_LOOK_S", 1000.0)
+    for call, seen in (
+        (lambda table: table.describe()["num_items"], 6),
+        (lambda table: table.set_limits(RateLimits(min_size=2)), None),
+        (lambda table: table.set_capacity(max_items=2), None),
+        (lambda table: table.set_version(3), None),
+        (lambda table: table.erase(np.arange(3)), 2),  # of each its first
+        (lambda table: len(table._backend.command("sessions", {})), 0),
+        (lambda table: len(table._backend.command("checkpoints", {})), 2),
+    ):
+        client, servers = open_shards(REPLAY, [1] * 3, [2] * 3, [3] * 3)
+        lost = servers[0].address
+        with end(servers[0]), pytest.warns(TengenWarning, match="3 items are missing"):
+            assert call(client.table("t")) == seen
+        assert client.table("t").describe()["missing_shards"] == [lost]
+        told = [server.table("t").describe() for server in servers[1:]]
+        if seen is None:
+            changed = [
+                (one["limits"]["min_size"], one["max_items"], one["newest_version"])
+                for one in told
+            ]
+            assert changed[0] == changed[1] != (1, REPLAY.max_items, 0)
+
+
 def test_a_shard_that_closes_takes_no_writer(open_shards: Open) -> None:
     client, servers = open_shards(REPLAY, [])
     servers[0]._backend.close()
