@@ -368,36 +368,6 @@ void check_memory() {
   TENGEN_CHECK(engine.grant(writer).has_value());
 }
 
-// Steps of other columns have their part however many came first; what can never lie in it is
-// refused.
-void check_two_kinds() {
-  Memory memory("", 200 * kStepBytes);
-  Engine engine(&memory, 0);
-  for (int i = 0; i < 2; ++i) {
-    engine.add_pool(Schema({{"x", "u1", {kStepBytes}, 0}}, 1));
-    TableConfig config;
-    config.name = std::to_string(i);
-    engine.add_table(config, static_cast<uint32_t>(i));
-  }
-  const SessionId session = engine.begin_session();
-  for (uint32_t table = 0; table < 2; ++table) {
-    const uint32_t writer = engine.open_writer(session, std::to_string(table), table).writer;
-    for (uint64_t i = 0; i < 300; ++i) {
-      put(engine, writer, table, i);
-      engine.release_before(writer, i + 1);
-    }
-  }
-  for (uint32_t table = 0; table < 2; ++table) {
-    TENGEN_CHECK(engine.table(table).size() >= 95 && engine.table(table).size() <= 100);
-  }
-  TENGEN_CHECK(throws([&] { engine.add_table(queue_of("long", 101), 0); }));
-  Memory little("", 10 * kStepBytes);
-  Engine many(&little, 0);
-  const auto add = [&] { many.add_pool(Schema({{"x", "u1", {kStepBytes}, 0}}, 1)); };
-  for (int i = 0; i < 10; ++i) add();
-  TENGEN_CHECK(throws(add));
-}
-
 // The table of the pool that has the most steps gives up items, as many as a slot needs.
 void check_room() {
   Store store(128, 2);
@@ -511,7 +481,6 @@ int main() {
   check_seeds();
   check_sharing();
   check_memory();
-  check_two_kinds();
   check_long_chunks();
   check_room();
   for (uint64_t seed = 0; seed < 30; ++seed) check_random(seed);
