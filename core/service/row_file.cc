@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <filesystem>
 #include <utility>
 
 #include "base/error.h"
@@ -31,7 +32,12 @@ RowFile::RowFile(const std::string& path, uint64_t row_bytes, bool is_hidden)
     throw Error("disk_directory (" + path + ") cannot hold the store's rows: " +
                 std::strerror(errno) + "; choose a folder on a disk that is yours");
   }
-  if (is_hidden) remove_file(path);
+  if (is_hidden) {
+    remove_file(path);
+  } else if (status.st_size == 0) {
+    // What is synced in it needs its name too.
+    sync_folder(std::filesystem::path(path).parent_path());
+  }
   num_bytes_ = static_cast<uint64_t>(status.st_size);
 }
 
