@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -20,7 +21,8 @@ namespace {
 }
 
 [[noreturn]] void fail_for_room(const std::string& path, uint64_t num_bytes) {
-  throw Error("shared memory (" + path + ") needs " + std::to_string(num_bytes >> 20) +
+  throw Error("shared memory (" + path + ") needs " +
+              std::to_string((num_bytes + (1 << 20) - 1) >> 20) +
               " MiB, more than its file system has free; lower memory_bytes, or enlarge it: "
               "mount -o remount,size=... /dev/shm, docker run --shm-size=...");
 }
@@ -98,6 +100,15 @@ SharedMemory SharedMemory::open(const std::string& path) {
   madvise(data, num_bytes, MADV_POPULATE_WRITE);
 #endif
   return {path, data, num_bytes};
+}
+
+void SharedMemory::check_room(const std::string& directory, uint64_t num_bytes) {
+  struct statvfs status;
+  if (statvfs(directory.c_str(), &status) != 0) fail(directory, "cannot be measured", errno);
+  // One without a bound has no blocks.
+  if (status.f_blocks != 0 && uint64_t{status.f_bavail} * status.f_frsize < num_bytes) {
+    fail_for_room(directory, num_bytes);
+  }
 }
 
 SharedMemory SharedMemory::anonymous(uint64_t num_bytes) {

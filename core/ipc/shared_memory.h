@@ -19,6 +19,8 @@ class SharedMemory {
   static SharedMemory adopt(const std::string& path, uint64_t num_bytes);
   // Maps a file that is there. Throws Error where it is not.
   static SharedMemory open(const std::string& path);
+  // Throws the same Error where the file system of a folder has less than so much room now.
+  static void check_room(const std::string& directory, uint64_t num_bytes);
   // Memory of this process alone.
   static SharedMemory anonymous(uint64_t num_bytes);
 

@@ -343,6 +343,8 @@ std::string Engine::sample_waits(uint32_t number, uint32_t num_samples) const {
   const Staging* const staging = pools_[tables_[number].pool]->staging();
   if (table.samples_allowed(num_samples) == num_samples) {
     if (staging == nullptr || staging->can_fetch()) return "";
+    const std::string& trouble = pools_[tables_[number].pool]->slots().trouble();
+    if (!trouble.empty()) return "sample waits: " + trouble;
     return "sample waits: memory is held by writers and batches on loan";
   }
   const RateLimits& limits = table.limiter().limits();

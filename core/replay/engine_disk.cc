@@ -29,21 +29,22 @@ uint64_t Engine::max_chunks_of(uint32_t table, uint64_t num_samples) const {
   return num_samples * ((num_steps + schema.steps_per_chunk() - 2) / schema.steps_per_chunk() + 1);
 }
 
-// Of a store with a disk, whose pools have equal parts of the memory.
+// Pools have equal parts of it. Without a disk an item lies in memory when its writer inserts it;
+// with one its sample comes back beside a chunk that is written.
 void Engine::check_memory() const {
-  if (disk_ == nullptr) return;
-  std::vector<uint64_t> needed(num_pools(), 2);
+  const uint64_t beside = disk_ == nullptr ? 0 : 1;
+  std::vector<uint64_t> needed(num_pools(), 1 + beside);
   for (uint32_t i = 0; i < num_tables(); ++i) {
     uint64_t& most = needed[tables_[i].pool];
-    most = std::max(most, max_chunks_of(i, 1) + 1);
+    most = std::max(most, max_chunks_of(i, 1) + beside);
   }
   for (uint32_t i = 0; i < num_pools(); ++i) {
     const Slots& slots = pools_[i]->slots();
     if (slots.max_slots() >= needed[i]) continue;
     throw Error("memory_bytes (" + std::to_string(memory_->budget_bytes()) + " for " +
-                std::to_string(num_pools()) + " kinds of steps) must hold a sample and a chunk " +
-                "that is written, " + std::to_string(needed[i]) + " chunks of " +
-                std::to_string(slots.slot_bytes()) +
+                std::to_string(num_pools()) + " kinds of steps) must hold a sample" +
+                (disk_ == nullptr ? "" : " and a chunk that is written") + ", " +
+                std::to_string(needed[i]) + " chunks of " + std::to_string(slots.slot_bytes()) +
                 " bytes of each; raise it, or lower steps_per_chunk");
   }
 }
@@ -123,6 +124,8 @@ std::string Engine::grant_waits(uint32_t writer) const {
   if (staging != nullptr && staging->is_saving()) {
     return "writer waits: memory is full of steps that go to disk";
   }
+  const std::string& trouble = pools_[writers_[writer].pool]->slots().trouble();
+  if (!trouble.empty()) return "writer waits: " + trouble;
   return "writer waits: memory is held by writers and batches on loan";
 }
 

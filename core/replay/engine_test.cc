@@ -370,7 +370,7 @@ void check_memory() {
 
 // The table of the pool that has the most steps gives up items, as many as a slot needs.
 void check_room() {
-  Store store(64, 2);
+  Store store(128, 2);
   Engine& engine = store.engine;
   engine.add_pool(Schema({{"y", "u1", {kStepBytes}, 0}}, 2));
   const uint32_t singles = engine.add_table(queue_of("singles"), 0);

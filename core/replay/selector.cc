@@ -79,7 +79,7 @@ class Ordered final : public Selector {
 };
 
 // Source: Schaul et al. 2016, "Prioritized Experience Replay", section 3.3, proportional. Where all
-// priorities are 0, all items are equal.
+// priorities are 0, all items are equal, and where the exponent is, whatever they are.
 class Prioritized final : public Selector {
  public:
   explicit Prioritized(double exponent) : exponent_(exponent) {}
@@ -126,7 +126,7 @@ class Prioritized final : public Selector {
   // Within a range of float in which the sum over all items stays finite, and small priorities
   // stay above 0.
   float weight(double priority) const {
-    if (priority == 0.0) return 0.0f;
+    if (priority == 0.0 && exponent_ > 0.0) return 0.0f;
     return static_cast<float>(std::clamp(std::pow(priority, exponent_), 1e-30, 1e28));
   }
 
@@ -138,40 +138,32 @@ class Prioritized final : public Selector {
   std::vector<uint32_t> found_;
 };
 
-// The newest items, evenly: how many is a function of how many there ever were. Items are linked
-// in the order of their keys, so that the border moves by one item at a time.
+// The newest items, evenly: how many is a function of how many there ever were. Those in the window
+// and those before it each have a heap whose first is at the border, which moves by one item at a
+// time.
 class Window : public Selector {
  public:
   void insert(uint32_t slot, int64_t serial, double) override {
-    if (slot >= links_.size()) links_.resize(size_t{slot} + 1);
-    // An item that comes back after a loan is older than others; it is put where it belongs.
-    uint32_t before = newest_;
-    while (before != kNone && links_[before].serial > serial) before = links_[before].older;
-    links_[slot] = {serial, before, before == kNone ? oldest_ : links_[before].newer};
-    (before == kNone ? oldest_ : links_[before].newer) = slot;
-    (links_[slot].newer == kNone ? newest_ : links_[links_[slot].newer].older) = slot;
-    ++num_items_;
+    if (slot >= serials_.size()) serials_.resize(size_t{slot} + 1);
+    serials_[slot] = serial;
     newest_serial_ = std::max(newest_serial_, serial);
-    if (border_ == kNone || serial > links_[border_].serial) {
-      window_.push(slot);
-      if (border_ == kNone) border_ = slot;
-    }
+    // One that comes back after a loan and is older than the window leaves it at once.
+    enter(slot);
     move_border();
   }
   void remove(uint32_t slot) override {
-    const Link link = links_[slot];
-    if (slot == border_) border_ = link.newer;
-    if (window_.contains(slot)) window_.remove(slot);
-    (link.older == kNone ? oldest_ : links_[link.older].newer) = link.newer;
-    (link.newer == kNone ? newest_ : links_[link.newer].older) = link.older;
-    links_[slot].serial = -1;
-    --num_items_;
+    if (inside_.contains(slot)) {
+      inside_.remove(slot);
+      window_.remove(slot);
+    } else {
+      before_.remove(slot);
+    }
     move_border();
   }
   void set_priorities(std::span<const uint32_t>, std::span<const double>) override {}
-  uint32_t size() const override { return num_items_; }
+  uint32_t size() const override { return inside_.size() + before_.size(); }
   bool contains(uint32_t slot) const override {
-    return slot < links_.size() && links_[slot].serial >= 0;
+    return inside_.contains(slot) || before_.contains(slot);
   }
   Draw draw(Rng& rng) override {
     return {window_[rng.below(window_.size())], 1.0 / window_.size()};
@@ -182,33 +174,33 @@ class Window : public Selector {
   virtual uint64_t window_size(uint64_t num_inserted) const = 0;
 
  private:
-  static constexpr uint32_t kNone = UINT32_MAX;
-  struct Link {
-    int64_t serial = -1;
-    uint32_t older = kNone;
-    uint32_t newer = kNone;
-  };
+  double order_of(uint32_t slot) const { return static_cast<double>(serials_[slot]); }
+  void enter(uint32_t slot) {
+    inside_.insert(slot, order_of(slot), serials_[slot]);
+    window_.push(slot);
+  }
 
   void move_border() {
-    const uint64_t size =
-        std::min<uint64_t>(window_size(static_cast<uint64_t>(newest_serial_ + 1)), num_items_);
-    while (window_.size() > size) {
-      window_.remove(border_);
-      border_ = links_[border_].newer;
+    const uint64_t num_inserted = static_cast<uint64_t>(newest_serial_ + 1);
+    const uint64_t wanted = std::min<uint64_t>(window_size(num_inserted), size());
+    while (inside_.size() > wanted) {
+      const uint32_t oldest = inside_.first();
+      inside_.remove(oldest);
+      window_.remove(oldest);
+      before_.insert(oldest, -order_of(oldest), serials_[oldest]);
     }
-    while (window_.size() < size) {
-      border_ = border_ == kNone ? newest_ : links_[border_].older;
-      window_.push(border_);
+    while (inside_.size() < wanted) {
+      const uint32_t newest = before_.first();
+      before_.remove(newest);
+      enter(newest);
     }
   }
 
-  SlotSet window_;
-  std::vector<Link> links_;  // by slot
-  uint32_t oldest_ = kNone;
-  uint32_t newest_ = kNone;
-  uint32_t border_ = kNone;  // the oldest item of the window
-  uint32_t num_items_ = 0;
-  int64_t newest_serial_ = -1;  // serials count all items that there ever were
+  SlotSet window_;                // those of inside_, to draw from
+  Heap inside_;                   // the oldest first
+  Heap before_;                   // the newest first
+  std::vector<int64_t> serials_;  // by slot
+  int64_t newest_serial_ = -1;    // serials count all items that there ever were
 };
 
 class RecencyWindow final : public Window {

@@ -107,6 +107,20 @@ void check_random(const SelectorConfig& config, uint32_t num_slots) {
   }
 }
 
+// Items that come back are put where they belong without a look at those between: of so many, that
+// would take minutes.
+void check_many_that_come_back() {
+  constexpr uint32_t kNumItems = 400'000;
+  constexpr uint32_t kNumLent = 50'000;
+  SelectorConfig config = selector_of("window");
+  config.window = kNumItems;
+  const std::unique_ptr<Selector> selector = make_selector(config);
+  for (uint32_t i = 0; i < kNumItems; ++i) selector->insert(i, i, 1.0);
+  for (uint32_t i = 0; i < kNumLent; ++i) selector->remove(i);
+  for (uint32_t i = 0; i < kNumLent; ++i) selector->insert(i, i, 1.0);
+  TENGEN_CHECK(selector->size() == kNumItems);
+}
+
 // Draws happen as often as their probability says.
 void check_frequencies(const SelectorConfig& config) {
   Rng rng(4, 0, 0, 0, Purpose::kTest);
@@ -186,6 +200,10 @@ int main() {
     check_random(config, 9);
     check_frequencies(config);
   }
+  config = selector_of("prioritized");
+  config.exponent = 0.0;
+  check_random(config, 60);
+  check_many_that_come_back();
   check_rounds();
   check_refused();
   return 0;

@@ -1,6 +1,7 @@
 #include "replay/slots.h"
 
 #include <algorithm>
+#include <filesystem>
 
 #include "base/error.h"
 
@@ -9,11 +10,28 @@ namespace {
 
 // Large enough for huge pages and few mappings, small enough that pools share a budget well.
 constexpr uint64_t kSlabBytes = uint64_t{16} << 20;
-// Of the budget, so that a small one still serves several pools, and more where each has a part.
-constexpr uint64_t kSlabsInBudget = 16;
-constexpr uint64_t kSlabsInParts = 128;
+// Of the budget, so that a small one still serves several pools.
+constexpr uint64_t kSlabsInBudget = 128;
+// Calls without a slab until the file system is asked again.
+constexpr uint32_t kMaxSkipped = 16;
+
+// Of slabs that a store which goes on has there.
+bool has_slabs(const std::string& directory) {
+  std::error_code ignored;
+  for (const auto& entry : std::filesystem::directory_iterator(directory, ignored)) {
+    if (entry.path().filename().string().rfind("slab-", 0) == 0) return true;
+  }
+  return false;
+}
 
 }  // namespace
+
+Memory::Memory(std::string directory, uint64_t budget_bytes)
+    : directory_(std::move(directory)), budget_bytes_(budget_bytes) {
+  if (!directory_.empty() && !has_slabs(directory_)) {
+    ipc::SharedMemory::check_room(directory_, budget_bytes_);
+  }
+}
 
 std::byte* Memory::allocate(const std::string& name, uint64_t num_bytes) {
   slabs_.push_back(directory_.empty()
@@ -23,16 +41,31 @@ std::byte* Memory::allocate(const std::string& name, uint64_t num_bytes) {
   return slabs_.back().data();
 }
 
-Slots::Slots(Memory* memory, uint32_t pool, uint64_t slot_bytes, bool is_part, Log* log)
-    : memory_(memory), pool_(pool), slot_bytes_(slot_bytes), is_part_(is_part), log_(log) {
-  const uint64_t num_slabs = is_part ? kSlabsInParts : kSlabsInBudget;
-  const uint64_t wanted = std::min(kSlabBytes, memory->budget_bytes() / num_slabs);
+std::byte* Memory::try_allocate(const std::string& name, uint64_t num_bytes) {
+  if (!trouble_.empty() && ++num_skipped_ < kMaxSkipped) return nullptr;
+  try {
+    // Without it what cannot be had is cleared first, page by page.
+    if (!directory_.empty()) ipc::SharedMemory::check_room(directory_, num_bytes);
+    std::byte* slab = allocate(name, num_bytes);
+    trouble_.clear();
+    return slab;
+  } catch (const Error& error) {
+    trouble_ = error.what();
+    num_skipped_ = 0;
+    return nullptr;
+  }
+}
+
+Slots::Slots(Memory* memory, uint32_t pool, uint64_t slot_bytes, Log* log)
+    : memory_(memory), pool_(pool), slot_bytes_(slot_bytes), log_(log) {
+  const uint64_t wanted = std::min(kSlabBytes, memory->budget_bytes() / kSlabsInBudget);
   slots_per_slab_ = static_cast<uint32_t>(std::max<uint64_t>(1, wanted / slot_bytes));
-  if (is_part) memory->divide();
-  if (std::min(memory->free_bytes(), memory->part_bytes()) < slab_bytes()) {
-    throw Error("memory_bytes (" + std::to_string(memory->budget_bytes()) + ", " +
-                std::to_string(memory->free_bytes()) + " of them free) must hold chunks of " +
-                std::to_string(slot_bytes) + " bytes; raise it, or lower steps_per_chunk");
+  memory->divide();
+  if (max_slots() == 0) {
+    throw Error("memory_bytes (" + std::to_string(memory->budget_bytes()) + ", a part of " +
+                std::to_string(memory->part_bytes()) +
+                " for each kind of steps) must hold chunks " + "of " + std::to_string(slot_bytes) +
+                " bytes; raise it, or lower steps_per_chunk");
   }
 }
 
@@ -43,15 +76,13 @@ std::optional<uint32_t> Slots::take() {
   return slot;
 }
 
-uint64_t Slots::max_slots() const {
-  if (!is_part_) return memory_->budget_bytes() / slot_bytes_;
-  return memory_->part_bytes() / slab_bytes() * slots_per_slab_;
-}
+uint64_t Slots::max_slots() const { return memory_->part_bytes() / slab_bytes() * slots_per_slab_; }
 
 bool Slots::grow() {
-  if (memory_->free_bytes() < slab_bytes()) return false;
-  if (is_part_ && num_slots_ + slots_per_slab_ > max_slots()) return false;
-  add_slab();
+  if (num_slots_ + slots_per_slab_ > max_slots()) return false;
+  std::byte* slab = memory_->try_allocate(slab_name(pool_, bases_.size()), slab_bytes());
+  if (slab == nullptr) return false;
+  add_slab(slab);
   if (log_ != nullptr) {
     log_->add(event::SlabsGrown{pool_, static_cast<uint32_t>(bases_.size())});
   }
@@ -63,9 +94,11 @@ bool Slots::grow() {
 }
 
 void Slots::begin_restore(uint32_t num_slabs) {
-  check(num_slabs * slab_bytes() <= memory_->free_bytes(), "memory_bytes", memory_->budget_bytes(),
+  check(num_slabs * slots_per_slab_ <= max_slots(), "memory_bytes", memory_->budget_bytes(),
         "must hold what the store held; raise it");
-  for (uint32_t i = 0; i < num_slabs; ++i) add_slab();
+  for (uint32_t i = 0; i < num_slabs; ++i) {
+    add_slab(memory_->allocate(slab_name(pool_, i), slab_bytes()));
+  }
 }
 
 void Slots::end_restore(const std::vector<bool>& is_taken) {
@@ -74,8 +107,8 @@ void Slots::end_restore(const std::vector<bool>& is_taken) {
   }
 }
 
-void Slots::add_slab() {
-  bases_.push_back(memory_->allocate(slab_name(pool_, bases_.size()), slab_bytes()));
+void Slots::add_slab(std::byte* slab) {
+  bases_.push_back(slab);
   num_slots_ += slots_per_slab_;
 }
 

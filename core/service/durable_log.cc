@@ -1,13 +1,13 @@
 #include "service/durable_log.h"
 
 #include <fcntl.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
 #include <random>
+#include <tuple>
 #include <utility>
 
 #include "base/error.h"
@@ -22,7 +22,7 @@ constexpr uint64_t kWriteBytes = uint64_t{256} << 10;
 
 uint64_t random_number() {
   std::random_device device;
-  return uint64_t{device()} << 32 | device();
+  return uint64_t{device()} << 32 | device() | 1;
 }
 
 // Applies the records of a log that lie before `end`, and returns the position behind them. Throws
@@ -31,8 +31,7 @@ uint64_t apply_log(const std::string& directory, uint64_t number, uint64_t begin
                    State* state) {
   LogReader log(log_path(directory, number));
   uint64_t position = log.header().position;
-  check(!log.is_begun() || position == begin, "log", log_path(directory, number - 1),
-        "must be whole; remove its folder");
+  check(!log.is_begun() || position == begin, "log", log_path(directory, number - 1), kMustBeWhole);
   while (const std::optional<LogFrame> frame = log.next()) {
     if (frame->kind != FrameKind::kRecords) continue;
     const std::span<const std::byte> records = frame->payload;
@@ -44,24 +43,67 @@ uint64_t apply_log(const std::string& directory, uint64_t number, uint64_t begin
   return position;
 }
 
-}  // namespace
-
-std::optional<DurableLog::Last> DurableLog::find_last(const std::string& directory) {
-  std::optional<Last> last;
-  for (const uint64_t first : state_numbers(directory)) {
+// The logs from a state on, as far as they are one after another of one writer.
+class Chain {
+ public:
+  // With `has_order` its marks were written one after another, each when the one before it was on
+  // the disk. Throws Error for damage that shows by what lies behind it.
+  Chain(const std::string& directory, uint64_t first, bool has_order)
+      : stopped_at_(log_path(directory, first)) {
+    uint64_t writer = 0;
     for (uint64_t number = first; std::filesystem::exists(log_path(directory, number)); ++number) {
-      LogReader log(log_path(directory, number));
+      const std::string path = log_path(directory, number);
+      LogReader log(path);
+      const bool is_next = log.is_begun() && (number == first || log.header().writer == writer);
+      if (!is_next) return;
+      writer = log.header().writer;
+      // The one before it was on the disk before this one was begun.
+      check(is_whole_, "log", stopped_at_, kMustBeWhole);
+      stopped_at_ = path;
       while (const std::optional<LogFrame> frame = log.next()) {
         std::span<const std::byte> saved;
         const std::optional<LogMark> mark = mark_of(*frame, &saved);
         if (!mark) continue;
-        const LogPlace end{number, log.header().writer, log.offset()};
-        last = Last{first, end, *mark, {saved.begin(), saved.end()}};
+        const LogPlace end{number, writer, log.offset()};
+        last_ = DurableLog::Last{first, end, *mark, {saved.begin(), saved.end()}};
       }
+      is_whole_ = log.is_at_end();
+      // Of two marks behind it the first one told of it.
+      if (!is_whole_ && has_order) check(log.num_marks_behind() < 2, "log", path, kMustBeWhole);
     }
-    if (last) return last;  // else of a store that did not live until its first checkpoint
   }
-  return std::nullopt;
+
+  const std::optional<DurableLog::Last>& last() const { return last_; }
+  // The file behind whose whole frames there is no more.
+  const std::string& stopped_at() const { return stopped_at_; }
+
+ private:
+  std::string stopped_at_;
+  bool is_whole_ = true;
+  std::optional<DurableLog::Last> last_;
+};
+
+}  // namespace
+
+std::optional<DurableLog::Last> DurableLog::find_last(const std::string& directory) {
+  const std::optional<LastMark> known = read_last_mark(directory);
+  std::optional<Last> last;
+  std::string damaged = directory;  // the file that may lack a checkpoint
+  for (const uint64_t first : state_numbers(directory)) {
+    Chain chain(directory, first, !known || !known->is_exact);
+    if (!known || first <= known->end.number) damaged = chain.stopped_at();
+    last = chain.last();
+    if (last) break;  // else of a store that did not live until its first checkpoint
+  }
+  if (!known || known->end.writer == 0) return last;
+  const LogPlace& end = known->end;
+  // One that another writer began is of a store that had gone on from it.
+  const bool is_there =
+      last && (last->end.writer == end.writer ? std::tie(last->end.number, last->end.offset) >=
+                                                    std::tie(end.number, end.offset)
+                                              : last->end.number > end.number);
+  check(is_there, "file", damaged, kMustBeWhole);
+  return last;
 }
 
 std::optional<State> DurableLog::load(const std::string& directory) {
@@ -80,7 +122,7 @@ void DurableLog::apply_whole_log(const std::string& directory, uint64_t number, 
   const uint64_t begin = LogReader(log_path(directory, number)).header().position;
   const uint64_t end = apply_log(directory, number, begin, UINT64_MAX, into);
   check(end == LogReader(log_path(directory, number + 1)).header().position, "log",
-        log_path(directory, number), "must be whole; the disk has lost some of it");
+        log_path(directory, number), kMustBeWhole);
 }
 
 DurableLog::DurableLog(std::string directory, const State& state, uint64_t log_bytes)
@@ -88,7 +130,8 @@ DurableLog::DurableLog(std::string directory, const State& state, uint64_t log_b
       log_bytes_(log_bytes),
       writer_(random_number()),
       first_(next_number(directory_)),
-      number_(first_) {
+      number_(first_),
+      last_mark_(directory_) {
   const uint64_t state_bytes = write_state(directory_, first_, state, /*is_synced=*/true);
   begin_log();
   compactor_.emplace(
@@ -97,16 +140,14 @@ DurableLog::DurableLog(std::string directory, const State& state, uint64_t log_b
       [this](const std::string& reason) { give_up(reason); });
 }
 
-DurableLog::~DurableLog() {
-  compactor_.reset();
-  if (descriptor_ >= 0) ::close(descriptor_);
-}
+DurableLog::~DurableLog() { compactor_.reset(); }
 
 void DurableLog::begin_log() {
   const std::string path = log_path(directory_, number_);
-  descriptor_ = ::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
-  const LogHeader header{kStateVersion, writer_, position_};
-  if (descriptor_ < 0 || ::write(descriptor_, &header, sizeof header) != sizeof header) {
+  file_ = std::make_shared<DiskFile>(path, O_WRONLY | O_CREAT | O_TRUNC);
+  LogHeader header{kStateVersion, writer_, position_, 0};
+  header.checksum = checksum_of(header);
+  if (!file_->is_open() || !file_->write(0, std::as_bytes(std::span(&header, 1)))) {
     throw Error("log (" + path + ") cannot be written: " + std::strerror(errno) +
                 "; free room in its file system");
   }
@@ -137,27 +178,18 @@ void DurableLog::write_records() {
   records_.clear();
   if (num_bytes_ < log_bytes_) return;
   // What is closed is on the disk before a later log says anything.
-  if (fdatasync(descriptor_) != 0) {
-    throw Error("log (" + log_path(directory_, number_) + ") cannot be synced");
-  }
-  ::close(std::exchange(descriptor_, -1));
+  check(file_->sync(), "log", file_->path(), "cannot be synced; look after the disk");
   closed_.push_back({position_, number_, num_bytes_});
   ++number_;
   begin_log();
 }
 
 void DurableLog::write_frame(FrameKind kind, std::span<const std::byte> payload) {
-  const FrameHead head{kind, checksum_of(payload), payload.size()};
-  for (const std::span<const std::byte> part : {std::as_bytes(std::span(&head, 1)), payload}) {
-    for (size_t done = 0; done < part.size();) {
-      const ssize_t count = ::write(descriptor_, part.data() + done, part.size() - done);
-      if (count < 0 && errno == EINTR) continue;
-      if (count < 0) {
-        throw Error("log (" + log_path(directory_, number_) +
-                    ") cannot be written: " + std::strerror(errno));
-      }
-      done += static_cast<size_t>(count);
-    }
+  FrameHead head{kind, 0, payload.size()};
+  head.checksum = checksum_of(writer_, num_bytes_, head, payload);
+  if (!file_->write(num_bytes_, std::as_bytes(std::span(&head, 1))) ||
+      !file_->write(num_bytes_ + sizeof head, payload)) {
+    throw Error("log (" + file_->path() + ") cannot be written: " + std::strerror(errno));
   }
   num_bytes_ += sizeof head + payload.size();
 }
@@ -173,18 +205,20 @@ bool DurableLog::mark(uint64_t position, std::chrono::steady_clock::time_point b
     std::vector<std::byte> payload(sizeof head);
     std::memcpy(payload.data(), &head, sizeof head);
     payload.insert(payload.end(), records.begin(), records.end());
-    int copy = -1;
+    std::shared_ptr<DiskFile> file;
+    LastMark last;
     {
       const std::scoped_lock lock(mutex_);
       if (!trouble_.empty()) return false;
       write_records();
       write_frame(FrameKind::kMark, payload);
-      copy = fcntl(descriptor_, F_DUPFD_CLOEXEC, 0);
+      file = file_;
+      last.end = {number_, writer_, num_bytes_};
     }
     // Others may append meanwhile.
-    const bool is_good = copy >= 0 && fdatasync(copy) == 0;
-    if (copy >= 0) ::close(copy);
-    check(is_good, "log", directory_, "cannot be synced");
+    check(file->sync(), "log", file->path(), "cannot be synced; look after the disk");
+    // The first time it is on the disk before what was there before goes.
+    last_mark_.put(last, /*is_synced=*/false);
     const std::scoped_lock lock(mutex_);
     if (!std::exchange(has_mark_, true)) remove_files(directory_, first_);
     const auto is_held = [&](const Closed& log) { return log.end <= position; };

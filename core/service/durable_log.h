@@ -2,10 +2,12 @@
 // Keeps what an engine's log says on a disk, so that a store goes on where its host was lost: up to
 // its last checkpoint, as rows of a disk are then what the log says that they are.
 //
-// `log-<n>` are files of frames, as log_file.h says; `state-<n>` says what logs before log-<n> say.
+// `log-<n>` are files of frames, as log_file.h says; `state-<n>` says what logs before log-<n> say;
+// `state-mark` says up to where they must be whole.
 
 #include <chrono>
 #include <cstdint>
+#include <memory>
 #include <mutex>
 #include <optional>
 #include <span>
@@ -14,6 +16,8 @@
 
 #include "replay/log.h"
 #include "replay/state.h"
+#include "service/disk_file.h"
+#include "service/last_mark.h"
 #include "service/log_file.h"
 #include "service/state_files.h"
 
@@ -23,11 +27,11 @@ namespace tengen::service {
 class DurableLog {
  public:
   // The state of the last checkpoint of a folder; none where it has none. What a host left half
-  // written behind it is left out. Throws Error where what is before it is damaged, or of another
-  // version.
+  // written behind it is left out. Throws Error where a checkpoint that was told of is damaged, or
+  // of another version; the files stay.
   static std::optional<replay::State> load(const std::string& directory);
 
-  // The last checkpoint of a folder; none where it has none.
+  // The last checkpoint of a folder; none where it has none. Throws Error as load().
   struct Last {
     uint64_t state;  // the number of the state before it
     LogPlace end;    // behind its mark
@@ -74,9 +78,9 @@ class DurableLog {
   const uint64_t log_bytes_;
   const uint64_t writer_;  // of LogHeader
   std::mutex mutex_;
-  const uint64_t first_;  // of the files of this process
-  uint64_t number_;       // of the log that is written
-  int descriptor_ = -1;
+  const uint64_t first_;            // of the files of this process
+  uint64_t number_;                 // of the log that is written
+  std::shared_ptr<DiskFile> file_;  // it
   uint64_t num_bytes_ = 0;          // of it
   std::vector<std::byte> records_;  // that are not in it yet
   uint64_t position_ = 0;
@@ -87,6 +91,7 @@ class DurableLog {
   };
   std::vector<Closed> closed_;  // logs that hold more than the last checkpoint
   bool has_mark_ = false;
+  LastMarkFile last_mark_;  // of the thread that marks
   std::string trouble_;
   std::optional<Compactor> compactor_;
 };

@@ -28,12 +28,11 @@ static_assert(sizeof(LogHeader) == 64 && std::atomic<uint64_t>::is_always_lock_f
 void apply_log(const std::string& path, State* state) {
   const ipc::SharedMemory file = ipc::SharedMemory::open(path);
   const auto* header = reinterpret_cast<const LogHeader*>(file.data());
-  check(file.num_bytes() >= sizeof(LogHeader), "log", path, "must be whole; remove its folder");
+  check(file.num_bytes() >= sizeof(LogHeader), "log", path, kMustBeWhole);
   if (header->version == 0) return;  // its process was killed before it was begun
   check_version(header->version, path);
   const uint64_t num_bytes = header->num_bytes.load(std::memory_order_acquire);
-  check(num_bytes <= file.num_bytes() - sizeof(LogHeader), "log", path,
-        "must be whole; remove its folder");
+  check(num_bytes <= file.num_bytes() - sizeof(LogHeader), "log", path, kMustBeWhole);
   state->apply({file.data() + sizeof(LogHeader), num_bytes});
 }
 

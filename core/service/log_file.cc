@@ -22,7 +22,9 @@ LogReader::LogReader(std::string path) : path_(std::move(path)) {
     if (num_bytes() < sizeof header_) return;
     read(0, std::as_writable_bytes(std::span(&header_, 1)));
     offset_ = sizeof header_;
-    if (is_begun()) check_version(header_.version, path_);
+    if (!is_begun()) return;
+    check_version(header_.version, path_);
+    check(header_.checksum == checksum_of(header_), "log", path_, kMustBeWhole);
   } catch (...) {
     ::close(descriptor_);
     throw;
@@ -32,16 +34,36 @@ LogReader::LogReader(std::string path) : path_(std::move(path)) {
 LogReader::~LogReader() { ::close(descriptor_); }
 
 std::optional<LogFrame> LogReader::next() {
-  const uint64_t end = num_bytes();
   FrameHead head;
-  if (!is_begun() || end < offset_ + sizeof head) return std::nullopt;
-  read(offset_, std::as_writable_bytes(std::span(&head, 1)));
-  if (head.num_bytes > end - offset_ - sizeof head) return std::nullopt;
-  payload_.resize(head.num_bytes);
-  read(offset_ + sizeof head, payload_);
-  if (checksum_of(payload_) != head.checksum) return std::nullopt;
+  if (!is_begun() || !read_frame(offset_, num_bytes(), &head, &payload_)) return std::nullopt;
   offset_ += sizeof head + head.num_bytes;
   return LogFrame{head.kind, payload_};
+}
+
+int LogReader::num_marks_behind() const {
+  int num_marks = 0;
+  const uint64_t end = num_bytes();
+  if (!is_begun() || offset_ >= end) return num_marks;
+  std::vector<std::byte> rest(end - offset_);
+  std::vector<std::byte> payload;
+  read(offset_, rest);
+  for (size_t i = 0; i + sizeof(FrameHead) <= rest.size(); ++i) {
+    FrameHead head;
+    std::memcpy(&head, rest.data() + i, sizeof head);
+    const bool is_mark = head.kind == FrameKind::kMark;
+    if (is_mark && read_frame(offset_ + i, end, &head, &payload)) ++num_marks;
+  }
+  return num_marks;
+}
+
+bool LogReader::read_frame(uint64_t offset, uint64_t end, FrameHead* head,
+                           std::vector<std::byte>* payload) const {
+  if (end < offset + sizeof *head) return false;
+  read(offset, std::as_writable_bytes(std::span(head, 1)));
+  if (head->num_bytes > end - offset - sizeof *head) return false;
+  payload->resize(head->num_bytes);
+  read(offset + sizeof *head, *payload);
+  return checksum_of(header_.writer, offset, *head, *payload) == head->checksum;
 }
 
 void LogReader::read(uint64_t offset, std::span<std::byte> to) const {
@@ -69,8 +91,15 @@ std::optional<LogMark> mark_of(const LogFrame& frame, std::span<const std::byte>
   return mark;
 }
 
-uint32_t checksum_of(std::span<const std::byte> payload) {
-  return crc32c({reinterpret_cast<const char*>(payload.data()), payload.size()});
+uint64_t checksum_of(const LogHeader& header) {
+  return crc32c({reinterpret_cast<const char*>(&header), offsetof(LogHeader, checksum)});
+}
+
+uint32_t checksum_of(uint64_t writer, uint64_t offset, const FrameHead& head,
+                     std::span<const std::byte> payload) {
+  const uint64_t before[] = {writer, offset, static_cast<uint64_t>(head.kind), head.num_bytes};
+  const uint32_t checksum = crc32c({reinterpret_cast<const char*>(before), sizeof before});
+  return crc32c({reinterpret_cast<const char*>(payload.data()), payload.size()}, checksum);
 }
 
 }  // namespace tengen::service

@@ -13,16 +13,18 @@ namespace tengen::service {
 // What a log begins with.
 struct LogHeader {
   uint64_t version;
-  uint64_t writer;    // a random number of the DurableLog that wrote it
+  uint64_t writer;    // a random number of the DurableLog that wrote it, above 0
   uint64_t position;  // of its first record, of all bytes of records of its writer
+  uint64_t checksum;  // CRC-32C of what is before it
 };
 
-enum class FrameKind : uint32_t { kRecords = 1, kMark = 2 };
+// Such that they are hardly found elsewhere.
+enum class FrameKind : uint32_t { kRecords = 0x44524352, kMark = 0x4b52414d };
 
 // What a frame begins with; the payload lies behind: records, or a LogMark and records.
 struct FrameHead {
   FrameKind kind;
-  uint32_t checksum;  // CRC-32C of the payload
+  uint32_t checksum;  // CRC-32C of its log's writer, its offset there, this without it, the payload
   uint64_t num_bytes;
 };
 
@@ -48,7 +50,7 @@ struct LogFrame {
 // Reads the frames of a log that may still be written. Not thread-safe.
 class LogReader {
  public:
-  // Throws Error where it cannot be opened, or is of another version.
+  // Throws Error where it cannot be opened, its header is damaged, or it is of another version.
   explicit LogReader(std::string path);
   LogReader(const LogReader&) = delete;
   LogReader& operator=(const LogReader&) = delete;
@@ -63,11 +65,16 @@ class LogReader {
   uint64_t offset() const { return offset_; }
   // Whether nothing lies there.
   bool is_at_end() const { return offset_ >= num_bytes(); }
+  // How many whole marks lie behind the next frame, which is not whole.
+  int num_marks_behind() const;
   // Bytes that are in the file. Throws Error.
   void read(uint64_t offset, std::span<std::byte> to) const;
 
  private:
   uint64_t num_bytes() const;
+  // The payload of the frame at `offset`, before `end`, goes to `payload`; whether it is whole.
+  bool read_frame(uint64_t offset, uint64_t end, FrameHead* head,
+                  std::vector<std::byte>* payload) const;
 
   const std::string path_;
   int descriptor_ = -1;
@@ -79,7 +86,9 @@ class LogReader {
 // The LogMark of a frame of that kind; none where it is of no mark. Sets what lies behind it.
 std::optional<LogMark> mark_of(const LogFrame& frame, std::span<const std::byte>* saved);
 
-// The checksum of a frame.
-uint32_t checksum_of(std::span<const std::byte> payload);
+// Those of a header, and of a frame of a writer's log that begins there.
+uint64_t checksum_of(const LogHeader& header);
+uint32_t checksum_of(uint64_t writer, uint64_t offset, const FrameHead& head,
+                     std::span<const std::byte> payload);
 
 }  // namespace tengen::service

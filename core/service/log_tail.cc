@@ -69,8 +69,7 @@ std::optional<LogFrame> LogTail::next_frame() {
     if (!later->is_begun()) return std::nullopt;
     // The one before it is closed, and whole.
     if (std::optional<LogFrame> frame = log_->next()) return frame;
-    check(log_->is_at_end(), "log", log_path(directory_, number_),
-          "must be whole; the disk has lost some of it");
+    check(log_->is_at_end(), "log", log_path(directory_, number_), kMustBeWhole);
     log_ = std::move(later);
     ++number_;
   }

@@ -1,7 +1,6 @@
 #include "service/replica.h"
 
 #include <fcntl.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -24,6 +23,8 @@ constexpr uint64_t kPageBytes = 4096;
 constexpr uint64_t kMaxRowBytes = uint64_t{1} << 40;
 constexpr uint32_t kMaxPools = 1 << 16;
 constexpr uint64_t kMinCompactedBytes = uint64_t{64} << 20;
+// Of the folder in the folder that has what another store's checkpoint is to replace.
+constexpr const char* kReplaced = "log-replaced";
 
 [[noreturn]] void refuse_disk(const std::string& path) {
   throw Error("folder (" + path + ") cannot be written: " + std::strerror(errno) +
@@ -40,43 +41,33 @@ bool tell_shipped(StreamSocket& to) {
 
 // A state or a log that is written.
 struct Replica::File {
-  explicit File(std::string of) : path(std::move(of)) {
-    descriptor = ::open(path.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
-    if (descriptor < 0) refuse_disk(path);
+  explicit File(const std::string& path) : file(path, O_WRONLY | O_CREAT) {
+    if (!file.is_open()) refuse_disk(path);
   }
-  File(const File&) = delete;
-  File& operator=(const File&) = delete;
-  ~File() { ::close(descriptor); }
 
   void write(uint64_t offset, std::span<const std::byte> bytes) const {
-    while (!bytes.empty()) {
-      const ssize_t count =
-          pwrite(descriptor, bytes.data(), bytes.size(), static_cast<off_t>(offset));
-      if (count < 0 && errno == EINTR) continue;
-      if (count < 0) refuse_disk(path);
-      bytes = bytes.subspan(static_cast<size_t>(count));
-      offset += static_cast<uint64_t>(count);
-    }
+    if (!file.write(offset, bytes)) refuse_disk(file.path());
   }
   void cut(uint64_t num_bytes) const {
-    if (ftruncate(descriptor, static_cast<off_t>(num_bytes)) != 0) refuse_disk(path);
+    if (!file.cut(num_bytes)) refuse_disk(file.path());
   }
   void sync() const {
-    if (fdatasync(descriptor) != 0) refuse_disk(path);
+    if (!file.sync()) refuse_disk(file.path());
   }
 
-  const std::string path;
-  int descriptor;
+  const DiskFile file;
 };
 
 Replica::Replica(std::string directory)
-    : directory_(std::move(directory)), last_(DurableLog::find_last(directory_)) {
-  if (last_) {
-    remove_others(last_->state, last_->end);
-    begin_compaction();
-  } else {
-    remove_files(directory_);
-  }
+    : directory_(std::move(directory)),
+      last_(DurableLog::find_last(directory_)),
+      last_mark_(directory_) {
+  if (last_) (void)read_state(directory_, last_->state);
+  // What is not whole stays until something is.
+  last_mark_.put({last_ ? last_->end : LogPlace(), /*is_exact=*/true}, /*is_synced=*/true);
+  if (!last_) return;
+  remove_others(last_->state, last_->end);
+  begin_compaction();
 }
 
 Replica::~Replica() = default;
@@ -151,13 +142,6 @@ bool Replica::take_state(StreamSocket& from) {
   StateMessage message;
   if (!from.read_rest(&message)) return false;
   sync_rows();
-  // A store that went on from an older checkpoint may use numbers again.
-  if (last_ && message.number <= last_->end.number) {
-    compactor_.reset();
-    remove_files(directory_);
-    const std::scoped_lock lock(mutex_);
-    last_.reset();
-  }
   const std::string path = state_path(directory_, message.number);
   {
     File part(path + ".part");
@@ -165,7 +149,9 @@ bool Replica::take_state(StreamSocket& from) {
     if (!copy(from, message.num_bytes, 0, &part)) return false;
     part.sync();
   }
-  if (std::rename((path + ".part").c_str(), path.c_str()) != 0) refuse_disk(path);
+  // A store that went on from an older checkpoint may use numbers again.
+  if (last_ && message.number <= last_->end.number) set_aside();
+  if (!rename_file(path + ".part", path)) refuse_disk(path);
   sync_folder(directory_);
   new_state_ = message.number;
   logs_.clear();
@@ -196,12 +182,14 @@ bool Replica::take_mark(StreamSocket& from) {
     const std::scoped_lock lock(mutex_);
     if (trouble_) throw Error(*trouble_);
     check(last_ || new_state_, "mark", message.end.number, "must have a state; connect again");
+    last_mark_.put({message.end, /*is_exact=*/true}, /*is_synced=*/true);
     last_ = DurableLog::Last{
         new_state_.value_or(last_ ? last_->state : 0), message.end, message.mark, {}};
   }
   if (std::exchange(new_state_, std::nullopt)) {
     compactor_.reset();
     remove_others(last_->state, last_->end);
+    fs::remove_all(directory_ + "/" + kReplaced);
     begin_compaction();
   } else {
     compact_before(message.mark.position);
@@ -270,14 +258,23 @@ void Replica::compact_before(uint64_t position) {
   }
 }
 
+// Until the store's own checkpoint is whole.
+void Replica::set_aside() {
+  compactor_.reset();
+  last_mark_.put({LogPlace(), /*is_exact=*/true}, /*is_synced=*/true);
+  move_files(directory_, directory_ + "/" + kReplaced);
+  const std::scoped_lock lock(mutex_);
+  last_.reset();
+}
+
 // What is of no use for a checkpoint.
 void Replica::remove_others(uint64_t state, const LogPlace& end) {
   for (const uint64_t number : state_numbers(directory_)) {
-    if (number > state) fs::remove(state_path(directory_, number));
+    if (number > state) remove_file(state_path(directory_, number));
   }
   remove_files(directory_, state);
   for (uint64_t number = next_number(directory_); --number > end.number;) {
-    fs::remove(log_path(directory_, number));
+    remove_file(log_path(directory_, number));
   }
   File(log_path(directory_, end.number)).cut(end.offset);
 }

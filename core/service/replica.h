@@ -24,7 +24,7 @@ namespace tengen::service {
 class Replica {
  public:
   // Goes on with what the folder has, and removes what is behind its last checkpoint. Throws Error
-  // where that cannot be.
+  // where that cannot be; a damaged folder stays as it is.
   explicit Replica(std::string directory);
   Replica(const Replica&) = delete;
   Replica& operator=(const Replica&) = delete;
@@ -52,6 +52,7 @@ class Replica {
   void sync_logs();
   void begin_compaction();
   void compact_before(uint64_t position);
+  void set_aside();
   void remove_others(uint64_t state, const LogPlace& end);
 
   const std::string directory_;
@@ -65,7 +66,8 @@ class Replica {
   std::optional<ipc::SharedMemory> buffer_;
   std::optional<uint64_t> new_state_;               // that the next mark makes whole
   std::map<uint64_t, std::unique_ptr<File>> logs_;  // with something that is not synced
-  uint64_t num_compacted_ = 0;                      // the first log that the compactor lacks
+  LastMarkFile last_mark_;
+  uint64_t num_compacted_ = 0;  // the first log that the compactor lacks
   std::optional<Compactor> compactor_;
 };
 

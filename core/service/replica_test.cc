@@ -10,6 +10,8 @@
 #include <filesystem>
 #include <fstream>
 #include <functional>
+#include <iterator>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -262,6 +264,92 @@ void check_rows_ahead() {
   TENGEN_CHECK(newest == range(end - 100, end));
 }
 
+// Names and bytes of the states and logs of a folder.
+std::map<std::string, std::string> read_logs(const fs::path& folder) {
+  std::map<std::string, std::string> files;
+  for (const auto& entry : fs::directory_iterator(folder)) {
+    const std::string name = entry.path().filename();
+    if (name.rfind("rows", 0) == 0 || !entry.is_regular_file()) continue;
+    std::ifstream file(entry.path(), std::ios::binary);
+    files[name] = {std::istreambuf_iterator<char>(file), {}};
+  }
+  return files;
+}
+
+// What it was told that the replica has is not taken for a torn end, nor removed.
+void check_damage() {
+  Folder folder("primary"), copy("replica");
+  const auto store = make_store(folder, Durability::kCheckpoint);
+  Gateway gateway(store.get());
+  NumberWriter writer(store.get());
+  writer.insert(100);
+  writer.checkpoint();
+  {
+    Replica replica(copy.path);
+    Following following(&gateway, &replica);
+    catch_up(folder, replica);
+  }
+  const auto whole = read_logs(copy.path);
+  TENGEN_CHECK(whole.count("log-0") == 1 && whole.count("state-0") == 1);
+  Rng rng(3, 0, 0, 0, Purpose::kTest);
+  for (const auto& [name, bytes] : whole) {
+    for (int i = 0; i < 20; ++i) {
+      std::string flipped = bytes;
+      flipped[rng.below(static_cast<uint32_t>(bytes.size()))] ^= 1;
+      std::ofstream(copy.path / name, std::ios::binary) << flipped;
+      const auto damaged = read_logs(copy.path);
+      TENGEN_CHECK(throws([&] { Replica replica(copy.path); }));
+      TENGEN_CHECK(read_logs(copy.path) == damaged);
+    }
+    std::ofstream(copy.path / name, std::ios::binary) << bytes;
+  }
+  check_heir(copy, 0, 100);
+}
+
+// A primary that went on from an older copy of its folder uses numbers again: what the replica has
+// of the other one stays until it has a checkpoint of this one.
+void check_older_primary() {
+  Folder folder("primary"), old("old"), copy("replica");
+  {
+    const auto store = make_store(folder, Durability::kCheckpoint);
+    NumberWriter(store.get()).insert(10);
+    store->close();
+  }
+  fs::copy(folder.path, old.path, fs::copy_options::recursive);
+  const auto follow = [&](const Folder& own, int count) {
+    const auto store = make_store(own, Durability::kCheckpoint);
+    Gateway gateway(store.get());
+    NumberWriter writer(store.get());
+    writer.insert(count);
+    writer.checkpoint();
+    Replica replica(copy.path);
+    Following following(&gateway, &replica);
+    catch_up(own, replica);
+  };
+  follow(folder, 20);
+  const auto before = read_logs(copy.path);
+  {
+    // As far as its state, and no further.
+    Replica replica(copy.path);
+    int ends[2];
+    TENGEN_CHECK(socketpair(AF_UNIX, SOCK_STREAM, 0, ends) == 0);
+    const StateMessage message{Reply::kState, 0, replica.place()->number, 8};
+    TENGEN_CHECK(write(ends[0], &message, sizeof message) == sizeof message);
+    TENGEN_CHECK(write(ends[0], "nonsense", 8) == 8);
+    shutdown(ends[0], SHUT_WR);
+    replica.follow(ends[1]);
+    close(ends[0]);
+    TENGEN_CHECK(!replica.place());
+  }
+  const auto kept = read_logs(copy.path / "log-replaced");
+  for (const auto& [name, bytes] : before) {
+    if (name != "state-mark") TENGEN_CHECK(kept.at(name) == bytes);
+  }
+  follow(old, 30);
+  TENGEN_CHECK(!fs::exists(copy.path / "log-replaced"));
+  check_heir(copy, 0, 40);
+}
+
 // What is no store's is refused in a line.
 void check_nonsense() {
   Folder copy("replica");
@@ -286,6 +374,8 @@ int main() {
   check_compaction();
   check_next_primary();
   check_rows_ahead();
+  check_damage();
+  check_older_primary();
   check_nonsense();
   return 0;
 }

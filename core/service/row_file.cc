@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <filesystem>
 #include <utility>
 
 #include "base/error.h"
@@ -17,41 +18,32 @@ namespace {
 // Reserved at once, so that the file system finds long runs and rows do not wait for its journal.
 constexpr uint64_t kGrowBytes = uint64_t{64} << 20;
 
-int open_past_cache(const std::string& path, int flags) {
-#if defined(O_DIRECT)
-  const int direct = ::open(path.c_str(), flags | O_DIRECT, 0600);
-  if (direct >= 0 || errno != EINVAL) return direct;
-#endif
-  const int descriptor = ::open(path.c_str(), flags, 0600);
-#if defined(F_NOCACHE)
-  if (descriptor >= 0) fcntl(descriptor, F_NOCACHE, 1);
-#endif
-  return descriptor;
-}
-
 }  // namespace
 
 std::string rows_path(const std::string& directory, uint32_t pool) {
   return directory + "/rows-" + std::to_string(pool);
 }
 
-RowFile::RowFile(std::string path, uint64_t row_bytes, bool is_hidden)
-    : path_(std::move(path)), row_bytes_(row_bytes) {
-  descriptor_ = open_past_cache(path_, O_RDWR | O_CREAT | O_CLOEXEC | (is_hidden ? O_EXCL : 0));
+RowFile::RowFile(const std::string& path, uint64_t row_bytes, bool is_hidden)
+    : row_bytes_(row_bytes),
+      file_(path, O_RDWR | O_CREAT | (is_hidden ? O_EXCL : 0), /*is_past_cache=*/true) {
   struct stat status;
-  if (descriptor_ < 0 || fstat(descriptor_, &status) != 0) {
-    throw Error("disk_directory (" + path_ + ") cannot hold the store's rows: " +
+  if (!file_.is_open() || fstat(file_.descriptor(), &status) != 0) {
+    throw Error("disk_directory (" + path + ") cannot hold the store's rows: " +
                 std::strerror(errno) + "; choose a folder on a disk that is yours");
   }
-  if (is_hidden) ::unlink(path_.c_str());
+  if (is_hidden) {
+    remove_file(path);
+  } else if (status.st_size == 0) {
+    // What is synced in it needs its name too.
+    sync_folder(std::filesystem::path(path).parent_path());
+  }
   num_bytes_ = static_cast<uint64_t>(status.st_size);
 }
 
-RowFile::~RowFile() { ::close(descriptor_); }
-
 std::string RowFile::read(uint64_t row, std::byte* to) const {
   for (uint64_t done = 0; done < row_bytes_;) {
-    const ssize_t count = pread(descriptor_, to + done, row_bytes_ - done,
+    const ssize_t count = pread(file_.descriptor(), to + done, row_bytes_ - done,
                                 static_cast<off_t>(row * row_bytes_ + done));
     if (count < 0 && errno == EINTR) continue;
     if (count < 0) return name_of(row) + " cannot be read: " + std::strerror(errno);
@@ -64,23 +56,17 @@ std::string RowFile::read(uint64_t row, std::byte* to) const {
 std::string RowFile::write(uint64_t row, const std::byte* from) {
   const std::string reason = grow_to(row + 1);
   if (!reason.empty()) return reason;
-  for (uint64_t done = 0; done < row_bytes_;) {
-    const ssize_t count = pwrite(descriptor_, from + done, row_bytes_ - done,
-                                 static_cast<off_t>(row * row_bytes_ + done));
-    if (count < 0 && errno == EINTR) continue;
-    if (count < 0) return name_of(row) + " cannot be written: " + std::strerror(errno);
-    done += static_cast<uint64_t>(count);
-  }
-  return "";
+  if (file_.write(row * row_bytes_, {from, row_bytes_})) return "";
+  return name_of(row) + " cannot be written: " + std::strerror(errno);
 }
 
 std::string RowFile::sync() {
-  if (fdatasync(descriptor_) == 0) return "";
-  return path_ + " cannot be synced: " + std::strerror(errno);
+  if (file_.sync()) return "";
+  return file_.path() + " cannot be synced: " + std::strerror(errno);
 }
 
 std::string RowFile::name_of(uint64_t row) const {
-  return "row " + std::to_string(row) + " of " + path_;
+  return "row " + std::to_string(row) + " of " + file_.path();
 }
 
 std::string RowFile::grow_to(uint64_t num_rows) {
@@ -89,7 +75,7 @@ std::string RowFile::grow_to(uint64_t num_rows) {
   if (needed <= num_bytes_) return "";
 #if defined(__linux__)
   for (const uint64_t size : {std::max(needed, num_bytes_ + kGrowBytes), needed}) {
-    const int reason = posix_fallocate(descriptor_, static_cast<off_t>(num_bytes_),
+    const int reason = posix_fallocate(file_.descriptor(), static_cast<off_t>(num_bytes_),
                                        static_cast<off_t>(size - num_bytes_));
     if (reason == 0) {
       num_bytes_ = size;

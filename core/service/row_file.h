@@ -6,6 +6,8 @@
 #include <mutex>
 #include <string>
 
+#include "service/disk_file.h"
+
 namespace tengen::service {
 
 // Where a store's folder has the rows of a pool.
@@ -17,10 +19,10 @@ class RowFile {
  public:
   // Opens the file, or makes it. With `is_hidden` it is made, and has no name from then on: it
   // goes with its process. Throws Error where that cannot be.
-  RowFile(std::string path, uint64_t row_bytes, bool is_hidden);
+  RowFile(const std::string& path, uint64_t row_bytes, bool is_hidden);
   RowFile(const RowFile&) = delete;
   RowFile& operator=(const RowFile&) = delete;
-  ~RowFile();
+  ~RowFile() = default;
 
   // Each returns why it could not; empty: it did.
   std::string read(uint64_t row, std::byte* to) const;
@@ -33,9 +35,8 @@ class RowFile {
  private:
   std::string grow_to(uint64_t num_rows);
 
-  const std::string path_;
   const uint64_t row_bytes_;
-  int descriptor_ = -1;
+  const DiskFile file_;
   std::mutex mutex_;
   uint64_t num_bytes_ = 0;  // that are reserved
 };

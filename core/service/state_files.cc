@@ -1,25 +1,25 @@
 #include "service/state_files.h"
 
 #include <fcntl.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <charconv>
-#include <cstdio>
 #include <cstring>
 #include <filesystem>
-#include <memory>
 #include <utility>
 
 #include "base/crc32c.h"
 #include "base/error.h"
 #include "ipc/shared_memory.h"
+#include "service/disk_file.h"
 
 namespace tengen::service {
 namespace {
 
 namespace fs = std::filesystem;
 using replay::State;
+
+constexpr size_t kWriteBytes = size_t{256} << 10;
 
 // What a state begins with; its records lie behind.
 struct StateHeader {
@@ -93,8 +93,15 @@ uint64_t next_number(const std::string& directory) {
 
 void remove_files(const std::string& directory, uint64_t end) {
   for_each_file(directory, [&](const fs::path& path, const std::string&, uint64_t number) {
-    std::error_code ignored;
-    if (number < end) fs::remove(path, ignored);
+    if (number < end) remove_file(path);
+  });
+}
+
+void move_files(const std::string& directory, const std::string& to) {
+  fs::remove_all(to);
+  fs::create_directory(to);
+  for_each_file(directory, [&](const fs::path& path, const std::string&, uint64_t) {
+    if (path.extension() != ".part") (void)rename_file(path, fs::path(to) / path.filename());
   });
 }
 
@@ -102,13 +109,13 @@ State read_state(const std::string& directory, uint64_t number) {
   const std::string path = state_path(directory, number);
   const ipc::SharedMemory file = ipc::SharedMemory::open(path);
   StateHeader header{};
-  check(file.num_bytes() >= sizeof header, "state", path, "must be whole; remove its folder");
+  check(file.num_bytes() >= sizeof header, "state", path, kMustBeWhole);
   std::memcpy(&header, file.data(), sizeof header);
   check_version(header.version, path);
   const std::byte* records = file.data() + sizeof header;
   check(header.num_bytes == file.num_bytes() - sizeof header &&
             header.checksum == crc32c({reinterpret_cast<const char*>(records), header.num_bytes}),
-        "state", path, "must be whole; remove its folder");
+        "state", path, kMustBeWhole);
   State state;
   state.apply({records, header.num_bytes});
   return state;
@@ -118,36 +125,32 @@ uint64_t write_state(const std::string& directory, uint64_t number, const State&
                      bool is_synced) {
   const std::string path = state_path(directory, number);
   const std::string part = path + ".part";
-  const auto close = [](std::FILE* file) { std::fclose(file); };
-  std::unique_ptr<std::FILE, decltype(close)> file(std::fopen(part.c_str(), "wb"), close);
-  const auto refuse = [&] {
-    throw Error("state (" + part + ") cannot be written; free room in its file system");
-  };
-  if (!file) refuse();
+  const DiskFile file(part, O_WRONLY | O_CREAT | O_TRUNC);
+  bool is_good = file.is_open();
   StateHeader header{kStateVersion, 0, 0};
-  bool is_good = std::fwrite(&header, sizeof header, 1, file.get()) == 1;
   uint32_t checksum = 0;
+  std::vector<std::byte> buffer;  // of what goes behind what is written
+  uint64_t end = sizeof header;
+  const auto flush = [&] {
+    is_good = is_good && file.write(end, buffer);
+    end += buffer.size();
+    buffer.clear();
+  };
   state.write([&](std::span<const std::byte> records) {
-    is_good = is_good && std::fwrite(records.data(), records.size(), 1, file.get()) == 1;
-    header.num_bytes += records.size();
+    buffer.insert(buffer.end(), records.begin(), records.end());
     checksum = crc32c({reinterpret_cast<const char*>(records.data()), records.size()}, checksum);
+    if (buffer.size() >= kWriteBytes) flush();
   });
+  flush();
+  header.num_bytes = end - sizeof header;
   header.checksum = checksum;
-  is_good = is_good && std::fseek(file.get(), 0, SEEK_SET) == 0 &&
-            std::fwrite(&header, sizeof header, 1, file.get()) == 1 &&
-            std::fflush(file.get()) == 0 && (!is_synced || fsync(fileno(file.get())) == 0);
-  is_good = is_good && std::fclose(file.release()) == 0;
-  if (!is_good || std::rename(part.c_str(), path.c_str()) != 0) refuse();
+  is_good = is_good && file.write(0, std::as_bytes(std::span(&header, 1)));
+  is_good = is_good && (!is_synced || file.sync()) && rename_file(part, path);
+  if (!is_good) {
+    throw Error("state (" + part + ") cannot be written; free room in its file system");
+  }
   if (is_synced) sync_folder(directory);
-  return sizeof header + header.num_bytes;
-}
-
-void sync_folder(const std::string& directory) {
-  const int descriptor = ::open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  const bool is_good = descriptor >= 0 && fsync(descriptor) == 0;
-  if (descriptor >= 0) ::close(descriptor);
-  check(is_good, "disk_directory", directory,
-        "must be a folder that can be synced; choose another");
+  return end;
 }
 
 Compactor::Compactor(std::string directory, uint64_t first, uint64_t state_bytes,

@@ -16,7 +16,11 @@
 namespace tengen::service {
 
 // Raised by every change of a record, and of the files.
-constexpr uint64_t kStateVersion = 4;
+constexpr uint64_t kStateVersion = 5;
+// The rule that a damaged file breaks, and what to do.
+constexpr const char* kMustBeWhole =
+    "must be whole, and is damaged; look after the disk, put a copy of the folder back, or remove "
+    "it";
 // Throws Error for another one, which `path` has.
 void check_version(uint64_t version, const std::string& path);
 
@@ -29,15 +33,15 @@ uint64_t next_number(const std::string& directory);
 // Removes states, logs, and parts of them, whose numbers are below `end`.
 void remove_files(const std::string& directory, uint64_t end = UINT64_MAX);
 
+// Moves them all to another folder, whose own are removed.
+void move_files(const std::string& directory, const std::string& to);
+
 // Throws Error where the file is damaged or of another version.
 replay::State read_state(const std::string& directory, uint64_t number);
 // Whole, or not at all; with `is_synced` also where the host is lost. Returns its bytes. Throws
 // Error where there is no room.
 uint64_t write_state(const std::string& directory, uint64_t number, const replay::State& state,
                      bool is_synced);
-
-// Files that were made or renamed in it are there where the host is lost. Throws Error.
-void sync_folder(const std::string& directory);
 
 // A thread that replaces logs by states when they have grown: when they are `min_bytes`, or twice
 // the state.

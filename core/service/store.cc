@@ -270,11 +270,12 @@ replay::State Store::begin_state() const {
 }
 
 std::string Store::trouble() {
-  const std::string of_disk = tier_ ? tier_->trouble() : "";
+  std::string of_rest = tier_ ? tier_->trouble() : "";
   const std::scoped_lock lock(mutex_);
+  if (of_rest.empty()) of_rest = memory_.trouble();
   const std::string of_keeper = keeper_ ? keeper_->trouble() : "";
   const std::string of_checkpoints = checkpointer_ ? checkpointer_->trouble() : "";
-  return !of_checkpoints.empty() ? of_checkpoints : of_keeper.empty() ? of_disk : of_keeper;
+  return !of_checkpoints.empty() ? of_checkpoints : of_keeper.empty() ? of_rest : of_keeper;
 }
 
 void Store::close() {

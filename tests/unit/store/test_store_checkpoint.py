@@ -204,7 +204,7 @@ def test_what_cannot_be_gone_on_with_is_refused_and_stays(tmp_path):
     other = dataclasses.replace(QUEUE, columns={"value": Column(dtype="int32")})
     with pytest.raises(UsageError, match=r"queue.columns .* must be"):
         durable(tmp_path, other)
-    state = next((tmp_path / "disk").glob("state-*"))
+    state = next((tmp_path / "disk").glob("state-[0-9]*"))
     whole = state.read_bytes()
     state.write_bytes(whole[:-8] + b"12345678")
     with pytest.raises(UsageError, match=r"state \(.*state-\d+\) must be whole"):
