@@ -43,7 +43,9 @@ def test_a_worked_record_has_the_documented_bytes() -> None:
     record.generation, record.game_index, record.model = 2, 3, 4
     record.outcome, record.opening, record.plies = 2, [5, 6], [ply]
     record.variant = "go/7"
+    record.switches = [(0, 9), (1, 10)]
     expected = struct.pack("<BBIIIB4sHH", 2, 2, 2, 3, 4, 4, b"go/7", 2, 1)
+    expected += struct.pack("<HHIHI", 2, 0, 9, 1, 10)
     expected += struct.pack("<HH", 5, 6)
     expected += struct.pack("<HfffIH", 0x0102, -0.5, 1.0, 0.25, 64, 2)
     expected += struct.pack("<HHHH", 7, 65535, 0x0102, 1)
@@ -80,6 +82,13 @@ def test_records_that_break_a_rule_are_not_encoded() -> None:
     long_name.variant = "v" * 256
     with pytest.raises(_core.CoreError, match=r"variant \(v+\) must have at most 255"):
         _core.encode_game(long_name)
+    for switches in ([(3, 1), (3, 2)], [(4, 1), (2, 2)], [(60000, 1)]):
+        switched = random_game("connect4", 1)
+        switched.switches = switches
+        with pytest.raises(
+            _core.CoreError, match="switch .* must be a ply of the game"
+        ):
+            _core.encode_game(switched)
     undecided = random_game("tictactoe", 1)
     undecided.outcome = 0
     with pytest.raises(_core.CoreError, match="outcome"):
