@@ -85,9 +85,7 @@ def test_records_that_break_a_rule_are_not_encoded() -> None:
     for switches in ([(3, 1), (3, 2)], [(4, 1), (2, 2)], [(60000, 1)]):
         switched = random_game("connect4", 1)
         switched.switches = switches
-        with pytest.raises(
-            _core.CoreError, match="switch .* must be a ply of the game"
-        ):
+        with pytest.raises(_core.CoreError, match=r"switch .* must be a ply"):
             _core.encode_game(switched)
     undecided = random_game("tictactoe", 1)
     undecided.outcome = 0
