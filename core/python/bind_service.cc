@@ -155,6 +155,10 @@ void bind_service(nb::module_& m) {
               changed.set_capacity(max_items.value_or(changed.config().max_items),
                                    max_steps.value_or(changed.config().max_steps));
             });
+            // Others have their turn between two steps.
+            const nb::gil_scoped_release release;
+            while (self.change_open([&](Engine& engine) { return engine.table(table).shrink(); })) {
+            }
           },
           nb::arg("table"), nb::arg("max_items").none(), nb::arg("max_steps").none(),
           "None: as it was.")

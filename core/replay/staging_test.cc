@@ -387,7 +387,10 @@ void check_random(uint64_t seed) {
   TENGEN_CHECK(small.tier.num_loads > 20 && small.tier.num_saves > 100);
   // All memory comes free in the end.
   for (Client& client : clients) small.engine.end_session(client.session);
-  for (uint32_t table = 0; table < 3; ++table) small.engine.table(table).set_capacity(1, 1 << 20);
+  for (uint32_t table = 0; table < 3; ++table) {
+    small.engine.table(table).set_capacity(1, 1 << 20);
+    TENGEN_CHECK(!small.engine.table(table).shrink());
+  }
   small.tier.end_all(rng, small.engine);
   TENGEN_CHECK(small.engine.pool(0).streams().num_chunks() <= 6);
 }

@@ -8,6 +8,9 @@
 namespace tengen::replay {
 namespace {
 
+// Items that a smaller capacity removes at once, so that nobody waits long for it.
+constexpr int kMaxShrunk = 1000;
+
 void check_priority(double priority) {
   check(std::isfinite(priority) && priority >= 0, "priority", priority,
         "must be finite and at least 0; mend the loss that gave it");
@@ -195,7 +198,13 @@ void Table::set_capacity(uint64_t max_items, uint64_t max_steps) {
   if (log_ != nullptr) log_->add(event::CapacitySet{number_, max_items, max_steps});
   config_.max_items = max_items;
   config_.max_steps = max_steps;
+  is_shrinking_ = true;
+}
+
+bool Table::shrink() {
   make_room(0, 0);
+  is_shrinking_ = is_shrinking_ && is_full(0, 0);
+  return is_shrinking_;
 }
 
 void Table::restore(const SavedTable& saved, uint64_t num_restarts) {
@@ -227,6 +236,7 @@ void Table::restore(const SavedTable& saved, uint64_t num_restarts) {
   // Other random numbers than those that were drawn before.
   num_calls_ = num_restarts << 40;
   // What the caller wishes by now.
+  is_shrinking_ = false;
   make_room(0, 0);
   set_version(newest_version_);
 }
@@ -251,7 +261,10 @@ std::optional<uint32_t> Table::find(int64_t key) const {
 void Table::make_room(uint64_t more_items, uint64_t more_steps) {
   if (!is_full(more_items, more_steps)) return;
   Rng rng = next_rng();
-  while (size() > 0 && is_full(more_items, more_steps)) remove(remover_->draw(rng).slot);
+  for (int i = 0; size() > 0 && is_full(more_items, more_steps); ++i) {
+    if (is_shrinking_ && i == kMaxShrunk) return;
+    remove(remover_->draw(rng).slot);
+  }
 }
 
 void Table::remove(uint32_t slot) {

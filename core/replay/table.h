@@ -101,7 +101,11 @@ class Table {
 
   // Changes while in use.
   void set_limits(const RateLimits& limits);
+  // What is beyond it goes by shrink().
   void set_capacity(uint64_t max_items, uint64_t max_steps);
+  // Removes some items, a bounded number, where a smaller capacity was set; whether there are more
+  // to be removed. Until there are none, inserts remove no more than some either.
+  bool shrink();
 
   // Goes on as the table that was saved, but for the draws of its random numbers and the round of
   // without_replacement, which begin anew. Precondition: the table is new.
@@ -146,6 +150,7 @@ class Table {
   std::vector<uint32_t> free_slots_;
   int64_t num_inserted_ = 0;
   uint64_t num_steps_ = 0;
+  bool is_shrinking_ = false;
   uint64_t num_calls_ = 0;  // that drew random numbers
   uint32_t newest_version_ = 0;
   std::vector<Draw> draws_;  // of a batch, kept for their memory

@@ -112,7 +112,7 @@ void check_capacity() {
   TENGEN_CHECK(throws([&] { table.insert(item_of(21)); }));
   TENGEN_CHECK(table.size() == 5);
   table.set_capacity(2, 20);
-  TENGEN_CHECK(table.size() == 2);
+  TENGEN_CHECK(!table.shrink() && table.size() == 2);
   // The oldest went: the newest two are left.
   std::set<int64_t> left;
   for (int i = 0; i < 2; ++i) {
@@ -123,6 +123,25 @@ void check_capacity() {
   TENGEN_CHECK((left == std::set<int64_t>{8, 9}));
   TENGEN_CHECK(table.samples_allowed(1) == 0 && counter.held() == 0);
   TENGEN_CHECK(throws([&] { table.set_capacity(0, 20); }));
+}
+
+// Many items go in steps, whoever calls meanwhile.
+void check_shrinking() {
+  Counter counter;
+  TableConfig config;
+  config.max_items = 10000;
+  Table table(config, 0, &counter);
+  for (int i = 0; i < 10000; ++i) table.insert(item_of(1));
+  table.set_capacity(10, UINT64_MAX);
+  TENGEN_CHECK(table.size() == 10000);
+  TENGEN_CHECK(table.shrink() && table.size() == 9000);
+  table.insert(item_of(1));
+  TENGEN_CHECK(table.size() == 8001);
+  while (table.shrink()) {
+  }
+  TENGEN_CHECK(table.size() == 10 && counter.held() == 10);
+  table.insert(item_of(1));
+  TENGEN_CHECK(table.size() == 10);
 }
 
 void check_limits() {
@@ -228,6 +247,7 @@ int main() {
   check_slices();
   check_staleness();
   check_capacity();
+  check_shrinking();
   check_limits();
   check_priorities();
   for (uint64_t seed = 0; seed < 60; ++seed) check_random(seed);
