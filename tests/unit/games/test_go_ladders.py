@@ -65,8 +65,11 @@ def test_the_rule_of_the_game_does_not_matter():
 @pytest.mark.parametrize("board", LONG)
 def test_equals_the_slow_reading_in_many_games(board):
     num_games, step = LONG[board]
-    for rule in ("", "/situational", "/simple", "/nosuicide"):
-        assert min(compare_games(f"go/{board}{rule}", num_games, step)) > 0
+    seen = [
+        compare_games(f"go/{board}{rule}", num_games, step)
+        for rule in ("", "/situational", "/simple", "/nosuicide")
+    ]
+    assert min(np.sum(seen, axis=0)) > 0
 
 
 def test_planes_are_those_of_the_board():

@@ -273,8 +273,8 @@ def test_questions_without_an_answer_are_refused():
         ("tictactoe", (3, 3, 3), 9, "cells", 8),
         ("connect4", (4, 6, 7), 7, "columns", 2),
         ("gomoku/15", (5, 15, 15), 225, "cells", 8),
-        ("go/9", (18, 9, 9), 82, "cells_and_pass", 8),
-        ("go/9x13/plies=117", (18, 9, 13), 118, "cells_and_pass", 4),
+        ("go/9", (20, 9, 9), 82, "cells_and_pass", 8),
+        ("go/9x13/plies=117", (20, 9, 13), 118, "cells_and_pass", 4),
     ],
 )
 def test_declarations(name, shape, num_actions, layout, num_symmetries):
