@@ -56,6 +56,42 @@ VARIANTS: dict[str, tuple[str, ...]] = {
     "simulations-64": ("actor.full_simulations=64",),
     "rate-x2": ("learner.optimizer.learning_rate=0.4",),
 }
+# KataGo's methods, each beside "aux"; for Go.
+_AUX = ("store.limiter.samples_per_row=8", "net.auxiliary=true")
+VARIANTS |= {
+    "aux": _AUX,
+    "aux-4x64": (*_AUX, "net.num_blocks=4", "net.num_channels=64"),
+    "aux-rows-4": ("store.limiter.samples_per_row=4", "net.auxiliary=true"),
+    "aux-surprise": (
+        *_AUX,
+        "actor.policy_surprise_share=0.5",
+        "actor.value_surprise_share=0.1",
+    ),
+    "aux-cap": (
+        *_AUX,
+        "actor.full_simulations=64",
+        "actor.cheap_simulations=16",
+        "actor.full_probability=0.33",
+    ),
+    "aux-puct-64": (
+        *_AUX,
+        "actor.search.policy=puct",
+        "actor.full_simulations=64",
+    ),
+    "aux-puct-cap": (
+        *_AUX,
+        "actor.search.policy=puct",
+        "actor.full_simulations=100",
+        "actor.cheap_simulations=20",
+        "actor.full_probability=0.25",
+    ),
+    "aux-policy-opening": (
+        *_AUX,
+        "actor.max_opening_plies=0",
+        "actor.policy_opening_plies=2",
+    ),
+    "aux-reduce": (*_AUX, "actor.reduce_above=0.9"),
+}
 
 
 def train(args: argparse.Namespace) -> None:

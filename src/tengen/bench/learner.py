@@ -1,0 +1,165 @@
+"""The learner on games: rows a CPU-second, and where the time goes.
+
+A network with random weights plays some games of few simulations; then rows are drawn
+and derived alone, and then learned from, on the same games.
+"""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+from tengen import _core, games
+from tengen.actors import SelfplayConfig, play_generation
+from tengen.bench.random_model import publish_random
+from tengen.config import check, check_range
+from tengen.inference import InferenceConfig, choose, open_backend
+from tengen.learners.config import AlphaZeroConfig, LearnerConfig
+from tengen.nets.spec import ResNetConfig, game_features, parse_net
+from tengen.run import RunDirectory, available_cores, keep_freed_memory
+from tengen.store import (
+    ExperienceWriter,
+    GameWindow,
+    SamplesPerInsertConfig,
+    WindowConfig,
+)
+
+__all__ = ["add_arguments", "run"]
+
+_MAX_GAMES = 1_000_000
+_MAX_BATCH = 65_536
+_MAX_SECONDS = 86_400.0
+# Enough that every thread is warm and every buffer was made.
+_NUM_WARMUP_STEPS = 3
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declares the arguments of ``tengen bench learner``."""
+    parser.add_argument("--game", default="gomoku/9", help="its name (gomoku/9)")
+    parser.add_argument("--net", default="6x96", help="blocks x channels (6x96)")
+    parser.add_argument("--auxiliary", action="store_true", help="auxiliary heads too")
+    parser.add_argument("--threads", type=int, help="of the learner (all cores)")
+    parser.add_argument("--batch", type=int, default=256, help="rows a step (256)")
+    parser.add_argument("--games", type=int, default=64, help="to learn from (64)")
+    parser.add_argument("--seconds", type=float, default=10.0, help="of learning (10)")
+
+
+def run(args: argparse.Namespace) -> dict[str, Any]:
+    """Returns the rates.
+
+    Raises:
+        UsageError: An option is refused.
+        RunError: The disk is full.
+    """
+    most = available_cores()
+    num_threads = most if args.threads is None else args.threads
+    check_range("threads", num_threads, 1, most, "leave it out for all of them")
+    check_range("batch", args.batch, 1, _MAX_BATCH)
+    check_range("games", args.games, 1, _MAX_GAMES)
+    check(
+        0 < args.seconds <= _MAX_SECONDS,
+        "seconds",
+        args.seconds,
+        "must be positive; use 10",
+    )
+    net = parse_net(args.net)
+    assert isinstance(net, ResNetConfig)
+    net = dataclasses.replace(net, auxiliary=args.auxiliary)
+    with tempfile.TemporaryDirectory(prefix="tengen-bench-") as folder:
+        window = _played(args.game, args.games, args.auxiliary, Path(folder))
+        derived = _derive(window, args.batch)
+        learned = _learn(window, net, args.batch, num_threads, args.seconds)
+    return {
+        "name": "learner",
+        "game": args.game,
+        "net": args.net,
+        "auxiliary": args.auxiliary,
+        "threads": num_threads,
+        "batch": args.batch,
+        "window_rows": window.num_rows,
+        **derived,
+        **learned,
+    }
+
+
+def _played(game: str, num_games: int, auxiliary: bool, folder: Path) -> GameWindow:
+    """Returns a window of fresh games."""
+    rules = games.make(game)
+    run = RunDirectory.create_or_resume(folder)
+    directory = publish_random(run, game, "2x16")
+    planes = games.random_positions(rules, 64, seed=0)
+    choice = choose(directory, InferenceConfig(), planes, rules.num_actions, 1)
+    writer = ExperienceWriter(run.experience / "selfplay-0", 1)
+    segment = writer.open_games(1, game)
+    play_generation(
+        rules,
+        SelfplayConfig(full_simulations=8, max_opening_plies=4),
+        open_backend(directory, choice.config, 1),
+        _core.GameQueue(seed=0, generation=1, model=0, num_games=num_games),
+        segment.sink,
+        num_threads=1,
+    )
+    segment.close()
+    writer.seal(1)
+    config = WindowConfig(
+        min_rows=1, expand_per_row=1.0, taper_exponent=1.0, limiter=_without_limit()
+    )
+    window = GameWindow(game, run.experience, config, seed=0, auxiliary=auxiliary)
+    window.refresh()
+    return window
+
+
+def _without_limit() -> SamplesPerInsertConfig:
+    return SamplesPerInsertConfig(samples_per_row=1e9, max_samples=1 << 60)
+
+
+def _derive(window: GameWindow, batch: int) -> dict[str, float]:
+    """Draws batches on this thread for a second."""
+    num_rows, start_s = 0, time.thread_time()
+    while time.thread_time() - start_s < 1.0:
+        window.sample(batch).ack()
+        num_rows += batch
+    return {"derived_rows_per_cpu_s": num_rows / (time.thread_time() - start_s)}
+
+
+def _learn(
+    window: GameWindow, net: ResNetConfig, batch: int, num_threads: int, seconds: float
+) -> dict[str, float]:
+    import torch
+
+    from tengen.learners import Learner
+    from tengen.learners.make import make_loss
+    from tengen.nets import build_net
+
+    keep_freed_memory()
+    torch.manual_seed(0)
+    config = LearnerConfig(batch_size=batch, num_shards=min(2, batch), device="cpu")
+    features = game_features(games.make(window.game))
+    learner = Learner(
+        config,
+        build_net(features, net),
+        make_loss(AlphaZeroConfig()),
+        window,
+        num_threads=num_threads,
+    )
+    with learner:
+        for _ in learner.steps(_NUM_WARMUP_STEPS):
+            pass
+        start_s, start_cpu_s = time.perf_counter(), time.process_time()
+        num_steps, wait_s = 0, 0.0
+        while time.perf_counter() - start_s < seconds:
+            for metrics in learner.steps(10):
+                num_steps += 1
+                wait_s += metrics["sample_wait_s"]
+        passed_s = time.perf_counter() - start_s
+        cpu_s = time.process_time() - start_cpu_s
+    return {
+        "rows_per_s": num_steps * batch / passed_s,
+        "rows_per_cpu_s": num_steps * batch / cpu_s,
+        "share_waiting": wait_s / passed_s,
+        "cores_busy": cpu_s / passed_s,
+    }
