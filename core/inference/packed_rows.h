@@ -12,7 +12,7 @@
 // planes of native games are like that, and a test holds them to it. A game that is played outside
 // the core may show any numbers; its rows are dense, float32 [C, H, W].
 //
-// tengen/inference/rows.py unpacks them on the device.
+// tengen/inference/rows.py unpacks them on the device. Files of shuffled rows hold them too.
 
 #include <array>
 #include <cstddef>
@@ -61,6 +61,23 @@ inline void write_row(const RowLayout& layout, const float* planes, uint8_t* row
   }
   for (size_t i = num_whole; i < num_entries; ++i) {
     if (planes[i] != 0.0f) bits[i / 8] |= static_cast<uint8_t>(1u << i % 8);
+  }
+}
+
+// Reads a row back, into planes [C, H, W].
+inline void read_row(const RowLayout& layout, const uint8_t* row, float* planes) {
+  if (!layout.is_packed) {
+    std::memcpy(planes, row, layout.num_entries() * sizeof(float));
+    return;
+  }
+  const size_t num_cells = layout.num_cells();
+  const uint8_t* bits = row + layout.num_planes() * sizeof(float);
+  for (size_t plane = 0, i = 0; plane < layout.num_planes(); ++plane) {
+    float scale;
+    std::memcpy(&scale, row + plane * sizeof(float), sizeof(float));
+    for (const size_t end = i + num_cells; i < end; ++i) {
+      planes[i] = bits[i / 8] >> i % 8 & 1 ? scale : 0.0f;
+    }
   }
 }
 

@@ -12,16 +12,7 @@ namespace tengen {
 // Planes [C, H, W] of a row.
 inline std::vector<float> read_row(const RowLayout& layout, const uint8_t* row) {
   std::vector<float> planes(layout.num_entries());
-  if (!layout.is_packed) {
-    std::memcpy(planes.data(), row, planes.size() * sizeof(float));
-    return planes;
-  }
-  const uint8_t* bits = row + layout.num_planes() * sizeof(float);
-  for (size_t i = 0; i < planes.size(); ++i) {
-    float scale;
-    std::memcpy(&scale, row + i / layout.num_cells() * sizeof(float), sizeof(float));
-    planes[i] = bits[i / 8] >> i % 8 & 1 ? scale : 0.0f;
-  }
+  read_row(layout, row, planes.data());
   return planes;
 }
 

@@ -77,6 +77,16 @@ struct LaneDriver {
   size_t lane;
 };
 
+template <class Planes, class Rows>
+void check_rows(const RowLayout& layout, const Planes& planes, const Rows& rows) {
+  if (planes.shape(0) == rows.shape(0) && rows.shape(1) == layout.num_bytes() &&
+      planes.size() == planes.shape(0) * layout.num_entries()) {
+    return;
+  }
+  throw Error("rows (" + std::to_string(rows.shape(0)) + " of " + std::to_string(rows.shape(1)) +
+              " bytes) must fit the planes");
+}
+
 void bind_rows(nb::module_& m) {
   nb::class_<RowLayout>(m, "RowLayout", "See tengen.inference.rows.RowLayout.")
       .def(
@@ -90,17 +100,26 @@ void bind_rows(nb::module_& m) {
       "write_rows",
       [](const RowLayout& layout, const Array<const float, 4>& planes,
          const Array<uint8_t, 2>& rows) {
-        if (planes.shape(0) != rows.shape(0) || rows.shape(1) != layout.num_bytes() ||
-            planes.size() != planes.shape(0) * layout.num_entries()) {
-          throw Error("rows (" + std::to_string(rows.shape(0)) + " of " +
-                      std::to_string(rows.shape(1)) + " bytes) must fit the planes");
-        }
+        check_rows(layout, planes, rows);
+        nb::gil_scoped_release release;
         for (size_t i = 0; i < planes.shape(0); ++i) {
           write_row(layout, planes.data() + i * layout.num_entries(),
                     rows.data() + i * layout.num_bytes());
         }
       },
       "layout"_a, "planes"_a, "rows"_a, "Writes planes [n, C, H, W] float32 as rows.");
+  m.def(
+      "read_rows",
+      [](const RowLayout& layout, const Array<const uint8_t, 2>& rows,
+         const Array<float, 4>& planes) {
+        check_rows(layout, planes, rows);
+        nb::gil_scoped_release release;
+        for (size_t i = 0; i < planes.shape(0); ++i) {
+          read_row(layout, rows.data() + i * layout.num_bytes(),
+                   planes.data() + i * layout.num_entries());
+        }
+      },
+      "layout"_a, "rows"_a, "planes"_a, "Reads what write_rows wrote.");
 }
 
 void bind_port(nb::module_& m) {

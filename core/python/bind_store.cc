@@ -213,6 +213,7 @@ void bind_rows(nb::module_& m) {
       .def_prop_ro("max_score", &GameRows::max_score)
       .def_prop_ro("num_rows", &GameRows::num_rows)
       .def_prop_ro("first_row", &GameRows::first_row)
+      .def_prop_ro("num_bytes", &GameRows::num_bytes)
       .def("skip_rows", &GameRows::skip_rows, nb::arg("num_rows"))
       .def("drop_before", &GameRows::drop_before, nb::arg("row"))
       .def(

@@ -33,6 +33,11 @@ std::vector<uint32_t> offsets(std::span<const uint16_t> counts) {
   return result;
 }
 
+template <class T>
+size_t bytes_of(const std::vector<T>& vector) {
+  return vector.capacity() * sizeof(T);
+}
+
 void check_length(const char* name, size_t length, size_t wanted) {
   if (length == wanted) return;
   throw Error("column " + std::string(name) + " (" + std::to_string(length) +
@@ -88,12 +93,25 @@ RowSegment make_row_segment(const SegmentView& view) {
       segment.row_ply.push_back(ply);
     }
   }
+  segment.row_ply.shrink_to_fit();
   return segment;
+}
+
+size_t RowSegment::num_bytes() const {
+  // Names of variants beyond what a string holds in itself are rare and short.
+  return sizeof(*this) + bytes_of(row_ply) + bytes_of(first_ply) + bytes_of(first_opening) +
+         bytes_of(first_entry) + bytes_of(outcome) + bytes_of(variant) + bytes_of(opening) +
+         bytes_of(action) + bytes_of(root_value) + bytes_of(policy_weight) +
+         bytes_of(value_weight) + bytes_of(policy_action) + bytes_of(policy_mass) +
+         bytes_of(to_play) + bytes_of(is_scored) + bytes_of(score) + bytes_of(owners);
 }
 
 uint64_t GameRows::add_segment(const SegmentView& view) {
   RowSegment segment = make_row_segment(view);
   replay_games(segment);
+  segment.is_scored.shrink_to_fit();
+  segment.score.shrink_to_fit();
+  segment.owners.shrink_to_fit();
   const uint64_t num_new = segment.row_ply.size();
   const std::unique_lock lock(mutex_);
   segment.first_row = num_rows_;
@@ -127,6 +145,13 @@ uint64_t GameRows::num_rows() const {
 uint64_t GameRows::first_row() const {
   const std::shared_lock lock(mutex_);
   return segments_.empty() ? num_rows_ : segments_.front()->first_row;
+}
+
+size_t GameRows::num_bytes() const {
+  const std::shared_lock lock(mutex_);
+  size_t total = 0;
+  for (const auto& segment : segments_) total += segment->num_bytes();
+  return total;
 }
 
 void GameRows::fill(std::span<const int64_t> rows, std::span<const uint8_t> symmetries,

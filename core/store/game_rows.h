@@ -76,6 +76,8 @@ struct RowSegment {
   std::vector<uint8_t> is_scored;  // of each game: it ended, and its score and owners are known
   std::vector<float> score;        // of each game, to the first player
   std::vector<int8_t> owners;      // [games, H * W], to the first player; empty without a score
+
+  size_t num_bytes() const;  // of memory
 };
 
 // Copies and checks the lengths of a segment's columns. Throws Error where they disagree.
@@ -103,6 +105,7 @@ class GameRows {
 
   uint64_t num_rows() const;   // added and skipped
   uint64_t first_row() const;  // the oldest that can be asked for
+  size_t num_bytes() const;    // of memory, of the games that are held
 
   // Derives `rows`, row i seen under symmetries[i]. Throws Error for a row that is not held or
   // a symmetry that the game lacks. Deterministic.

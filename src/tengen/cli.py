@@ -57,6 +57,7 @@ COMMANDS = (
     Command("recipes", "tengen.recipes.command:recipes", "list what can be trained"),
     Command("doctor", "tengen.observe.doctor:doctor", "check this machine"),
     Command("selfplay", "tengen.roles.command:selfplay", "one role: play games"),
+    Command("shuffle", "tengen.roles.command:shuffle", "one role: draw batches ahead"),
     Command("learn", "tengen.roles.command:learn", "one role: learn from experience"),
     Command("export", "tengen.roles.command:export", "one role: export candidates"),
     Command("gate", "tengen.roles.command:gate", "one role: accept or reject models"),

@@ -177,6 +177,24 @@ def test_kill_at_a_publish_step(reference: Path, tmp_path: Path, fault: str) -> 
     assert_same(out, reference)
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("point", ["publish.written", "publish.renamed"])
+def test_a_killed_shuffle_draws_the_same_again(
+    reference: Path, tmp_path: Path, point: str
+) -> None:
+    """It dies in its first turn, and again in its second."""
+    out = tmp_path / "run"
+    settings = (*SMALL, "store.drawn_by=shuffle")
+    command = train_command(out, GAMES, settings=settings)
+    done = run_command(command, fault=f"{point}:2:shuffled/")
+    assert done.returncode == 0, done.stderr
+    assert events(out, "death")
+    assert len(sealed(out)) == 3
+    assert_same(out, reference)
+    names = [path.name for path in (out / "shuffled").iterdir()]
+    assert all(name.isdecimal() for name in names)
+
+
 # A process counts for itself, and self-play seals three times in this run.
 @pytest.mark.soak
 @pytest.mark.parametrize("count", [1, 2, 3])

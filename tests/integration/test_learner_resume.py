@@ -84,6 +84,24 @@ class Games:
         context.spent = turn / 4
 
 
+class Shuffled(Games):
+    """The same, but a role shuffle, made anew each turn, draws the batches."""
+
+    def __init__(self, path: Path) -> None:
+        super().__init__(path)
+        self.config = override(self.config, ("store.drawn_by=shuffle",))
+        write_config(self.run, self.config)
+
+    def arrive(self, turn: int, context: RoleContext) -> None:
+        super().arrive(turn, context)
+        role = make_role("shuffle", self.config, self.run, RoleContext(num_threads=2))
+        drawn = counts(role.turn())
+        assert drawn["generation"] == turn
+        # The learner has not begun with what there is.
+        assert role.turn() is None
+        role.close()
+
+
 class Unrolls:
     """A run of an environment: each turn some made-up unrolls are inserted."""
 
@@ -116,7 +134,7 @@ def _one_thread() -> None:
     torch.set_num_threads(1)
 
 
-@pytest.mark.parametrize("family", [Games, Unrolls])
+@pytest.mark.parametrize("family", [Games, Shuffled, Unrolls])
 def test_reports_do_not_tell_whether_the_learner_was_made_anew(
     family: Any, tmp_path: Path
 ) -> None:
@@ -130,7 +148,7 @@ def test_reports_do_not_tell_whether_the_learner_was_made_anew(
         expected.append(counts(role.turn()))
     role.close()
     assert [report["generation"] for report in expected] == [1, 2, 3]
-    grown_at = [[], [2], [2]] if family is Games else [[], [], []]
+    grown_at = [[], [], []] if family is Unrolls else [[], [2], [2]]
     assert [report["grown_at"] for report in expected] == grown_at
     assert all(report["num_new"] > 0 for report in expected)
 
@@ -146,7 +164,7 @@ def test_reports_do_not_tell_whether_the_learner_was_made_anew(
     assert_same_checkpoint(tmp_path / "whole", tmp_path / "parted")
 
 
-@pytest.mark.parametrize("family", [Games, Unrolls])
+@pytest.mark.parametrize("family", [Games, Shuffled, Unrolls])
 def test_a_turn_in_two_parts_counts_as_one(family: Any, tmp_path: Path) -> None:
     whole, parted = family(tmp_path / "whole"), family(tmp_path / "parted")
     reports = {}
@@ -172,6 +190,25 @@ def test_a_turn_in_two_parts_counts_as_one(family: Any, tmp_path: Path) -> None:
     for name in ("total_steps", "generation", "table", "stopped"):
         assert second[name] == expected[name], name
     assert_same_checkpoint(tmp_path / "whole", tmp_path / "parted")
+
+
+def test_a_learner_of_shuffled_rows_is_one_that_draws(tmp_path: Path) -> None:
+    """And turns go once no checkpoint needs them."""
+    learned = {}
+    for family in (Games, Shuffled):
+        run = family(tmp_path / family.__name__)
+        context = RoleContext()
+        role = run.learner(context)
+        role.turn()
+        learned[family] = []
+        for turn in range(1, NUM_TURNS + 3):
+            run.arrive(turn, context)
+            learned[family].append(counts(role.turn()))
+        role.close()
+    assert learned[Games] == learned[Shuffled]
+    assert_same_checkpoint(tmp_path / "Games", tmp_path / "Shuffled")
+    # The last shuffle saw checkpoints 2 to 4, which were made after turns 1 to 3.
+    assert RunDirectory.open(tmp_path / "Shuffled").shuffled.numbers() == [1, 2, 3, 4]
 
 
 def test_a_grown_network_warms_up_again_and_its_steps_go_on(tmp_path: Path) -> None:

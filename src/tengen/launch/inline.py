@@ -3,7 +3,8 @@
 ::
 
     while budget is left:
-        learn, export, gate           # nothing to do unless a generation is new
+        learn, export, gate           # nothing to do unless a generation is new;
+                                      # shuffle before them where it draws the batches
         selfplay (or actor)           # one generation on the newest model
         rate, now and then
 
@@ -30,10 +31,9 @@ from tengen.roles import (
     writer_directory,
 )
 from tengen.run import RunDirectory
+from tengen.store import WindowConfig
 
 __all__ = ["Budget", "run_inline"]
-
-_LEARNING_ROLES = ("learn", "export", "gate")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -89,7 +89,8 @@ def run_inline(
         UsageError: A role refused its config or files.
     """
     actor = "selfplay" if config.actor.kind == "selfplay" else "actor"
-    processes = _processes(run, actor, num_threads)
+    learning = _learning_roles(config)
+    processes = _processes(run, actor, learning, num_threads)
     distinct = set(processes.values())
 
     def end() -> None:
@@ -98,15 +99,22 @@ def run_inline(
 
     stop.tell(end)
     try:
-        _Loop(config, run, budget, journal, processes, actor, stop).run()
+        _Loop(config, run, budget, journal, processes, actor, learning, stop).run()
     finally:
         end()
         for process in distinct:
             process.close()
 
 
+def _learning_roles(config: RunConfig) -> tuple[str, ...]:
+    """Returns the roles between two generations, in order."""
+    store = config.store
+    is_shuffled = isinstance(store, WindowConfig) and store.drawn_by == "shuffle"
+    return (*(("shuffle",) if is_shuffled else ()), "learn", "export", "gate")
+
+
 def _processes(
-    run: RunDirectory, actor: str, num_threads: int
+    run: RunDirectory, actor: str, learning_roles: tuple[str, ...], num_threads: int
 ) -> dict[str, RoleProcess]:
     """Returns the process of each role.
 
@@ -114,10 +122,10 @@ def _processes(
     of its own; environments share one with their learner.
     """
     if actor == "actor":
-        shared = RoleProcess(run, (actor, *_LEARNING_ROLES), num_threads)
+        shared = RoleProcess(run, (actor, *learning_roles), num_threads)
         return dict.fromkeys(shared.roles, shared)
     playing = RoleProcess(run, (actor, "rate"), num_threads)
-    learning = RoleProcess(run, _LEARNING_ROLES, num_threads)
+    learning = RoleProcess(run, learning_roles, num_threads)
     return {name: p for p in (playing, learning) for name in p.roles}
 
 
@@ -130,6 +138,7 @@ class _Loop:
         journal: RunJournal,
         processes: dict[str, RoleProcess],
         actor: str,
+        learning_roles: tuple[str, ...],
         stop: StopListener,
     ) -> None:
         self._config = config
@@ -138,6 +147,7 @@ class _Loop:
         self._journal = journal
         self._processes = processes
         self._actor = actor
+        self._learning_roles = learning_roles
         self._stop = stop
         self._start_s = time.monotonic()
         self._games = 0
@@ -171,7 +181,7 @@ class _Loop:
 
     def _learn(self) -> None:
         start_s = time.monotonic()
-        for role in _LEARNING_ROLES:
+        for role in self._learning_roles:
             self._turn(role)
         # The first turns of a call start processes, which tells nothing of the next.
         if self._playing_s > 0.0:

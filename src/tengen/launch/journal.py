@@ -148,7 +148,8 @@ class RunJournal:
             self._kind,
             Shares(
                 playing=playing_s / total_s,
-                learning=spans.get("learn", 0.0) / total_s,
+                learning=(spans.get("shuffle", 0.0) + spans.get("learn", 0.0))
+                / total_s,
                 inference_busy=self._busy["inference"],
                 tree_busy=self._busy["tree"],
                 batch_fill=self._busy["fill"],

@@ -39,7 +39,7 @@ __all__ = [
     "save_checkpoint",
 ]
 
-SCHEMA = 4
+SCHEMA = 5
 """The version of the files that this code writes, the only one that it reads."""
 
 _ADVICE = "remove its folder to resume from the one before"

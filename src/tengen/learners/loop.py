@@ -95,6 +95,7 @@ class Learner:
         self.num_samples = 0
         self.remaining: float | None = None
         self._steps_before = 0
+        self._loss = loss
         self._shards = Shards(
             net,
             loss,
@@ -162,6 +163,25 @@ class Learner:
             yield metrics
             if self._next_batch is None:
                 return
+
+    def validate(self, columns: Mapping[str, NDArray[np.generic]]) -> dict[str, float]:
+        """Returns the losses of the averaged network on rows, without learning.
+
+        Args:
+            columns: ``[B, ...]`` each, as those of a batch.
+
+        Returns:
+            ``loss`` and the parts that the loss names.
+        """
+        tensors = {
+            name: _tensor(column).to(self._device) for name, column in columns.items()
+        }
+        with torch.no_grad():
+            loss, metrics = self._loss(self.optimizer.average, tensors)
+        return {
+            "loss": loss.item(),
+            **{name: metric.item() for name, metric in metrics.items()},
+        }
 
     def state(self) -> LearnerState:
         """Returns the state; tensors are shared with the learner, not copied.

@@ -1,4 +1,4 @@
-"""``tengen selfplay|learn|export|gate RUN``: one role by itself, or one turn."""
+"""``tengen selfplay|shuffle|learn|export|gate RUN``: one role alone, or one turn."""
 
 from __future__ import annotations
 
@@ -14,12 +14,14 @@ from tengen.roles.role import Report, Role, RoleContext, make_role
 from tengen.roles.stopping import StopListener
 from tengen.run import RunDirectory, usable_threads
 
-__all__ = ["add_arguments", "export", "gate", "learn", "selfplay"]
+__all__ = ["add_arguments", "export", "gate", "learn", "selfplay", "shuffle"]
 
 _POLL_S = 0.5
 _INTERRUPTED = 130
 _NOTHING = {
     "selfplay": "no model is published yet; run tengen learn, export and gate first",
+    "shuffle": "no new experience has arrived, or the learner has enough; run tengen "
+    "selfplay or learn",
     "learn": "no new experience has arrived; run tengen selfplay, or "
     "tengen train where environments are played",
     "export": "every checkpoint is exported; run tengen learn first",
@@ -38,6 +40,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def selfplay(args: argparse.Namespace) -> dict[str, Any]:
     """Plays generations."""
     return _serve("selfplay", args)
+
+
+def shuffle(args: argparse.Namespace) -> dict[str, Any]:
+    """Draws batches for the learner into files."""
+    return _serve("shuffle", args)
 
 
 def learn(args: argparse.Namespace) -> dict[str, Any]:

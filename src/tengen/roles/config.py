@@ -31,6 +31,8 @@ __all__ = [
 _FIXED = ("task", "agent", "recipe", "seed", "net", "stages", "actor.kind")
 _FIXED_KINDS = (
     "store.kind",
+    "store.drawn_by",
+    "store.validation_share",
     "loss.kind",
     "learner.num_shards",
     "learner.optimizer.kind",
@@ -285,5 +287,5 @@ def _differences(path: str, old: Any, new: Any) -> Iterator[tuple[str, Any, Any]
 def _lookup(data: dict[str, Any], path: str) -> Any:
     value: Any = data
     for name in path.split("."):
-        value = value[name]
+        value = value.get(name)  # a table of another kind has other fields
     return value

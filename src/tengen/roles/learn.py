@@ -24,6 +24,7 @@ from tengen.roles.features import task_features
 from tengen.roles.role import Report, RoleContext
 from tengen.roles.table import open_table
 from tengen.run import RunDirectory, keep_freed_memory
+from tengen.store import NUM_VALIDATION_ROWS, GameWindow, ShuffledRows
 
 __all__ = ["LearnRole"]
 
@@ -92,6 +93,7 @@ class LearnRole:
             "generation": generation,
             "grown_at": list(self._grown_at),
             "num_new": arrived,
+            **self._validate(),
             "table": self._table.describe(),
             "seconds": time.monotonic() - start_s,
         }
@@ -101,6 +103,15 @@ class LearnRole:
         self._learner.close()
         self._table.close()
         self._lock.release()
+
+    def _validate(self) -> dict[str, Any]:
+        """The losses on games that are kept from learning; empty where none are."""
+        columns = None
+        if isinstance(self._table, GameWindow | ShuffledRows):
+            columns = self._table.validation(NUM_VALIDATION_ROWS)
+        if columns is None:
+            return {}
+        return {"validation": self._learner.validate(columns)}
 
     def _initial_net(self) -> ResNet | Any:
         config = self._config.nets[len(self._grown_at)]

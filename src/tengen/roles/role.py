@@ -68,6 +68,7 @@ ROLES = {
     "learn": "tengen.roles.learn:LearnRole",
     "rate": "tengen.roles.rate:RateRole",
     "selfplay": "tengen.roles.selfplay:SelfplayRole",
+    "shuffle": "tengen.roles.shuffle:ShuffleRole",
 }
 """Name -> ``module:class``; each is imported when it is made."""
 

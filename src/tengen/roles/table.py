@@ -1,7 +1,8 @@
-"""Opening the run's table, a window of games or a queue of unrolls."""
+"""Opening the run's table: a window of games, what was drawn from it, or unrolls."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from tengen.actors import EnvironmentActorConfig, unroll_columns, unroll_counts
@@ -14,11 +15,13 @@ from tengen.store import (
     ExperienceTable,
     GameWindow,
     QueueConfig,
+    ShuffledRows,
     UnrollQueue,
     WindowConfig,
+    check_window_memory,
 )
 
-__all__ = ["open_table", "open_unrolls"]
+__all__ = ["open_table", "open_unrolls", "open_window"]
 
 _UNROLLS = "unrolls"
 
@@ -29,22 +32,40 @@ def open_table(
     context: RoleContext,
     state: dict[str, Any] | None,
 ) -> ExperienceTable:
-    """Opens the run's table, restored to ``state``.
+    """Opens the learner's table, restored to ``state``.
 
     Raises:
         UsageError: The table belongs to another process.
-        RunError: A segment is missing or damaged.
+        RunError: A segment is missing or damaged, or the memory does not suffice.
     """
-    if isinstance(config.store, WindowConfig):
-        return GameWindow(
-            config.task,
-            run.experience,
-            config.store,
-            config.seed,
-            state,
-            auxiliary=config.net.kind == "resnet" and config.net.auxiliary,
-        )
-    return open_unrolls(config, run, context, state)
+    if not isinstance(config.store, WindowConfig):
+        return open_unrolls(config, run, context, state)
+    if config.store.drawn_by == "shuffle":
+        return ShuffledRows(config.task, run.shuffled, state)
+    return open_window(config, run, state)
+
+
+def open_window(
+    config: RunConfig, run: RunDirectory, state: Mapping[str, Any] | None
+) -> GameWindow:
+    """Opens the window of games, restored to ``state``.
+
+    Raises:
+        UsageError: The run has none.
+        RunError: A segment is missing or damaged, or the memory does not suffice.
+    """
+    if not isinstance(config.store, WindowConfig):
+        raise UsageError(f"store ({config.store.kind}) must be a window of games")
+    if state is not None:
+        check_window_memory(config.task, run.experience, config.store, state)
+    return GameWindow(
+        config.task,
+        run.experience,
+        config.store,
+        config.seed,
+        state,
+        auxiliary=config.net.kind == "resnet" and config.net.auxiliary,
+    )
 
 
 def open_unrolls(

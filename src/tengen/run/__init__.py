@@ -11,6 +11,7 @@ from tengen.run.lock import WriterLock, lock_holder
 from tengen.run.machine import (
     MAX_THREADS,
     available_cores,
+    available_memory_bytes,
     keep_freed_memory,
     machine_line,
     memory_limit_bytes,
@@ -33,6 +34,7 @@ __all__ = [
     "RunDirectory",
     "WriterLock",
     "available_cores",
+    "available_memory_bytes",
     "keep_freed_memory",
     "lock_holder",
     "machine_line",

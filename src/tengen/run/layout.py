@@ -30,7 +30,7 @@ SCHEMA = 1
 """The version of the layout that this code writes, and the newest that it reads."""
 
 _NUMBER = re.compile("[0-9]{6}|[1-9][0-9]{6,17}")
-_NUMBERED = ("models", "candidates", "rejected", "checkpoints")
+_NUMBERED = ("models", "candidates", "rejected", "checkpoints", "shuffled")
 _FOLDERS = (
     *_NUMBERED,
     "templates",
@@ -85,7 +85,16 @@ class NumberedFolder:
     def retire(self, num_kept: int) -> None:
         """Removes all but the newest ``num_kept``; only their writer may."""
         for number in self.numbers()[:-num_kept]:
-            shutil.rmtree(self.entry(number), ignore_errors=True)
+            self._remove(number)
+
+    def retire_before(self, first: int) -> None:
+        """Removes all below ``first``; only their writer may."""
+        for number in self.numbers():
+            if number < first:
+                self._remove(number)
+
+    def _remove(self, number: int) -> None:
+        shutil.rmtree(self.entry(number), ignore_errors=True)
 
 
 class RunDirectory:
@@ -99,6 +108,7 @@ class RunDirectory:
         candidates: Exported models that wait for the gate.
         rejected: Models that the gate refused.
         checkpoints: Learner states to resume from.
+        shuffled: Batches that were drawn for the learner, by turns.
         experience: Segments, ``<writer>/<incarnation>/NNNNNN``.
         eval: Ratings and matches.
         games: Game records for people.
@@ -112,6 +122,7 @@ class RunDirectory:
         self.candidates = NumberedFolder(self.path / "candidates")
         self.rejected = NumberedFolder(self.path / "rejected")
         self.checkpoints = NumberedFolder(self.path / "checkpoints")
+        self.shuffled = NumberedFolder(self.path / "shuffled")
         self.experience = self.path / "experience"
         self.eval = self.path / "eval"
         self.games = self.path / "games"

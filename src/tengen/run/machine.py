@@ -19,6 +19,7 @@ from tengen.errors import TengenWarning
 __all__ = [
     "MAX_THREADS",
     "available_cores",
+    "available_memory_bytes",
     "cpu_features",
     "cpu_name",
     "keep_freed_memory",
@@ -34,6 +35,7 @@ MAX_THREADS = 1024
 _CGROUPS = Path("/sys/fs/cgroup")
 _MEMBERSHIP = Path("/proc/self/cgroup")
 _CPUINFO = Path("/proc/cpuinfo")
+_MEMINFO = Path("/proc/meminfo")
 # glibc's names of these two settings of its allocator, from malloc.h.
 _M_TRIM_THRESHOLD = -1
 _M_MMAP_THRESHOLD = -3
@@ -131,6 +133,19 @@ def memory_limit_bytes(membership: Path = _MEMBERSHIP, cgroups: Path = _CGROUPS)
             if limit and limit[0] != "max" and int(limit[0]) < _NO_LIMIT_BYTES:
                 limits.append(int(limit[0]))
     return min(limits)
+
+
+def available_memory_bytes() -> int:
+    """Returns the memory that this process may still take, caches given up.
+
+    Where the system does not tell, all that it may use.
+    """
+    limit = memory_limit_bytes()
+    for line in _lines(_MEMINFO):
+        name, _, value = line.partition(":")
+        if name == "MemAvailable":
+            return min(limit, int(value.split()[0]) << 10)
+    return limit
 
 
 def cpu_features() -> frozenset[str]:

@@ -29,6 +29,9 @@ from tengen.store.rate_limits import RateLimits
 from tengen.store.replica import Replica
 from tengen.store.sampler import Sampler
 from tengen.store.segment import SegmentReader
+from tengen.store.shuffled_files import ShuffledTurn
+from tengen.store.shuffled_rows import ShuffledRows
+from tengen.store.shuffler import NUM_VALIDATION_ROWS, Shuffler, ShufflingStopped
 from tengen.store.step_writer import StepWriter
 from tengen.store.store import Store
 from tengen.store.store_config import StoreConfig
@@ -37,9 +40,11 @@ from tengen.store.table_config import Column, Selector, TableConfig
 from tengen.store.waiting import StoreTimeout
 from tengen.store.window import GameWindow
 from tengen.store.window_config import WindowConfig
+from tengen.store.window_memory import check_window_memory, predicted_window_bytes
 from tengen.store.writer import ExperienceWriter
 
 __all__ = [
+    "NUM_VALIDATION_ROWS",
     "Batch",
     "Column",
     "ExperienceTable",
@@ -57,6 +62,10 @@ __all__ = [
     "SegmentEntry",
     "SegmentReader",
     "Selector",
+    "ShuffledRows",
+    "ShuffledTurn",
+    "Shuffler",
+    "ShufflingStopped",
     "StepWriter",
     "Store",
     "StoreConfig",
@@ -65,5 +74,7 @@ __all__ = [
     "TableConfig",
     "UnrollQueue",
     "WindowConfig",
+    "check_window_memory",
+    "predicted_window_bytes",
     "sample_positions",
 ]

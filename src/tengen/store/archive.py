@@ -92,6 +92,11 @@ class ArchiveReader:
                 raise self._damaged(str(error)) from error
             raise
 
+    def names(self) -> list[str]:
+        """Returns the columns, in the order in which they were packed."""
+        files = [name for name in self._entries if name.endswith(".npy")]
+        return [name.removesuffix(".npy") for name in files]
+
     def read(self, name: str) -> NDArray[Any]:
         """Returns one column as it is stored, checked against its CRC-32.
 

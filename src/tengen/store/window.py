@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -9,24 +10,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tengen import _core
 from tengen.errors import RunError, UsageError
-from tengen.games import core_game, make
 from tengen.store.batch import Batch
-from tengen.store.core_errors import core_errors
+from tengen.store.derived_rows import DerivedRows
 from tengen.store.leases import Leases
 from tengen.store.limiter import SamplesPerInsert
 from tengen.store.manifest import Manifest, SegmentEntry
-from tengen.store.segment import GAME_COLUMNS
+from tengen.store.validation import is_validation, select_games
 from tengen.store.window_config import WindowConfig
 
 __all__ = ["GameWindow"]
-
-# What rows are made of; the rest of a segment is for people.
-_FOR_PEOPLE = ("game_index", "model", "num_simulations")
-_ROW_COLUMNS = tuple(
-    name for name in GAME_COLUMNS if name not in _FOR_PEOPLE and "switch" not in name
-)
 
 
 class GameWindow:
@@ -35,7 +28,7 @@ class GameWindow:
     A row is a searched ply with a target; planes and targets are derived when it is
     drawn, under a random symmetry. Draws are a pure function of the seed, the number of
     the batch and the manifest, so that a restored window continues as if never stopped.
-    Not thread-safe.
+    Not thread-safe, but for ``derive``.
 
     Args:
         game: The name, as `tengen.games.make` takes it.
@@ -44,6 +37,12 @@ class GameWindow:
         seed: Of the draws.
         state: What ``state`` returned, to continue from; None to start anew.
         auxiliary: Whether batches have the targets of auxiliary heads too.
+
+    Attributes:
+        game: As given.
+        config: As given.
+        rows: What is drawn from.
+        validation_rows: Those of games that are kept from learning.
 
     Raises:
         UsageError: The game is unknown, or an own game breaks the protocol.
@@ -60,21 +59,32 @@ class GameWindow:
         auxiliary: bool = False,
     ) -> None:
         self.game = game
-        self._auxiliary = auxiliary
         self.config = config
         self._seed = seed
-        self._rows = _core.GameRows(core_game(make(game)))
         self._known: set[tuple[str, int]] = set()
         self._manifest = Manifest(experience)
+        # Rows of each segment that are learned from.
+        self._segment_rows: list[int] = []
+        # Where the segments that are held end, in rows and in validation rows.
+        self._ends: deque[tuple[int, int]] = deque()
         self._leases: Leases[int] = Leases()
         self._limiter = SamplesPerInsert(config.limiter)
+        held: list[SegmentEntry] = []
+        skipped = (0, 0)
         if state is not None:
-            self._restore(state)
+            held, skipped = self._take_back(state)
+        self.rows = DerivedRows(game, auxiliary, skipped[0])
+        self.validation_rows = DerivedRows(game, auxiliary, skipped[1])
+        for entry in held:
+            self._load(entry)
+        if state is not None:
+            # What was loaded has filled the bucket once before.
+            self._limiter = SamplesPerInsert(config.limiter, state["limiter_level"])
 
     @property
     def num_rows(self) -> int:
-        """Rows of all segments so far, also of those that left the window."""
-        return int(self._rows.num_rows)
+        """Rows to learn from of all segments so far, also of those that left."""
+        return self.rows.num_rows
 
     @property
     def num_games(self) -> int:
@@ -95,7 +105,7 @@ class GameWindow:
         """Takes in the segments that were sealed since the last call.
 
         Returns:
-            How many rows they have.
+            How many rows to learn from they have.
 
         Raises:
             UsageError: A segment is of a newer schema or of another game.
@@ -124,12 +134,18 @@ class GameWindow:
         """
         if (writer, sequence) in self._known:
             return False
-        with core_errors():
-            needed = {name: columns[name] for name in _ROW_COLUMNS}
-            num_new = self._rows.add_segment(**needed)
+        if self.config.validation_share > 0:
+            kept = is_validation(
+                sequence, columns["game_index"], self.config.validation_share
+            )
+            self.validation_rows.add(select_games(columns, kept))
+            columns = select_games(columns, ~kept)
+        num_new = self.rows.add(columns)
         self._known.add((writer, sequence))
+        self._segment_rows.append(num_new)
+        self._ends.append((self.rows.num_rows, self.validation_rows.num_rows))
         self._limiter.insert(num_new)
-        self._rows.drop_before(self.num_rows - self.window_rows)
+        self._drop_old()
         return True
 
     def samples_available(self) -> int:
@@ -155,26 +171,68 @@ class GameWindow:
         Raises:
             RunError: There are not enough rows, or they were used often enough.
         """
+        lease = self.lend(num_samples)
+        size = self.window_rows
+        keys, columns = self.derive(lease, num_samples)
+        probabilities = np.full(num_samples, 1 / size)
+        return Batch(lease, keys, probabilities, columns, size, self.take_back)
+
+    def lend(self, num_samples: int) -> int:
+        """Draws a batch whose rows are not asked for yet; returns its number.
+
+        Raises:
+            RunError: There are not enough rows, or they were used often enough.
+        """
         if num_samples > self.samples_available():
             raise RunError(
                 f"num_samples ({num_samples}) must be at most the "
                 f"{self.samples_available()} that {self.num_rows} rows allow now; "
                 f"play more games or raise limiter.samples_per_row"
             )
-        size = self.window_rows
-        keys, symmetries = _core.draw_rows(
-            seed=self._seed,
-            step=self._leases.next,
-            num_rows=num_samples,
-            first_row=self.num_rows - size,
-            size=size,
-            num_symmetries=self._rows.num_symmetries,
-        )
-        columns = self._derive(keys, symmetries)
         self._limiter.sample(num_samples)
-        lease = self._leases.lend(num_samples)
-        probabilities = np.full(num_samples, 1 / size)
-        return Batch(lease, keys, probabilities, columns, size, self._ack)
+        return self._leases.lend(num_samples)
+
+    def derive(
+        self, lease: int, num_samples: int
+    ) -> tuple[NDArray[np.int64], dict[str, NDArray[Any]]]:
+        """Returns keys and columns of a batch that was lent since the last refresh.
+
+        From any thread, while no other adds games.
+
+        Args:
+            lease: Its number.
+            num_samples: B.
+        """
+        keys, symmetries = self.rows.draw(
+            self._seed, lease, num_samples, self.window_rows
+        )
+        return keys, self.rows.derive(keys, symmetries)
+
+    def take_back(
+        self, lease: int, priorities: NDArray[np.float64] | None = None
+    ) -> None:
+        """Ends a loan; see ``Batch.ack``."""
+        if priorities is not None:
+            raise UsageError(
+                "priorities (given) must be None, rows are drawn evenly; leave them out"
+            )
+        self._leases.take_back(lease)
+
+    def validation(self, num_rows: int) -> dict[str, NDArray[Any]] | None:
+        """Returns columns of rows that are never learned from, as ``sample`` does.
+
+        They are drawn from the games of the window; None while it has none.
+
+        Args:
+            num_rows: B; fewer come where there are fewer.
+        """
+        size = self.validation_rows.num_rows - self.validation_rows.oldest_row
+        if size == 0:
+            return None
+        keys, symmetries = self.validation_rows.draw(
+            self._seed, self.validation_rows.num_rows, min(num_rows, size), size
+        )
+        return self.validation_rows.derive(keys, symmetries)
 
     def state(self) -> dict[str, Any]:
         """Returns JSON values that restore the window.
@@ -184,6 +242,7 @@ class GameWindow:
         lent = sum(self._leases.outstanding())
         return {
             "manifest": self._manifest.to_dict(),
+            "segment_rows": list(self._segment_rows),
             "num_batches": self._leases.num_returned,
             "limiter_level": self._limiter.level + lent,
         }
@@ -193,35 +252,45 @@ class GameWindow:
         return 0
 
     def describe(self) -> dict[str, int]:
-        """Returns ``num_games``, ``num_rows`` and ``window_rows``."""
+        """Returns ``num_games``, ``num_rows``, ``window_rows`` and ``window_bytes``."""
         return {
             "num_games": self.num_games,
             "num_rows": self.num_rows,
             "window_rows": self.window_rows,
+            "window_bytes": self.rows.num_bytes + self.validation_rows.num_bytes,
         }
 
     def close(self) -> None:
         """Frees the games that are held. A second call does nothing."""
-        self._rows.drop_before(self.num_rows)
+        self.rows.drop_before(self.rows.num_rows)
+        self.validation_rows.drop_before(self.validation_rows.num_rows)
 
-    def _restore(self, state: Mapping[str, Any]) -> None:
+    def _take_back(
+        self, state: Mapping[str, Any]
+    ) -> tuple[list[SegmentEntry], tuple[int, int]]:
+        """Takes a state, but for the rows.
+
+        Returns:
+            The segments that the window reaches, and how many rows and validation rows
+            come before them.
+        """
         self._manifest = Manifest.from_dict(
             self._manifest.experience, state["manifest"]
         )
-        num_rows = self._manifest.num_rows
-        first = num_rows - self.config.window_rows(num_rows)
-        end = 0
-        for entry in self._manifest:
-            end += entry.num_rows
-            if end <= first:
-                self._rows.skip_rows(entry.num_rows)
-                self._known.add(
-                    (f"{entry.writer}/{entry.incarnation}", entry.generation)
-                )
-            else:
-                self._load(entry)
         self._leases = Leases(state["num_batches"])
-        self._limiter = SamplesPerInsert(self.config.limiter, state["limiter_level"])
+        entries = list(self._manifest)
+        num_rows = sum(state["segment_rows"])
+        first = num_rows - self.config.window_rows(num_rows)
+        end = num_validation = 0
+        for index, entry in enumerate(entries):
+            num_learned = state["segment_rows"][index]
+            if end + num_learned > first:
+                return entries[index:], (end, num_validation)
+            end += num_learned
+            num_validation += entry.num_rows - num_learned
+            self._known.add((f"{entry.writer}/{entry.incarnation}", entry.generation))
+            self._segment_rows.append(num_learned)
+        return [], (end, num_validation)
 
     def _load(self, entry: SegmentEntry) -> None:
         with entry.open(self._manifest.experience) as reader:
@@ -240,45 +309,10 @@ class GameWindow:
                     f"segment ({reader.path}) is refused: {error}"
                 ) from error
 
-    def _derive(
-        self, keys: NDArray[np.int64], symmetries: NDArray[np.uint8]
-    ) -> dict[str, NDArray[Any]]:
-        rows, size, num_actions = self._rows, len(keys), self._rows.num_actions
-        columns: dict[str, NDArray[Any]] = {
-            "planes": np.empty(
-                (size, rows.num_planes, rows.height, rows.width), np.float32
-            ),
-            "legal": np.empty((size, num_actions), np.uint8),
-            "policy": np.empty((size, num_actions), np.float32),
-            "policy_weight": np.empty(size, np.float32),
-            "outcome": np.empty((size, 3), np.float32),
-            "search_value": np.empty(size, np.float32),
-            "value_weight": np.empty(size, np.float32),
-        }
-        if self._auxiliary:
-            columns |= self._auxiliary_columns(size)
-        with core_errors():
-            rows.fill(keys, symmetries, **columns)
-        return columns
-
-    def _auxiliary_columns(self, size: int) -> dict[str, NDArray[Any]]:
-        rows = self._rows
-        shapes: dict[str, tuple[int, ...]] = {
-            "reply": (size, rows.num_actions),
-            "reply_weight": (size,),
-            "horizons": (size, _core.NUM_HORIZONS),
-        }
-        if rows.max_score > 0:
-            shapes |= {
-                "ownership": (size, rows.height, rows.width),
-                "score": (size,),
-                "final_weight": (size,),
-            }
-        return {name: np.empty(shape, np.float32) for name, shape in shapes.items()}
-
-    def _ack(self, lease: int, priorities: NDArray[np.float64] | None) -> None:
-        if priorities is not None:
-            raise UsageError(
-                "priorities (given) must be None, rows are drawn evenly; leave them out"
-            )
-        self._leases.take_back(lease)
+    def _drop_old(self) -> None:
+        """Frees what the window has left behind, of both kinds of rows."""
+        first = self.num_rows - self.window_rows
+        while self._ends and self._ends[0][0] <= first:
+            end, validation_end = self._ends.popleft()
+            self.rows.drop_before(end)
+            self.validation_rows.drop_before(validation_end)

@@ -34,6 +34,14 @@ class WindowConfig:
     expand_per_row: float = 0.4
     """Growth of the window by the first row beyond ``min_rows``, in (0, 1]."""
 
+    drawn_by: Literal["learn", "shuffle"] = "learn"
+    """Who draws the rows: the learner itself, or the role shuffle, which writes them to
+    ``RUN/shuffled``, for learners on other hosts and games whose rows take long."""
+
+    validation_share: float = 0.0
+    """Share of the games that are kept from learning, by a hash of their numbers, in
+    [0, 0.5]; each turn of learning tells the loss on them (KataGo keeps 0.05)."""
+
     limiter: SamplesPerInsertConfig = field(default_factory=SamplesPerInsertConfig)
     """How often a row is used."""
 
@@ -68,6 +76,12 @@ class WindowConfig:
             "expand_per_row",
             self.expand_per_row,
             "must lie in (0, 1]; above 1 the window would take back rows it dropped",
+        )
+        check(
+            0 <= self.validation_share <= 0.5,
+            "validation_share",
+            self.validation_share,
+            "must lie in [0, 0.5]; use 0 for none",
         )
 
     def window_rows(self, num_rows: int) -> int:

@@ -16,6 +16,9 @@ def there_and_back(layout: RowLayout, planes: Any) -> Any:
     native = _core.RowLayout(layout.planes_shape, layout.is_packed)
     assert native.num_bytes == layout.num_bytes
     _core.write_rows(native, planes, rows)
+    back = np.full(planes.shape, 77, np.float32)
+    _core.read_rows(native, rows, back)
+    np.testing.assert_array_equal(back, planes)
     return unpack_rows(torch.from_numpy(rows), layout).numpy()
 
 
@@ -53,3 +56,5 @@ def test_rows_that_do_not_fit_are_refused() -> None:
         _core.write_rows(layout, planes, np.zeros((2, layout.num_bytes + 4), np.uint8))
     with pytest.raises(ValueError, match="must fit the planes"):
         _core.write_rows(layout, planes, np.zeros((1, layout.num_bytes), np.uint8))
+    with pytest.raises(ValueError, match="must fit the planes"):
+        _core.read_rows(layout, np.zeros((1, layout.num_bytes), np.uint8), planes)

@@ -171,7 +171,7 @@ def test_foreign_json_is_refused(make_learner: MakeLearner, saved: Path) -> None
     refuse(saved, make_learner(), RunError, "damaged")
 
 
-@pytest.mark.parametrize(("schema", "rule"), [(3, "must be 4"), (5, "is newer than")])
+@pytest.mark.parametrize(("schema", "rule"), [(4, "must be 5"), (6, "is newer than")])
 def test_another_schema_is_refused(
     make_learner: MakeLearner, saved: Path, schema: int, rule: str
 ) -> None:

@@ -1,0 +1,102 @@
+"""Role ``shuffle``: one turn draws all the batches that the learner may use now."""
+
+from __future__ import annotations
+
+import dataclasses
+import time
+
+from tengen.errors import RunError, UsageError
+from tengen.learners.checkpoint import read_extra
+from tengen.roles.config import RunConfig
+from tengen.roles.role import Report, RoleContext
+from tengen.roles.table import open_window
+from tengen.run import RunDirectory
+from tengen.store import Shuffler, ShufflingStopped, WindowConfig
+
+__all__ = ["ShuffleRole"]
+
+
+class ShuffleRole:
+    """Writes ``RUN/shuffled``; see ``Role`` and ``Shuffler``.
+
+    A turn waits until the learner's newest checkpoint has reached the turn before, and
+    removes those that no checkpoint needs any more.
+
+    Args:
+        config: The run's config.
+        run: The run.
+        context: Threads and stop.
+
+    Raises:
+        UsageError: The learner draws for itself, or another process shuffles.
+        RunError: A segment is damaged, or the memory does not suffice.
+    """
+
+    def __init__(
+        self, config: RunConfig, run: RunDirectory, context: RoleContext
+    ) -> None:
+        if not isinstance(config.store, WindowConfig):
+            raise UsageError(
+                f"role (shuffle) is not part of a run of {config.agent}; leave it out"
+            )
+        if config.store.drawn_by != "shuffle":
+            raise UsageError(
+                "role (shuffle) has nothing to do where the learner draws for itself; "
+                "begin the run with --set store.drawn_by=shuffle"
+            )
+        self._run = run
+        self._config = config
+        self._context = context
+        self._lock = run.lock("shuffle")
+        self._shuffler = self._open()
+
+    def turn(self) -> Report | None:
+        """Draws; None where there is nothing new or the learner has enough."""
+        needed, reached = self._learner_turns()
+        self._run.shuffled.retire_before(needed)
+        if reached < self._shuffler.newest:
+            return None
+        start_s = time.monotonic()
+        try:
+            turn = self._shuffler.turn(self._context.stop)
+        except ShufflingStopped:
+            self._shuffler.close()
+            self._shuffler = self._open()
+            return {"stopped": True}
+        if turn is None:
+            return None
+        seconds = time.monotonic() - start_s
+        num_samples = sum(turn.shard_rows)
+        return {
+            **dataclasses.asdict(turn),
+            "shard_rows": list(turn.shard_rows),
+            "turn": self._shuffler.newest,
+            "num_samples": num_samples,
+            "samples_per_s": num_samples / max(seconds, 1e-9),
+            "seconds": seconds,
+        }
+
+    def close(self) -> None:
+        """Lets another process shuffle."""
+        self._shuffler.close()
+        self._lock.release()
+
+    def _open(self) -> Shuffler:
+        return Shuffler(
+            self._run.shuffled,
+            lambda state: open_window(self._config, self._run, state),
+            self._config.learner.batch_size,
+            self._context.num_threads,
+        )
+
+    def _learner_turns(self) -> tuple[int, int]:
+        """Returns the first turn that a checkpoint needs, and where the newest is."""
+        turns = []
+        for number in self._run.checkpoints.numbers():
+            path = self._run.checkpoints.entry(number)
+            try:
+                turns.append(int(read_extra(path)["table"]["turn"]))
+            except RunError:
+                if path.exists():
+                    raise  # else the learner has removed it meanwhile
+        return (min(turns), turns[-1]) if turns else (0, -1)

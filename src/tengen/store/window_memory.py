@@ -1,0 +1,58 @@
+"""What the games of a window take in memory, told before they are loaded."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from tengen.errors import RunError
+from tengen.run import available_memory_bytes
+from tengen.store.derived_rows import DerivedRows
+from tengen.store.manifest import Manifest
+from tengen.store.window_config import WindowConfig
+
+__all__ = ["check_window_memory", "predicted_window_bytes"]
+
+
+def predicted_window_bytes(
+    game: str, experience: Path, config: WindowConfig, state: Mapping[str, Any]
+) -> int:
+    """Returns about how much memory the window takes, by its newest segment.
+
+    Args:
+        game: Its name.
+        experience: ``RUN/experience``.
+        config: The window.
+        state: What ``GameWindow.state`` returned.
+
+    Raises:
+        RunError: That segment is missing or damaged.
+    """
+    manifest = Manifest.from_dict(experience, state["manifest"])
+    entries = [entry for entry in manifest if entry.num_rows > 0]
+    if not entries:
+        return 0
+    sample = DerivedRows(game, auxiliary=False)
+    with entries[-1].open(experience) as reader:
+        sample.add(reader.game_columns())
+    return sample.num_bytes * config.window_rows(manifest.num_rows) // sample.num_rows
+
+
+def check_window_memory(
+    game: str, experience: Path, config: WindowConfig, state: Mapping[str, Any]
+) -> None:
+    """Refuses a window that does not fit the memory; see ``predicted_window_bytes``.
+
+    Raises:
+        RunError: It does not fit, or its newest segment is damaged.
+    """
+    needed = predicted_window_bytes(game, experience, config, state)
+    free = available_memory_bytes()
+    if needed > free:
+        num_rows = Manifest.from_dict(experience, state["manifest"]).num_rows
+        raise RunError(
+            f"window ({config.window_rows(num_rows)} rows) must fit the "
+            f"{free / 1e9:.1f} GB of memory that are free, and takes about "
+            f"{needed / 1e9:.1f} GB; lower --set store.max_rows"
+        )
