@@ -211,6 +211,21 @@ def test_a_learner_of_shuffled_rows_is_one_that_draws(tmp_path: Path) -> None:
     assert RunDirectory.open(tmp_path / "Shuffled").shuffled.numbers() == [1, 2, 3, 4]
 
 
+def test_shuffle_waits_for_the_learner(tmp_path: Path) -> None:
+    run, context = Shuffled(tmp_path / "run"), RoleContext()
+    learner = run.learner(context)
+    learner.turn()
+    run.arrive(1, context)
+    write_generation(run.run.experience, 2, 24)
+    shuffle = make_role("shuffle", run.config, run.run, RoleContext())
+    assert shuffle.turn() is None
+    assert run.run.shuffled.numbers() == [0]
+    learner.turn()
+    assert counts(shuffle.turn())["turn"] == 1
+    for role in (learner, shuffle):
+        role.close()
+
+
 def test_a_grown_network_warms_up_again_and_its_steps_go_on(tmp_path: Path) -> None:
     run, context = Games(tmp_path / "run"), RoleContext()
     role = run.learner(context)

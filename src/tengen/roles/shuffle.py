@@ -90,13 +90,17 @@ class ShuffleRole:
         )
 
     def _learner_turns(self) -> tuple[int, int]:
-        """Returns the first turn that a checkpoint needs, and where the newest is."""
-        turns = []
+        """Returns the first turn that a checkpoint needs, and the last one begun."""
+        places = []
         for number in self._run.checkpoints.numbers():
             path = self._run.checkpoints.entry(number)
             try:
-                turns.append(int(read_extra(path)["table"]["turn"]))
+                table = read_extra(path)["table"]
+                places.append((int(table["turn"]), int(table["row"])))
             except RunError:
                 if path.exists():
                     raise  # else the learner has removed it meanwhile
-        return (min(turns), turns[-1]) if turns else (0, -1)
+        if not places:
+            return 0, -1
+        turn, row = places[-1]
+        return min(places)[0], turn if row > 0 else turn - 1

@@ -51,6 +51,38 @@ def test_threads_do_not_change_a_bit(
     assert results[0] == results[1] == results[2]
 
 
+def test_validation_is_of_the_averaged_network_and_changes_nothing(
+    make_learner: MakeLearner,
+) -> None:
+    learner = make_learner(precision="float32")
+    for _ in learner.steps(5):
+        pass
+    before, columns = bits(learner), FakeTable(99).sample(20).columns
+    found = learner.validate(columns)
+    assert bits(learner) == before
+    average = learner.optimizer.average
+    with torch.no_grad():
+        policy, value = average(torch.from_numpy(columns["planes"]))
+    log_policy = policy.log_softmax(1).numpy()
+    log_value = value.log_softmax(1).numpy()
+    assert found["policy_loss"] == pytest.approx(
+        -(columns["policy"] * log_policy).sum(1).mean(), rel=1e-4
+    )
+    share = 0.3
+    target = (1 - share) * columns["outcome"]
+    searched = columns["search_value"]
+    # A drawn game is as often drawn as its value allows.
+    drawn = columns["outcome"][:, 1] * (1 - np.abs(searched))
+    target[:, 0] += share * (1 + searched - drawn) / 2
+    target[:, 1] += share * drawn
+    target[:, 2] += share * (1 - searched - drawn) / 2
+    value_loss = -(target * log_value).sum(1).mean()
+    assert found["value_loss"] == pytest.approx(value_loss, rel=1e-4)
+    assert found["loss"] == pytest.approx(
+        found["policy_loss"] + found["value_loss"], rel=1e-5
+    )
+
+
 def test_parts_add_up_to_the_whole_batch(make_learner: MakeLearner) -> None:
     # With norm statistics fixed, nothing but rounding tells one part from four.
     gradients = []
