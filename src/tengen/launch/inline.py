@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from tengen.errors import RunError
@@ -28,12 +29,16 @@ from tengen.roles import (
     StopListener,
     num_games_kept,
     sealed_generation,
+    with_games,
     writer_directory,
 )
 from tengen.run import RunDirectory
 from tengen.store import WindowConfig
 
 __all__ = ["Budget", "run_inline"]
+
+
+_POLL_S = 0.5
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -158,6 +163,8 @@ class _Loop:
         self._rated_s = 0.0
         self._learning_s = 0.0
         self._playing_s = 0.0
+        self._has_begun = False
+        self._games_seen: set[Path] = set()
 
     def run(self) -> None:
         """Turns until the budget is spent or something stops it."""
@@ -167,7 +174,11 @@ class _Loop:
             self._rate()
             if self._is_over():
                 return
-            self._play()
+            if self._config.learn_from:
+                self._wait_for_games()
+            else:
+                self._play()
+            self._has_begun = True
 
     @property
     def elapsed_s(self) -> float:
@@ -184,7 +195,7 @@ class _Loop:
         for role in self._learning_roles:
             self._turn(role)
         # The first turns of a call start processes, which tells nothing of the next.
-        if self._playing_s > 0.0:
+        if self._has_begun:
             self._learning_s = time.monotonic() - start_s
 
     def _spent(self) -> float | None:
@@ -213,6 +224,20 @@ class _Loop:
             )
         # Games that an earlier call finished are not of this one.
         self._games += int(report.get("num_games", 0)) - (self._num_recovered or 0)
+
+    def _wait_for_games(self) -> None:
+        """Returns once the other run has sealed some, or the end has come."""
+        experience = with_games(self._config, self._run).experience
+        start_s = time.monotonic()
+        while not self._stop.event.is_set() and not self._is_over():
+            paths = experience.glob("selfplay-*/*/*.npz")
+            # Not what is being published.
+            found = {path for path in paths if path.stem.isdecimal()}
+            if found != self._games_seen:
+                self._games_seen = found
+                break
+            self._stop.event.wait(_POLL_S)
+        self._journal.waited(time.monotonic() - start_s)
 
     def _rate(self) -> None:
         """Rates the newest model when its share of the time allows it."""

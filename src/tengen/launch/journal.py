@@ -7,9 +7,18 @@ import time
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from tengen.observe import EventWriter, Progress, Shares, View, verdict
+from tengen.observe import (
+    EventWriter,
+    Progress,
+    Shares,
+    View,
+    verdict,
+    waiting_verdict,
+)
 
 __all__ = ["RunJournal"]
+
+_WAIT = "wait"
 
 
 class RunJournal:
@@ -93,10 +102,14 @@ class RunJournal:
         self._state = dataclasses.replace(self._state, **changes)
         self._view.update(self.progress_now)
 
+    def waited(self, seconds: float) -> None:
+        """Takes the time in which there were no new games of another run."""
+        self._spans[_WAIT] = self._spans.get(_WAIT, 0.0) + seconds
+
     def end_generation(self) -> None:
         """Shows and keeps the generation that was played and learned from."""
         spans, self._spans = self._spans, {}
-        if "selfplay" not in spans and "actor" not in spans:
+        if not spans.keys() & {"selfplay", "actor", _WAIT}:
             return  # the first turns of a call, which start processes
         self._state = dataclasses.replace(
             self._state, stage="", verdict=self._verdict(spans)
@@ -144,6 +157,10 @@ class RunJournal:
     def _verdict(self, spans: Mapping[str, float]) -> str:
         playing_s = spans.get("selfplay", 0.0) + spans.get("actor", 0.0)
         total_s = max(1e-9, sum(spans.values()))
+        if _WAIT in spans:
+            return waiting_verdict(
+                spans.get("learn", 0.0) / total_s, spans[_WAIT] / total_s
+            )
         return verdict(
             self._kind,
             Shares(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tengen.observe.events import EventWriter, read_events, read_progress
 from tengen.observe.progress import Progress
-from tengen.observe.verdict import Shares, verdict
+from tengen.observe.verdict import Shares, verdict, waiting_verdict
 from tengen.observe.view import View, make_view
 
 __all__ = [
@@ -16,4 +16,5 @@ __all__ = [
     "read_events",
     "read_progress",
     "verdict",
+    "waiting_verdict",
 ]

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-__all__ = ["ADVICE", "Shares", "verdict"]
+__all__ = ["ADVICE", "Shares", "verdict", "waiting_verdict"]
 
 # Of the time, where another stage than playing is worth looking at.
 _MUCH = 0.5
@@ -102,6 +102,22 @@ def verdict(kind: str, shares: Shares) -> str:
     if shares.other >= 0.05:
         stages.append(f"rating and publishing {shares.other:.0%}")
     return f"{'; '.join(stages)}: {ADVICE[kind][_limit(kind, shares)]}"
+
+
+def waiting_verdict(learning: float, waiting: float) -> str:
+    """Returns the same for a run that learns from another's games.
+
+    Args:
+        learning: The learner's share of the time, in [0, 1].
+        waiting: That in which there were no new games.
+    """
+    advice = (
+        "games come slowly; raise --set store.limiter.samples_per_row to use each row "
+        "more often"
+        if waiting > _SOME
+        else "the learner has as many games as it can use"
+    )
+    return f"waiting for games {waiting:.0%}; learning {learning:.0%}: {advice}"
 
 
 def _limit(kind: str, shares: Shares) -> str:

@@ -23,6 +23,7 @@ from tengen.roles import (
     StopListener,
     change_config,
     check_devices,
+    checked_source,
     move_run,
     read_config,
     with_devices,
@@ -141,6 +142,9 @@ def train_task(
         resources = _resources(asked, budget, num_threads)
         fresh = make_config(task, agent, recipe, resources)
     config = _resolve(run, fresh, settings)
+    if config.learn_from:
+        check(games is None, "games", games, "must be left out where none are played")
+        config = checked_source(config)
     config = move_run(run, config, devices)
     check_devices(config)
     check_machine(config.inference)

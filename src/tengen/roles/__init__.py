@@ -16,6 +16,7 @@ from tengen.roles.generations import (
     sealed_generation,
     writer_directory,
 )
+from tengen.roles.learn_from import checked_source, with_games
 from tengen.roles.role import ROLES, Report, Role, RoleContext, make_role
 from tengen.roles.stopping import StopListener
 
@@ -30,12 +31,14 @@ __all__ = [
     "StopListener",
     "change_config",
     "check_devices",
+    "checked_source",
     "make_role",
     "move_run",
     "num_games_kept",
     "read_config",
     "sealed_generation",
     "with_devices",
+    "with_games",
     "write_config",
     "writer_directory",
 ]

@@ -28,7 +28,16 @@ __all__ = [
     "write_config",
 ]
 
-_FIXED = ("task", "agent", "recipe", "seed", "net", "stages", "actor.kind")
+_FIXED = (
+    "task",
+    "agent",
+    "recipe",
+    "seed",
+    "net",
+    "stages",
+    "actor.kind",
+    "learn_from",
+)
 _FIXED_KINDS = (
     "store.kind",
     "store.drawn_by",
@@ -94,6 +103,10 @@ class RunConfig:
     """What is minimised."""
     store: WindowConfig | QueueConfig = field(default_factory=WindowConfig)
     """The table between actors and learner."""
+    learn_from: str = ""
+    """RUN whose games this one learns from while they are played, with its own network
+    and no self-play: several networks learn from one run's games so. Empty for its own
+    games."""
     inference: InferenceConfig = field(default_factory=InferenceConfig)
     """Who evaluates, and how."""
     gate: GateConfig = field(default_factory=AcceptAllGate)
@@ -110,6 +123,12 @@ class RunConfig:
         check_range("seed", self.seed, 0, MAX_SEED, "leave it out")
         check(self.minutes > 0, "minutes", self.minutes, "must be positive; raise it")
         self._check_family()
+        check(
+            not self.learn_from or self.actor.kind == "selfplay",
+            "learn_from",
+            self.learn_from,
+            "must be empty where environments are played; leave it out",
+        )
         if isinstance(self.store, QueueConfig):
             self._check_queue(self.store)
         else:

@@ -14,6 +14,7 @@ from typing import Any, Protocol
 
 from tengen.errors import UsageError, did_you_mean
 from tengen.roles.config import RunConfig
+from tengen.roles.learn_from import with_games
 from tengen.run import RunDirectory
 from tengen.store import ExperienceTable
 
@@ -83,6 +84,7 @@ def make_role(
     """
     if name not in ROLES:
         raise UsageError(f"role ({name}) is not known; {did_you_mean(name, ROLES)}")
+    run = with_games(config, run)
     module, _, attribute = ROLES[name].partition(":")
     made: Role = getattr(importlib.import_module(module), attribute)(
         config, run, context

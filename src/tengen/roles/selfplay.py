@@ -61,6 +61,11 @@ class SelfplayRole:
                 f"role (selfplay) is not part of a run of {config.agent}; use tengen "
                 "train, which runs its actor and learner"
             )
+        if config.learn_from:
+            raise UsageError(
+                f"role (selfplay) is not part of a run that learns from the games of "
+                f"{config.learn_from}; run it there"
+            )
         self._config = config
         self._actor = config.actor
         self._run = run

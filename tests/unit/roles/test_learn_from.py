@@ -1,0 +1,102 @@
+"""Runs that learn from the games of another run."""
+
+from __future__ import annotations
+
+import dataclasses
+from pathlib import Path
+
+import pytest
+
+from tengen.config import override
+from tengen.errors import UsageError
+from tengen.learners.checkpoint import read_extra
+from tengen.recipes import make_config
+from tengen.recipes.run import train_task
+from tengen.roles import RoleContext, RunConfig, make_role, write_config
+from tengen.run import RunDirectory
+from tests.unit.store.store_games import write_generation
+
+SETTINGS = ("store.min_rows=50", "learner.batch_size=16", "net.num_channels=8")
+
+
+def run_of(path: Path, config: RunConfig) -> RunDirectory:
+    run = RunDirectory.create_or_resume(path)
+    write_config(run, config)
+    return run
+
+
+@pytest.fixture
+def config() -> RunConfig:
+    return override(make_config("tictactoe", None, None), SETTINGS)
+
+
+def test_it_learns_what_the_run_itself_would(tmp_path: Path, config: RunConfig) -> None:
+    main = run_of(tmp_path / "main", config)
+    config = dataclasses.replace(config, learn_from=str(main.path))
+    extra = run_of(tmp_path / "extra", config)
+    states = []
+    for run, its in (
+        (main, dataclasses.replace(config, learn_from="")),
+        (extra, config),
+    ):
+        role = make_role("learn", its, run, RoleContext())
+        role.turn()
+        for generation in (1, 2):
+            if run is main:
+                write_generation(main.experience, generation, 24)
+                role.turn()
+        if run is extra:
+            role.turn()
+        role.close()
+        number = run.checkpoints.latest()
+        assert number is not None
+        states.append(read_extra(run.checkpoints.entry(number))["table"])
+    assert states[0] == states[1]
+    assert not any(extra.experience.iterdir())
+    with pytest.raises(UsageError, match="is not part of a run that learns from"):
+        make_role("selfplay", config, extra, RoleContext())
+    main.path.rename(tmp_path / "elsewhere")
+    with pytest.raises(UsageError, match=r"learn_from \(.*main\) is not a run"):
+        make_role("learn", config, extra, RoleContext())
+
+
+@pytest.mark.parametrize(
+    ("task", "source", "games", "message"),
+    [
+        ("connect4", "main", None, "must be a run of connect4, not of tictactoe"),
+        ("tictactoe", "nowhere", None, "nowhere.* is not a run directory"),
+        ("tictactoe", "extra", None, "must have games of its own; use .*main"),
+        ("tictactoe", "main", 5, r"games \(5\) must be left out"),
+    ],
+)
+def test_a_source_that_does_not_fit_is_refused_before_anything_is_made(
+    tmp_path: Path,
+    config: RunConfig,
+    task: str,
+    source: str,
+    games: int | None,
+    message: str,
+) -> None:
+    run_of(tmp_path / "main", config)
+    follower = dataclasses.replace(config, learn_from=str(tmp_path / "main"))
+    run_of(tmp_path / "extra", follower)
+    out = tmp_path / "out"
+    with pytest.raises(UsageError, match=message):
+        train_task(
+            task,
+            out=out,
+            minutes=0.01,
+            games=games,
+            settings=[f"learn_from={tmp_path / source}"],
+        )
+    assert not out.exists()
+
+
+def test_a_run_cannot_learn_from_itself_nor_change_its_source(
+    tmp_path: Path, config: RunConfig
+) -> None:
+    main = run_of(tmp_path / "main", config)
+    with pytest.raises(UsageError, match="learn_from .* fixed since the run began"):
+        train_task("tictactoe", out=main.path, settings=[f"learn_from={main.path}"])
+    with pytest.raises(UsageError, match="must be empty where environments"):
+        override(make_config("CartPole-v1", None, None), ("learn_from=x",))
