@@ -96,7 +96,7 @@ def test_a_run_cannot_learn_from_itself_nor_change_its_source(
     tmp_path: Path, config: RunConfig
 ) -> None:
     main = run_of(tmp_path / "main", config)
-    with pytest.raises(UsageError, match="learn_from .* fixed since the run began"):
+    with pytest.raises(UsageError, match=r"learn_from .* fixed since the run began"):
         train_task("tictactoe", out=main.path, settings=[f"learn_from={main.path}"])
     with pytest.raises(UsageError, match="must be empty where environments"):
         override(make_config("CartPole-v1", None, None), ("learn_from=x",))
