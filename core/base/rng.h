@@ -28,6 +28,7 @@ enum class Purpose : uint32_t {
   kReplay = 12,
   kVariant = 13,
   kSettlement = 14,
+  kFork = 15,
 };
 
 std::array<uint32_t, 4> philox4x32(std::array<uint32_t, 4> counter, std::array<uint32_t, 2> key);

@@ -55,6 +55,11 @@ void bind_workers(nb::module_& m) {
       .def_rw("max_opening_plies", &SelfplaySettings::max_opening_plies)
       .def_rw("policy_opening_plies", &SelfplaySettings::policy_opening_plies)
       .def_rw("policy_opening_temperature", &SelfplaySettings::policy_opening_temperature)
+      .def_rw("early_fork_share", &SelfplaySettings::early_fork_share)
+      .def_rw("early_fork_plies", &SelfplaySettings::early_fork_plies)
+      .def_rw("early_fork_choices", &SelfplaySettings::early_fork_choices)
+      .def_rw("late_fork_share", &SelfplaySettings::late_fork_share)
+      .def_rw("late_fork_choices", &SelfplaySettings::late_fork_choices)
       .def_rw("reduce_above", &SelfplaySettings::reduce_above)
       .def_rw("reduced_weight", &SelfplaySettings::reduced_weight)
       .def_rw("resign_above", &SelfplaySettings::resign_above)
@@ -71,18 +76,26 @@ void bind_workers(nb::module_& m) {
           [](GameQueue* self, uint64_t seed, uint32_t generation, uint32_t model,
              uint32_t num_games, std::vector<uint32_t> finished, bool may_resign,
              std::vector<std::pair<std::string, double>> variants,
-             const std::vector<nb::bytes>& unfinished) {
+             const std::vector<nb::bytes>& unfinished,
+             std::vector<std::pair<std::string, std::vector<uint16_t>>> fork_sources) {
+            std::vector<ForkSource> sources;
+            for (auto& [variant, moves] : fork_sources) {
+              sources.push_back({std::move(variant), std::move(moves)});
+            }
             std::vector<std::string> begun;
             for (const nb::bytes& one : unfinished) begun.emplace_back(one.c_str(), one.size());
-            new (self) GameQueue({seed, generation, model, num_games, std::move(finished),
-                                  may_resign, std::move(variants), std::move(begun)});
+            new (self)
+                GameQueue({seed, generation, model, num_games, std::move(finished), may_resign,
+                           std::move(variants), std::move(begun), std::move(sources)});
           },
           nb::kw_only(), "seed"_a, "generation"_a, "model"_a, "num_games"_a,
           "finished"_a = std::vector<uint32_t>{}, "may_resign"_a = false,
           "variants"_a = std::vector<std::pair<std::string, double>>{},
           "unfinished"_a = std::vector<nb::bytes>{},
+          "fork_sources"_a = std::vector<std::pair<std::string, std::vector<uint16_t>>>{},
           "``variants``: names and weights that each game is drawn from; none, the game itself.\n"
-          "``unfinished``: games to go on with, as ``unfinished()`` gave them.")
+          "``unfinished``: games to go on with, as ``unfinished()`` gave them.\n"
+          "``fork_sources``: variant and moves of games to fork off.")
       .def("request_snapshot", &GameQueue::request_snapshot,
            "Has every worker keep its games as they stand, soon. Does not wait. Thread-safe.")
       .def(

@@ -28,6 +28,13 @@ struct SelfplaySettings {
   // After those: plies drawn from the bare policy, a number with this mean.
   float policy_opening_plies = 0.0f;
   float policy_opening_temperature = 1.0f;
+  // Shares of the games that fork off others, see fork.h: early, after plies of this mean, with
+  // the best of 3 to so many moves; and anywhere.
+  float early_fork_share = 0.0f;
+  float early_fork_plies = 2.0f;
+  int early_fork_choices = 12;
+  float late_fork_share = 0.0f;
+  int late_fork_choices = 36;
   // Decided games: full searches shrink towards cheap ones, with rows of this weight at the least,
   // where the last values all passed `reduce_above`; the game ends where they passed
   // `resign_above`, but for a share of the games. Values never pass 1.
@@ -45,6 +52,12 @@ struct SelfplaySettings {
   uint64_t cache_bytes = 64ull << 20;  // of evaluations, a worker
 };
 
+// A game that others may fork off: which it was, and all its moves.
+struct ForkSource {
+  std::string variant;
+  std::vector<uint16_t> moves;
+};
+
 // One generation: a fixed set of games on one model.
 struct Generation {
   uint64_t seed = 0;
@@ -58,6 +71,8 @@ struct Generation {
   std::vector<std::pair<std::string, double>> variants;
   // Games to go on with, as encoded by GameQueue::unfinished(); others begin anew.
   std::vector<std::string> unfinished;
+  // Games to fork off; none: no game is a fork.
+  std::vector<ForkSource> fork_sources;
 };
 
 }  // namespace tengen

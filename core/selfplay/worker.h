@@ -12,6 +12,7 @@
 #include "inference/port.h"
 #include "search/search.h"
 #include "selfplay/decided.h"
+#include "selfplay/fork.h"
 #include "selfplay/game_queue.h"
 #include "selfplay/leaf_server.h"
 #include "selfplay/move_choice.h"
@@ -90,6 +91,7 @@ class SelfplayWorker final : public SelfplayPort {
     GameRecord record;
     std::vector<PlyNote> notes;      // one a ply of the record
     uint32_t num_opening_plies = 0;  // still to be drawn from the policy
+    MoveTrial<G> trial;              // of a fork's first move
     size_t num_resumable_plies = 0;  // of the record, at the last search that began without a tree
     bool idle = true;
     bool may_resign = false;
@@ -112,7 +114,9 @@ class SelfplayWorker final : public SelfplayPort {
       stats_.num_simulations += static_cast<uint64_t>(slot.search.num_simulations() - before);
       if (!is_over) return;
       slot.search.finish(result_);
-      if (slot.num_opening_plies > 0) {
+      if (slot.trial.is_waiting()) {
+        finish_trial(slot);
+      } else if (slot.num_opening_plies > 0) {
         finish_opening_ply(slot);
       } else {
         finish_ply(slot);
@@ -149,6 +153,11 @@ class SelfplayWorker final : public SelfplayPort {
     slot.record.generation = generation.generation;
     slot.record.game_index = index;
     slot.record.model = generation.model;
+    slot.notes.clear();
+    Rng fork_rng(generation.seed, generation.generation, index, 0, Purpose::kFork);
+    if (const auto fork = draw_fork(settings_, generation.fork_sources, fork_rng)) {
+      return begin_fork(slot, generation.fork_sources[fork->source], *fork, fork_rng);
+    }
     slot.record.variant = queue_->variant(slot.record.game_index);
     slot.state = initial_state_of(game_, slot.record.variant);
     Rng rng = stream(slot, Purpose::kOpening);
@@ -156,7 +165,16 @@ class SelfplayWorker final : public SelfplayPort {
     play_opening(game_, slot.state, num_plies, rng, legal_.data(), slot.record.opening);
     slot.record.num_opening_plies = static_cast<uint16_t>(slot.record.opening.size());
     slot.num_opening_plies = num_policy_plies(settings_.policy_opening_plies, rng);
-    slot.notes.clear();
+  }
+
+  void begin_fork(Slot& slot, const ForkSource& source, const Fork& fork, Rng& rng) {
+    slot.record.variant = source.variant;
+    slot.record.opening.assign(source.moves.begin(),
+                               source.moves.begin() + static_cast<ptrdiff_t>(fork.num_plies));
+    slot.record.num_opening_plies = static_cast<uint16_t>(fork.num_plies);
+    slot.num_opening_plies = 0;
+    slot.state = position_of(game_, source, fork.num_plies);
+    slot.trial.begin(game_, slot.state, fork.num_choices, rng, legal_.data());
   }
 
   // Goes on with a game that another process left, perhaps with a newer model.
@@ -164,6 +182,7 @@ class SelfplayWorker final : public SelfplayPort {
     slot.record = begun.record;
     slot.notes = begun.notes;
     slot.num_opening_plies = 0;
+    slot.trial.clear();
     slot.state = initial_state_of(game_, slot.record.variant);
     for (const uint16_t action : slot.record.opening) game_.apply(slot.state, action);
     for (const PlyRecord& ply : slot.record.plies) game_.apply(slot.state, ply.action);
@@ -177,18 +196,23 @@ class SelfplayWorker final : public SelfplayPort {
   }
 
   void begin_ply(Slot& slot) {
-    if (slot.num_opening_plies > 0) return begin_search(slot, 0, false);
+    if (slot.trial.is_waiting()) {
+      typename G::State then = slot.state;
+      game_.apply(then, slot.trial.move());
+      return begin_search(slot, then, 0, false);
+    }
+    if (slot.num_opening_plies > 0) return begin_search(slot, slot.state, 0, false);
     Rng rng = stream(slot, Purpose::kPlayoutCap);
     if (rng.uniform() < settings_.full_probability) {
       const Effort effort = full_effort(settings_, slot.notes);
       slot.weight = effort.weight;
       // It starts afresh, so that noise reaches every visit behind its target.
       start_afresh(slot);
-      begin_search(slot, effort.num_simulations, true);
+      begin_search(slot, slot.state, effort.num_simulations, true);
     } else {
       slot.weight = 0.0f;
       if (!settings_.reuse_tree) start_afresh(slot);
-      begin_search(slot, settings_.cheap_simulations, false);
+      begin_search(slot, slot.state, settings_.cheap_simulations, false);
     }
   }
 
@@ -197,15 +221,31 @@ class SelfplayWorker final : public SelfplayPort {
     slot.num_resumable_plies = slot.record.plies.size();
   }
 
-  void begin_search(Slot& slot, int num_simulations, bool explore) {
+  void begin_search(Slot& slot, const typename G::State& state, int num_simulations, bool explore) {
     SearchRequest request;
     request.num_simulations = num_simulations;
     request.explore = explore;
     request.seed = queue_->generation().seed;
     request.generation = slot.record.generation;
     request.game = slot.record.game_index;
-    request.ply = static_cast<uint32_t>(game_.ply(slot.state));
-    slot.search.begin(slot.state, request);
+    request.ply = static_cast<uint32_t>(game_.ply(state));
+    slot.search.begin(state, request);
+  }
+
+  void finish_trial(Slot& slot) {
+    typename G::State then = slot.state;
+    game_.apply(then, slot.trial.move());
+    const bool is_own = game_.to_play(then) == game_.to_play(slot.state);
+    const float value = result_.network_value_to_play;
+    slot.trial.accept(is_own ? value : -value);
+    if (!slot.trial.is_waiting()) {
+      const auto action = static_cast<uint16_t>(slot.trial.best());
+      game_.apply(slot.state, action);
+      slot.record.opening.push_back(action);
+      ++slot.record.num_opening_plies;
+    }
+    slot.search.reset();
+    begin_ply(slot);
   }
 
   // Without a simulation the search's policy is the network's.

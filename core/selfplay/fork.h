@@ -1,0 +1,115 @@
+#pragma once
+// Forks: a game begins from a position of an earlier game, with the best of some random moves
+// there. So the network learns what becomes of moves that it does not play.
+// Source: Wu 2019, "Accelerating Self-Play Learning in Go", appendix D; KataGo
+// (lightvector/KataGo), "earlyForkGame" and "forkGame". Differs from KataGo: games fork from those
+// of the generation before, not from whichever ended last, so that a game depends on its index
+// alone; a fork keeps its game's rules and komi.
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/error.h"
+#include "base/rng.h"
+#include "games/game.h"
+#include "selfplay/settings.h"
+
+namespace tengen {
+
+// Where a game begins: after so many plies of a source, with the best of so many moves.
+struct Fork {
+  size_t source = 0;
+  size_t num_plies = 0;
+  uint32_t num_choices = 0;
+};
+
+// Whether a game is a fork, and of what. Early ones are near the first move, the distance
+// exponential, and late ones anywhere, evenly.
+inline std::optional<Fork> draw_fork(const SelfplaySettings& settings,
+                                     const std::vector<ForkSource>& sources, Rng& rng) {
+  constexpr int kFewestChoices = 3;
+  const double drawn = rng.uniform();
+  const bool is_early = drawn < settings.early_fork_share;
+  if (sources.empty() || drawn >= settings.early_fork_share + settings.late_fork_share) {
+    return std::nullopt;
+  }
+  Fork fork;
+  fork.source = rng.below(static_cast<uint32_t>(sources.size()));
+  const size_t length = sources[fork.source].moves.size();
+  if (length == 0) return std::nullopt;
+  if (is_early) {
+    const double plies = -std::log(rng.uniform_positive()) * settings.early_fork_plies;
+    fork.num_plies = static_cast<size_t>(std::min(plies, static_cast<double>(length - 1)));
+  } else {
+    fork.num_plies = rng.below(static_cast<uint32_t>(length));
+  }
+  const int most = is_early ? settings.early_fork_choices : settings.late_fork_choices;
+  const int span = std::max(0, most - kFewestChoices);
+  fork.num_choices = static_cast<uint32_t>(kFewestChoices) + rng.below(uint32_t(span) + 1);
+  return fork;
+}
+
+// The position in which a fork chooses. Throws Error for moves that are not of the game.
+template <Game G>
+typename G::State position_of(const G& game, const ForkSource& source, size_t num_plies) {
+  typename G::State state = initial_state_of(game, source.variant);
+  for (size_t i = 0; i < num_plies; ++i) {
+    if (game.outcome(state) != Outcome::kOngoing || !game.is_legal(state, source.moves[i])) {
+      throw Error("fork source (move " + std::to_string(source.moves[i]) + " at ply " +
+                  std::to_string(i) + ") must be legal in " + std::string(game.name()) +
+                  "; give games of this game");
+    }
+    game.apply(state, source.moves[i]);
+  }
+  return state;
+}
+
+// Some moves of a position, each evaluated by its turn; none ends the game.
+template <Game G>
+class MoveTrial {
+ public:
+  // Draws `num_choices` different legal moves, or all. `legal` has room for every action.
+  void begin(const G& game, const typename G::State& state, uint32_t num_choices, Rng& rng,
+             uint16_t* legal) {
+    choices_.clear();
+    next_ = 0;
+    best_ = kNone;
+    const auto num_legal = static_cast<uint32_t>(game.legal_actions(state, legal));
+    for (uint32_t i = 0; i < num_legal && choices_.size() < num_choices; ++i) {
+      std::swap(legal[i], legal[i + rng.below(num_legal - i)]);
+      typename G::State then = state;
+      game.apply(then, legal[i]);
+      if (game.outcome(then) == Outcome::kOngoing) choices_.push_back(legal[i]);
+    }
+  }
+
+  void clear() { choices_.clear(), next_ = 0; }
+  // Whether a move waits for its evaluation.
+  bool is_waiting() const { return next_ < choices_.size(); }
+  uint16_t move() const { return choices_[next_]; }
+
+  // Takes the value of the position after move(), in [-1, 1], of the player who makes it.
+  void accept(float value_to_mover) {
+    if (best_ == kNone || value_to_mover > best_value_) {
+      best_ = choices_[next_];
+      best_value_ = value_to_mover;
+    }
+    ++next_;
+  }
+
+  static constexpr int kNone = -1;
+  int best() const { return best_; }  // of those accepted; kNone before the first
+
+ private:
+  std::vector<uint16_t> choices_;
+  size_t next_ = 0;
+  int best_ = kNone;
+  float best_value_ = 0.0f;
+};
+
+}  // namespace tengen
