@@ -30,6 +30,7 @@ def test_a_fresh_run(run):
         "num_rejected": 0,
         "experience_bytes": 0,
         "unfinished": [],
+        "gate": None,
         "progress": None,
     }
 
