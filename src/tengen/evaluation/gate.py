@@ -189,8 +189,7 @@ class GateResults:
         """The log-likelihood ratio of the pairs; None where no test is made of them."""
         if not isinstance(self.gate, SprtGate):
             return None
-        ratio = log_likelihood_ratio(self.counted.pairs, self.gate.elo0, self.gate.elo1)
-        return float(ratio)
+        return _ratio(self.gate, self.counted)
 
     def to_json(self) -> dict[str, Any]:
         """Returns the numbers of the gate's report.
@@ -208,10 +207,10 @@ class GateResults:
         summary = f"{tally.num_games} games, score {tally.score:.3f}"
         if isinstance(self.gate, SprtGate) and llr is not None:
             low, high = self.gate.bounds
-            report["llr"] = [round(ratio, 3) for ratio in (llr, low, high)]
+            report["llr"] = [round(ratio, 3) + 0.0 for ratio in (llr, low, high)]
             summary = (
                 f"{sum(self.counted.pairs)} pairs, "
-                f"LLR {llr:+.2f} ({low:.2f} to {high:+.2f})"
+                f"LLR {round(llr, 2) + 0.0:+.2f} ({low:.2f} to {high:+.2f})"
             )
         return {**report, "summary": f"{summary}, Elo {tally.elo_text}"}
 
@@ -239,9 +238,9 @@ def decide(results: GateResults) -> bool | None:
     gate, counted = results.gate, results.counted
     num_left = max(0, gate.max_games - counted.tally.num_games)
     if isinstance(gate, SprtGate):
-        llr = results.llr
-        if llr is None or counted.first_score is not None:
+        if counted.first_score is not None:
             return None
+        llr = _ratio(gate, counted)
         low, high = gate.bounds
         if not low < llr < high:
             return llr >= high
@@ -252,6 +251,10 @@ def decide(results: GateResults) -> bool | None:
     if counted.tally.points >= needed:
         return True
     return None if counted.tally.points + num_left >= needed else False
+
+
+def _ratio(gate: SprtGate, counted: PairedTally) -> float:
+    return float(log_likelihood_ratio(counted.pairs, gate.elo0, gate.elo1))
 
 
 def judge(

@@ -168,7 +168,7 @@ def test_judge(hash_player):
     "gate",
     [
         SprtGate(elo0=-10, elo1=150, max_games=120, num_simulations=4),
-        MatchGate(num_games=61, num_simulations=4),
+        MatchGate(num_games=61, num_simulations=4, min_score=0.8),
     ],
 )
 def test_the_verdict_is_one_of_seed_and_players_alone(gate, hash_player):
@@ -178,7 +178,7 @@ def test_the_verdict_is_one_of_seed_and_players_alone(gate, hash_player):
     verdicts = []
     for num_threads in (1, 2, 3):
         kept = []
-        arguments = (gate, game, hash_player("connect4", tree_noise(1)), other)
+        arguments = (gate, game, hash_player("connect4", salt=1), other)
         verdict = judge(*arguments, seed=3, num_threads=num_threads, keep=kept.extend)
         verdicts.append(verdict)
         half = [g for g in kept if g.index % 3 != num_threads - 1]
@@ -200,31 +200,6 @@ def test_the_verdict_is_one_of_seed_and_players_alone(gate, hash_player):
     assert decide(verdict.results) is verdict.is_accepted
     before = results(gate, [g.score_a for g in verdict.games[:-1]])
     assert decide(before) is None
-
-
-def tree_noise(seed):
-    """Another senseless network than ``HashBackend``."""
-    import zlib
-
-    import numpy as np
-
-    class Backend:
-        def bind(self, planes, policy, value):
-            self.arrays = planes, policy, value
-            return Runner(planes, policy, value)
-
-    class Runner:
-        def __init__(self, *arrays):
-            self.arrays = arrays
-
-        def run(self, num_rows):
-            planes, policy, value = self.arrays
-            for row in range(num_rows):
-                rng = np.random.default_rng([seed, zlib.crc32(planes[row].tobytes())])
-                policy[row] = rng.standard_normal(policy.shape[1])
-                value[row] = rng.uniform(-1, 1)
-
-    return Backend()
 
 
 def test_a_stop_leaves_the_candidate_undecided(hash_player):
