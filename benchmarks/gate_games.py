@@ -1,17 +1,18 @@
 """Games that a gate plays: the sequential test beside a fixed number, by chance.
 
     python benchmarks/gate_games.py chance             by chance, a table
-    python benchmarks/gate_games.py match RUN@9 RUN@4  one real match, judged by both
+    python benchmarks/gate_games.py match RUN@9 RUN@4  a real match by either
 
 The fixed gate is KataGo's: 200 games, a score of at least a half passes, and it ends
-once it is decided. ``match`` plays 200 games of two models once and judges them by
-either gate from every tenth pair on, going round.
+once it is decided. Games that are in flight when a verdict comes are not counted by
+``chance``; ``match`` tells them.
 """
 
 from __future__ import annotations
 
 import argparse
 import sys
+import time
 from pathlib import Path
 
 import numpy as np
@@ -23,9 +24,10 @@ from tengen.config import override
 from tengen.evaluation import (
     MatchGate,
     ModelPlayer,
+    PlayedGame,
     SprtGate,
+    judge,
     open_player,
-    play_match,
 )
 from tengen.games import make
 from tengen.run import available_cores
@@ -71,29 +73,32 @@ def _row(
 
 
 def real_match(gate: SprtGate, names: list[str], seed: int) -> None:
-    """Plays two models once, and prints what either gate says of the games."""
-    a, b = (open_player(name, num_threads=available_cores()) for name in names)
+    """Lets either gate judge one model by another, as a run does."""
+    num_threads = available_cores()
+    a, b = (open_player(name, num_threads=num_threads) for name in names)
     assert isinstance(a, ModelPlayer)
-    report = play_match(
-        make(a.task),
-        a,
-        b,
-        num_games=FIXED.num_games,
-        num_simulations=gate.num_simulations,
-        seed=seed,
-        num_threads=available_cores(),
-        opening_plies=gate.opening_plies,
-    )
-    scores = np.array([game.score_a for game in report.games]) * 2
-    pairs = scores.astype(np.int64).reshape(-1, 2)
-    rounds = np.array(
-        [np.roll(pairs, -10 * i, axis=0) for i in range(len(pairs) // 10)]
-    )
-    print(f"{names[0]} against {names[1]}: Elo {report.tally.elo_text}, pairs ", end="")
-    print(np.bincount(pairs.sum(1), minlength=5).tolist())
-    print("| fixed passes | sprt passes | fixed games | sprt games |")
-    print("|---|---|---|---|")
-    print(_row(judge_match(FIXED, rounds), judge_sprt(gate, rounds)))
+    assert isinstance(b, ModelPlayer)
+    print(f"{names[0]} against {names[1]}, {num_threads} threads, seed {seed}")
+    print("| gate | passes | games | finished besides | seconds | CPU-s | results |")
+    print("|---|---|---|---|---|---|---|")
+    for judging in (FIXED, gate):
+        finished: list[PlayedGame] = []
+        start_s, start_cpu_s = time.monotonic(), time.process_time()
+        verdict = judge(
+            judging,
+            make(a.task),
+            a,
+            b,
+            seed=seed,
+            num_threads=num_threads,
+            keep=finished.extend,
+        )
+        spent = time.monotonic() - start_s, time.process_time() - start_cpu_s
+        print(
+            f"| {judging.kind} | {verdict.is_accepted} | {len(verdict.games)} "
+            f"| {len(finished) - len(verdict.games)} | {spent[0]:.1f} | {spent[1]:.1f} "
+            f"| {verdict.results.to_json()['summary']} |"
+        )
 
 
 def main() -> None:
