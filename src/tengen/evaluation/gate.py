@@ -230,7 +230,7 @@ class GateVerdict:
 def decide(results: GateResults) -> bool | None:
     """Returns whether a candidate passes, or None while games to come can change it.
 
-    A ``MatchGate`` decides as the whole match would, an ``SprtGate`` after whole pairs.
+    A ``MatchGate`` decides as the whole match would, an ``SprtGate`` by whole pairs.
 
     Args:
         results: The games so far.
@@ -238,8 +238,6 @@ def decide(results: GateResults) -> bool | None:
     gate, counted = results.gate, results.counted
     num_left = max(0, gate.max_games - counted.tally.num_games)
     if isinstance(gate, SprtGate):
-        if counted.first_score is not None:
-            return None
         llr = _ratio(gate, counted)
         low, high = gate.bounds
         if not low < llr < high:

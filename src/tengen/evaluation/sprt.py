@@ -28,9 +28,8 @@ NUM_PAIR_RESULTS = 5
 """Results of a pair of games: 0, 1/2, 1, 3/2 and 2 points."""
 
 _SCORES = np.arange(NUM_PAIR_RESULTS) / (NUM_PAIR_RESULTS - 1)
-# What a result that was never seen counts: with none a hypothesis could be impossible,
-# for the mean of what was seen may be all that there is.
-_UNSEEN = 1e-3
+# Keeps the poles out of logarithms and divisions; what it stands for has no weight.
+_TINY = np.finfo(np.float64).tiny
 # Halves the interval of the multiplier to below its rounding.
 _NUM_HALVINGS = 52
 
@@ -68,8 +67,10 @@ def log_likelihood_ratio(
     """Returns how much likelier the pairs are at ``elo1`` than at ``elo0``.
 
     It is the logarithm of the ratio of the greatest likelihoods among the multinomials
-    whose mean is the expected score at either difference. A result that was never seen
-    counts as a thousandth of a pair, which keeps both finite from the first pair on.
+    whose mean is the expected score at either difference. Results that were never seen
+    need no prior: a hypothesis that is above or below all that was seen gives the 0 or
+    the 2 points as much weight as its mean needs. So a pair says at most the logarithm
+    of the ratio of the expected scores, and few pairs never say much.
 
     Args:
         counts: ``[..., 5]`` pairs by points, 0, 1/2, 1, 3/2, 2; at least 0.
@@ -79,7 +80,7 @@ def log_likelihood_ratio(
     Returns:
         ``[...]`` natural logarithms, finite; positive speaks for ``elo1``.
     """
-    seen = np.maximum(np.asarray(counts, np.float64), _UNSEEN)
+    seen = np.asarray(counts, np.float64)
     return _deficit(seen, expected_score(elo0)) - _deficit(seen, expected_score(elo1))
 
 
@@ -105,19 +106,26 @@ def _deficit(counts: NDArray[np.float64], mean: float) -> NDArray[np.float64]:
 
     The likeliest multinomial of a mean has p_i = f_i / (1 + t (s_i - mean)), f being
     the frequencies and s the scores. The sum below falls with t between its two poles
-    and is 0 where the mean is right, which is found by halving. There the sum of
-    logarithms is greatest, so that an error of t enters the result by its square.
+    and is 0 where the mean is right, which is found by halving; where all that was seen
+    is on one side of the mean, it is at a pole. There the sum of logarithms is
+    greatest, so that an error of t enters the result by its square.
     """
     deviations = _SCORES - mean
     low = np.full(counts.shape[:-1], -1.0 / deviations[-1])
     high = np.full(counts.shape[:-1], -1.0 / deviations[0])
     for _ in range(_NUM_HALVINGS):
         middle = 0.5 * (low + high)
-        terms = counts * deviations / (1.0 + middle[..., None] * deviations)
+        terms = counts * deviations / _denominators(middle, deviations)
         is_left = terms.sum(-1) > 0.0
         low = np.where(is_left, middle, low)
         high = np.where(is_left, high, middle)
-    middle = 0.5 * (low + high)
-    logs = np.log1p(middle[..., None] * deviations)
+    logs = np.log(_denominators(0.5 * (low + high), deviations))
     result: NDArray[np.float64] = (counts * logs).sum(-1)
+    return result
+
+
+def _denominators(
+    t: NDArray[np.float64], deviations: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    result: NDArray[np.float64] = np.maximum(1.0 + t[..., None] * deviations, _TINY)
     return result

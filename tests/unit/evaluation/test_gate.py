@@ -83,6 +83,9 @@ def test_the_sequential_test_ends_at_its_bounds_after_whole_pairs():
             num_games += 1
         assert num_games % 2 == 0
         assert decide(results(gate, [score] * num_games)) is verdict
+        # The last pair too is judged by the test.
+        last = dataclasses.replace(gate, max_games=num_games)
+        assert decide(results(last, [score] * num_games)) is verdict
 
         def ratio(num_pairs, unit=unit):
             pairs = [num_pairs, 0, 0, 0, 0][:: -1 if unit > 0 else 1]
@@ -216,8 +219,10 @@ def test_games_beyond_a_shorter_match_do_not_count(hash_player):
     gate, kept = MatchGate(num_games=20, num_simulations=4, min_score=0.6), []
     judge(gate, game, *players, keep=kept.extend)
     shorter = dataclasses.replace(gate, num_games=4)
-    verdict = judge(shorter, game, *players, played=kept)
-    assert verdict.games == judge(shorter, game, *players).games
+    for indices in (range(20), (0, 19), (4, 5, 6, 7, 8)):
+        played = [finished for finished in kept if finished.index in indices]
+        verdict = judge(shorter, game, *players, played=played)
+        assert verdict == judge(shorter, game, *players)
 
 
 def test_the_report_says_how_the_match_stands():

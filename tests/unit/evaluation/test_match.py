@@ -211,18 +211,30 @@ def test_games_that_were_played_may_decide_alone(hash_player):
 
 
 def test_threads_share_a_short_match(hash_player):
-    """Were the first to take all games, the others would have none."""
-    threads = set()
+    """Were the first to take all games, the others would never ask for an answer."""
+    everyone = threading.Barrier(4)
 
-    class Noting:
-        def bind(self, planes, policy, value):
-            threads.add(threading.get_ident())
-            return hash_player("connect4").backend.bind(planes, policy, value)
+    class Meeting:
+        def bind(self, *arrays):
+            return MeetingRunner(hash_player("connect4").backend.bind(*arrays))
 
-    noting = hash_player("connect4", backend=Noting())
+    class MeetingRunner:
+        def __init__(self, runner):
+            self.runner = runner
+            self.has_met = False
+
+        def run(self, num_rows):
+            if not self.has_met:
+                everyone.wait(60)
+                self.has_met = True
+            self.runner.run(num_rows)
+
+    meeting = hash_player("connect4", backend=Meeting())
     game = games.make("connect4")
-    play_match(game, noting, MCTS, num_games=8, num_simulations=64, num_threads=4)
-    assert len(threads) == 4
+    report = play_match(
+        game, meeting, MCTS, num_games=8, num_simulations=4, num_threads=4
+    )
+    assert report.tally.num_games == 8
 
 
 def test_a_watcher_is_told_while_a_move_is_thought_about():
