@@ -70,7 +70,8 @@ void bind_workers(nb::module_& m) {
       .def_rw("reuse_tree", &SelfplaySettings::reuse_tree)
       .def_rw("cache_bytes", &SelfplaySettings::cache_bytes);
 
-  nb::class_<GameQueue>(m, "GameQueue", "The games of one generation, each handed out once.")
+  nb::class_<GameQueue>(m, "GameQueue",
+                        "The games of one generation or match, each handed out once.")
       .def(
           "__init__",
           [](GameQueue* self, uint64_t seed, uint32_t generation, uint32_t model,
@@ -261,29 +262,32 @@ void bind_matches(nb::module_& m) {
       .def("play", &MatchRunner::play, "index"_a, "action"_a)
       .def("resign", &MatchRunner::resign, "index"_a)
       .def_prop_ro("finished", &MatchRunner::finished)
-      .def_prop_ro("games", &MatchRunner::games, nb::rv_policy::copy)
-      .def_prop_ro("num_games", [](const MatchRunner& match) { return match.games().size(); })
-      .def("stop", &MatchRunner::stop);
+      .def(
+          "games",
+          [](const MatchRunner& match, size_t first) {
+            const auto& games = match.games();
+            const size_t begin = std::min(first, games.size());
+            return std::vector<MatchGame>(games.begin() + static_cast<ptrdiff_t>(begin),
+                                          games.end());
+          },
+          "first"_a, "Finished games in the order of their ends, from the first-th on.")
+      .def_prop_ro("num_games", [](const MatchRunner& match) { return match.games().size(); });
   m.def(
       "make_match",
       [](const nb::object& game, const MatchPlayer& player0, const MatchPlayer& player1,
-         uint64_t seed, uint32_t first_game, uint32_t num_games, int num_slots,
-         int num_opening_plies) {
+         const std::shared_ptr<GameQueue>& queue, int num_slots, int num_opening_plies) {
         MatchSettings settings;
         settings.players[0] = player0;
         settings.players[1] = player1;
-        settings.seed = seed;
-        settings.first_game = first_game;
-        settings.num_games = num_games;
         settings.num_slots = num_slots;
         settings.num_opening_plies = num_opening_plies;
         return with_any_game(game, [&](const auto& rules) -> std::unique_ptr<MatchRunner> {
           using G = std::decay_t<decltype(rules)>;
-          return std::make_unique<Match<G>>(rules, settings);
+          return std::make_unique<Match<G>>(rules, settings, queue);
         });
       },
-      "game"_a, "player0"_a, "player1"_a, nb::kw_only(), "seed"_a, "first_game"_a, "num_games"_a,
-      "num_slots"_a = 16, "num_opening_plies"_a = 2);
+      "game"_a, "player0"_a, "player1"_a, "queue"_a, nb::kw_only(), "num_slots"_a,
+      "num_opening_plies"_a);
 }
 
 }  // namespace

@@ -1,5 +1,5 @@
 #pragma once
-// Hands out the games of one generation, in order, each once.
+// Hands out the games of one generation or of one match, in order, each once.
 
 #include <algorithm>
 #include <atomic>
@@ -59,6 +59,9 @@ class GameQueue {
     }
     return kNone;
   }
+
+  // Whether take() has reached the end; games that are handed out may still be played.
+  bool empty() const { return next_.load(std::memory_order_relaxed) >= generation_.num_games; }
 
   // A game that was begun before; null for one that begins anew.
   const UnfinishedGame* begun(uint32_t index) const {

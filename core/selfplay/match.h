@@ -2,8 +2,10 @@
 // Matches: many games at once between two players, each a network search, mcts:N, random, or one
 // whose moves come from outside.
 // Games 2k and 2k + 1 share one random opening and exchange the players, so colours alternate.
+// A thread has a Match of its own; those of one match take their games from one queue, in order of
+// index, so that the games before any game that is played are finished or being played.
 
-#include <atomic>
+#include <algorithm>
 #include <memory>
 #include <string>
 #include <vector>
@@ -13,6 +15,7 @@
 #include "inference/port.h"
 #include "search/search.h"
 #include "search/uct.h"
+#include "selfplay/game_queue.h"
 #include "selfplay/leaf_server.h"
 #include "selfplay/opening.h"
 
@@ -27,9 +30,6 @@ struct MatchPlayer {
 
 struct MatchSettings {
   MatchPlayer players[2];
-  uint64_t seed = 0;
-  uint32_t first_game = 0;  // games [first_game, first_game + num_games)
-  uint32_t num_games = 0;
   int num_slots = 16;
   int num_opening_plies = 2;
   uint64_t cache_bytes = 16ull << 20;
@@ -71,19 +71,22 @@ class MatchRunner {
   virtual void play(uint32_t index, int action) = 0;
   // Whose move a turn waits for loses there and then. Throws Error where none does.
   virtual void resign(uint32_t index) = 0;
-  // Every game was played, or stop() was called.
+  // The queue is empty and every game taken from it was played, or the queue was stopped: then
+  // unfinished games are dropped.
   virtual bool finished() const = 0;
-  // Finished games so far, in no order.
+  // Finished games so far, in the order of their ends.
   virtual const std::vector<MatchGame>& games() const = 0;
-  // Thread-safe: ends the match and drops unfinished games.
-  virtual void stop() = 0;
 };
 
 template <Game G>
 class Match final : public MatchRunner {
  public:
-  Match(const G& game, const MatchSettings& settings)
-      : game_(game), settings_(settings), ports_{PlayerPort(this, 0), PlayerPort(this, 1)} {
+  // The queue has the seed, and the number of games.
+  Match(const G& game, const MatchSettings& settings, std::shared_ptr<GameQueue> queue)
+      : game_(game),
+        settings_(settings),
+        queue_(std::move(queue)),
+        ports_{PlayerPort(this, 0), PlayerPort(this, 1)} {
     legal_.resize(static_cast<size_t>(game_.num_actions()));
     for (int i = 0; i < settings.num_slots; ++i) {
       slots_.push_back(std::make_unique<Slot>(game_, settings_));
@@ -113,10 +116,11 @@ class Match final : public MatchRunner {
     end(slot, game_.to_play(slot.state) == 0 ? Outcome::kSecondWins : Outcome::kFirstWins);
   }
   bool finished() const override {
-    return games_.size() == settings_.num_games || stopped_.load(std::memory_order_relaxed);
+    if (queue_->stopped()) return true;
+    return queue_->empty() &&
+           std::all_of(slots_.begin(), slots_.end(), [](const auto& slot) { return slot->idle; });
   }
   const std::vector<MatchGame>& games() const override { return games_; }
-  void stop() override { stopped_.store(true, std::memory_order_relaxed); }
 
  private:
   struct Slot {
@@ -154,13 +158,13 @@ class Match final : public MatchRunner {
   // Plays the slot on while `player` is to move, until their search has to wait.
   void run(Slot& slot, int player, LeafServer<G>& leaves, WorkerStats& stats) {
     if (slot.search[player].is_waiting()) return;
-    while (!stopped_.load(std::memory_order_relaxed)) {
+    while (!queue_->stopped()) {
       if (slot.idle && !start_game(slot)) return;
       if (mover(slot) != player) return;
       const MatchPlayer& who = settings_.players[player];
       if (who.kind == MatchPlayer::Kind::kOutside) return;
-      const Rng rng(settings_.seed, 0, slot.game.index,
-                    static_cast<uint32_t>(game_.ply(slot.state)), Purpose::kRollout);
+      const Rng rng(seed(), 0, slot.game.index, static_cast<uint32_t>(game_.ply(slot.state)),
+                    Purpose::kRollout);
       int action = 0;
       if (who.kind == MatchPlayer::Kind::kNetwork) {
         if (!slot.thinking) begin_search(slot, player);
@@ -179,12 +183,13 @@ class Match final : public MatchRunner {
   }
 
   bool start_game(Slot& slot) {
-    if (num_started_ == settings_.num_games) return false;
+    const int64_t index = queue_->take();
+    if (index == GameQueue::kNone) return false;
     slot.game = {};
-    slot.game.index = settings_.first_game + num_started_++;
+    slot.game.index = static_cast<uint32_t>(index);
     slot.game.first_player = static_cast<int>(slot.game.index & 1);
     slot.state = game_.initial_state();
-    Rng rng(settings_.seed, 0, slot.game.index / 2, 0, Purpose::kOpening);
+    Rng rng(seed(), 0, slot.game.index / 2, 0, Purpose::kOpening);
     play_opening(game_, slot.state, static_cast<uint32_t>(settings_.num_opening_plies), rng,
                  legal_.data(), slot.game.moves);
     slot.game.num_opening_plies = static_cast<uint16_t>(slot.game.moves.size());
@@ -197,7 +202,7 @@ class Match final : public MatchRunner {
   void begin_search(Slot& slot, int player) {
     SearchRequest request;
     request.num_simulations = settings_.players[player].num_simulations;
-    request.seed = settings_.seed;
+    request.seed = seed();
     request.game = slot.game.index;
     request.ply = static_cast<uint32_t>(game_.ply(slot.state));
     slot.search[player].reset();  // a fixed number of simulations a move, whatever came before
@@ -233,15 +238,16 @@ class Match final : public MatchRunner {
     return game_.to_play(slot.state) == 0 ? slot.game.first_player : 1 - slot.game.first_player;
   }
 
+  uint64_t seed() const { return queue_->generation().seed; }
+
   const G game_;
   MatchSettings settings_;
+  const std::shared_ptr<GameQueue> queue_;
   std::vector<std::unique_ptr<Slot>> slots_;
   PlayerPort ports_[2];
   std::vector<MatchGame> games_;
   std::vector<uint16_t> legal_;
   SearchResult result_;
-  uint32_t num_started_ = 0;
-  std::atomic<bool> stopped_{false};
 };
 
 }  // namespace tengen

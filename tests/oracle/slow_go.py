@@ -150,8 +150,7 @@ class SlowGo(SlowGame):
         return pass_alive(self.text(), self.width, stone, self.suicide)
 
     def planes(self) -> NDArray[np.float32]:
-        from slow_ladders import ladders  # which stands on this module
-
+        """All but those of ladders, which slow_ladders has."""
         text, num_points = self.text(), self.height * self.width
         planes = self.stone_planes()
 
@@ -174,8 +173,6 @@ class SlowGo(SlowGame):
         constants = [komi / 20, self.ko == "simple", self.ko == "situational"]
         for value in [*constants, self.suicide]:
             planes.append(np.full((self.height, self.width), value, np.float32))
-        for points in ladders(self):
-            add(points)
         return np.stack(planes)
 
 

@@ -15,13 +15,15 @@ from tengen.evaluation import ModelPlayer
 class HashRunner:
     """Answers each row by a hash of its planes: a fixed, senseless network."""
 
-    def __init__(self, planes: Any, policy: Any, value: Any) -> None:
+    def __init__(self, salt: int, planes: Any, policy: Any, value: Any) -> None:
+        self.salt = salt
         self.arrays = planes, policy, value
 
     def run(self, num_rows: int) -> None:
         planes, policy, value = self.arrays
         for row in range(num_rows):
-            rng = np.random.default_rng(zlib.crc32(planes[row].tobytes()))
+            seed = zlib.crc32(planes[row].tobytes(), self.salt)
+            rng = np.random.default_rng(seed)
             policy[row] = rng.standard_normal(policy.shape[1])
             value[row] = rng.uniform(-1, 1)
 
@@ -32,16 +34,22 @@ class HashBackend:
     precision: Any = "fp32"
     batch_shape: Any = "dynamic"
 
+    def __init__(self, salt: int = 0) -> None:
+        self.salt = salt
+
     def bind(self, planes: Any, policy: Any, value: Any) -> HashRunner:
-        return HashRunner(planes, policy, value)
+        return HashRunner(self.salt, planes, policy, value)
 
 
 @pytest.fixture
 def hash_player() -> Callable[..., ModelPlayer]:
     """Makes a model player of a game without a model."""
 
-    def make(task: str, name: str = "hash", backend: Any = None) -> ModelPlayer:
-        return ModelPlayer(name=name, task=task, backend=backend or HashBackend())
+    def make(
+        task: str, name: str = "hash", backend: Any = None, salt: int = 0
+    ) -> ModelPlayer:
+        backend = backend or HashBackend(salt)
+        return ModelPlayer(name=name, task=task, backend=backend)
 
     return make
 

@@ -13,11 +13,15 @@ from tengen.evaluation.engine_side import EngineReport
 from tengen.evaluation.gate import (
     AcceptAllGate,
     GateConfig,
+    GateResults,
     GateVerdict,
     MatchGate,
+    PlayedGate,
+    SprtGate,
     decide,
     judge,
 )
+from tengen.evaluation.kept_games import games_jsonl, write_games
 from tengen.evaluation.ladder import LadderConfig, rate_generation, run_ratings
 from tengen.evaluation.match import (
     MatchReport,
@@ -26,6 +30,7 @@ from tengen.evaluation.match import (
     play_match,
     stopped_by,
 )
+from tengen.evaluation.match_journal import MatchJournal
 from tengen.evaluation.players import (
     GtpPlayer,
     MatchPlayer,
@@ -38,34 +43,42 @@ from tengen.evaluation.players import (
 )
 from tengen.evaluation.ratings import Pairing, Rating, fit_ratings
 from tengen.evaluation.records import MatchRecord, publish_record, read_records
+from tengen.evaluation.sprt import PairedTally, log_likelihood_ratio, sprt_bounds
 
 __all__ = [
     "AcceptAllGate",
     "Anchor",
     "EngineReport",
     "GateConfig",
+    "GateResults",
     "GateVerdict",
     "GtpPlayer",
     "LadderConfig",
     "MatchGate",
+    "MatchJournal",
     "MatchPlayer",
     "MatchRecord",
     "MatchReport",
     "MatchStopped",
     "MctsPlayer",
     "ModelPlayer",
+    "PairedTally",
     "Pairing",
     "PlaySettings",
     "PlayedGame",
+    "PlayedGate",
     "RandomPlayer",
     "Rating",
+    "SprtGate",
     "Tally",
     "decide",
     "elo_of_score",
     "expected_score",
     "fit_ratings",
     "fixed_player",
+    "games_jsonl",
     "judge",
+    "log_likelihood_ratio",
     "measure_anchors",
     "open_player",
     "play_match",
@@ -74,5 +87,7 @@ __all__ = [
     "read_records",
     "run_ratings",
     "shipped_pairings",
+    "sprt_bounds",
     "stopped_by",
+    "write_games",
 ]

@@ -198,12 +198,11 @@ class _Counter:
     def __init__(self, num_games: int) -> None:
         self._num_games = num_games
 
-    def __call__(self, tally: Tally) -> bool:
+    def __call__(self, tally: Tally) -> None:
         done = tally.num_games
         end = "\r" if done < self._num_games else "\r\033[K"
         text = f"game {done} of {self._num_games}, A has {tally.points:g} points"
         print(text, end=end, file=sys.stderr, flush=True)
-        return False
 
 
 def _text(a: str, b: str, report: MatchReport) -> str:

@@ -151,7 +151,7 @@ class EngineSide(Side):
         if match.num_games == self._num_seen:
             return
         num_points = self._game.height * self._game.width
-        for game in match.games[self._num_seen :]:
+        for game in match.games(self._num_seen):
             self._num_seen += 1
             # A game may end before the engine has had a turn in it.
             seat = self._seats.pop(game.index, None)

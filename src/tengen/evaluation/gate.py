@@ -7,17 +7,37 @@ learning algorithm ...", drops it, and so does the default here.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Literal, TypeAlias
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal, TypeAlias
 
 from tengen.config import check, check_literals, check_range
-from tengen.evaluation.elo import Tally
-from tengen.evaluation.match import MAX_GAMES, MatchStopped, check_moves, play_match
+from tengen.evaluation.elo import Tally, expected_score
+from tengen.evaluation.match import (
+    MAX_GAMES,
+    PlayedGame,
+    check_moves,
+    play_match,
+    stopped_by,
+)
 from tengen.evaluation.players import ModelPlayer
+from tengen.evaluation.sprt import PairedTally, log_likelihood_ratio, sprt_bounds
 from tengen.games import Game
 
-__all__ = ["AcceptAllGate", "GateConfig", "GateVerdict", "MatchGate", "decide", "judge"]
+__all__ = [
+    "AcceptAllGate",
+    "GateConfig",
+    "GateResults",
+    "GateVerdict",
+    "MatchGate",
+    "PlayedGate",
+    "SprtGate",
+    "decide",
+    "judge",
+]
+
+# Beyond these a difference of ratings leaves the weaker side next to nothing.
+_MAX_ELO = 1000.0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -37,19 +57,15 @@ class AcceptAllGate:
 
 
 @dataclass(frozen=True, kw_only=True)
-class MatchGate:
-    """A candidate passes by its score against the model before it."""
+class PlayedGate:
+    """What gates share that judge by a match against the model before."""
 
-    kind: Literal["match"] = "match"
-    """Tells this config from the others."""
-    num_games: int = 100
-    """Games of the match, at least 2."""
-    min_score: float = 0.5
-    """Least score that passes, in (0, 1]; exactly this score passes."""
     num_simulations: int = 64
     """Simulations a move, at least 1."""
     opening_plies: int = 2
     """Random plies that each game begins with."""
+    matches_kept: int = 20
+    """Newest matches whose games stay in ``RUN/games/gate``; 0 keeps none."""
 
     def __post_init__(self) -> None:
         """Checks the ranges.
@@ -58,6 +74,28 @@ class MatchGate:
             UsageError: A field is out of its range.
         """
         check_literals(self)
+        check_moves(self.num_simulations, self.opening_plies)
+        check_range("matches_kept", self.matches_kept, 0, MAX_GAMES)
+
+
+@dataclass(frozen=True, kw_only=True)
+class MatchGate(PlayedGate):
+    """A candidate passes by its score against the model before it."""
+
+    kind: Literal["match"] = "match"
+    """Tells this config from the others."""
+    num_games: int = 100
+    """Games of the match, at least 2; it ends once no more can change the verdict."""
+    min_score: float = 0.5
+    """Least score that passes, in (0, 1]; exactly this score passes."""
+
+    def __post_init__(self) -> None:
+        """Checks the ranges.
+
+        Raises:
+            UsageError: A field is out of its range.
+        """
+        super().__post_init__()
         # One game would leave the first move to one side.
         check_range("num_games", self.num_games, 2, MAX_GAMES)
         check(
@@ -66,10 +104,115 @@ class MatchGate:
             self.min_score,
             "must be above 0 and at most 1; use 0.5, or kind accept_all",
         )
-        check_moves(self.num_simulations, self.opening_plies)
+
+    @property
+    def max_games(self) -> int:
+        """The longest match."""
+        return self.num_games
 
 
-GateConfig: TypeAlias = AcceptAllGate | MatchGate
+@dataclass(frozen=True, kw_only=True)
+class SprtGate(PlayedGate):
+    """A candidate passes once its pairs of games speak for ``elo1`` against ``elo0``.
+
+    Both are differences of ratings to the model before it, logistic Elo of the expected
+    score. A candidate that is exactly ``elo0`` better passes with probability
+    ``alpha``, one that is exactly ``elo1`` better fails with probability ``beta``, as
+    long as ``max_games`` does not end the match first.
+    """
+
+    kind: Literal["sprt"] = "sprt"
+    """Tells this config from the others."""
+    elo0: float = -35.0
+    """Elo at which a candidate should fail, -1000 to below ``elo1``."""
+    elo1: float = 35.0
+    """Elo at which a candidate should pass, above ``elo0`` to 1000."""
+    alpha: float = 0.05
+    """Share of candidates of ``elo0`` that pass, in (0, 0.5)."""
+    beta: float = 0.05
+    """Share of candidates of ``elo1`` that fail, in (0, 0.5)."""
+    max_games: int = 200
+    """Most games, even; after them a score of at least the mean of the two expected
+    scores passes."""
+
+    def __post_init__(self) -> None:
+        """Checks the ranges.
+
+        Raises:
+            UsageError: A field is out of its range.
+        """
+        super().__post_init__()
+        check_range("elo0", self.elo0, -_MAX_ELO, _MAX_ELO)
+        check_range("elo1", self.elo1, -_MAX_ELO, _MAX_ELO)
+        check(
+            self.elo0 < self.elo1,
+            "elo1",
+            self.elo1,
+            f"must be above elo0, {self.elo0:g}; raise it",
+        )
+        for name in ("alpha", "beta"):
+            rule = "must be above 0 and below 0.5; use 0.05"
+            check(0.0 < getattr(self, name) < 0.5, name, getattr(self, name), rule)
+        check_range("max_games", self.max_games, 2, MAX_GAMES)
+        check(
+            self.max_games % 2 == 0,
+            "max_games",
+            self.max_games,
+            "must be even, for games count in pairs; add one",
+        )
+
+    @property
+    def bounds(self) -> tuple[float, float]:
+        """The log-likelihood ratios at which a candidate fails and passes."""
+        return sprt_bounds(self.alpha, self.beta)
+
+    @property
+    def min_score(self) -> float:
+        """Least score that passes after ``max_games``."""
+        return 0.5 * (expected_score(self.elo0) + expected_score(self.elo1))
+
+
+GateConfig: TypeAlias = AcceptAllGate | MatchGate | SprtGate
+
+
+@dataclass(frozen=True)
+class GateResults:
+    """How a match of the gate stands, as the candidate sees it."""
+
+    gate: MatchGate | SprtGate
+    """Who judges."""
+    counted: PairedTally = field(default_factory=PairedTally)
+    """The first games of the match, up to the one that decided."""
+
+    @property
+    def llr(self) -> float | None:
+        """The log-likelihood ratio of the pairs; None where no test is made of them."""
+        if not isinstance(self.gate, SprtGate):
+            return None
+        return _ratio(self.gate, self.counted)
+
+    def to_json(self) -> dict[str, Any]:
+        """Returns the numbers of the gate's report.
+
+        ``match``: games won, drawn and lost; ``pairs`` by points, 0 to 2 by halves;
+        ``elo`` and the ends of its 95 % interval, see ``Tally``; ``llr`` and its
+        bounds, of an ``SprtGate``; and ``summary``, the same for people.
+        """
+        tally, llr = self.counted.tally, self.llr
+        report = {
+            "match": [tally.wins, tally.draws, tally.losses],
+            "pairs": list(self.counted.pairs),
+            "elo": [round(elo, 1) for elo in (tally.elo, *tally.elo_interval)],
+        }
+        summary = f"{tally.num_games} games, score {tally.score:.3f}"
+        if isinstance(self.gate, SprtGate) and llr is not None:
+            low, high = self.gate.bounds
+            report["llr"] = [round(ratio, 3) + 0.0 for ratio in (llr, low, high)]
+            summary = (
+                f"{sum(self.counted.pairs)} pairs, "
+                f"LLR {round(llr, 2) + 0.0:+.2f} ({low:.2f} to {high:+.2f})"
+            )
+        return {**report, "summary": f"{summary}, Elo {tally.elo_text}"}
 
 
 @dataclass(frozen=True)
@@ -78,75 +221,99 @@ class GateVerdict:
 
     is_accepted: bool
     """Whether it is published."""
-    tally: Tally
-    """Games as the candidate sees them; none where no match was asked for."""
+    results: GateResults
+    """The games that decided."""
+    games: tuple[PlayedGame, ...]
+    """The same games, in order."""
 
 
-def decide(config: GateConfig, tally: Tally) -> bool | None:
+def decide(results: GateResults) -> bool | None:
     """Returns whether a candidate passes, or None while games to come can change it.
 
-    The whole match would decide the same, so that stopping early changes nothing.
+    A ``MatchGate`` decides as the whole match would, an ``SprtGate`` by whole pairs.
 
     Args:
-        config: The gate.
-        tally: Finished games as the candidate sees them.
+        results: The games so far.
     """
-    if isinstance(config, AcceptAllGate):
-        return True
+    gate, counted = results.gate, results.counted
+    num_left = max(0, gate.max_games - counted.tally.num_games)
+    if isinstance(gate, SprtGate):
+        llr = _ratio(gate, counted)
+        low, high = gate.bounds
+        if not low < llr < high:
+            return llr >= high
+        if num_left > 0:
+            return None
     # Rounded so that 55 of 100 points pass a least score of 0.55.
-    needed = round(config.min_score * config.num_games, 9)
-    if tally.points >= needed:
+    needed = round(gate.min_score * gate.max_games, 9)
+    if counted.tally.points >= needed:
         return True
-    num_left = max(0, config.num_games - tally.num_games)
-    return None if tally.points + num_left >= needed else False
+    return None if counted.tally.points + num_left >= needed else False
+
+
+def _ratio(gate: SprtGate, counted: PairedTally) -> float:
+    return float(log_likelihood_ratio(counted.pairs, gate.elo0, gate.elo1))
 
 
 def judge(
-    config: GateConfig,
+    gate: MatchGate | SprtGate,
     game: Game,
     candidate: ModelPlayer,
-    champion: ModelPlayer | None,
+    champion: ModelPlayer,
     *,
     seed: int = 0,
     num_threads: int = 1,
+    played: Sequence[PlayedGame] = (),
+    keep: Callable[[Sequence[PlayedGame]], None] | None = None,
+    progress: Callable[[GateResults], None] = lambda results: None,
     stop: Callable[[], bool] = lambda: False,
 ) -> GateVerdict:
-    """Decides about a candidate. Blocks while the match is played.
+    """Decides about a candidate by a match. Blocks while it is played.
 
-    The verdict is a function of the seed and the players where evaluation is
-    deterministic; the tally is not, for the match ends as soon as it is decided.
+    Games count in order of index, up to the first that decides. So the verdict and its
+    games are a function of the gate, the seed and the players, where evaluation is
+    deterministic: not of threads, of timing, or of how often the match was begun.
 
     Args:
-        config: The gate.
+        gate: The gate.
         game: The game.
-        candidate: The model that asks to pass.
-        champion: The model that plays now; None before the first, which passes.
+        candidate: The model that asks to pass, A of the match.
+        champion: The model that plays now.
         seed: Of the match.
         num_threads: Threads that play.
+        played: Games of this match that were finished before; see ``play_match``.
+        keep: Given the others as they finish; see ``play_match``.
+        progress: Told how the match stands, ten times a second.
         stop: Asked ten times a second; True ends the match.
 
     Raises:
         MatchStopped: ``stop`` ended the match before it was decided.
     """
-    if isinstance(config, AcceptAllGate) or champion is None:
-        return GateVerdict(True, Tally())
+    results = GateResults(gate)
+    stopped = stopped_by(stop)
 
-    def watch(so_far: Tally) -> bool:
-        if decide(config, so_far) is not None:
-            return True
-        if stop():
-            raise MatchStopped
-        return False
+    def until(finished: PlayedGame) -> bool:
+        nonlocal results
+        results = GateResults(gate, results.counted.after(finished.score_a))
+        return decide(results) is not None
 
-    tally = play_match(
+    def watch(tally: Tally) -> None:
+        progress(results)
+        stopped(tally)
+
+    games = play_match(
         game,
         candidate,
         champion,
-        num_games=config.num_games,
-        num_simulations=config.num_simulations,
+        num_games=gate.max_games,
+        num_simulations=gate.num_simulations,
         seed=seed,
         num_threads=num_threads,
-        opening_plies=config.opening_plies,
+        opening_plies=gate.opening_plies,
+        # A match that was longer when it was begun.
+        played=[finished for finished in played if finished.index < gate.max_games],
         watch=watch,
-    ).tally
-    return GateVerdict(decide(config, tally) is True, tally)
+        keep=keep,
+        until=until,
+    ).games
+    return GateVerdict(decide(results) is True, results, games)

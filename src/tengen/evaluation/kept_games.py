@@ -1,7 +1,8 @@
-"""Games of Go that a match keeps as SGF, a file each."""
+"""Games of a match in files for people: SGF where the game is Go, else JSON lines."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -12,7 +13,7 @@ from tengen.games import go_result
 from tengen.games.sgf import GoRecord, write_sgf
 from tengen.run import publish_file
 
-__all__ = ["SgfFolder"]
+__all__ = ["SgfFolder", "games_jsonl", "write_games"]
 
 
 class SgfFolder:
@@ -32,13 +33,10 @@ class SgfFolder:
             UsageError: The folder cannot be used, or the game is not Go.
         """
         self._path = path
+        if not _is_go(game):
+            raise UsageError(f"sgf ({path}) is for games of Go; leave --sgf out")
+        self._game = game
         self._names = (a, b)
-        try:
-            self._first_player = int(_core.parse_go_name(game).handicap > 0)
-            self._game = game
-        except _core.CoreError as error:
-            rule = "is for games of Go; leave --sgf out"
-            raise UsageError(f"sgf ({path}) {rule}") from error
         try:
             path.mkdir(parents=True, exist_ok=True)
             is_empty = not any(path.iterdir())
@@ -55,15 +53,57 @@ class SgfFolder:
             RunError: The disk refuses.
         """
         for played in games:
-            # Whoever has "the first move" is Black, even where White begins.
-            names = self._names if played.a_moves_first else self._names[::-1]
-            record = GoRecord(
-                game=self._game,
-                moves=played.moves,
-                first_player=self._first_player,
-                result=go_result(self._game, played.moves),
-                black=names[0],
-                white=names[1],
-            )
-            path = self._path / f"{played.index:06d}.sgf"
-            publish_file(path, write_sgf(record).encode(errors="replace"))
+            sgf = _sgf(self._game, *self._names, played)
+            publish_file(self._path / _file_name(played), sgf)
+
+
+def games_jsonl(games: Sequence[PlayedGame]) -> bytes:
+    """Returns one game a line, a JSON object with the fields of ``PlayedGame``."""
+    return "".join(json.dumps(game.to_json()) + "\n" for game in games).encode()
+
+
+def write_games(
+    folder: Path, game: str, a: str, b: str, games: Sequence[PlayedGame]
+) -> None:
+    """Writes games into a folder that is being published.
+
+    Those of Go are files as ``SgfFolder`` has them, others ``games.jsonl``.
+
+    Args:
+        folder: Empty.
+        game: The game's name.
+        a: A's name.
+        b: B's name.
+        games: What to write.
+    """
+    if not _is_go(game):
+        (folder / "games.jsonl").write_bytes(games_jsonl(games))
+        return
+    for played in games:
+        (folder / _file_name(played)).write_bytes(_sgf(game, a, b, played))
+
+
+def _is_go(game: str) -> bool:
+    try:
+        _core.parse_go_name(game)
+    except _core.CoreError:
+        return False
+    return True
+
+
+def _file_name(played: PlayedGame) -> str:
+    return f"{played.index:06d}.sgf"
+
+
+def _sgf(game: str, a: str, b: str, played: PlayedGame) -> bytes:
+    # Whoever has "the first move" is Black, even where White begins.
+    black, white = (a, b) if played.a_moves_first else (b, a)
+    record = GoRecord(
+        game=game,
+        moves=played.moves,
+        first_player=int(_core.parse_go_name(game).handicap > 0),
+        result=go_result(game, played.moves),
+        black=black,
+        white=white,
+    )
+    return write_sgf(record).encode(errors="replace")

@@ -3,18 +3,23 @@
 Games 2k and 2k + 1 begin with the same random opening; A has the first move in the
 even one and B in the odd one. Where the number of games is odd, the last opening is
 played once and A has the first move in one game more.
+
+All threads take their games from one queue, in order. Each game is a function of the
+seed, the players and its index; where games are judged on the way, they are so in order
+of index. So neither threads nor timing change a result, and short games, which end
+first, do not count first.
 """
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import FIRST_EXCEPTION, Future, ThreadPoolExecutor, wait
 from dataclasses import asdict, dataclass, field
+from queue import Empty, SimpleQueue
 from typing import Any
 
 from tengen import _core
-from tengen.config import check_range
+from tengen.config import check_range, to_dict
 from tengen.evaluation.elo import Tally
 from tengen.evaluation.engine_side import EngineReport, EngineSide
 from tengen.evaluation.players import GtpPlayer, MatchPlayer, ModelPlayer
@@ -46,21 +51,20 @@ _MAX_PLIES = 65535
 _NUM_SLOTS = 16
 # The same where an engine has a process a game: a batch and all cores are still busy.
 _NUM_ENGINE_SLOTS = 4
-# How often a watcher is told.
-_WATCH_EVERY_S = 0.1
+# How often finished games are collected, and a watcher is told.
+_COLLECT_EVERY_S = 0.1
 
 
 class MatchStopped(Exception):
     """Somebody wanted an end before a match was whole: none of it counts."""
 
 
-def stopped_by(stop: Callable[[], bool]) -> Callable[[Tally], bool]:
+def stopped_by(stop: Callable[[], bool]) -> Callable[[Tally], None]:
     """Returns a ``watch`` that raises ``MatchStopped`` once ``stop`` says so."""
 
-    def watch(tally: Tally) -> bool:
+    def watch(tally: Tally) -> None:
         if stop():
             raise MatchStopped
-        return False
 
     return watch
 
@@ -81,8 +85,8 @@ class PlayedGame:
     """1 where A won, 0.5 drawn, 0 lost."""
 
     def to_json(self) -> dict[str, Any]:
-        """Returns the fields as JSON values."""
-        return {**asdict(self), "moves": list(self.moves)}
+        """Returns the fields as JSON values; ``from_dict`` reads them."""
+        return to_dict(self)
 
 
 @dataclass(frozen=True)
@@ -92,7 +96,8 @@ class MatchReport:
     tally: Tally
     """Results as A sees them."""
     games: tuple[PlayedGame, ...]
-    """Finished games in order of index; fewer than asked for if it was ended early."""
+    """The games in order of index, from 0; fewer than asked for if ``until`` ended it.
+    """
     engines: dict[str, EngineReport] = field(default_factory=dict)
     """What was seen of outside engines, by side: ``a`` and ``b`` where they are one."""
 
@@ -145,14 +150,16 @@ def play_match(
     seed: int = 0,
     num_threads: int = 1,
     opening_plies: int = 2,
-    watch: Callable[[Tally], bool] | None = None,
+    played: Sequence[PlayedGame] = (),
+    watch: Callable[[Tally], None] | None = None,
     keep: Callable[[Sequence[PlayedGame]], None] | None = None,
+    until: Callable[[PlayedGame], bool] | None = None,
 ) -> MatchReport:
     """Plays games between two players. Blocks until they are finished.
 
-    The games are a function of the seed, the players and the number of games alone,
-    whatever the threads, if evaluation is deterministic, nobody ends the match and no
-    player has several threads in one tree.
+    The report is a function of the seed, the players, the number of games and ``until``
+    alone, whatever the threads, if evaluation is deterministic and no player has
+    several threads in one tree.
     An interrupt ends it within one move of every thread and is raised.
 
     Args:
@@ -163,18 +170,25 @@ def play_match(
         num_simulations: Simulations a move of a network, 1 to MAX_SIMULATIONS.
         seed: Of the openings and of every player's random numbers, 0 to
             MAX_SEED.
-        num_threads: Threads that play, 1 to MAX_THREADS; each takes a part. Beside
-            them each has the threads that its players' trees ask for.
+        num_threads: Threads that play, 1 to MAX_THREADS. Beside them each has the
+            threads that its players' trees ask for.
         opening_plies: Random plies that each game begins with; none ends a game.
-        watch: Told the results so far, at once and then ten times a second, in this
-            thread; True ends the match within a move and drops unfinished games.
-        keep: Given the finished games, in order, once the match is over, even by an
-            error.
+        played: Games of this match that were finished before, each once, in any order;
+            they are not played again.
+        watch: Told the results of all finished games, at once and then ten times a
+            second, in this thread. What it raises ends the match within a move.
+        keep: Given the games that have finished since the last time, in order of index,
+            as often and in this thread, and at last even after an error. Those of
+            ``played`` are not among them.
+        until: Told each game in order of index, once those before it are finished, in
+            this thread. True ends the match with that game: others that were finished
+            or begun are not in the report.
 
     Raises:
         UsageError: A number is out of its range, or an engine cannot play the game.
         RunError: An engine died, was too slow, or refuses a move that is legal.
-        Exception: What a backend or ``watch`` raised; the match is ended.
+        Exception: What a backend, ``watch``, ``keep`` or ``until`` raised; the match is
+            ended.
     """
     ranges = (
         ("num_games", num_games, 1, MAX_GAMES),
@@ -184,8 +198,23 @@ def play_match(
     for name, value, low, high in ranges:
         check_range(name, value, low, high)
     check_moves(num_simulations, opening_plies, game.max_plies)
+    results = _Results(played, watch, keep, until)
+    num_left = num_games - len(played)
+    if results.is_decided or num_left == 0:
+        return MatchReport(_tally(results.ordered), tuple(results.ordered))
+    queue = _core.GameQueue(
+        seed=seed,
+        generation=0,
+        model=0,
+        num_games=num_games,
+        finished=[game.index for game in played],
+    )
+    num_threads = min(num_threads, num_left)
     has_engine = isinstance(a, GtpPlayer) or isinstance(b, GtpPlayer)
-    num_slots = _NUM_ENGINE_SLOTS if has_engine else _NUM_SLOTS
+    # No more than a thread's share of a short match, or the first would take it all.
+    num_slots = min(
+        _NUM_ENGINE_SLOTS if has_engine else _NUM_SLOTS, -(-num_left // num_threads)
+    )
     tables = [
         _Table(
             [_side(game, player, num_simulations, num_slots) for player in (a, b)],
@@ -193,37 +222,33 @@ def play_match(
                 core_game(game),
                 a.to_native(num_simulations),
                 b.to_native(num_simulations),
-                seed=seed,
-                first_game=first,
-                num_games=count,
-                num_slots=min(num_slots, count),
+                queue,
+                num_slots=num_slots,
                 num_opening_plies=opening_plies,
             ),
-            is_watched=watch is not None,
+            results.arrived,
         )
-        for first, count in _ranges(num_games, num_threads)
+        for _ in range(num_threads)
     ]
     try:
         with ThreadPoolExecutor(len(tables), thread_name_prefix="match") as pool:
             try:
                 futures = [pool.submit(table.play) for table in tables]
-                _wait(futures, tables, watch)
+                _wait(futures, results)
             finally:
+                queue.stop()
                 for table in tables:
                     table.stop()
     finally:
         for table in tables:
             for side in table.sides:
                 side.close()
-        games = sorted(
-            (played for table in tables for played in table.games()),
-            key=lambda game: game.index,
-        )
-        if keep is not None:
-            keep(games)
+        results.collect()
     for future in futures:
         future.result()
-    return MatchReport(_tally(games), tuple(games), _engines(tables))
+    return MatchReport(
+        _tally(results.ordered), tuple(results.ordered), _engines(tables)
+    )
 
 
 def _engines(tables: Sequence[_Table]) -> dict[str, EngineReport]:
@@ -236,33 +261,20 @@ def _engines(tables: Sequence[_Table]) -> dict[str, EngineReport]:
     return {name: EngineReport.of(found) for name, found in sides.items()}
 
 
-def _ranges(num_games: int, num_threads: int) -> list[tuple[int, int]]:
-    """Returns (first game, number of games) of each thread, pairs kept together."""
-    num_pairs = (num_games + 1) // 2
-    num_parts = min(num_threads, num_pairs)
-    cuts = [2 * (num_pairs * part // num_parts) for part in range(num_parts)]
-    ends = [*cuts[1:], num_games]
-    return [(first, end - first) for first, end in zip(cuts, ends, strict=True)]
-
-
-def _wait(
-    futures: list[Future[None]],
-    tables: list[_Table],
-    watch: Callable[[Tally], bool] | None,
-) -> None:
-    """Blocks until all have ended, one has failed or ``watch`` wants no more."""
-    interval_s = None if watch is None else _WATCH_EVERY_S
+def _wait(futures: list[Future[None]], results: _Results) -> None:
+    """Blocks until all have ended, one has failed or the results are decided."""
     running = set(futures)
     while running:
-        tally = sum((table.tally for table in tables), Tally())
-        if watch is not None and watch(tally):
+        results.collect()
+        if results.is_decided:
             return
-        ended, running = wait(running, interval_s, return_when=FIRST_EXCEPTION)
+        results.tell()
+        ended, running = wait(running, _COLLECT_EVERY_S, return_when=FIRST_EXCEPTION)
         if any(future.exception() is not None for future in ended):
             return
 
 
-def _tally(games: list[PlayedGame]) -> Tally:
+def _tally(games: Sequence[PlayedGame]) -> Tally:
     scores = [game.score_a for game in games]
     return Tally(scores.count(1.0), scores.count(0.5), scores.count(0.0))
 
@@ -279,44 +291,92 @@ def _side(
     return PortSide(player.backend)
 
 
+class _Results:
+    """The finished games of all threads, for the thread that called ``play_match``."""
+
+    def __init__(
+        self,
+        played: Sequence[PlayedGame],
+        watch: Callable[[Tally], None] | None,
+        keep: Callable[[Sequence[PlayedGame]], None] | None,
+        until: Callable[[PlayedGame], bool] | None,
+    ) -> None:
+        self.arrived: SimpleQueue[PlayedGame] = SimpleQueue()
+        """Takes games of any thread as they end."""
+        self.ordered: list[PlayedGame] = []
+        """Those before the first that is unfinished, up to the one that decided."""
+        self.is_decided = False
+        """Whether ``until`` has ended the match."""
+        self._watch = watch
+        self._keep = keep
+        self._until = until
+        self._tally = Tally()
+        self._later: dict[int, PlayedGame] = {}  # beyond one that is unfinished
+        self._take(played)
+
+    def collect(self) -> None:
+        """Takes the games that have arrived."""
+        new = []
+        while True:
+            try:
+                new.append(self.arrived.get_nowait())
+            except Empty:
+                break
+        new.sort(key=lambda game: game.index)
+        if new and self._keep is not None:
+            self._keep(new)
+        self._take(new)
+
+    def tell(self) -> None:
+        """Tells the watcher."""
+        if self._watch is not None:
+            self._watch(self._tally)
+
+    def _take(self, games: Sequence[PlayedGame]) -> None:
+        self._tally += _tally(games)
+        self._later.update((game.index, game) for game in games)
+        while not self.is_decided and len(self.ordered) in self._later:
+            game = self._later.pop(len(self.ordered))
+            self.ordered.append(game)
+            self.is_decided = self._until is not None and self._until(game)
+
+
 class _Table:
     """One thread's part of a match."""
 
-    def __init__(self, sides: Sequence[Side], match: Any, *, is_watched: bool) -> None:
+    def __init__(
+        self, sides: Sequence[Side], match: Any, finished: SimpleQueue[PlayedGame]
+    ) -> None:
         self.sides = sides
         self._match = match
-        self._is_watched = is_watched
-        self.tally = Tally()
-        """Finished games, a moment ago; for any thread."""
+        self._finished = finished
 
     def play(self) -> None:
-        """Plays until the games are finished or somebody calls ``stop``."""
-        counted_s = time.monotonic()
+        """Plays until the games are finished or somebody stops their queue."""
+        num_seen = 0
         while not self._match.finished:
-            for player, side in enumerate(self.sides):
-                side.move(self._match, player)
-            # Now and then: copying the games out is not free.
-            if self._is_watched and time.monotonic() - counted_s > _WATCH_EVERY_S:
-                self.tally = _tally(self.games())
-                counted_s = time.monotonic()
+            try:
+                for player, side in enumerate(self.sides):
+                    side.move(self._match, player)
+            finally:
+                if self._match.num_games > num_seen:
+                    for game in self._match.games(num_seen):
+                        self._finished.put(_played_game(game))
+                    num_seen = self._match.num_games
         for player, side in enumerate(self.sides):
             side.finish(self._match, player)
 
     def stop(self) -> None:
-        """Ends the match soon; from any thread."""
-        self._match.stop()
+        """Lets a side that thinks return soon; from any thread."""
         for side in self.sides:
             side.stop()
 
-    def games(self) -> list[PlayedGame]:
-        """Returns the finished games; for the playing thread, or after it."""
-        return [
-            PlayedGame(
-                index=game.index,
-                a_moves_first=game.first_player == 0,
-                moves=tuple(game.moves),
-                num_opening_plies=game.num_opening_plies,
-                score_a=0.5 + 0.5 * game.value_of_player0,
-            )
-            for game in self._match.games
-        ]
+
+def _played_game(game: Any) -> PlayedGame:
+    return PlayedGame(
+        index=game.index,
+        a_moves_first=game.first_player == 0,
+        moves=tuple(game.moves),
+        num_opening_plies=game.num_opening_plies,
+        score_a=0.5 + 0.5 * game.value_of_player0,
+    )

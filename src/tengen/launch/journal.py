@@ -61,6 +61,8 @@ class RunJournal:
 
     def progress(self, report: Mapping[str, Any]) -> None:
         """Takes counts from within a turn and shows them; cheap."""
+        if "gate" in report:
+            self._events.write("gate", **report["gate"])
         changes: dict[str, Any] = {"stage": report.get("stage", self._state.stage)}
         if "num_games" in report:
             changes["num_games"] = self._games + report["num_games"]

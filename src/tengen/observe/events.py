@@ -10,7 +10,7 @@ import contextlib
 import json
 import os
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +18,7 @@ from tengen.errors import UsageError
 from tengen.observe.progress import Progress
 from tengen.run import RunDirectory, storage_error
 
-__all__ = ["EventWriter", "read_events", "read_progress"]
+__all__ = ["EventWriter", "read_events", "read_gate", "read_progress"]
 
 
 class EventWriter:
@@ -85,17 +85,47 @@ def read_progress(run: RunDirectory) -> Progress | None:
     Between files the writers' clocks count. Events that hold no progress, damaged or
     of other code, are passed over; None where there is no other.
     """
-    found = [
-        event
-        for path in sorted(run.events.glob("*.jsonl"))
-        for event in read_events(path)
-        if event["kind"] == "progress"
-    ]
-    found.sort(key=lambda event: float(event["time_s"]))
+    found = _events_by_time(run, lambda event: event["kind"] == "progress")
     for event in reversed(found):
         with contextlib.suppress(UsageError):
             return Progress.from_dict(event)
     return None
+
+
+def read_gate(run: RunDirectory) -> dict[str, Any] | None:
+    """Returns the latest that was told of a match of the gate, by whoever ran it.
+
+    Between files the writers' clocks count.
+
+    Returns:
+        ``candidate``, its number; ``accepted``, None while it is not decided;
+        ``summary`` of the games, a text. None where no match was told of.
+    """
+
+    def is_match(event: dict[str, Any]) -> bool:
+        is_turn = event["kind"] == "turn" and event.get("role") == "gate"
+        return (
+            (event["kind"] == "gate" or is_turn)
+            and isinstance(event.get("candidate"), int)
+            and isinstance(event.get("summary"), str)
+        )
+
+    found = _events_by_time(run, is_match)
+    if not found:
+        return None
+    return {name: found[-1].get(name) for name in ("candidate", "accepted", "summary")}
+
+
+def _events_by_time(
+    run: RunDirectory, is_wanted: Callable[[dict[str, Any]], bool]
+) -> list[dict[str, Any]]:
+    found = [
+        event
+        for path in sorted(run.events.glob("*.jsonl"))
+        for event in read_events(path)
+        if is_wanted(event)
+    ]
+    return sorted(found, key=lambda event: float(event["time_s"]))
 
 
 def _parse(line: bytes) -> dict[str, Any] | None:

@@ -8,7 +8,7 @@ import os
 from pathlib import Path
 from typing import Any
 
-from tengen.observe.events import read_progress
+from tengen.observe.events import read_gate, read_progress
 from tengen.observe.progress import Progress
 from tengen.observe.view import describe
 from tengen.run import RunDirectory, lock_holder
@@ -54,7 +54,8 @@ def read_status(run: RunDirectory) -> dict[str, Any]:
     Keys: ``run``, ``task``, ``running`` (``PID on HOST`` or None), ``stop_requested``,
     ``num_models``, ``latest_model``, ``latest_checkpoint``, ``num_rejected``,
     ``experience_bytes``, ``unfinished`` (writers of ``experience`` whose generation is
-    neither sealed nor being played) and ``progress`` (the last ``Progress``, or None).
+    neither sealed nor being played), ``gate`` (its last match, see ``read_gate``) and
+    ``progress`` (the last ``Progress``, or None).
     """
     progress = read_progress(run)
     config = run.read_run()["config"]
@@ -69,6 +70,7 @@ def read_status(run: RunDirectory) -> dict[str, Any]:
         "num_rejected": len(run.rejected.numbers()),
         "experience_bytes": _size_bytes(run.experience),
         "unfinished": _unfinished(run),
+        "gate": read_gate(run),
         "progress": None if progress is None else progress.to_dict(),
     }
 
@@ -77,6 +79,11 @@ def _unfinished(run: RunDirectory) -> list[str]:
     """Returns the writers that a process left with games that nobody learns from."""
     writers = {path.parent.parent for path in run.experience.glob("*/*/*.journal")}
     return sorted(w.name for w in writers if lock_holder(w / "lock") is None)
+
+
+def _gate(candidate: int, accepted: bool | None, summary: str) -> str:
+    words = {True: "accepted", False: "rejected", None: "not decided yet"}
+    return f"{candidate:06d} {words[accepted]}, {summary}"
 
 
 def _size_bytes(folder: Path) -> int:
@@ -105,6 +112,8 @@ def _text(report: dict[str, Any]) -> str:
     if report["unfinished"]:
         names = ", ".join(report["unfinished"])
         rows.append(("unfinished", f"{names}; the command that played goes on with it"))
+    if report["gate"] is not None:
+        rows.append(("gate", _gate(**report["gate"])))
     if report["progress"] is not None:
         progress = Progress.from_dict(report["progress"])
         rows += describe(progress)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 from typing import Any
 
@@ -14,6 +13,7 @@ from tengen.evaluation import (
     MatchStopped,
     Tally,
     fixed_player,
+    games_jsonl,
     open_player,
     play_match,
     publish_record,
@@ -61,10 +61,10 @@ def final_match(
         return None
     stopped = stopped_by(stop)
 
-    def watch(tally: Tally) -> bool:
+    def watch(tally: Tally) -> None:
         games_played = f"{tally.num_games} of {rating.final_games} games"
         progress({"stage": f"rating match, {games_played}"})
-        return stopped(tally)
+        stopped(tally)
 
     try:
         report = play_match(
@@ -93,7 +93,7 @@ def final_match(
         seed=config.seed,
     )
     path = publish_record(run, "final", record)
-    publish_file(run.games / f"{path.stem}.jsonl", _lines(report).encode())
+    publish_file(run.games / f"{path.stem}.jsonl", games_jsonl(report.games))
     return report
 
 
@@ -106,8 +106,3 @@ def match_line(report: MatchReport, rating: LadderConfig) -> str:
         f"{tally.wins} won, {tally.draws} drawn, {tally.losses} lost, "
         f"score {tally.score:.0%}, Elo {tally.elo_text}"
     )
-
-
-def _lines(report: MatchReport) -> str:
-    """Returns one game a line: A is the model, its moves are actions."""
-    return "".join(json.dumps(game.to_json()) + "\n" for game in report.games)

@@ -78,8 +78,15 @@ def _serve(name: str, args: argparse.Namespace) -> dict[str, Any]:
     events = EventWriter(run, f"{name}-command", run.new_incarnation(f"{name}-command"))
     num_turns = 0
     last: dict[str, Any] = {}
+
+    def tell(report: Report) -> None:
+        if "gate" in report:
+            events.write("gate", **report["gate"])
+
     with StopListener(run) as listener:
-        context = RoleContext(num_threads=num_threads, stop=listener.event)
+        context = RoleContext(
+            num_threads=num_threads, stop=listener.event, progress=tell
+        )
         worker = _Worker(name, run, context, args.devices)
         try:
             while not listener.event.is_set():

@@ -10,7 +10,7 @@ from typing import Any
 from tengen.actors import ActorConfig, EnvironmentActorConfig, SelfplayConfig
 from tengen.config import check, check_range, from_dict, override, to_dict
 from tengen.errors import UsageError
-from tengen.evaluation import AcceptAllGate, GateConfig, LadderConfig, MatchGate
+from tengen.evaluation import AcceptAllGate, GateConfig, LadderConfig, PlayedGate
 from tengen.evaluation.match import MAX_SEED
 from tengen.games import Game, variants_of
 from tengen.inference import Choice, InferenceConfig
@@ -156,6 +156,12 @@ class RunConfig:
                 f"must be {kind} with actor.kind {self.actor.kind}; leave it out",
             )
         check(
+            self.actor.kind == "selfplay" or isinstance(self.gate, AcceptAllGate),
+            "gate.kind",
+            self.gate.kind,
+            f"must be accept_all with actor.kind {self.actor.kind}; leave it out",
+        )
+        check(
             self.net.kind == "resnet" or self.inference.precision != "int8",
             "inference.precision",
             self.inference.precision,
@@ -193,7 +199,7 @@ class RunConfig:
         """
         self._check_variety(game)
         openings = {"rating": self.rating.opening_plies}
-        if isinstance(self.gate, MatchGate):
+        if isinstance(self.gate, PlayedGate):
             openings["gate"] = self.gate.opening_plies
         for name, plies in openings.items():
             check_range(f"{name}.opening_plies", plies, 0, game.max_plies - 1)

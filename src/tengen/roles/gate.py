@@ -2,15 +2,24 @@
 
 from __future__ import annotations
 
+import time
+from pathlib import Path
 from typing import Any
 
 from tengen import games
+from tengen.config import to_dict
 from tengen.evaluation import (
     AcceptAllGate,
+    GateResults,
     GateVerdict,
+    MatchGate,
+    MatchJournal,
     MatchStopped,
     ModelPlayer,
+    PlayedGate,
+    SprtGate,
     judge,
+    write_games,
 )
 from tengen.evaluation.match import MAX_SEED
 from tengen.inference import open_backend
@@ -18,7 +27,7 @@ from tengen.models import accept, load_model, reject
 from tengen.roles.config import RunConfig
 from tengen.roles.features import task_features
 from tengen.roles.role import Report, RoleContext
-from tengen.run import NumberedFolder, RunDirectory
+from tengen.run import NumberedFolder, RunDirectory, remove_leftovers, storage_error
 
 __all__ = ["GateRole"]
 
@@ -26,6 +35,9 @@ _NUM_KEPT = 20
 """Models that stay where no experience names them: those that made unrolls, which are
 removed once they were learned from, and those that were rejected and made none. Games
 stay, and so do the models that played them."""
+
+_EVENT_EVERY_S = 10.0
+"""How often a match is told of outside the view."""
 
 
 class GateRole:
@@ -48,6 +60,7 @@ class GateRole:
         self._context = context
         self._lock = run.lock("gate")
         self._features = task_features(config)
+        self._remove_matches()
 
     def turn(self) -> Report | None:
         """Decides on the oldest candidate; None where there is none."""
@@ -57,37 +70,70 @@ class GateRole:
         candidate = numbers[0]
         report: dict[str, Any] = {"candidate": candidate}
         champion = self._run.models.latest()
-        if champion is not None and not isinstance(self._config.gate, AcceptAllGate):
+        is_accepted = True
+        gate = self._config.gate
+        if champion is not None and not isinstance(gate, AcceptAllGate):
+            journal = self._journal(gate, candidate, champion)
+            if journal.gaps:
+                report["journal_gaps"] = [str(gap) for gap in journal.gaps]
+            report |= {"champion": champion, "num_recovered": len(journal.played)}
             try:
-                verdict = self._judge(candidate, champion)
+                verdict = self._judge(gate, candidate, champion, journal)
             except MatchStopped:
-                # The candidate waits; its match is played again from the first game.
+                # The candidate waits; its match goes on with the games that it has.
                 return {**report, "stopped": True}
-            tally = verdict.tally
-            report["match"] = [tally.wins, tally.draws, tally.losses]
-            if not verdict.is_accepted:
-                reject(self._run, candidate)
-                self._run.rejected.retire(_NUM_KEPT)
-                return {**report, "accepted": False}
-        accept(self._run, candidate)
+            finally:
+                journal.close()
+            report |= verdict.results.to_json()
+            is_accepted = verdict.is_accepted
+            self._publish_games(candidate, champion, verdict)
+        if is_accepted:
+            accept(self._run, candidate)
+        else:
+            reject(self._run, candidate)
+            self._run.rejected.retire(_NUM_KEPT)
         if self._config.actor.kind == "environment":
             self._run.models.retire(_NUM_KEPT)
-        return {**report, "accepted": True}
+        MatchJournal.remove(self._match_folder(candidate))
+        return {**report, "accepted": is_accepted}
 
     def close(self) -> None:
         """Lets another process be the gate."""
         self._lock.release()
 
-    def _judge(self, candidate: int, champion: int) -> GateVerdict:
+    def _judge(
+        self,
+        gate: MatchGate | SprtGate,
+        candidate: int,
+        champion: int,
+        journal: MatchJournal,
+    ) -> GateVerdict:
+        told_s = -_EVENT_EVERY_S
+
+        def progress(results: GateResults) -> None:
+            nonlocal told_s
+            found = results.to_json()
+            report: dict[str, Any] = {"stage": f"gate, {found['summary']}"}
+            if time.monotonic() - told_s >= _EVENT_EVERY_S:
+                told_s = time.monotonic()
+                report["gate"] = {"candidate": candidate, **found}
+            self._context.progress(report)
+
         return judge(
-            self._config.gate,
+            gate,
             games.make(self._config.task),
             self._player(self._run.candidates, candidate),
             self._player(self._run.models, champion),
-            seed=(self._config.seed + candidate) % (MAX_SEED + 1),
+            seed=self._seed(candidate),
             num_threads=self._context.num_threads,
+            played=journal.played,
+            keep=journal.keep,
+            progress=progress,
             stop=self._context.stop.is_set,
         )
+
+    def _seed(self, candidate: int) -> int:
+        return (self._config.seed + candidate) % (MAX_SEED + 1)
 
     def _player(self, folder: NumberedFolder, number: int) -> ModelPlayer:
         model = load_model(folder.entry(number), self._config.task, self._features)
@@ -95,3 +141,50 @@ class GateRole:
             model.path, self._config.inference, self._context.num_threads
         )
         return ModelPlayer(f"{number:06d}", self._config.task, backend)
+
+    def _match_folder(self, candidate: int) -> Path:
+        return self._run.eval / f"gate-{candidate:06d}"
+
+    def _journal(self, gate: PlayedGate, candidate: int, champion: int) -> MatchJournal:
+        """Returns the journal of a match; the games do not depend on who may pass."""
+        key = {
+            "task": self._config.task,
+            "candidate": candidate,
+            "champion": champion,
+            "seed": self._seed(candidate),
+            "num_simulations": gate.num_simulations,
+            "opening_plies": gate.opening_plies,
+            "inference": to_dict(self._config.inference),
+        }
+        return MatchJournal(self._match_folder(candidate), key)
+
+    def _remove_matches(self) -> None:
+        """Removes what a kill left of matches whose candidates were decided on."""
+        waiting = {self._match_folder(n) for n in self._run.candidates.numbers()}
+        for folder in self._run.eval.glob("gate-*"):
+            if folder not in waiting:
+                MatchJournal.remove(folder)
+
+    def _publish_games(
+        self, candidate: int, champion: int, verdict: GateVerdict
+    ) -> None:
+        """Keeps the games of a verdict in ``RUN/games/gate``, and the newest of all."""
+        num_kept = verdict.results.gate.matches_kept
+        if num_kept == 0:
+            return
+        folder = NumberedFolder(self._run.games / "gate")
+        try:
+            folder.path.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise storage_error(folder.path, error) from error
+        remove_leftovers(folder.path)
+        # A kill may have come between this and the candidate's move.
+        if not folder.entry(candidate).exists():
+            names = (f"{candidate:06d}", f"{champion:06d}")
+            folder.publish(
+                candidate,
+                lambda path: write_games(
+                    path, self._config.task, *names, verdict.games
+                ),
+            )
+        folder.retire(num_kept)

@@ -12,7 +12,13 @@ import pytest
 
 from tengen import _core, cli, games
 from tengen.errors import RunError, UsageError
-from tengen.evaluation import GtpPlayer, RandomPlayer, open_player, play_match
+from tengen.evaluation import (
+    GtpPlayer,
+    MatchStopped,
+    RandomPlayer,
+    open_player,
+    play_match,
+)
 from tengen.evaluation.engine_side import _points, _why_illegal
 from tengen.evaluation.gtp_client import GtpEngine, GtpRefusal
 from tengen.games.sgf import read_sgf
@@ -150,10 +156,11 @@ def test_a_watcher_ends_a_match_while_an_engine_thinks(tmp_path):
     note = tmp_path / "child"
 
     def watch(tally):
-        return note.exists() and note.read_text() != ""
+        if note.exists() and note.read_text() != "":
+            raise MatchStopped
 
-    report = match(player("hang", note), RandomPlayer(), num_games=1, watch=watch)
-    assert report.games == ()
+    with pytest.raises(MatchStopped):
+        match(player("hang", note), RandomPlayer(), num_games=1, watch=watch)
     assert wait_for(lambda: is_gone(note))
 
 
@@ -267,7 +274,6 @@ def test_an_interrupt_ends_the_engines(tmp_path):
     def watch(tally):
         if note.exists() and note.read_text():
             os.kill(os.getpid(), signal.SIGINT)
-        return False
 
     with pytest.raises(KeyboardInterrupt):
         match(player("hang", note), RandomPlayer(), num_games=1, watch=watch)

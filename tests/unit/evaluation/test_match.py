@@ -16,7 +16,6 @@ from tengen.evaluation import (
     play_match,
     stopped_by,
 )
-from tengen.evaluation.match import _ranges
 
 MCTS, RANDOM = MctsPlayer(20), RandomPlayer()
 
@@ -118,16 +117,6 @@ def test_two_networks_meet_each_with_its_own_backend(hash_player):
         assert even.score_a == 1.0 - odd.score_a
 
 
-@pytest.mark.parametrize("num_games", [1, 2, 3, 10, 11])
-@pytest.mark.parametrize("num_threads", [1, 2, 3, 8])
-def test_threads_take_whole_pairs(num_games, num_threads):
-    ranges = _ranges(num_games, num_threads)
-    played = [first + i for first, count in ranges for i in range(count)]
-    assert played == list(range(num_games))
-    assert all(first % 2 == 0 and count > 0 for first, count in ranges)
-    assert len(ranges) <= num_threads
-
-
 class BrokenBackend:
     def bind(self, planes, policy, value):
         return self
@@ -148,24 +137,104 @@ def test_a_failing_backend_ends_the_match(hash_player):
         )
 
 
-def test_a_watcher_ends_the_match(hash_player):
-    seen = []
+def decided_after(num_games, seen):
+    """An ``until`` that ends a match with its ``num_games``-th game."""
 
-    def watch(tally):
-        seen.append(tally.num_games)
-        return tally.num_games >= 10
+    def until(game):
+        assert game.index == len(seen)
+        seen.append(game)
+        return len(seen) == num_games
 
+    return until
+
+
+@pytest.mark.parametrize("num_threads", [1, 2, 5])
+def test_a_match_is_decided_in_order_of_index(num_threads):
+    """Of games of very different lengths, whatever the threads."""
+    game, a, b = games.make("connect4"), MctsPlayer(300), RANDOM
+    whole = play_match(game, a, b, num_games=12, seed=5)
+    seen, kept = [], []
     report = play_match(
-        games.make("tictactoe"),
-        hash_player("tictactoe"),
-        MCTS,
+        game,
+        a,
+        b,
         num_games=1_000_000,
-        num_threads=2,
-        watch=watch,
+        seed=5,
+        num_threads=num_threads,
+        keep=kept.extend,
+        until=decided_after(12, seen),
     )
-    assert 10 <= seen[-1] <= report.tally.num_games < 1_000_000
-    assert seen == sorted(seen)
-    assert len(report.games) == report.tally.num_games
+    assert report == whole
+    assert tuple(seen) == whole.games
+    # Others were finished too; each is kept once.
+    indices = [game.index for game in kept]
+    assert set(indices) >= set(range(12))
+    assert len(set(indices)) == len(indices)
+
+
+@pytest.mark.parametrize("num_threads", [1, 3])
+def test_games_that_were_played_are_not_played_again(num_threads):
+    settings = {"num_games": 11, "seed": 5, "num_threads": num_threads}
+    whole = play_match(games.make("tictactoe"), MCTS, RANDOM, **settings)
+    for indices in ((), (0, 1, 2), (10,), (1, 4, 9), range(11)):
+        kept, told = [], []
+        played = [whole.games[index] for index in reversed(indices)]
+        report = play_match(
+            games.make("tictactoe"),
+            MCTS,
+            RANDOM,
+            played=played,
+            keep=kept.extend,
+            watch=told.append,
+            **settings,
+        )
+        assert report == whole
+        assert all(tally.num_games >= len(indices) for tally in told)
+        rest = [game for game in whole.games if game.index not in indices]
+        assert sorted(kept, key=lambda game: game.index) == rest
+
+
+def test_games_that_were_played_may_decide_alone(hash_player):
+    broken = hash_player("tictactoe", backend=BrokenBackend())
+    played = play_match(games.make("tictactoe"), MCTS, RANDOM, num_games=8).games
+    for num_games in (8, 100):
+        seen = []
+        report = play_match(
+            games.make("tictactoe"),
+            broken,
+            broken,
+            num_games=num_games,
+            played=played,
+            until=decided_after(6, seen),
+        )
+        assert report.games == played[:6]
+
+
+def test_threads_share_a_short_match(hash_player):
+    """Were the first to take all games, the others would never ask for an answer."""
+    everyone = threading.Barrier(4)
+
+    class Meeting:
+        def bind(self, *arrays):
+            return MeetingRunner(hash_player("connect4").backend.bind(*arrays))
+
+    class MeetingRunner:
+        def __init__(self, runner):
+            self.runner = runner
+            self.has_met = False
+
+        def run(self, num_rows):
+            if not self.has_met:
+                everyone.wait(60)
+                self.has_met = True
+            self.runner.run(num_rows)
+
+    meeting = hash_player("connect4", backend=Meeting())
+    game = games.make("connect4")
+    report = play_match(
+        game, meeting, MCTS, num_games=8, num_simulations=4, num_threads=4
+    )
+    assert report.tally.num_games == 8
 
 
 def test_a_watcher_is_told_while_a_move_is_thought_about():
@@ -174,13 +243,18 @@ def test_a_watcher_is_told_while_a_move_is_thought_about():
 
     def watch(tally):
         told.append(threading.get_ident())
-        return len(told) == 3
+        if len(told) == 3:
+            raise MatchStopped
 
-    report = play_match(
-        games.make("connect4"), MctsPlayer(100_000), RANDOM, num_games=64, watch=watch
-    )
+    with pytest.raises(MatchStopped):
+        play_match(
+            games.make("connect4"),
+            MctsPlayer(100_000),
+            RANDOM,
+            num_games=64,
+            watch=watch,
+        )
     assert told == [threading.get_ident()] * 3
-    assert report.tally.num_games < 64
 
 
 def test_a_match_that_is_stopped_counts_for_nothing():
@@ -214,7 +288,6 @@ def test_a_failing_watcher_ends_the_match():
 def test_an_interrupt_ends_the_match():
     def watch(tally):
         os.kill(os.getpid(), signal.SIGINT)
-        return False
 
     with pytest.raises(KeyboardInterrupt):
         play_match(

@@ -60,7 +60,8 @@ def test_equals_the_slow_game(name):
             assert (state.to_play, state.ply) == (slow.to_play, slow.ply)
             planes = state.observation()
             assert planes.dtype == np.float32
-            np.testing.assert_array_equal(planes, slow.planes())
+            wanted = slow.planes()  # of Go all but ladders, which test_go_ladders has
+            np.testing.assert_array_equal(planes[: len(wanted)], wanted)
             symmetry = rng.randrange(game.num_symmetries)
             np.testing.assert_array_equal(
                 state.observation(symmetry), slow.symmetric(slow.planes(), symmetry)

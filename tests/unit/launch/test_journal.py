@@ -2,6 +2,7 @@ import pytest
 
 from tengen.launch import RunJournal
 from tengen.observe import EventWriter, Progress, read_progress
+from tengen.observe.events import read_gate
 from tengen.run import RunDirectory
 
 PLAYED = {
@@ -122,3 +123,11 @@ def test_a_roles_warning_is_shown(journal, view):
     assert view.messages == []
     journal.report("export", {"candidate": 2, "warning": "plays in bf16"}, 1.0)
     assert view.messages == ["plays in bf16"]
+
+
+def test_what_a_gate_tells_is_kept(run, view, journal):
+    match = {"candidate": 4, "summary": "3 pairs"}
+    journal.progress({"stage": "gate, 3 pairs", "gate": match})
+    journal.progress({"stage": "gate, 4 pairs"})
+    assert read_gate(run) == {**match, "accepted": None}
+    assert [shown.stage for shown in view.shown] == ["gate, 3 pairs", "gate, 4 pairs"]

@@ -1,5 +1,7 @@
 import argparse
+import itertools
 import json
+import time
 
 import pytest
 
@@ -30,6 +32,7 @@ def test_a_fresh_run(run):
         "num_rejected": 0,
         "experience_bytes": 0,
         "unfinished": [],
+        "gate": None,
         "progress": None,
     }
 
@@ -55,6 +58,34 @@ def test_a_run_in_progress(run, capsys):
     assert "000017 is the latest" in text
     assert "running, process" in text
     assert "balanced" in text
+
+
+def test_what_the_gate_does(run, capsys, monkeypatch):
+    """The latest word, whether train runs the gate or the gate runs alone."""
+    monkeypatch.setattr(time, "time", itertools.count(1).__next__)
+
+    def shown():
+        assert main(["status", str(run.path)]) == 0
+        lines = capsys.readouterr().out.splitlines()
+        return [" ".join(line.split()) for line in lines if line.startswith("gate")]
+
+    train = EventWriter(run, "train", run.new_incarnation("train"))
+    train.write("turn", role="gate", candidate=0, accepted=True)
+    train.write("turn", role="learn", candidate=7, summary="no match")
+    train.write("gate", candidate="x", summary="damaged")
+    assert shown() == []
+    train.write("gate", candidate=1, summary="3 pairs, LLR +0.20")
+    assert shown() == ["gate 000001 not decided yet, 3 pairs, LLR +0.20"]
+    alone = EventWriter(run, "gate-command", run.new_incarnation("gate-command"))
+    alone.write("turn", role="gate", candidate=1, accepted=False, summary="9 pairs")
+    assert shown() == ["gate 000001 rejected, 9 pairs"]
+    assert read_status(run)["gate"] == {
+        "candidate": 1,
+        "accepted": False,
+        "summary": "9 pairs",
+    }
+    alone.write("turn", role="gate", candidate=2, accepted=True, summary="4 pairs")
+    assert shown() == ["gate 000002 accepted, 4 pairs"]
 
 
 @pytest.mark.parametrize("value", ["null", "3", "[]", '"x"'])

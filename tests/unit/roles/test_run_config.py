@@ -3,6 +3,7 @@ import dataclasses
 import pytest
 
 from tengen.errors import UsageError
+from tengen.evaluation import MatchGate, SprtGate
 from tengen.nets import parse_net
 from tengen.recipes import Resources, make_config
 from tengen.roles import NetStage, change_config
@@ -99,3 +100,17 @@ def test_int8_needs_convolutions():
         "inference.precision (int8) needs convolutions, which net.kind mlp has not; "
         "use fp32"
     )
+
+
+def test_the_gate_may_change_when_a_run_goes_on():
+    config = make_config("tictactoe", None, None)
+    changed = change_config(config, ["gate.kind=sprt", "gate.elo0=0"])
+    assert changed.gate == SprtGate(elo0=0.0)
+    assert change_config(changed, ["gate.max_games=50"]).gate.elo0 == 0.0
+    assert change_config(changed, ["gate.kind=match"]).gate == MatchGate()
+
+
+def test_environments_have_no_matches():
+    config = make_config("CartPole-v1", None, None)
+    with pytest.raises(UsageError, match=r"^gate.kind \(sprt\) must be accept_all"):
+        change_config(config, ["gate.kind=sprt"])
