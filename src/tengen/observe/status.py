@@ -5,15 +5,19 @@ from __future__ import annotations
 import argparse
 import contextlib
 import os
+import shutil
 from pathlib import Path
 from typing import Any
 
 from tengen.observe.events import read_progress
 from tengen.observe.progress import Progress
+from tengen.observe.roles import read_ratio, read_roles
 from tengen.observe.view import describe
 from tengen.run import RunDirectory, lock_holder
 
 __all__ = ["add_arguments", "read_status", "status", "stop"]
+
+_LITTLE_BYTES = 1e9
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -54,7 +58,9 @@ def read_status(run: RunDirectory) -> dict[str, Any]:
     Keys: ``run``, ``task``, ``running`` (``PID on HOST`` or None), ``stop_requested``,
     ``num_models``, ``latest_model``, ``latest_checkpoint``, ``num_rejected``,
     ``experience_bytes``, ``unfinished`` (writers of ``experience`` whose generation is
-    neither sealed nor being played) and ``progress`` (the last ``Progress``, or None).
+    neither sealed nor being played), ``free_bytes`` (of its disk), ``progress`` (the
+    last ``Progress``, or None), and of roles that run by themselves ``roles``
+    (``observe.roles.read_roles``) and ``ratio`` (one line, or None).
     """
     progress = read_progress(run)
     config = run.read_run()["config"]
@@ -69,8 +75,18 @@ def read_status(run: RunDirectory) -> dict[str, Any]:
         "num_rejected": len(run.rejected.numbers()),
         "experience_bytes": _size_bytes(run.experience),
         "unfinished": _unfinished(run),
+        "free_bytes": shutil.disk_usage(run.path).free,
+        "roles": read_roles(run),
+        "ratio": read_ratio(run, config),
         "progress": None if progress is None else progress.to_dict(),
     }
+
+
+def _role(role: dict[str, Any]) -> str:
+    if role["process"] is None:
+        return str(role["state"])
+    name = "" if role["writer"] is None else f", {role['writer']}"
+    return f"{role['process']}{name}: {role['state']} ({role['age_s']:.0f} s ago)"
 
 
 def _unfinished(run: RunDirectory) -> list[str]:
@@ -90,7 +106,11 @@ def _size_bytes(folder: Path) -> int:
 
 
 def _text(report: dict[str, Any]) -> str:
-    if report["running"] is None:
+    num_roles = sum(role["process"] is not None for role in report["roles"])
+    if num_roles > 0:
+        verb = "stopping" if report["stop_requested"] else "running"
+        state = f"{verb}, {num_roles} roles by themselves"
+    elif report["running"] is None:
         state = "not running"
     elif report["stop_requested"]:
         state = f"stopping, process {report['running']}"
@@ -105,6 +125,11 @@ def _text(report: dict[str, Any]) -> str:
     if report["unfinished"]:
         names = ", ".join(report["unfinished"])
         rows.append(("unfinished", f"{names}; the command that played goes on with it"))
+    if report["free_bytes"] < _LITTLE_BYTES:
+        rows.append(("disk", f"{report['free_bytes'] / 1e6:,.1f} MB free; free some"))
+    rows += [(role["role"], _role(role)) for role in report["roles"]]
+    if report["ratio"] is not None:
+        rows.append(("ratio", report["ratio"]))
     if report["progress"] is not None:
         progress = Progress.from_dict(report["progress"])
         rows += describe(progress)

@@ -12,7 +12,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from tengen.errors import UsageError
-from tengen.run import RunDirectory
+from tengen.run import RunDirectory, lock_holder
 from tengen.store import ExperienceWriter, OpenSegment
 from tengen.store.segment import RecordedGames, recorded_games
 
@@ -20,6 +20,7 @@ __all__ = [
     "TRAIN_WRITER",
     "begin_generation",
     "claim_writer",
+    "has_orphan",
     "num_games_kept",
     "sealed_generation",
     "writer_directory",
@@ -39,6 +40,8 @@ def writer_directory(run: RunDirectory, number: int) -> Path:
 def claim_writer(run: RunDirectory, incarnation: int) -> ExperienceWriter:
     """Returns a writer that no process is; one with an unfinished generation first.
 
+    That of ``tengen train`` is left alone while it runs.
+
     Args:
         run: The run.
         incarnation: As ``ExperienceWriter`` takes it.
@@ -47,7 +50,7 @@ def claim_writer(run: RunDirectory, incarnation: int) -> ExperienceWriter:
         UsageError: Every writer is taken.
         RunError: The disk refuses.
     """
-    folders = [writer_directory(run, number) for number in range(_MAX_WRITERS)]
+    folders = [writer_directory(run, number) for number in _writers(run)]
     folders.sort(key=lambda folder: not any(folder.glob("*/*.journal")))
     for folder in folders:
         try:
@@ -57,6 +60,15 @@ def claim_writer(run: RunDirectory, incarnation: int) -> ExperienceWriter:
     raise UsageError(
         f"run ({run.path}) has {_MAX_WRITERS} self-play processes, the most; stop one"
     )
+
+
+def has_orphan(run: RunDirectory) -> bool:
+    """Whether a writer has an unfinished generation and no process."""
+    writers = {writer_directory(run, number) for number in _writers(run)}
+    begun = {
+        path.parent.parent for path in run.experience.glob("selfplay-*/*/*.journal")
+    }
+    return any(lock_holder(folder / "lock") is None for folder in writers & begun)
 
 
 def sealed_generation(folder: Path) -> int:
@@ -89,6 +101,9 @@ def begin_generation(
     with run.lock("generation", wait=True):
         sealed = sealed_generation(writer.directory)
         begun = [number for number in writer.unsealed() if number > sealed]
+        for number in writer.unsealed():
+            if number <= sealed:
+                writer.seal(number)  # a kill in the middle of it left the journals
         if begun:
             generation = begun[0]
         else:
@@ -97,6 +112,12 @@ def begin_generation(
             generation = _newest(files) + 1
         recorded = writer.recorded_games(generation)
         return generation, recorded, writer.open_games(generation, task)
+
+
+def _writers(run: RunDirectory) -> Iterable[int]:
+    """Returns the writers that a role by itself may be."""
+    is_training = run.lock_holder("train") is not None
+    return range(TRAIN_WRITER + is_training, _MAX_WRITERS)
 
 
 def _newest(files: Iterable[Path]) -> int:

@@ -9,6 +9,7 @@ import os
 import re
 import shutil
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -261,6 +262,17 @@ class RunDirectory:
             except OSError as error:
                 raise storage_error(self.events, error) from error
             return number
+
+    def forget_incarnations(self, role: str, newest: int) -> None:
+        """Removes the event files before ``newest`` of a role that writes no events.
+
+        They only count, and the greatest number is enough for that.
+        """
+        for number in self.incarnations(role):
+            path = self.events_path(role, number)
+            with suppress(OSError):
+                if number < newest and path.stat().st_size == 0:
+                    path.unlink()
 
     def incarnations(self, role: str) -> list[int]:
         """Returns every incarnation of ``role`` so far, in increasing order."""
