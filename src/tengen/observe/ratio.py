@@ -19,32 +19,25 @@ _HALF = 0.5
 
 
 def ratio(
-    events: Sequence[Mapping[str, Any]],
-    config: Mapping[str, Any],
-    *,
-    begin_s: float,
-    now_s: float,
+    events: Sequence[Mapping[str, Any]], config: Mapping[str, Any], now_s: float
 ) -> str | None:
-    """Returns the verdict in one line; None where there is too little to tell.
+    """Returns the verdict in one line; None before the learner's first steps.
 
     Args:
         events: The learner's, in order.
         config: The run's, as in ``run.json``.
-        begin_s: When the learner began, unix seconds.
         now_s: The time, unix seconds.
     """
-    steps = [e for e in events if e["kind"] == "turn" and e.get("num_steps")]
+    turns = [event for event in events if event["kind"] == "turn"]
+    steps = [turn for turn in turns if turn.get("num_steps")]
     if not steps:
         return None
-    first_s = max(begin_s, now_s - WINDOW_S)
-    spans = [
-        (event["time_s"] - event["turn_s"], event["time_s"])
-        for event in events
-        if event["kind"] == "turn"
-    ]
+    # From the first turn with steps on: before it there was nothing to learn from.
+    first_s = max(steps[0]["time_s"] - steps[0]["turn_s"], now_s - WINDOW_S)
+    spans = [(turn["time_s"] - turn["turn_s"], turn["time_s"]) for turn in turns]
     if events[-1]["kind"] == "busy":
-        done = [e["time_s"] for e in events if e["kind"] != "busy"]
-        spans.append((done[-1] if done else begin_s, now_s))
+        # In a turn that began after whatever it said before.
+        spans.append((max(e["time_s"] for e in events if e["kind"] != "busy"), now_s))
     busy_s = sum(max(0.0, end_s - max(first_s, start_s)) for start_s, end_s in spans)
     busy = min(1.0, busy_s / max(1e-9, now_s - first_s))
     uses = _uses(steps[-1], config)

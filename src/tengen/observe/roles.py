@@ -52,8 +52,7 @@ def read_ratio(run: RunDirectory, config: dict[str, Any]) -> str | None:
     holders = _holders(run, "learn")
     for events in _logs(run).get("learn", []):
         if events[0].get("process") in holders:
-            begin_s = float(events[0]["time_s"])
-            return ratio(events, config, begin_s=begin_s, now_s=time.time())
+            return ratio(events, config, time.time())
     return None
 
 
