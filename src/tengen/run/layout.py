@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import os
 import re
-import shutil
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from pathlib import Path
@@ -20,6 +19,7 @@ from tengen.run.publish import (
     publish_directory,
     publish_file,
     publish_json,
+    remove_directory,
     remove_leftovers,
     storage_error,
 )
@@ -86,7 +86,7 @@ class NumberedFolder:
     def retire(self, num_kept: int) -> None:
         """Removes all but the newest ``num_kept``; only their writer may."""
         for number in self.numbers()[:-num_kept]:
-            shutil.rmtree(self.entry(number), ignore_errors=True)
+            remove_directory(self.entry(number))
 
 
 class RunDirectory:

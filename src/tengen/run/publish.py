@@ -27,6 +27,7 @@ __all__ = [
     "publish_directory",
     "publish_file",
     "publish_json",
+    "remove_directory",
     "remove_leftovers",
     "storage_error",
 ]
@@ -118,6 +119,17 @@ def move_directory(source: Path, final: Path) -> None:
         _sync(final.parent)
         _sync(source.parent)
         reach("publish.done", final)
+
+
+def remove_directory(final: Path) -> None:
+    """Removes a published folder: at once for readers, then file by file.
+
+    Where that fails or is cut short, a temporary stays for ``remove_leftovers``.
+    """
+    temporary = _temporary(final)
+    with suppress(OSError):
+        os.rename(final, temporary)
+    shutil.rmtree(temporary, ignore_errors=True)
 
 
 def remove_leftovers(folder: Path, *, of_other_hosts: bool = False) -> int:
