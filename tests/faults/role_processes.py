@@ -16,7 +16,7 @@ import numpy as np
 from tengen import _core
 from tengen.learners.checkpoint import read_extra, read_model
 from tengen.models import load_model
-from tengen.run import RunDirectory
+from tengen.run import RunDirectory, find_files
 from tengen.store import SegmentReader
 from tengen.store.journal import read_journal
 from tengen.store.manifest import Manifest
@@ -69,7 +69,7 @@ class RoleProcesses:
     def __post_init__(self) -> None:
         self.num_kills = [0] * len(self.roles)
         self._logs = Path(f"{self.run.path}-logs")
-        self._logs.mkdir()
+        self._logs.mkdir(exist_ok=True)
         self._children: list[subprocess.Popen[bytes]] = []
         self._children = [self._start(place) for place in range(len(self.roles))]
 
@@ -91,12 +91,12 @@ class RoleProcesses:
     def check_alive(self) -> None:
         """Nobody ended who was not told to."""
         for place, child in enumerate(self._children):
-            assert child.poll() is None, self.said(place)
+            assert child.poll() is None, self.said(place)[-2000:]
 
     def kill(self, place: int) -> None:
         """Kills a process, notes which games are durable, and starts it again."""
         child = self._children[place]
-        assert child.poll() is None, self.said(place)
+        assert child.poll() is None, self.said(place)[-2000:]
         child.kill()
         child.wait()
         self.num_kills[place] += 1
@@ -127,7 +127,7 @@ class RoleProcesses:
             except subprocess.TimeoutExpired:
                 self.kill(place)
             else:
-                raise AssertionError(self.said(place))
+                raise AssertionError(self.said(place)[-2000:])
 
     def end(self, numbers: tuple[int, ...] = ()) -> list[int]:
         """Ends all of them, by signals or by STOP, and returns their exit codes."""
@@ -151,7 +151,7 @@ class RoleProcesses:
 
 def games_in_journals(run: RunDirectory) -> Iterator[tuple[Path, Game, str]]:
     """Yields the games of every journal; one that is sealed meanwhile is left out."""
-    for path in sorted(run.experience.glob("selfplay-*/*/*.journal")):
+    for path in sorted(find_files(run.experience, "selfplay-*/*/*.journal")):
         try:
             frames = read_journal(path).frames
         except Exception:
@@ -208,7 +208,7 @@ def check_games(run: RunDirectory, durable: dict[Game, str]) -> int:
         assert game not in found, f"{game} is in {path} and elsewhere"
         assert writers.setdefault(game[0], path).parts[-3] == path.parts[-3]
         found[game] = content
-    begun = {int(p.stem) for p in run.experience.glob("selfplay-*/*/*.journal")}
+    begun = {int(p.stem) for p in find_files(run.experience, "selfplay-*/*/*.journal")}
     assert sorted({*sealed, *begun}) == list(range(1, max({*sealed, *begun}) + 1))
     assert {game: found.get(game) for game in durable} == durable
     return len(found)

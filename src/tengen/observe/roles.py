@@ -7,7 +7,7 @@ from typing import Any
 
 from tengen.observe.events import read_events
 from tengen.observe.ratio import ratio
-from tengen.run import RunDirectory, lock_holder
+from tengen.run import RunDirectory, find_files, lock_holder
 
 __all__ = ["read_ratio", "read_roles"]
 
@@ -59,7 +59,10 @@ def read_ratio(run: RunDirectory, config: dict[str, Any]) -> str | None:
 def _logs(run: RunDirectory) -> dict[str, list[list[dict[str, Any]]]]:
     """Returns the events of each incarnation, the newest first, by role."""
     found: dict[str, list[list[dict[str, Any]]]] = {}
-    roles = {path.name.split("-command-")[0] for path in run.events.glob("*-command-*")}
+    roles = {
+        path.name.split("-command-")[0]
+        for path in find_files(run.events, "*-command-*")
+    }
     for role in roles:
         for number in reversed(run.incarnations(f"{role}-command")):
             events = list(read_events(run.events_path(f"{role}-command", number)))
@@ -73,7 +76,7 @@ def _holders(run: RunDirectory, role: str) -> dict[str, str | None]:
     if role != "selfplay":
         holder = run.lock_holder(role)
         return {} if holder is None else {holder: None}
-    folders = sorted(run.experience.glob("selfplay-*"))
+    folders = sorted(find_files(run.experience, "selfplay-*"))
     held = {lock_holder(folder / "lock"): folder.name for folder in folders}
     return {process: name for process, name in held.items() if process is not None}
 

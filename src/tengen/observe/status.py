@@ -13,7 +13,7 @@ from tengen.observe.events import read_progress
 from tengen.observe.progress import Progress
 from tengen.observe.roles import read_ratio, read_roles
 from tengen.observe.view import describe
-from tengen.run import RunDirectory, lock_holder
+from tengen.run import RunDirectory, find_files, lock_holder
 
 __all__ = ["add_arguments", "read_status", "status", "stop"]
 
@@ -91,7 +91,9 @@ def _role(role: dict[str, Any]) -> str:
 
 def _unfinished(run: RunDirectory) -> list[str]:
     """Returns the writers that a process left with games that nobody learns from."""
-    writers = {path.parent.parent for path in run.experience.glob("*/*/*.journal")}
+    writers = {
+        path.parent.parent for path in find_files(run.experience, "*/*/*.journal")
+    }
     return sorted(w.name for w in writers if lock_holder(w / "lock") is None)
 
 

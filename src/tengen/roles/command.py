@@ -85,6 +85,7 @@ def serve(
             stop=listener.event,
             progress=log.busy,
             follow_models=not args.once,
+            say=log.say,
             write=pause,
         )
         worker = _Worker(name, run, context, args.devices)

@@ -12,7 +12,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from tengen.errors import UsageError
-from tengen.run import RunDirectory, lock_holder
+from tengen.run import RunDirectory, find_files, lock_holder
 from tengen.store import ExperienceWriter, OpenSegment
 from tengen.store.segment import RecordedGames, recorded_games
 
@@ -51,7 +51,7 @@ def claim_writer(run: RunDirectory, incarnation: int) -> ExperienceWriter:
         RunError: The disk refuses.
     """
     folders = [writer_directory(run, number) for number in _writers(run)]
-    folders.sort(key=lambda folder: not any(folder.glob("*/*.journal")))
+    folders.sort(key=lambda folder: not find_files(folder, "*/*.journal"))
     for folder in folders:
         try:
             return ExperienceWriter(folder, incarnation)
@@ -66,14 +66,15 @@ def has_orphan(run: RunDirectory) -> bool:
     """Whether a writer has an unfinished generation and no process."""
     writers = {writer_directory(run, number) for number in _writers(run)}
     begun = {
-        path.parent.parent for path in run.experience.glob("selfplay-*/*/*.journal")
+        path.parent.parent
+        for path in find_files(run.experience, "selfplay-*/*/*.journal")
     }
     return any(lock_holder(folder / "lock") is None for folder in writers & begun)
 
 
 def sealed_generation(folder: Path) -> int:
     """Returns the newest generation that a writer has sealed, 0 where there is none."""
-    return _newest(folder.glob("*/*.npz"))
+    return _newest(find_files(folder, "*/*.npz"))
 
 
 def num_games_kept(folder: Path) -> int:
@@ -82,7 +83,7 @@ def num_games_kept(folder: Path) -> int:
     Raises:
         RunError: A segment, or the header of a journal, is damaged.
     """
-    files = [*folder.glob("*/*.npz"), *folder.glob("*/*.journal")]
+    files = [*find_files(folder, "*/*.npz"), *find_files(folder, "*/*.journal")]
     generations = {int(p.stem) for p in files if p.stem.isdecimal()}
     return sum(len(recorded_games(folder, number).indices) for number in generations)
 
@@ -107,8 +108,10 @@ def begin_generation(
         if begun:
             generation = begun[0]
         else:
-            files = [*run.experience.glob("selfplay-*/*/*.npz")]
-            files += run.experience.glob("selfplay-*/*/*.journal")
+            # In this order: others seal meanwhile, and a journal goes once its segment
+            # is there.
+            files = find_files(run.experience, "selfplay-*/*/*.journal")
+            files += find_files(run.experience, "selfplay-*/*/*.npz")
             generation = _newest(files) + 1
         recorded = writer.recorded_games(generation)
         return generation, recorded, writer.open_games(generation, task)

@@ -43,6 +43,8 @@ class RoleContext:
     follow_models: bool = False
     """Whether a generation may go on with a model that is published meanwhile; a run
     whose roles take turns is the same for a seed, and never does."""
+    say: Callable[[str], None] = lambda text: None
+    """Takes what a role by itself does from now on, a line for people."""
     write: Callable[[Callable[[], object]], object] = lambda write: write()
     """Calls what writes to the disk; a role by itself waits there for room."""
     sealed: int | None = None

@@ -92,6 +92,7 @@ class PlayingThreads:
             wanted = dataclasses.replace(part.newer or wanted, finished=kept)
             if part.newer is not None:
                 models.append(wanted.model)
+                self._context.say(f"goes on with model {wanted.model}")
 
     def _play_part(
         self, part: _Part, num_recovered: int, before: GenerationReport

@@ -24,7 +24,7 @@ from tengen.run.publish import (
     remove_leftovers,
     storage_error,
 )
-from tengen.run.reading import newer_schema, read_object
+from tengen.run.reading import find_files, newer_schema, read_object
 
 __all__ = [
     "MAX_THREADS",
@@ -33,6 +33,7 @@ __all__ = [
     "RunDirectory",
     "WriterLock",
     "available_cores",
+    "find_files",
     "keep_freed_memory",
     "lock_holder",
     "machine_line",

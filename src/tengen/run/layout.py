@@ -23,7 +23,7 @@ from tengen.run.publish import (
     remove_leftovers,
     storage_error,
 )
-from tengen.run.reading import read_object
+from tengen.run.reading import find_files, read_object
 
 __all__ = ["SCHEMA", "NumberedFolder", "RunDirectory"]
 
@@ -243,7 +243,7 @@ class RunDirectory:
         written = [
             int(path.name)
             for folder in (role, f"{role}-*")
-            for path in self.experience.glob(f"{folder}/*")
+            for path in find_files(self.experience, f"{folder}/*")
             if path.name.isdecimal()
         ]
         number = max([*self.incarnations(role), *written], default=0)
@@ -277,7 +277,7 @@ class RunDirectory:
     def incarnations(self, role: str) -> list[int]:
         """Returns every incarnation of ``role`` so far, in increasing order."""
         found = []
-        for path in self.events.glob(f"{role}-*.jsonl"):
+        for path in find_files(self.events, f"{role}-*.jsonl"):
             number = path.stem.removeprefix(f"{role}-")
             if number.isdecimal():
                 found.append(int(number))

@@ -19,7 +19,9 @@ def run(tmp_path):
 
 
 def test_a_fresh_run(run):
-    assert read_status(run) == {
+    status = read_status(run)
+    assert status.pop("free_bytes") > 0
+    assert status == {
         "run": str(run.path),
         "task": "gomoku/9",
         "running": None,
@@ -30,6 +32,8 @@ def test_a_fresh_run(run):
         "num_rejected": 0,
         "experience_bytes": 0,
         "unfinished": [],
+        "roles": [],
+        "ratio": None,
         "progress": None,
     }
 
