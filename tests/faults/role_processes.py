@@ -16,10 +16,12 @@ import numpy as np
 from tengen import _core
 from tengen.learners.checkpoint import read_extra, read_model
 from tengen.models import load_model
+from tengen.observe.roles import read_roles
 from tengen.run import RunDirectory, find_files
 from tengen.store import SegmentReader
 from tengen.store.journal import read_journal
 from tengen.store.manifest import Manifest
+from tests.integration.runs import wait_for
 
 ROLES = ("selfplay", "selfplay", "learn", "export", "gate")
 GAMES = 24
@@ -130,7 +132,11 @@ class RoleProcesses:
                 raise AssertionError(self.said(place)[-2000:])
 
     def end(self, numbers: tuple[int, ...] = ()) -> list[int]:
-        """Ends all of them, by signals or by STOP, and returns their exit codes."""
+        """Ends all of them, by signals or by STOP, and returns their exit codes.
+
+        Waits until each is at work: one that begins in a stopped run refuses.
+        """
+        wait_for(self._are_at_work)
         if not numbers:
             self.run.request_stop()
         for child, number in zip(self._children, numbers, strict=False):
@@ -140,6 +146,12 @@ class RoleProcesses:
         for place in range(len(self.roles)):
             assert "Traceback" not in self.said(place), self.said(place)
         return codes
+
+    def _are_at_work(self) -> bool:
+        self.check_alive()
+        processes = [role["process"] for role in read_roles(self.run)]
+        pids = {int(process.split()[0]) for process in processes if process is not None}
+        return pids == {child.pid for child in self._children}
 
     def close(self) -> None:
         """Leaves no process behind, whatever happened."""
