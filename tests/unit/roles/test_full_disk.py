@@ -78,9 +78,10 @@ class Ballast:
             self._path.unlink()
 
 
-def make_run(folder: Path) -> RunDirectory:
+def make_run(folder: Path, *settings: str) -> RunDirectory:
     run = RunDirectory.create_or_resume(folder)
-    write_config(run, override(make_config("tictactoe", None, None), SETTINGS))
+    config = override(make_config("tictactoe", None, None), [*SETTINGS, *settings])
+    write_config(run, config)
     return run
 
 
@@ -162,18 +163,20 @@ def play(
     return dict(report)
 
 
-@pytest.mark.parametrize("num_rows", [40, 300])
+@pytest.mark.parametrize("num_rows", [1000, 4000])
 def test_selfplay_goes_on_with_the_games_it_had(
     tmp_path: Path, small_disk: Path, monkeypatch: pytest.MonkeyPatch, num_rows: int
 ) -> None:
-    reference = make_run(tmp_path / "reference")
+    # So many that their journal outgrows the page that it has.
+    settings = ("actor.games_per_generation=200", "actor.cache_mib=0")
+    reference = make_run(tmp_path / "reference", *settings)
     play(reference, HashBackend(), monkeypatch)
-    run = make_run(small_disk / "run")
+    run = make_run(small_disk / "run", *settings)
     ballast = Ballast(small_disk)
     pause = FullDiskPause(run.path, threading.Event(), ballast.say)
     backend = Filling(num_rows, ballast.fill)
     report = play(run, backend, monkeypatch, write=pause)
-    assert report["num_games"] == 24
+    assert report["num_games"] == 200
     assert_said(ballast, small_disk)
     (segment,) = run.experience.glob("selfplay-0/1/*")
     (expected,) = reference.experience.glob("selfplay-0/1/*")
