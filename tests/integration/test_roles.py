@@ -126,17 +126,19 @@ def test_a_run_that_roles_make_by_themselves(
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_a_signal_keeps_the_games_in_flight(run: RunDirectory, number: int) -> None:
-    change(run, games_per_generation=ENDLESS, full_simulations=400)
+    # So many at once that some are half way at any instant.
+    change(run, games_per_generation=ENDLESS, num_slots=64)
     writer = run.experience / "selfplay-0"
     for num_begun in (1, 2):
         child = start_command(command("selfplay", run))
-        # Copies come every 0.1 s; this process has a folder of its own.
-        wait_for(
-            lambda num_begun=num_begun: (
-                len(list(writer.glob("*/*.unfinished"))) == num_begun
-                and unfinished_games(writer, 1)
-            )
-        )
+
+        def has_played(num_begun: int = num_begun) -> bool:
+            """Whether this process, which has a folder of its own, finished games."""
+            journals = list(writer.glob("*/*.journal"))
+            sizes = [path.stat().st_size for path in journals]
+            return len(sizes) == num_begun and min(sizes) > 4096
+
+        wait_for(has_played)
         child.send_signal(number)
         output, errors = child.communicate(timeout=60)
         assert (child.returncode, errors) == (130, "")
