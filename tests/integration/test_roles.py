@@ -78,6 +78,7 @@ def turns(run: RunDirectory, role: str) -> list[dict[str, Any]]:
     return [e for path in paths for e in read_events(path) if e["kind"] == "turn"]
 
 
+@pytest.mark.slow
 def test_a_run_that_roles_make_by_themselves(
     tmp_path: Path, start: Callable[..., RoleProcesses]
 ) -> None:
