@@ -13,6 +13,12 @@ class Error : public std::runtime_error {
   explicit Error(const std::string& message) : std::runtime_error(message) {}
 };
 
+// Thrown where a disk, or a quota on it, has no room: the same again succeeds once there is some.
+class DiskFullError : public Error {
+ public:
+  using Error::Error;
+};
+
 // Throws the Error of a value unless `holds`. `rule` says what the value must be, and what to do.
 inline void check(bool holds, const char* name, const std::string& value, const char* rule) {
   if (!holds) throw Error(std::string(name) + " (" + value + ") " + rule);

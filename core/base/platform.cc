@@ -25,14 +25,17 @@ namespace {
 
 [[noreturn]] void fail_with_errno(const std::string& path, const char* action) {
   const int code = errno;
-  const char* advice = "check the path, the disk and the permissions";
 #ifdef EDQUOT
-  if (code == ENOSPC || code == EDQUOT || code == EFBIG) advice = "free some space and resume";
+  const bool is_full = code == ENOSPC || code == EDQUOT;
 #else
-  if (code == ENOSPC || code == EFBIG) advice = "free some space and resume";
+  const bool is_full = code == ENOSPC;
 #endif
-  throw Error("file (" + path + ") could not " + action + ": " + std::strerror(code) + "; " +
-              advice);
+  const char* advice = is_full || code == EFBIG ? "free some space and resume"
+                                                : "check the path, the disk and the permissions";
+  const std::string message =
+      "file (" + path + ") could not " + action + ": " + std::strerror(code) + "; " + advice;
+  if (is_full) throw DiskFullError(message);
+  throw Error(message);
 }
 
 #ifdef _WIN32

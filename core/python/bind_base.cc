@@ -12,6 +12,7 @@ namespace tengen {
 
 void bind_base(nb::module_& m) {
   nb::exception<Error>(m, "CoreError", PyExc_ValueError);
+  nb::exception<DiskFullError>(m, "DiskFullError", m.attr("CoreError").ptr());
 
   nb::class_<Rng>(m, "Rng", "A counter-based random stream (Philox4x32-10).")
       .def(

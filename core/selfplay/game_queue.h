@@ -46,6 +46,8 @@ class GameQueue {
             game.record.game_index, "must be of the generation; leave it out");
       const uint32_t index = game.record.game_index;
       if (index >= generation.num_games || finished_[index]) continue;
+      // Until somebody goes on with it, this is how far it is.
+      kept_.emplace(index, bytes);
       begun_.emplace(index, std::move(game));
     }
   }

@@ -131,6 +131,10 @@ void check_bad_bytes() {
   const std::string third = encode(game);
   TENGEN_CHECK(throws([&] { GameQueue({1, 2, 0, 9, {}, false, {}, {third}}); }));
   TENGEN_CHECK(GameQueue({1, 1, 0, 9, {}, false, {}, {third}}).num_begun() == 1);
+  // Who stops before somebody goes on with it keeps it all the same.
+  TENGEN_CHECK(GameQueue({1, 1, 0, 9, {}, false, {}, {third}}).unfinished() ==
+               std::vector<std::string>{third});
+  TENGEN_CHECK(GameQueue({1, 1, 0, 9, {3}, false, {}, {third}}).unfinished().empty());
   TENGEN_CHECK(GameQueue({1, 1, 0, 3, {}, false, {}, {third}}).num_begun() == 0);
   TENGEN_CHECK(GameQueue({1, 1, 0, 9, {3}, false, {}, {third}}).num_begun() == 0);
 }

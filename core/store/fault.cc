@@ -43,8 +43,9 @@ void fault_point(const char* name) {
   }
   if (fault().action == FaultAction::kKill) kill_self();
   if (fault().action == FaultAction::kDiskFull) {
-    throw Error("file (" + std::string(name) +
-                ") could not be written: No space left on device; free some space and resume");
+    throw DiskFullError(
+        "file (" + std::string(name) +
+        ") could not be written: No space left on device; free some space and resume");
   }
 }
 

@@ -104,10 +104,9 @@ void Journal::append(std::string payload) {
                 " bytes) must be 1 byte to 1 GiB; split it");
   }
   std::unique_lock lock(mutex_);
-  to_callers_.wait(
-      lock, [this] { return closing_ || !error_.empty() || queue_bytes_ < max_queue_bytes_; });
+  to_callers_.wait(lock, [this] { return closing_ || error_ || queue_bytes_ < max_queue_bytes_; });
   if (closing_) throw Error("journal (" + path_ + ") is closed; open a new incarnation");
-  if (!error_.empty()) throw Error(error_);
+  if (error_) std::rethrow_exception(error_);
   queue_bytes_ += payload.size();
   queue_.push_back(std::move(payload));
   ++num_appended_;
@@ -116,11 +115,11 @@ void Journal::append(std::string payload) {
 
 void Journal::flush() {
   std::unique_lock lock(mutex_);
-  error_.clear();
+  error_ = nullptr;
   const uint64_t target = num_appended_;
   to_writer_.notify_one();
-  to_callers_.wait(lock, [&] { return num_durable_ >= target || !error_.empty(); });
-  if (num_durable_ < target) throw Error(error_);
+  to_callers_.wait(lock, [&] { return num_durable_ >= target || error_; });
+  if (num_durable_ < target) std::rethrow_exception(error_);
 }
 
 void Journal::close() {
@@ -146,7 +145,7 @@ uint64_t Journal::num_durable() const {
 
 // Returns why it failed, or nothing. A group that failed is written again in full, at the same
 // place: after a failed sync the system may have dropped the pages, so syncing alone would lie.
-std::string Journal::write_group(const std::deque<std::string>& group) {
+std::exception_ptr Journal::write_group(const std::deque<std::string>& group) {
   std::string bytes;
   for (const std::string& payload : group) append_frame(&bytes, payload);
   try {
@@ -158,23 +157,23 @@ std::string Journal::write_group(const std::deque<std::string>& group) {
     fault_point("journal.group_written");
     file_.sync();
     fault_point("journal.group_synced");
-  } catch (const Error& error) {
-    return error.what();
+  } catch (const Error&) {
+    return std::current_exception();
   }
   size_bytes_ += bytes.size();
-  return {};
+  return nullptr;
 }
 
 void Journal::write_loop() {
   std::unique_lock lock(mutex_);
   for (;;) {
-    to_writer_.wait(lock, [this] { return closing_ || (!queue_.empty() && error_.empty()); });
-    if (queue_.empty() || !error_.empty()) return;
+    to_writer_.wait(lock, [this] { return closing_ || (!queue_.empty() && !error_); });
+    if (queue_.empty() || error_) return;
     std::deque<std::string> group = std::exchange(queue_, {});
     lock.unlock();
-    std::string error = write_group(group);
+    std::exception_ptr error = write_group(group);
     lock.lock();
-    if (error.empty()) {
+    if (!error) {
       num_durable_ += group.size();
       for (const std::string& payload : group) queue_bytes_ -= payload.size();
     } else {

@@ -8,6 +8,7 @@
 #include <condition_variable>
 #include <cstdint>
 #include <deque>
+#include <exception>
 #include <mutex>
 #include <string>
 #include <string_view>
@@ -41,11 +42,12 @@ class Journal {
   ~Journal();
 
   // Enqueues one frame of 1 byte to 1 GiB. Thread-safe. Blocks while the queue is full. Throws
-  // Error after a write failed, until a flush() succeeds: this frame is then not taken, and
-  // those taken before are kept.
+  // what a write failed with, until a flush() succeeds: this frame is then not taken, and those
+  // taken before are kept.
   void append(std::string payload);
   // Blocks until every frame taken so far is durable. After a failure tries again to write what
-  // is kept. Throws Error with the disk's reason; the frames stay queued.
+  // is kept. Throws Error with the disk's reason, DiskFullError where it is full; the frames stay
+  // queued.
   void flush();
   // flush(), then no more frames. Idempotent.
   void close();
@@ -57,7 +59,7 @@ class Journal {
 
  private:
   void write_loop();
-  std::string write_group(const std::deque<std::string>& group);
+  std::exception_ptr write_group(const std::deque<std::string>& group);
 
   const std::string path_;
   const uint64_t max_queue_bytes_;
@@ -71,7 +73,7 @@ class Journal {
   uint64_t queue_bytes_ = 0;
   uint64_t num_appended_ = 0;
   uint64_t num_durable_ = 0;
-  std::string error_;  // why the last write failed, empty where it did not
+  std::exception_ptr error_;  // why the last write failed, null where it did not
   bool closing_ = false;
   std::thread writer_;
 };

@@ -56,7 +56,9 @@ COMMANDS = (
     Command("stop", "tengen.observe.status:stop", "ask a run to save and end"),
     Command("recipes", "tengen.recipes.command:recipes", "list what can be trained"),
     Command("doctor", "tengen.observe.doctor:doctor", "check this machine"),
-    Command("selfplay", "tengen.roles.command:selfplay", "one role: play games"),
+    Command(
+        "selfplay", "tengen.roles.selfplay_command:selfplay", "one role: play games"
+    ),
     Command("shuffle", "tengen.roles.command:shuffle", "one role: draw batches ahead"),
     Command("learn", "tengen.roles.command:learn", "one role: learn from experience"),
     Command("export", "tengen.roles.command:export", "one role: export candidates"),

@@ -12,6 +12,7 @@ import sys
 from collections.abc import Iterable
 
 __all__ = [
+    "DiskFullError",
     "RunError",
     "TengenError",
     "TengenWarning",
@@ -48,6 +49,10 @@ class RunError(TengenError):
     exit_code = 1
 
 
+class DiskFullError(RunError):
+    """No room on the disk; the same again succeeds once there is some."""
+
+
 def os_reason(error: OSError) -> str:
     """Returns why the system refused, a phrase to stand inside a message."""
     return (error.strerror or str(error)).lower()
@@ -62,7 +67,8 @@ def refusal(error: BaseException) -> TengenError | None:
     if isinstance(error, TengenError):
         return error
     if isinstance(error, OSError):
-        return RunError(_os_message(error))
+        is_full = error.errno in (errno.ENOSPC, errno.EDQUOT)
+        return (DiskFullError if is_full else RunError)(_os_message(error))
     if isinstance(error, MemoryError):
         return RunError("memory (all of it) is used up; ask for less, or free some")
     torch = sys.modules.get("torch")  # not loaded, it raised nothing
@@ -73,6 +79,8 @@ def refusal(error: BaseException) -> TengenError | None:
     core = sys.modules.get("tengen._core")
     if core is not None and isinstance(error, core.SchemaError):
         return UsageError(str(error))
+    if core is not None and isinstance(error, core.DiskFullError):
+        return DiskFullError(str(error))
     if core is not None and isinstance(error, core.CoreError):
         return RunError(str(error))
     return None

@@ -42,15 +42,16 @@ def test_a_generation_is_sealed_whole_or_not_at_all(tmp_path: Path) -> None:
         role.close()
 
     role: Any = make_role("selfplay", config, run, RoleContext())
-    play = role._play_in_threads
+    play = role._threads.play
 
-    def play_on_a_bad_disk(*args: Any) -> Any:
-        played = play(*args)
+    def play_on_a_bad_disk(wanted: Any, writer: Any, segment: Any) -> Any:
+        played = play(wanted, writer, segment)
+        segment.flush()
         (journal,) = run.experience.glob("*/*/000001.journal")
         flip_a_bit_in(journal)
         return played
 
-    role._play_in_threads = play_on_a_bad_disk
+    role._threads.play = play_on_a_bad_disk
     message = r"generation \(1\) must have 12 games on the disk, not 11; "
     with pytest.raises(RunError, match=message):
         role.turn()

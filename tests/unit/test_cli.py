@@ -81,6 +81,7 @@ def test_errors_of_the_core_are_one_line(command, capsys, monkeypatch):
     core = types.ModuleType("tengen._core")
     core.CoreError = type("CoreError", (ValueError,), {})
     core.SchemaError = type("SchemaError", (core.CoreError,), {})
+    core.DiskFullError = type("DiskFullError", (core.CoreError,), {})
     monkeypatch.setitem(sys.modules, "tengen._core", core)
     command(raising(core.CoreError("size (99) is too large; use 5 to 19")))
     assert cli.main(["fake"]) == 1

@@ -6,6 +6,7 @@ drive them: by themselves or towards devices, see tengen.actors.crew.
 
 from __future__ import annotations
 
+import dataclasses
 import threading
 import time
 from collections.abc import Callable, Sequence
@@ -94,6 +95,11 @@ class SelfplayConfig:
     snapshot_s: float = 60.0
     """Seconds between copies of the games in flight on the disk, positive: a restart
     goes on with them. Games in Python begin again."""
+    switch_models: bool = True
+    """Whether a generation goes on with a model that is published meanwhile, where a
+    role plays by itself: each game from its next full search on. With False it ends on
+    the model that it began on. Games in Python end on theirs where several processes
+    play them."""
     num_slots: int = 16
     """Games at once on one thread: the most rows of one batch; 1 to 4096. On devices at
     least so many that three of their largest batches can be under way."""
@@ -211,6 +217,16 @@ class GenerationReport:
     notes: tuple[str, ...] = ()
     """What the user should know, a line each, that was not told before."""
 
+    def plus(self, later: GenerationReport) -> GenerationReport:
+        """Returns the report of both, one after the other, by as many threads."""
+        sums = {
+            name: getattr(self, name) + getattr(later, name)
+            for name in (field.name for field in dataclasses.fields(self))
+        }
+        sums["num_threads"] = max(self.num_threads, later.num_threads)
+        sums["batch_capacity"] = max(self.batch_capacity, later.batch_capacity)
+        return GenerationReport(**sums)
+
     @property
     def threads_s(self) -> float:
         """Wall time times threads, positive."""
@@ -249,7 +265,7 @@ def play_generation(
     """Plays the games of ``queue`` and puts each into ``sink``. Blocks until all are.
 
     ``queue.stop()`` from any thread ends it early, with the games in flight given to
-    ``on_unfinished``.
+    ``on_unfinished``. They are in ``queue.unfinished()`` too, also where it raises.
 
     Args:
         game: The game.
@@ -298,11 +314,12 @@ def play_generation(
     finally:
         for thread in threads:
             thread.join()
+        if queue.stopped:
+            for worker in crew.workers:
+                worker.keep_unfinished()
     if failures:
         raise failures[0]
     if queue.stopped and on_unfinished is not None:
-        for worker in crew.workers:
-            worker.keep_unfinished()
         on_unfinished(queue.unfinished())
     return _report(crew, num_threads, time.monotonic() - start)
 

@@ -32,7 +32,7 @@ from tengen.roles import (
     with_games,
     writer_directory,
 )
-from tengen.run import RunDirectory
+from tengen.run import RunDirectory, find_files
 from tengen.store import WindowConfig
 
 __all__ = ["Budget", "run_inline"]
@@ -230,7 +230,7 @@ class _Loop:
         experience = with_games(self._config, self._run).experience
         start_s = time.monotonic()
         while not self._stop.event.is_set() and not self._is_over():
-            paths = experience.glob("selfplay-*/*/*.npz")
+            paths = find_files(experience, "selfplay-*/*/*.npz")
             # Not what is being published.
             found = {path for path in paths if path.stem.isdecimal()}
             if found != self._games_seen:

@@ -69,8 +69,11 @@ def publish_model(
             check(path)
             # With the int8 graph, which may be there by now.
             _write_meta(path, meta)
+        published.append(load_model(path).meta)
 
-    return load_model(folder.publish(number, write))
+    # Verified before it is there: the gate may take it away at once.
+    published: list[ModelMeta] = []
+    return ModelDir(folder.publish(number, write), published[-1])
 
 
 def _write_meta(path: Path, meta: ModelMeta) -> None:

@@ -38,6 +38,7 @@ class EventWriter:
 
     def __init__(self, run: RunDirectory, role: str, incarnation: int) -> None:
         self._path = run.events_path(role, incarnation)
+        self._is_cut = False
         try:
             self._descriptor = os.open(
                 self._path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o644
@@ -56,8 +57,11 @@ class EventWriter:
             RunError: The disk refuses.
         """
         event = {"time_s": round(time.time(), 3), "kind": kind, **fields}
+        # Behind what a full disk cut short begins a line of its own.
+        line = ("\n" if self._is_cut else "") + json.dumps(event) + "\n"
         try:
-            os.write(self._descriptor, (json.dumps(event) + "\n").encode())
+            num_written = os.write(self._descriptor, line.encode())
+            self._is_cut = num_written < len(line.encode())
         except OSError as error:
             raise storage_error(self._path, error) from error
 

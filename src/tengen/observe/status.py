@@ -5,15 +5,19 @@ from __future__ import annotations
 import argparse
 import contextlib
 import os
+import shutil
 from pathlib import Path
 from typing import Any
 
 from tengen.observe.events import read_gate, read_progress
 from tengen.observe.progress import Progress
+from tengen.observe.roles import read_ratio, read_roles
 from tengen.observe.view import describe
-from tengen.run import RunDirectory, lock_holder
+from tengen.run import RunDirectory, find_files, lock_holder
 
 __all__ = ["add_arguments", "read_status", "status", "stop"]
+
+_LITTLE_BYTES = 1e9
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -54,8 +58,10 @@ def read_status(run: RunDirectory) -> dict[str, Any]:
     Keys: ``run``, ``task``, ``running`` (``PID on HOST`` or None), ``stop_requested``,
     ``num_models``, ``latest_model``, ``latest_checkpoint``, ``num_rejected``,
     ``experience_bytes``, ``unfinished`` (writers of ``experience`` whose generation is
-    neither sealed nor being played), ``gate`` (its last match, see ``read_gate``) and
-    ``progress`` (the last ``Progress``, or None).
+    neither sealed nor being played), ``gate`` (its last match, see ``read_gate``),
+    ``free_bytes`` (of its disk), ``progress`` (the last ``Progress``, or None), and of
+    roles that run by themselves ``roles`` (``observe.roles.read_roles``) and ``ratio``
+    (one line, or None).
     """
     progress = read_progress(run)
     config = run.read_run()["config"]
@@ -71,13 +77,25 @@ def read_status(run: RunDirectory) -> dict[str, Any]:
         "experience_bytes": _size_bytes(run.experience),
         "unfinished": _unfinished(run),
         "gate": read_gate(run),
+        "free_bytes": shutil.disk_usage(run.path).free,
+        "roles": read_roles(run, config),
+        "ratio": read_ratio(run, config),
         "progress": None if progress is None else progress.to_dict(),
     }
 
 
+def _role(role: dict[str, Any]) -> str:
+    if role["process"] is None:
+        return str(role["state"])
+    name = "" if role["writer"] is None else f", {role['writer']}"
+    return f"{role['process']}{name}: {role['state']} ({role['age_s']:.0f} s ago)"
+
+
 def _unfinished(run: RunDirectory) -> list[str]:
     """Returns the writers that a process left with games that nobody learns from."""
-    writers = {path.parent.parent for path in run.experience.glob("*/*/*.journal")}
+    writers = {
+        path.parent.parent for path in find_files(run.experience, "*/*/*.journal")
+    }
     return sorted(w.name for w in writers if lock_holder(w / "lock") is None)
 
 
@@ -97,7 +115,11 @@ def _size_bytes(folder: Path) -> int:
 
 
 def _text(report: dict[str, Any]) -> str:
-    if report["running"] is None:
+    num_roles = sum(role["process"] is not None for role in report["roles"])
+    if num_roles > 0:
+        verb = "stopping" if report["stop_requested"] else "running"
+        state = f"{verb}, {num_roles} roles by themselves"
+    elif report["running"] is None:
         state = "not running"
     elif report["stop_requested"]:
         state = f"stopping, process {report['running']}"
@@ -114,6 +136,11 @@ def _text(report: dict[str, Any]) -> str:
         rows.append(("unfinished", f"{names}; the command that played goes on with it"))
     if report["gate"] is not None:
         rows.append(("gate", _gate(**report["gate"])))
+    if report["free_bytes"] < _LITTLE_BYTES:
+        rows.append(("disk", f"{report['free_bytes'] / 1e6:,.1f} MB free; free some"))
+    rows += [(role["role"], _role(role)) for role in report["roles"]]
+    if report["ratio"] is not None:
+        rows.append(("ratio", report["ratio"]))
     if report["progress"] is not None:
         progress = Progress.from_dict(report["progress"])
         rows += describe(progress)

@@ -49,7 +49,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--recipe", help="see tengen recipes (default: the task's)")
     parser.add_argument("--launch", default="inline", help="inline")
     parser.add_argument("--minutes", type=float, help="wall time of this call")
-    parser.add_argument("--games", type=int, help="games of this call")
+    parser.add_argument(
+        "--games", type=int, help="games of this call; 0 makes the run, for its roles"
+    )
     parser.add_argument("--out", help="run directory (runs/TASK)")
     parser.add_argument("--seed", type=int, help="of a new run (0)")
     parser.add_argument("--threads", type=int, help="cores to use (all)")
@@ -110,7 +112,8 @@ def train_task(
         minutes: Wall time of this call; None with ``games`` None takes the recipe's.
             A new run's config is made for it, and for the hardware.
         games: Games of this call, in whole generations. A new run's config is then
-            one for any CPU.
+            one for any CPU. 0 writes the config and starts nothing: roles that run by
+            themselves do the rest.
         out: The run directory, ``runs/TASK`` by default.
         seed: Of a new run.
         threads: Cores to use, all by default; more than there are are cut to these.
@@ -155,6 +158,8 @@ def train_task(
         write_config(run, config)
         run.write_code()
         run.clear_stop()
+        if games == 0:
+            return _made(run)
         if minutes is None and games is None:
             minutes = config.minutes
         return _train(run, config, Budget(minutes=minutes, games=games), num_threads)
@@ -174,7 +179,7 @@ def _check_arguments(
         f"must be above 0 and at most {_MAX_MINUTES}; 10 suits a first run",
     )
     if games is not None:
-        check_range("games", games, 1, _MAX_GAMES, "leave it out")
+        check_range("games", games, 0, _MAX_GAMES, "leave it out")
     check(out != "", "out", "", "must name a directory; use . for this one")
 
 
@@ -184,7 +189,7 @@ def _resources(config: RunConfig, budget: Budget, num_threads: int) -> Resources
     GPUs count in a budget in games too: nothing on them is the same to the bit.
     """
     gpus = [word for word in devices_of(config.inference).split(",") if word != "cpu"]
-    if budget.games is not None:
+    if budget.games:
         return Resources(num_gpus=len(gpus))
     minutes = config.minutes if budget.minutes is None else budget.minutes
     return Resources(minutes=minutes, num_threads=num_threads, num_gpus=len(gpus))
@@ -261,6 +266,12 @@ def _train(
         **({} if match is None else {"match": match.to_json()}),
         **journal.progress_now.to_dict(),
     }
+
+
+def _made(run: RunDirectory) -> dict[str, Any]:
+    roles = ", ".join(f"tengen {name}" for name in ("learn", "export", "gate"))
+    print(f"{run.path} is made; start {roles} and tengen selfplay on it")
+    return {"out": str(run.path), "reason": "made", "exit_code": 0}
 
 
 def _farewell(config: RunConfig, run: RunDirectory, reason: str) -> str:

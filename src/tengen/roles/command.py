@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import argparse
+import time
 from pathlib import Path
 from typing import Any
 
-from tengen.errors import RunError
-from tengen.observe import EventWriter
+from tengen.errors import DiskFullError, RunError
 from tengen.roles.config import RunConfig, read_config
 from tengen.roles.devices import with_devices
+from tengen.roles.full_disk import FullDiskPause
 from tengen.roles.role import Report, Role, RoleContext, make_role
+from tengen.roles.role_log import RoleLog
 from tengen.roles.stopping import StopListener
-from tengen.run import RunDirectory, usable_threads
+from tengen.run import RunDirectory, remove_leftovers, usable_threads
 
-__all__ = ["add_arguments", "export", "gate", "learn", "selfplay", "shuffle"]
+__all__ = ["add_arguments", "export", "gate", "learn", "serve", "shuffle"]
 
 _POLL_S = 0.5
 _INTERRUPTED = 130
@@ -27,6 +29,9 @@ _NOTHING = {
     "export": "every checkpoint is exported; run tengen learn first",
     "gate": "there is no candidate; run tengen export first",
 }
+_OWN_FOLDERS = {"learn": ("checkpoints",), "export": ("candidates", "templates")}
+"""Where a role alone publishes, under its lock."""
+_LEAST_ROOM_BYTES = 1 << 20
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -37,36 +42,39 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--devices", help="cpu, cuda:0 or cuda:0,cuda:1 (the run's)")
 
 
-def selfplay(args: argparse.Namespace) -> dict[str, Any]:
-    """Plays generations."""
-    return _serve("selfplay", args)
-
-
 def shuffle(args: argparse.Namespace) -> dict[str, Any]:
     """Draws batches for the learner into files."""
-    return _serve("shuffle", args)
+    return serve("shuffle", args)
 
 
 def learn(args: argparse.Namespace) -> dict[str, Any]:
     """Learns from what arrives."""
-    return _serve("learn", args)
+    return serve("learn", args)
 
 
 def export(args: argparse.Namespace) -> dict[str, Any]:
     """Exports checkpoints."""
-    return _serve("export", args)
+    return serve("export", args)
 
 
 def gate(args: argparse.Namespace) -> dict[str, Any]:
     """Accepts or rejects candidates."""
-    return _serve("gate", args)
+    return serve("gate", args)
 
 
-def _serve(name: str, args: argparse.Namespace) -> dict[str, Any]:
+def serve(
+    name: str, args: argparse.Namespace, num_games: int | None = None
+) -> dict[str, Any]:
     """Takes turns until the STOP file, a signal or, with ``--once``, one turn.
 
+    Args:
+        name: The role.
+        args: As ``add_arguments`` declares them.
+        num_games: Ends after the turn with which so many games were played.
+
     Raises:
-        RunError: With ``--once``, there was nothing to do.
+        RunError: With ``--once``, there was nothing to do; the run is asked to stop;
+            or the role failed.
     """
     num_threads = usable_threads(args.threads)
     run = RunDirectory.open(args.run)
@@ -74,45 +82,52 @@ def _serve(name: str, args: argparse.Namespace) -> dict[str, Any]:
         raise RunError(
             f"run ({run.path}) was asked to stop; remove {run.path / 'STOP'} first"
         )
-    # Not the role's own name: its incarnations number its folders.
-    events = EventWriter(run, f"{name}-command", run.new_incarnation(f"{name}-command"))
-    num_turns = 0
-    last: dict[str, Any] = {}
-
-    def tell(report: Report) -> None:
-        if "gate" in report:
-            events.write("gate", **report["gate"])
-
+    log = RoleLog(name, run, num_threads)
+    report: dict[str, Any] = {"role": name, "num_turns": 0, "last": {}}
+    reason = "failed"
     with StopListener(run) as listener:
+        pause = FullDiskPause(run.path, listener.event, log.say)
         context = RoleContext(
-            num_threads=num_threads, stop=listener.event, progress=tell
+            num_threads=num_threads,
+            stop=listener.event,
+            progress=log.busy,
+            follow_models=not args.once,
+            say=log.say,
+            write=pause,
         )
         worker = _Worker(name, run, context, args.devices)
+        num_played = 0
         try:
             while not listener.event.is_set():
-                report = worker.turn()
-                if report is not None:
-                    num_turns += 1
-                    last = dict(report)
-                    events.write("turn", role=name, **last)
-                    print(_line(name, last), flush=True)
+                start_s = time.monotonic()
+                try:
+                    last = worker.turn()
+                except DiskFullError as refusal:
+                    # What it holds in memory may be half done: it is made anew.
+                    worker.close()
+                    pause.wait(refusal, _room_bytes(run))
+                    continue
+                if last is not None:
+                    report["num_turns"] += 1
+                    report["last"] = dict(last)
+                    log.turn(last, time.monotonic() - start_s)
+                    num_played += _num_played(last)
                 elif args.once and not listener.event.is_set():
                     raise RunError(
                         f"role ({name}) found nothing to do; {_NOTHING[name]}"
                     )
                 else:
+                    log.idle(_NOTHING[name])
                     listener.event.wait(_POLL_S)
-                if args.once:
+                if args.once or (num_games is not None and num_played >= num_games):
                     break
+            reason = listener.reason or "done"
         finally:
             worker.close()
-            events.close()
-    return {
-        "role": name,
-        "num_turns": num_turns,
-        "last": last,
-        "exit_code": _INTERRUPTED if listener.reason == "interrupted" else 0,
-    }
+            log.close(reason)
+    if num_games is not None:
+        report["num_games"] = num_played
+    return report | {"exit_code": _INTERRUPTED if reason == "interrupted" else 0}
 
 
 class _Worker:
@@ -133,6 +148,9 @@ class _Worker:
             self.close()
             role = make_role(self._name, config, self._run, self._context)
             self._made = config, role
+            # It has its lock: nobody else publishes there, on whatever host.
+            for folder in _OWN_FOLDERS.get(self._name, ()):
+                remove_leftovers(self._run.path / folder, of_other_hosts=True)
         return self._made[1].turn()
 
     def close(self) -> None:
@@ -141,10 +159,13 @@ class _Worker:
             self._made = None
 
 
-def _line(name: str, report: dict[str, Any]) -> str:
-    shown = {
-        key: f"{value:.4g}" if isinstance(value, float) else value
-        for key, value in report.items()
-        if isinstance(value, (int, float, str)) and not isinstance(value, bool)
-    }
-    return f"{name}: " + ", ".join(f"{key} {value}" for key, value in shown.items())
+def _num_played(report: Report) -> int:
+    return int(report.get("num_games", 0)) - int(report.get("num_recovered", 0))
+
+
+def _room_bytes(run: RunDirectory) -> int:
+    """Returns the room to wait for: a checkpoint or a model, and some."""
+    newest = run.checkpoints.latest()
+    folder = run.checkpoints.entry(newest or 0)
+    files = [path for path in folder.glob("*") if path.is_file()]
+    return max(_LEAST_ROOM_BYTES, 2 * sum(path.stat().st_size for path in files))

@@ -9,9 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tengen import games
+from tengen.errors import TengenError, UsageError
 from tengen.inference import choose, open_backend
 from tengen.inference.openvino_backend import float_precision
-from tengen.learners.checkpoint import read_model
+from tengen.learners.checkpoint import SavedModel, read_model
 from tengen.models import (
     INT8_FILE,
     ModelExporter,
@@ -63,6 +64,9 @@ class ExportRole:
         self._lock = run.lock("export")
         self._exporter = ModelExporter(run.path / "templates")
         self._has_warned = False
+        # The newest checkpoint and the next model when there was nothing to export, so
+        # that a role that polls does not read a checkpoint each time.
+        self._exported: tuple[int, int] | None = None
         # Environments have no positions to compare on.
         self._planes: NDArray[np.float32] | None = None
         if config.actor.kind == "selfplay":
@@ -75,8 +79,12 @@ class ExportRole:
         number = self._run.checkpoints.latest()
         if number is None:
             return None
-        saved = read_model(self._run.checkpoints.entry(number))
+        known = number, next_number(self._run)
+        if known == self._exported:
+            return None
+        saved = _read_newest(self._run, number)
         if saved.num_steps <= _exported_steps(self._run):
+            self._exported = known
             return None
         meta = ModelMeta(
             task=self._config.task,
@@ -169,11 +177,30 @@ class ExportRole:
         }
 
 
+def _read_newest(run: RunDirectory, number: int) -> SavedModel:
+    """Returns a checkpoint; the newest, where the learner removed it meanwhile."""
+    while True:
+        try:
+            return read_model(run.checkpoints.entry(number))
+        except TengenError:
+            newest = run.checkpoints.latest()
+            if newest in (None, number):
+                raise
+            number = newest
+
+
 def _exported_steps(run: RunDirectory) -> int:
     """Returns the learner steps of the newest model of any kind, -1 without one."""
     newest = -1
+    # In the order in which the gate moves them.
     for folder in (run.candidates, run.rejected, run.models):
         number = folder.latest()
-        if number is not None:
+        if number is None:
+            continue
+        try:
             newest = max(newest, read_meta(folder.entry(number)).num_steps)
+        except UsageError:
+            if folder.entry(number).exists():
+                raise
+            # The gate moved it on: it is in a folder that is still to be looked at.
     return newest

@@ -12,7 +12,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from tengen.errors import UsageError
-from tengen.run import RunDirectory
+from tengen.run import RunDirectory, find_files, lock_holder
 from tengen.store import ExperienceWriter, OpenSegment
 from tengen.store.segment import RecordedGames, recorded_games
 
@@ -20,6 +20,7 @@ __all__ = [
     "TRAIN_WRITER",
     "begin_generation",
     "claim_writer",
+    "has_orphan",
     "num_games_kept",
     "sealed_generation",
     "writer_directory",
@@ -39,6 +40,8 @@ def writer_directory(run: RunDirectory, number: int) -> Path:
 def claim_writer(run: RunDirectory, incarnation: int) -> ExperienceWriter:
     """Returns a writer that no process is; one with an unfinished generation first.
 
+    That of ``tengen train`` is left alone while it runs.
+
     Args:
         run: The run.
         incarnation: As ``ExperienceWriter`` takes it.
@@ -47,8 +50,8 @@ def claim_writer(run: RunDirectory, incarnation: int) -> ExperienceWriter:
         UsageError: Every writer is taken.
         RunError: The disk refuses.
     """
-    folders = [writer_directory(run, number) for number in range(_MAX_WRITERS)]
-    folders.sort(key=lambda folder: not any(folder.glob("*/*.journal")))
+    folders = [writer_directory(run, number) for number in _writers(run)]
+    folders.sort(key=lambda folder: not find_files(folder, "*/*.journal"))
     for folder in folders:
         try:
             return ExperienceWriter(folder, incarnation)
@@ -59,9 +62,19 @@ def claim_writer(run: RunDirectory, incarnation: int) -> ExperienceWriter:
     )
 
 
+def has_orphan(run: RunDirectory) -> bool:
+    """Whether a writer has an unfinished generation and no process."""
+    writers = {writer_directory(run, number) for number in _writers(run)}
+    begun = {
+        path.parent.parent
+        for path in find_files(run.experience, "selfplay-*/*/*.journal")
+    }
+    return any(lock_holder(folder / "lock") is None for folder in writers & begun)
+
+
 def sealed_generation(folder: Path) -> int:
     """Returns the newest generation that a writer has sealed, 0 where there is none."""
-    return _newest(folder.glob("*/*.npz"))
+    return _newest(find_files(folder, "*/*.npz"))
 
 
 def num_games_kept(folder: Path) -> int:
@@ -70,7 +83,7 @@ def num_games_kept(folder: Path) -> int:
     Raises:
         RunError: A segment, or the header of a journal, is damaged.
     """
-    files = [*folder.glob("*/*.npz"), *folder.glob("*/*.journal")]
+    files = [*find_files(folder, "*/*.npz"), *find_files(folder, "*/*.journal")]
     generations = {int(p.stem) for p in files if p.stem.isdecimal()}
     return sum(len(recorded_games(folder, number).indices) for number in generations)
 
@@ -89,14 +102,25 @@ def begin_generation(
     with run.lock("generation", wait=True):
         sealed = sealed_generation(writer.directory)
         begun = [number for number in writer.unsealed() if number > sealed]
+        for number in writer.unsealed():
+            if number <= sealed:
+                writer.seal(number)  # a kill in the middle of it left the journals
         if begun:
             generation = begun[0]
         else:
-            files = [*run.experience.glob("selfplay-*/*/*.npz")]
-            files += run.experience.glob("selfplay-*/*/*.journal")
+            # In this order: others seal meanwhile, and a journal goes once its segment
+            # is there.
+            files = find_files(run.experience, "selfplay-*/*/*.journal")
+            files += find_files(run.experience, "selfplay-*/*/*.npz")
             generation = _newest(files) + 1
         recorded = writer.recorded_games(generation)
         return generation, recorded, writer.open_games(generation, task)
+
+
+def _writers(run: RunDirectory) -> Iterable[int]:
+    """Returns the writers that a role by itself may be."""
+    is_training = run.lock_holder("train") is not None
+    return range(TRAIN_WRITER + is_training, _MAX_WRITERS)
 
 
 def _newest(files: Iterable[Path]) -> int:

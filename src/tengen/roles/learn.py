@@ -211,5 +211,10 @@ class LearnRole:
             "grown_at": self._grown_at,
             "table": table,
         }
-        save_checkpoint(self._run.checkpoints, self._number, self._learner, extra)
+        number = self._number
+
+        def save() -> None:
+            save_checkpoint(self._run.checkpoints, number, self._learner, extra)
+
+        self._context.write(save)
         self._table.trim(table)

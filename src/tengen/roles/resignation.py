@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from tengen import _core
 from tengen.actors import SelfplayConfig
 from tengen.games import Game, core_game
-from tengen.run import RunDirectory
+from tengen.run import RunDirectory, find_files
 from tengen.store import SegmentReader
 
 __all__ = ["ResignationCheck", "check_resignation"]
@@ -67,7 +67,7 @@ def check_resignation(
     rules, settings = core_game(game), config.to_native()
     oldest = max(1, generation - _MAX_GENERATIONS)
     for earlier in range(generation - 1, oldest - 1, -1):
-        for path in run.experience.glob(f"selfplay-*/*/{earlier:06d}.npz"):
+        for path in find_files(run.experience, f"selfplay-*/*/{earlier:06d}.npz"):
             with SegmentReader(path) as segment:
                 columns = {name: segment.column(name) for name in _COLUMNS}
             checked, wrong = _core.check_resignation(rules, settings, **columns)

@@ -41,6 +41,13 @@ class RoleContext:
     growth of the network; None where there is no budget, so that nothing grows."""
     writer: int | None = None
     """The self-play writer to be; None takes one that is free."""
+    follow_models: bool = False
+    """Whether a generation may go on with a model that is published meanwhile; a run
+    whose roles take turns is the same for a seed, and never does."""
+    say: Callable[[str], None] = lambda text: None
+    """Takes what a role by itself does from now on, a line for people."""
+    write: Callable[[Callable[[], object]], object] = lambda write: write()
+    """Calls what writes to the disk; a role by itself waits there for room."""
     sealed: int | None = None
     """The newest generation that the writer had sealed before the turn began: a turn
     that is redone after a kill, and finds a newer one, is over. None always plays."""

@@ -1,34 +1,32 @@
-"""Role ``selfplay``: one turn is one generation of games on one published model."""
+"""Role ``selfplay``: one turn is one generation of games on published models."""
 
 from __future__ import annotations
 
 import dataclasses
-import time
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from tengen import _core, games
+from tengen import games
 from tengen.actors import (
     GamesOfGeneration,
     GenerationReport,
     SelfplayConfig,
     SelfplayProcesses,
-    play_generation,
 )
 from tengen.errors import RunError, UsageError
-from tengen.inference import Backend, open_backend
 from tengen.models import load_model
 from tengen.nets import game_features
 from tengen.roles.config import RunConfig
 from tengen.roles.generations import (
     begin_generation,
     claim_writer,
+    has_orphan,
     sealed_generation,
     writer_directory,
 )
 from tengen.roles.resignation import check_resignation
 from tengen.roles.role import Report, RoleContext
+from tengen.roles.threads_play import PlayingThreads, take_counts
 from tengen.run import RunDirectory
 from tengen.store import ExperienceWriter, OpenSegment
 
@@ -42,7 +40,8 @@ class SelfplayRole:
     interpreter's lock for all of them, so it is played by as many processes.
 
     A killed generation is continued: its durable games count, the others are played
-    again from their own random streams, and the sealed segment comes out the same.
+    again from their own random streams, and on one model the sealed segment comes out
+    the same.
 
     Args:
         config: The run's config.
@@ -76,10 +75,10 @@ class SelfplayRole:
         else:
             folder = writer_directory(run, context.writer)
             self._writer = ExperienceWriter(folder, incarnation)
+        run.forget_incarnations("selfplay", incarnation)
         self._game = games.make(config.task)
-        self._variants = games.variants_of(config.task, self._actor.variety)
         self._features = game_features(self._game)
-        self._backend: tuple[int, Backend] | None = None
+        self._threads = PlayingThreads(run, self._game, context, self._on_model)
         self._processes: SelfplayProcesses | None = None
         if games.is_external(self._game) and context.num_threads > 1:
             self._processes = SelfplayProcesses(context.num_threads)
@@ -92,11 +91,11 @@ class SelfplayRole:
         sealed = sealed_generation(self._writer.directory)
         if self._context.sealed is not None and sealed > self._context.sealed:
             return self._sealed_before(sealed, model)
+        self._take_over()
         generation, recorded, segment = begin_generation(
             self._run, self._writer, self._config.task
         )
         finished = recorded.indices
-        unfinished = self._writer.unfinished_games(generation)
         try:
             may_resign, resignation = self._resignation(generation)
             wanted = GamesOfGeneration(
@@ -107,30 +106,30 @@ class SelfplayRole:
                 seed=self._config.seed,
                 generation=generation,
                 model=model,
-                # It may have had more games when it began.
-                finished=[i for i in finished if i < self._actor.games_per_generation],
+                finished=finished,
                 may_resign=may_resign,
             )
             if self._processes is None:
-                played = self._play_in_threads(wanted, segment, unfinished)
+                played, models = self._threads.play(wanted, self._writer, segment)
             else:
-                on_progress = self._watch(len(finished), self._processes.stop)
-                played = self._processes.play(wanted, segment.append, on_progress)
+                played, models = self._play_in_processes(wanted, segment), [model]
+            self._context.write(segment.flush)
         finally:
             segment.close()
         stopped = self._context.stop.is_set()
         if not stopped:
-            self._seal(generation)
+            self._context.write(lambda: self._seal(generation))
         return {
             "generation": generation,
-            "model": model,
+            "model": models[-1],
             "stopped": stopped,
-            "num_games": played.num_games + len(finished),
+            "num_games": segment.num_appended + len(finished),
             "num_recovered": len(finished),
             "journal_gaps": [str(gap) for gap in recorded.gaps],
             **_shown(played),
             **self._cache_hits(played),
             **resignation,
+            **({"models": models} if len(models) > 1 else {}),
         }
 
     def close(self) -> None:
@@ -150,6 +149,21 @@ class SelfplayRole:
             "journal_gaps": [],
             **_shown(GenerationReport()),
         }
+
+    def _take_over(self) -> None:
+        """Moves to a writer whose process died, once the own generations are sealed."""
+        if self._context.writer is not None or self._writer.unsealed():
+            return
+        if has_orphan(self._run):
+            self._writer.release()
+            self._writer = claim_writer(
+                self._run, self._run.new_incarnation("selfplay")
+            )
+
+    def _on_model(self, wanted: GamesOfGeneration, model: int) -> GamesOfGeneration:
+        return dataclasses.replace(
+            wanted, directory=self._directory(model), model=model
+        )
 
     def _directory(self, model: int) -> Path:
         entry = self._run.models.entry(model)
@@ -184,67 +198,17 @@ class SelfplayRole:
             return {}
         return {"cache_hit_share": played.cache_hit_share}
 
-    def _play_in_threads(
-        self,
-        wanted: GamesOfGeneration,
-        segment: OpenSegment,
-        unfinished: list[bytes],
+    def _play_in_processes(
+        self, wanted: GamesOfGeneration, segment: OpenSegment
     ) -> GenerationReport:
-        def keep(games: list[bytes]) -> None:
-            # What was finished since is in the journal.
-            segment.flush()
-            self._writer.keep_unfinished(wanted.generation, games)
-
-        queue = _core.GameQueue(
-            seed=wanted.seed,
-            generation=wanted.generation,
-            model=wanted.model,
-            num_games=wanted.config.games_per_generation,
-            finished=list(wanted.finished),
-            may_resign=wanted.may_resign,
-            variants=self._variants,
-            unfinished=unfinished,
+        assert self._processes is not None
+        on_progress = take_counts(
+            self._context,
+            len(wanted.finished),
+            self._processes.stop,
+            GenerationReport(),
         )
-        played = play_generation(
-            self._game,
-            wanted.config,
-            self._open(wanted),
-            queue,
-            segment.sink,
-            num_threads=self._context.num_threads,
-            on_progress=self._watch(len(wanted.finished), queue.stop),
-            on_unfinished=keep,
-        )
-        return dataclasses.replace(played, num_gone_on_with=queue.num_begun)
-
-    def _open(self, wanted: GamesOfGeneration) -> Backend:
-        if self._backend is None or self._backend[0] != wanted.model:
-            made = open_backend(
-                wanted.directory, wanted.inference, self._context.num_threads
-            )
-            self._backend = (wanted.model, made)
-        return self._backend[1]
-
-    def _watch(
-        self, num_recovered: int, stop: Callable[[], None]
-    ) -> Callable[[int, int], None]:
-        """Returns what takes counts while games are played, and stops when asked to."""
-        start_s = time.monotonic()
-
-        def on_progress(num_games: int, num_evaluations: int) -> None:
-            if self._context.stop.is_set():
-                stop()
-            self._context.progress(
-                {
-                    "stage": "self-play",
-                    "num_games": num_recovered + num_games,
-                    "num_recovered": num_recovered,
-                    "num_evaluations": num_evaluations,
-                    "seconds": time.monotonic() - start_s,
-                }
-            )
-
-        return on_progress
+        return self._processes.play(wanted, segment.append, on_progress)
 
 
 def _shown(played: GenerationReport) -> dict[str, Any]:

@@ -25,7 +25,7 @@ from tengen.run.publish import (
     remove_leftovers,
     storage_error,
 )
-from tengen.run.reading import newer_schema, read_object
+from tengen.run.reading import find_files, newer_schema, read_object
 
 __all__ = [
     "MAX_THREADS",
@@ -35,6 +35,7 @@ __all__ = [
     "WriterLock",
     "available_cores",
     "available_memory_bytes",
+    "find_files",
     "keep_freed_memory",
     "lock_holder",
     "machine_line",

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import os
 import re
-import shutil
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -19,10 +19,11 @@ from tengen.run.publish import (
     publish_directory,
     publish_file,
     publish_json,
+    remove_directory,
     remove_leftovers,
     storage_error,
 )
-from tengen.run.reading import read_object
+from tengen.run.reading import find_files, read_object
 
 __all__ = ["SCHEMA", "NumberedFolder", "RunDirectory"]
 
@@ -85,16 +86,13 @@ class NumberedFolder:
     def retire(self, num_kept: int) -> None:
         """Removes all but the newest ``num_kept``; only their writer may."""
         for number in self.numbers()[:-num_kept]:
-            self._remove(number)
+            remove_directory(self.entry(number))
 
     def retire_before(self, first: int) -> None:
         """Removes all below ``first``; only their writer may."""
         for number in self.numbers():
             if number < first:
-                self._remove(number)
-
-    def _remove(self, number: int) -> None:
-        shutil.rmtree(self.entry(number), ignore_errors=True)
+                remove_directory(self.entry(number))
 
 
 class RunDirectory:
@@ -253,7 +251,7 @@ class RunDirectory:
         written = [
             int(path.name)
             for folder in (role, f"{role}-*")
-            for path in self.experience.glob(f"{folder}/*")
+            for path in find_files(self.experience, f"{folder}/*")
             if path.name.isdecimal()
         ]
         number = max([*self.incarnations(role), *written], default=0)
@@ -273,10 +271,21 @@ class RunDirectory:
                 raise storage_error(self.events, error) from error
             return number
 
+    def forget_incarnations(self, role: str, newest: int) -> None:
+        """Removes the event files before ``newest`` of a role that writes no events.
+
+        They only count, and the greatest number is enough for that.
+        """
+        for number in self.incarnations(role):
+            path = self.events_path(role, number)
+            with suppress(OSError):
+                if number < newest and path.stat().st_size == 0:
+                    path.unlink()
+
     def incarnations(self, role: str) -> list[int]:
         """Returns every incarnation of ``role`` so far, in increasing order."""
         found = []
-        for path in self.events.glob(f"{role}-*.jsonl"):
+        for path in find_files(self.events, f"{role}-*.jsonl"):
             number = path.stem.removeprefix(f"{role}-")
             if number.isdecimal():
                 found.append(int(number))

@@ -2,19 +2,21 @@
 
 The lock is ``flock`` on a file that holds the owner's process number. The kernel lets
 go of it when the process ends, however it ends, so that no lock is ever stale. POSIX
-only.
+only. Hosts that share a filesystem need one whose locks hold between them, as NFS 4,
+Lustre with ``-o flock`` and CephFS have; where they do not, ``check_held`` tells.
 """
 
 from __future__ import annotations
 
 import fcntl
 import os
+import secrets
 import socket
 import time
 from pathlib import Path
 from types import TracebackType
 
-from tengen.errors import UsageError
+from tengen.errors import RunError, UsageError, os_reason
 from tengen.run.publish import storage_error
 
 __all__ = ["WriterLock", "lock_holder"]
@@ -33,10 +35,12 @@ class WriterLock:
 
     Raises:
         UsageError: Another process holds it; the message names the process.
-        RunError: The file cannot be written.
+        RunError: The file cannot be written, or its filesystem has no locks.
     """
 
     def __init__(self, path: Path, guarded: Path, *, wait: bool = False) -> None:
+        self._path = path
+        self._text = f"{os.getpid()} on {_host()} {secrets.token_hex(4)}\n".encode()
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
             self._descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
@@ -51,8 +55,35 @@ class WriterLock:
                 f"folder ({guarded}) is in use by process {owner}; "
                 f"wait for it, stop it with tengen stop, or choose another --out"
             ) from None
-        os.ftruncate(self._descriptor, 0)
-        os.pwrite(self._descriptor, f"{os.getpid()} on {_host()}\n".encode(), 0)
+        except OSError as error:
+            os.close(self._descriptor)
+            raise RunError(
+                f"lock ({path}) cannot be taken, {os_reason(error)}; use a filesystem "
+                f"that has locks, or mount it with them"
+            ) from error
+        try:
+            os.ftruncate(self._descriptor, 0)
+            os.pwrite(self._descriptor, self._text, 0)
+        except OSError as error:
+            self.release()
+            raise storage_error(path, error) from error
+
+    def check_held(self) -> None:
+        """Makes sure that no other process took the lock too.
+
+        Raises:
+            RunError: One did: the locks of this filesystem do not hold between hosts.
+        """
+        try:
+            written = self._path.read_bytes()
+        except OSError:
+            return
+        if written != self._text:
+            raise RunError(
+                f"lock ({self._path}) of this process was taken by "
+                f"{_owner_in(written)} too, the filesystem's locks do not hold between "
+                f"hosts; mount it with locks, and start this role again"
+            )
 
     def release(self) -> None:
         """Lets the next writer in. A second call does nothing."""
@@ -103,8 +134,11 @@ def lock_holder(path: Path) -> str | None:
 
 def _owner(descriptor: int) -> str:
     """Returns who wrote the lock file last, ``PID on HOST``."""
-    text = os.pread(descriptor, 200, 0).decode(errors="replace")
-    return " ".join(text.split()) or "unknown"
+    return _owner_in(os.pread(descriptor, 200, 0))
+
+
+def _owner_in(text: bytes) -> str:
+    return " ".join(text.decode(errors="replace").split()[:3]) or "unknown"
 
 
 def _host() -> str:

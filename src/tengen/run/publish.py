@@ -19,7 +19,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-from tengen.errors import RunError, os_reason
+from tengen.errors import DiskFullError, RunError, os_reason
 from tengen.run.faults import reach
 
 __all__ = [
@@ -27,6 +27,7 @@ __all__ = [
     "publish_directory",
     "publish_file",
     "publish_json",
+    "remove_directory",
     "remove_leftovers",
     "storage_error",
 ]
@@ -120,10 +121,24 @@ def move_directory(source: Path, final: Path) -> None:
         reach("publish.done", final)
 
 
-def remove_leftovers(folder: Path) -> int:
+def remove_directory(final: Path) -> None:
+    """Removes a published folder: at once for readers, then file by file.
+
+    Where that fails or is cut short, a temporary stays for ``remove_leftovers``.
+    """
+    temporary = _temporary(final)
+    with suppress(OSError):
+        os.rename(final, temporary)
+    shutil.rmtree(temporary, ignore_errors=True)
+
+
+def remove_leftovers(folder: Path, *, of_other_hosts: bool = False) -> int:
     """Removes temporaries in ``folder`` whose writers on this host are dead.
 
-    Those of other hosts stay: only their own host can tell.
+    Args:
+        folder: Of the run.
+        of_other_hosts: Whether those of other hosts go too. Only their own host can
+            tell, unless a lock of this process says that nobody else writes there.
 
     Returns:
         How many were removed.
@@ -133,7 +148,7 @@ def remove_leftovers(folder: Path) -> int:
     """
     num_removed = 0
     for path in sorted(folder.glob(f"{_PREFIX}*")):
-        if _is_abandoned(path.name):
+        if _is_abandoned(path.name, of_other_hosts):
             with _storage(path, None):
                 if path.is_dir():
                     shutil.rmtree(path)
@@ -146,7 +161,7 @@ def remove_leftovers(folder: Path) -> int:
 def storage_error(path: Path, error: OSError) -> RunError:
     """Returns the clear form of an operating system's refusal to write ``path``."""
     if error.errno in (errno.ENOSPC, errno.EDQUOT):
-        return RunError(
+        return DiskFullError(
             f"path ({path}) cannot be written, the disk is full; free some space and "
             f"run the same command again, nothing published is lost"
         )
@@ -186,10 +201,12 @@ def _host() -> str:
     return socket.gethostname().replace("-", "_")
 
 
-def _is_abandoned(name: str) -> bool:
+def _is_abandoned(name: str, of_other_hosts: bool) -> bool:
     owner = re.match(rf"{_PREFIX}([^-]+)-(\d+)-(\w+)-", name)
-    if owner is None or owner[1] != _host():
+    if owner is None:
         return False
+    if owner[1] != _host():
+        return of_other_hosts
     pid = int(owner[2])
     if pid == os.getpid():
         return owner[3] != _TOKEN

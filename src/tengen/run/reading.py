@@ -1,14 +1,28 @@
-"""Reading what a run directory holds: JSON objects that say their ``schema``."""
+"""Reading a run directory: which files it holds, JSON objects with a ``schema``."""
 
 from __future__ import annotations
 
+import glob
 import json
 from pathlib import Path
 from typing import Any
 
 from tengen.errors import RunError, TengenError, UsageError, os_reason
 
-__all__ = ["newer_schema", "read_object"]
+__all__ = ["find_files", "newer_schema", "read_object"]
+
+
+def find_files(folder: Path, pattern: str) -> list[Path]:
+    """Returns what matches a pattern below a folder, in no order.
+
+    Other than ``Path.glob`` it passes over folders that others remove meanwhile, as
+    those of processes that left nothing are.
+
+    Args:
+        folder: Where to look; it need not exist.
+        pattern: As ``Path.glob`` takes it; ``*`` stands for no temporary.
+    """
+    return [folder / name for name in glob.glob(pattern, root_dir=folder)]
 
 
 def read_object(

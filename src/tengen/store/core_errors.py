@@ -6,17 +6,22 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from tengen import _core
-from tengen.errors import RunError, UsageError
+from tengen.errors import DiskFullError, RunError, UsageError
 
 __all__ = ["core_errors"]
 
 
 @contextmanager
 def core_errors() -> Iterator[None]:
-    """Raises what the core refuses as UsageError (another schema) or RunError."""
+    """Raises what the core refuses as UsageError (another schema) or RunError.
+
+    A full disk is a DiskFullError.
+    """
     try:
         yield
     except _core.SchemaError as error:
         raise UsageError(str(error)) from error
+    except _core.DiskFullError as error:
+        raise DiskFullError(str(error)) from error
     except _core.CoreError as error:
         raise RunError(str(error)) from error

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from tengen.run import find_files
+
 __all__ = ["writer_files"]
 
 
@@ -19,7 +21,7 @@ def writer_files(directory: Path, suffix: str) -> list[Path]:
     """
     found = [
         path
-        for path in directory.glob(f"*/*.{suffix}")
+        for path in find_files(directory, f"*/*.{suffix}")
         if path.stem.isdecimal() and path.parent.name.isdecimal()
     ]
     return sorted(found, key=lambda path: (int(path.parent.name), int(path.stem)))

@@ -10,6 +10,7 @@ from typing import Any
 from tengen import _core
 from tengen.config import from_dict, to_dict
 from tengen.errors import RunError
+from tengen.run import find_files
 from tengen.store.segment import SegmentReader
 
 __all__ = ["Manifest", "SegmentEntry"]
@@ -109,7 +110,7 @@ class Manifest:
             RunError: One is damaged.
         """
         found = []
-        for path in self.experience.glob("*/*/*.npz"):
+        for path in find_files(self.experience, "*/*/*.npz"):
             generation, incarnation = path.stem, path.parent.name
             if not (generation.isdecimal() and incarnation.isdecimal()):
                 continue

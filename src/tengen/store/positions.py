@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from tengen.run import find_files
 from tengen.store.limiter import SamplesPerInsertConfig
 from tengen.store.segment import SegmentReader
 from tengen.store.window import GameWindow
@@ -40,7 +41,7 @@ def sample_positions(
     """
     parts = []
     num_rows = 0
-    for path in sorted(experience.glob(f"*/*/{generation:06d}.npz")):
+    for path in sorted(find_files(experience, f"*/*/{generation:06d}.npz")):
         with SegmentReader(path) as reader:
             parts.append((str(path.parent), reader.game_columns()))
             num_rows += int(reader.meta["num_rows"])

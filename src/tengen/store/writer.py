@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
 
@@ -50,8 +51,10 @@ class ExperienceWriter:
             game: The registered name, ``gomoku/9``.
 
         Raises:
-            RunError: It was opened before, or the disk is full.
+            RunError: It was opened before, the disk is full, or another process writes
+                here too.
         """
+        self._lock.check_held()
         meta = {"kind": "games", "game": game, "generation": generation}
         return OpenSegment(self._folder / f"{generation:06d}.journal", meta)
 
@@ -65,6 +68,7 @@ class ExperienceWriter:
 
     def keep_unfinished(self, generation: int, games: Sequence[bytes]) -> None:
         """Publishes the games in flight; see ``unfinished.keep_unfinished``."""
+        self._lock.check_held()
         keep_unfinished(self._folder, generation, games)
 
     def unfinished_games(self, generation: int) -> list[bytes]:
@@ -72,7 +76,12 @@ class ExperienceWriter:
         return unfinished_games(self.directory, generation)
 
     def seal(self, generation: int) -> Path | None:
-        """Seals a generation whose journal is closed; see ``segment.seal``."""
+        """Seals a generation whose journal is closed; see ``segment.seal``.
+
+        Raises:
+            RunError: As that, or another process writes here too.
+        """
+        self._lock.check_held()
         sealed = seal(self.directory, generation)
         remove_unfinished(self.directory, generation)
         return sealed
@@ -105,9 +114,12 @@ def _new_folder(directory: Path, incarnation: int) -> Path:
                 f"same command again"
             )
         for number in earlier:
-            remove_leftovers(directory / str(number))
+            # Whoever wrote here held the lock, on whatever host.
+            remove_leftovers(directory / str(number), of_other_hosts=True)
             for path in (directory / str(number)).glob("*.journal.tmp"):
                 path.unlink()
+            with suppress(OSError):  # it holds something
+                (directory / str(number)).rmdir()
         folder = directory / str(incarnation)
         folder.mkdir()
     except OSError as error:

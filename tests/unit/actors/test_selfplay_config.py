@@ -21,6 +21,7 @@ OWN = {
     "resign_max_false_share",
     "variety",
     "snapshot_s",
+    "switch_models",
 }
 
 

@@ -21,7 +21,9 @@ def run(tmp_path):
 
 
 def test_a_fresh_run(run):
-    assert read_status(run) == {
+    status = read_status(run)
+    assert status.pop("free_bytes") > 0
+    assert status == {
         "run": str(run.path),
         "task": "gomoku/9",
         "running": None,
@@ -33,6 +35,8 @@ def test_a_fresh_run(run):
         "experience_bytes": 0,
         "unfinished": [],
         "gate": None,
+        "roles": [],
+        "ratio": None,
         "progress": None,
     }
 

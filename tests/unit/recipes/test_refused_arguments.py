@@ -47,7 +47,7 @@ def test_openings_longer_than_the_game(refused, setting, line):
             "recipe (x) does not go with --openspiel",
         ),
         (["train", "tictactoe", "--out", ""], "out () must name a directory; "),
-        (["train", "tictactoe", "--games", "9" * 30], "must be 1 to 1000000000; "),
+        (["train", "tictactoe", "--games", "9" * 30], "must be 0 to 1000000000; "),
         (["train", "tictactoe", "--minutes", "1e308"], "must be above 0 and at most"),
     ],
 )

@@ -1,17 +1,19 @@
+import os
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from tengen.errors import UsageError
+from tengen.errors import RunError, UsageError
 from tengen.roles.generations import (
     begin_generation,
     claim_writer,
+    has_orphan,
     num_games_kept,
     sealed_generation,
     writer_directory,
 )
-from tengen.run import RunDirectory
-from tengen.store import ExperienceWriter
+from tengen.run import RunDirectory, find_files
+from tengen.store import ExperienceWriter, SegmentReader
 from tests.unit.store.store_games import random_game, write_generation
 
 
@@ -94,3 +96,114 @@ def test_games_kept_are_counted_once_wherever_they_are(run):
         segment.close()
     write_generation(run.experience, 1, 24, writer="selfplay-1")
     assert num_games_kept(folder) == 36
+
+
+def test_journals_of_a_sealed_generation_are_cleared(run):
+    """A kill between the segment and the removal of its journals leaves them."""
+    writer = claim(run)
+    segment = begin_generation(run, writer, "tictactoe")[2]
+    segment.sink.put(random_game("tictactoe", 0, 1))
+    segment.close()
+    (journal,) = writer.directory.glob("*/*.journal")
+    kept = journal.read_bytes()
+    sealed = writer.seal(1).read_bytes()
+    journal.write_bytes(kept)
+    writer.release()
+    again = claim(run)
+    assert begin(run, again)[0] == 2
+    assert again.unsealed() == [2]
+    assert [p.read_bytes() for p in again.directory.glob("*/*.npz")] == [sealed]
+
+
+def test_games_of_a_dead_process_wait_for_another(run):
+    first, second = claim(run), claim(run)
+    begin(run, first)
+    begin(run, second)
+    assert not has_orphan(run)
+    second.release()
+    assert has_orphan(run)
+    with run.lock("train"):
+        assert has_orphan(run)
+        first.release()
+        # Whatever train's own process left, train goes on with.
+        assert claim(run).directory == writer_directory(run, 1)
+        assert not has_orphan(run)
+    assert has_orphan(run)
+    assert claim(run).directory == writer_directory(run, 0)
+
+
+def test_restarts_leave_nothing_that_grows(run):
+    for _ in range(5):
+        writer = claim(run)
+        begin(run, writer)
+        for name in (".tmp-elsewhere-1-a-b-000001.unfinished", "000007.journal.tmp"):
+            (writer.directory / str(run.incarnations("selfplay")[-1]) / name).touch()
+        writer.seal(1)
+        writer.release()
+        run.forget_incarnations("selfplay", run.incarnations("selfplay")[-1])
+    writer = claim(run)
+    left = sorted(path.name for path in writer.directory.rglob("*"))
+    assert left == ["6", "lock"]
+    assert run.incarnations("selfplay") == [5, 6]
+
+
+def test_where_locks_end_at_the_host_the_second_writer_wins(run, monkeypatch):
+    monkeypatch.setattr("fcntl.flock", lambda *_: None)
+    first = claim(run)
+    generation, _, segment = begin_generation(run, first, "tictactoe")
+    for index in range(2):
+        segment.sink.put(random_game("tictactoe", index, 1))
+    segment.close()
+    # It goes on with what it finds, and no game is in the segment twice.
+    second = claim(run)
+    assert second.directory == first.directory
+    again, recorded, segment = begin_generation(run, second, "tictactoe")
+    assert (again, recorded.indices) == (generation, [0, 1])
+    for index in (1, 2):
+        segment.sink.put(random_game("tictactoe", index, 1))
+    segment.close()
+    for write in (
+        lambda: first.seal(1),
+        lambda: first.keep_unfinished(1, []),
+        lambda: first.open_games(2, "tictactoe"),
+    ):
+        with pytest.raises(RunError, match="locks do not hold between hosts; mount"):
+            write()
+    with SegmentReader(second.seal(1)) as reader:
+        assert reader.column("game_index").tolist() == [0, 1, 2]
+
+
+def test_a_generation_that_is_sealed_meanwhile_counts(run, monkeypatch):
+    """Its journal goes, its segment comes, between two looks at the folders."""
+    first, second = claim(run), claim(run)
+    begin(run, first)
+    (journal,) = first.directory.glob("*/*.journal")
+    looks = []
+
+    def look(folder, pattern):
+        found = find_files(folder, pattern)
+        if folder == run.experience:
+            looks.append(pattern)
+            if len(looks) == 1:
+                journal.rename(journal.with_suffix(".npz"))
+        return found
+
+    monkeypatch.setattr("tengen.roles.generations.find_files", look)
+    assert begin(run, second)[0] == 2
+    assert len(looks) == 2
+
+
+def test_folders_may_go_while_others_look(tmp_path, monkeypatch):
+    (tmp_path / "selfplay-0" / "1").mkdir(parents=True)
+    (tmp_path / "selfplay-0" / "2").mkdir()
+    (tmp_path / "selfplay-0" / "2" / "000001.npz").touch()
+    scandir = os.scandir
+
+    def gone(path):
+        if str(path).endswith("/1"):
+            raise FileNotFoundError(path)
+        return scandir(path)
+
+    monkeypatch.setattr("os.scandir", gone)
+    found = find_files(tmp_path, "selfplay-*/*/*.npz")
+    assert [path.name for path in found] == ["000001.npz"]

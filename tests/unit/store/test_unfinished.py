@@ -6,7 +6,10 @@ from pathlib import Path
 
 import pytest
 
+from tengen import _core
+from tengen.actors import SelfplayConfig
 from tengen.errors import RunError
+from tengen.games import core_game, make
 from tengen.store import ExperienceWriter
 
 
@@ -48,3 +51,21 @@ def test_a_damaged_copy_is_refused_by_name_with_the_remedy(tmp_path: Path) -> No
             RunError, match=r"000003\.unfinished.*begin again: delete it"
         ):
             writer.unfinished_games(3)
+
+
+def test_games_that_nobody_went_on_with_yet_stay_kept() -> None:
+    """Who stops before a slot is free for them has them still."""
+    task = "connect4"
+    rules, settings = core_game(make(task)), SelfplayConfig(num_slots=4).to_native()
+    wanted = {"seed": 1, "generation": 1, "model": 1, "num_games": 4}
+    queue = _core.GameQueue(**wanted)
+    worker = _core.make_selfplay_worker(rules, settings, queue, _core.GameFrames())
+    while not (kept := queue.unfinished()):
+        assert worker.next()
+        worker.done()
+        worker.keep_unfinished()
+    again = _core.GameQueue(**wanted, unfinished=kept)
+    assert again.num_begun == len(kept)
+    assert again.unfinished() == kept
+    none = _core.GameQueue(**wanted, unfinished=kept, finished=[0, 1, 2, 3])
+    assert none.unfinished() == []

@@ -1,0 +1,69 @@
+"""Whether self-play and learner go together where each runs by itself, and what to set.
+
+The learner may use each row a number of times (``store.limiter.samples_per_row``) and
+waits when it has: so the share of the time in which it learns tells which is slower.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+__all__ = ["WINDOW_S", "ratio"]
+
+WINDOW_S = 600.0
+"""How far back it looks."""
+
+_FULL = 0.9
+_HALF = 0.5
+
+
+def ratio(
+    events: Sequence[Mapping[str, Any]], config: Mapping[str, Any], now_s: float
+) -> str | None:
+    """Returns the verdict in one line; None before the learner's first steps.
+
+    Args:
+        events: The learner's, in order.
+        config: The run's, as in ``run.json``.
+        now_s: The time, unix seconds.
+    """
+    turns = [event for event in events if event["kind"] == "turn"]
+    steps = [turn for turn in turns if turn.get("num_steps")]
+    if not steps:
+        return None
+    # From the first turn with steps on: before it there was nothing to learn from.
+    first_s = max(steps[0]["time_s"] - steps[0]["turn_s"], now_s - WINDOW_S)
+    spans = [(turn["time_s"] - turn["turn_s"], turn["time_s"]) for turn in turns]
+    if events[-1]["kind"] == "busy":
+        # In a turn that began after whatever it said before.
+        spans.append((max(e["time_s"] for e in events if e["kind"] != "busy"), now_s))
+    busy_s = sum(max(0.0, end_s - max(first_s, start_s)) for start_s, end_s in spans)
+    busy = min(1.0, busy_s / max(1e-9, now_s - first_s))
+    uses = _uses(steps[-1], config)
+    return f"the learner is busy {busy:.0%} of the time{uses}: {_advice(busy)}"
+
+
+def _advice(busy: float) -> str:
+    if busy >= _FULL:
+        return (
+            "learner too slow; lower --set store.limiter.samples_per_row, give tengen "
+            "learn more --threads or a GPU by --devices, or stop a self-play process"
+        )
+    if busy < _HALF:
+        return (
+            "self-play too slow; start another tengen selfplay on this run, lower "
+            "--set actor.full_simulations, or raise --set "
+            "store.limiter.samples_per_row"
+        )
+    return "self-play and learner go together"
+
+
+def _uses(turn: Mapping[str, Any], config: Mapping[str, Any]) -> str:
+    """Returns how often rows were used, of how often they may be."""
+    num_rows = turn.get("table", {}).get("num_rows")
+    wanted = config.get("store", {}).get("limiter", {}).get("samples_per_row")
+    if not num_rows or wanted is None:
+        return ""
+    num_samples = turn["total_steps"] * config["learner"]["batch_size"]
+    return f", each row was used {num_samples / num_rows:.1f} times of {wanted:g}"

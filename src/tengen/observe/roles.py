@@ -1,0 +1,121 @@
+"""Which roles of a run are processes of their own now, and what each does."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+from tengen.observe.events import read_events
+from tengen.observe.ratio import ratio
+from tengen.run import RunDirectory, find_files, lock_holder
+
+__all__ = ["read_ratio", "read_roles"]
+
+
+def read_roles(run: RunDirectory, config: dict[str, Any]) -> list[dict[str, Any]]:
+    """Returns the roles that run by themselves, as JSON values.
+
+    Keys: ``role``, ``process`` (``PID on HOST``, None for a role that the run needs and
+    nobody is), ``writer`` (of self-play), ``state``, and ``age_s``, seconds since it
+    said so. Empty where no role ever ran by itself, or ``tengen train`` runs.
+    """
+    logs = _logs(run)
+    if not logs or run.lock_holder("train") is not None:
+        return []
+    found = []
+    needed = _needed(config)
+    for role in dict.fromkeys((*needed, *sorted(logs))):
+        alive = {
+            events[0]["process"]: events
+            for events in logs.get(role, [])
+            if events[0].get("process") in _holders(run, role)
+        }
+        for process, writer in _holders(run, role).items():
+            if process in alive:
+                found.append(_described(role, process, writer, alive[process]))
+        if not alive and role in needed:
+            found.append(
+                {
+                    "role": role,
+                    "process": None,
+                    "writer": None,
+                    "state": f"not running; start tengen {role} {run.path}",
+                    "age_s": None,
+                }
+            )
+    return found
+
+
+def read_ratio(run: RunDirectory, config: dict[str, Any]) -> str | None:
+    """Returns the verdict on self-play and learner; None where it cannot be told."""
+    holders = _holders(run, "learn")
+    for events in _logs(run).get("learn", []):
+        if events[0].get("process") in holders:
+            return ratio(events, config, time.time())
+    return None
+
+
+def _needed(config: dict[str, Any]) -> tuple[str, ...]:
+    """Returns the roles without which the run does not go on."""
+    plays = () if config.get("learn_from") else ("selfplay",)
+    is_shuffled = config.get("store", {}).get("drawn_by") == "shuffle"
+    return (*plays, *(("shuffle",) if is_shuffled else ()), "learn", "export", "gate")
+
+
+def _logs(run: RunDirectory) -> dict[str, list[list[dict[str, Any]]]]:
+    """Returns the events of each incarnation, the newest first, by role."""
+    found: dict[str, list[list[dict[str, Any]]]] = {}
+    roles = {
+        path.name.split("-command-")[0]
+        for path in find_files(run.events, "*-command-*")
+    }
+    for role in roles:
+        for number in reversed(run.incarnations(f"{role}-command")):
+            events = list(read_events(run.events_path(f"{role}-command", number)))
+            if events:
+                found.setdefault(role, []).append(events)
+    return found
+
+
+def _holders(run: RunDirectory, role: str) -> dict[str, str | None]:
+    """Returns the processes that hold a role's locks, and which writer they are."""
+    if role != "selfplay":
+        holder = run.lock_holder(role)
+        return {} if holder is None else {holder: None}
+    folders = sorted(find_files(run.experience, "selfplay-*"))
+    held = {lock_holder(folder / "lock"): folder.name for folder in folders}
+    return {process: name for process, name in held.items() if process is not None}
+
+
+def _described(
+    role: str, process: str, writer: str | None, events: list[dict[str, Any]]
+) -> dict[str, Any]:
+    last = events[-1]
+    return {
+        "role": role,
+        "process": process,
+        "writer": writer,
+        "state": _state(last),
+        "age_s": round(max(0.0, time.time() - float(last["time_s"])), 1),
+    }
+
+
+def _state(event: dict[str, Any]) -> str:
+    if event["kind"] == "state":
+        return str(event["state"])
+    if event["kind"] == "busy":
+        done = (f"{event[name]} {word}" for name, word in _DONE if name in event)
+        return ", ".join([str(event.get("stage", "busy")), *done])
+    if event["kind"] == "turn":
+        did = (f"{word} {event[name]}" for name, word in _DID if name in event)
+        return ", ".join(["at the next turn", *did])
+    return "starts"
+
+
+_DONE = (("num_games", "games"), ("num_steps", "steps"))
+_DID = (
+    ("generation", "after generation"),
+    ("model", "on model"),
+    ("checkpoint", "wrote checkpoint"),
+    ("candidate", "of candidate"),
+)

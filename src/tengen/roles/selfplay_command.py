@@ -1,0 +1,35 @@
+"""``tengen selfplay RUN``: self-play by itself, on one machine of many."""
+
+from __future__ import annotations
+
+import argparse
+from typing import Any
+
+from tengen.config import check_range
+from tengen.roles import command
+
+__all__ = ["add_arguments", "selfplay"]
+
+_MAX_GAMES = 1_000_000_000
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declares the arguments of ``tengen selfplay``."""
+    command.add_arguments(parser)
+    parser.add_argument(
+        "--games",
+        type=int,
+        help="end once so many were played by this call, with their generation whole",
+    )
+
+
+def selfplay(args: argparse.Namespace) -> dict[str, Any]:
+    """Plays generations.
+
+    Raises:
+        UsageError: ``--games`` is out of its range.
+        RunError: As ``command.serve``.
+    """
+    if args.games is not None:
+        check_range("games", args.games, 1, _MAX_GAMES, "leave it out")
+    return command.serve("selfplay", args, args.games)

@@ -1,0 +1,214 @@
+"""A generation of native games, played by threads of this process.
+
+Where roles take turns it is played on one model. A role by itself looks for newer ones
+meanwhile and goes on with them (KataGo's ``switchNetsMidGame``): the new model is
+opened while the games go on, then each game returns to its last ply whose search began
+without a tree, a full search, and the new model plays from there. The record says so,
+and each ply can be replayed as in a generation on one model.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+import time
+from collections.abc import Callable
+
+from tengen import _core, games
+from tengen.actors import (
+    GamesOfGeneration,
+    GenerationReport,
+    play_generation,
+)
+from tengen.errors import DiskFullError
+from tengen.games import Game
+from tengen.inference import Backend, open_backend
+from tengen.roles.role import RoleContext
+from tengen.run import RunDirectory
+from tengen.store import ExperienceWriter, OpenSegment
+from tengen.store.core_errors import core_errors
+
+__all__ = ["PlayingThreads", "take_counts"]
+
+_LOOK_S = 1.0
+"""Between two looks for a newer model; a look lists one folder."""
+
+
+class PlayingThreads:
+    """Plays generations, and keeps the model that is open. Used by one thread.
+
+    Args:
+        run: The run.
+        game: What is played.
+        context: Threads, stop, progress, and whether newer models are followed.
+        on_model: Returns the same games, to be played by another model.
+    """
+
+    def __init__(
+        self,
+        run: RunDirectory,
+        game: Game,
+        context: RoleContext,
+        on_model: Callable[[GamesOfGeneration, int], GamesOfGeneration],
+    ) -> None:
+        self._run = run
+        self._game = game
+        self._context = context
+        self._on_model = on_model
+        self._backend: tuple[int, Backend] | None = None
+        self._looked_s = -math.inf
+
+    def play(
+        self, wanted: GamesOfGeneration, writer: ExperienceWriter, segment: OpenSegment
+    ) -> tuple[GenerationReport, list[int]]:
+        """Plays until every game is over or the context stops it.
+
+        A full disk is waited for as ``RoleContext.write`` does, with the games in
+        flight in memory.
+
+        Args:
+            wanted: The games.
+            writer: Has the games in flight of an earlier process.
+            segment: Takes those that are finished.
+
+        Returns:
+            What was played, and the models that played, in order.
+        """
+        unfinished = writer.unfinished_games(wanted.generation)
+        num_recovered = len(wanted.finished)
+        played = GenerationReport()
+        models = [wanted.model]
+        num_begun: int | None = None
+        while True:
+            part = _Part(wanted, self._queue(wanted, unfinished), writer, segment)
+            num_begun = part.queue.num_begun if num_begun is None else num_begun
+            done = self._play_part(part, num_recovered, played)
+            played = played.plus(done)
+            if self._context.stop.is_set() or not part.queue.stopped:
+                return dataclasses.replace(played, num_gone_on_with=num_begun), models
+            self._context.write(segment.flush)
+            unfinished = part.queue.unfinished()
+            kept = writer.recorded_games(wanted.generation).indices
+            wanted = dataclasses.replace(part.newer or wanted, finished=kept)
+            if part.newer is not None:
+                models.append(wanted.model)
+                self._context.say(f"goes on with model {wanted.model}")
+
+    def _play_part(
+        self, part: _Part, num_recovered: int, before: GenerationReport
+    ) -> GenerationReport:
+        """Plays until a newer model is open, the disk is full, or as ``play``."""
+        count = take_counts(self._context, num_recovered, part.queue.stop, before)
+
+        def on_progress(num_games: int, num_evaluations: int) -> None:
+            count(num_games, num_evaluations)
+            part.newer = part.newer or self._newer(part.wanted)
+            if part.newer is not None:
+                self._open(part.newer)
+                part.queue.stop()
+
+        try:
+            with core_errors():
+                return play_generation(
+                    self._game,
+                    part.wanted.config,
+                    self._open(part.wanted),
+                    part.queue,
+                    part.segment.sink,
+                    num_threads=self._context.num_threads,
+                    on_progress=on_progress,
+                    on_unfinished=part.keep,
+                )
+        except DiskFullError:
+            # Games that were finished wait in the journal's queue.
+            self._context.write(lambda: part.keep(part.queue.unfinished()))
+            return GenerationReport()
+
+    def _queue(
+        self, wanted: GamesOfGeneration, unfinished: list[bytes]
+    ) -> _core.GameQueue:
+        return _core.GameQueue(
+            seed=wanted.seed,
+            generation=wanted.generation,
+            model=wanted.model,
+            num_games=wanted.config.games_per_generation,
+            # It may have had more games when it began.
+            finished=[
+                index
+                for index in wanted.finished
+                if index < wanted.config.games_per_generation
+            ],
+            may_resign=wanted.may_resign,
+            variants=games.variants_of(wanted.task, wanted.config.variety),
+            unfinished=unfinished,
+        )
+
+    def _newer(self, wanted: GamesOfGeneration) -> GamesOfGeneration | None:
+        """Returns the games on the newest model, where it is newer and wanted."""
+        is_wanted = self._context.follow_models and wanted.config.switch_models
+        now_s = time.monotonic()
+        if not is_wanted or now_s - self._looked_s < _LOOK_S:
+            return None
+        self._looked_s = now_s
+        latest = self._run.models.latest()
+        if latest is None or latest <= wanted.model:
+            return None
+        return self._on_model(wanted, latest)
+
+    def _open(self, wanted: GamesOfGeneration) -> Backend:
+        if self._backend is None or self._backend[0] != wanted.model:
+            made = open_backend(
+                wanted.directory, wanted.inference, self._context.num_threads
+            )
+            self._backend = (wanted.model, made)
+        return self._backend[1]
+
+
+@dataclasses.dataclass
+class _Part:
+    """Of a generation, on one model."""
+
+    wanted: GamesOfGeneration
+    queue: _core.GameQueue
+    writer: ExperienceWriter
+    segment: OpenSegment
+    newer: GamesOfGeneration | None = None
+    """The same games on the model that goes on."""
+
+    def keep(self, unfinished: list[bytes]) -> None:
+        """Keeps the games in flight on the disk."""
+        # What was finished since is in the journal.
+        self.segment.flush()
+        self.writer.keep_unfinished(self.wanted.generation, unfinished)
+
+
+def take_counts(
+    context: RoleContext,
+    num_recovered: int,
+    stop: Callable[[], None],
+    before: GenerationReport,
+) -> Callable[[int, int], None]:
+    """Returns what takes counts while games are played, and stops when asked to.
+
+    Args:
+        context: Takes them, and asks to stop.
+        num_recovered: Games that were durable when the turn began.
+        stop: Ends the playing.
+        before: What the turn played before.
+    """
+    start_s = time.monotonic()
+
+    def on_progress(num_games: int, num_evaluations: int) -> None:
+        if context.stop.is_set():
+            stop()
+        context.progress(
+            {
+                "stage": "self-play",
+                "num_games": num_recovered + before.num_games + num_games,
+                "num_recovered": num_recovered,
+                "num_evaluations": before.num_evaluations + num_evaluations,
+                "seconds": before.seconds + time.monotonic() - start_s,
+            }
+        )
+
+    return on_progress

@@ -1,0 +1,277 @@
+"""The roles of a run as processes that a test kills, and what must hold afterwards."""
+
+from __future__ import annotations
+
+import hashlib
+import random
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+
+from tengen import _core
+from tengen.learners.checkpoint import read_extra, read_model
+from tengen.models import load_model
+from tengen.observe.roles import read_roles
+from tengen.run import RunDirectory, find_files
+from tengen.store import SegmentReader
+from tengen.store.journal import read_journal
+from tengen.store.manifest import Manifest
+from tests.integration.runs import wait_for
+
+ROLES = ("selfplay", "selfplay", "learn", "export", "gate")
+GAMES = 24
+SETTINGS = (
+    f"actor.games_per_generation={GAMES}",
+    "actor.full_simulations=48",
+    "actor.cheap_simulations=12",
+    "actor.full_probability=0.5",
+    "actor.snapshot_s=0.1",
+    "actor.num_slots=4",
+    "actor.cache_mib=0",
+    "store.min_rows=50",
+    "store.limiter.samples_per_row=1",
+    "learner.batch_size=32",
+    "inference.precision=fp32",
+    "inference.backend=openvino",
+    "inference.batch_shape=dynamic",
+)
+
+Game = tuple[int, int]
+"""Generation and index."""
+
+
+def make_run(out: Path, *settings: str) -> RunDirectory:
+    """Makes a run and plays nothing."""
+    command = [sys.executable, "-m", "tengen", "train", "tictactoe", "--games", "0"]
+    command += ["--out", str(out)]
+    for setting in (*SETTINGS, *settings):
+        command += ["--set", setting]
+    subprocess.run(command, check=True, capture_output=True)
+    return RunDirectory(out)
+
+
+@dataclass
+class RoleProcesses:
+    """The roles of one run; a place is a role's process, whichever it is now.
+
+    What they print is in ``<run>-logs``.
+    """
+
+    run: RunDirectory
+    roles: tuple[str, ...] = ROLES
+    num_kills: list[int] = field(default_factory=list)
+    durable: dict[Game, str] = field(default_factory=dict)
+    """Games that were in a journal when a process was killed, and what they hold."""
+
+    def __post_init__(self) -> None:
+        self.num_kills = [0] * len(self.roles)
+        self._logs = Path(f"{self.run.path}-logs")
+        self._logs.mkdir(exist_ok=True)
+        self._children: list[subprocess.Popen[bytes]] = []
+        self._children = [self._start(place) for place in range(len(self.roles))]
+
+    def _start(self, place: int) -> subprocess.Popen[bytes]:
+        role = self.roles[place]
+        command = [sys.executable, "-m", "tengen", role, str(self.run.path)]
+        with open(self._logs / f"{role}-{place}.log", "ab") as log:
+            return subprocess.Popen(
+                [*command, "--threads", "1"],
+                stdout=log,
+                stderr=log,
+                start_new_session=True,
+            )
+
+    def said(self, place: int) -> str:
+        """What a place printed so far."""
+        return (self._logs / f"{self.roles[place]}-{place}.log").read_text()
+
+    def check_alive(self) -> None:
+        """Nobody ended who was not told to."""
+        for place, child in enumerate(self._children):
+            assert child.poll() is None, self.said(place)[-2000:]
+
+    def kill(self, place: int) -> None:
+        """Kills a process, notes which games are durable, and starts it again."""
+        child = self._children[place]
+        assert child.poll() is None, self.said(place)[-2000:]
+        child.kill()
+        child.wait()
+        self.num_kills[place] += 1
+        if self.roles[place] == "selfplay":
+            for _, game, content in games_in_journals(self.run):
+                assert self.durable.setdefault(game, content) == content
+        self._children[place] = self._start(place)
+
+    def kill_at_random(
+        self, rng: random.Random, num_kills: dict[str, int], most_s: float
+    ) -> None:
+        """Kills each process of a role so often, in random order, at random instants.
+
+        Args:
+            rng: Of both.
+            num_kills: By role.
+            most_s: Between two kills.
+        """
+        order = [
+            place
+            for place, role in enumerate(self.roles)
+            for _ in range(num_kills[role])
+        ]
+        rng.shuffle(order)
+        for place in order:
+            try:
+                self._children[place].wait(rng.uniform(0.0, most_s))
+            except subprocess.TimeoutExpired:
+                self.kill(place)
+            else:
+                raise AssertionError(self.said(place)[-2000:])
+
+    def end(self, numbers: tuple[int, ...] = ()) -> list[int]:
+        """Ends all of them, by signals or by STOP, and returns their exit codes.
+
+        Waits until each is at work: one that begins in a stopped run refuses.
+        """
+        wait_for(self._are_at_work)
+        if not numbers:
+            self.run.request_stop()
+        for child, number in zip(self._children, numbers, strict=False):
+            child.send_signal(number)
+        codes = [child.wait(timeout=120) for child in self._children]
+        self.run.clear_stop()
+        for place in range(len(self.roles)):
+            assert "Traceback" not in self.said(place), self.said(place)
+        return codes
+
+    def _are_at_work(self) -> bool:
+        self.check_alive()
+        processes = [role["process"] for role in read_roles(self.run)]
+        pids = {int(process.split()[0]) for process in processes if process is not None}
+        return pids == {child.pid for child in self._children}
+
+    def close(self) -> None:
+        """Leaves no process behind, whatever happened."""
+        for child in self._children:
+            if child.poll() is None:
+                child.send_signal(signal.SIGKILL)
+                child.wait()
+
+
+def games_in_journals(run: RunDirectory) -> Iterator[tuple[Path, Game, str]]:
+    """Yields the games of every journal; one that is sealed meanwhile is left out."""
+    for path in sorted(find_files(run.experience, "selfplay-*/*/*.journal")):
+        try:
+            frames = read_journal(path).frames
+        except Exception:
+            if path.exists():
+                raise
+            continue
+        for frame in frames:
+            record = _core.decode_game(frame)
+            columns = _core.merge_games([frame], record.generation)
+            game = record.generation, record.game_index
+            yield path, game, _content(columns["action"], columns["switch_model"])
+
+
+def games_in_segments(run: RunDirectory) -> Iterator[tuple[Path, Game, str]]:
+    """Yields the games of every sealed segment."""
+    for path in sorted(run.experience.glob("selfplay-*/*/*.npz")):
+        with SegmentReader(path) as reader:
+            columns = reader.game_columns()
+        plies = [0, *np.cumsum(columns["num_plies"]).tolist()]
+        switches = [0, *np.cumsum(columns["num_switches"]).tolist()]
+        for place, index in enumerate(columns["game_index"].tolist()):
+            content = _content(
+                columns["action"][slice(*plies[place : place + 2])],
+                columns["switch_model"][slice(*switches[place : place + 2])],
+            )
+            yield path, (int(path.stem), index), content
+
+
+def _content(*columns: np.ndarray) -> str:
+    parts = [b",".join(str(int(x)).encode() for x in column) for column in columns]
+    return hashlib.sha256(b";".join(parts)).hexdigest()
+
+
+def check_games(run: RunDirectory, durable: dict[Game, str]) -> int:
+    """Makes sure that no game was lost, doubled or changed, once nobody plays.
+
+    Args:
+        run: The run.
+        durable: Games that were durable at some time.
+
+    Returns:
+        Games of the run.
+    """
+    found: dict[Game, str] = {}
+    writers: dict[int, Path] = {}
+    sealed: dict[int, list[int]] = {}
+    for path, (generation, index), content in games_in_segments(run):
+        sealed.setdefault(generation, []).append(index)
+        assert writers.setdefault(generation, path) == path, "sealed twice"
+        found[generation, index] = content
+    for generation, indices in sealed.items():
+        assert indices == list(range(GAMES)), f"generation {generation}"
+    for path, game, content in games_in_journals(run):
+        assert game not in found, f"{game} is in {path} and elsewhere"
+        assert writers.setdefault(game[0], path).parts[-3] == path.parts[-3]
+        found[game] = content
+    begun = {int(p.stem) for p in find_files(run.experience, "selfplay-*/*/*.journal")}
+    assert sorted({*sealed, *begun}) == list(range(1, max({*sealed, *begun}) + 1))
+    assert {game: found.get(game) for game in durable} == durable
+    return len(found)
+
+
+def check_learner(run: RunDirectory) -> int:
+    """Makes sure that every checkpoint is whole, and the newest's order of segments.
+
+    Returns:
+        Segments in it.
+    """
+    for number in run.checkpoints.numbers():
+        read_model(run.checkpoints.entry(number))
+    newest = run.checkpoints.latest()
+    assert newest is not None
+    state = read_extra(run.checkpoints.entry(newest))["table"]
+    manifest = Manifest.from_dict(run.experience, state["manifest"])
+    paths = []
+    for entry in manifest:
+        entry.open(run.experience).close()
+        paths.append(entry.path(run.experience))
+    assert len(set(paths)) == len(paths)
+    return len(paths)
+
+
+def check_models(run: RunDirectory) -> int:
+    """Makes sure that every model is whole and no number is missing or taken twice.
+
+    Returns:
+        Models that the gate accepted.
+    """
+    numbers = []
+    for folder in (run.models, run.candidates, run.rejected):
+        for number in folder.numbers():
+            load_model(folder.entry(number))
+            numbers.append(number)
+    assert sorted(numbers) == list(range(len(numbers)))
+    return len(run.models.numbers())
+
+
+def check_leftovers(run: RunDirectory, num_writers: int) -> None:
+    """Makes sure that kills leave nothing behind that grows with their number."""
+    assert list(run.path.rglob(".tmp-*")) == []
+    assert list(run.path.rglob("*.journal.tmp")) == []
+    writers = sorted(run.experience.glob("selfplay-*"))
+    assert len(writers) <= num_writers
+    for writer in writers:
+        folders = [path for path in writer.iterdir() if path.is_dir()]
+        assert sum(not any(path.iterdir()) for path in folders) <= 1
+        generations = {path.stem for path in writer.glob("*/*.journal")}
+        assert len(generations) <= 1
+        assert {path.stem for path in writer.glob("*/*.unfinished")} <= generations
+    assert len(run.incarnations("selfplay")) <= 2 * num_writers
+    assert len(run.checkpoints.numbers()) <= 3

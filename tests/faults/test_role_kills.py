@@ -1,0 +1,94 @@
+"""Roles that run by themselves are killed at random instants, and nothing is lost.
+
+Two of self-play on one run, and one each of learn, export and gate. A game that was
+durable when a process was killed must be in the run for ever, once, as it was.
+"""
+
+from __future__ import annotations
+
+import random
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from tengen.run import RunDirectory
+from tests.faults.role_processes import (
+    RoleProcesses,
+    check_games,
+    check_learner,
+    check_leftovers,
+    check_models,
+    make_run,
+)
+from tests.integration.runs import wait_for
+
+
+@pytest.fixture
+def start(tmp_path: Path) -> Iterator[Callable[..., RoleProcesses]]:
+    """Starts roles on a run; all are gone at the end."""
+    started = []
+
+    def make(run: RunDirectory, *roles: str) -> RoleProcesses:
+        started.append(RoleProcesses(run, *([roles] if roles else [])))
+        return started[-1]
+
+    yield make
+    for processes in started:
+        processes.close()
+
+
+def check(processes: RoleProcesses) -> dict[str, int]:
+    run = processes.run
+    counts = {
+        "kills": sum(processes.num_kills),
+        "games": check_games(run, processes.durable),
+        "durable_at_a_kill": len(processes.durable),
+        "segments_learned_from": check_learner(run),
+        "models": check_models(run),
+    }
+    check_leftovers(run, num_writers=processes.roles.count("selfplay"))
+    return counts
+
+
+def grows(run: RunDirectory) -> Callable[[], bool]:
+    """Whether the run has a newer model than when this was called."""
+    before = run.models.latest() or 0
+
+    def has_grown() -> bool:
+        return (run.models.latest() or 0) > before
+
+    return has_grown
+
+
+def test_kills_of_every_role(
+    tmp_path: Path, start: Callable[..., RoleProcesses]
+) -> None:
+    run = make_run(tmp_path / "run")
+    processes = start(run)
+    wait_for(grows(run))
+    num_kills = {"selfplay": 3, "learn": 1, "export": 1, "gate": 1}
+    processes.kill_at_random(random.Random(1), num_kills, most_s=1.0)
+    wait_for(grows(run))
+    assert processes.end() == [0] * 5
+    counts = check(processes)
+    assert counts["kills"] == 9
+    assert counts["durable_at_a_kill"] > 0
+
+
+@pytest.mark.soak
+def test_a_hundred_kills_of_every_role(
+    tmp_path: Path, start: Callable[..., RoleProcesses]
+) -> None:
+    run = make_run(tmp_path / "run")
+    start_s = time.monotonic()
+    processes = start(run)
+    wait_for(grows(run))
+    num_kills = dict.fromkeys(processes.roles, 100)
+    processes.kill_at_random(random.Random(7), num_kills, most_s=2.5)
+    wait_for(grows(run))
+    assert processes.end() == [0] * 5
+    counts = check(processes)
+    print(counts, processes.num_kills, f"{time.monotonic() - start_s:.0f} s")
+    assert counts["kills"] == 500

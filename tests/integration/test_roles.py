@@ -1,0 +1,196 @@
+"""The roles of a run as processes of their own: any order, any end, what they say."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import signal
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tengen.observe import read_events
+from tengen.observe.status import read_status
+from tengen.roles import RoleContext, make_role, read_config
+from tengen.run import RunDirectory
+from tengen.store.unfinished import unfinished_games
+from tests.faults.role_processes import (
+    RoleProcesses,
+    check_games,
+    check_learner,
+    check_leftovers,
+    check_models,
+    make_run,
+)
+from tests.integration.runs import run_command, start_command, wait_for
+
+ENDLESS = 1_000_000
+
+
+def command(name: str, run: RunDirectory, *extra: str) -> list[str]:
+    words = [sys.executable, "-m", "tengen", name, str(run.path), *extra]
+    return [*words, "--threads", "1", "--json"]
+
+
+@pytest.fixture(scope="module")
+def first_model(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A run with its first model, which is random, and nothing else."""
+    run = make_run(tmp_path_factory.mktemp("roles") / "run")
+    for name in ("learn", "export", "gate"):
+        role = make_role(name, read_config(run), run, RoleContext())
+        role.turn()
+        role.close()
+    return run.path
+
+
+@pytest.fixture
+def run(tmp_path: Path, first_model: Path) -> RunDirectory:
+    return RunDirectory(shutil.copytree(first_model, tmp_path / "run"))
+
+
+@pytest.fixture
+def start() -> Iterator[Callable[..., RoleProcesses]]:
+    started = []
+
+    def make(run: RunDirectory, roles: tuple[str, ...]) -> RoleProcesses:
+        started.append(RoleProcesses(run, roles))
+        return started[-1]
+
+    yield make
+    for processes in started:
+        processes.close()
+
+
+def change(run: RunDirectory, **actor: Any) -> None:
+    content = run.read_run()
+    content["config"]["actor"] |= actor
+    run.write_run(content)
+
+
+def turns(run: RunDirectory, role: str) -> list[dict[str, Any]]:
+    paths = [
+        run.events_path(f"{role}-command", number)
+        for number in run.incarnations(f"{role}-command")
+    ]
+    return [e for path in paths for e in read_events(path) if e["kind"] == "turn"]
+
+
+@pytest.mark.slow
+def test_a_run_that_roles_make_by_themselves(
+    tmp_path: Path, start: Callable[..., RoleProcesses]
+) -> None:
+    """From a config alone, begun from behind, ended by signals, begun again."""
+    run = make_run(tmp_path / "run")
+    assert run.models.numbers() == []
+    order = ("selfplay", "gate", "selfplay", "export", "learn")
+    processes = start(run, order)
+    wait_for(lambda: (run.models.latest() or 0) >= 2)
+
+    status = read_status(run)
+    assert [role["role"] for role in status["roles"]] == [
+        "selfplay",
+        "selfplay",
+        "learn",
+        "export",
+        "gate",
+    ]
+    assert None not in [role["process"] for role in status["roles"]]
+    assert [role["writer"] for role in status["roles"][:2]] == [
+        "selfplay-0",
+        "selfplay-1",
+    ]
+    assert "the learner is busy" in status["ratio"]
+
+    # A second one of those that only one process may be.
+    for name in ("learn", "export", "gate"):
+        done = run_command(command(name, run))
+        assert done.returncode == 2
+        assert done.stderr.startswith(f"tengen: folder ({run.path}) is in use by proc")
+        assert done.stderr.count("\n") == 1
+
+    numbers = (signal.SIGINT, signal.SIGTERM) * 2 + (signal.SIGINT,)
+    assert processes.end(numbers) == [130] * 5
+    assert "selfplay: waits, no model is published yet; run" in processes.said(0)
+    before = run.models.latest()
+    assert before is not None
+    again = start(run, ("learn", "selfplay", "export", "selfplay", "gate"))
+    wait_for(lambda: (run.models.latest() or 0) > before)
+    assert again.end() == [0] * 5
+    assert check_games(run, {}) > 0
+    assert check_learner(run) > 0
+    assert check_models(run) > before
+    check_leftovers(run, num_writers=2)
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_keeps_the_games_in_flight(run: RunDirectory, number: int) -> None:
+    # So many at once that some are half way at any instant.
+    change(run, games_per_generation=ENDLESS, num_slots=64)
+    writer = run.experience / "selfplay-0"
+    for num_begun in (1, 2):
+        child = start_command(command("selfplay", run))
+
+        def has_played(num_begun: int = num_begun) -> bool:
+            """Whether this process, which has a folder of its own, finished games."""
+            journals = list(writer.glob("*/*.journal"))
+            sizes = [path.stat().st_size for path in journals]
+            return len(sizes) == num_begun and min(sizes) > 4096
+
+        wait_for(has_played)
+        child.send_signal(number)
+        output, errors = child.communicate(timeout=60)
+        assert (child.returncode, errors) == (130, "")
+        report = json.loads(output.splitlines()[-1])
+        assert report["last"]["stopped"]
+        kept = len(unfinished_games(writer, 1))
+        assert kept > 0
+    assert [turn["num_gone_on_with"] > 0 for turn in turns(run, "selfplay")] == [
+        False,
+        True,
+    ]
+    assert turns(run, "selfplay")[1]["num_recovered"] > 0
+
+
+def test_so_many_games_in_whole_generations(run: RunDirectory) -> None:
+    change(run, games_per_generation=8, full_simulations=2)
+    done = run_command(command("selfplay", run, "--games", "20"))
+    assert done.returncode == 0, done.stderr
+    report = json.loads(done.stdout.splitlines()[-1])
+    assert (report["num_games"], report["num_turns"]) == (24, 3)
+    assert len(list(run.experience.glob("*/*/*.npz"))) == 3
+    done = run_command(command("selfplay", run, "--games", "0"))
+    assert done.returncode == 2
+    assert "games (0) must be" in done.stderr
+    done = run_command(command("gate", run, "--games", "5"))
+    assert "option (--games) is not known" in done.stderr
+
+
+def test_a_newer_model_is_gone_on_with(
+    run: RunDirectory, start: Callable[..., RoleProcesses]
+) -> None:
+    """By processes: the generation never ends, so only a switch shows the new model."""
+    change(run, games_per_generation=ENDLESS, full_simulations=50)
+    processes = start(run, ("selfplay",))
+    journals = run.experience / "selfplay-0"
+    wait_for(lambda: any(p.stat().st_size > 4096 for p in journals.glob("*/*.journal")))
+    # The same model under the next number.
+    copied = run.path / "candidates" / "copied"
+    shutil.copytree(run.models.entry(0), copied)
+    copied.rename(run.models.entry(1))
+    log = RunDirectory(run.path).incarnations("selfplay-command")[-1]
+    events = run.events_path("selfplay-command", log)
+
+    def is_on_it() -> bool:
+        return any(
+            event["kind"] == "state" and event["state"] == "goes on with model 1"
+            for event in read_events(events)
+        )
+
+    wait_for(is_on_it)
+    assert processes.end((signal.SIGTERM,)) == [130]
+    (turn,) = turns(run, "selfplay")
+    assert (turn["models"], turn["model"]) == ([0, 1], 1)
+    assert turn["stopped"]

@@ -1,0 +1,62 @@
+"""The verdict on self-play and learner, on worked numbers."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tengen.observe.ratio import ratio
+
+CONFIG = {
+    "store": {"limiter": {"samples_per_row": 4.0}},
+    "learner": {"batch_size": 50},
+}
+NOW_S = 10_000.0
+
+
+def turn(end_s: float, turn_s: float, num_steps: int = 10) -> dict[str, Any]:
+    return {
+        "kind": "turn",
+        "time_s": NOW_S + end_s,
+        "turn_s": turn_s,
+        "num_steps": num_steps,
+        "total_steps": 300,
+        "table": {"num_rows": 5000},
+    }
+
+
+def begin(at_s: float) -> dict[str, Any]:
+    return {"kind": "begin", "time_s": NOW_S + at_s}
+
+
+@pytest.mark.parametrize(
+    ("events", "share", "words"),
+    [
+        # 10 s of the last 100.
+        ([turn(-90, 10)], "10%", "self-play too slow; start another tengen selfplay"),
+        ([turn(-60, 40), turn(0, 30)], "70%", "self-play and learner go together"),
+        ([turn(-50, 50), turn(0, 48)], "98%", "learner too slow; lower --set store."),
+        # The start of a process is not waiting, nor is a turn without steps learning.
+        ([begin(-500), turn(-60, 40), turn(0, 30)], "70%", "go together"),
+        ([turn(-400, 1, num_steps=0), turn(0, 10)], "100%", "learner too slow"),
+        # Half of this turn is older than what is looked at.
+        ([turn(-900, 9), turn(-300, 600)], "50%", "go together"),
+        # A turn of an hour that is not over yet.
+        ([turn(-3600, 60), {"kind": "busy", "time_s": NOW_S}], "100%", "learner too"),
+    ],
+)
+def test_the_share_of_learning_decides(
+    events: list[dict[str, Any]], share: str, words: str
+) -> None:
+    text = ratio(events, CONFIG, NOW_S)
+    assert text is not None
+    assert text.startswith(
+        f"the learner is busy {share} of the time, each row was used 3.0 times of 4: "
+    )
+    assert words in text
+
+
+def test_before_the_first_steps_there_is_no_verdict() -> None:
+    assert ratio([begin(-9)], CONFIG, NOW_S) is None
+    assert ratio([begin(-9), turn(-1, 1, num_steps=0)], CONFIG, NOW_S) is None

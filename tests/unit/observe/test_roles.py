@@ -1,0 +1,105 @@
+"""What status tells of roles that run by themselves."""
+
+from __future__ import annotations
+
+import os
+import socket
+from pathlib import Path
+
+import pytest
+
+from tengen.cli import main
+from tengen.observe.roles import read_roles
+from tengen.roles.role_log import RoleLog
+from tengen.run import RunDirectory
+from tengen.run.lock import WriterLock
+
+HERE = f"{os.getpid()} on {socket.gethostname()}"
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> RunDirectory:
+    run = RunDirectory.create_or_resume(tmp_path)
+    config = {
+        "task": "gomoku/9",
+        "store": {"limiter": {"samples_per_row": 4.0}},
+        "learner": {"batch_size": 50},
+    }
+    run.write_run({"config": config})
+    return run
+
+
+def states(run: RunDirectory) -> dict[str, str]:
+    return {role["role"]: role["state"] for role in read_roles(run)}
+
+
+def test_nobody_by_itself(run: RunDirectory) -> None:
+    assert read_roles(run) == []
+
+
+def test_each_role_tells_what_it_does(
+    run: RunDirectory, capsys: pytest.CaptureFixture[str]
+) -> None:
+    logs = {name: RoleLog(name, run, 1) for name in ("selfplay", "learn", "gate")}
+    writer = run.experience / "selfplay-3"
+    with (
+        run.lock("learn"),
+        run.lock("gate"),
+        WriterLock(writer / "lock", writer),
+    ):
+        assert states(run) == {
+            "selfplay": "starts",
+            "learn": "starts",
+            "export": f"not running; start tengen export {run.path}",
+            "gate": "starts",
+        }
+        (selfplay,) = [r for r in read_roles(run) if r["role"] == "selfplay"]
+        assert (selfplay["process"], selfplay["writer"]) == (HERE, "selfplay-3")
+        logs["selfplay"].busy({"stage": "self-play", "num_games": 7, "seconds": 1.0})
+        turn = {"generation": 4, "checkpoint": 2, "num_steps": 5, "total_steps": 20}
+        logs["learn"].turn({**turn, "table": {"num_rows": 250}}, 3.0)
+        logs["gate"].idle("there is no candidate; run tengen export first")
+        assert states(run) == {
+            "selfplay": "self-play, 7 games",
+            "learn": "at the next turn, after generation 4, wrote checkpoint 2",
+            "export": f"not running; start tengen export {run.path}",
+            "gate": "waits, there is no candidate; run tengen export first",
+        }
+        capsys.readouterr()
+        assert main(["status", str(run.path)]) == 0
+        text = capsys.readouterr().out
+        assert "running, 3 roles by themselves" in text
+        assert f"{HERE}, selfplay-3: self-play, 7 games (0 s ago)" in text
+        assert "each row was used 4.0 times of 4: learner too slow" in text
+    # Nobody holds a lock: whatever they said, they are gone.
+    assert set(states(run).values()) == {
+        f"not running; start tengen {name} {run.path}"
+        for name in ("selfplay", "learn", "export", "gate")
+    }
+    with run.lock("train"):
+        assert read_roles(run) == []
+
+
+def test_a_role_that_waits_says_so_at_once_then_ever_more_seldom(
+    run: RunDirectory,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    now_s = [100.0]
+    monkeypatch.setattr("time.monotonic", lambda: now_s[0])
+    log = RoleLog("selfplay", run, 1)
+
+    def printed(until_s: float) -> list[str]:
+        while now_s[0] < until_s:
+            log.idle("no model")
+            now_s[0] += 1
+        return capsys.readouterr().out.splitlines()
+
+    assert printed(160) == ["selfplay: waits, no model"]
+    assert printed(400) == [
+        f"selfplay: waits for {s} s, no model" for s in (60, 120, 240)
+    ]
+    log.turn({"model": 1}, 1.0)
+    assert printed(403) == ["selfplay: model 1"]
+    assert printed(470) == ["selfplay: waits for 60 s, no model"]
+    assert len(printed(100_000)) < 40

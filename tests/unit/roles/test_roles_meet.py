@@ -1,0 +1,111 @@
+"""Export, learner and gate at the same time: each may move what another looks at."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tengen.config import override
+from tengen.learners import checkpoint
+from tengen.models import accept
+from tengen.recipes import make_config
+from tengen.roles import RoleContext, export, make_role, read_config, write_config
+from tengen.roles.role import Role
+from tengen.run import NumberedFolder, RunDirectory
+
+SETTINGS = (
+    "inference.precision=fp32",
+    "inference.backend=openvino",
+    "inference.batch_shape=dynamic",
+)
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> RunDirectory:
+    run = RunDirectory.create_or_resume(tmp_path / "run")
+    write_config(run, override(make_config("tictactoe", None, None), SETTINGS))
+    role = make(run, "learn")
+    role.turn()
+    role.close()
+    return run
+
+
+def make(run: RunDirectory, name: str) -> Role:
+    return make_role(name, read_config(run), run, RoleContext())
+
+
+def test_a_candidate_may_be_taken_as_soon_as_it_is_there(
+    run: RunDirectory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    publish = NumberedFolder.publish
+
+    def taken(folder: NumberedFolder, number: int, write: Any) -> Path:
+        path = publish(folder, number, write)
+        accept(run, number)
+        return path
+
+    role = make(run, "export")
+    monkeypatch.setattr(NumberedFolder, "publish", taken)
+    report = role.turn()
+    role.close()
+    assert report is not None
+    assert report["candidate"] == 0
+    assert run.models.numbers() == [0]
+
+
+def test_a_candidate_may_be_taken_while_export_looks_at_it(
+    run: RunDirectory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    role = make(run, "export")
+    role.turn()
+    read_meta = export.read_meta
+
+    def late(path: Path) -> Any:
+        if path.parent == run.candidates.path:
+            accept(run, 0)
+        return read_meta(path)
+
+    monkeypatch.setattr(export, "read_meta", late)
+    assert role.turn() is None
+    role.close()
+    assert run.models.numbers() == [0]
+
+
+def test_an_old_checkpoint_may_go_while_export_reads_it(
+    run: RunDirectory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    role = make(run, "export")
+    read_model = checkpoint.read_model
+
+    def late(path: Path) -> Any:
+        if path.name == "000000":
+            path.rename(path.with_name("000004"))
+        return read_model(path)
+
+    monkeypatch.setattr(export, "read_model", late)
+    report = role.turn()
+    role.close()
+    assert report is not None
+
+
+def test_export_that_polls_reads_a_checkpoint_once(
+    run: RunDirectory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    role = make(run, "export")
+    assert role.turn() is not None
+    reads = []
+    read_model = export.read_model
+
+    def counted(path: Path) -> Any:
+        reads.append(path.name)
+        return read_model(path)
+
+    monkeypatch.setattr(export, "read_model", counted)
+    assert [role.turn() for _ in range(5)] == [None] * 5
+    assert reads == ["000000"]
+    # One that was taken out by hand is made again.
+    run.candidates.entry(0).rename(run.path / "taken")
+    assert role.turn() is not None
+    role.close()
