@@ -8,7 +8,8 @@
 namespace tengen::ipc {
 
 // A mapping of a whole file. Another process that opens the same path sees the same bytes; they
-// outlive every process, also one that is killed, until the file is removed. Movable.
+// outlive every process, also one that is killed, until the file is removed. Nobody ever cuts such
+// a file, so that what is mapped is there, whatever becomes of its name. Movable.
 class SharedMemory {
  public:
   // Makes the file, which must not exist, of zeroed bytes that are all there: where the file
@@ -17,8 +18,8 @@ class SharedMemory {
   static SharedMemory create(const std::string& path, uint64_t num_bytes);
   // The same, or maps a file of that size that is there.
   static SharedMemory adopt(const std::string& path, uint64_t num_bytes);
-  // Maps a file that is there. Throws Error where it is not.
-  static SharedMemory open(const std::string& path);
+  // Maps a file that is there. Throws Error where it is not, or has fewer bytes.
+  static SharedMemory open(const std::string& path, uint64_t min_bytes = 1);
   // Throws the same Error where the file system of a folder has less than so much room now.
   static void check_room(const std::string& directory, uint64_t num_bytes);
   // Memory of this process alone.

@@ -1,8 +1,10 @@
 #include "ipc/shared_memory.h"
 
+#include <fcntl.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/time.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -13,6 +15,7 @@
 #include <utility>
 
 #include "base/testing.h"
+#include "ipc/small_folder_testing.h"
 
 using namespace tengen;
 using ipc::SharedMemory;
@@ -25,6 +28,18 @@ constexpr uint64_t kBytes = 3 << 20;
 std::string free_path() {
   const std::string name = "tengen-memory-" + std::to_string(getpid());
   return (std::filesystem::temp_directory_path() / name).string();
+}
+
+// The same in memory, where there is such a folder.
+std::string free_memory_path() {
+  const std::string memory = "/dev/shm";
+  if (!std::filesystem::is_directory(memory)) return free_path();
+  return memory + "/tengen-memory-" + std::to_string(getpid());
+}
+
+bool has_all(const std::string& path) {
+  struct stat status;
+  return stat(path.c_str(), &status) == 0 && status.st_blocks * 512 >= status.st_size;
 }
 
 // The number that the next file would get.
@@ -57,14 +72,12 @@ void check_file() {
   const SharedMemory memory = SharedMemory::create(path, kBytes);
   struct stat status;
   TENGEN_CHECK(stat(path.c_str(), &status) == 0 && (status.st_mode & 0777) == 0600);
-#if !defined(__APPLE__)  // which has no call that reserves
-  TENGEN_CHECK(static_cast<uint64_t>(status.st_blocks) * 512 >= kBytes);
-#endif
+  TENGEN_CHECK(has_all(path));
   TENGEN_CHECK(std::all_of(memory.data(), memory.data() + kBytes,
                            [](std::byte byte) { return byte == std::byte{0}; }));
   TENGEN_CHECK(contains(error_of([&] { SharedMemory::create(path, kBytes); }), "cannot be made"));
   std::filesystem::resize_file(path, 0);
-  TENGEN_CHECK(contains(error_of([&] { SharedMemory::open(path); }), "is empty"));
+  TENGEN_CHECK(contains(error_of([&] { SharedMemory::open(path); }), "0 bytes) must have 1;"));
   unlink(path.c_str());
   TENGEN_CHECK(contains(error_of([&] { SharedMemory::open(path); }), "cannot be opened"));
 }
@@ -114,6 +127,71 @@ void check_no_room() {
   TENGEN_CHECK(!std::filesystem::exists(path));
 }
 
+// So is it while others take the room: what is made is there to the last byte.
+void check_small_folder() {
+  ipc::in_small_folder(4 * kBytes, [](const std::string& folder) {
+    TENGEN_CHECK(contains(error_of([&] { SharedMemory::create(folder + "/all", 5 * kBytes); }),
+                          "enlarge it"));
+    const SharedMemory first = SharedMemory::create(folder + "/first", 2 * kBytes);
+    const int others = open((folder + "/others").c_str(), O_WRONLY | O_CREAT, 0600);
+    const std::string bytes(kBytes, 'x');
+    while (write(others, bytes.data(), bytes.size()) > 0) {
+    }
+    TENGEN_CHECK(contains(error_of([&] { SharedMemory::create(folder + "/more", kBytes); }),
+                          "needs 3 MiB, more than its file system has free"));
+    const SharedMemory same = SharedMemory::open(folder + "/first");
+    const std::string holes = folder + "/holes";
+    close(open(holes.c_str(), O_WRONLY | O_CREAT, 0600));
+    std::filesystem::resize_file(holes, kBytes);
+    TENGEN_CHECK(contains(error_of([&] { SharedMemory::open(holes); }), "enlarge it"));
+    std::fill_n(first.data(), 2 * kBytes, std::byte{1});
+    TENGEN_CHECK(std::count(same.data(), same.data() + 2 * kBytes, std::byte{1}) == 2 * kBytes);
+  });
+}
+
+// Signals, as of a profiler's clock, are no reason to have no memory.
+void check_signals() {
+  const std::string path = free_memory_path();
+  struct sigaction action = {};
+  action.sa_handler = [](int) {};
+  sigaction(SIGALRM, &action, nullptr);
+  const itimerval often = {{0, 200}, {0, 200}};
+  const itimerval never = {};
+  setitimer(ITIMER_REAL, &often, nullptr);
+  std::string error;
+  for (int i = 0; i < 100 && error.empty(); ++i) {
+    error = error_of([&] { SharedMemory::create(path, kBytes / 2); });
+    unlink(path.c_str());
+  }
+  setitimer(ITIMER_REAL, &never, nullptr);
+  TENGEN_CHECK(error.empty());
+}
+
+// One that was killed may leave a part that is another name of what it made; that stays whole.
+void check_left_part() {
+  const std::string path = free_path();
+  const SharedMemory first = SharedMemory::create(path, kBytes);
+  std::filesystem::create_hard_link(path, path + ".part");
+  unlink(path.c_str());
+  const SharedMemory second = SharedMemory::create(path, kBytes);
+  second.data()[0] = std::byte{2};
+  TENGEN_CHECK(std::all_of(first.data(), first.data() + kBytes,
+                           [](std::byte byte) { return byte == std::byte{0}; }));
+  TENGEN_CHECK(!std::filesystem::exists(path + ".part"));
+  unlink(path.c_str());
+}
+
+// A file of another's that is shorter is refused, and one with holes, as copies have them, filled.
+void check_files_of_others() {
+  const std::string path = free_memory_path();
+  close(open(path.c_str(), O_WRONLY | O_CREAT, 0600));
+  std::filesystem::resize_file(path, kBytes);
+  TENGEN_CHECK(!has_all(path));
+  TENGEN_CHECK(contains(error_of([&] { SharedMemory::open(path, kBytes + 1); }), "another store"));
+  TENGEN_CHECK(SharedMemory::open(path, kBytes).num_bytes() == kBytes && has_all(path));
+  unlink(path.c_str());
+}
+
 // A process that is killed while it makes files leaves whole ones, and nothing in the way of its
 // heir.
 void check_kills() {
@@ -150,5 +228,9 @@ int main() {
   check_two_mappings();
   check_moves();
   check_no_room();
+  check_small_folder();
+  check_signals();
+  check_left_part();
+  check_files_of_others();
   return 0;
 }

@@ -155,10 +155,8 @@ void bind_service(nb::module_& m) {
               changed.set_capacity(max_items.value_or(changed.config().max_items),
                                    max_steps.value_or(changed.config().max_steps));
             });
-            // Others have their turn between two steps.
             const nb::gil_scoped_release release;
-            while (self.change_open([&](Engine& engine) { return engine.table(table).shrink(); })) {
-            }
+            self.change_in_steps([&](Engine& engine) { return engine.table(table).remove_some(); });
           },
           nb::arg("table"), nb::arg("max_items").none(), nb::arg("max_steps").none(),
           "None: as it was.")
@@ -166,6 +164,8 @@ void bind_service(nb::module_& m) {
           "set_version",
           [](Store& self, uint32_t table, uint32_t version) {
             self.change_open([&](Engine& engine) { engine.table(table).set_version(version); });
+            const nb::gil_scoped_release release;
+            self.change_in_steps([&](Engine& engine) { return engine.table(table).remove_some(); });
           },
           nb::arg("table"), nb::arg("version"))
       .def(

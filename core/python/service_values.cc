@@ -43,8 +43,8 @@ service::SlabMap map_slabs(const std::string& directory, uint32_t pool, uint32_t
                            uint64_t stride) {
   auto maps = std::make_shared<std::vector<ipc::SharedMemory>>();
   return {slots_per_slab, stride, [=](uint32_t index) {
-            maps->push_back(
-                ipc::SharedMemory::open(directory + "/" + replay::Slots::slab_name(pool, index)));
+            maps->push_back(ipc::SharedMemory::open(
+                directory + "/" + replay::Slots::slab_name(pool, index), slots_per_slab * stride));
             return maps->back().data();
           }};
 }

@@ -2,14 +2,15 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 
 #include "base/error.h"
 
 namespace tengen::replay {
 namespace {
 
-// Items that are removed at once and free no memory, as a loan, a writer or another table holds
-// their steps as well: so many, and those of a few chunks.
+// Items that are removed and free no memory, as a loan, a writer or another table holds their steps
+// as well: so many, and those of a few chunks.
 constexpr uint64_t kMaxRemoved = 64;
 constexpr uint64_t kMaxRemovedChunks = 4;
 
@@ -57,31 +58,29 @@ void Engine::note_progress(SessionId session, const SessionProgress& progress) {
   if (log_ != nullptr) log_->add(event::SessionProgressed{session, 0, progress});
 }
 
-void Engine::end_session(SessionId session) {
+bool Engine::end_session(SessionId session) {
   for (uint32_t i = 0; i < writers_.size(); ++i) {
-    if (writers_[i].is_open && writers_[i].session == session) end_writer(i);
+    if (writers_[i].is_open && writers_[i].session == session) close_writer(i);
   }
-  for (auto it = loans_.begin(); it != loans_.end();) {
-    if (it->second.session == session) {
-      tables_[it->second.table].table->give_back(it->second.keys);
-      it->second.is_kept = false;
-      it = end_loan(it);
-    } else {
-      ++it;
+  uint64_t num_given_back = 0;
+  for (Loans* const loans : {&loans_, &drawn_, &kept_}) {
+    for (auto loan = first_of(loans, session); loan != loans->end();
+         loan = first_of(loans, session)) {
+      if (num_given_back >= kMaxAtOnce) return true;
+      num_given_back += loan->second.steps.size();
+      const uint64_t lease = loan->first.second;
+      // Of what was drawn and not delivered nobody was told.
+      if (loans != &drawn_ && loan->second.is_kept) let_go(session, lease);
+      if (loans == &loans_) {
+        give_back(session, lease);
+      } else if (loans == &drawn_) {
+        tables_[loan->second.table].table->give_back(loan->second.keys);
+        drop_steps(loans, loan);
+      }
     }
-  }
-  for (auto it = drawn_.begin(); it != drawn_.end();) {
-    if (it->second.session == session) {
-      tables_[it->second.table].table->give_back(it->second.keys);
-      it = drop_steps(&drawn_, it);
-    } else {
-      ++it;
-    }
-  }
-  for (auto it = kept_.begin(); it != kept_.end();) {
-    it = it->second.session == session ? drop_steps(&kept_, it) : std::next(it);
   }
   if (log_ != nullptr) log_->add(event::SessionEnded{session, 0});
+  return false;
 }
 
 Engine::OpenedWriter Engine::open_writer(SessionId session, const std::string& name,
@@ -97,7 +96,7 @@ Engine::OpenedWriter Engine::open_writer(SessionId session, const std::string& n
     number = free_writers_.back();
     free_writers_.pop_back();
   }
-  writers_[number] = {name, session, pool, pools_[pool]->streams().open(), true, {}, 0, 0};
+  writers_[number] = {name, session, pool, pools_[pool]->streams().open(), true, {}, 0, 0, 0};
   open_names_[name] = number;
   if (log_ != nullptr) {
     const uint32_t num_bytes = static_cast<uint32_t>(name.size());
@@ -111,13 +110,19 @@ std::optional<uint32_t> Engine::grant(uint32_t writer) {
   Writer& w = open_writer_of(writer);
   Pool& pool = *pools_[w.pool];
   std::optional<uint32_t> chunk = pool.take_chunk();
-  const uint64_t most = max_removed(w.pool);
-  for (uint64_t i = 0; !chunk && i < most; ++i) {
+  const uint64_t most = std::min(kMaxAtOnce, max_removed(w.pool) - w.num_removed);
+  uint64_t num_removed = 0;
+  while (!chunk && num_removed < most) {
     // What is on its way to disk makes room without a loss.
     if (pool.staging() != nullptr && !pool.staging()->needs_room()) break;
     if (!make_room(w.pool)) break;
+    ++num_removed;
     chunk = pool.take_chunk();
   }
+  num_removed_ += num_removed;
+  w.num_removed += num_removed;
+  const bool goes_on = !chunk && num_removed == most && w.num_removed < max_removed(w.pool);
+  if (!goes_on) w.num_removed = 0;
   if (!chunk) return chunk;
   w.granted.push_back(*chunk);
   if (log_ != nullptr) log_->add(event::Granted{writer, *chunk});
@@ -199,7 +204,7 @@ bool Engine::sample(SessionId session, uint32_t table, uint32_t num_samples, Loa
   loan->samples.resize(num_samples);
   loan->pieces.clear();
   entry.table->sample(loan->samples);
-  Lent lent{session, table, {}, {}};
+  Lent lent{table, {}, {}};
   lent.keys.reserve(num_samples);
   lent.steps.reserve(num_samples);
   for (const Sample& sample : loan->samples) streams.prefetch(sample.steps);
@@ -209,20 +214,21 @@ bool Engine::sample(SessionId session, uint32_t table, uint32_t num_samples, Loa
     lent.keys.push_back(sample.key);
     lent.steps.push_back(sample.steps);
   }
+  loan->session = session;
   loan->lease = next_lease_++;
   loan->table_size = entry.table->size();
   loan->is_ready = staging == nullptr;
   if (staging != nullptr) {
     staging->fetch(loan->lease, loan->pieces);
     loan->pieces.clear();
-    drawn_.emplace_hint(drawn_.end(), loan->lease, std::move(lent));
+    drawn_.emplace(std::pair(session, loan->lease), std::move(lent));
     return true;
   }
   if (log_ != nullptr) {
     log_->add(event::Lent{loan->lease, session, table, num_samples, 0}, std::span(lent.keys),
               std::span(lent.steps));
   }
-  loans_.emplace_hint(loans_.end(), loan->lease, std::move(lent));
+  loans_.emplace(std::pair(session, loan->lease), std::move(lent));
   return true;
 }
 
@@ -250,9 +256,18 @@ void Engine::give_back(SessionId session, uint64_t lease) {
 }
 
 uint64_t Engine::num_loans(SessionId session) const {
-  return static_cast<uint64_t>(std::count_if(loans_.begin(), loans_.end(), [&](const auto& loan) {
-    return loan.second.session == session;
-  }));
+  const auto first = loans_.lower_bound({session, 0});
+  return static_cast<uint64_t>(std::distance(first, loans_.upper_bound({session, UINT64_MAX})));
+}
+
+bool Engine::remove_excess() {
+  bool had_any = false;
+  for (const TableEntry& entry : tables_) {
+    if (!entry.table->has_excess()) continue;
+    had_any = true;
+    entry.table->remove_some();
+  }
+  return had_any;
 }
 
 void Engine::restore(const State& state) {
@@ -282,21 +297,23 @@ void Engine::restore(const State& state) {
     TableEntry& entry = tables_[loan.table];
     for (const StepRange& steps : loan.steps) pools_[entry.pool]->streams().hold(steps);
     entry.table->resume_uses(loan.keys);
-    loans_[lease] = {loan.session, loan.table, loan.keys, loan.steps, loan.is_kept};
-    resume_fetch(lease, loans_[lease]);
+    Lent& lent = loans_[{loan.session, lease}];
+    lent = {loan.table, loan.keys, loan.steps, loan.is_kept};
+    resume_fetch(lease, lent);
   }
   for (const auto& [lease, loan] : state.kept) {
     Streams& streams = pools_[tables_[loan.table].pool]->streams();
     for (const StepRange& steps : loan.steps) streams.hold(steps);
-    kept_[lease] = {loan.session, loan.table, {}, loan.steps, true};
-    resume_fetch(lease, kept_[lease]);
+    Lent& lent = kept_[{loan.session, lease}];
+    lent = {loan.table, {}, loan.steps, true};
+    resume_fetch(lease, lent);
   }
   std::vector<std::vector<uint32_t>> granted(num_pools());
   for (uint32_t i = 0; i < state.writers.size(); ++i) {
     const SavedWriter& from = state.writers[i];
     const bool is_open = !from.name.empty();
     writers_.push_back(
-        {from.name, from.session, from.pool, from.stream, is_open, from.granted, 0, 0});
+        {from.name, from.session, from.pool, from.stream, is_open, from.granted, 0, 0, 0});
     if (!is_open) {
       free_writers_.push_back(i);
       continue;
@@ -317,11 +334,11 @@ void Engine::keep(SessionId session, uint64_t lease) {
 }
 
 void Engine::let_go(SessionId session, uint64_t lease) {
-  const auto loan = loans_.find(lease);
-  const auto kept = kept_.find(lease);
-  if (loan != loans_.end() && loan->second.session == session) {
+  const auto loan = loans_.find({session, lease});
+  const auto kept = kept_.find({session, lease});
+  if (loan != loans_.end()) {
     loan->second.is_kept = false;
-  } else if (kept != kept_.end() && kept->second.session == session) {
+  } else if (kept != kept_.end()) {
     drop_steps(&kept_, kept);
   } else {
     return;
@@ -358,6 +375,7 @@ std::string Engine::sample_waits(uint32_t number, uint32_t num_samples) const {
            std::to_string(static_cast<uint64_t>(most)) +
            " samples at once; widen them, or take less";
   }
+  if (table.has_excess()) return "sample waits: items that are too old are being removed";
   const double behind = limits.min_cursor + num_samples - table.limiter().cursor();
   if (behind > 0) {
     const double inserts = std::ceil(behind / limits.samples_per_insert);
@@ -375,26 +393,32 @@ Engine::Writer& Engine::open_writer_of(uint32_t writer) {
 }
 
 Engine::Loans::iterator Engine::find_loan(SessionId session, uint64_t lease) {
-  const auto it = loans_.find(lease);
-  if (it == loans_.end() || it->second.session != session) {
+  const auto it = loans_.find({session, lease});
+  if (it == loans_.end()) {
     throw Error("lease (" + std::to_string(lease) +
                 ") must be one that is not acknowledged; acknowledge batches once each");
   }
   return it;
 }
 
-Engine::Loans::iterator Engine::end_loan(Loans::iterator loan) {
-  if (!loan->second.is_kept) return drop_steps(&loans_, loan);
-  const auto next = std::next(loan);
-  kept_.insert(loans_.extract(loan));
-  return next;
+Engine::Loans::iterator Engine::first_of(Loans* loans, SessionId session) {
+  const auto it = loans->lower_bound({session, 0});
+  return it == loans->end() || it->first.first != session ? loans->end() : it;
 }
 
-Engine::Loans::iterator Engine::drop_steps(Loans* loans, Loans::iterator loan) {
+void Engine::end_loan(Loans::iterator loan) {
+  if (loan->second.is_kept) {
+    kept_.insert(loans_.extract(loan));
+  } else {
+    drop_steps(&loans_, loan);
+  }
+}
+
+void Engine::drop_steps(Loans* loans, Loans::iterator loan) {
   Pool& pool = *pools_[tables_[loan->second.table].pool];
-  if (pool.staging() != nullptr) pool.staging()->end_fetch(loan->first);
+  if (pool.staging() != nullptr) pool.staging()->end_fetch(loan->first.second);
   for (const StepRange& steps : loan->second.steps) pool.streams().let_go(steps);
-  return loans->erase(loan);
+  loans->erase(loan);
 }
 
 uint64_t Engine::max_removed(uint32_t pool) const {

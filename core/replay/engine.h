@@ -2,6 +2,7 @@
 // The control plane of a store: pools, tables, writers and loans, as one state that commands change
 // one after another. It moves no data and never waits; who calls it decides what a refusal means.
 
+#include <algorithm>
 #include <cstdint>
 #include <map>
 #include <memory>
@@ -9,6 +10,7 @@
 #include <span>
 #include <string>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "replay/log.h"
@@ -45,6 +47,7 @@ enum class Collected {
 
 // B samples that a consumer has until it acknowledges them.
 struct Loan {
+  SessionId session = 0;
   uint64_t lease = 0;
   uint64_t table_size = 0;      // when they were drawn
   std::vector<Sample> samples;  // of the table's num_steps each
@@ -60,6 +63,9 @@ struct OpenSteps {
   uint32_t first = 0;  // in the chunk
   uint32_t count = 0;
 };
+
+// What one call does at most to many items, so that nobody waits long for its end.
+constexpr uint64_t kMaxAtOnce = 1000;
 
 // Not thread-safe. Every call costs a time that depends on its own arguments alone. Errors change
 // nothing.
@@ -94,9 +100,9 @@ class Engine {
   // For the log alone: how a session goes on with another server, and where it stands.
   void describe_session(SessionId session, std::span<const std::byte> description);
   void note_progress(SessionId session, const SessionProgress& progress);
-  // Closes its writers, takes back the slots that they had not filled, and gives back every use of
-  // its loans.
-  void end_session(SessionId session);
+  // Closes its writers, takes back the slots that they had not filled, and gives back the uses of
+  // its loans: some of them a call. Whether it is to be called again.
+  bool end_session(SessionId session);
 
   struct OpenedWriter {
     uint32_t writer;
@@ -107,8 +113,12 @@ class Engine {
   OpenedWriter open_writer(SessionId session, const std::string& name, uint32_t pool);
   // The memory of the writer's next chunk, or none where writers and loans hold all of it. Items
   // make room, those that the removers of the pool's tables choose: some of them a call, so that it
-  // is to be called again now and then where it has none, also if nothing else changes.
+  // is to be called again where it has none; at once where it is making room, and else now and
+  // then, also if nothing else changes.
   std::optional<uint32_t> grant(uint32_t writer);
+  bool is_making_room(uint32_t writer) const { return writers_[writer].num_removed > 0; }
+  // Items that made room for writers, of all that were granted.
+  uint64_t num_removed() const { return num_removed_; }
   uint32_t pool_of_writer(uint32_t writer) const { return writers_[writer].pool; }
   // How many slots it was granted and has not appended.
   uint64_t num_granted(uint32_t writer) const { return writers_[writer].granted.size(); }
@@ -159,8 +169,15 @@ class Engine {
   void ack(SessionId session, uint64_t lease, std::span<const double> priorities);
   // They were not.
   void give_back(SessionId session, uint64_t lease);
-  // Those of the session that are neither, by a scan of all.
+  // Those of the session that are neither, by a scan of them.
   uint64_t num_loans(SessionId session) const;
+  bool has_excess() const {
+    return std::any_of(tables_.begin(), tables_.end(),
+                       [](const TableEntry& entry) { return entry.table->has_excess(); });
+  }
+  // Removes some of the items that a smaller capacity or a newer version has no place for, a
+  // bounded number a table; whether there were any.
+  bool remove_excess();
   // The session looks at the samples' steps where they lie: they stay when the lease ends, until
   // let_go(). Throws Error for a lease that the session has not.
   void keep(SessionId session, uint64_t lease);
@@ -189,22 +206,24 @@ class Engine {
     std::vector<uint32_t> granted;  // chunks not appended yet
     uint64_t named_end = 0;         // behind the last step that an item names
     uint64_t kept_end = 0;          // behind those that the last checkpoint told of
+    uint64_t num_removed = 0;       // items, for the chunk that it is to be granted
   };
   struct Lent {
-    SessionId session;
     uint32_t table;
     std::vector<int64_t> keys;
     std::vector<StepRange> steps;
     bool is_kept = false;
   };
-  using Loans = std::map<uint64_t, Lent>;  // by lease
+  using Loans = std::map<std::pair<SessionId, uint64_t>, Lent>;  // by session and lease
 
   Writer& open_writer_of(uint32_t writer);
   // Throws Error for a lease that the session has not.
   Loans::iterator find_loan(SessionId session, uint64_t lease);
-  // Forgets it and lets go of its steps, unless they are kept; returns the next one.
-  Loans::iterator end_loan(Loans::iterator loan);
-  Loans::iterator drop_steps(Loans* loans, Loans::iterator loan);
+  // The session's first one, or the end.
+  static Loans::iterator first_of(Loans* loans, SessionId session);
+  // Forgets it and lets go of its steps, unless they are kept.
+  void end_loan(Loans::iterator loan);
+  void drop_steps(Loans* loans, Loans::iterator loan);
   // The steps of a loan that was ready stay in memory until it ends.
   void resume_fetch(uint64_t lease, const Lent& lent);
   // Of open writers: what items name.
@@ -235,6 +254,7 @@ class Engine {
   Loans loans_;
   Loans kept_;  // those that are over, whose steps are looked at
   uint64_t next_lease_ = 0;
+  uint64_t num_removed_ = 0;
 };
 
 }  // namespace tengen::replay

@@ -58,7 +58,7 @@ void Engine::resume_fetch(uint64_t lease, const Lent& lent) {
 }
 
 Collected Engine::collect(Loan* loan) {
-  const auto drawn = drawn_.find(loan->lease);
+  const auto drawn = drawn_.find({loan->session, loan->lease});
   const Lent& lent = drawn->second;
   advance(tables_[lent.table].pool);
   Pool& pool = *pools_[tables_[lent.table].pool];
@@ -78,7 +78,7 @@ Collected Engine::collect(Loan* loan) {
   tables_[lent.table].reads += pool.staging()->reads_of(loan->lease);
   if (log_ != nullptr) {
     const uint32_t count = static_cast<uint32_t>(lent.keys.size());
-    log_->add(event::Lent{loan->lease, lent.session, lent.table, count, 0}, std::span(lent.keys),
+    log_->add(event::Lent{loan->lease, loan->session, lent.table, count, 0}, std::span(lent.keys),
               std::span(lent.steps));
   }
   loans_.insert(drawn_.extract(drawn));
@@ -89,8 +89,8 @@ void Engine::lose(Loans::iterator drawn) {
   const Lent lent = drawn->second;
   TableEntry& entry = tables_[lent.table];
   Pool& pool = *pools_[entry.pool];
-  const std::vector<uint32_t> damaged = pool.staging()->damaged_of(drawn->first);
-  const std::string error = pool.staging()->error_of(drawn->first);
+  const std::vector<uint32_t> damaged = pool.staging()->damaged_of(drawn->first.second);
+  const std::string error = pool.staging()->error_of(drawn->first.second);
   entry.table->give_back(lent.keys);
   if (!disk_->refuses_damage()) {
     std::vector<Piece> pieces;

@@ -243,7 +243,7 @@ inline std::string act(Rng& rng, World& world, std::vector<Client>& clients, uin
         if (rng.below(6) == 0) say(engine.table(table).erase(key));
         if (rng.below(6) == 0) {
           engine.table(3).set_capacity(10 + rng.below(30), 1000);
-          TENGEN_CHECK(!engine.table(3).shrink());
+          TENGEN_CHECK(!engine.table(3).remove_some());
         }
         if (rng.below(6) == 0) engine.table(0).set_limits({1.0, 1, 0.0, 40.0 + rng.below(40)});
         return said;

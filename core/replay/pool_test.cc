@@ -2,11 +2,15 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <filesystem>
+#include <fstream>
 #include <set>
+#include <string>
 #include <vector>
 
 #include "base/testing.h"
+#include "ipc/small_folder_testing.h"
 
 using namespace tengen;
 using namespace tengen::replay;
@@ -93,6 +97,28 @@ void check_full_file_system() {
   std::filesystem::remove_all(directory);
 }
 
+// The same, of a real one that others fill.
+void check_small_file_system() {
+  ipc::in_small_folder(4 << 20, [](const std::string& folder) {
+    TENGEN_CHECK(throws([&] { Memory(folder, 5 << 20); }));
+    Memory memory(folder, 3 << 20);
+    Pool pool(schema_of(100'000), &memory, 0);
+    TENGEN_CHECK(pool.take_chunk() == 0u);
+    const std::string others = folder + "/others";
+    std::ofstream(others) << std::string(2 << 20, 'x');
+    uint32_t num_chunks = 1;
+    while (const std::optional<uint32_t> chunk = pool.take_chunk()) {
+      std::fill_n(pool.slots().at(*chunk), pool.schema().chunk_bytes(), std::byte{1});
+      ++num_chunks;
+    }
+    TENGEN_CHECK(num_chunks > 10 && num_chunks < pool.slots().max_slots());
+    TENGEN_CHECK(memory.trouble().find("enlarge it") != std::string::npos);
+    std::filesystem::remove(others);
+    int num_asked = 0;
+    while (!pool.take_chunk()) TENGEN_CHECK(++num_asked < 100);
+  });
+}
+
 void check_files() {
   const std::string directory =
       (std::filesystem::temp_directory_path() / ("tengen-pool-" + std::to_string(getpid())))
@@ -131,6 +157,7 @@ int main() {
   check_slabs();
   check_two_pools();
   check_full_file_system();
+  check_small_file_system();
   check_files();
   return 0;
 }

@@ -389,7 +389,7 @@ void check_random(uint64_t seed) {
   for (Client& client : clients) small.engine.end_session(client.session);
   for (uint32_t table = 0; table < 3; ++table) {
     small.engine.table(table).set_capacity(1, 1 << 20);
-    TENGEN_CHECK(!small.engine.table(table).shrink());
+    TENGEN_CHECK(!small.engine.table(table).remove_some());
   }
   small.tier.end_all(rng, small.engine);
   TENGEN_CHECK(small.engine.pool(0).streams().num_chunks() <= 6);

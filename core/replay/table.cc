@@ -8,8 +8,8 @@
 namespace tengen::replay {
 namespace {
 
-// Items that a smaller capacity removes at once, so that nobody waits long for it.
-constexpr int kMaxShrunk = 1000;
+// Items that a smaller capacity or a newer version removes at once, so that nobody waits long.
+constexpr uint64_t kMaxRemoved = 1000;
 
 void check_priority(double priority) {
   check(std::isfinite(priority) && priority >= 0, "priority", priority,
@@ -45,6 +45,7 @@ Table::~Table() {
 
 uint64_t Table::samples_allowed(uint64_t wanted) const {
   uint64_t allowed = limiter_.samples_allowed(wanted, size());
+  if (has_stale()) return 0;
   if (config_.max_times_sampled == 0) return sampler_->size() == 0 ? 0 : allowed;
   // Every item has at least one use left, and none is promised two: so no draw can fail.
   return std::min<uint64_t>(allowed, sampler_->size());
@@ -180,11 +181,11 @@ void Table::remove_one() {
 void Table::set_version(uint32_t version) {
   if (log_ != nullptr && version > newest_version_) log_->add(event::VersionSet{number_, version});
   newest_version_ = std::max(newest_version_, version);
-  if (!config_.max_staleness) return;
-  while (by_version_.size() > 0 &&
-         by_version_.first_order() + *config_.max_staleness < newest_version_) {
-    remove(by_version_.first());
-  }
+  remove_stale(kMaxRemoved);
+}
+
+void Table::remove_stale(uint64_t most) {
+  for (uint64_t i = 0; i < most && has_stale(); ++i) remove(by_version_.first());
 }
 
 void Table::set_limits(const RateLimits& limits) {
@@ -201,10 +202,11 @@ void Table::set_capacity(uint64_t max_items, uint64_t max_steps) {
   is_shrinking_ = true;
 }
 
-bool Table::shrink() {
+bool Table::remove_some() {
+  remove_stale(kMaxRemoved);
   make_room(0, 0);
   is_shrinking_ = is_shrinking_ && is_full(0, 0);
-  return is_shrinking_;
+  return has_excess();
 }
 
 void Table::restore(const SavedTable& saved, uint64_t num_restarts) {
@@ -238,7 +240,7 @@ void Table::restore(const SavedTable& saved, uint64_t num_restarts) {
   // What the caller wishes by now.
   is_shrinking_ = false;
   make_room(0, 0);
-  set_version(newest_version_);
+  remove_stale(UINT64_MAX);
 }
 
 void Table::resume_uses(std::span<const int64_t> keys) {
@@ -261,8 +263,8 @@ std::optional<uint32_t> Table::find(int64_t key) const {
 void Table::make_room(uint64_t more_items, uint64_t more_steps) {
   if (!is_full(more_items, more_steps)) return;
   Rng rng = next_rng();
-  for (int i = 0; size() > 0 && is_full(more_items, more_steps); ++i) {
-    if (is_shrinking_ && i == kMaxShrunk) return;
+  for (uint64_t i = 0; size() > 0 && is_full(more_items, more_steps); ++i) {
+    if (is_shrinking_ && i == kMaxRemoved) return;
     remove(remover_->draw(rng).slot);
   }
 }

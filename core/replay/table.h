@@ -96,16 +96,17 @@ class Table {
   bool erase(int64_t key);
   // Removes the item that the remover chooses. Precondition: size() >= 1.
   void remove_one();
-  // Items that are too far behind it are removed.
+  // Items that are too far behind it go by remove_some(); until then nothing is drawn.
   void set_version(uint32_t version);
 
   // Changes while in use.
   void set_limits(const RateLimits& limits);
-  // What is beyond it goes by shrink().
+  // What is beyond it goes by remove_some(); until then inserts remove no more than some either.
   void set_capacity(uint64_t max_items, uint64_t max_steps);
-  // Removes some items, a bounded number, where a smaller capacity was set; whether there are more
-  // to be removed. Until there are none, inserts remove no more than some either.
-  bool shrink();
+  // Whether there are items that a smaller capacity or a newer version has no place for.
+  bool has_excess() const { return has_stale() || (is_shrinking_ && is_full(0, 0)); }
+  // Removes some of them, a bounded number; whether there are more.
+  bool remove_some();
 
   // Goes on as the table that was saved, but for the draws of its random numbers and the round of
   // without_replacement, which begin anew. Precondition: the table is new.
@@ -132,7 +133,12 @@ class Table {
   bool is_full(uint64_t more_items, uint64_t more_steps) const {
     return size() + more_items > config_.max_items || num_steps_ + more_steps > config_.max_steps;
   }
+  bool has_stale() const {
+    return config_.max_staleness && by_version_.size() > 0 &&
+           by_version_.first_order() + *config_.max_staleness < newest_version_;
+  }
   void make_room(uint64_t more_items, uint64_t more_steps);
+  void remove_stale(uint64_t most);
   void remove(uint32_t slot);
   Sample to_sample(const Draw& draw, Rng& rng);
   Rng next_rng() { return Rng(seed_, num_calls_++, 0, 0, Purpose::kReplay); }

@@ -112,7 +112,7 @@ void check_capacity() {
   TENGEN_CHECK(throws([&] { table.insert(item_of(21)); }));
   TENGEN_CHECK(table.size() == 5);
   table.set_capacity(2, 20);
-  TENGEN_CHECK(!table.shrink() && table.size() == 2);
+  TENGEN_CHECK(!table.remove_some() && table.size() == 2);
   // The oldest went: the newest two are left.
   std::set<int64_t> left;
   for (int i = 0; i < 2; ++i) {
@@ -125,6 +125,24 @@ void check_capacity() {
   TENGEN_CHECK(throws([&] { table.set_capacity(0, 20); }));
 }
 
+// Many items that grow stale at once go in steps, and none is drawn meanwhile.
+void check_many_stale() {
+  Counter counter;
+  TableConfig config;
+  config.max_staleness = 0;
+  Table table(config, 0, &counter);
+  for (int i = 0; i < 10000; ++i) table.insert(item_of(1));
+  TENGEN_CHECK(table.samples_allowed(4) == 4 && !table.has_excess());
+  table.insert(item_of(1, 1.0, 1));
+  TENGEN_CHECK(table.size() == 9001 && table.has_excess() && table.samples_allowed(4) == 0);
+  table.set_version(1);
+  TENGEN_CHECK(table.size() == 8001 && table.samples_allowed(4) == 0);
+  for (int i = 0; i < 7; ++i) TENGEN_CHECK(table.remove_some());
+  TENGEN_CHECK(table.size() == 1001);
+  TENGEN_CHECK(!table.remove_some() && table.size() == 1 && counter.held() == 1);
+  TENGEN_CHECK(table.samples_allowed(4) == 4);
+}
+
 // Many items go in steps, whoever calls meanwhile.
 void check_shrinking() {
   Counter counter;
@@ -134,10 +152,10 @@ void check_shrinking() {
   for (int i = 0; i < 10000; ++i) table.insert(item_of(1));
   table.set_capacity(10, UINT64_MAX);
   TENGEN_CHECK(table.size() == 10000);
-  TENGEN_CHECK(table.shrink() && table.size() == 9000);
+  TENGEN_CHECK(table.remove_some() && table.size() == 9000);
   table.insert(item_of(1));
   TENGEN_CHECK(table.size() == 8001);
-  while (table.shrink()) {
+  while (table.remove_some()) {
   }
   TENGEN_CHECK(table.size() == 10 && counter.held() == 10);
   table.insert(item_of(1));
@@ -247,6 +265,7 @@ int main() {
   check_slices();
   check_staleness();
   check_capacity();
+  check_many_stale();
   check_shrinking();
   check_limits();
   check_priorities();

@@ -1,8 +1,10 @@
 #include "service/disk_file.h"
 
 #include <fcntl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdio>
 
@@ -63,6 +65,27 @@ bool DiskFile::sync() const {
   if (::fdatasync(descriptor_) != 0) return false;
   if (watch != nullptr) watch->synced(path_);
   return true;
+}
+
+std::vector<std::byte> read_file(const std::string& path, uint64_t begin, uint64_t end) {
+  const int descriptor = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  struct stat status;
+  bool is_good = descriptor >= 0 && fstat(descriptor, &status) == 0;
+  std::vector<std::byte> bytes;
+  if (is_good) {
+    end = std::min(end, static_cast<uint64_t>(status.st_size));
+    bytes.resize(end - std::min(begin, end));
+  }
+  for (size_t done = 0; is_good && done < bytes.size();) {
+    const ssize_t count = ::pread(descriptor, bytes.data() + done, bytes.size() - done,
+                                  static_cast<off_t>(begin + done));
+    if (count < 0 && errno == EINTR) continue;
+    is_good = count > 0;
+    done += is_good ? static_cast<size_t>(count) : 0;
+  }
+  if (descriptor >= 0) ::close(descriptor);
+  check(is_good, "file", path, "must be one that can be read; look after the disk");
+  return bytes;
 }
 
 bool rename_file(const std::string& from, const std::string& to) {

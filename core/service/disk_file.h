@@ -6,6 +6,7 @@
 #include <span>
 #include <string>
 #include <utility>
+#include <vector>
 
 namespace tengen::service {
 
@@ -50,6 +51,11 @@ class DiskFile {
   const std::string path_;
   int descriptor_;
 };
+
+// What a file has from `begin` to `end`, or to its end. By reads, as a mapping of what the disk
+// cannot give ends the process that looks at it. Throws Error.
+std::vector<std::byte> read_file(const std::string& path, uint64_t begin = 0,
+                                 uint64_t end = UINT64_MAX);
 
 bool rename_file(const std::string& from, const std::string& to);
 // Leaves out one that is not there.

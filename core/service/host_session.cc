@@ -154,12 +154,13 @@ class HostWriter final : public HostSession {
     const uint64_t stock = engine.num_granted(writer_);
     const uint64_t most = std::min<uint64_t>(num_wanted_, share > stock ? share - stock : 1);
     granted_.clear();
-    while (granted_.size() < most) {
+    const uint64_t removed_before = engine.num_removed();
+    while (granted_.size() < most && engine.num_removed() - removed_before < replay::kMaxAtOnce) {
       const std::optional<uint32_t> slot = engine.grant(writer_);
       if (!slot) break;
       granted_.push_back(*slot);
     }
-    if (granted_.empty()) return Progress::kNone;
+    if (granted_.empty()) return engine.is_making_room(writer_) ? Progress::kSome : Progress::kNone;
     const uint32_t count = static_cast<uint32_t>(granted_.size());
     to = put(to, Slots{Reply::kSlots, count});
     std::memcpy(to, granted_.data(), count * sizeof(uint32_t));

@@ -134,7 +134,7 @@ class ReplicaSession final : public NetSession {
     const uint64_t number = newest_state();
     place_ = {number, 0, 0};
     const replay::State state = read_state(directory_, number);
-    state_.emplace(ipc::SharedMemory::open(state_path(directory_, number)));
+    state_ = read_file(state_path(directory_, number));
     tail_.begin(number);
     rows_.clear();
     for (uint32_t pool = 0; pool < state.chunks.size(); ++pool) {
@@ -223,9 +223,8 @@ class ReplicaSession final : public NetSession {
   }
 
   bool send_state() {
-    const StateMessage message{Reply::kState, 0, place_->number, state_->num_bytes()};
-    iovec parts[] = {part_of(&message, sizeof message),
-                     part_of(state_->data(), state_->num_bytes())};
+    const StateMessage message{Reply::kState, 0, place_->number, state_->size()};
+    iovec parts[] = {part_of(&message, sizeof message), part_of(state_->data(), state_->size())};
     const bool is_sent = socket_.send(parts);
     state_.reset();
     return is_sent;
@@ -233,11 +232,11 @@ class ReplicaSession final : public NetSession {
 
   // What a log has between the last mark and this one.
   bool send_log(uint64_t number, const std::string& path) {
-    const ipc::SharedMemory log = ipc::SharedMemory::open(path);
     const uint64_t begin = number == place_->number ? place_->offset : 0;
-    const uint64_t end = number == mark_.end.number ? mark_.end.offset : log.num_bytes();
-    const LogMessage message{Reply::kLog, 0, number, begin, end - begin};
-    iovec parts[] = {part_of(&message, sizeof message), part_of(log.data() + begin, end - begin)};
+    const uint64_t end = number == mark_.end.number ? mark_.end.offset : UINT64_MAX;
+    const std::vector<std::byte> log = read_file(path, begin, end);
+    const LogMessage message{Reply::kLog, 0, number, begin, log.size()};
+    iovec parts[] = {part_of(&message, sizeof message), part_of(log.data(), log.size())};
     return socket_.send(parts);
   }
 
@@ -249,7 +248,7 @@ class ReplicaSession final : public NetSession {
   std::optional<LogPlace> place_;  // behind what the replica has
   LogTail tail_;
   LogTail::Mark mark_{};                         // the newest
-  std::optional<ipc::SharedMemory> state_;       // that the replica is to begin with
+  std::optional<std::vector<std::byte>> state_;  // that the replica is to begin with
   std::vector<std::unique_ptr<RowFile>> files_;  // by pool
   std::vector<uint64_t> row_bytes_;
   std::unique_ptr<ipc::SharedMemory> row_;

@@ -51,10 +51,10 @@ Server::~Server() {
   ring();
   thread_.join();
   store_->set_listener({});
-  store_->change([&](Engine& engine) {
-    for (const auto& session : sessions_) engine.end_session(session->id());
-  });
-  sessions_.clear();
+  for (auto* const sessions : {&sessions_, &ending_}) {
+    for (const auto& session : *sessions) end_session(session->id());
+    sessions->clear();
+  }
   for (const int end : bell_) ::close(end);
 }
 
@@ -103,7 +103,7 @@ Server::Opened Server::add(int descriptor, replay::SessionId id, SessionRecord r
     const std::scoped_lock lock(mutex_);
     sessions_.push_back(std::move(session));
   } catch (const Error&) {
-    store_->change([&](Engine& engine) { engine.end_session(id); });
+    end_session(id);
     throw;
   }
   ring();
@@ -181,18 +181,24 @@ void Server::ring() {
 
 void Server::run() {
   while (!is_stopping_) {
-    if (!serve_once()) sleep();
+    if (!serve_once()) {
+      sleep();
+    } else if (has_steps_) {
+      Store::let_others();
+    }
   }
 }
 
 bool Server::serve_once() {
   const std::scoped_lock lock(mutex_);
   served_.clear();
+  bool had_excess = false;
   store_->try_change_open([&](Engine& engine) {
+    had_excess = engine.remove_excess();
     for (const auto& session : sessions_) {
       if (session->serve(engine) != Progress::kNone) served_.push_back(session.get());
     }
-    return served_.empty() ? Progress::kNone : Progress::kDone;
+    return served_.empty() && !had_excess ? Progress::kNone : Progress::kDone;
   });
   for (HostSession* session : served_) {
     session->publish(promise(*session));
@@ -207,7 +213,8 @@ bool Server::serve_once() {
     }
   }
   end_those_that_are_over();
-  return !served_.empty();
+  has_steps_ = had_excess || !ending_.empty();
+  return has_steps_ || !served_.empty();
 }
 
 bool Server::is_sync() const {
@@ -219,10 +226,16 @@ uint64_t Server::promise(const HostSession& session) {
   return session.is_writer() && is_sync() ? store_->checkpointer()->ask() : 0;
 }
 
-// What a client sent before it went is applied first, as far as it can be.
+void Server::end_session(replay::SessionId id) {
+  store_->change_in_steps([&](Engine& engine) { return engine.end_session(id); });
+}
+
+// What a client sent before it went is applied first, as far as it can be. Those that have much to
+// give back end in steps, a call each.
 void Server::end_those_that_are_over() {
   const auto is_over = [](const auto& session) { return session->is_over(); };
-  if (std::none_of(sessions_.begin(), sessions_.end(), is_over)) return;
+  const bool is_any_over = std::any_of(sessions_.begin(), sessions_.end(), is_over);
+  if (!is_any_over && ending_.empty()) return;
   const auto serve_rest = [&](Engine& engine) {
     for (const auto& session : sessions_) {
       if (!session->is_over()) continue;
@@ -231,13 +244,18 @@ void Server::end_those_that_are_over() {
     }
     return Progress::kDone;
   };
-  store_->try_change_open(serve_rest);
-  store_->change([&](Engine& engine) {
-    for (const auto& session : sessions_) {
-      if (session->is_over()) engine.end_session(session->id());
+  if (is_any_over) store_->try_change_open(serve_rest);
+  for (auto session = sessions_.begin(); session != sessions_.end();) {
+    if ((*session)->is_over()) {
+      ending_.push_back(std::move(*session));
+      session = sessions_.erase(session);
+    } else {
+      ++session;
     }
+  }
+  store_->change([&](Engine& engine) {
+    std::erase_if(ending_, [&](const auto& session) { return !engine.end_session(session->id()); });
   });
-  sessions_.erase(std::remove_if(sessions_.begin(), sessions_.end(), is_over), sessions_.end());
 }
 
 void Server::sleep() {

@@ -55,6 +55,7 @@ class Server {
   bool end_absent_clients();
   void run();
   bool serve_once();
+  void end_session(replay::SessionId id);
   void end_those_that_are_over();
   void sleep();
   bool may_nap();
@@ -69,9 +70,12 @@ class Server {
   int bell_[2] = {-1, -1};  // a pipe that wakes the thread
   std::mutex mutex_;        // of sessions_, which only the thread takes from
   std::vector<std::unique_ptr<HostSession>> sessions_;
-  std::vector<HostSession*> served_;  // by the last round
-  uint64_t num_writes_ = 0;           // rounds in which a writer was served, each writer one
-  bool is_busy_ = false;              // writers came soon after the last sleep began
+  std::vector<std::unique_ptr<HostSession>> ending_;  // whose loans go back in steps
+  std::vector<HostSession*> served_;                  // by the last round
+  // The last round left items to be removed, or loans to be given back.
+  bool has_steps_ = false;
+  uint64_t num_writes_ = 0;  // rounds in which a writer was served, each writer one
+  bool is_busy_ = false;     // writers came soon after the last sleep began
   std::thread thread_;
 };
 

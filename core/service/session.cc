@@ -24,12 +24,11 @@ Session::Session(const SessionAddress& address)
     : descriptor_(address.descriptor),
       reconnect_(address.reconnect),
       patience_(address.patience),
-      memory_(ipc::SharedMemory::open(address.memory_path)),
+      memory_(ipc::SharedMemory::open(address.memory_path, address.layout.num_bytes())),
       header_(reinterpret_cast<SessionHeader*>(memory_.data())),
       requests_(address.layout.requests(memory_.data())),
       replies_(address.layout.replies(memory_.data())) {
-  if (memory_.num_bytes() < address.layout.num_bytes() ||
-      header_->version.load() != kProtocolVersion) {
+  if (header_->version.load() != kProtocolVersion) {
     throw Error("session (" + address.memory_path +
                 ") must be of the same version of tengen; install one version everywhere");
   }

@@ -10,7 +10,6 @@
 
 #include "base/crc32c.h"
 #include "base/error.h"
-#include "ipc/shared_memory.h"
 #include "service/disk_file.h"
 
 namespace tengen::service {
@@ -107,13 +106,13 @@ void move_files(const std::string& directory, const std::string& to) {
 
 State read_state(const std::string& directory, uint64_t number) {
   const std::string path = state_path(directory, number);
-  const ipc::SharedMemory file = ipc::SharedMemory::open(path);
+  const std::vector<std::byte> file = read_file(path);
   StateHeader header{};
-  check(file.num_bytes() >= sizeof header, "state", path, kMustBeWhole);
+  check(file.size() >= sizeof header, "state", path, kMustBeWhole);
   std::memcpy(&header, file.data(), sizeof header);
   check_version(header.version, path);
   const std::byte* records = file.data() + sizeof header;
-  check(header.num_bytes == file.num_bytes() - sizeof header &&
+  check(header.num_bytes == file.size() - sizeof header &&
             header.checksum == crc32c({reinterpret_cast<const char*>(records), header.num_bytes}),
         "state", path, kMustBeWhole);
   State state;

@@ -32,7 +32,7 @@ class LocalWriter final : public WriterPort {
     }
   }
   ~LocalWriter() override {
-    store_->change([&](Engine& engine) { engine.end_session(session_); });
+    store_->change_in_steps([&](Engine& engine) { return engine.end_session(session_); });
   }
 
   uint64_t next_sequence() const override { return opened_.next_sequence; }
@@ -42,7 +42,7 @@ class LocalWriter final : public WriterPort {
     store_->change_when(deadline, [&](Engine& engine) {
       slot = engine.grant(opened_.writer);
       has_slot_ = slot.has_value();
-      if (!slot) return Progress::kNone;
+      if (!slot) return engine.is_making_room(opened_.writer) ? Progress::kSome : Progress::kNone;
       engine.append(opened_.writer, *slot);
       return Progress::kDone;
     });
@@ -52,8 +52,15 @@ class LocalWriter final : public WriterPort {
   bool insert(const InsertRun& run, Deadline deadline) override {
     uint32_t done = 0;
     table_ = run.table;
-    const bool is_done = store_->change_when(
-        deadline, [&](Engine& engine) { return insert_run(engine, opened_.writer, run, &done); });
+    bool has_excess = false;
+    const bool is_done = store_->change_when(deadline, [&](Engine& engine) {
+      const Progress progress = insert_run(engine, opened_.writer, run, &done);
+      has_excess = engine.has_excess();
+      return progress;
+    });
+    if (has_excess) {
+      store_->change_in_steps([](Engine& engine) { return engine.remove_excess(); });
+    }
     Checkpointer* const checkpointer = store_->checkpointer();
     if (done > 0 && checkpointer != nullptr && checkpointer->is_sync()) {
       inserts_end_ = checkpointer->ask();
@@ -97,7 +104,7 @@ class LocalSampler final : public SamplerPort {
         })),
         batches_(session_, table, num_samples) {}
   ~LocalSampler() override {
-    store_->change([&](Engine& engine) { engine.end_session(session_); });
+    store_->change_in_steps([&](Engine& engine) { return engine.end_session(session_); });
   }
 
   bool next(Deadline deadline, Delivery* delivery) override {
@@ -237,7 +244,8 @@ Resumed Store::keep(bool goes_on) {
     engine_.restore(*state);
     for (const auto& [id, session] : state->sessions) {
       if (session.description.empty()) {
-        engine_.end_session(id);
+        while (engine_.end_session(id)) {
+        }
       } else {
         resumed.sessions.emplace(id, session);
       }

@@ -2,6 +2,7 @@
 // A store that threads share: the engine behind one lock, and the waiting that the engine leaves
 // to its callers.
 
+#include <chrono>
 #include <condition_variable>
 #include <cstdint>
 #include <functional>
@@ -10,6 +11,7 @@
 #include <mutex>
 #include <optional>
 #include <string>
+#include <thread>
 #include <utility>
 
 #include "replay/engine.h"
@@ -96,8 +98,14 @@ class Store {
     const std::scoped_lock lock(mutex_);
     return is_closed_ ? Progress::kNone : attempt_once(attempt);
   }
-  // Calls `attempt` again after every change of others until it is done; false where the deadline
-  // passes first. Throws Error once the store is closed.
+  // Changes it by many calls of `step`, until that returns false; others have their turn in
+  // between.
+  template <class F>
+  void change_in_steps(F&& step) {
+    while (change(step)) let_others();
+  }
+  // Calls `attempt` again until it is done: at once where it did some, and else after every change
+  // of others; false where the deadline passes first. Throws Error once the store is closed.
   // `also_closed` is for the store's own threads.
   template <class F>
   bool change_when(Deadline deadline, F&& attempt, bool also_closed = false) {
@@ -105,11 +113,22 @@ class Store {
     bool in_time = true;
     while (true) {
       if (!also_closed) check_open();
-      if (attempt_once(attempt) == Progress::kDone) return true;
+      const Progress progress = attempt_once(attempt);
+      if (progress == Progress::kDone) return true;
       if (!in_time) return false;
+      if (progress == Progress::kSome) {
+        lock.unlock();
+        let_others();
+        lock.lock();
+        in_time = std::chrono::steady_clock::now() < deadline;
+        continue;
+      }
       in_time = condition_.wait_until(lock, deadline) == std::cv_status::no_timeout;
     }
   }
+
+  // For who has the lock again and again: for so long that one that waits for it gets it.
+  static void let_others() { std::this_thread::sleep_for(std::chrono::microseconds(50)); }
 
   // Everyone who waits, and who comes later, gets an Error; then it makes a last checkpoint, where
   // there are any. Throws Error where that fails. Idempotent.

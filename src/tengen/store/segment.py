@@ -165,7 +165,7 @@ def _packed(meta: dict[str, Any], frames: list[bytes]) -> bytes:
         columns[name] = columns[name].astype(np.float16)
     is_row = (columns["policy_weight"] > 0) | (columns["value_weight"] > 0)
     counts = {"num_games": len(columns["game_index"]), "num_rows": int(is_row.sum())}
-    return pack({**meta, **counts}, columns)
+    return pack({**meta, **counts}, columns, deflates=True)
 
 
 def _sealed_games(writer_directory: Path, generation: int) -> set[int]:

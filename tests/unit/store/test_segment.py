@@ -7,9 +7,11 @@ import struct
 import zipfile
 import zlib
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 from store_games import num_rows, random_game, write_generation
 
 from tengen import _core
@@ -149,18 +151,78 @@ def test_entries_are_aligned_and_narrow(tmp_path: Path) -> None:
     with zipfile.ZipFile(io.BytesIO(content)) as archive:
         assert archive.testzip() is None
         for info in archive.infolist():
-            assert info.compress_type == zipfile.ZIP_STORED
             at = info.header_offset
             name_bytes, extra_bytes = struct.unpack_from("<HH", content, at + 26)
             start = at + 30 + name_bytes + extra_bytes
             assert start % 64 == 0
-            if info.filename.endswith(".npy"):
+            if info.compress_type == zipfile.ZIP_STORED and start > 64:
                 (header_bytes,) = struct.unpack_from("<H", content, start + 8)
                 assert (10 + header_bytes) % 64 == 0
     with np.load(sealed) as columns:
         assert columns["action"].dtype == np.uint8
         assert columns["policy_mass"].dtype == np.uint8
         assert columns["root_value"].dtype == np.float16
+
+
+def a_file_of_two(path: Path) -> tuple[NDArray[Any], NDArray[Any]]:
+    noise = np.random.default_rng(0).integers(0, 256, 5000).astype(np.uint8)
+    few = np.arange(5000).astype(np.uint8) % 7
+    path.write_bytes(pack({"kind": "x"}, {"noise": noise, "few": few}))
+    return noise, few
+
+
+def test_a_column_is_deflated_where_that_gains(tmp_path: Path) -> None:
+    path = tmp_path / "a.npz"
+    noise, few = a_file_of_two(path)
+    with zipfile.ZipFile(path) as archive:
+        kinds = {one.filename: one.compress_type for one in archive.infolist()}
+    assert kinds == {
+        "meta.json": zipfile.ZIP_STORED,
+        "noise.npy": zipfile.ZIP_STORED,
+        "few.npy": zipfile.ZIP_DEFLATED,
+    }
+    assert path.stat().st_size < 6500
+    with np.load(path) as loaded:
+        assert np.array_equal(loaded["few"], few)
+    with ArchiveReader(path) as reader:
+        assert np.array_equal(reader.read("few"), few)
+        assert np.array_equal(reader.read("noise"), noise)
+
+
+def test_damage_to_a_deflated_column_is_a_run_error(tmp_path: Path) -> None:
+    path = tmp_path / "a.npz"
+    a_file_of_two(path)
+    with zipfile.ZipFile(path) as archive:
+        info = archive.getinfo("few.npy")
+    content = path.read_bytes()
+    end = content.index(b"PK\x01\x02")
+    for at in range(end - info.compress_size, end - 1):
+        damaged = bytearray(content)
+        damaged[at] ^= 0x55
+        path.write_bytes(damaged)
+        with (
+            pytest.raises(RunError, match=r"a\.npz.*damaged"),
+            ArchiveReader(path) as reader,
+        ):
+            reader.read("few")
+
+
+def test_a_segment_of_the_schema_before_is_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as then:
+        then.setattr("tengen.store.archive.SCHEMA", 2)
+        then.setattr("tengen.store.archive._LEAST_GAIN", 1.0)
+        old = write_generation(tmp_path / "old", 0, 3)
+    new = write_generation(tmp_path / "new", 0, 3)
+    with zipfile.ZipFile(old) as archive:
+        assert not any(one.compress_type for one in archive.infolist())
+    with SegmentReader(old) as first, SegmentReader(new) as second:
+        assert first.meta["schema"] == 2
+        assert second.meta["schema"] == 3
+        columns = second.game_columns()
+        for name, column in first.game_columns().items():
+            assert np.array_equal(column, columns[name])
 
 
 def test_narrowing_keeps_every_value(tmp_path: Path) -> None:
@@ -191,7 +253,7 @@ def test_a_flipped_bit_in_a_column_is_a_run_error(tmp_path: Path) -> None:
     content = bytearray(sealed.read_bytes())
     with zipfile.ZipFile(sealed) as archive:
         end = archive.getinfo("root_value.npy").header_offset
-    content[end - 1] ^= 1
+    content[end - 8] ^= 1
     sealed.write_bytes(content)
     with pytest.raises(RunError, match=r"000000\.npz.*damaged"):
         SegmentReader(sealed).column("action")
@@ -200,15 +262,15 @@ def test_a_flipped_bit_in_a_column_is_a_run_error(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("schema", "message"),
     [
-        (7, r"schema \(7\).*000000\.npz.*which is 2"),
-        (1, r"schema \(1\) of .*000000\.npz must be 2"),
+        (7, r"schema \(7\).*000000\.npz.*which is 3"),
+        (1, r"schema \(1\) of .*000000\.npz must be 2 to 3"),
     ],
 )
 def test_a_segment_of_another_schema_is_a_usage_error_with_both_versions(
     tmp_path: Path, schema: int, message: str
 ) -> None:
     sealed = write_generation(tmp_path, 0, 3)
-    content = sealed.read_bytes().replace(b'"schema": 2', b'"schema": %d' % schema)
+    content = sealed.read_bytes().replace(b'"schema": 3', b'"schema": %d' % schema)
     meta = content[content.index(b"{") : content.index(b"}") + 1]
     old = sealed.read_bytes()
     with zipfile.ZipFile(io.BytesIO(old)) as archive:

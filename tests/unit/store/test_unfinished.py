@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from pathlib import Path
 
 import pytest
@@ -42,10 +43,10 @@ def test_a_sealed_generation_has_none(tmp_path: Path) -> None:
 def test_a_damaged_copy_is_refused_by_name_with_the_remedy(tmp_path: Path) -> None:
     folder = tmp_path / "selfplay-0"
     with ExperienceWriter(folder, 1) as writer:
-        writer.keep_unfinished(3, [b"one" * 100])
+        writer.keep_unfinished(3, [random.Random(0).randbytes(300)])
         path = folder / "1" / "000003.unfinished"
         data = bytearray(path.read_bytes())
-        data[data.index(b"oneone") + 7] ^= 1
+        data[data.index(random.Random(0).randbytes(8)) + 7] ^= 1
         path.write_bytes(data)
         with pytest.raises(
             RunError, match=r"000003\.unfinished.*begin again: delete it"
