@@ -56,6 +56,8 @@ class GamesOfGeneration:
     """Games that are durable already."""
     may_resign: bool = False
     """Whether games may be resigned, as ``SelfplayConfig.resign_above`` says."""
+    fork_sources: Sequence[tuple[str, list[int]]] = ()
+    """Variant and moves of games that these may fork off."""
 
 
 @dataclass
@@ -209,6 +211,7 @@ def _give(child: _Child, games: GamesOfGeneration) -> None:
         "num_games": num_games,
         "finished": [i for i in range(num_games) if i not in child.left],
         "may_resign": games.may_resign,
+        "fork_sources": list(games.fork_sources),
     }
     order = {
         "task": games.task,

@@ -64,6 +64,20 @@ class SelfplayConfig:
     of the board)."""
     policy_opening_temperature: float = 1.0
     """Temperature of those draws, above 0 (KataGo's 1)."""
+    early_fork_share: float = 0.0
+    """Share of the games that begin near the first move of a game of the generation
+    before, with the best of some random moves there, as the network sees it, 0 to 1
+    (KataGo's 0.04)."""
+    early_fork_plies: float = 2.0
+    """Mean of the exponential number of plies that they keep, at least 0 (KataGo's is
+    0.025 times the points of the board)."""
+    early_fork_choices: int = 12
+    """Moves that they choose from: a uniform number, 3 to this."""
+    late_fork_share: float = 0.0
+    """Share of the games that begin so anywhere in one of those games, evenly, 0 to 1;
+    both shares together are at most 1 (KataGo's 0.01)."""
+    late_fork_choices: int = 36
+    """Moves that these choose from: a uniform number, 3 to this."""
     reduce_above: float = 1.0
     """Where the last 3 searches agree on who wins by values beyond this, full searches
     shrink, to cheap ones at certainty; 0 up to 1, 1 for never (KataGo's 0.9)."""
@@ -121,6 +135,7 @@ class SelfplayConfig:
             "temperature_early",
             "temperature_late",
             "policy_opening_plies",
+            "early_fork_plies",
             "policy_surprise_share",
             "value_surprise_share",
         ):
@@ -129,6 +144,8 @@ class SelfplayConfig:
         check_range("max_opening_plies", self.max_opening_plies, 0, _MAX_PLIES)
         check_range("cache_mib", self.cache_mib, 0, _MAX_CACHE_MIB, "0 is no cache")
         for name in (
+            "early_fork_share",
+            "late_fork_share",
             "reduce_above",
             "resign_above",
             "resign_max_false_share",
@@ -139,6 +156,14 @@ class SelfplayConfig:
         for name in ("reduced_weight", "resign_playout_share"):
             value = getattr(self, name)
             check(0 < value <= 1, name, value, "must be in (0, 1]; change it")
+        for name in ("early_fork_choices", "late_fork_choices"):
+            check_range(name, getattr(self, name), 3, _MAX_PLIES)
+        check(
+            self.early_fork_share + self.late_fork_share <= 1,
+            "early_fork_share",
+            self.early_fork_share,
+            "must be at most 1 with late_fork_share; lower one",
+        )
         check(
             self.policy_surprise_share + self.value_surprise_share <= 1,
             "policy_surprise_share",

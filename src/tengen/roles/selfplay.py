@@ -17,6 +17,7 @@ from tengen.errors import RunError, UsageError
 from tengen.models import load_model
 from tengen.nets import game_features
 from tengen.roles.config import RunConfig
+from tengen.roles.forks import fork_sources
 from tengen.roles.generations import (
     begin_generation,
     claim_writer,
@@ -108,6 +109,7 @@ class SelfplayRole:
                 model=model,
                 finished=finished,
                 may_resign=may_resign,
+                fork_sources=self._fork_sources(generation),
             )
             if self._processes is None:
                 played, models = self._threads.play(wanted, self._writer, segment)
@@ -179,6 +181,11 @@ class SelfplayRole:
                 f"{num_kept}; run the same command again, it plays the others again"
             )
         self._writer.seal(generation)
+
+    def _fork_sources(self, generation: int) -> list[tuple[str, list[int]]]:
+        if self._actor.early_fork_share + self._actor.late_fork_share == 0:
+            return []
+        return fork_sources(self._run.experience, generation)
 
     def _resignation(self, generation: int) -> tuple[bool, Report]:
         """Whether games may be resigned, and the report of why; empty where never."""

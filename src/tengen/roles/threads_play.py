@@ -141,6 +141,7 @@ class PlayingThreads:
             may_resign=wanted.may_resign,
             variants=games.variants_of(wanted.task, wanted.config.variety),
             unfinished=unfinished,
+            fork_sources=list(wanted.fork_sources),
         )
 
     def _newer(self, wanted: GamesOfGeneration) -> GamesOfGeneration | None:

@@ -1,10 +1,10 @@
 """A zip of .npy columns with fixed bytes: what a sealed segment is made of.
 
 ``numpy.load`` opens it. In files that stay, a column that deflating makes an eighth
-smaller is deflated, every other one stored: each entry's bytes start at a multiple of 64, and so does the
-data inside a stored one. Times and modes are fixed, so that equal columns give equal
-files, as far as zlib is the same. The first entry, ``meta.json``, says what the columns
-are.
+smaller is deflated, every other one stored: each entry's bytes start at a multiple of
+64, and so does the data inside a stored one. Times and modes are fixed, so that equal
+columns give equal files, as far as zlib is the same. The first entry, ``meta.json``,
+says what the columns are.
 """
 
 from __future__ import annotations

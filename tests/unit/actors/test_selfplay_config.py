@@ -48,6 +48,11 @@ def test_every_field_reaches_the_core() -> None:
         "max_opening_plies": 5,
         "policy_opening_plies": 2.5,
         "policy_opening_temperature": 0.75,
+        "early_fork_share": 0.25,
+        "early_fork_plies": 3.5,
+        "early_fork_choices": 5,
+        "late_fork_share": 0.5,
+        "late_fork_choices": 6,
         "reduce_above": 0.875,
         "reduced_weight": 0.25,
         "resign_above": 0.75,
@@ -101,5 +106,9 @@ def test_out_of_range(name: str, value: float) -> None:
 
 def test_surprise_shares_have_one_whole() -> None:
     SelfplayConfig(policy_surprise_share=0.9, value_surprise_share=0.1)
+    with pytest.raises(UsageError, match=r"early_fork_share \(0.9\) must be at most"):
+        SelfplayConfig(early_fork_share=0.9, late_fork_share=0.2)
+    with pytest.raises(UsageError, match=r"late_fork_choices \(2\)"):
+        SelfplayConfig(late_fork_choices=2)
     with pytest.raises(UsageError, match=r"policy_surprise_share \(0.9\) must be at"):
         SelfplayConfig(policy_surprise_share=0.9, value_surprise_share=0.2)

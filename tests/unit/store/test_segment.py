@@ -167,7 +167,7 @@ def test_entries_are_aligned_and_narrow(tmp_path: Path) -> None:
 def a_file_of_two(path: Path) -> tuple[NDArray[Any], NDArray[Any]]:
     noise = np.random.default_rng(0).integers(0, 256, 5000).astype(np.uint8)
     few = np.arange(5000).astype(np.uint8) % 7
-    path.write_bytes(pack({"kind": "x"}, {"noise": noise, "few": few}))
+    path.write_bytes(pack({"kind": "x"}, {"noise": noise, "few": few}, deflates=True))
     return noise, few
 
 
@@ -230,7 +230,7 @@ def test_narrowing_keeps_every_value(tmp_path: Path) -> None:
         f"to_{largest}": np.array([0, largest], np.uint64)
         for largest in (255, 256, 65535, 65536, 2**32 - 1, 2**32)
     }
-    (tmp_path / "a.npz").write_bytes(pack({"kind": "x"}, columns))
+    (tmp_path / "a.npz").write_bytes(pack({"kind": "x"}, columns, deflates=True))
     with ArchiveReader(tmp_path / "a.npz") as reader:
         read = {name: reader.read(name) for name in columns}
     sizes = [read[name].dtype.itemsize for name in columns]

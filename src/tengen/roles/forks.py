@@ -1,0 +1,57 @@
+"""The games that those of a generation may fork off: core/selfplay/fork.h."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+
+from tengen.run import find_files
+from tengen.store import SegmentReader
+
+__all__ = ["fork_sources"]
+
+
+def fork_sources(experience: Path, generation: int) -> list[tuple[str, list[int]]]:
+    """Returns variant and moves of the games of the newest generation before one.
+
+    Of a run with one writer that is the generation before it; with several, the newest
+    that was sealed. Empty for the first.
+
+    Args:
+        experience: ``RUN/experience``.
+        generation: That is to be played.
+
+    Raises:
+        RunError: A segment is damaged.
+    """
+    found = [
+        (int(path.stem), path)
+        for path in find_files(experience, "selfplay-*/*/*.npz")
+        if path.stem.isdecimal() and int(path.stem) < generation
+    ]
+    newest = max((number for number, _ in found), default=0)
+    sources: dict[int, tuple[str, list[int]]] = {}
+    for number, path in found:
+        if number == newest:
+            sources |= _games(path)
+    return [sources[index] for index in sorted(sources)]
+
+
+def _games(path: Path) -> dict[int, tuple[str, list[int]]]:
+    with SegmentReader(path) as reader:
+        columns = reader.game_columns()
+
+    def parts(count: str, name: str) -> list[np.ndarray]:
+        return np.split(columns[name], np.cumsum(columns[count], dtype=np.int64)[:-1])
+
+    variants = parts("num_variant_bytes", "variant")
+    openings = parts("num_opening_plies", "opening")
+    played = parts("num_plies", "action")
+    return {
+        int(index): (
+            variants[i].tobytes().decode(),
+            [*map(int, openings[i]), *map(int, played[i])],
+        )
+        for i, index in enumerate(columns["game_index"])
+    }

@@ -1,0 +1,63 @@
+"""Games that fork off those of the generation before."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from tengen.roles.forks import fork_sources
+from tengen.store import ExperienceWriter
+from tests.integration.runs import SMALL, run_command, sealed, train_command
+from tests.unit.store.store_games import random_game, write_generation
+
+FORKS = (*SMALL, "actor.early_fork_share=0.3", "actor.late_fork_share=0.4")
+
+
+def test_sources_are_the_games_of_the_newest_generation_before(tmp_path: Path) -> None:
+    for generation, writer in ((1, "selfplay-0"), (2, "selfplay-1"), (4, "selfplay-0")):
+        write_generation(tmp_path, generation, 9, name="go/4", writer=writer)
+    assert fork_sources(tmp_path, 1) == []
+    for wanted, generation in ((2, 1), (3, 2), (4, 2), (5, 4)):
+        records = [random_game("go/4", i, generation) for i in range(9)]
+        expected = [
+            (r.variant, [*r.opening, *(ply.action for ply in r.plies)]) for r in records
+        ]
+        assert fork_sources(tmp_path, wanted) == expected
+
+
+def test_a_variant_is_that_of_its_source(tmp_path: Path) -> None:
+    records = [random_game("go/4", i, 1, variant="go/3/komi=0.5") for i in range(3)]
+    writer = ExperienceWriter(tmp_path / "selfplay-0", 1)
+    segment = writer.open_games(1, "go/4")
+    for record in records:
+        segment.sink.put(record)
+    segment.close()
+    writer.seal(1)
+    assert {variant for variant, _ in fork_sources(tmp_path, 2)} == {"go/3/komi=0.5"}
+
+
+def test_a_run_with_forks_in_two_calls_is_the_run_in_one(tmp_path: Path) -> None:
+    one, two = tmp_path / "one", tmp_path / "two"
+    for out, calls in ((one, (48,)), (two, (24, 24))):
+        for games in calls:
+            done = run_command(train_command(out, games, settings=FORKS))
+            assert done.returncode == 0, done.stderr
+    assert len(sealed(one)) == 2
+    assert sealed(one) == sealed(two)
+    sources = [moves for _, moves in fork_sources(one / "experience", 2)]
+    plain = [moves for _, moves in fork_sources(one / "experience", 3)]
+    shared = [
+        any(moves[:3] == source[:3] for source in sources if len(source) > 3)
+        for moves in plain
+    ]
+    # Two of three fork; a third move that is another game's by chance is rare.
+    assert sum(shared) > 24 / 4
+
+
+def test_games_of_the_first_generation_fork_off_nothing(tmp_path: Path) -> None:
+    out = tmp_path / "run"
+    done = run_command(train_command(out, 24, settings=FORKS))
+    assert done.returncode == 0, done.stderr
+    plain = tmp_path / "plain"
+    done = run_command(train_command(plain, 24))
+    assert done.returncode == 0, done.stderr
+    assert sealed(out) == sealed(plain)
