@@ -15,12 +15,8 @@ from tengen.actors.environment import (
     features_of,
 )
 from tengen.actors.processes import GamesOfGeneration, SelfplayProcesses
-from tengen.actors.selfplay import (
-    MAX_SLOTS,
-    GenerationReport,
-    SelfplayConfig,
-    play_generation,
-)
+from tengen.actors.selfplay import GenerationReport, play_generation
+from tengen.actors.selfplay_config import MAX_SLOTS, SelfplayConfig
 from tengen.actors.unroll import Unrolls, unroll_columns, unroll_counts
 
 __all__ = [

@@ -11,14 +11,12 @@ import dataclasses
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
 from tengen import _core
+from tengen.actors.selfplay_config import SelfplayConfig
 from tengen.games import CoreGame
 from tengen.inference import Backend, DriveStats, LaneBackend, RowLayout, drive
-
-if TYPE_CHECKING:
-    from tengen.actors.selfplay import SelfplayConfig
 
 __all__ = ["Crew", "CrewTimes", "crew_of_threads", "crew_on_devices"]
 

@@ -24,7 +24,8 @@ from pathlib import Path
 from typing import Any
 
 from tengen import _core, games
-from tengen.actors.selfplay import GenerationReport, SelfplayConfig, play_generation
+from tengen.actors.selfplay import GenerationReport, play_generation
+from tengen.actors.selfplay_config import SelfplayConfig
 from tengen.config import from_dict
 from tengen.errors import RunError, refusal
 from tengen.inference import Backend, InferenceConfig, open_backend

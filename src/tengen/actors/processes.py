@@ -20,7 +20,8 @@ from pathlib import Path
 from typing import Any
 
 from tengen import _core
-from tengen.actors.selfplay import GenerationReport, SelfplayConfig
+from tengen.actors.selfplay import GenerationReport
+from tengen.actors.selfplay_config import SelfplayConfig
 from tengen.config import to_dict
 from tengen.errors import RunError
 from tengen.inference import InferenceConfig
