@@ -9,7 +9,7 @@ from typing import Any
 
 from tengen import _core
 from tengen.errors import UsageError, os_reason
-from tengen.store.backend import LocalBackend
+from tengen.store.local_backend import LocalBackend
 from tengen.store.net_protocol import (
     TOKEN_VARIABLE,
     NetAddress,

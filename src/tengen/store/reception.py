@@ -13,13 +13,13 @@ from typing import Any
 
 from tengen import _core
 from tengen.errors import RunError, TengenError, UsageError
-from tengen.store.backend import LocalBackend
 from tengen.store.host_protocol import (
     check_version,
     error_answer,
     read_line,
     send_line,
 )
+from tengen.store.local_backend import LocalBackend
 
 __all__ = ["Reception"]
 

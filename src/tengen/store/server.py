@@ -10,10 +10,10 @@ from typing import Any
 
 from tengen import _core
 from tengen.errors import UsageError
-from tengen.store.backend import LocalBackend
 from tengen.store.disk_config import DiskConfig
 from tengen.store.disk_folder import DiskFolder
 from tengen.store.folder import StoreFolder
+from tengen.store.local_backend import LocalBackend
 from tengen.store.reception import Reception
 from tengen.store.table_config import TableConfig
 

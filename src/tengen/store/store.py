@@ -10,12 +10,13 @@ from types import TracebackType
 from typing import Any
 
 from tengen.config import check, check_whole
-from tengen.store.backend import LocalBackend, StoreBackend, TableEntry, find_table
+from tengen.store.backend import StoreBackend, TableEntry, find_table
 from tengen.store.checkpoint import make_checkpoint
 from tengen.store.client import HostConnection
 from tengen.store.disk_config import DiskConfig
 from tengen.store.disk_folder import DiskFolder
 from tengen.store.lending import Lending
+from tengen.store.local_backend import LocalBackend
 from tengen.store.net_client import NetConnection
 from tengen.store.net_protocol import SCHEME
 from tengen.store.net_server import NetListener, NetServer

@@ -1,0 +1,289 @@
+"""The tables of a store that this process holds."""
+
+from __future__ import annotations
+
+import dataclasses
+import secrets
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from tengen import _core
+from tengen.config import check, check_whole
+from tengen.errors import RunError, UsageError, did_you_mean
+from tengen.store.backend import SamplerCore, TableEntry
+from tengen.store.disk_config import DiskConfig
+from tengen.store.rate_limits import RateLimits
+from tengen.store.table_config import TableConfig
+
+__all__ = ["LocalBackend"]
+
+
+class LocalBackend:
+    """The store in this process.
+
+    Args:
+        configs: Its tables.
+        memory_bytes: For all steps.
+        seed: Of the draws.
+        directory: Where the steps lie in files that others map; empty: in memory of
+            this process alone.
+        disk: Where the steps go that memory does not hold; None: nowhere.
+
+    Raises:
+        UsageError: A config is refused, or a budget is too small for a sample.
+
+    Attributes:
+        differences: What is not as it was in the store that this one goes on with.
+        disk: As given.
+        is_closed: Whether `close` was called.
+    """
+
+    def __init__(
+        self,
+        configs: list[TableConfig],
+        memory_bytes: int,
+        seed: int,
+        directory: str = "",
+        disk: DiskConfig | None = None,
+    ) -> None:
+        try:
+            self.core = _core.ReplayStore(
+                directory,
+                memory_bytes,
+                seed,
+                "" if disk is None else str(disk.directory),
+                0 if disk is None else disk.num_bytes,
+                disk is not None and disk.on_damage == "refuse",
+                "none" if disk is None else disk.durability,
+                0.0 if disk is None else disk.durability_ms / 1e3,
+            )
+        except _core.CoreError as error:
+            raise UsageError(str(error)) from error
+        self.differences: list[str] = []
+        self.disk = disk
+        self.is_closed = False
+        # Of this store, and of none that takes its place.
+        self._incarnation = secrets.token_hex(16)
+        self._durability = "none" if disk is None else disk.durability
+        self._entries: list[TableEntry] = []
+        self._describe_sessions: list[Callable[[], list[str]]] = []
+        self._list_replicas: list[Callable[[], list[tuple[str, float | None]]]] = []
+        pools: dict[tuple[Any, int], int] = {}
+        try:
+            for config in configs:
+                columns = config.native_columns()
+                key = (repr(columns), config.chunk_length)
+                if key not in pools:
+                    pools[key] = self.core.add_pool(columns, config.chunk_length)
+                number = self.core.add_table(config.native(), pools[key])
+                self._entries.append(TableEntry(number, pools[key], config))
+        except _core.CoreError as error:
+            raise UsageError(str(error)) from error
+
+    def keep(self, goes_on: bool, changed: Sequence[int] = ()) -> _core.ReplayResumed:
+        """Begins to keep what outlives the process, or the host.
+
+        Args:
+            goes_on: Whether to go on with what a killed process left in the directory;
+                else with what a lost host left on the disk, if there is any.
+            changed: Tables that are to have the limits and the capacity of their
+                config, and not what they had.
+
+        Returns:
+            What a server goes on with.
+
+        Raises:
+            UsageError: What is there is damaged or another store's, or there is no
+                room.
+        """
+        try:
+            resumed = self.core.keep(goes_on)
+        except _core.CoreError as error:
+            raise UsageError(str(error)) from error
+        if resumed.num_lost:
+            self.differences.append(
+                f"{resumed.num_lost} items were being removed when the last checkpoint "
+                f"was made, and are not there now"
+            )
+        for number in changed:
+            self._configure(number)
+        return resumed
+
+    def tables(self) -> list[TableEntry]:
+        """Returns the tables in the order of their numbers."""
+        return list(self._entries)
+
+    def add_sessions(self, describe: Callable[[], list[str]]) -> None:
+        """Has the command ``sessions`` tell of a server's clients, a line each."""
+        self._describe_sessions.append(describe)
+
+    def add_replicas(
+        self, replicas: Callable[[], list[tuple[str, float | None]]]
+    ) -> None:
+        """Has the command ``replicas`` tell of a server's: name, and seconds behind."""
+        self._list_replicas.append(replicas)
+
+    def pool_layout(self, entry: TableEntry) -> tuple[int, int]:
+        """Returns slots a slab and bytes a slot of the table's pool."""
+        return self.core.pool_layout(entry.pool)
+
+    def open_writer(
+        self,
+        name: str,
+        entry: TableEntry,
+        max_item_steps: int,
+        timeout_s: float | None = None,
+    ) -> _core.ReplayWriter:
+        """Returns a writer of the table's steps, for one thread."""
+        del timeout_s
+        return _core.open_writer(self.core, name, entry.pool, max_item_steps)
+
+    def open_sampler(
+        self,
+        entry: TableEntry,
+        num_samples: int,
+        num_ahead: int,
+        copy: bool,
+        timeout_s: float | None = None,
+    ) -> SamplerCore:
+        """Returns a sampler; without a disk it draws a batch when it is asked for."""
+        del timeout_s
+        make = _core.open_sampler if copy else _core.open_view_sampler
+        return make(self.core, entry.number, num_samples, num_ahead)
+
+    def command(
+        self, name: str, arguments: Mapping[str, Any], timeout_s: float | None = None
+    ) -> Any:
+        """Runs one of the rare commands.
+
+        Raises:
+            UsageError: It is unknown or its arguments are refused.
+        """
+        del timeout_s
+        if name == "incarnation":
+            return self._incarnation
+        if name == "sizes":
+            return [self._describe(one.number)["num_items"] for one in self._entries]
+        if name == "sessions":
+            return [line for describe in self._describe_sessions for line in describe()]
+        if name == "replicas":
+            return [
+                {"name": replica, "behind_s": behind_s}
+                for replicas in self._list_replicas
+                for replica, behind_s in replicas()
+            ]
+        if name == "checkpoints":
+            return self._checkpoints()
+        if name in ("begin_checkpoint", "wait_checkpoint"):
+            return self._checkpoint(arguments)
+        commands: dict[str, Callable[..., Any]] = {
+            "describe": self._describe,
+            "erase": self._erase,
+            "set_capacity": self._set_capacity,
+            "set_limits": self._set_limits,
+            "set_priorities": self._set_priorities,
+            "set_version": self._set_version,
+        }
+        if name not in commands:
+            raise UsageError(
+                f"command ({name}) must be one of the store's; "
+                f"{did_you_mean(name, commands)}"
+            )
+        table = arguments.get("table")
+        if not isinstance(table, int) or not 0 <= table < len(self._entries):
+            raise UsageError(
+                f"table ({table}) must be 0 to {len(self._entries) - 1}; ask for the "
+                f"tables"
+            )
+        try:
+            return commands[name](**arguments)
+        except (TypeError, _core.CoreError) as error:
+            raise UsageError(str(error)) from error
+
+    def check_open(self) -> None:
+        """Does nothing: the core tells whoever waits."""
+
+    def close(self) -> None:
+        """Ends the store; whoever waits gets an error.
+
+        Raises:
+            RunError: Its last checkpoint could not be made.
+        """
+        # First: who gets that error asks whether the store still serves.
+        self.is_closed = True
+        try:
+            self.core.close()
+        except _core.CoreError as error:
+            raise RunError(
+                f"store (closed) has kept nothing since its last checkpoint: {error}"
+            ) from error
+
+    def _checkpoint(self, arguments: Mapping[str, Any]) -> int | bool | None:
+        if self._durability == "none":
+            raise UsageError(
+                "durability (none) must be checkpoint, async or sync; make the store "
+                "with it, and with a disk"
+            )
+        try:
+            if not arguments:
+                return self.core.begin_checkpoint()
+            return self.core.wait_checkpoint(
+                arguments["number"], arguments["timeout_s"]
+            )
+        except _core.CoreError as error:
+            raise RunError(str(error)) from error
+
+    def _checkpoints(self) -> dict[str, Any]:
+        age_s = self.core.checkpoint_age_s()
+        return {"durability": self._durability, "age_s": age_s}
+
+    def _configure(self, number: int) -> None:
+        config = self._entries[number].config
+        steps = config.steps_of(config.max_bytes)
+        self.core.set_capacity(number, config.max_items, steps)
+        self.core.set_limits(number, config.limits.native())
+
+    def _describe(self, table: int) -> dict[str, Any]:
+        told = self.core.describe(table)
+        max_bytes = self._entries[table].config.bytes_of(told.pop("max_steps"))
+        limits = RateLimits.of_native(told.pop("limits"))
+        trouble = self.core.trouble()
+        return {
+            **told,
+            "max_bytes": max_bytes,
+            "limits": dataclasses.asdict(limits),
+            **({"trouble": trouble} if trouble else {}),
+        }
+
+    def _erase(self, table: int, keys: list[int]) -> int:
+        return self.core.erase(table, np.asarray(keys, np.int64))
+
+    def _set_capacity(
+        self, table: int, max_items: int | None, max_bytes: int | None
+    ) -> None:
+        check(
+            max_items is not None or max_bytes is not None,
+            "capacity",
+            None,
+            "must be max_items or max_bytes; give what is to change",
+        )
+        config = self._entries[table].config
+        config.check_capacity(max_items, max_bytes)
+        max_steps = None if max_bytes is None else config.steps_of(max_bytes)
+        self.core.set_capacity(table, max_items, max_steps)
+
+    def _set_limits(self, table: int, limits: dict[str, Any]) -> None:
+        self.core.set_limits(table, RateLimits(**limits).native())
+
+    def _set_priorities(
+        self, table: int, keys: list[int], priorities: list[float]
+    ) -> None:
+        self.core.set_priorities(
+            table, np.asarray(keys, np.int64), np.asarray(priorities, np.float64)
+        )
+
+    def _set_version(self, table: int, version: int) -> None:
+        check_whole("version", version, 0, 2**32 - 1)
+        self.core.set_version(table, version)
