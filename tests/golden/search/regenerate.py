@@ -76,6 +76,18 @@ CASES = {
         "settings": {"policy": "gumbel"},
         "request": {"num_simulations": 64, "explore": True, "seed": 7},
     },
+    "go_5_puct": {
+        "game": "go/5",
+        "moves": [12, 11, 7, 6, 8],
+        "settings": {"policy": "puct", "cpuct_stdev_scale": 0.85},
+        "request": {"num_simulations": 120, "explore": True, "seed": 5},
+    },
+    "go_7_handicap_gumbel": {
+        "game": "go/7/komi=0/handicap=3",
+        "moves": [24, 23],
+        "settings": {"policy": "gumbel"},
+        "request": {"num_simulations": 64, "explore": True, "seed": 6},
+    },
 }
 """Name of the file to what is searched."""
 
