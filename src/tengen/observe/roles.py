@@ -12,7 +12,7 @@ from tengen.run import RunDirectory, find_files, lock_holder
 __all__ = ["read_ratio", "read_roles"]
 
 
-def read_roles(run: RunDirectory, config: dict[str, Any]) -> list[dict[str, Any]]:
+def read_roles(run: RunDirectory) -> list[dict[str, Any]]:
     """Returns the roles that run by themselves, as JSON values.
 
     Keys: ``role``, ``process`` (``PID on HOST``, None for a role that the run needs and
@@ -23,7 +23,7 @@ def read_roles(run: RunDirectory, config: dict[str, Any]) -> list[dict[str, Any]
     if not logs or run.lock_holder("train") is not None:
         return []
     found = []
-    needed = _needed(config)
+    needed = _needed(run.read_run()["config"])
     for role in dict.fromkeys((*needed, *sorted(logs))):
         alive = {
             events[0]["process"]: events

@@ -78,7 +78,7 @@ def read_status(run: RunDirectory) -> dict[str, Any]:
         "unfinished": _unfinished(run),
         "gate": read_gate(run),
         "free_bytes": shutil.disk_usage(run.path).free,
-        "roles": read_roles(run, config),
+        "roles": read_roles(run),
         "ratio": read_ratio(run, config),
         "progress": None if progress is None else progress.to_dict(),
     }
@@ -135,7 +135,7 @@ def _text(report: dict[str, Any]) -> str:
         names = ", ".join(report["unfinished"])
         rows.append(("unfinished", f"{names}; the command that played goes on with it"))
     if report["gate"] is not None:
-        rows.append(("gate", _gate(**report["gate"])))
+        rows.append(("candidate", _gate(**report["gate"])))
     if report["free_bytes"] < _LITTLE_BYTES:
         rows.append(("disk", f"{report['free_bytes'] / 1e6:,.1f} MB free; free some"))
     rows += [(role["role"], _role(role)) for role in report["roles"]]

@@ -71,7 +71,7 @@ def test_what_the_gate_does(run, capsys, monkeypatch):
     def shown():
         assert main(["status", str(run.path)]) == 0
         lines = capsys.readouterr().out.splitlines()
-        return [" ".join(line.split()) for line in lines if line.startswith("gate")]
+        return [" ".join(line.split()) for line in lines if line.startswith("candidate")]
 
     train = EventWriter(run, "train", run.new_incarnation("train"))
     train.write("turn", role="gate", candidate=0, accepted=True)
@@ -79,17 +79,17 @@ def test_what_the_gate_does(run, capsys, monkeypatch):
     train.write("gate", candidate="x", summary="damaged")
     assert shown() == []
     train.write("gate", candidate=1, summary="3 pairs, LLR +0.20")
-    assert shown() == ["gate 000001 not decided yet, 3 pairs, LLR +0.20"]
+    assert shown() == ["candidate 000001 not decided yet, 3 pairs, LLR +0.20"]
     alone = EventWriter(run, "gate-command", run.new_incarnation("gate-command"))
     alone.write("turn", role="gate", candidate=1, accepted=False, summary="9 pairs")
-    assert shown() == ["gate 000001 rejected, 9 pairs"]
+    assert shown() == ["candidate 000001 rejected, 9 pairs"]
     assert read_status(run)["gate"] == {
         "candidate": 1,
         "accepted": False,
         "summary": "9 pairs",
     }
     alone.write("turn", role="gate", candidate=2, accepted=True, summary="4 pairs")
-    assert shown() == ["gate 000002 accepted, 4 pairs"]
+    assert shown() == ["candidate 000002 accepted, 4 pairs"]
 
 
 @pytest.mark.parametrize("value", ["null", "3", "[]", '"x"'])
