@@ -127,6 +127,7 @@ class Filling(HashBackend):
     """Fills the disk after so many rows."""
 
     def __init__(self, num_rows: int, fill: Callable[[], None]) -> None:
+        super().__init__()
         self.num_rows = num_rows
         self.fill = fill
 
@@ -141,7 +142,7 @@ class Filling(HashBackend):
                     backend.fill()
                 super().run(num_rows)
 
-        return Runner(planes, policy, value)
+        return Runner(backend.salt, planes, policy, value)
 
 
 def play(
