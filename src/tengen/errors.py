@@ -50,7 +50,15 @@ class RunError(TengenError):
 
 
 class DiskFullError(RunError):
-    """No room on the disk; the same again succeeds once there is some."""
+    """No room on the disk; the same again succeeds once there is some.
+
+    Attributes:
+        needed_bytes: How much, where that is known; else 0.
+    """
+
+    def __init__(self, message: str, needed_bytes: int = 0) -> None:
+        super().__init__(message)
+        self.needed_bytes = needed_bytes
 
 
 def os_reason(error: OSError) -> str:

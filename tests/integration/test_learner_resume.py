@@ -27,6 +27,7 @@ from tengen.roles import (
 )
 from tengen.roles.table import open_unrolls
 from tengen.run import RunDirectory
+from tengen.store.shuffled_files import read_turn
 from tests.unit.store.store_games import write_generation
 
 NUM_TURNS = 3
@@ -209,6 +210,27 @@ def test_a_learner_of_shuffled_rows_is_one_that_draws(tmp_path: Path) -> None:
     assert_same_checkpoint(tmp_path / "Games", tmp_path / "Shuffled")
     # The last shuffle saw checkpoints 2 to 4, which were made after turns 1 to 3.
     assert RunDirectory.open(tmp_path / "Shuffled").shuffled.numbers() == [1, 2, 3, 4]
+
+
+def test_shuffle_goes_on_where_a_turn_is_less_than_a_batch(tmp_path: Path) -> None:
+    run, context = Shuffled(tmp_path / "run"), RoleContext()
+    learner = run.learner(context)
+    learner.turn()
+    run.arrive(1, context)
+    drawn = sum(read_turn(run.run.shuffled, 0).shard_rows)
+    batch = f"learner.batch_size={drawn + 8}"
+    larger = override(run.config, (batch, "learner.num_shards=1"))
+    learner.close()
+    learner = make_role("learn", larger, run.run, context)
+    shuffle = make_role("shuffle", larger, run.run, RoleContext())
+    steps = 0
+    for generation in range(2, 12):
+        write_generation(run.run.experience, generation, 24)
+        shuffle.turn()
+        steps += (learner.turn() or {}).get("num_steps", 0)
+    assert steps > 0
+    for role in (learner, shuffle):
+        role.close()
 
 
 def test_shuffle_waits_for_the_learner(tmp_path: Path) -> None:

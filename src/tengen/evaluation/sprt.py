@@ -87,8 +87,9 @@ def log_likelihood_ratio(
 def sprt_bounds(alpha: float, beta: float) -> tuple[float, float]:
     """Returns the ratios at which the test ends, as natural logarithms.
 
-    Source: Wald 1945. They are approximate: the last pair overshoots them, and the
-    error rates come out a little below what was asked for.
+    Source: Wald 1945. They are approximate: the last pair overshoots them, and few
+    pairs say little of the five shares, so that error rates come out near what was
+    asked for and not below it.
 
     Args:
         alpha: How often elo1 may be taken for true where elo0 is, in (0, 0.5).

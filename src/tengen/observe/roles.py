@@ -9,7 +9,7 @@ from tengen.observe.events import read_events
 from tengen.observe.ratio import ratio
 from tengen.run import RunDirectory, find_files, lock_holder
 
-__all__ = ["read_ratio", "read_roles"]
+__all__ = ["needed_roles", "read_ratio", "read_roles"]
 
 
 def read_roles(run: RunDirectory) -> list[dict[str, Any]]:
@@ -23,11 +23,12 @@ def read_roles(run: RunDirectory) -> list[dict[str, Any]]:
     if not logs or run.lock_holder("train") is not None:
         return []
     found = []
-    needed = _needed(run.read_run()["config"])
+    needed = needed_roles(run.read_run()["config"])
     for role in dict.fromkeys((*needed, *sorted(logs))):
         alive = {
             events[0]["process"]: events
-            for events in logs.get(role, [])
+            # Of two with one name, as in containers, the newest counts.
+            for events in reversed(logs.get(role, []))
             if events[0].get("process") in _holders(run, role)
         }
         for process, writer in _holders(run, role).items():
@@ -48,6 +49,8 @@ def read_roles(run: RunDirectory) -> list[dict[str, Any]]:
 
 def read_ratio(run: RunDirectory, config: dict[str, Any]) -> str | None:
     """Returns the verdict on self-play and learner; None where it cannot be told."""
+    if config.get("learn_from"):
+        return None
     holders = _holders(run, "learn")
     for events in _logs(run).get("learn", []):
         if events[0].get("process") in holders:
@@ -55,8 +58,10 @@ def read_ratio(run: RunDirectory, config: dict[str, Any]) -> str | None:
     return None
 
 
-def _needed(config: dict[str, Any]) -> tuple[str, ...]:
+def needed_roles(config: dict[str, Any]) -> tuple[str, ...]:
     """Returns the roles without which the run does not go on."""
+    if config.get("actor", {}).get("kind") == "environment":
+        return ()  # actor and learner share the process of tengen train
     plays = () if config.get("learn_from") else ("selfplay",)
     is_shuffled = config.get("store", {}).get("drawn_by") == "shuffle"
     return (*plays, *(("shuffle",) if is_shuffled else ()), "learn", "export", "gate")
@@ -109,6 +114,8 @@ def _state(event: dict[str, Any]) -> str:
     if event["kind"] == "turn":
         did = (f"{word} {event[name]}" for name, word in _DID if name in event)
         return ", ".join(["at the next turn", *did])
+    if event["kind"] == "gate":
+        return f"gate, {event.get('summary')}"
     return "starts"
 
 

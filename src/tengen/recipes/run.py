@@ -6,6 +6,7 @@ import argparse
 import sys
 import time
 from collections.abc import Sequence
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -15,10 +16,12 @@ from tengen.games import make as make_game
 from tengen.inference import check_machine, devices_of
 from tengen.launch import Budget, RunJournal, run_inline
 from tengen.observe import EventWriter, make_view, read_progress
+from tengen.observe.roles import needed_roles
 from tengen.recipes.finale import final_match, match_line
 from tengen.recipes.registry import default_agent, make_config
 from tengen.recipes.resources import Resources
 from tengen.roles import (
+    RUN_LOCK,
     RunConfig,
     StopListener,
     change_config,
@@ -144,18 +147,24 @@ def train_task(
         budget = Budget(minutes=minutes, games=games)
         resources = _resources(asked, budget, num_threads)
         fresh = make_config(task, agent, recipe, resources)
-    config = _resolve(run, fresh, settings)
-    if config.learn_from:
-        check(games is None, "games", games, "must be left out where none are played")
+    with ExitStack() as locks:
+        # Export writes what it measured there, perhaps now.
+        changing = None if run.is_new else run.lock(RUN_LOCK, wait=True)
+        if changing is not None:
+            locks.enter_context(changing)
+        config = _resolve(run, fresh, settings)
+        _check_games(config, games)
         config = checked_source(config)
-    config = move_run(run, config, devices)
-    check_devices(config)
-    check_machine(config.inference)
-    if config.actor.kind == "selfplay":
-        config.check_game(make_game(config.task))
-    run = RunDirectory.create_or_resume(path)
-    with run.lock("train"):
+        config = move_run(run, config, devices)
+        check_devices(config)
+        check_machine(config.inference)
+        if config.actor.kind == "selfplay":
+            config.check_game(make_game(config.task))
+        run = RunDirectory.create_or_resume(path)
+        locks.enter_context(run.lock("train"))
         write_config(run, config)
+        if changing is not None:
+            changing.release()
         run.write_code()
         run.clear_stop()
         if games == 0:
@@ -163,6 +172,21 @@ def train_task(
         if minutes is None and games is None:
             minutes = config.minutes
         return _train(run, config, Budget(minutes=minutes, games=games), num_threads)
+
+
+def _check_games(config: RunConfig, games: int | None) -> None:
+    check(
+        not (config.learn_from and games),
+        "games",
+        games,
+        "must be left out where none are played; use --minutes",
+    )
+    check(
+        not (config.actor.kind == "environment" and games == 0),
+        "games",
+        games,
+        "must be above 0 where environments are played, by tengen train alone",
+    )
 
 
 def _check_arguments(
@@ -269,8 +293,9 @@ def _train(
 
 
 def _made(run: RunDirectory) -> dict[str, Any]:
-    roles = ", ".join(f"tengen {name}" for name in ("learn", "export", "gate"))
-    print(f"{run.path} is made; start {roles} and tengen selfplay on it")
+    roles = needed_roles(run.read_run()["config"])
+    names = ", ".join(f"tengen {name}" for name in roles)
+    print(f"{run.path} is made; start {names} on it")
     return {"out": str(run.path), "reason": "made", "exit_code": 0}
 
 

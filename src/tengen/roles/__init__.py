@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from tengen.roles.config import (
+    RUN_LOCK,
     NetStage,
     RunConfig,
     change_config,
@@ -22,6 +23,7 @@ from tengen.roles.stopping import StopListener
 
 __all__ = [
     "ROLES",
+    "RUN_LOCK",
     "TRAIN_WRITER",
     "NetStage",
     "Report",

@@ -29,7 +29,11 @@ _NOTHING = {
     "export": "every checkpoint is exported; run tengen learn first",
     "gate": "there is no candidate; run tengen export first",
 }
-_OWN_FOLDERS = {"learn": ("checkpoints",), "export": ("candidates", "templates")}
+_OWN_FOLDERS = {
+    "shuffle": ("shuffled",),
+    "learn": ("checkpoints",),
+    "export": ("candidates", "templates"),
+}
 """Where a role alone publishes, under its lock."""
 _LEAST_ROOM_BYTES = 1 << 20
 
@@ -105,7 +109,7 @@ def serve(
                 except DiskFullError as refusal:
                     # What it holds in memory may be half done: it is made anew.
                     worker.close()
-                    pause.wait(refusal, _room_bytes(run))
+                    pause.wait(refusal, max(_room_bytes(run), refusal.needed_bytes))
                     continue
                 if last is not None:
                     report["num_turns"] += 1

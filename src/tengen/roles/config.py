@@ -20,6 +20,7 @@ from tengen.run import RunDirectory
 from tengen.store import QueueConfig, WindowConfig
 
 __all__ = [
+    "RUN_LOCK",
     "NetStage",
     "RunConfig",
     "change_config",
@@ -27,6 +28,9 @@ __all__ = [
     "record_inference",
     "write_config",
 ]
+
+RUN_LOCK = "run.json"
+"""The lock of whoever reads ``run.json``, changes it and writes it."""
 
 _FIXED = (
     "task",
@@ -263,10 +267,11 @@ def record_inference(run: RunDirectory, choice: Choice) -> RunConfig:
     Raises:
         RunError: The disk refuses.
     """
-    content = run.read_run()
-    config = dataclasses.replace(read_config(run), inference=choice.config)
-    measured = {**content.get("measured", {}), "inference": choice.record()}
-    run.write_run({"config": to_dict(config), "measured": measured})
+    with run.lock(RUN_LOCK, wait=True):
+        content = run.read_run()
+        config = dataclasses.replace(read_config(run), inference=choice.config)
+        measured = {**content.get("measured", {}), "inference": choice.record()}
+        run.write_run({"config": to_dict(config), "measured": measured})
     return config
 
 

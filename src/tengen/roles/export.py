@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shutil
+import tempfile
 from pathlib import Path
 from typing import Any
 
@@ -85,6 +87,8 @@ class ExportRole:
         saved = _read_newest(self._run, number)
         if saved.num_steps <= _exported_steps(self._run):
             self._exported = known
+            if self._config.inference.has_auto and self._planes is not None:
+                self._choose_again()
             return None
         meta = ModelMeta(
             task=self._config.task,
@@ -126,6 +130,19 @@ class ExportRole:
         if inference.precision == "int8":
             report |= self._quantise(directory, meta.generation)
         return report
+
+    def _choose_again(self) -> None:
+        """Completes a config that was changed after the last export."""
+        for folder in (self._run.models, self._run.candidates):
+            newest = folder.latest()
+            if newest is None:
+                continue
+            with tempfile.TemporaryDirectory() as copy:
+                directory = Path(copy) / "model"
+                shutil.copytree(folder.entry(newest), directory)
+                num_actions = read_meta(directory).features.num_actions
+                self._choose(directory, num_actions)
+            return
 
     def _choose(self, directory: Path, num_actions: int) -> None:
         """Completes the run's config by measurement."""

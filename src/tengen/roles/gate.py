@@ -24,6 +24,7 @@ from tengen.evaluation import (
 from tengen.evaluation.match import MAX_SEED
 from tengen.inference import open_backend
 from tengen.models import accept, load_model, reject
+from tengen.models.load import read_meta
 from tengen.roles.config import RunConfig
 from tengen.roles.features import task_features
 from tengen.roles.role import Report, RoleContext
@@ -142,6 +143,9 @@ class GateRole:
         )
         return ModelPlayer(f"{number:06d}", self._config.task, backend)
 
+    def _sha256(self, folder: NumberedFolder, number: int) -> dict[str, str]:
+        return read_meta(folder.entry(number)).sha256
+
     def _match_folder(self, candidate: int) -> Path:
         return self._run.eval / f"gate-{candidate:06d}"
 
@@ -151,6 +155,11 @@ class GateRole:
             "task": self._config.task,
             "candidate": candidate,
             "champion": champion,
+            # A number may come again, for one that was taken out by hand.
+            "sha256": [
+                self._sha256(self._run.candidates, candidate),
+                self._sha256(self._run.models, champion),
+            ],
             "seed": self._seed(candidate),
             "num_simulations": gate.num_simulations,
             "opening_plies": gate.opening_plies,

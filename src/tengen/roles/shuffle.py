@@ -12,6 +12,7 @@ from tengen.roles.role import Report, RoleContext
 from tengen.roles.table import open_window
 from tengen.run import RunDirectory
 from tengen.store import Shuffler, ShufflingStopped, WindowConfig
+from tengen.store.shuffled_files import read_turn
 
 __all__ = ["ShuffleRole"]
 
@@ -48,12 +49,14 @@ class ShuffleRole:
         self._config = config
         self._context = context
         self._lock = run.lock("shuffle")
-        self._shuffler = self._open()
+        self._shuffler: Shuffler | None = self._open()
 
     def turn(self) -> Report | None:
         """Draws; None where there is nothing new or the learner has enough."""
         needed, reached = self._learner_turns()
         self._run.shuffled.retire_before(needed)
+        if self._shuffler is None:
+            self._shuffler = self._open()
         if reached < self._shuffler.newest:
             return None
         start_s = time.monotonic()
@@ -61,7 +64,7 @@ class ShuffleRole:
             turn = self._shuffler.turn(self._context.stop)
         except ShufflingStopped:
             self._shuffler.close()
-            self._shuffler = self._open()
+            self._shuffler = None
             return {"stopped": True}
         if turn is None:
             return None
@@ -78,7 +81,8 @@ class ShuffleRole:
 
     def close(self) -> None:
         """Lets another process shuffle."""
-        self._shuffler.close()
+        if self._shuffler is not None:
+            self._shuffler.close()
         self._lock.release()
 
     def _open(self) -> Shuffler:
@@ -87,10 +91,14 @@ class ShuffleRole:
             lambda state: open_window(self._config, self._run, state),
             self._config.learner.batch_size,
             self._context.num_threads,
+            first_turn=self._learner_turns()[1] + 1,
         )
 
     def _learner_turns(self) -> tuple[int, int]:
-        """Returns the first turn that a checkpoint needs, and the last one begun."""
+        """Returns the first turn that a checkpoint needs, and the last one begun.
+
+        One that has fewer rows than a batch counts as begun: the learner needs more.
+        """
         places = []
         for number in self._run.checkpoints.numbers():
             path = self._run.checkpoints.entry(number)
@@ -103,4 +111,8 @@ class ShuffleRole:
         if not places:
             return 0, -1
         turn, row = places[-1]
-        return min(places)[0], turn if row > 0 else turn - 1
+        left = 0
+        if row == 0 and turn in self._run.shuffled.numbers():
+            left = sum(read_turn(self._run.shuffled, turn).shard_rows)
+        has_begun = row > 0 or 0 < left < self._config.learner.batch_size
+        return min(places)[0], turn if has_begun else turn - 1

@@ -56,8 +56,7 @@ def open_window(
     """
     if not isinstance(config.store, WindowConfig):
         raise UsageError(f"store ({config.store.kind}) must be a window of games")
-    if state is not None:
-        check_window_memory(config.task, run.experience, config.store, state)
+    check_window_memory(config.task, run.experience, config.store, state)
     return GameWindow(
         config.task,
         run.experience,

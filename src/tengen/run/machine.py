@@ -135,17 +135,29 @@ def memory_limit_bytes(membership: Path = _MEMBERSHIP, cgroups: Path = _CGROUPS)
     return min(limits)
 
 
-def available_memory_bytes() -> int:
+def available_memory_bytes(
+    membership: Path = _MEMBERSHIP, cgroups: Path = _CGROUPS
+) -> int:
     """Returns the memory that this process may still take, caches given up.
 
     Where the system does not tell, all that it may use.
+
+    Args:
+        membership: The process's cgroups, ``/proc/self/cgroup``.
+        cgroups: Where cgroups (version 2) are mounted.
     """
-    limit = memory_limit_bytes()
+    found = [memory_limit_bytes()]
     for line in _lines(_MEMINFO):
         name, _, value = line.partition(":")
         if name == "MemAvailable":
-            return min(limit, int(value.split()[0]) << 10)
-    return limit
+            found.append(int(value.split()[0]) << 10)
+    for folder in _folders(membership, cgroups, "memory"):
+        limit, used = _words(folder / "memory.max"), _words(folder / "memory.current")
+        if limit and used and limit[0] != "max":
+            files = dict(line.split() for line in _lines(folder / "memory.stat"))
+            cache = int(files.get("inactive_file", 0))
+            found.append(int(limit[0]) - int(used[0]) + cache)
+    return max(0, min(found))
 
 
 def cpu_features() -> frozenset[str]:

@@ -41,7 +41,7 @@ SCHEMA = 1
 VALIDATION = "validation.npz"
 """The file of rows that are not learned from."""
 
-_ADVICE = "remove RUN/shuffled and run tengen shuffle again"
+_ADVICE = "remove its folder, the learner leaves its rows out"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -110,11 +110,15 @@ def read_shard(path: Path, game: str) -> ShardRows:
     Raises:
         RunError: It is missing, damaged or of another game.
     """
-    with ArchiveReader(path) as reader:
-        if reader.meta.get("game") != game:
-            raise RunError(f"shard ({path}) must be of {game}; {_ADVICE}")
-        packed = {name: reader.read(name) for name in reader.names()}
-        meta = reader.meta
+    try:
+        with ArchiveReader(path) as reader:
+            packed = {name: reader.read(name) for name in reader.names()}
+            meta = reader.meta
+    except RunError as error:
+        reason = str(error).partition("; ")[0]
+        raise RunError(f"shard: {reason}; {_ADVICE}") from error
+    if meta.get("game") != game:
+        raise RunError(f"shard ({path}) must be of {game}; {_ADVICE}")
     keys = packed.pop("keys")
     try:
         columns = unpack_columns(

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Any
+from warnings import warn
 
 import numpy as np
 from numpy.typing import NDArray
 
-from tengen.errors import RunError, UsageError
+from tengen.errors import RunError, TengenWarning, UsageError
 from tengen.run import NumberedFolder
 from tengen.store.batch import Batch
 from tengen.store.leases import Leases
@@ -28,8 +29,9 @@ class ShuffledRows:
     """A table of rows that the role shuffle drew; each is learned from once.
 
     The rate limit is the shuffler's: what it wrote may be used. Batches of the size
-    that it drew by are those that a ``GameWindow`` would have given, to the bit. Reads
-    one shard at a time. Not thread-safe.
+    that it drew by are those that a ``GameWindow`` would have given, to the bit. A turn
+    whose folder was removed is stepped over, with a warning. Reads one shard at a time.
+    Not thread-safe.
 
     Args:
         game: The name, as `tengen.games.make` takes it.
@@ -37,7 +39,7 @@ class ShuffledRows:
         state: What ``state`` returned, to continue from; None to start anew.
 
     Raises:
-        RunError: A turn that the state needs is gone or damaged.
+        RunError: A turn is damaged.
     """
 
     def __init__(
@@ -90,12 +92,11 @@ class ShuffledRows:
     def samples_available(self) -> int:
         """Returns how many rows were drawn and not learned from."""
         first, row = self._next
-        total = sum(
-            sum(turn.shard_rows)
+        return sum(
+            max(0, sum(turn.shard_rows) - (row if number == first else 0))
             for number, turn in self._turns.items()
             if number >= first
         )
-        return total - row if total else 0
 
     def sample(self, num_samples: int) -> Batch:
         """Returns the next rows; never waits.
@@ -173,10 +174,11 @@ class ShuffledRows:
             if number < self._next[0] or number in self._turns:
                 continue
             if number > max(self._turns, default=self._next[0] - 1) + 1:
-                raise RunError(
-                    f"shuffled turn ({number}) must follow the one before it, which "
-                    f"is not in {self._folder.path}; remove the newest checkpoint's "
-                    f"folder, or put it back"
+                warn(
+                    f"shuffled turn ({number}) does not follow the one before it, "
+                    f"which is not in {self._folder.path}; its rows are left out",
+                    TengenWarning,
+                    stacklevel=2,
                 )
             turn = read_turn(self._folder, number)
             if turn.game != self.game:
@@ -191,10 +193,9 @@ class ShuffledRows:
     def _take(self, wanted: int) -> tuple[ShardRows, int]:
         """Returns at most ``wanted`` rows of one shard, and the size of the window."""
         number, row = self._next
+        if number not in self._turns or row >= sum(self._turns[number].shard_rows):
+            number, row = min(n for n in self._turns if n > number), 0
         turn = self._turns[number]
-        if row == sum(turn.shard_rows):
-            number, row = number + 1, 0
-            turn = self._turns[number]
         index, first = 0, 0
         while first + turn.shard_rows[index] <= row:
             first += turn.shard_rows[index]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import shutil
 import threading
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
@@ -11,6 +12,8 @@ from typing import Any
 
 import numpy as np
 
+from tengen import _core
+from tengen.errors import DiskFullError
 from tengen.run import NumberedFolder, remove_leftovers
 from tengen.store.shuffled_files import (
     VALIDATION,
@@ -27,6 +30,8 @@ __all__ = ["NUM_VALIDATION_ROWS", "Shuffler", "ShufflingStopped"]
 _SHARD_BYTES = 32 << 20
 """Planes of a shard, about: it holds whole batches. Each thread has one in memory, and
 so has the learner."""
+_TARGET_BYTES = 512
+"""Of a row, beside its planes, on a large board; on a small one half of it."""
 NUM_VALIDATION_ROWS = 1024
 """Rows by which a turn of learning is judged, where games are kept from it."""
 
@@ -39,14 +44,17 @@ class Shuffler:
     """Publishes what the learner would draw from the window, batch by batch.
 
     Each folder holds all that the rate limiter allows at its time; the next is made
-    once the learner has begun with it. So the disk holds at most two buckets of rows,
-    and memory the games of the window and a shard a thread. A killed turn leaves
-    nothing, and is drawn again to the same bytes.
+    once the learner has begun with it. So the disk holds at most four buckets of rows
+    while three checkpoints are kept, and memory the games of the window and, a thread,
+    a shard two to three times. A killed turn leaves nothing, and is drawn again: to the
+    same bytes, unless more games have come.
 
     Args:
         folder: ``RUN/shuffled``; this process is its only writer.
         open_window: Returns the window at a state, None for a new one.
         batch_size: Rows of a batch: the unit of draws, as of the learner's own.
+        first_turn: The number of the first turn, where none is published: a learner
+            may have seen some that were removed.
         num_threads: That derive rows; a game in Python has the use of one.
 
     Raises:
@@ -59,20 +67,21 @@ class Shuffler:
         open_window: Callable[[Mapping[str, Any] | None], GameWindow],
         batch_size: int,
         num_threads: int,
+        first_turn: int = 0,
     ) -> None:
         self._folder = folder
         folder.path.mkdir(exist_ok=True)
         remove_leftovers(folder.path)
         self._batch_size = batch_size
         newest = folder.latest()
-        self._number = -1 if newest is None else newest
+        self._number = first_turn - 1 if newest is None else newest
         state = None if newest is None else read_window_state(folder, newest)
         self.window = open_window(state)
         self._num_threads = num_threads
 
     @property
     def newest(self) -> int:
-        """The newest turn that is published, -1 before the first."""
+        """The newest turn that is published, one less than the first before it."""
         return self._number
 
     def turn(self, stop: threading.Event) -> ShuffledTurn | None:
@@ -96,6 +105,7 @@ class Shuffler:
         num_batches = window.samples_available() // self._batch_size
         if num_batches == 0:
             return None
+        self._check_room(num_batches * self._batch_size)
         leases = [window.lend(self._batch_size) for _ in range(num_batches)]
         batch_bytes = 4 * math.prod(window.rows.shape) * self._batch_size
         size = max(1, _SHARD_BYTES // batch_bytes)
@@ -140,6 +150,20 @@ class Shuffler:
     def close(self) -> None:
         """Frees the games."""
         self.window.close()
+
+    def _check_room(self, num_rows: int) -> None:
+        """Refuses to fill a disk that has no room for a turn of so many rows."""
+        rows = self.window.rows
+        layout = _core.RowLayout(rows.shape, rows.is_native)
+        needed = num_rows * (layout.num_bytes + _TARGET_BYTES)
+        free = shutil.disk_usage(self._folder.path).free
+        if free < needed:
+            raise DiskFullError(
+                f"disk ({free / 1e6:.0f} MB free at {self._folder.path}) must have "
+                f"room for {num_rows} shuffled rows, {needed / 1e6:.0f} MB; free some, "
+                f"or lower store.limiter.max_samples",
+                needed_bytes=needed,
+            )
 
     def _write_shard(self, path: Path, leases: list[int]) -> None:
         parts = [self.window.derive(lease, self._batch_size) for lease in leases]

@@ -16,7 +16,7 @@ __all__ = ["check_window_memory", "predicted_window_bytes"]
 
 
 def predicted_window_bytes(
-    game: str, experience: Path, config: WindowConfig, state: Mapping[str, Any]
+    game: str, experience: Path, config: WindowConfig, state: Mapping[str, Any] | None
 ) -> int:
     """Returns about how much memory the window takes, by its newest segment.
 
@@ -24,12 +24,13 @@ def predicted_window_bytes(
         game: Its name.
         experience: ``RUN/experience``.
         config: The window.
-        state: What ``GameWindow.state`` returned.
+        state: What ``GameWindow.state`` returned, None for a new window; either takes
+            what was sealed since too.
 
     Raises:
         RunError: That segment is missing or damaged.
     """
-    manifest = Manifest.from_dict(experience, state["manifest"])
+    manifest = _manifest(experience, state)
     entries = [entry for entry in manifest if entry.num_rows > 0]
     if not entries:
         return 0
@@ -40,7 +41,7 @@ def predicted_window_bytes(
 
 
 def check_window_memory(
-    game: str, experience: Path, config: WindowConfig, state: Mapping[str, Any]
+    game: str, experience: Path, config: WindowConfig, state: Mapping[str, Any] | None
 ) -> None:
     """Refuses a window that does not fit the memory; see ``predicted_window_bytes``.
 
@@ -50,9 +51,17 @@ def check_window_memory(
     needed = predicted_window_bytes(game, experience, config, state)
     free = available_memory_bytes()
     if needed > free:
-        num_rows = Manifest.from_dict(experience, state["manifest"]).num_rows
+        num_rows = _manifest(experience, state).num_rows
         raise RunError(
             f"window ({config.window_rows(num_rows)} rows) must fit the "
             f"{free / 1e9:.1f} GB of memory that are free, and takes about "
             f"{needed / 1e9:.1f} GB; lower --set store.max_rows"
         )
+
+
+def _manifest(experience: Path, state: Mapping[str, Any] | None) -> Manifest:
+    manifest = Manifest(experience)
+    if state is not None:
+        manifest = Manifest.from_dict(experience, state["manifest"])
+    manifest.discover()
+    return manifest

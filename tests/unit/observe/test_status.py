@@ -71,7 +71,9 @@ def test_what_the_gate_does(run, capsys, monkeypatch):
     def shown():
         assert main(["status", str(run.path)]) == 0
         lines = capsys.readouterr().out.splitlines()
-        return [" ".join(line.split()) for line in lines if line.startswith("candidate")]
+        return [
+            " ".join(line.split()) for line in lines if line.startswith("candidate")
+        ]
 
     train = EventWriter(run, "train", run.new_incarnation("train"))
     train.write("turn", role="gate", candidate=0, accepted=True)

@@ -18,6 +18,9 @@ from tengen.run import RunDirectory, move_directory
 SPRT = SprtGate(elo0=-10, elo1=150, max_games=100, num_simulations=4)
 
 
+HASHES: dict[str, str] = {}
+
+
 @pytest.fixture
 def run(tmp_path, monkeypatch, hash_player):
     """A run of three models without files, of which two are candidates."""
@@ -33,6 +36,7 @@ def run(tmp_path, monkeypatch, hash_player):
         move_directory(run.candidates.entry(number), run.models.entry(number))
 
     monkeypatch.setattr(gate.GateRole, "_player", player)
+    monkeypatch.setattr(gate.GateRole, "_sha256", lambda self, *model: HASHES)
     monkeypatch.setattr(gate, "accept", accept)
     return made
 
@@ -187,6 +191,13 @@ def test_what_a_kill_left_of_decided_matches_is_removed(run):
         (run.eval / name / "1.journal").touch()
     make_role(run, SPRT).close()
     assert [path.name for path in run.eval.iterdir()] == ["gate-000001"]
+
+
+def test_games_of_other_weights_do_not_count(run, die, monkeypatch):
+    """A candidate's number comes again where it was taken out by hand."""
+    assert die(SPRT)
+    monkeypatch.setitem(HASHES, "weights.safetensors", "other")
+    assert take_turn(run, SPRT)["num_recovered"] == 0
 
 
 def test_games_that_were_published_before_a_kill_stay(run, monkeypatch):

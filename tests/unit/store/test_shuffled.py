@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import threading
 from collections.abc import Mapping
 from pathlib import Path
@@ -12,7 +13,7 @@ import pytest
 from store_games import write_generation
 
 import tengen.store.shuffler
-from tengen.errors import RunError, UsageError
+from tengen.errors import DiskFullError, RunError, TengenWarning, UsageError
 from tengen.run import NumberedFolder
 from tengen.store import (
     Batch,
@@ -172,11 +173,63 @@ def test_what_is_missing_or_damaged_is_named(tmp_path: Path) -> None:
     folder.entry(1).joinpath("turn.json").write_text("{}")
     with pytest.raises(RunError, match=r"turn\.json.* no schema"):
         ShuffledRows("tictactoe", folder).refresh()
-    folder.entry(1).rename(tmp_path / "elsewhere")
-    with pytest.raises(RunError, match=r"shuffled turn \(2\) must follow"):
-        ShuffledRows("tictactoe", folder).refresh()
     with pytest.raises(UsageError, match="tengen shuffle"):
         rows.insert("selfplay-0/1", 9, {})
+
+
+def test_a_turn_that_was_removed_is_stepped_over(tmp_path: Path) -> None:
+    folder = NumberedFolder(tmp_path / "shuffled")
+    drawn = shuffler(tmp_path)
+    keys: list[list[int]] = []
+    for generation in (1, 2, 3):
+        play(tmp_path, generation)
+        drawn.turn(threading.Event())
+        whole = ShuffledRows("tictactoe", folder)
+        whole.refresh()
+        keys.append(whole.sample(whole.samples_available()).keys.tolist())
+    first, third = keys[0], keys[2][len(keys[1]) :]
+    rows = ShuffledRows("tictactoe", folder)
+    rows.refresh()
+    rows.sample(len(first) - 7).ack()
+    state = rows.state()
+    shutil.rmtree(folder.entry(1))
+    rows = ShuffledRows("tictactoe", folder)
+    with pytest.warns(TengenWarning, match=r"shuffled turn \(2\) does not follow"):
+        rows.refresh()
+    assert rows.samples_available() == len(first) + len(third)
+    # The turn in which a learner stands, too.
+    shutil.rmtree(folder.entry(0))
+    with pytest.warns(TengenWarning, match=r"turn \(2\) does not follow"):
+        rows = ShuffledRows("tictactoe", folder, state)
+    assert rows.samples_available() == len(third)
+    assert rows.sample(len(third)).keys.tolist() == third
+
+
+def test_numbers_go_on_where_all_turns_were_removed(tmp_path: Path) -> None:
+    """Else a learner that has seen them would take the new ones for old."""
+    play(tmp_path, 1)
+    folder = NumberedFolder(tmp_path / "shuffled")
+
+    def open_window(state: Mapping[str, Any] | None) -> GameWindow:
+        return window(tmp_path, state)
+
+    drawn = Shuffler(folder, open_window, BATCH, 1, first_turn=5)
+    assert drawn.newest == 4
+    drawn.turn(threading.Event())
+    assert folder.numbers() == [5]
+
+
+def test_a_disk_without_room_for_a_turn_is_told_before_it_is_filled(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    play(tmp_path, 1)
+    drawn = shuffler(tmp_path)
+    usage = shutil.disk_usage(tmp_path)._replace(free=1000)
+    monkeypatch.setattr(shutil, "disk_usage", lambda path: usage)
+    with pytest.raises(DiskFullError, match="must have room for") as refused:
+        drawn.turn(threading.Event())
+    assert refused.value.needed_bytes > 1000
+    assert not any((tmp_path / "shuffled").iterdir())
 
 
 def test_who_has_used_nothing_begins_with_the_oldest_turn_left(tmp_path: Path) -> None:

@@ -43,6 +43,7 @@ def test_a_window_that_does_not_fit_is_refused(
     write_generation(tmp_path, 1, 30, name="connect4")
     window.refresh()
     needed = predicted_window_bytes("connect4", tmp_path, CONFIG, window.state())
+    assert needed == predicted_window_bytes("connect4", tmp_path, CONFIG, None)
     for free in (needed, needed - 1):
         monkeypatch.setattr(
             tengen.store.window_memory, "available_memory_bytes", lambda free=free: free
