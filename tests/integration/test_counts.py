@@ -7,6 +7,8 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from tengen.run import RunDirectory
 from tengen.store import ExperienceWriter, SegmentReader
 from tengen.store.segment import recorded_games
@@ -40,6 +42,7 @@ def test_a_turn_that_is_redone_is_counted_once(tmp_path: Path) -> None:
     assert report["generation"] == 2
 
 
+@pytest.mark.slow
 def test_games_of_an_earlier_call_are_not_of_this_one(tmp_path: Path) -> None:
     out = tmp_path / "run"
     fault = "seal.gathered:1:experience/"

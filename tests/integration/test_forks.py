@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from tengen.roles.forks import fork_sources
 from tengen.store import ExperienceWriter
 from tests.integration.runs import SMALL, run_command, sealed, train_command
@@ -35,6 +37,7 @@ def test_a_variant_is_that_of_its_source(tmp_path: Path) -> None:
     assert {variant for variant, _ in fork_sources(tmp_path, 2)} == {"go/3/komi=0.5"}
 
 
+@pytest.mark.slow
 def test_a_run_with_forks_in_two_calls_is_the_run_in_one(tmp_path: Path) -> None:
     one, two = tmp_path / "one", tmp_path / "two"
     for out, calls in ((one, (48,)), (two, (24, 24))):
@@ -51,13 +54,3 @@ def test_a_run_with_forks_in_two_calls_is_the_run_in_one(tmp_path: Path) -> None
     ]
     # Two of three fork; a third move that is another game's by chance is rare.
     assert sum(shared) > 24 / 4
-
-
-def test_games_of_the_first_generation_fork_off_nothing(tmp_path: Path) -> None:
-    out = tmp_path / "run"
-    done = run_command(train_command(out, 24, settings=FORKS))
-    assert done.returncode == 0, done.stderr
-    plain = tmp_path / "plain"
-    done = run_command(train_command(plain, 24))
-    assert done.returncode == 0, done.stderr
-    assert sealed(out) == sealed(plain)
