@@ -1,6 +1,7 @@
 #pragma once
 // How self-play games are played. The Python face, with a docstring a field, is
-// tengen/actors/selfplay_config.py, whose to_native() sets each field from the one of the same name.
+// tengen/actors/selfplay_config.py, whose to_native() sets each field from the one of the same
+// name.
 
 #include <cstdint>
 #include <memory>
