@@ -28,7 +28,7 @@ from tengen.store import (
     WindowConfig,
 )
 
-__all__ = ["add_arguments", "run"]
+__all__ = ["add_arguments", "played_window", "run"]
 
 _MAX_GAMES = 1_000_000
 _MAX_BATCH = 65_536
@@ -70,7 +70,7 @@ def run(args: argparse.Namespace) -> dict[str, Any]:
     assert isinstance(net, ResNetConfig)
     net = dataclasses.replace(net, auxiliary=args.auxiliary)
     with tempfile.TemporaryDirectory(prefix="tengen-bench-") as folder:
-        window = _played(args.game, args.games, args.auxiliary, Path(folder))
+        window = played_window(args.game, args.games, args.auxiliary, Path(folder))
         derived = _derive(window, args.batch)
         learned = _learn(window, net, args.batch, num_threads, args.seconds)
     return {
@@ -86,8 +86,17 @@ def run(args: argparse.Namespace) -> dict[str, Any]:
     }
 
 
-def _played(game: str, num_games: int, auxiliary: bool, folder: Path) -> GameWindow:
-    """Returns a window of fresh games."""
+def played_window(
+    game: str, num_games: int, auxiliary: bool, folder: Path
+) -> GameWindow:
+    """Returns a window of fresh games of few simulations.
+
+    Args:
+        game: Its name.
+        num_games: How many.
+        auxiliary: Whether rows have targets of auxiliary heads.
+        folder: Becomes a run; empty.
+    """
     rules = games.make(game)
     run = RunDirectory.create_or_resume(folder)
     directory = publish_random(run, game, "2x16")
