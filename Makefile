@@ -55,7 +55,7 @@ native-tests: $(INSTALLED)
 	  -DTENGEN_PYTHON=OFF -DTENGEN_NATIVE_TESTS=ON -DTENGEN_SANITIZE=$(SANITIZE) \
 	  -DCMAKE_BUILD_TYPE=Checked -DCMAKE_CXX_FLAGS_CHECKED="-O1 -g1" -Wno-dev
 	@$(BIN)/cmake --build $(NATIVE) --parallel $(shell nproc) --target $(NATIVE_TARGETS)
-	@$(BIN)/ctest --test-dir $(NATIVE) --output-on-failure -R '$(TESTS)'
+	@$(BIN)/ctest --test-dir $(NATIVE) --parallel $(shell nproc) --output-on-failure -R '$(TESTS)'
 
 # The types of the core are generated when it is built.
 lint: $(INSTALLED)
