@@ -78,6 +78,8 @@ class Shuffler:
         state = None if newest is None else read_window_state(folder, newest)
         self.window = open_window(state)
         self._num_threads = num_threads
+        # Rows that came since the newest turn.
+        self._num_new = 0
 
     @property
     def newest(self) -> int:
@@ -101,7 +103,7 @@ class Shuffler:
             RunError: A segment is damaged, or the disk is full.
         """
         window = self.window
-        num_new = window.refresh()
+        self._num_new += window.refresh()
         num_batches = window.samples_available() // self._batch_size
         if num_batches == 0:
             return None
@@ -114,7 +116,7 @@ class Shuffler:
         turn = ShuffledTurn(
             game=window.game,
             generation=window.generation,
-            num_new=num_new,
+            num_new=self._num_new,
             shard_rows=tuple(self._batch_size * len(shard) for shard in shards),
             has_validation=validation is not None,
             **window.describe(),
@@ -145,6 +147,7 @@ class Shuffler:
 
         self._folder.publish(self._number + 1, write)
         self._number += 1
+        self._num_new = 0
         return turn
 
     def close(self) -> None:

@@ -37,6 +37,21 @@ def test_nobody_by_itself(run: RunDirectory) -> None:
     assert read_roles(run) == []
 
 
+def test_of_two_processes_of_one_name_the_newest_counts(run: RunDirectory) -> None:
+    """As in containers, where every process is the first."""
+    for state in ("the first life", "the second life"):
+        RoleLog("learn", run, 1).say(state)
+    with run.lock("learn"):
+        assert states(run)["learn"] == "the second life"
+
+
+def test_a_match_of_the_gate_is_what_it_does(run: RunDirectory) -> None:
+    log = RoleLog("gate", run, 1)
+    log.busy({"stage": "gate", "gate": {"candidate": 3, "summary": "4 pairs"}})
+    with run.lock("gate"):
+        assert states(run)["gate"] == "gate, 4 pairs"
+
+
 def test_each_role_tells_what_it_does(
     run: RunDirectory, capsys: pytest.CaptureFixture[str]
 ) -> None:

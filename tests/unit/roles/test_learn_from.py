@@ -8,12 +8,13 @@ from pathlib import Path
 import pytest
 
 from tengen.config import override
-from tengen.errors import UsageError
+from tengen.errors import RunError, UsageError
 from tengen.learners.checkpoint import read_extra
 from tengen.recipes import make_config
 from tengen.recipes.run import train_task
 from tengen.roles import RoleContext, RunConfig, make_role, write_config
 from tengen.run import RunDirectory
+from tengen.store import window_memory
 from tests.unit.store.store_games import write_generation
 
 SETTINGS = ("store.min_rows=50", "learner.batch_size=16", "net.num_channels=8")
@@ -57,6 +58,18 @@ def test_it_learns_what_the_run_itself_would(tmp_path: Path, config: RunConfig) 
         make_role("selfplay", config, extra, RoleContext())
     main.path.rename(tmp_path / "elsewhere")
     with pytest.raises(UsageError, match=r"learn_from \(.*main\) is not a run"):
+        make_role("learn", config, extra, RoleContext())
+
+
+def test_games_that_do_not_fit_the_memory_are_refused_before_they_are_loaded(
+    tmp_path: Path, config: RunConfig, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    main = run_of(tmp_path / "main", config)
+    write_generation(main.experience, 1, 24)
+    extra = run_of(tmp_path / "extra", config)
+    config = dataclasses.replace(config, learn_from=str(main.path))
+    monkeypatch.setattr(window_memory, "available_memory_bytes", lambda: 100)
+    with pytest.raises(RunError, match="lower --set store"):
         make_role("learn", config, extra, RoleContext())
 
 

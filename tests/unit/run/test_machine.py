@@ -8,6 +8,7 @@ import pytest
 from tengen.errors import TengenWarning, UsageError
 from tengen.run.machine import (
     available_cores,
+    available_memory_bytes,
     cpu_name,
     machine_line,
     memory_limit_bytes,
@@ -88,6 +89,19 @@ def test_memory_without_a_limit_is_the_machine(place):
         }
     )
     assert memory_limit_bytes(*huge) == machine
+
+
+def test_memory_that_a_container_has_left(place):
+    """What it uses counts, but not the files that the kernel may drop."""
+    where = place(
+        {
+            "membership": "0::/\n",
+            "cgroup/memory.max": "10000\n",
+            "cgroup/memory.current": "7000\n",
+            "cgroup/memory.stat": "anon 5000\ninactive_file 1500\n",
+        }
+    )
+    assert available_memory_bytes(*where) == 4500
 
 
 @pytest.mark.parametrize(("quota", "cores"), [(0.5, 1), (1.9, 1), (None, 3), (9.0, 3)])

@@ -144,6 +144,16 @@ def test_a_restored_shuffler_writes_the_same_bytes_by_any_threads(
     assert len(files) == len(list(other.glob("shuffled/*/*")))
 
 
+def test_rows_that_were_too_few_are_new_to_the_turn_that_draws(tmp_path: Path) -> None:
+    drawn = shuffler(tmp_path)
+    play(tmp_path, 1, games=1)
+    assert drawn.turn(threading.Event()) is None
+    play(tmp_path, 2)
+    turn = drawn.turn(threading.Event())
+    assert turn is not None
+    assert turn.num_new == turn.num_rows
+
+
 def test_a_stopped_turn_leaves_nothing(tmp_path: Path) -> None:
     play(tmp_path, 1)
     stop = threading.Event()
