@@ -36,7 +36,11 @@ def run(tmp_path, monkeypatch, hash_player):
         move_directory(run.candidates.entry(number), run.models.entry(number))
 
     monkeypatch.setattr(gate.GateRole, "_player", player)
-    monkeypatch.setattr(gate.GateRole, "_sha256", lambda self, *model: HASHES)
+    monkeypatch.setattr(
+        gate.GateRole,
+        "_sha256",
+        lambda _, folder, number: HASHES if number == 1 else {},
+    )
     monkeypatch.setattr(gate, "accept", accept)
     return made
 
