@@ -10,20 +10,29 @@ import sys
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from tengen import _core
-from tengen.learners.checkpoint import read_extra, read_model
+from tengen.learners.checkpoint import SavedModel, read_extra, read_model
 from tengen.models import load_model
 from tengen.observe.roles import read_roles
 from tengen.run import RunDirectory, find_files
 from tengen.store import SegmentReader
 from tengen.store.journal import read_journal
 from tengen.store.manifest import Manifest
+from tengen.store.shuffled_files import (
+    read_shard,
+    read_turn,
+    read_window_state,
+    shard_name,
+)
 from tests.integration.runs import wait_for
 
 ROLES = ("selfplay", "selfplay", "learn", "export", "gate")
+SHUFFLED_ROLES = (*ROLES, "shuffle")
+BATCH_ROWS = 32
 GAMES = 24
 SETTINGS = (
     f"actor.games_per_generation={GAMES}",
@@ -35,7 +44,7 @@ SETTINGS = (
     "actor.cache_mib=0",
     "store.min_rows=50",
     "store.limiter.samples_per_row=1",
-    "learner.batch_size=32",
+    f"learner.batch_size={BATCH_ROWS}",
     "inference.precision=fp32",
     "inference.backend=openvino",
     "inference.batch_shape=dynamic",
@@ -237,6 +246,8 @@ def check_learner(run: RunDirectory) -> int:
     newest = run.checkpoints.latest()
     assert newest is not None
     state = read_extra(run.checkpoints.entry(newest))["table"]
+    if "turn" in state:
+        state = _check_shuffled(run, read_model(run.checkpoints.entry(newest)))
     manifest = Manifest.from_dict(run.experience, state["manifest"])
     paths = []
     for entry in manifest:
@@ -244,6 +255,32 @@ def check_learner(run: RunDirectory) -> int:
         paths.append(entry.path(run.experience))
     assert len(set(paths)) == len(paths)
     return len(paths)
+
+
+def _check_shuffled(run: RunDirectory, checkpoint: SavedModel) -> dict[str, Any]:
+    """Makes sure that every turn is whole and the learner used each row once.
+
+    Returns:
+        The window that the newest turn was drawn from.
+    """
+    folder = run.shuffled
+    numbers = folder.numbers()
+    turn, row = checkpoint.extra["table"]["turn"], checkpoint.extra["table"]["row"]
+    assert turn in numbers
+    assert numbers == list(range(numbers[0], numbers[-1] + 1))
+    drawn = {}
+    for number in numbers:
+        shard_rows = read_turn(folder, number).shard_rows
+        for index, num_rows in enumerate(shard_rows):
+            path = folder.entry(number) / shard_name(index)
+            assert len(read_shard(path, "tictactoe").keys) == num_rows
+        num_batches = read_window_state(folder, number)["num_batches"]
+        drawn[number] = num_batches * BATCH_ROWS - sum(shard_rows)
+        if number > numbers[0]:
+            before = read_window_state(folder, number - 1)["num_batches"]
+            assert drawn[number] == before * BATCH_ROWS
+    assert checkpoint.num_samples == drawn[turn] + row
+    return read_window_state(folder, numbers[-1])
 
 
 def check_models(run: RunDirectory) -> int:

@@ -1,7 +1,7 @@
 """Roles that run by themselves are killed at random instants, and nothing is lost.
 
-Two of self-play on one run, and one each of learn, export and gate. A game that was
-durable when a process was killed must be in the run for ever, once, as it was.
+Two of self-play on one run, and one each of learn, export, gate and shuffle. A game
+that was durable when a process was killed must be in the run for ever, once, as it was.
 """
 
 from __future__ import annotations
@@ -15,6 +15,8 @@ import pytest
 
 from tengen.run import RunDirectory
 from tests.faults.role_processes import (
+    ROLES,
+    SHUFFLED_ROLES,
     RoleProcesses,
     check_games,
     check_learner,
@@ -65,30 +67,32 @@ def grows(run: RunDirectory) -> Callable[[], bool]:
 def test_kills_of_every_role(
     tmp_path: Path, start: Callable[..., RoleProcesses]
 ) -> None:
-    run = make_run(tmp_path / "run")
-    processes = start(run)
+    run = make_run(tmp_path / "run", "store.drawn_by=shuffle")
+    processes = start(run, *SHUFFLED_ROLES)
     wait_for(grows(run))
-    num_kills = {"selfplay": 3, "learn": 1, "export": 1, "gate": 1}
+    num_kills = {"selfplay": 3, "learn": 1, "export": 1, "gate": 1, "shuffle": 2}
     processes.kill_at_random(random.Random(1), num_kills, most_s=1.0)
     wait_for(grows(run))
-    assert processes.end() == [0] * 5
+    assert processes.end() == [0] * 6
     counts = check(processes)
-    assert counts["kills"] == 9
+    assert counts["kills"] == 11
     assert counts["durable_at_a_kill"] > 0
 
 
 @pytest.mark.soak
+@pytest.mark.parametrize("roles", [ROLES, SHUFFLED_ROLES], ids=["drawn", "shuffled"])
 def test_a_hundred_kills_of_every_role(
-    tmp_path: Path, start: Callable[..., RoleProcesses]
+    tmp_path: Path, start: Callable[..., RoleProcesses], roles: tuple[str, ...]
 ) -> None:
-    run = make_run(tmp_path / "run")
+    drawn_by = "shuffle" if "shuffle" in roles else "learn"
+    run = make_run(tmp_path / "run", f"store.drawn_by={drawn_by}")
     start_s = time.monotonic()
-    processes = start(run)
+    processes = start(run, *roles)
     wait_for(grows(run))
     num_kills = dict.fromkeys(processes.roles, 100)
     processes.kill_at_random(random.Random(7), num_kills, most_s=2.5)
     wait_for(grows(run))
-    assert processes.end() == [0] * 5
+    assert processes.end() == [0] * len(roles)
     counts = check(processes)
     print(counts, processes.num_kills, f"{time.monotonic() - start_s:.0f} s")
-    assert counts["kills"] == 500
+    assert counts["kills"] == 100 * len(roles)

@@ -85,8 +85,8 @@ def run_with_kills(folder: Path, num_kills: int, seed: int) -> None:
     durable = [int(line) for line in (folder / "durable").read_text().split()]
     learned, state = read_checkpoint(folder)
     with open_queue(folder, state) as queue:
-        num_items = queue.samples_available()
-        if num_items > 0:
+        # More than the capacity, where those of batches that were lost come again.
+        while num_items := min(queue.samples_available(), CONFIG.capacity_items):
             learned += queue.sample(num_items).columns["value"].tolist()
     assert learned == list(range(len(learned)))
     assert len(learned) > max(durable)
