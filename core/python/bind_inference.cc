@@ -6,6 +6,7 @@
 #include <nanobind/stl/vector.h>
 
 #include "base/error.h"
+#include "inference/evaluators.h"
 #include "inference/packed_rows.h"
 #include "inference/port.h"
 #include "inference/shared_port.h"
@@ -122,6 +123,20 @@ void bind_rows(nb::module_& m) {
       "layout"_a, "rows"_a, "planes"_a, "Reads what write_rows wrote.");
 }
 
+// What a network that knows nothing answers to the first rows of a batch.
+void evaluate_at_random(const Array<float, 2>& policy, const Array<float, 1>& value,
+                        size_t num_rows, uint64_t seed) {
+  if (policy.shape(0) < num_rows || value.shape(0) < num_rows) {
+    throw Error("num_rows (" + std::to_string(num_rows) +
+                ") must be at most the rows of policy and value; allocate more");
+  }
+  nb::gil_scoped_release release;
+  for (size_t i = 0; i < num_rows; ++i) {
+    hash_evaluate(zobrist_key(seed, i), static_cast<int>(policy.shape(1)),
+                  policy.data() + i * policy.shape(1), value.data() + i);
+  }
+}
+
 void bind_port(nb::module_& m) {
   nb::class_<Port>(m, "Port", "Rows that await evaluation; see tengen.inference.Port.")
       .def("next", &Port::next, nb::call_guard<nb::gil_scoped_release>())
@@ -129,6 +144,8 @@ void bind_port(nb::module_& m) {
       .def_prop_ro("planes", &planes_view, "[capacity, C, H, W] float32, a view.")
       .def_prop_ro("policy", &policy_view, "[capacity, A] float32 logits, a view.")
       .def_prop_ro("value", &value_view, "[capacity] float32, a view.");
+  m.def("evaluate_at_random", &evaluate_at_random, "policy"_a, "value"_a, "num_rows"_a, "seed"_a,
+        "Fills policy [N, A] with logits and value [N], the first rows, by a hash of the seed.");
 }
 
 void bind_shared_port(nb::module_& m) {

@@ -13,6 +13,7 @@ import resource
 import statistics
 import tempfile
 import time
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -25,11 +26,11 @@ from tengen.actors import (
     play_generation,
 )
 from tengen.bench.backend_alone import BackendAlone, DevicesAlone, ThreadsAlone
+from tengen.bench.no_net import NO_NET, RandomBackend
 from tengen.bench.random_model import publish_random
 from tengen.config import check, check_range
 from tengen.inference import (
     Backend,
-    Choice,
     InferenceConfig,
     LaneBackend,
     choose,
@@ -56,9 +57,17 @@ _MIN_ROUND_S, _MAX_ROUND_S = 0.1, 86_400.0
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declares the arguments of ``tengen bench selfplay``."""
     parser.add_argument("--game", default="gomoku/9", help="its name (gomoku/9)")
-    parser.add_argument("--net", default="6x96", help="blocks x channels (6x96)")
+    parser.add_argument(
+        "--net", default="6x96", help="blocks x channels, or none (6x96)"
+    )
     parser.add_argument("--cores", type=int, help="worker threads (all cores)")
     parser.add_argument("--simulations", type=int, default=64, help="a search (64)")
+    parser.add_argument(
+        "--cheap-simulations", type=int, default=16, help="a cheap search (16)"
+    )
+    parser.add_argument(
+        "--full-share", type=float, default=1.0, help="of the plies, the others cheap"
+    )
     parser.add_argument("--slots", type=int, default=64, help="games a thread (64)")
     parser.add_argument("--cache-mib", type=int, default=64, help="a thread (64)")
     parser.add_argument("--rounds", type=int, default=4, help="of each kind (4)")
@@ -96,6 +105,8 @@ def run(args: argparse.Namespace) -> dict[str, Any]:
     config = SelfplayConfig(
         games_per_generation=_NUM_GAMES,
         full_simulations=args.simulations,
+        cheap_simulations=args.cheap_simulations,
+        full_probability=args.full_share,
         num_slots=args.slots,
         cache_mib=args.cache_mib,
         max_opening_plies=4,
@@ -103,7 +114,8 @@ def run(args: argparse.Namespace) -> dict[str, Any]:
     inference = InferenceConfig(
         devices=args.devices, backend=args.backend, precision=args.precision
     )
-    parse_net(args.net)  # refused before anything is made
+    if args.net != NO_NET:
+        parse_net(args.net)  # refused before anything is made
     start_s, start_cpu_s = time.perf_counter(), time.process_time()
     with tempfile.TemporaryDirectory(prefix="tengen-bench-") as folder:
         bench = _Bench(
@@ -122,6 +134,8 @@ def run(args: argparse.Namespace) -> dict[str, Any]:
         "backend": bench.backend.name,
         "precision": bench.backend.precision,
         "simulations": args.simulations,
+        "cheap_simulations": args.cheap_simulations,
+        "full_share": args.full_share,
         "slots": args.slots,
         "best_batch": best_batch,
     }
@@ -135,6 +149,9 @@ def run(args: argparse.Namespace) -> dict[str, Any]:
 def _check_work(args: argparse.Namespace) -> None:
     """Refuses numbers by the option's name; the config's may be another."""
     check_range("simulations", args.simulations, 1, MAX_SIMULATIONS)
+    check_range("cheap-simulations", args.cheap_simulations, 1, MAX_SIMULATIONS)
+    share = args.full_share
+    check(0 < share <= 1, "full-share", share, "must be in (0, 1]; leave it out for 1")
     check_range("slots", args.slots, 1, MAX_SLOTS, "8 to 64 suits a CPU")
     check_range("rounds", args.rounds, 1, _MAX_ROUNDS)
     check_range("round-s", args.round_s, _MIN_ROUND_S, _MAX_ROUND_S, "3 suits most")
@@ -181,16 +198,20 @@ class _Bench:
         self._run = RunDirectory.create_or_resume(folder)
         self._writer = ExperienceWriter(self._run.experience / "bench", 1)
         self._planes = games.random_positions(rules, 256, seed=0)
-        self._directory = publish_random(self._run, rules.name, net)
-        if inference.backend != "torch" and can_quantise():
-            quantise(self._directory, self._planes)
         self._rules = rules
-        choice = choose(
-            self._directory, inference, self._planes, rules.num_actions, cores
-        )
-        self.inference = choice.config
-        self.backend: Backend = open_backend(self._directory, choice.config, cores)
-        self.alone = self._alone(choice)
+        self.inference = inference
+        rows_per_s: Mapping[str, float] = {}
+        self.backend: Backend = RandomBackend()
+        if net != NO_NET:
+            directory = publish_random(self._run, rules.name, net)
+            if inference.backend != "torch" and can_quantise():
+                quantise(directory, self._planes)
+            choice = choose(
+                directory, inference, self._planes, rules.num_actions, cores
+            )
+            self.inference, rows_per_s = choice.config, choice.rows_per_s
+            self.backend = open_backend(directory, choice.config, cores)
+        self.alone = self._alone(rows_per_s)
 
     def pair(self, index: int) -> _Pair:
         """Measures the backend, then games."""
@@ -217,9 +238,9 @@ class _Bench:
             cache_hit_share=played.cache_hit_share,
         )
 
-    def _alone(self, choice: Choice) -> BackendAlone:
+    def _alone(self, rows_per_s: Mapping[str, float]) -> BackendAlone:
         if isinstance(self.backend, LaneBackend):
-            rates = {int(rows): rate for rows, rate in choice.rows_per_s.items()}
+            rates = {int(rows): rate for rows, rate in rows_per_s.items()}
             return DevicesAlone(self.backend, rates)
         return ThreadsAlone(
             self.backend, self._planes, self._rules.num_actions, self._cores
