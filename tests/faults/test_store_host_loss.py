@@ -41,7 +41,7 @@ def run_with_losses(
     with contextlib.ExitStack() as stack:
         stack.callback(shutil.rmtree, directory.parent, ignore_errors=True)
         processes: dict = {}
-        end = time.monotonic() + 120.0
+        end = time.monotonic() + 600.0
         stack.callback(lambda: [one.kill() for one in processes.values()])
         for loss in range(num_losses + 1):
             processes["serve"] = start(

@@ -57,7 +57,7 @@ def run_with_kills(
         processes: dict[str, subprocess.Popen] = {}
         stack.callback(lambda: [one.kill() for one in processes.values()])
         killed: Counter = Counter()
-        end = time.monotonic() + 120.0
+        end = time.monotonic() + 600.0
         for name in ("serve", "write"):
             processes[name] = begin(name)
         while is_cold and not rows.exists():

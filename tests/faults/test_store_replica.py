@@ -65,7 +65,7 @@ def run_with_losses(
     with contextlib.ExitStack() as stack:
         stack.callback(shutil.rmtree, hosts, ignore_errors=True)
         stack.callback(lambda: [one.kill() for one in processes.values()])
-        end = time.monotonic() + 120.0
+        end = time.monotonic() + 600.0
         for loss in range(num_losses + 1):
             host, copy = hosts / f"{loss}", folder / f"replica-{loss}"
             host.mkdir()

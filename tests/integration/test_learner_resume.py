@@ -248,6 +248,28 @@ def test_shuffle_waits_for_the_learner(tmp_path: Path) -> None:
         role.close()
 
 
+def test_a_shuffle_that_was_stopped_goes_on(tmp_path: Path) -> None:
+    """Without what it had counted as drawn."""
+    drawn = []
+    for is_stopped in (False, True):
+        run, context = Shuffled(tmp_path / str(is_stopped)), RoleContext()
+        learner = run.learner(context)
+        learner.turn()
+        learner.close()
+        write_generation(run.run.experience, 1, 24)
+        shuffle = make_role("shuffle", run.config, run.run, context)
+        if is_stopped:
+            context.stop.set()
+            assert shuffle.turn() == {"stopped": True}
+            assert run.run.shuffled.numbers() == []
+            context.stop.clear()
+        report = shuffle.turn()
+        assert report is not None
+        drawn.append((report["turn"], report["num_samples"], report["num_new"]))
+        shuffle.close()
+    assert drawn[0] == drawn[1]
+
+
 def test_a_grown_network_warms_up_again_and_its_steps_go_on(tmp_path: Path) -> None:
     run, context = Games(tmp_path / "run"), RoleContext()
     role = run.learner(context)

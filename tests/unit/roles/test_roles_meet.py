@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import threading
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -11,9 +13,16 @@ from tengen.config import override
 from tengen.learners import checkpoint
 from tengen.models import accept
 from tengen.recipes import make_config
-from tengen.roles import RoleContext, export, make_role, read_config, write_config
+from tengen.roles import (
+    RUN_LOCK,
+    RoleContext,
+    export,
+    make_role,
+    read_config,
+    write_config,
+)
 from tengen.roles.role import Role
-from tengen.run import NumberedFolder, RunDirectory
+from tengen.run import NumberedFolder, RunDirectory, WriterLock
 
 SETTINGS = (
     "inference.precision=fp32",
@@ -109,3 +118,44 @@ def test_export_that_polls_reads_a_checkpoint_once(
     run.candidates.entry(0).rename(run.path / "taken")
     assert role.turn() is not None
     role.close()
+
+
+def test_a_config_changed_after_the_last_export_is_completed(run: RunDirectory) -> None:
+    role = make(run, "export")
+    role.turn()
+    role.close()
+    accept(run, 0)
+    write_config(run, override(read_config(run), ("inference.precision=auto",)))
+    role = make(run, "export")
+    assert role.turn() is None
+    role.close()
+    assert not read_config(run).inference.has_auto
+
+
+def test_what_export_measured_does_not_undo_another_change(
+    run: RunDirectory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of a ``train`` that resumes the run meanwhile and holds its config."""
+    write_config(run, override(read_config(run), ("inference.precision=auto",)))
+    waits = threading.Event()
+    lock = RunDirectory.lock
+
+    def told(self: RunDirectory, name: str, *, wait: bool = False) -> WriterLock:
+        if name == RUN_LOCK and wait:
+            waits.set()
+        return lock(self, name, wait=wait)
+
+    role = make(run, "export")
+    held = run.lock(RUN_LOCK)
+    changed = override(read_config(run), ("rating.num_games=6",))
+    monkeypatch.setattr(RunDirectory, "lock", told)
+    with ThreadPoolExecutor(1) as pool:
+        turn = pool.submit(role.turn)
+        assert waits.wait(60.0)
+        write_config(run, changed)
+        held.release()
+        assert turn.result() is not None
+    role.close()
+    config = read_config(run)
+    assert config.rating.num_games == 6
+    assert not config.inference.has_auto
