@@ -1,0 +1,72 @@
+"""Scores of finished games of Go against GNU Go's.
+
+GNU Go reads who lives; where every point is pass-alive there is nothing to read, so
+that it must count what the rules count.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import shutil
+
+import numpy as np
+import pytest
+
+from tengen import _core, games
+from tengen.evaluation.gtp_client import GtpEngine
+from tengen.games.vertices import write_vertex
+
+GNUGO = shutil.which("gnugo", path=os.environ.get("PATH", "") + ":/usr/games")
+OPTIONS = "--mode gtp --chinese-rules --positional-superko --allow-suicide"
+pytestmark = pytest.mark.skipif(GNUGO is None, reason="gnugo is not installed")
+
+
+def settled_game(size: int, komi: float, rng: random.Random) -> tuple[str, list[int]]:
+    """Random moves, but in single points of own eyes, until all is pass-alive."""
+    name = f"go/{size}" if komi == 7.5 else f"go/{size}/komi={komi:g}"
+    while True:
+        state = games.make(name).new_state()
+        moves: list[int] = []
+        while not state.is_terminal():
+            # Whoever looks is the side to move; beyond the board all is its own.
+            own = np.pad(state.observation()[1], 1, constant_values=1)
+            beside = own[:-2, 1:-1] + own[2:, 1:-1] + own[1:-1, :-2] + own[1:-1, 2:]
+            is_eye = (beside == 4).ravel()
+            stones = [a for a in state.legal_actions()[:-1] if not is_eye[a]]
+            if not stones:
+                break
+            moves.append(rng.choice(stones))
+            state.apply(moves[-1])
+            if len(moves) % size == 0 and _core.GoPosition(name, moves).is_settled():
+                return name, moves
+
+
+def compare_scores(size: int, num_games: int) -> None:
+    rng = random.Random(size)
+    with GtpEngine(f"{GNUGO} {OPTIONS}", 60.0) as engine:
+        engine.ask(f"boardsize {size}")
+        for _ in range(num_games):
+            komi = rng.choice([7.5, 0.5, 5.5, 6.0, -3.5])
+            name, moves = settled_game(size, komi, rng)
+            engine.ask("clear_board")
+            engine.ask(f"komi {komi}")
+            for ply, action in enumerate(moves):
+                vertex = write_vertex(action, size, size)
+                engine.ask(f"play {'bw'[ply % 2]} {vertex}")
+            # As self-play ends such a game: dead stones are whose the point is.
+            score = _core.GoPosition(name, moves).pass_alive().sum() - komi
+            side = "B" if score > 0 else "W"
+            written = f"{side}+{abs(score):.1f}" if score else "0"
+            assert engine.ask("final_score") == written, (name, moves)
+
+
+@pytest.mark.parametrize("size", [5, 9])
+def test_scores_are_those_of_gnugo(size: int) -> None:
+    compare_scores(size, 3)
+
+
+@pytest.mark.slow
+def test_scores_of_many_games_are_those_of_gnugo() -> None:
+    for size in range(5, 20):
+        compare_scores(size, 100 // size)
