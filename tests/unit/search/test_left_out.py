@@ -7,7 +7,6 @@ import pytest
 from tengen import _core, games
 from tengen.search import Proof, SearchConfig
 
-
 GAMES = ["tictactoe", "connect4", "gomoku/5", "go/5"]
 
 
