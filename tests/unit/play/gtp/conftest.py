@@ -10,7 +10,7 @@ from tengen.play.gtp.play_commands import COMMANDS
 class Conversation:
     """An engine whose lines come one by one, and what it writes."""
 
-    def __init__(self, player, simulations=8, threads=1):
+    def __init__(self, player, simulations=8, threads=1, **settings):
         self.text = ""
         self.is_written = threading.Condition()
         self._chunks = []
@@ -21,6 +21,7 @@ class Conversation:
             threads=threads,
             write=self._write,
             lines=LineReader(self._read),
+            **settings,
         )
         self.engine.add(COMMANDS)
 
