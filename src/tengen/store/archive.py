@@ -208,7 +208,7 @@ class ArchiveReader:
         data = self._pread(start, info.compress_size)
         if info.compress_type == zipfile.ZIP_DEFLATED:
             data = self._inflate(data, info)
-        if zlib.crc32(data) != info.CRC:
+        if len(data) != info.file_size or zlib.crc32(data) != info.CRC:
             raise self._damaged(f"{entry} differs from its CRC")
         return data
 
