@@ -103,10 +103,10 @@ class ArchiveReader:
         self.path = path
         try:
             self._descriptor = os.open(path, os.O_RDONLY)
-        except OSError as error:
+        except (OSError, ValueError) as error:
+            why = os_reason(error) if isinstance(error, OSError) else "a name of none"
             raise RunError(
-                f"segment ({path}) cannot be opened, {os_reason(error)}; "
-                f"restore it from a copy"
+                f"segment ({path}) cannot be opened, {why}; restore it from a copy"
             ) from error
         try:
             self.size_bytes = os.fstat(self._descriptor).st_size

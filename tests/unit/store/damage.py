@@ -42,7 +42,7 @@ def reason(call: Callable[..., Any], *args: Any) -> str | None:
     except TengenError as error:
         text = str(error)
         assert text
-        assert "\n" not in text
+        assert "\n" not in text, text
         assert len(text) < 1000
         return text
     return None
