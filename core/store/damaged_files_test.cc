@@ -12,7 +12,6 @@
 #include "base/rng.h"
 #include "base/testing.h"
 #include "games/connect4/connect4.h"
-#include "selfplay/unfinished.h"
 #include "store/game_columns.h"
 #include "store/game_rows.h"
 #include "store/journal.h"
@@ -90,13 +89,11 @@ void check_records() {
       ++num_read;
     } catch (const Error&) {
     }
-    UnfinishedGame unfinished;
-    unfinished.record = game;
-    unfinished.record.outcome = Outcome::kOngoing;
-    unfinished.notes.resize(game.plies.size());
+    GameRecord unfinished = game;
+    unfinished.outcome = Outcome::kOngoing;
     try {
-      const UnfinishedGame read = decode_unfinished_game(damaged(rng, encode(unfinished)));
-      TENGEN_CHECK(read.notes.size() == read.record.plies.size());
+      const GameRecord read = decode_unfinished(damaged(rng, encode_unfinished(unfinished)));
+      TENGEN_CHECK(decode_unfinished(encode_unfinished(read)) == read);
     } catch (const Error&) {
     }
   }
