@@ -117,9 +117,17 @@ void bind_search(nb::module_& m) {
       .def_rw("gumbel_visit", &SearchSettings::gumbel_visit)
       .def_rw("gumbel_scale", &SearchSettings::gumbel_scale);
 
+  nb::class_<LeftOut>(m, "LeftOut", "An action that a player does not take near the root.")
+      .def(nb::init<int, int, int>(), "player"_a, "action"_a, "depth"_a)
+      .def_ro("player", &LeftOut::player)
+      .def_ro("action", &LeftOut::action)
+      .def_ro("depth", &LeftOut::depth);
+
   nb::class_<SearchRequest>(m, "SearchRequest", "How long a search is, and its random streams.")
       .def(nb::init<>())
       .def_rw("num_simulations", &SearchRequest::num_simulations)
+      .def_rw("left_out", &SearchRequest::left_out)
+      .def_rw("keep_squares", &SearchRequest::keep_squares)
       .def_rw("explore", &SearchRequest::explore)
       .def_rw("seed", &SearchRequest::seed)
       .def_rw("generation", &SearchRequest::generation)
@@ -132,6 +140,7 @@ void bind_search(nb::module_& m) {
       .def_ro("visits", &ActionResult::visits)
       .def_ro("value_to_play", &ActionResult::value_to_play)
       .def_ro("policy", &ActionResult::policy)
+      .def_ro("standard_error", &ActionResult::standard_error)
       .def_prop_ro("proof", [](const ActionResult& a) { return static_cast<int>(a.proof); });
 
   nb::class_<SearchResult>(m, "SearchResult", "What a search found; see ActionResult.")

@@ -25,15 +25,13 @@ namespace tengen {
 template <Game G>
 struct SharedState {
   SharedState(const G& rules, const SearchSettings& search_settings)
-      : game(rules),
-        settings(search_settings),
-        keeps_squares(search_settings.keeps_squares()),
-        puct(search_settings) {}
+      : game(rules), settings(search_settings), puct(search_settings) {}
 
   const G& game;
   const SearchSettings settings;
-  const bool keeps_squares;
   const Puct puct;
+  bool keeps_squares = false;
+  std::vector<LeftOut> left_out;
   typename G::State root_state{};
   Arena::Offset root = Arena::kNull;
   int budget = 0;
@@ -93,12 +91,16 @@ class Descent {
   // The evaluation of leaf(), as for Search::accept().
   void accept(const float* logits, const uint16_t* transform, float value_to_play) {
     if (!waiting_) throw Error("descent.accept (no leaf) needs advance() to return true first");
-    const int n =
-        thread_->priors.compute(shared_->game, leaf_state_, logits, transform, value_to_play);
+    const int to_play = shared_->game.to_play(leaf_state_);
+    int n = thread_->priors.compute(shared_->game, leaf_state_, logits, transform, value_to_play);
+    if (!shared_->left_out.empty()) {
+      const int depth = static_cast<int>(path_.size());
+      n = thread_->priors.leave_out(shared_->left_out, to_play, depth, n);
+    }
     {
       SharedNode& leaf = tree().node(leaf_);
       const std::lock_guard hold(leaf.lock);
-      leaf.to_play = static_cast<uint8_t>(shared_->game.to_play(leaf_state_));
+      leaf.to_play = static_cast<uint8_t>(to_play);
       tree().expand(leaf_, thread_->priors.legal(), thread_->priors.prior(), n);
       leaf.value_to_play = value_to_play;
       leaf.visits = 1;

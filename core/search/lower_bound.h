@@ -14,12 +14,17 @@
 
 namespace tengen {
 
-// Mean value of the parent's player less `stdevs` standard errors of it. A variance of 1 weighs in
-// as 1 / visits^2 visits, so that few visits are not taken for certain.
-inline double lower_bound(double mean, double mean_square, double visits, double stdevs) {
+// Of a mean value. A variance of 1 weighs in as 1 / visits^2 visits, so that few visits are not
+// taken for certain.
+inline double standard_error(double mean, double mean_square, double visits) {
   const double variance =
       std::max(0.0, mean_square - mean * mean) + 1.0 / (visits * visits * visits + 1.0);
-  return mean - stdevs * std::sqrt(variance / visits);
+  return std::sqrt(variance / visits);
+}
+
+// Mean value of the parent's player less `stdevs` standard errors of it.
+inline double lower_bound(double mean, double mean_square, double visits, double stdevs) {
+  return mean - stdevs * standard_error(mean, mean_square, visits);
 }
 
 // The root's edge with the highest bound among those with 3/20 of the most visits (KataGo's 0.15),
@@ -48,6 +53,20 @@ int best_by_lower_bound(const BasicTree<Memory>& tree, float stdevs) {
     }
   }
   return best;
+}
+
+// Fills the standard errors of a result that read_root() filled, from a tree that has squares.
+template <class Memory>
+void add_standard_errors(const BasicTree<Memory>& tree, SearchResult& result) {
+  const auto& root = tree.node(tree.root());
+  const Edges edges = tree.edges(root);
+  for (int i = 0; i < root.num_edges; ++i) {
+    ActionResult& action = result.actions[edges.legal_index[i]];
+    const Node& child = tree.node(edges.child[i]);
+    if (action.visits == 0 || child.proof != Proof::kUnknown) continue;
+    action.standard_error =
+        static_cast<float>(standard_error(action.value_to_play, child.mean_square(), child.visits));
+  }
 }
 
 // The action to play after a PUCT search whose target is `result`'s.

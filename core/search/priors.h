@@ -1,12 +1,14 @@
 #pragma once
 // From an evaluation to the priors of a node.
 
+#include <algorithm>
 #include <cmath>
 #include <cstdint>
 #include <vector>
 
 #include "base/error.h"
 #include "games/game.h"
+#include "search/settings.h"
 #include "simd/kernels.h"
 
 namespace tengen {
@@ -33,6 +35,32 @@ class Priors {
       throw Error("evaluation (not finite) must be numbers; the model is broken");
     }
     return n;
+  }
+
+  // Takes the actions that a request leaves out off the `num_legal` last computed, which are those
+  // of `player` `depth` moves below the root; returns how many are left. The others' priors sum to
+  // 1 again. Where nothing would be left, all stay.
+  int leave_out(const std::vector<LeftOut>& left_out, int player, int depth, int num_legal) {
+    const auto stays = [&](uint16_t action) {
+      return std::none_of(left_out.begin(), left_out.end(), [&](const LeftOut& other) {
+        return other.action == action && other.player == player && depth < other.depth;
+      });
+    };
+    float total = 0.0f;
+    int num_left = 0;
+    for (size_t i = 0; i < static_cast<size_t>(num_legal); ++i) {
+      if (!stays(legal_[i])) continue;
+      ++num_left;
+      total += prior_[i];
+    }
+    if (num_left == 0 || num_left == num_legal) return num_legal;
+    size_t next = 0;
+    for (size_t i = 0; i < static_cast<size_t>(num_legal); ++i) {
+      if (!stays(legal_[i])) continue;
+      legal_[next] = legal_[i];
+      prior_[next++] = total > 0.0f ? prior_[i] / total : 1.0f / static_cast<float>(num_left);
+    }
+    return num_left;
   }
 
   const uint16_t* legal() const { return legal_.data(); }

@@ -15,10 +15,13 @@ struct ActionResult {
   float value_to_play;  // mean of the root player's value, proven value where known; 0 unvisited
   float policy;         // training target, sums to 1 over the legal actions
   Proof proof;          // for the root player, after this action
+  // Of value_to_play; 0 where settled or unvisited, and where the search keeps no squares.
+  float standard_error;
 };
 
 struct SearchResult {
-  std::vector<ActionResult> actions;   // every legal action, in increasing order
+  // Every legal action that the request does not leave out, in increasing order.
+  std::vector<ActionResult> actions;
   float root_value_to_play = 0.0f;     // [-1, 1]
   float network_value_to_play = 0.0f;  // the evaluator's own value of the root
   uint32_t num_simulations = 0;        // descents made in this search

@@ -44,7 +44,6 @@ class Search {
   Search(const G& game, const SearchSettings& settings)
       : game_(game),
         settings_(settings),
-        keeps_squares_(settings.keeps_squares()),
         puct_(settings),
         gumbel_(settings),
         priors_(game.num_actions()) {
@@ -53,18 +52,19 @@ class Search {
   }
 
   // Starts a search of `root`. Where play() kept a subtree, it is searched on and its visits count
-  // towards the request; a Gumbel search starts afresh. Throws Error where `root` is finished or
-  // the number of simulations is out of range.
+  // towards the request; a Gumbel search and one that leaves actions out start afresh. Throws Error
+  // where `root` is finished or the number of simulations is out of range.
   void begin(const State& root, const SearchRequest& request) {
     check_request(game_, root, request);
     root_state_ = root;
     request_ = request;
     puct_.begin(request.explore);
+    keeps_squares_ = settings_.keeps_squares() || request.keep_squares;
     num_simulations_ = 0;
     waiting_ = false;
     at_unknown_move_ = false;
     budget_ = request.num_simulations;
-    if (!kept_) tree_.clear();
+    if (!kept_ || !request.left_out.empty()) tree_.clear();
     kept_ = false;
     if (tree_.root() == Arena::kNull) {
       tree_.set_root(tree_.add_node(game_.to_play(root)));
@@ -149,7 +149,11 @@ class Search {
   // transform[a], or at a where transform is null. `value_to_play` in [-1, 1].
   void accept(const float* logits, const uint16_t* transform, float value_to_play) {
     if (!waiting_) throw Error("search.accept (no leaf) needs advance() to return true first");
-    const int n = priors_.compute(game_, leaf_state_, logits, transform, value_to_play);
+    int n = priors_.compute(game_, leaf_state_, logits, transform, value_to_play);
+    if (!request_.left_out.empty()) {
+      const int depth = static_cast<int>(path_.size());
+      n = priors_.leave_out(request_.left_out, game_.to_play(leaf_state_), depth, n);
+    }
     tree_.expand(leaf_, priors_.legal(), priors_.prior(), n);
     tree_.node(leaf_).value_to_play = value_to_play;
     waiting_ = false;
@@ -173,6 +177,7 @@ class Search {
           "the search first");
     }
     read_root(tree_, result);
+    if (keeps_squares_) add_standard_errors(tree_, result);
     result.num_simulations = static_cast<uint32_t>(num_simulations_);
     weigh_actions(result);
     normalise_policy(result);
@@ -186,7 +191,8 @@ class Search {
   // `scratch` is any tree; it is overwritten (it serves many searches of one thread).
   void play(int action, Tree& scratch) {
     if (tree_.root() == Arena::kNull) return;
-    if (settings_.policy == RootPolicy::kGumbel) return reset();  // its schedule starts afresh
+    // Its schedule starts afresh; nor has the next search what this one left out.
+    if (settings_.policy == RootPolicy::kGumbel || !request_.left_out.empty()) return reset();
     const Node& root = root_node();
     const Edges edges = tree_.edges(root);
     for (int i = 0; i < root.num_edges; ++i) {
@@ -374,7 +380,7 @@ class Search {
 
   const G& game_;
   SearchSettings settings_;
-  const bool keeps_squares_;  // they cost 2 % of a search
+  bool keeps_squares_ = false;  // they cost 2 % of a search
   Puct puct_;
   Gumbel gumbel_;
   Tree tree_;

@@ -3,6 +3,7 @@
 // the two must list the same fields.
 
 #include <cstdint>
+#include <vector>
 
 namespace tengen {
 
@@ -40,10 +41,19 @@ struct SearchSettings {
   bool keeps_squares() const { return cpuct_stdev_scale > 0.0f || lcb_stdevs > 0.0f; }
 };
 
-// One search: how long, and where its random numbers come from.
+// An action that a player does not take less than `depth` moves below the root.
+struct LeftOut {
+  int player;
+  int action;
+  int depth;  // 1: at the root alone
+};
+
+// One search: how long, what of, and where its random numbers come from.
 struct SearchRequest {
-  int num_simulations = 64;  // descents below the root; the root's own evaluation is not one
-  bool explore = false;      // root noise and root temperature, or Gumbel draws, on
+  int num_simulations = 64;       // descents below the root; the root's own evaluation is not one
+  std::vector<LeftOut> left_out;  // passed over where a position has no other action
+  bool keep_squares = false;      // for standard errors, if the settings do not ask for squares
+  bool explore = false;           // root noise and root temperature, or Gumbel draws, on
   uint64_t seed = 0;
   uint64_t generation = 0;
   uint64_t game = 0;

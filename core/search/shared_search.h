@@ -77,6 +77,8 @@ class SharedSearch {
     for (auto& thread : threads_) thread->state.tree.set_root(shared_.root);
     shared_.root_state = root;
     shared_.budget = request.num_simulations;
+    shared_.left_out = request.left_out;
+    shared_.keeps_squares = shared_.settings.keeps_squares() || request.keep_squares;
     shared_.num_begun = 0;
     shared_.root_taken = shared_.root_expanded = shared_.root_proven = shared_.stopped = false;
   }
@@ -130,6 +132,7 @@ class SharedSearch {
       throw Error("search.finish (no result) needs an evaluated root; run the search first");
     }
     read_root(tree(), result);
+    if (shared_.keeps_squares) add_standard_errors(tree(), result);
     result.num_simulations = tree().node(tree().root()).visits - 1;
     normalise_policy(result);
     result.best_action = best_puct_action(tree(), shared_.settings, result);

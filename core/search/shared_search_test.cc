@@ -47,8 +47,8 @@ int work(SharedSearch<G>& search, const G& game, int index) {
 // Searches by `num_threads` threads; returns the number of evaluations.
 template <Game G>
 int run(SharedSearch<G>& search, const G& game, const typename G::State& state, int num_threads,
-        int num_simulations) {
-  search.begin(state, request_of(num_simulations));
+        const SearchRequest& request) {
+  search.begin(state, request);
   std::vector<int> counts(static_cast<size_t>(num_threads));
   std::vector<std::thread> threads;
   for (int i = 0; i < num_threads; ++i) {
@@ -64,9 +64,9 @@ int run(SharedSearch<G>& search, const G& game, const typename G::State& state, 
 
 template <Game G>
 void run_alone(Search<G>& search, const G& game, const typename G::State& state,
-               int num_simulations) {
+               const SearchRequest& request) {
   std::vector<float> logits;
-  search.begin(state, request_of(num_simulations));
+  search.begin(state, request);
   while (search.advance()) {
     float value;
     evaluate(game, search.leaf(), nullptr, logits, &value);
@@ -93,13 +93,17 @@ void check_same(const SharedTree& shared, Arena::Offset a, const Tree& alone, Ar
 
 // One descent of one thread grows the tree of Search, node by node and bit by bit.
 template <Game G>
-void check_oracle(const G& game, const typename G::State& state, const SearchSettings& settings) {
+void check_oracle(const G& game, const typename G::State& state, const SearchSettings& settings,
+                  const std::vector<LeftOut>& left_out) {
   Search<G> alone(game, settings);
   SharedSearch<G> shared(game, settings, 1, 1);
   for (const int num_simulations : {0, 1, 2, 3, 10, 100, 700, 50}) {
     alone.reset();
-    run_alone(alone, game, state, num_simulations);
-    run(shared, game, state, 1, num_simulations);
+    SearchRequest request = request_of(num_simulations);
+    request.left_out = left_out;
+    request.keep_squares = !left_out.empty();
+    run_alone(alone, game, state, request);
+    run(shared, game, state, 1, request);
     check_same(shared.tree(), shared.tree().root(), alone.tree(), alone.tree().root());
     SearchResult expected;
     SearchResult result;
@@ -110,17 +114,19 @@ void check_oracle(const G& game, const typename G::State& state, const SearchSet
     TENGEN_CHECK(result.root_value_to_play == expected.root_value_to_play);
     for (size_t i = 0; i < result.actions.size(); ++i) {
       TENGEN_CHECK(result.actions[i].policy == expected.actions[i].policy);
+      TENGEN_CHECK(result.actions[i].standard_error == expected.actions[i].standard_error);
     }
   }
 }
 
-// Also where values' squares are kept.
+// Also where values' squares are kept, and where actions are left out.
 template <Game G>
 void check_oracle(const G& game, const typename G::State& state) {
   for (const float option : {0.0f, 0.85f}) {
     SearchSettings settings;
     settings.cpuct_stdev_scale = settings.lcb_stdevs = option;
-    check_oracle(game, state, settings);
+    check_oracle(game, state, settings, {});
+    check_oracle(game, state, settings, {{0, 2, 1}, {1, 1, 2}, {0, 0, 3}, {1, 3, 5}});
   }
 }
 
@@ -170,7 +176,7 @@ double check_values(const SharedTree& tree, Arena::Offset offset) {
 template <Game G>
 int check_search(SharedSearch<G>& search, const G& game, const typename G::State& state,
                  int num_threads, int num_simulations) {
-  const int num_evaluations = run(search, game, state, num_threads, num_simulations);
+  const int num_evaluations = run(search, game, state, num_threads, request_of(num_simulations));
   const SharedTree& tree = search.tree();
   const SharedNode& root = tree.node(tree.root());
   TENGEN_CHECK(check_counts(tree, tree.root()) == num_evaluations);

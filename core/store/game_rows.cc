@@ -44,6 +44,15 @@ void check_length(const char* name, size_t length, size_t wanted) {
               " entries) must have " + std::to_string(wanted) + "; the segment is damaged");
 }
 
+// As a record checks them; no NaN is in a range.
+void check_range(const char* name, std::span<const float> column, float least, float most) {
+  for (const float value : column) {
+    if (value >= least && value <= most) continue;
+    throw Error(std::string(name) + " (" + std::to_string(value) +
+                ") must be in its range; the segment is damaged");
+  }
+}
+
 std::vector<std::string> names(std::span<const uint8_t> lengths, std::span<const uint8_t> bytes) {
   size_t total = 0;
   for (const uint8_t length : lengths) total += length;
@@ -76,6 +85,9 @@ RowSegment make_row_segment(const SegmentView& view) {
   segment.first_entry = offsets(view.num_policy_entries);
   check_length("policy_action", view.policy_action.size(), segment.first_entry.back());
   check_length("policy_mass", view.policy_mass.size(), segment.first_entry.back());
+  check_range("root_value", view.root_value, -1.0f, 1.0f);
+  check_range("policy_weight", view.policy_weight, 0.0f, std::numeric_limits<float>::max());
+  check_range("value_weight", view.value_weight, 0.0f, std::numeric_limits<float>::max());
   segment.outcome = copy(view.outcome);
   segment.variant = names(view.num_variant_bytes, view.variant);
   segment.opening = copy(view.opening);

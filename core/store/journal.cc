@@ -19,6 +19,9 @@ constexpr std::string_view kFrameMark = "TNGF";
 constexpr size_t kFrameHeaderBytes = 12;
 constexpr uint32_t kMaxFrameBytes = 1u << 30;
 constexpr uint32_t kMaxMetaBytes = 1u << 20;
+// Marks that begin no whole frame may claim so many times the file's bytes, all together: more than
+// damage makes of a journal that was one.
+constexpr uint64_t kMaxClaims = 16;
 
 std::string header_bytes(const std::string& meta) {
   std::string header(kMagic);
@@ -38,28 +41,50 @@ void append_frame(std::string* out, std::string_view payload) {
   out->append(payload);
 }
 
-// The payload of the whole frame at `at`, if there is one.
-std::optional<std::string_view> payload_at(std::string_view file, size_t at) {
-  if (file.size() - at < kFrameHeaderBytes) return std::nullopt;
-  if (file.substr(at, kFrameMark.size()) != kFrameMark) return std::nullopt;
-  const std::string_view numbers = file.substr(at + kFrameMark.size(), 8);
-  ByteReader in(numbers, "frame");
-  const uint32_t length = in.u32();
-  const uint32_t crc = in.u32();
-  if (length == 0 || length > file.size() - at - kFrameHeaderBytes) return std::nullopt;
-  const std::string_view payload = file.substr(at + kFrameHeaderBytes, length);
-  if (crc32c(payload, crc32c(numbers.substr(0, 4))) != crc) return std::nullopt;
-  return payload;
-}
+// A journal as it is read. Throws Error where so many marks lie that reading would take for ever.
+class FrameFinder {
+ public:
+  FrameFinder(const std::string& path, std::string_view file)
+      : path_(path), file_(file), claims_left_(kMaxClaims * file.size()) {}
 
-// Where the first whole frame from `at` on begins; the end of the file where there is none.
-size_t next_frame(std::string_view file, size_t at) {
-  for (at = file.find(kFrameMark, at); at != std::string_view::npos;
-       at = file.find(kFrameMark, at + 1)) {
-    if (payload_at(file, at)) return at;
+  // The payload of the whole frame at `at`, if there is one.
+  std::optional<std::string_view> payload_at(size_t at) {
+    const auto length = claim_at(at);
+    if (!length) return std::nullopt;
+    const std::string_view numbers = file_.substr(at + kFrameMark.size(), 8);
+    const uint32_t crc = ByteReader(numbers.substr(4), "frame").u32();
+    const std::string_view payload = file_.substr(at + kFrameHeaderBytes, *length);
+    if (crc32c(payload, crc32c(numbers.substr(0, 4))) == crc) return payload;
+    if (*length > claims_left_) {
+      throw Error("journal (" + path_ + ") has more marks than frames; restore it from a copy");
+    }
+    claims_left_ -= *length;
+    return std::nullopt;
   }
-  return file.size();
-}
+
+  // Where the first whole frame from `at` on begins; the end of the file where there is none.
+  size_t next_frame(size_t at) {
+    for (at = file_.find(kFrameMark, at); at != std::string_view::npos;
+         at = file_.find(kFrameMark, at + 1)) {
+      if (payload_at(at)) return at;
+    }
+    return file_.size();
+  }
+
+ private:
+  // The length of a frame that the bytes at `at` begin, where the file has so many.
+  std::optional<uint32_t> claim_at(size_t at) const {
+    if (file_.size() - at < kFrameHeaderBytes) return std::nullopt;
+    if (file_.substr(at, kFrameMark.size()) != kFrameMark) return std::nullopt;
+    const uint32_t length = ByteReader(file_.substr(at + kFrameMark.size(), 4), "frame").u32();
+    if (length == 0 || length > file_.size() - at - kFrameHeaderBytes) return std::nullopt;
+    return length;
+  }
+
+  const std::string& path_;
+  const std::string_view file_;
+  uint64_t claims_left_;
+};
 
 // Under another name until the header is durable, so that a reader never sees half of one.
 File create_journal(const std::string& path, const std::string& meta) {
@@ -208,13 +233,14 @@ JournalContents read_journal(const std::string& path) {
   }
   JournalContents contents;
   contents.meta = view.substr(kFixedHeaderBytes, meta_bytes);
+  FrameFinder finder(path, view);
   size_t at = kFixedHeaderBytes + meta_bytes;
   while (at < view.size()) {
-    if (const auto payload = payload_at(view, at)) {
+    if (const auto payload = finder.payload_at(at)) {
       contents.frames.emplace_back(*payload);
       at += kFrameHeaderBytes + payload->size();
     } else {
-      const size_t next = next_frame(view, at + 1);
+      const size_t next = finder.next_frame(at + 1);
       contents.gaps.push_back({at, next - at, next == view.size()});
       at = next;
     }

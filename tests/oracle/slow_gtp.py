@@ -61,7 +61,12 @@ class Engine:
         if name == "final_score":
             score = self.game.score()
             winner = f"{'B' if score > 0 else 'W'}+{abs(score):g}"
-            return "W+99.5" if self.fault == "score" else winner if score else "0"
+            is_wrong = self.fault in ("score", "seki")
+            return "W+99.5" if is_wrong else winner if score else "0"
+        if name == "final_status_list":
+            if self.fault != "seki":
+                raise ValueError("unknown command")
+            return "A1 B1\nB2"
         return ""
 
     def play(self, colour: int, action: int) -> None:

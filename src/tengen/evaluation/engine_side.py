@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from tengen import _core
-from tengen.evaluation.gtp_client import GtpEngine
+from tengen.evaluation.gtp_client import GtpEngine, GtpRefusal
 from tengen.evaluation.players import GtpPlayer
 from tengen.evaluation.sides import Side
 from tengen.games import Game, go_result, make
@@ -160,17 +160,21 @@ class EngineSide(Side):
             self._free.append(seat)
             if list(game.moves)[-2:] != [num_points] * 2 or not seat.can_score:
                 continue
+            ours = go_result(self._game.name, game.moves)
             try:
                 theirs = seat.score(list(game.moves))
+                is_same = _points(theirs) == _points(ours)
+                num_seki = 0 if is_same else seat.num_seki()
             except Exception:
                 if self._stopped:
                     return
                 raise
-            ours = go_result(self._game.name, game.moves)
             self.num_scored += 1
-            if _points(theirs) != _points(ours):
+            if not is_same:
+                seki = f", which sees {num_seki} stones in seki" if num_seki else ""
                 self.disagreements[game.index] = (
                     f"game {game.index} is {ours} here and {theirs[:20]} to the engine"
+                    f"{seki}"
                 )
 
 
@@ -202,6 +206,13 @@ class _Seat:
         """Returns what the engine says of the end of a game."""
         self._follow(moves)
         return self.engine.ask("final_score")
+
+    def num_seki(self) -> int:
+        """Returns how many stones the engine calls seki, 0 where it cannot say."""
+        try:
+            return len(self.engine.ask("final_status_list seki").split())
+        except GtpRefusal:
+            return 0
 
     def _follow(self, moves: list[int]) -> None:
         """Brings the engine's board to the position after ``moves``."""

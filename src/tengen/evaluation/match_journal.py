@@ -18,6 +18,8 @@ from tengen.store.journal import read_journal
 
 __all__ = ["MatchJournal"]
 
+_ADVICE = "remove it, its games are played again"
+
 
 class MatchJournal:
     """Keeps a match so that whoever plays it next goes on where a kill ended it.
@@ -49,15 +51,14 @@ class MatchJournal:
             try:
                 contents = read_journal(path)
             except RunError as error:
-                advice = "remove it, its games are played again"
-                raise RunError(f"{error}; {advice}") from error
+                raise RunError(f"{error}; {_ADVICE}") from error
             if contents.meta != key:
                 path.unlink()
                 continue
             # A tail is what a kill cut short: its game is played again.
             self.gaps += [gap for gap in contents.gaps if not gap.is_tail]
             for frame in contents.frames:
-                game = from_dict(PlayedGame, json.loads(frame), where=str(path))
+                game = from_dict(PlayedGame, _parse(frame, path), where=str(path))
                 games[game.index] = game
         self.played = tuple(games[index] for index in sorted(games))
         try:
@@ -90,3 +91,12 @@ class MatchJournal:
     def remove(folder: Path) -> None:
         """Removes the games of a match that is over; nothing where there are none."""
         shutil.rmtree(folder, ignore_errors=True)
+
+
+def _parse(frame: bytes, path: Path) -> Any:
+    try:
+        return json.loads(frame)
+    except (ValueError, RecursionError):
+        raise RunError(
+            f"journal ({path}) has a game that is no JSON; {_ADVICE}"
+        ) from None

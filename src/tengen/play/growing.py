@@ -26,6 +26,8 @@ class ActionAnalysis:
     """Mean value of the side to move after it, in [-1, 1]; 0 where not visited."""
     policy: float
     """The search's probability of it, in [0, 1]; the sum over all is 1."""
+    standard_error: float = 0.0
+    """Of ``value_to_play``; 0 where that is certain, or not visited."""
     variation: tuple[int, ...] = ()
     """It and what both sides would play after it; empty unless asked for."""
 
@@ -114,6 +116,7 @@ def to_analysis(
             prior=a.prior,
             value_to_play=a.value_to_play,
             policy=a.policy,
+            standard_error=a.standard_error,
             variation=tuple(variation_of(a.action)),
         )
         for a in result.actions

@@ -17,6 +17,7 @@ from tengen.evaluation import ModelPlayer, open_player
 from tengen.evaluation.match import MAX_SEED
 from tengen.evaluation.searcher import Searcher, batch_rows
 from tengen.games import Game, make
+from tengen.play.forecast import Forecast, Forecaster
 from tengen.play.growing import Analysis, GrowingSearch, to_analysis
 from tengen.run import usable_threads
 from tengen.search import MAX_SIMULATIONS, SearchConfig
@@ -47,6 +48,7 @@ class Player:
         self.game: Game = make(model.task)
         self._model: ModelPlayer | None = model
         self._searchers: dict[tuple[int, int], Searcher] = {}  # by threads and rows
+        self._forecaster: Forecaster | None = None
         self._lock = Lock()
 
     def __enter__(self) -> Player:
@@ -67,6 +69,7 @@ class Player:
         with self._lock:
             self._model = None
             self._searchers = {}
+            self._forecaster = None
 
     def choose(
         self,
@@ -121,6 +124,7 @@ class Player:
         simulations: int = 64,
         seed: int = 0,
         threads: int = 1,
+        left_out: Sequence[_core.LeftOut] = (),
     ) -> Iterator[GrowingSearch]:
         """Gives a search of the position after ``moves`` that has only begun.
 
@@ -137,6 +141,8 @@ class Player:
             simulations: About how many it may grow to.
             seed: As for ``choose``.
             threads: As for ``choose``.
+            left_out: Actions that a player does not take less than so many moves from
+                here, unless there is no other.
 
         Raises:
             UsageError: As for ``choose``, or the search is no PUCT.
@@ -144,6 +150,7 @@ class Player:
         """
         key, request = _request(moves, simulations, seed, threads)
         request.num_simulations = 0
+        request.left_out = list(left_out)
         with self._lock:
             policy = self._open_model().search.policy
             rule = "must be puct where a search grows; set search.policy=puct"
@@ -174,7 +181,27 @@ class Player:
         ]
         rule = f"must have the planes and actions of {self.game.name}; name another"
         check(shapes[0] == shapes[1], "game", task, rule)
+        other._forecaster = self._forecaster
         return other
+
+    def forecast(self, moves: Sequence[int]) -> Forecast | None:
+        """Returns how the network expects a game to end; None where it cannot say.
+
+        A network that was trained with auxiliary heads, of a game with a score, can.
+        Blocks; the first call reads its weights again.
+
+        Args:
+            moves: As for ``choose``; the game may be over.
+
+        Raises:
+            UsageError: The player was closed, or the model is gone.
+            CoreError: A move is not legal.
+        """
+        with self._lock:
+            directory = self._open_model().directory
+            if self._forecaster is None:
+                self._forecaster = Forecaster(directory)
+            return self._forecaster.forecast(self.game, moves)
 
     def _open_model(self) -> ModelPlayer:
         if self._model is None:
@@ -222,6 +249,7 @@ def _request(
     request.num_simulations = simulations
     request.seed = seed
     request.ply = len(moves)
+    request.keep_squares = True
     threads = usable_threads(threads)
     rows = batch_rows(simulations, threads) if threads > 1 else 1
     return (threads, rows), request

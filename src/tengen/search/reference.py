@@ -26,7 +26,7 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from tengen._core import Rng
+from tengen._core import LeftOut, Rng
 from tengen.games.protocol import State
 from tengen.search.reference_gumbel import (
     GumbelRoot,
@@ -99,6 +99,7 @@ class ReferenceSearch:
         self.root: Node | None = None
         self._evaluate = evaluate
         self._explores = False
+        self._left_out: Sequence[LeftOut] = ()
         self._gumbel: GumbelRoot | None = None
         self._kept: Node | None = None
 
@@ -111,6 +112,7 @@ class ReferenceSearch:
         seed: int = 0,
         generation: int = 0,
         game: int = 0,
+        left_out: Sequence[LeftOut] = (),
     ) -> SearchResult:
         """Searches ``state``, which must not be finished and is left alone.
 
@@ -123,7 +125,12 @@ class ReferenceSearch:
                 stream of random numbers: equal names give equal searches.
             generation: See ``seed``.
             game: See ``seed``.
+            left_out: Actions that a player does not take less than so many moves below
+                the root, unless it has no others; nothing is reused then.
         """
+        if left_out:
+            self._kept = None
+        self._left_out = left_out
         root = self._kept or self._new_root(state)
         self._kept = None
         self.root = root
@@ -146,7 +153,8 @@ class ReferenceSearch:
     def play(self, action: int) -> None:
         """The game went on with ``action``: keeps its subtree, if there is one."""
         child = self.root.children.get(action) if self.root else None
-        can_keep = child and child.prior and self.config.policy == "puct"
+        is_whole = self.config.policy == "puct" and not self._left_out
+        can_keep = child and child.prior and is_whole
         self._kept = self.root = child if can_keep else None
 
     def _simulate(self, root: Node) -> None:
@@ -170,21 +178,27 @@ class ReferenceSearch:
             value = leaf.state.returns()[leaf.state.to_play]
             leaf.proof = {1: Proof.WIN, -1: Proof.LOSS}.get(int(value), Proof.DRAW)
         else:
-            value = self._expand(leaf)
+            value = self._expand(leaf, len(path) - 1)
         self._back_up(path, value)
 
     def _new_root(self, state: State) -> Node:
         """Returns the node of ``state``, evaluated: its first visit."""
         root = Node(state.clone())
-        root.value_sum = self._expand(root)
+        root.value_sum = self._expand(root, 0)
         root.value_square_sum = root.value_sum**2
         root.visits = 1
         return root
 
-    def _expand(self, node: Node) -> float:
+    def _expand(self, node: Node, depth: int) -> float:
         """Evaluates a node: gives it its priors; returns the value to play."""
         logits, node.value_to_play = self._evaluate(node.state)
         legal = node.state.legal_actions()
+        out = {
+            other.action
+            for other in self._left_out
+            if other.player == node.state.to_play and depth < other.depth
+        }
+        legal = [action for action in legal if action not in out] or legal
         top = max(logits[action] for action in legal)
         powers = [math.exp(logits[action] - top) for action in legal]
         total = sum(powers)

@@ -13,6 +13,7 @@ import io
 import json
 import os
 import struct
+import tokenize
 import zipfile
 import zlib
 from collections.abc import Mapping
@@ -40,6 +41,21 @@ _PADDING_FIELD = 0xD935  # the extra field by which zip aligners pad
 _DEFLATE_LEVEL = 1
 _LEAST_GAIN = 1 / 8
 _RAW_DEFLATE = -15  # zlib's word for no header of its own
+# What an entry may inflate to: so much, or so many times the whole file. Columns that
+# deflate to less stand beside others that do not.
+_MOST_BYTES = 1 << 26
+_MOST_GAIN = 64
+# All that a zip file whose bytes are damaged, or were made to harm, makes zipfile and
+# json raise.
+_FOREIGN = (
+    zipfile.BadZipFile,
+    ValueError,
+    NotImplementedError,
+    OverflowError,
+    RecursionError,
+    struct.error,
+)
+_MAX_SHOWN = 100
 _NARROWER = (np.uint8, np.uint16, np.uint32)
 
 
@@ -87,10 +103,10 @@ class ArchiveReader:
         self.path = path
         try:
             self._descriptor = os.open(path, os.O_RDONLY)
-        except OSError as error:
+        except (OSError, ValueError) as error:
+            why = os_reason(error) if isinstance(error, OSError) else "a name of none"
             raise RunError(
-                f"segment ({path}) cannot be opened, {os_reason(error)}; "
-                f"restore it from a copy"
+                f"segment ({path}) cannot be opened, {why}; restore it from a copy"
             ) from error
         try:
             self.size_bytes = os.fstat(self._descriptor).st_size
@@ -104,7 +120,7 @@ class ArchiveReader:
             self.close()
             if isinstance(error, OSError):
                 raise self._damaged(os_reason(error)) from error
-            if isinstance(error, zipfile.BadZipFile | ValueError):
+            if isinstance(error, _FOREIGN):
                 raise self._damaged(str(error)) from error
             raise
 
@@ -113,8 +129,19 @@ class ArchiveReader:
         files = [name for name in self._entries if name.endswith(".npy")]
         return [name.removesuffix(".npy") for name in files]
 
+    def number(self, name: str) -> int:
+        """Returns a whole number of ``meta.json``, at least 0.
+
+        Raises:
+            RunError: It is absent, or none.
+        """
+        number = self.meta.get(name)
+        if type(number) is not int or number < 0:
+            raise self._damaged(f"its {name} is no number")
+        return number
+
     def read(self, name: str) -> NDArray[Any]:
-        """Returns one column as it is stored, checked against its CRC-32.
+        """Returns one column as it is stored, numbers, checked against its CRC-32.
 
         Raises:
             RunError: The column is absent or its bytes are damaged.
@@ -124,12 +151,14 @@ class ArchiveReader:
         try:
             np.lib.format.read_magic(file)
             shape, fortran, dtype = np.lib.format.read_array_header_1_0(file)
-            if fortran or dtype.hasobject:
-                raise ValueError("not a plain array")
+            if fortran or dtype.kind not in "biuf" or min(shape, default=0) < 0:
+                raise ValueError("not a plain array of numbers")
             array = np.frombuffer(data, dtype, offset=file.tell())
             return array.reshape(shape)
-        except ValueError as error:
-            raise self._damaged(f"column {name}: {error}") from error
+        # A header is a Python literal, on which the tokenizer may stumble.
+        except (*_FOREIGN, SyntaxError, TypeError, tokenize.TokenError) as error:
+            reason = " ".join(str(error).split())[:_MAX_SHOWN]
+            raise self._damaged(f"column {name}: {reason}") from error
 
     def read_all(self) -> bytes:
         """Returns the bytes of the whole file."""
@@ -154,7 +183,7 @@ class ArchiveReader:
 
     def _read_meta(self) -> dict[str, Any]:
         meta = json.loads(self._bytes("meta.json"))
-        if not isinstance(meta, dict) or not isinstance(meta.get("schema"), int):
+        if not isinstance(meta, dict) or type(meta.get("schema")) is not int:
             raise ValueError("meta.json has no schema")
         if meta["schema"] > SCHEMA:
             raise newer_schema(self.path, meta["schema"], SCHEMA)
@@ -173,10 +202,13 @@ class ArchiveReader:
         header = self._pread(info.header_offset, _LOCAL_HEADER_BYTES)
         name_bytes, extra_bytes = struct.unpack_from("<HH", header, 26)
         start = info.header_offset + _LOCAL_HEADER_BYTES + name_bytes + extra_bytes
+        most = max(_MOST_BYTES, _MOST_GAIN * self.size_bytes)
+        if info.compress_size > self.size_bytes or info.file_size > most:
+            raise self._damaged(f"{entry} cannot be as large as it says")
         data = self._pread(start, info.compress_size)
         if info.compress_type == zipfile.ZIP_DEFLATED:
             data = self._inflate(data, info)
-        if zlib.crc32(data) != info.CRC:
+        if len(data) != info.file_size or zlib.crc32(data) != info.CRC:
             raise self._damaged(f"{entry} differs from its CRC")
         return data
 
@@ -191,7 +223,11 @@ class ArchiveReader:
     def _pread(self, offset: int, num_bytes: int) -> bytes:
         parts = []
         while num_bytes > 0:
-            part = os.pread(self._descriptor, min(num_bytes, 1 << 30), offset)
+            try:
+                part = os.pread(self._descriptor, min(num_bytes, 1 << 30), offset)
+            except (OSError, OverflowError) as error:
+                why = os_reason(error) if isinstance(error, OSError) else str(error)
+                raise self._damaged(why) from error
             if not part:
                 raise self._damaged("it ends too early")
             parts.append(part)

@@ -150,7 +150,7 @@ def read_line(
             )
     try:
         message = json.loads(line.lstrip(b"\0"))
-    except ValueError:
+    except (ValueError, RecursionError):
         message = None
     if not isinstance(message, dict):
         raise UsageError(

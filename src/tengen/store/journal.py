@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from tengen import _core
+from tengen.errors import RunError
 from tengen.store.core_errors import core_errors
 
 __all__ = ["JournalContents", "JournalGap", "OpenSegment", "read_journal"]
@@ -116,6 +117,13 @@ def read_journal(path: Path) -> JournalContents:
     """
     with core_errors():
         meta, frames, gaps = _core.read_journal(str(path))
-    return JournalContents(
-        json.loads(meta), frames, [JournalGap(path, *gap) for gap in gaps]
-    )
+    try:
+        content = json.loads(meta)
+    except (ValueError, RecursionError):
+        content = None
+    if not isinstance(content, dict):
+        raise RunError(
+            f"journal ({path}) has a header that is no JSON object; "
+            f"restore it from a copy"
+        )
+    return JournalContents(content, frames, [JournalGap(path, *gap) for gap in gaps])

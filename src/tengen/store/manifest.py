@@ -154,8 +154,8 @@ def _entry(key: tuple[int, str, int], reader: SegmentReader) -> SegmentEntry:
         writer=writer,
         incarnation=incarnation,
         generation=generation,
-        num_games=int(reader.meta["num_games"]),
-        num_rows=int(reader.meta["num_rows"]),
+        num_games=reader.number("num_games"),
+        num_rows=reader.number("num_rows"),
         size_bytes=len(data),
         crc32c=_core.crc32c(data),
     )

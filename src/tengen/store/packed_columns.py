@@ -84,10 +84,13 @@ def unpack_columns(
     """
     rows = packed["plane_rows"]
     num_rows = len(rows)
+    layout = _core.RowLayout(shape, is_native)
+    if rows.dtype != np.uint8 or rows.shape != (num_rows, layout.num_bytes):
+        raise ValueError("plane_rows are of another shape")
     columns: dict[str, NDArray[Any]] = {
         "planes": np.empty((num_rows, *shape), np.float32)
     }
-    _core.read_rows(_core.RowLayout(shape, is_native), rows, columns["planes"])
+    _core.read_rows(layout, rows, columns["planes"])
     for name, array in packed.items():
         stem, _, kind = name.rpartition("_")
         if kind == "bits":
@@ -96,6 +99,9 @@ def unpack_columns(
         elif kind == "owner":
             columns[stem] = array.astype(np.float32)
         elif kind == "count":
+            num_entries = len(packed[f"{stem}_entry"])
+            if array.shape != (num_rows,) or array.sum(dtype=np.int64) != num_entries:
+                raise ValueError(f"{name} is not the number of its entries")
             dense = np.zeros((num_rows, num_actions), np.float32)
             row = np.repeat(np.arange(num_rows), array)
             dense[row, packed[f"{stem}_action"]] = packed[f"{stem}_entry"]

@@ -70,7 +70,7 @@ def read_config(directory: Path) -> dict[str, Any]:
     """Returns what was written there; nothing where there is nothing whole."""
     try:
         read = json.loads((directory / CONFIG_NAME).read_bytes())
-    except (OSError, ValueError):
+    except (OSError, ValueError, RecursionError):
         return {}
     return read if isinstance(read, dict) else {}
 

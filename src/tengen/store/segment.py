@@ -63,7 +63,11 @@ class SegmentReader(ArchiveReader):
 
     def __init__(self, path: Path) -> None:
         super().__init__(path)
-        self.generation = int(self.meta["generation"])
+        try:
+            self.generation = self.number("generation")
+        except BaseException:
+            self.close()
+            raise
 
     def column(self, name: str) -> NDArray[Any]:
         """Returns a column in its declared type, ``[num_games]`` or flat by ply.
@@ -71,7 +75,12 @@ class SegmentReader(ArchiveReader):
         Raises:
             RunError: The column is absent or damaged.
         """
-        return self.read(name).astype(GAME_COLUMNS[name], copy=False)
+        column = self.read(name)
+        if column.ndim != 1:
+            raise self._damaged(f"column {name} has {column.ndim} axes")
+        # What a narrower type cannot hold came from elsewhere; the core refuses it.
+        with np.errstate(invalid="ignore"):
+            return column.astype(GAME_COLUMNS[name], copy=False)
 
     def game_columns(self) -> dict[str, NDArray[Any]]:
         """Returns every column."""

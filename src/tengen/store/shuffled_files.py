@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from tengen.config import from_dict, to_dict
 from tengen.errors import RunError
+from tengen.games import is_external, make
 from tengen.run import NumberedFolder, read_object
 from tengen.store.archive import ArchiveReader, pack
 from tengen.store.packed_columns import pack_columns, unpack_columns
@@ -119,11 +120,17 @@ def read_shard(path: Path, game: str) -> ShardRows:
         raise RunError(f"shard: {reason}; {_ADVICE}") from error
     if meta.get("game") != game:
         raise RunError(f"shard ({path}) must be of {game}; {_ADVICE}")
-    keys = packed.pop("keys")
+    rules = make(game)
+    shape = (rules.num_planes, rules.height, rules.width)
     try:
+        if meta["shape"] != list(shape) or meta["num_actions"] != rules.num_actions:
+            raise ValueError(f"its rows are not those of {game}")
+        keys = packed.pop("keys").astype(np.int64, casting="safe", copy=False)
         columns = unpack_columns(
-            packed, tuple(meta["shape"]), meta["num_actions"], meta["is_native"]
+            packed, shape, rules.num_actions, not is_external(rules)
         )
+        if any(len(column) != len(keys) for column in columns.values()):
+            raise ValueError("its columns are not of one length")
     except (KeyError, ValueError, IndexError, TypeError) as error:
         raise RunError(f"shard ({path}) is damaged, {error}; {_ADVICE}") from error
     return ShardRows(keys, columns)

@@ -59,8 +59,10 @@ def unfinished_games(writer_directory: Path, generation: int) -> list[bytes]:
         return []
     try:
         with ArchiveReader(paths[-1]) as reader:
-            sizes = reader.read("num_bytes").astype(np.int64)
+            sizes = reader.read("num_bytes")
             data = reader.read("bytes").tobytes()
+        if sizes.dtype.kind != "u" or sizes.ndim != 1 or sizes.sum() != len(data):
+            raise RunError(f"unfinished games ({paths[-1]}) are damaged")
     except RunError as error:
         raise RunError(
             f"{error}; without it the games in flight begin again: delete it"

@@ -71,15 +71,24 @@ class GameWindow:
         self._limiter = SamplesPerInsert(config.limiter)
         held: list[SegmentEntry] = []
         skipped = (0, 0)
+        level = 0.0
         if state is not None:
-            held, skipped = self._take_back(state)
+            try:
+                held, skipped = self._take_back(state)
+                level = float(state["limiter_level"])
+            # What a process of another mind wrote.
+            except (LookupError, TypeError, ValueError, AttributeError) as error:
+                raise RunError(
+                    f"window's state ({type(error).__name__} in it) is damaged; "
+                    f"go on from an earlier one"
+                ) from error
         self.rows = DerivedRows(game, auxiliary, skipped[0])
         self.validation_rows = DerivedRows(game, auxiliary, skipped[1])
         for entry in held:
             self._load(entry)
         if state is not None:
             # What was loaded has filled the bucket once before.
-            self._limiter = SamplesPerInsert(config.limiter, state["limiter_level"])
+            self._limiter = SamplesPerInsert(config.limiter, level)
 
     @property
     def num_rows(self) -> int:

@@ -83,13 +83,16 @@ def test_the_same_seed_gives_the_same_games_whatever_the_threads(hash_player):
     assert reports[0] == reports[1]
 
 
-def test_another_score_is_counted_and_shown():
-    report = match(player("score"), RandomPlayer(), num_games=4)
+@pytest.mark.parametrize("fault", ["score", "seki"])
+def test_another_score_is_counted_and_shown(fault):
+    report = match(player(fault), RandomPlayer(), num_games=4)
     seen = report.engines["a"]
     assert seen.num_disagreements == seen.num_scored > 0
     first = next(game for game in report.games if game.moves[-2:] == (16, 16))
     assert f"game {first.index} is " in seen.first_disagreement
     assert "W+99.5 to the engine" in seen.first_disagreement
+    says_seki = seen.first_disagreement.endswith(", which sees 3 stones in seki")
+    assert says_seki == (fault == "seki")
     content = json.loads(json.dumps(report.to_json()))
     assert content["engines"]["a"]["num_disagreements"] == seen.num_disagreements
 

@@ -1,9 +1,9 @@
 import pytest
 
 from tengen import games
-from tengen.errors import RunError, UsageError
+from tengen.errors import RunError, TengenError, UsageError
 from tengen.evaluation import MatchJournal, MctsPlayer, RandomPlayer, play_match
-from tengen.store.journal import read_journal
+from tengen.store.journal import OpenSegment, read_journal
 
 KEY = {"candidate": 3, "seed": 7}
 
@@ -90,3 +90,16 @@ def test_a_newer_journal_is_refused(folder, played):
     path.write_bytes(data)
     with pytest.raises(UsageError, match="schema"):
         MatchJournal(folder, KEY)
+
+
+@pytest.mark.parametrize(
+    "frame", [b"\xff", b"{", b"[" * 100_000, b"7", b"[]", b"{}", b'{"index": "0"}']
+)
+def test_what_is_no_game_is_one_line(folder, frame):
+    folder.mkdir(parents=True)
+    segment = OpenSegment(folder / "1.journal", KEY)
+    segment.append(frame)
+    segment.close()
+    with pytest.raises(TengenError, match=r"1\.journal") as caught:
+        MatchJournal(folder, KEY)
+    assert "\n" not in str(caught.value)

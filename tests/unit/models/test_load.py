@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import random
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,7 @@ import pytest
 from safetensors.numpy import load_file
 
 from tengen.errors import RunError, UsageError
+from tengen.inference.torch_backend import load_head
 from tengen.models import (
     ModelDir,
     accept,
@@ -19,8 +21,10 @@ from tengen.models import (
     reject,
     resolve_model,
 )
+from tengen.models.meta import file_sha256
 from tengen.nets import FeatureSpec, NetConfig
 from tengen.run import RunDirectory
+from tests.unit.store.damage import damaged, reason
 
 Publish = Callable[..., ModelDir]
 
@@ -154,8 +158,8 @@ def test_a_damaged_file_is_named(publish: Publish, name: str) -> None:
     path = publish().path
     whole = (path / name).read_bytes()
     flipped = bytes([whole[0] ^ 1]) + whole[1:]
-    for damaged in (whole[:-1], b"", flipped):
-        (path / name).write_bytes(damaged)
+    for changed in (whole[:-1], b"", flipped):
+        (path / name).write_bytes(changed)
         with pytest.raises(UsageError, match=f"{name}.* is damaged"):
             load_model(path)
     (path / name).unlink()
@@ -188,3 +192,27 @@ def test_a_wrong_meta_is_refused_by_field(
     edit_meta(path, **changes)
     with pytest.raises(UsageError, match=message):
         load_model(path)
+
+
+@pytest.mark.parametrize("name", ["meta.json", "weights.safetensors"])
+def test_damage_anywhere_is_one_line(publish: Publish, name: str) -> None:
+    """Also where the sha256 of what is damaged is right."""
+    path = publish(1).path
+    whole = {file.name: file.read_bytes() for file in path.iterdir()}
+    rng = random.Random(name)
+
+    def use() -> None:
+        load_model(path)
+        load_head(path)
+
+    use()
+    reasons = []
+    for _ in range(100):
+        # The beginning says how the rest is laid out.
+        data = damaged(rng, whole[name][:2000]) + whole[name][2000:]
+        (path / name).write_bytes(data)
+        if name != "meta.json":
+            sha256 = json.loads(whole["meta.json"])["sha256"]
+            edit_meta(path, sha256={**sha256, name: file_sha256(path / name)})
+        reasons.append(reason(use))
+    assert sum(why is not None for why in reasons) > 50

@@ -1,15 +1,18 @@
 """What the analysis commands take and write, as front ends read it.
 
 Two dialects: that of Leela Zero, whole numbers of 10000, and that of KataGo, fractions.
-A value is the side to move's. A network without a score head has no ``scoreLead``, and
-a search that keeps no bounds no ``lcb``: such fields are left out.
+Every number is the side to move's. A network without heads of ownership and score has
+no ``ownership`` and ``scoreLead``: such fields are left out.
+
+Source: KataGo (lightvector/KataGo), docs/GTP_Extensions.md.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-from tengen.games.vertices import write_vertex
+from tengen.games.vertices import read_vertex, write_vertex
+from tengen.play.forecast import Forecast
 from tengen.play.growing import ActionAnalysis, Analysis
 from tengen.play.gtp.protocol import GtpError
 
@@ -23,12 +26,15 @@ _MAX_INTERVAL_CS = 10_000_000
 _PLAYERS = {"b": 0, "black": 0, "w": 1, "white": 1}
 # Options of KataGo that change what is shown, not what is searched; not shown here.
 _PASSED_OVER = (
-    "ownership",
     "movesownership",
+    "movesownershipstdev",
     "ownershipstdev",
+    "noresultvalue",
     "pvvisits",
     "pvedgevisits",
 )
+# Standard errors between a value and its lower bound (KataGo's in play).
+_LCB_STDEVS = 5.0
 
 
 @dataclass(frozen=True)
@@ -45,32 +51,47 @@ class AnalysisRequest:
     """Moves to show at most."""
     with_root: bool = False
     """Whether KataGo's ``rootInfo`` is shown."""
+    with_ownership: bool = False
+    """Whether the expected owners are shown, where the network knows them."""
+    left_out: tuple[tuple[int, int, int], ...] = ()
+    """(player, action, depth): what a side does not play less than so many moves on."""
 
 
-def parse_analysis(words: tuple[str, ...]) -> AnalysisRequest:
+def parse_analysis(words: tuple[str, ...], board: tuple[int, int]) -> AnalysisRequest:
     """Returns ``[colour] [interval] [key value]...`` as a request.
 
+    Args:
+        words: What follows the command.
+        board: Height and width.
+
     Raises:
-        GtpError: A word is no such thing, or asks for what is not supported.
+        GtpError: A word is no such thing.
     """
     rest = [word.lower() for word in words]
     player = _PLAYERS[rest.pop(0)] if rest and rest[0] in _PLAYERS else None
     numbers = {"interval": _DEFAULT_INTERVAL_CS, "minmoves": 0, "maxmoves": 1000}
     if rest and rest[0].isascii() and rest[0].isdecimal():
         rest.insert(0, "interval")
-    with_root = False
+    shown = {"rootinfo": False, "ownership": False}
+    kinds: dict[int, str] = {}  # avoid or allow, by player
+    left_out: list[tuple[int, int, int]] = []
     while rest:
         key, value = rest.pop(0), rest.pop(0) if rest else ""
         if key in numbers:
             if not (value.isascii() and value.isdecimal() and len(value) < 10):
                 raise GtpError("syntax error")
             numbers[key] = int(value)
-        elif key == "rootinfo" and value in ("true", "false"):
-            with_root = value == "true"
+        elif key in shown and value in ("true", "false"):
+            shown[key] = value == "true"
         elif key in _PASSED_OVER and value in ("true", "false"):
             continue
-        elif key in ("avoid", "allow"):
-            raise GtpError(f"{key} is not supported")
+        elif key in ("avoid", "allow") and value in _PLAYERS and len(rest) >= 2:
+            # Of one side several times avoid, or once allow.
+            said = kinds.get(_PLAYERS[value])
+            if said is not None and (said, key) != ("avoid", "avoid"):
+                raise GtpError("syntax error")
+            kinds[_PLAYERS[value]] = key
+            left_out += _left_out(key, _PLAYERS[value], rest.pop(0), rest.pop(0), board)
         else:
             raise GtpError("syntax error")
     interval_cs = min(max(numbers["interval"], 1), _MAX_INTERVAL_CS)
@@ -79,12 +100,33 @@ def parse_analysis(words: tuple[str, ...]) -> AnalysisRequest:
         interval_cs / 100,
         numbers["minmoves"],
         numbers["maxmoves"],
-        with_root,
+        with_root=shown["rootinfo"],
+        with_ownership=shown["ownership"],
+        left_out=tuple(left_out),
     )
 
 
+def _left_out(
+    key: str, player: int, vertices: str, depth: str, board: tuple[int, int]
+) -> list[tuple[int, int, int]]:
+    """Returns what ``avoid`` or ``allow`` leaves out."""
+    is_depth = depth.isascii() and depth.isdecimal() and len(depth) < 10
+    read = [read_vertex(word, *board) for word in vertices.split(",") if word]
+    actions = {action for action in read if action is not None}
+    if not is_depth or int(depth) < 1 or None in read:
+        raise GtpError("syntax error")
+    if key == "allow":
+        actions = set(range(board[0] * board[1] + 1)) - actions
+    return [(player, action, int(depth)) for action in sorted(actions)]
+
+
 def info_line(
-    analysis: Analysis, request: AnalysisRequest, board: tuple[int, int], *, kata: bool
+    analysis: Analysis,
+    request: AnalysisRequest,
+    board: tuple[int, int],
+    *,
+    kata: bool,
+    forecast: Forecast | None = None,
 ) -> str:
     """Returns one line of an analysis: its moves, the best first.
 
@@ -93,6 +135,7 @@ def info_line(
         request: What is shown.
         board: Height and width.
         kata: Whether in KataGo's dialect, else in Leela Zero's.
+        forecast: Of the same position; None where the network knows nothing of it.
     """
     rows = [
         row
@@ -107,8 +150,11 @@ def info_line(
         value = analysis.value_to_play
         infos.append(
             f"rootInfo visits {analysis.num_simulations} utility {value:.6f} "
-            f"winrate {_chance(value):.6f}"
+            f"winrate {_chance(value):.6f}{_score(forecast)}"
         )
+    if request.with_ownership and kata and forecast is not None:
+        owners = " ".join(f"{x:.6f}" for x in forecast.ownership_to_play.ravel())
+        infos.append(f"ownership {owners}")
     return " ".join(infos)
 
 
@@ -117,17 +163,30 @@ def _info(
 ) -> str:
     vertices = [write_vertex(move, *board) for move in row.variation or (row.action,)]
     chance = _chance(row.value_to_play)
+    # Of a move without a visit nothing is known.
+    lowest = row.value_to_play - _LCB_STDEVS * row.standard_error
+    bound = _chance(lowest) if row.visits > 0 else 0.0
     if kata:
         numbers = (
             f"utility {row.value_to_play:.6f} winrate {chance:.6f} "
-            f"prior {row.prior:.6f}"
+            f"prior {row.prior:.6f} lcb {bound:.6f}"
         )
     else:
-        numbers = f"winrate {round(10000 * chance)} prior {round(10000 * row.prior)}"
+        numbers = (
+            f"winrate {round(10000 * chance)} prior {round(10000 * row.prior)} "
+            f"lcb {round(10000 * bound)}"
+        )
     return (
         f"info move {vertices[0]} visits {row.visits} {numbers} order {order} "
         f"pv {' '.join(vertices)}"
     )
+
+
+def _score(forecast: Forecast | None) -> str:
+    if forecast is None:
+        return ""
+    score = f"{forecast.score_to_play:.6f}"
+    return f" scoreMean {score} scoreStdev {forecast.score_stdev:.6f} scoreLead {score}"
 
 
 def _chance(value: float) -> float:

@@ -75,8 +75,9 @@ def _restart(engine: Engine, *stones: int) -> None:
 
 
 def _boardsize(engine: Engine, command: Command) -> str:
-    size = read_whole(_words(command, 1)[0])
-    _set_size(engine, size, size)
+    """Two numbers, which some front ends send, are width and height."""
+    words = _words(command, 1)
+    _set_size(engine, read_whole(words[0]), read_whole(words[min(len(words), 2) - 1]))
     return ""
 
 

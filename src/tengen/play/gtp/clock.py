@@ -7,6 +7,7 @@ little late, and a controller's own clock runs on while an answer is under way.
 from __future__ import annotations
 
 import dataclasses
+import math
 from dataclasses import dataclass
 from typing import Literal
 
@@ -27,14 +28,19 @@ _MIN_MOVES_LEFT = 20.0
 class TimeSettings:
     """What both sides have for a game."""
 
-    kind: Literal["none", "absolute", "byoyomi", "canadian"] = "none"
-    """``byoyomi``: periods for a move each; ``canadian``: one for several moves."""
+    kind: Literal["none", "absolute", "byoyomi", "canadian", "fischer"] = "none"
+    """``byoyomi``: periods for a move each; ``canadian``: one for several moves;
+    ``fischer``: main time that every move adds to."""
     main_s: float = 0.0
     """Before the overtime."""
     period_s: float = 0.0
-    """One period of overtime."""
+    """One period of overtime, or what every move adds to the main time."""
     count: int = 0
     """Periods of ``byoyomi``, moves in a period of ``canadian``."""
+    main_limit_s: float = math.inf
+    """``fischer``: what the main time does not grow beyond."""
+    move_limit_s: float = math.inf
+    """``fischer``: what no move may exceed."""
 
 
 @dataclass(frozen=True)
@@ -72,7 +78,9 @@ class Clock:
             count: Moves left in it, or periods.
         """
         left = self._left[player]
-        if count == 0 and self._settings.kind == "absolute":
+        if self._settings.kind == "fischer" or (
+            count == 0 and self._settings.kind == "absolute"
+        ):
             self._left[player] = dataclasses.replace(left, main_s=seconds)
         elif count == 0:
             fresh = (self._settings.period_s, self._settings.count)
@@ -96,6 +104,11 @@ class Clock:
         share_s = _usable(left.main_s) / num_moves
         if self._settings.kind == "absolute":
             return share_s
+        if self._settings.kind == "fischer":
+            # What a move adds comes after it: until then there is the main time alone.
+            added_s = (1 - _RESERVE_PART) * left.period_s
+            limit_s = _usable(self._settings.move_limit_s)
+            return min(share_s + added_s, _usable(left.main_s), limit_s)
         moves = left.count if self._settings.kind == "canadian" else 1
         return max(share_s, _usable(left.period_s) / max(moves, 1))
 
@@ -107,7 +120,9 @@ class Clock:
         main_s = max(left.main_s - seconds, 0.0)
         period_s, count = left.period_s, left.count
         whole_s = self._settings.period_s
-        if self._settings.kind == "byoyomi":
+        if self._settings.kind == "fischer":
+            main_s = min(main_s + whole_s, self._settings.main_limit_s)
+        elif self._settings.kind == "byoyomi":
             # A period that a move does not use up is whole again for the next.
             while over_s >= period_s and count > 1:
                 over_s -= period_s

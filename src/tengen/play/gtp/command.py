@@ -41,6 +41,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="that think together; the answer comes sooner (1)",
     )
     parser.add_argument(
+        "--name",
+        default="tengen",
+        metavar="TEXT",
+        help="what it answers to name; Lizzie shows owners and scores of programs "
+        "alone whose name begins with KataGo (tengen)",
+    )
+    parser.add_argument(
         "--set",
         action="append",
         default=[],
@@ -71,6 +78,7 @@ def gtp(args: argparse.Namespace) -> dict[str, Any]:
             threads=usable_threads(args.threads),
             write=_write,
             lines=LineReader(_read),
+            name=args.name,
         )
         engine.add(COMMANDS)
         engine.run()

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TypeAlias
 
 from tengen import __version__, _core
 from tengen.errors import TengenError, UsageError
 from tengen.games.vertices import write_vertex
+from tengen.play.forecast import Forecast
 from tengen.play.growing import Analysis
 from tengen.play.gtp.analysis import (
     MAX_VARIATION,
@@ -20,6 +21,7 @@ from tengen.play.gtp.clock import Clock, TimeSettings
 from tengen.play.gtp.lines import LineReader
 from tengen.play.gtp.position import Position, Start
 from tengen.play.gtp.protocol import (
+    INTERRUPT,
     Command,
     GtpError,
     answer_text,
@@ -46,10 +48,12 @@ class Engine:
         simulations: A move; None for 400 without a clock, and for the clock alone with
             one.
         threads: That search one tree.
+        name: What the program is called.
         write: Takes text to send, and sends it at once.
         lines: What the controller sends, not started yet.
 
     Attributes:
+        name: What the program is called.
         rules: Those that the player was trained for.
         position: What stands on the board.
         clock: The time of both sides.
@@ -64,8 +68,11 @@ class Engine:
         threads: int,
         write: Callable[[str], None],
         lines: LineReader,
+        name: str = "tengen",
     ) -> None:
         """Searches once, so that the first move knows how fast searches are.
+
+        Weights for forecasts are read too: no clock is running yet.
 
         Raises:
             UsageError: The game is not Go, or the search cannot grow.
@@ -77,6 +84,7 @@ class Engine:
                 f"model ({player.name}) plays {player.game.name}, which GTP does not; "
                 f"name a model of Go, or use tengen play"
             ) from error
+        self.name = name
         self._trained = self._player = player
         self._simulations = simulations
         self._threads = threads
@@ -88,16 +96,12 @@ class Engine:
         self.clock = Clock(TimeSettings())
         self.position = self.placed(Start(player.game.name, self.rules.komi))
         self.search(self.position, Limits(2 * self._threads), time.monotonic())
+        self.forecast(self.position)
 
     @property
     def board(self) -> tuple[int, int]:
         """Height and width."""
         return self.rules.height, self.rules.width
-
-    @property
-    def name(self) -> str:
-        """What the program is called."""
-        return "tengen"
 
     @property
     def version(self) -> str:
@@ -139,12 +143,17 @@ class Engine:
         """Forgets what searches have seen."""
         self._player = self._trained.playing(self._player.game.name)
 
+    def forecast(self, position: Position) -> Forecast | None:
+        """Returns how the network expects a game to end; None where it cannot say."""
+        return self._player.forecast(position.actions)
+
     def search(
         self,
         position: Position,
         limits: Limits,
         begun_s: float,
         between: Callable[[Callable[[], Analysis]], bool] | None = None,
+        left_out: Sequence[tuple[int, int, int]] = (),
     ) -> Analysis:
         """Returns what a search within limits finds. Blocks.
 
@@ -154,10 +163,15 @@ class Engine:
             begun_s: When the move was asked for, by ``time.monotonic``.
             between: Called between slices with what tells of the search so far; True
                 ends it. None: ``stop`` ends it.
+            left_out: As in ``AnalysisRequest``.
         """
         expected = min(max(limits.simulations, 1), _USUAL_SIMULATIONS)
-        actions = position.actions
-        with self._player.begin(actions, expected, threads=self._threads) as search:
+        with self._player.begin(
+            position.actions,
+            expected,
+            threads=self._threads,
+            left_out=[_core.LeftOut(*words) for words in left_out],
+        ) as search:
             self._thinker.think(
                 search,
                 limits,
@@ -191,32 +205,34 @@ class Engine:
         if simulations is None and budget_s is None:
             simulations = _USUAL_SIMULATIONS
         limits = Limits(min(simulations or self._most, self._most), budget_s)
-        between = None
-        if report is not None:
-            between = self._reporter(*report, stops=self._is_stopped)
-        found = self.search(position, limits, begun_s, between)
-        if report is not None:
-            self._show(found, *report)
+        if report is None:
+            found = self.search(position, limits, begun_s)
+        else:
+            found = self._search_aloud(
+                position, limits, begun_s, *report, stops=self._is_stopped
+            )
         self.clock.spend(player, time.monotonic() - begun_s)
         return found.best_action
 
     def analyse(self, command: Command, *, kata: bool) -> None:
         """Writes analyses of the position until the next line comes. Blocks."""
-        request = parse_analysis(command.words)
+        request = parse_analysis(command.words, self.board)
         player = request.player
         position = self.position if player is None else self.position.turn_of(player)
+        _check_left(position, request)
         self._write(first_line(command, ok=True) + "\n")
         if not position.state.is_terminal():
-            between = self._reporter(request, kata, stops=self._is_asked)
-            limits = Limits(self._most)
-            found = self.search(position, limits, time.monotonic(), between)
-            self._show(found, request, kata)
+            limits, begun_s = Limits(self._most), time.monotonic()
+            self._search_aloud(
+                position, limits, begun_s, request, kata, stops=self._is_asked
+            )
         self._lines.peek(wait=True)
         self._write("\n")
 
     def choose_aloud(self, command: Command, player: int, *, kata: bool) -> None:
         """Plays a side's move and writes analyses meanwhile. Blocks."""
-        request = parse_analysis(command.words)
+        request = parse_analysis(command.words, self.board)
+        _check_left(self.position.turn_of(player), request)
         self._write(first_line(command, ok=True) + "\n")
         action = self.choose(player, (request, kata))
         self.position = self.position.after(player, action)
@@ -251,31 +267,65 @@ class Engine:
         return self._lines.peek()[1]
 
     def _is_stopped(self) -> bool:
-        """Returns whether the next line is ``stop``.
+        """Returns whether the next line is ``stop``, or GoGui's ``# interrupt``.
 
         Nothing else ends the search of a move: scripts send all their lines at once.
         """
         line, _ = self._lines.peek()
-        command = None if line is None else parse_line(line)
-        return command is not None and command.name == "stop"
+        if line is None:
+            return False
+        command = parse_line(line)
+        is_stop = command is not None and command.name == "stop"
+        return is_stop or line.strip() == INTERRUPT
 
-    def _reporter(
-        self, request: AnalysisRequest, kata: bool, *, stops: Callable[[], bool]
-    ) -> Callable[[Callable[[], Analysis]], bool]:
-        """Returns what shows a search between slices, at its interval."""
+    def _search_aloud(
+        self,
+        position: Position,
+        limits: Limits,
+        begun_s: float,
+        request: AnalysisRequest,
+        kata: bool,
+        *,
+        stops: Callable[[], bool],
+    ) -> Analysis:
+        """Searches as ``search``, and writes what it finds at an interval.
+
+        Args:
+            position: As for ``search``.
+            limits: As for ``search``.
+            begun_s: As for ``search``.
+            request: What to write.
+            kata: Whether as KataGo does.
+            stops: Called between slices; True ends the search.
+        """
+        forecast = None
+        if kata and (request.with_root or request.with_ownership):
+            forecast = self.forecast(position)
         shown_s = time.monotonic()
+
+        def show(found: Analysis) -> None:
+            line = info_line(found, request, self.board, kata=kata, forecast=forecast)
+            self._write(line + "\n")
 
         def between(analysis: Callable[[], Analysis]) -> bool:
             nonlocal shown_s
             if time.monotonic() - shown_s >= request.interval_s:
-                self._show(analysis(), request, kata)
+                show(analysis())
                 shown_s = time.monotonic()
             return stops()
 
-        return between
+        found = self.search(position, limits, begun_s, between, request.left_out)
+        show(found)
+        return found
 
-    def _show(self, analysis: Analysis, request: AnalysisRequest, kata: bool) -> None:
-        self._write(info_line(analysis, request, self.board, kata=kata) + "\n")
+
+def _check_left(position: Position, request: AnalysisRequest) -> None:
+    """Raises GtpError where a request leaves no move to a position."""
+    player = position.state.to_play
+    out = {action for side, action, _ in request.left_out if side == player}
+    legal = position.state.legal_actions()
+    if len(legal) > 0 and out.issuperset(map(int, legal)):
+        raise GtpError("no move is allowed")
 
 
 Handler: TypeAlias = Callable[[Engine, Command], str | None]

@@ -1,23 +1,19 @@
-"""GTP commands that search, keep time, or speak of the session itself.
+"""GTP commands that search, or speak of the session itself.
 
 Source: Farneback 2002, "Specification of the Go Text Protocol, version 2", 6.3; the
-time systems of KGS, the analysis of Leela Zero and of KataGo by their own pages.
+analysis of Leela Zero and of KataGo and the commands of GoGui by their own pages.
 """
 
 from __future__ import annotations
 
-import math
-
-from tengen.play.gtp.board_commands import BOARD_COMMANDS, read_player, read_whole
-from tengen.play.gtp.clock import Clock, TimeSettings
+from tengen.play.gtp.board_commands import BOARD_COMMANDS, read_player
 from tengen.play.gtp.engine import Engine, Handler
 from tengen.play.gtp.protocol import Command, GtpError
 from tengen.play.gtp.thinking import Limits
+from tengen.play.gtp.time_commands import TIME_COMMANDS
 
 __all__ = ["COMMANDS"]
 
-# Longer is for ever, in seconds.
-_MAX_TIME_S = 1e7
 _ANALYZE_COMMANDS = (
     "string/Final Score/final_score",
     "plist/Final Status Alive/final_status_list alive",
@@ -31,16 +27,6 @@ def _first(command: Command) -> str:
     if not command.words:
         raise GtpError("syntax error")
     return command.words[0]
-
-
-def _seconds(word: str) -> float:
-    try:
-        seconds = float(word)
-    except ValueError:
-        raise GtpError("syntax error") from None
-    if math.isnan(seconds):
-        raise GtpError("syntax error")
-    return min(max(seconds, 0.0), _MAX_TIME_S)
 
 
 def _protocol_version(engine: Engine, command: Command) -> str:
@@ -99,76 +85,70 @@ def _genmove_analyze(engine: Engine, command: Command) -> None:
 
 
 def _raw_nn(engine: Engine, command: Command) -> str:
-    """The symmetry is the one that searches choose for the position."""
+    """``[colour] [symmetry]``; win, loss and policy are what a search begins with.
+
+    The symmetry is the one that searches choose for the position, and for what the
+    auxiliary heads say it is the mean over all.
+    """
+    words = [word.lower() for word in command.words]
     position = engine.position
+    if words and words[0] in ("b", "black", "w", "white"):
+        position = position.turn_of(read_player(words.pop(0)))
+    if words and words[0] not in (*"01234567", "all"):
+        raise GtpError("syntax error")
     if position.state.is_terminal():
         raise GtpError("the game is over")
     found = engine.search(position, Limits(0), 0.0)
+    forecast = engine.forecast(position)
+    is_white = position.state.to_play == 1
     value = found.network_value_to_play
-    chance = 0.5 + 0.5 * (value if position.state.to_play == 1 else -value)
+    chance = 0.5 + 0.5 * (value if is_white else -value)
     height, width = engine.board
     priors = {row.action: f"{row.prior:.6f}" for row in found.actions}
-    rows = [
-        " ".join(priors.get(row * width + column, "NAN") for column in range(width))
-        for row in range(height)
-    ]
-    lines = (
+    policy = [priors.get(point, "NAN") for point in range(height * width)]
+    lines = [
+        "symmetry 0",
         f"whiteWin {chance:.6f}",
         f"whiteLoss {1 - chance:.6f}",
         "noResult 0.000000",
-        "policy",
-        *rows,
-        f"policyPass {priors[height * width]}",
-    )
+    ]
+    if forecast is not None:
+        score = forecast.score_to_play
+        lines.append(f"whiteLead {score if is_white else -score:.6f}")
+    lines += ["policy", *_rows(policy, width), f"policyPass {priors[height * width]}"]
+    if forecast is not None:
+        owners = forecast.ownership_to_play.ravel()
+        texts = [f"{x:.6f}" for x in (owners if is_white else -owners)]
+        lines += ["whiteOwnership", *_rows(texts, width)]
     return "\n".join(lines)
 
 
-def _time_settings(engine: Engine, command: Command) -> str:
-    if len(command.words) < 3:
-        raise GtpError("syntax error")
-    main_s, period_s = (_seconds(word) for word in command.words[:2])
-    count = read_whole(command.words[2])
-    if period_s > 0 and count == 0:
-        settings = TimeSettings()  # how the protocol says that there is no limit
-    elif period_s > 0:
-        settings = TimeSettings("canadian", main_s, period_s, count)
-    else:
-        settings = TimeSettings("absolute", main_s)
-    engine.clock = Clock(settings)
-    return ""
+def _rows(texts: list[str], width: int) -> list[str]:
+    return [
+        " ".join(texts[first : first + width]) for first in range(0, len(texts), width)
+    ]
 
 
-def _kgs_time_settings(engine: Engine, command: Command) -> str:
-    kind, words = _first(command).lower(), command.words[1:]
-    needed = {"none": 0, "absolute": 1, "byoyomi": 3, "canadian": 3}
-    if kind not in needed or len(words) < needed[kind]:
-        raise GtpError("syntax error")
-    if kind == "none":
-        settings = TimeSettings()
-    elif kind == "absolute":
-        settings = TimeSettings("absolute", _seconds(words[0]))
-    else:
-        main_s, period_s = (_seconds(word) for word in words[:2])
-        count = max(read_whole(words[2]), 1)
-        is_byoyomi = kind == "byoyomi"
-        settings = TimeSettings(
-            "byoyomi" if is_byoyomi else "canadian", main_s, period_s, count
-        )
-    engine.clock = Clock(settings)
-    return ""
-
-
-def _time_left(engine: Engine, command: Command) -> str:
-    if len(command.words) < 3:
-        raise GtpError("syntax error")
-    player = read_player(command.words[0])
-    seconds = _seconds(command.words[1])
-    engine.clock.set_left(player, seconds, read_whole(command.words[2]))
-    return ""
+def _ownership(engine: Engine, command: Command) -> str:
+    """As GoGui's ``dboard`` has it: rows from the top, 1 is Black's."""
+    position = engine.position
+    forecast = engine.forecast(position)
+    if forecast is None:
+        raise GtpError("the network knows nothing of owners")
+    owners = forecast.ownership_to_play.ravel()
+    texts = [f"{x:.3f}" for x in (-owners if position.state.to_play == 1 else owners)]
+    return "\n".join(_rows(texts, engine.board[1]))
 
 
 def _gogui_commands(engine: Engine, command: Command) -> str:
-    return "\n".join(_ANALYZE_COMMANDS)
+    has_owners = engine.forecast(engine.position) is not None
+    owners = ("dboard/Expected Owners/tengen-ownership",) if has_owners else ()
+    return "\n".join((*_ANALYZE_COMMANDS, *owners))
+
+
+def _gogui_interrupt(engine: Engine, command: Command) -> str:
+    """Says that a comment ends a search; see ``INTERRUPT``."""
+    return ""
 
 
 COMMANDS: dict[str, Handler] = {
@@ -181,15 +161,15 @@ COMMANDS: dict[str, Handler] = {
     **BOARD_COMMANDS,
     "genmove": _genmove,
     "reg_genmove": _reg_genmove,
-    "time_settings": _time_settings,
-    "kgs-time_settings": _kgs_time_settings,
-    "time_left": _time_left,
+    **TIME_COMMANDS,
     "lz-analyze": _analyze,
     "kata-analyze": _analyze,
     "lz-genmove_analyze": _genmove_analyze,
     "kata-genmove_analyze": _genmove_analyze,
     "kata-raw-nn": _raw_nn,
+    "tengen-ownership": _ownership,
     "gogui-analyze_commands": _gogui_commands,
+    "gogui-interrupt": _gogui_interrupt,
     "clear_cache": _clear_cache,
     "stop": _stop,
 }

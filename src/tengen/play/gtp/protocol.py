@@ -8,7 +8,17 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-__all__ = ["Command", "GtpError", "answer_text", "first_line", "parse_line"]
+__all__ = [
+    "INTERRUPT",
+    "Command",
+    "GtpError",
+    "answer_text",
+    "first_line",
+    "parse_line",
+]
+
+INTERRUPT = b"# interrupt"
+"""The comment by which GoGui ends a search of a program that knows gogui-interrupt."""
 
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f]")
 

@@ -10,7 +10,7 @@ from tengen.play.gtp.play_commands import COMMANDS
 class Conversation:
     """An engine whose lines come one by one, and what it writes."""
 
-    def __init__(self, player, simulations, threads):
+    def __init__(self, player, simulations=8, threads=1, **settings):
         self.text = ""
         self.is_written = threading.Condition()
         self._chunks = []
@@ -21,6 +21,7 @@ class Conversation:
             threads=threads,
             write=self._write,
             lines=LineReader(self._read),
+            **settings,
         )
         self.engine.add(COMMANDS)
 
@@ -67,6 +68,12 @@ class Conversation:
         with self.is_written:
             self.text += text
             self.is_written.notify_all()
+
+
+@pytest.fixture
+def talk_to():
+    """Makes a conversation with a player."""
+    return Conversation
 
 
 @pytest.fixture

@@ -30,6 +30,10 @@ def test_no_clock_is_no_limit():
         (settings_of("byoyomi", 60, 10, 3), 0, 8.85),
         (settings_of("canadian", 0, 100, 10), 0, (90 - 0.15) / 10),
         (settings_of("canadian", 600, 1, 10), 0, (540 - 0.15) / 32.4),
+        (settings_of("fischer", 600, 10), 0, (540 - 0.15) / 32.4 + 9),
+        (settings_of("fischer", 5, 10), 0, 4.5 - 0.15),
+        (settings_of("fischer", 0, 10), 0, 0),
+        (TimeSettings("fischer", 600, 10, 0, 900, 8), 0, 7.2 - 0.15),
     ],
 )
 def test_worked_budgets(settings, ply, budget_s):
@@ -53,6 +57,17 @@ def test_time_is_spent():
     assert clock.budget_s(1, 0, 81) == pytest.approx((900 - 0.15) / 32.4)
 
 
+def test_a_move_adds_to_the_main_time_up_to_a_limit():
+    clock = Clock(TimeSettings("fischer", 100, 10, 0, 105))
+    clock.spend(0, 7.98)
+    assert clock.budget_s(0, 0, 81) == pytest.approx((102 * 0.9 - 0.15) / 32.4 + 9)
+    clock.spend(0, 0.98)
+    assert clock.budget_s(0, 0, 81) == pytest.approx((105 * 0.9 - 0.15) / 32.4 + 9)
+    # What a controller says is main time, whatever number of stones it adds.
+    clock.set_left(0, 3, 1)
+    assert clock.budget_s(0, 0, 81) == pytest.approx(2.7 - 0.15)
+
+
 class RefereeClock:
     """What a server's clock does, on its own: raises when time is lost."""
 
@@ -67,6 +82,9 @@ class RefereeClock:
         over_s = seconds - from_main
         if self.kind == "absolute":
             assert over_s == 0
+        if self.kind == "fischer":
+            assert over_s == 0
+            self.main_s += self.period_s
         if self.kind == "byoyomi":
             while over_s > self.period_s:
                 over_s -= self.period_s
@@ -112,6 +130,8 @@ def think(thinker, machine, seconds, limits, between=lambda: False):
         ("byoyomi", 20, 5, 3),
         ("canadian", 0, 25, 20),
         ("canadian", 5, 10, 5),
+        ("fischer", 60, 1, 0),
+        ("fischer", 2, 5, 0),
     ],
 )
 def test_no_game_is_lost_on_time(settings, simulation_s):

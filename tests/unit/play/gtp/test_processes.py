@@ -10,8 +10,8 @@ import pytest
 
 from tengen import _core, cli
 from tengen.evaluation.gtp_client import GtpEngine
-from tengen.games.sgf import read_sgf
-from tengen.games.vertices import read_vertex
+from tengen.games.sgf import GoRecord, read_sgf, setup_moves
+from tengen.games.vertices import read_vertex, write_vertex
 
 # Debian keeps games where the PATH of root does not look.
 GNUGO = shutil.which("gnugo", path=os.environ.get("PATH", "") + ":/usr/games")
@@ -71,6 +71,63 @@ def test_gnugo_and_we_agree_on_scores(run, capsys):
     assert report["games"] == 6
     assert seen["num_scored"] > 0
     assert seen["num_disagreements"] == seen["num_illegal"] == 0
+
+
+# A game of GNU Go against itself. A chain of each side lives beside the other in seki.
+SEKI = """
+. O O X X . X
+O . O O X X X
+. O . O X X .
+O O O O O O X
+O X X O O X X
+O X X X X O X
+O X . X . O .
+"""
+
+
+@needs_gnugo
+def test_gnugo_counts_no_eyes_in_seki():
+    """What it scores otherwise, to the point; by area they are the player's own."""
+    rows = SEKI.split("\n")[1:-1]
+    board = {
+        (row, column): mark
+        for row, line in enumerate(rows)
+        for column, mark in enumerate(line.split())
+    }
+    by_colour = {
+        colour: [7 * r + c for (r, c), mark in board.items() if mark == stone]
+        for colour, stone in (("b", "X"), ("w", "O"))
+    }
+    record = GoRecord(
+        game="go/7",
+        first_player=0,
+        black_stones=tuple(by_colour["b"]),
+        white_stones=tuple(by_colour["w"]),
+    )
+    assert _core.GoPosition("go/7", setup_moves(record)).score() == -8.5
+    line = f"{GNUGO} --mode gtp --level 1 --seed 1 {RULES}"
+    with GtpEngine(line, 60.0) as engine:
+        for setting in ("boardsize 7", "komi 7.5", "clear_board"):
+            engine.ask(setting)
+        for colour, points in by_colour.items():
+            for point in points:
+                engine.ask(f"play {colour} {write_vertex(point, 7, 7)}")
+        assert engine.ask("final_score") == "W+11.5"
+        seki = engine.ask("final_status_list seki").split()
+        dame = engine.ask("final_status_list dame").split()
+    # F7, G5 and C1 touch nothing but Black's stones, and those are in seki.
+    eyes = []
+    for (row, column), mark in board.items():
+        sides = ((row - 1, column), (row + 1, column), (row, column - 1))
+        near = {
+            side: board[side] for side in (*sides, (row, column + 1)) if side in board
+        }
+        if mark == "." and set(near.values()) == {"X"}:
+            eyes.append(write_vertex(7 * row + column, 7, 7))
+            assert {write_vertex(7 * r + c, 7, 7) for r, c in near} <= set(seki)
+    assert eyes == ["F7", "G5", "C1"]
+    assert set(eyes) <= set(dame)
+    assert len(eyes) == 11.5 - 8.5
 
 
 @needs_gnugo

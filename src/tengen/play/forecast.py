@@ -1,0 +1,114 @@
+"""How a network expects a game to end, by the heads that otherwise only training reads.
+
+Asked for a position now and then, beside the search: the backend of searches has no
+such heads. A position is looked at under every symmetry of the board at once, and the
+answers are averaged.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tengen.games import Game, State
+from tengen.models.load import read_meta
+from tengen.nets import ResNetConfig
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+__all__ = ["Forecast", "Forecaster"]
+
+
+@dataclass(frozen=True)
+class Forecast:
+    """The end of a game as a network expects it, for the side to move."""
+
+    ownership_to_play: NDArray[np.float32]
+    """``[H, W]`` in [-1, 1]: 1 where a cell will surely be the side to move's."""
+    score_to_play: float
+    """Points by which the side to move will have won, komi counted."""
+    score_stdev: float
+    """The standard deviation of that score, in points."""
+
+
+class Forecaster:
+    """The auxiliary heads of one model, on the CPU. Used by one thread at a time.
+
+    Args:
+        directory: Of the model, whose weights are read where it has such heads; None
+            for a player without one.
+
+    Raises:
+        UsageError: A file is missing or damaged.
+    """
+
+    def __init__(self, directory: Path | None) -> None:
+        self._net: Any = None
+        self._last: tuple[tuple[str, tuple[int, ...]], Forecast] | None = None
+        if directory is not None and _has_heads(directory):
+            # Here, for few models have such heads and torch takes seconds to import.
+            from tengen.inference.torch_backend import load_head
+
+            self._net = load_head(directory).net
+
+    def forecast(self, game: Game, moves: Sequence[int]) -> Forecast | None:
+        """Returns what the network expects after ``moves``; None without such heads.
+
+        The last answer is kept. Blocks for one evaluation of a small batch.
+
+        Args:
+            game: One that the network can read.
+            moves: Actions from the first move of the game, legal.
+        """
+        if self._net is None:
+            return None
+        key = (game.name, tuple(moves))
+        if self._last is None or self._last[0] != key:
+            state = game.new_state()
+            for move in moves:
+                state.apply(move)
+            self._last = (key, self._evaluate(game, state))
+        return self._last[1]
+
+    def _evaluate(self, game: Game, state: State) -> Forecast:
+        import torch
+
+        symmetries = range(game.num_symmetries)
+        planes = np.stack([state.observation(symmetry) for symmetry in symmetries])
+        with torch.inference_mode():
+            auxiliary = self._net.learn(torch.from_numpy(planes))[2]
+            # The target of the logits is the chance to own a cell.
+            owners = torch.tanh(auxiliary.ownership / 2).flatten(1).numpy()
+            mean = float(auxiliary.mean_score.mean())
+            stdev = _stdev(auxiliary.score.softmax(1).mean(0))
+        cells = np.arange(game.height * game.width)
+        ownership = np.zeros(len(cells), np.float32)
+        for symmetry in symmetries:
+            images = [game.transform_action(int(cell), symmetry) for cell in cells]
+            ownership += owners[symmetry][images]
+        ownership /= game.num_symmetries
+        return Forecast(ownership.reshape(game.height, game.width), mean, stdev)
+
+
+def _has_heads(directory: Path) -> bool:
+    meta = read_meta(directory)
+    has_heads = isinstance(meta.net, ResNetConfig) and meta.net.auxiliary
+    return has_heads and meta.features.max_score > 0
+
+
+def _stdev(chances: Tensor) -> float:
+    """Returns the standard deviation of a score.
+
+    Args:
+        chances: ``[2S]`` float32 that sum to 1; entry i is i - S + 0.5 points.
+    """
+    points = np.arange(len(chances)) - (len(chances) - 1) / 2
+    weights = chances.double().numpy()
+    mean = float(weights @ points)
+    return float(np.sqrt(weights @ (points - mean) ** 2))

@@ -1,0 +1,104 @@
+"""Commands that set the clock, in every form that front ends send."""
+
+import math
+
+import pytest
+
+from tengen.play.gtp.clock import TimeSettings
+from tengen.play.gtp.time_commands import TIME_COMMANDS
+
+
+def test_time_settings(ask):
+    assert ask(
+        "time_settings 600 30 5",
+        "time_settings 600 30",
+        "time_settings x 30 5",
+        "time_settings 0 1 0",
+        "kgs-time_settings none",
+        "kgs-time_settings byoyomi 60 10 3",
+        "kgs-time_settings canadian 60 10 3",
+        "kgs-time_settings absolute 60",
+        "kgs-time_settings absolute",
+        "kgs-time_settings fischer 1 2",
+        "time_left b 30 0",
+        "time_left w 30 2",
+        "time_left w 30",
+        "time_left q 30 0",
+    ) == [
+        "=",
+        "? syntax error",
+        "? syntax error",
+        *["="] * 5,
+        "? syntax error",
+        "? unknown time system; known are none absolute byoyomi canadian",
+        "=",
+        "=",
+        "? syntax error",
+        "? invalid color",
+    ]
+
+
+def test_a_clock_limits_a_search(converse):
+    conversation = converse(simulations=None)
+    # Without it a search would go on for a million simulations and more.
+    answers = conversation.ask("kgs-time_settings byoyomi 0 0.3 5", "genmove b")
+    assert answers[1].startswith("= ")
+
+
+@pytest.mark.parametrize(
+    ("said", "kind", "numbers"),
+    [
+        ("time_settings 600 30 5", "canadian", (600, 30, 5)),
+        ("time_settings 600 0 0", "absolute", (600,)),
+        ("time_settings 0 8 1", "canadian", (0, 8, 1)),  # Lizzie
+        ("time_settings 0 1 0", "none", ()),
+        ("kgs-time_settings none", "none", ()),
+        ("kgs-time_settings byoyomi 300 30 5", "byoyomi", (300, 30, 5)),
+        ("kgs-time_settings byoyomi 300 30 0", "absolute", (300,)),
+        ("kgs-time_settings canadian 300 30 0", "none", ()),
+        ("kata-time_settings none", "none", ()),
+        ("kata-time_settings absolute 12.5", "absolute", (12.5,)),
+        ("kata-time_settings canadian 60.5 20.5 10", "canadian", (60.5, 20.5, 10)),
+        ("kata-time_settings byoyomi 60.5 20.5 3", "byoyomi", (60.5, 20.5, 3)),
+        ("kata-time_settings fischer 120 5.5", "fischer", (120, 5.5)),
+        ("kata-time_settings Fischer 2147483647 0", "fischer", (1e7, 0)),
+        (
+            "kata-time_settings fischer-capped 120 5 240 30",
+            "fischer",
+            (120, 5, 0, 240, 30),
+        ),
+        (
+            "kata-time_settings fischer-capped 120 5 -1 -1.0",
+            "fischer",
+            (120, 5, 0, math.inf, math.inf),
+        ),
+    ],
+)
+def test_what_each_form_means(converse, said, kind, numbers):
+    conversation = converse()
+    assert conversation.ask(said) == ["="]
+    assert conversation.engine.clock._settings == TimeSettings(kind, *numbers)
+
+
+@pytest.mark.parametrize(
+    ("said", "answer"),
+    [
+        ("kata-time_settings", "? unknown time system; known are none absolute"),
+        ("kata-time_settings byo-yomi 1 2 3", "? unknown time system"),
+        ("kata-time_settings fischer 1", "? syntax error"),
+        ("kata-time_settings fischer 1 x", "? syntax error"),
+        ("kata-time_settings fischer-capped 1 2 3", "? syntax error"),
+        ("kata-time_settings fischer-capped 9 2 3 4", "? the main time must not be"),
+        ("kata-time_settings byoyomi 1 2 nan", "? syntax error"),
+        ("kata-time_settings absolute nan", "? syntax error"),
+    ],
+)
+def test_what_is_refused(ask, said, answer):
+    assert ask(said)[0].startswith(answer)
+
+
+def test_every_system_is_listed(ask):
+    listed = ask("kata-list_time_settings")[0].removeprefix("= ").split()
+    for kind in listed:
+        assert ask(f"kata-time_settings {kind} 60 10 60 5") == ["="]
+    assert set(TIME_COMMANDS) <= set(ask("list_commands")[0].removeprefix("= ").split())

@@ -1,0 +1,99 @@
+"""What the auxiliary heads say of the end of a game, averaged over the symmetries."""
+
+import numpy as np
+import pytest
+import torch
+
+from tengen import games
+from tengen.inference.torch_backend import load_head
+from tengen.play import load
+from tengen.play.forecast import Forecaster
+
+MOVES = [6, 12, 8, 1, 17]
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory, publish_run):
+    """A run of go/5 whose untrained net has auxiliary heads."""
+    path = tmp_path_factory.mktemp("runs") / "go"
+    return publish_run(path, "go/5", auxiliary=True)
+
+
+@pytest.fixture(scope="module")
+def forecaster(run):
+    return Forecaster(run.models.entry(0))
+
+
+def turned(moves, symmetry):
+    game = games.make("go/5")
+    return [game.transform_action(move, symmetry) for move in moves]
+
+
+def test_the_mean_over_the_symmetries(run, forecaster):
+    net = load_head(run.models.entry(0)).net
+    game = games.make("go/5")
+    owners, scores, chances = np.zeros(25), [], []
+    for symmetry in range(8):
+        # The position played on a turned board, cell by cell turned back.
+        state = game.new_state()
+        for move in turned(MOVES, symmetry):
+            state.apply(move)
+        with torch.no_grad():
+            planes = torch.from_numpy(state.observation())[None]
+            said = net.learn(planes)[2]
+        chance = torch.sigmoid(said.ownership)[0].flatten().numpy()
+        for cell in range(25):
+            image = game.transform_action(cell, symmetry)
+            owners[cell] += (2 * chance[image] - 1) / 8
+        scores.append(float(said.mean_score))
+        chances.append(torch.softmax(said.score[0], 0).double().numpy())
+    found = forecaster.forecast(game, MOVES)
+    assert found.ownership_to_play.shape == (5, 5)
+    assert found.ownership_to_play.ravel() == pytest.approx(owners, abs=1e-5)
+    assert found.score_to_play == pytest.approx(np.mean(scores), abs=1e-4)
+    points = np.arange(game.max_score * 2) - game.max_score + 0.5
+    chance = np.mean(chances, axis=0)
+    mean = chance @ points
+    variance = chance @ points**2 - mean**2
+    assert found.score_stdev == pytest.approx(np.sqrt(variance), rel=1e-4)
+
+
+@pytest.mark.parametrize("symmetry", range(8))
+def test_a_turned_position_has_turned_owners(forecaster, symmetry):
+    game = games.make("go/5")
+    here = forecaster.forecast(game, MOVES)
+    there = forecaster.forecast(game, turned(MOVES, symmetry))
+    images = [game.transform_action(cell, symmetry) for cell in range(25)]
+    assert there.score_to_play == pytest.approx(here.score_to_play, abs=1e-4)
+    assert there.ownership_to_play.ravel()[images] == pytest.approx(
+        here.ownership_to_play.ravel(), abs=1e-5
+    )
+
+
+def test_one_answer_is_kept_until_another_position(run):
+    forecaster = Forecaster(run.models.entry(0))
+    game, other = games.make("go/5"), games.make("go/5/komi=0.5")
+    calls = []
+    evaluate = forecaster._evaluate
+    forecaster._evaluate = lambda *args: calls.append(0) or evaluate(*args)
+    first = forecaster.forecast(game, MOVES)
+    assert forecaster.forecast(game, list(MOVES)) is first
+    assert len(calls) == 1
+    assert forecaster.forecast(game, MOVES[:4]) is not first
+    assert forecaster.forecast(other, MOVES).score_to_play != first.score_to_play
+    assert len(calls) == 3
+
+
+def test_players_with_and_without_such_heads(run, tmp_path, publish_run, make_player):
+    with load(run.path) as player:
+        found = player.forecast(MOVES)
+        assert np.abs(found.ownership_to_play).max() <= 1
+        other = player.playing("go/5/komi=0.5")
+        assert other.forecast(MOVES).score_to_play != found.score_to_play
+    plain = publish_run(tmp_path / "plain", "go/5")
+    with load(plain.path) as player:
+        assert player.forecast(MOVES) is None
+    scoreless = publish_run(tmp_path / "ttt", "tictactoe", auxiliary=True)
+    with load(scoreless.path) as player:
+        assert player.forecast([4]) is None
+    assert make_player("go/5").forecast(MOVES) is None
