@@ -26,6 +26,9 @@ class ActionAnalysis:
     """Mean value of the side to move after it, in [-1, 1]; 0 where not visited."""
     policy: float
     """The search's probability of it, in [0, 1]; the sum over all is 1."""
+    score_to_play: float | None = None
+    """Mean final score of the side to move after it, in points; None where not visited
+    or the network does not estimate it."""
     variation: tuple[int, ...] = ()
     """It and what both sides would play after it; empty unless asked for."""
 
@@ -46,6 +49,9 @@ class Analysis:
     """Every legal action, the best first, then by visits."""
     network_value_to_play: float = 0.0
     """The network's own estimate of the position, without a search."""
+    score_to_play: float | None = None
+    """Mean final score of the side to move, in points; None where the network does not
+    estimate it."""
 
 
 class GrowingSearch:
@@ -114,6 +120,7 @@ def to_analysis(
             prior=a.prior,
             value_to_play=a.value_to_play,
             policy=a.policy,
+            score_to_play=a.score_to_play if result.has_scores and a.visits else None,
             variation=tuple(variation_of(a.action)),
         )
         for a in result.actions
@@ -126,4 +133,5 @@ def to_analysis(
         num_simulations=result.num_simulations,
         is_proven=result.proof != 0,
         actions=tuple(actions),
+        score_to_play=result.root_score_to_play if result.has_scores else None,
     )

@@ -37,7 +37,9 @@ class ThreadBackend:
 
     name, version, precision, batch_shape = "torch", "0", "fp32", "dynamic"
 
-    def bind(self, planes: Any, policy: Any, value: Any) -> Any:
+    has_score = False
+
+    def bind(self, planes: Any, policy: Any, value: Any, score: Any = None) -> Any:
         class Runner:
             def run(self, num_rows: int) -> None:
                 n = num_rows
@@ -51,6 +53,7 @@ class FakeLane:
         self.rows = np.zeros((owner.max_rows, layout.num_bytes), np.uint8)
         self.policy = np.zeros((owner.max_rows, owner.num_actions), np.float32)
         self.value = np.zeros(owner.max_rows, np.float32)
+        self.score = None
         self.device = device
         self._owner = owner
         self._layout = layout

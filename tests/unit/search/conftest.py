@@ -36,7 +36,13 @@ class Twin:
 
     def reference(self):
         """Returns (result, root) of the reference search."""
-        search = ReferenceSearch(self.config, self.evaluate)
+        search = ReferenceSearch(
+            self.config,
+            self.evaluate,
+            estimate_score=self.estimate_score,
+            final_score=self.final_score,
+            board_side=math.sqrt(self.game.height * self.game.width),
+        )
         state = self.state()
         result = search.search(state, **self.request)
         for move in self.then:
@@ -47,6 +53,16 @@ class Twin:
 
     def evaluate(self, state):
         return _core.hash_evaluate(*state.key(), self.game.num_actions)
+
+    def estimate_score(self, state):
+        _, value = self.evaluate(state)
+        return _core.hash_score(*state.key(), value)
+
+    def final_score(self, state):
+        """Of Go, from the moves that the state was reached by."""
+        if self.game.max_score == 0:
+            return 0.0
+        return _core.GoPosition(self.game.name, state.moves).score()
 
     def check(self):
         """Asserts that the two trees and results are the same."""
@@ -59,6 +75,11 @@ class Twin:
         assert native_result.root_value_to_play == pytest.approx(
             result.root_value_to_play, abs=1e-4
         )
+        if native_result.has_scores:
+            assert native_result.root_score_to_play == pytest.approx(
+                result.root_score_to_play, abs=1e-3
+            )
+            assert score_difference(nodes, root) == ""
         actions = native_result.actions
         assert [a.action for a in actions] == list(result.policy)
         assert [a.visits for a in actions] == list(result.visits.values())
