@@ -310,7 +310,7 @@ class Descent {
     const bool is_same = child.to_play == node.to_play;
     const Proof own = is_same ? proof : opposite(proof);
     const float value = shared_->utility.settled(tree(), child, own).value;
-    return (is_same ? value : -value) * visits;
+    return (is_same ? value : 0.0f - value) * visits;
   }
 
   // As proof_for(). Who is to play at a child is known once it is proven, not before.

@@ -363,7 +363,7 @@ class Search {
   float settled_sum(const Node& node, const Node& child, float visits) const {
     if (proof_for(node, child) == Proof::kLoss) return -std::numeric_limits<float>::infinity();
     const float value = settled(child).value;
-    return (child.to_play == node.to_play ? value : -value) * visits;
+    return (child.to_play == node.to_play ? value : 0.0f - value) * visits;  // no minus zero
   }
 
   float score_of_proven(const Node& node) {

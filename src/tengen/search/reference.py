@@ -145,7 +145,7 @@ class ReferenceSearch:
             generation: See ``seed``.
             game: See ``seed``.
         """
-        if self._kept:
+        if self._kept and self.config.score_weight > 0:
             sign = 1 if state.to_play == 0 else -1
             self._utility.center_on(sign * self._kept.mean_score)
             add_up(self._utility, self._kept)

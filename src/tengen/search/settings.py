@@ -85,20 +85,20 @@ class SearchConfig:
     else above 0 (KataGo's 5 in play)."""
 
     score_weight: float = 0.0
-    """How much the final score counts beside the result, in games with a score: what
-    is maximised is win minus loss, and this times a function of the expected score
-    from -1 to 1 that is steepest near what the search began with. 0 to 1, 0 for none
-    (KataGo's 0.4). Needs a network with ``net.auxiliary=true``. Values that are
+    """Both: how much the final score counts beside the result, in games with a score:
+    what is maximised is win minus loss, and this times a function of the expected
+    score from -1 to 1 that is steepest near what the search began with. 0 to 1, 0 for
+    none (KataGo's 0.4). Needs a network with ``net.auxiliary=true``. Values that are
     reported and learned stay win minus loss."""
 
     score_center_zero_weight: float = 0.25
-    """How far that nearness is pulled from the expected score towards zero, by a share
-    of it, 0 to 1: with 0 a side far ahead plays for the next point as one in a close
-    game does (KataGo's 0.25)."""
+    """Both: how far the middle of that function is pulled from the expected score
+    towards zero, as a share of the score, 0 to 1; 0 makes a side far ahead play for
+    the next point as one in a close game does (KataGo's 0.25)."""
 
     score_scale: float = 0.5
-    """The points that lift the function from 0 to a half, in sides of the board; above
-    0 (KataGo's 0.5)."""
+    """Both: the points that lift the function from 0 to a half, in sides of the board;
+    above 0 (KataGo's 0.5)."""
 
     gumbel_considered: int = 16
     """Gumbel: actions that sequential halving begins with, at least 1; fewer where

@@ -9,6 +9,24 @@ from tengen import _core, games
 from tengen.search import Proof, ReferenceSearch, SearchConfig
 
 
+class Recorded:
+    """A position that knows the moves which led to it."""
+
+    def __init__(self, state, moves=()):
+        self.state = state
+        self.moves = list(moves)
+
+    def __getattr__(self, name):
+        return getattr(self.state, name)
+
+    def apply(self, action):
+        self.state.apply(action)
+        self.moves.append(action)
+
+    def clone(self):
+        return Recorded(self.state.clone(), self.moves)
+
+
 class Twin:
     """One search of one position, made by both searches with the hash evaluator."""
 
@@ -20,7 +38,7 @@ class Twin:
         self.request = {"num_simulations": 64, **request}
 
     def state(self):
-        state = self.game.new_state()
+        state = Recorded(self.game.new_state())
         for move in self.moves:
             state.apply(move)
         return state
@@ -122,6 +140,17 @@ def tree_difference(nodes, root):
         if differences:
             return f"node {path}: " + ", ".join(differences)
     return "" if len(queue) == len(nodes) else f"{len(nodes)} nodes, not {len(queue)}"
+
+
+def score_difference(nodes, root):
+    """Compares what a tree that keeps scores knows besides; as `tree_difference`."""
+    queue = [(nodes[0], root)]
+    for native, node in queue:
+        wanted = (node.win_loss_sum, node.score_sum, node.score[0])
+        if native["score"] != pytest.approx(wanted, rel=1e-4, abs=1e-3 * node.visits):
+            return f"{native['score']}, not {wanted}"
+        queue += [(nodes[edge[-1]], node.children[edge[0]]) for edge in native["edges"]]
+    return ""
 
 
 def random_moves(name, num_plies, seed):
