@@ -22,12 +22,14 @@ def make_player(hash_player):
 def publish_run():
     """Makes a run of a game whose models are untrained."""
 
-    def make(path, task, numbers=(0,)):
+    def make(path, task, numbers=(0,), auxiliary=False):
         run = RunDirectory.create_or_resume(path)
         run.write_run({"config": {}})
         game = games.make(task)
         features = game_features(game)
-        net = ResNetConfig(num_blocks=2, num_channels=8, head_channels=4)
+        net = ResNetConfig(
+            num_blocks=2, num_channels=8, head_channels=4, auxiliary=auxiliary
+        )
         exporter = ModelExporter()
         for number in numbers:
             torch.manual_seed(number)
