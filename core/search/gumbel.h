@@ -45,7 +45,8 @@ inline std::vector<uint32_t> considered_visits(int num_considered, int num_simul
 
 class Gumbel {
  public:
-  explicit Gumbel(const SearchSettings& settings) : settings_(settings) {}
+  explicit Gumbel(const SearchSettings& settings)
+      : settings_(settings), least_value_(settings.least_value()) {}
 
   // Draws the root's Gumbel variables (zeros when not exploring) and lays out the halving.
   // Precondition: the root is expanded and has no edges.
@@ -170,8 +171,7 @@ class Gumbel {
  private:
   static double log_prior(float prior) { return std::log(std::max<double>(prior, 1e-30)); }
   float edge_value(const Edges& edges, int i) const {
-    return std::isfinite(edges.value_sum[i]) ? edges.value_sum[i] / edges.visits[i]
-                                             : settings_.least_value();
+    return std::isfinite(edges.value_sum[i]) ? edges.value_sum[i] / edges.visits[i] : least_value_;
   }
 
   // argmax of g + logit + sigma(completed q) over the actions visited `visits` times.
@@ -216,6 +216,7 @@ class Gumbel {
   }
 
   SearchSettings settings_;
+  float least_value_;
   std::vector<float> base_;  // [num_legal] gumbel + log prior
   std::vector<float> weights_;
   std::vector<uint32_t> schedule_;

@@ -323,7 +323,14 @@ class Search {
     return tree_.add_edge(offset, legal_index);
   }
 
-  Visit settled(const Node& node) const { return utility_.settled(tree_, node, node.proof); }
+  template <bool kScores>
+  Visit settled(const Node& node) const {
+    if constexpr (kScores) return utility_.settled(tree_, node, node.proof);
+    return {proof_value(node.proof), proof_value(node.proof), 0.0f};
+  }
+  Visit settled(const Node& node) const {
+    return tree_.keeps_scores() ? settled<true>(node) : settled<false>(node);
+  }
 
   // What the evaluation just made of a node adds to it.
   Visit evaluated(Arena::Offset offset, float value) const {
@@ -333,9 +340,15 @@ class Search {
 
   // Adds the leaf's visit to every node and edge of the path, proving nodes on the way: a node is
   // won if a child is won for it, and settled when all children are.
-  void back_up(Visit visit) {
+  void back_up(const Visit& visit) {
+    tree_.keeps_scores() ? add_to_path<true>(visit) : add_to_path<false>(visit);
+  }
+
+  // Two functions, so that scores cost a search without them nothing.
+  template <bool kScores>
+  void add_to_path(Visit visit) {
     Node* child = &tree_.node(leaf_);
-    tree_.add_visit(*child, visit, keeps_squares_);
+    tree_.add_visit<kScores>(*child, visit, keeps_squares_);
     for (size_t i = path_.size(); i-- > 0;) {
       Node& node = tree_.node(path_[i].node);
       const Edges edges = tree_.edges(node);
@@ -347,22 +360,23 @@ class Search {
       if (proof == Proof::kUnknown) {
         edges.value_sum[edge] += visit.value;
       } else {
-        edges.value_sum[edge] = settled_sum(node, *child, edges.visits[edge]);
+        edges.value_sum[edge] = settled_sum<kScores>(node, *child, edges.visits[edge]);
         node.proof = prove(node, edges, proof);
         if (node.proof != Proof::kUnknown) {
-          if (tree_.keeps_scores()) tree_.score_of(node).score_to_play = score_of_proven(node);
-          visit = settled(node);
+          if constexpr (kScores) tree_.score_of(node).score_to_play = score_of_proven(node);
+          visit = settled<kScores>(node);
         }
       }
-      tree_.add_visit(node, visit, keeps_squares_);
+      tree_.add_visit<kScores>(node, visit, keeps_squares_);
       child = &node;
     }
   }
 
   // The value sum of so many visits from a node to a child that is settled.
+  template <bool kScores>
   float settled_sum(const Node& node, const Node& child, float visits) const {
     if (proof_for(node, child) == Proof::kLoss) return -std::numeric_limits<float>::infinity();
-    const float value = settled(child).value;
+    const float value = settled<kScores>(child).value;
     return (child.to_play == node.to_play ? value : 0.0f - value) * visits;  // no minus zero
   }
 
@@ -403,7 +417,7 @@ class Search {
       const float sign = child.to_play == node.to_play ? 1.0f : -1.0f;
       edges.value_sum[i] = child.proof == Proof::kUnknown
                                ? sign * child.value_sum
-                               : settled_sum(node, child, edges.visits[i]);
+                               : settled_sum<true>(node, child, edges.visits[i]);
       if (node.proof != Proof::kUnknown) continue;
       node.value_sum += sign * child.value_sum;
       node.value_square_sum += child.value_square_sum;

@@ -132,14 +132,21 @@ class BasicTree {
     return offset;
   }
 
+  // kScores is keeps_scores(): the caller asks once a path.
+  template <bool kScores>
   void add_visit(Node& n, const Visit& visit, bool keeps_squares) {
     n.visits += 1;
     n.value_sum += visit.value;
     if (keeps_squares) n.value_square_sum += visit.value * visit.value;
-    if (!keeps_scores_) return;
-    NodeScore& score = score_of(n);
-    score.win_loss_sum += visit.win_loss;
-    score.score_sum += visit.score;
+    if constexpr (kScores) {
+      NodeScore& score = score_of(n);
+      score.win_loss_sum += visit.win_loss;
+      score.score_sum += visit.score;
+    }
+  }
+  void add_visit(Node& n, const Visit& visit, bool keeps_squares) {
+    keeps_scores_ ? add_visit<true>(n, visit, keeps_squares)
+                  : add_visit<false>(n, visit, keeps_squares);
   }
 
   float* priors(const Node& n) { return at<float>(n.legal); }
