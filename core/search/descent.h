@@ -291,7 +291,9 @@ class Descent {
       edges.value_sum[edge] += value;
       return;
     }
-    edges.value_sum[edge] = settled_sum(node, child, proof, edges.visits[edge]);
+    const Proof own = child.to_play == node.to_play ? proof : opposite(proof);
+    const float settled = shared_->utility.settled(tree(), child, own).value;
+    edges.value_sum[edge] = settled_sum(node, child, proof, settled, edges.visits[edge]);
     const Proof proven = prove(node, edges, proof);
     if (proven == Proof::kUnknown) return;
     // Once: others may read the score of a proven node without the lock.
@@ -302,15 +304,6 @@ class Descent {
     store_proof(node, proven);
     if (&node == &tree().node(shared_->root))
       shared_->root_proven.store(true, std::memory_order_relaxed);
-  }
-
-  // As Search::settled_sum(); `proof` is the child's as the node sees it.
-  float settled_sum(const SharedNode& node, const SharedNode& child, Proof proof, float visits) {
-    if (proof == Proof::kLoss) return -std::numeric_limits<float>::infinity();
-    const bool is_same = child.to_play == node.to_play;
-    const Proof own = is_same ? proof : opposite(proof);
-    const float value = shared_->utility.settled(tree(), child, own).value;
-    return (is_same ? value : 0.0f - value) * visits;
   }
 
   // As proof_for(). Who is to play at a child is known once it is proven, not before.

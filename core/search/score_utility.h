@@ -23,6 +23,7 @@
 
 #include "base/error.h"
 #include "games/game.h"
+#include "search/read_root.h"
 #include "search/settings.h"
 #include "search/tree.h"
 
@@ -143,6 +144,45 @@ float proven_score(BasicTree<Memory>& tree, const typename BasicTree<Memory>::No
     best = std::max(best, child.to_play == node.to_play ? score : -score);
   }
   return best;
+}
+
+// The value sum of `visits` visits from a node to a child that is settled and has this value for
+// its own side. `proof` is the child's as the side to play at the node sees it.
+inline float settled_sum(const Node& node, const Node& child, Proof proof, float value,
+                         float visits) {
+  if (proof == Proof::kLoss) return -std::numeric_limits<float>::infinity();
+  return (child.to_play == node.to_play ? value : 0.0f - value) * visits;  // no minus zero
+}
+
+// Sets the values of a node and of all below it, which keep scores, by the visits and proofs that
+// are there: what they would have been with the utility's center of now.
+template <class Memory>
+void add_up(BasicTree<Memory>& tree, const ScoreUtility& utility, Arena::Offset offset) {
+  auto& node = tree.node(offset);
+  const auto visits = static_cast<float>(node.visits);
+  const bool is_settled = node.proof != Proof::kUnknown;
+  if (is_settled) {
+    const float value = utility.settled(tree, node, node.proof).value;
+    node.value_sum = value * visits;
+    node.value_square_sum = value * value * visits;
+  } else {
+    node.value_to_play = node.value_sum = utility.evaluated(tree, node).value;
+    node.value_square_sum = node.value_sum * node.value_sum;
+  }
+  const Edges edges = tree.edges(node);
+  for (int i = 0; i < node.num_edges; ++i) {
+    add_up(tree, utility, edges.child[i]);
+    const auto& child = tree.node(edges.child[i]);
+    const float sign = child.to_play == node.to_play ? 1.0f : -1.0f;
+    edges.value_sum[i] = sign * child.value_sum;
+    if (child.proof != Proof::kUnknown) {
+      const float value = child.value_sum / static_cast<float>(child.visits);
+      edges.value_sum[i] = settled_sum(node, child, proof_for(node, child), value, edges.visits[i]);
+    }
+    if (is_settled) continue;
+    node.value_sum += sign * child.value_sum;
+    node.value_square_sum += child.value_square_sum;
+  }
 }
 
 // Writes an evaluation's score, mean and standard deviation in points of the side to play, to a

@@ -360,29 +360,20 @@ class Search {
       if (proof == Proof::kUnknown) {
         edges.value_sum[edge] += visit.value;
       } else {
-        edges.value_sum[edge] = settled_sum<kScores>(node, *child, edges.visits[edge]);
+        edges.value_sum[edge] =
+            settled_sum(node, *child, proof, settled<kScores>(*child).value, edges.visits[edge]);
         node.proof = prove(node, edges, proof);
         if (node.proof != Proof::kUnknown) {
-          if constexpr (kScores) tree_.score_of(node).score_to_play = score_of_proven(node);
+          if constexpr (kScores) {
+            tree_.score_of(node).score_to_play = proven_score(
+                tree_, node, node.proof, [&](const Node& one) { return proof_for(node, one); });
+          }
           visit = settled<kScores>(node);
         }
       }
       tree_.add_visit<kScores>(node, visit, keeps_squares_);
       child = &node;
     }
-  }
-
-  // The value sum of so many visits from a node to a child that is settled.
-  template <bool kScores>
-  float settled_sum(const Node& node, const Node& child, float visits) const {
-    if (proof_for(node, child) == Proof::kLoss) return -std::numeric_limits<float>::infinity();
-    const float value = settled<kScores>(child).value;
-    return (child.to_play == node.to_play ? value : 0.0f - value) * visits;  // no minus zero
-  }
-
-  float score_of_proven(const Node& node) {
-    return proven_score(tree_, node, node.proof,
-                        [&](const Node& child) { return proof_for(node, child); });
   }
 
   void center_on(double score_to_first) {
@@ -395,33 +386,7 @@ class Search {
     const Node& root = root_node();
     const float mean = tree_.score_of(root).score_sum / static_cast<float>(root.visits);
     center_on(root.to_play == 0 ? mean : -mean);
-    add_up(tree_.root());
-  }
-
-  // Sets the values of a node and of all below it by the visits and proofs that are there.
-  void add_up(Arena::Offset offset) {
-    Node& node = tree_.node(offset);
-    const auto visits = static_cast<float>(node.visits);
-    const Visit own = node.proof == Proof::kUnknown ? evaluated(offset, 0.0f) : settled(node);
-    if (node.proof != Proof::kUnknown) {
-      node.value_sum = own.value * visits;
-      node.value_square_sum = own.value * own.value * visits;
-    } else {
-      node.value_to_play = node.value_sum = own.value;
-      node.value_square_sum = own.value * own.value;
-    }
-    const Edges edges = tree_.edges(node);
-    for (int i = 0; i < node.num_edges; ++i) {
-      add_up(edges.child[i]);
-      const Node& child = tree_.node(edges.child[i]);
-      const float sign = child.to_play == node.to_play ? 1.0f : -1.0f;
-      edges.value_sum[i] = child.proof == Proof::kUnknown
-                               ? sign * child.value_sum
-                               : settled_sum<true>(node, child, edges.visits[i]);
-      if (node.proof != Proof::kUnknown) continue;
-      node.value_sum += sign * child.value_sum;
-      node.value_square_sum += child.value_square_sum;
-    }
+    add_up(tree_, utility_, tree_.root());
   }
 
   // The proof of a node one of whose children was just seen to be `newest` for it.
