@@ -61,6 +61,7 @@ _AUX = ("store.limiter.samples_per_row=8", "net.auxiliary=true")
 VARIANTS |= {
     "aux": _AUX,
     "aux-4x64": (*_AUX, "net.num_blocks=4", "net.num_channels=64"),
+    "aux-simulations-64": (*_AUX, "actor.full_simulations=64"),
     "aux-rows-4": ("store.limiter.samples_per_row=4", "net.auxiliary=true"),
     "aux-surprise": (
         *_AUX,

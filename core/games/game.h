@@ -76,6 +76,8 @@ concept HasScore =
     Game<G> && requires(const G game, const typename G::State& view, int8_t* owners) {
       // Points that a game is hardly ever won by more than.
       { game.max_score() } -> std::same_as<int>;
+      // Cells of the board that this game is played on.
+      { game.num_points(view) } -> std::same_as<int>;
       // Whether the game goes on, but no play of anybody's changes who owns any cell.
       { game.is_settled(view) } -> std::same_as<bool>;
       // The first player's points less the second's, of a game that is over or settled.

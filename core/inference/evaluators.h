@@ -23,10 +23,21 @@ inline void hash_evaluate(const Key128& key, int num_actions, float* logits, flo
   *value = static_cast<float>(drawn) * 0x1.0p-23f - 1.0f;
 }
 
+// The score that goes with hash_evaluate(), mean in [-16, 16) and standard deviation in [0, 16)
+// points of the side to play. It agrees with the value where the position is clear.
+inline void hash_score(const Key128& key, float value, float* score) {
+  const uint64_t drawn = mix64(key.hi + 1);
+  score[0] = 8.0f * value + static_cast<float>(drawn >> 40) * 0x1.0p-20f - 8.0f;
+  score[1] = static_cast<float>(drawn >> 20 & 0xfffff) * 0x1.0p-16f;
+}
+
 // Uniform prior, value 0.
 inline void null_evaluate(int num_actions, float* logits, float* value) {
   for (int action = 0; action < num_actions; ++action) logits[action] = 0.0f;
   *value = 0.0f;
 }
+
+// Mean 0, standard deviation 0.
+inline void null_score(float* score) { score[0] = score[1] = 0.0f; }
 
 }  // namespace tengen

@@ -12,7 +12,8 @@
 namespace tengen {
 
 // The rows of one batch, owned by the port. planes [capacity, C, H, W], policy [capacity, A]
-// logits, value [capacity] in [-1, 1] of the side to play; row-major float32.
+// logits, value [capacity] in [-1, 1] of the side to play, score [capacity, 2] its mean and
+// standard deviation in points, empty where the port does not ask for it; row-major float32.
 struct BatchBuffers {
   size_t capacity;
   std::array<size_t, 3> planes_shape;  // C, H, W
@@ -20,20 +21,27 @@ struct BatchBuffers {
   std::vector<float> planes;
   std::vector<float> policy;
   std::vector<float> value;
+  std::vector<float> score;
 
-  BatchBuffers(size_t num_rows, std::array<size_t, 3> shape, size_t actions)
+  BatchBuffers(size_t num_rows, std::array<size_t, 3> shape, size_t actions,
+               bool wants_score = false)
       : capacity(num_rows),
         planes_shape(shape),
         num_actions(actions),
         planes(num_rows * shape[0] * shape[1] * shape[2]),
         policy(num_rows * actions),
-        value(num_rows) {}
+        value(num_rows),
+        score(wants_score ? 2 * num_rows : 0) {}
 
   float* planes_row(int row) {
     const size_t size = planes_shape[0] * planes_shape[1] * planes_shape[2];
     return planes.data() + static_cast<size_t>(row) * size;
   }
   float* policy_row(int row) { return policy.data() + static_cast<size_t>(row) * num_actions; }
+  // Null where the port does not ask for scores.
+  float* score_row(int row) {
+    return score.empty() ? nullptr : score.data() + 2 * static_cast<size_t>(row);
+  }
 };
 
 // One thread drives one port.

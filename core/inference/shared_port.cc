@@ -136,6 +136,9 @@ bool SharedPort::take_answers(Lock& lock, Requests& requests) {
                   piece.count * num_actions_ * sizeof(float));
       std::memcpy(to.value.data() + piece.row, lane.buffers.value + piece.first,
                   piece.count * sizeof(float));
+      if (float* score = to.score_row(static_cast<int>(piece.row)); score != nullptr) {
+        std::memcpy(score, lane.buffers.score + 2 * piece.first, 2 * piece.count * sizeof(float));
+      }
       lock.lock();
       request.pieces.erase(request.pieces.begin() + static_cast<ptrdiff_t>(i));
       lane.num_unread -= piece.count;

@@ -34,6 +34,7 @@ struct LaneBuffers {
   uint8_t* rows;  // [capacity, layout.num_bytes()]
   float* policy;  // [capacity, num_actions] logits
   float* value;   // [capacity] in [-1, 1] of the side to play
+  float* score;   // [capacity, 2] mean and standard deviation in points; null where nobody asks
   size_t device;  // 0..; lanes of one device share its time
 };
 

@@ -52,6 +52,10 @@ class AskingPort final : public Port {
       }
       TENGEN_CHECK(buffers_.value[static_cast<size_t>(row)] ==
                    answer(buffers_.planes_row(row), kNumActions));
+      if (const float* score = buffers_.score_row(row)) {
+        TENGEN_CHECK(score[0] == answer(buffers_.planes_row(row), kNumActions + 1));
+        TENGEN_CHECK(score[1] == answer(buffers_.planes_row(row), kNumActions + 2));
+      }
     }
     num_answered_ += static_cast<uint64_t>(num_rows_);
     num_rows_ = 0;
@@ -65,7 +69,7 @@ class AskingPort final : public Port {
   uint64_t id_;
   std::vector<int> sizes_;
   size_t num_asked_ = 0;
-  BatchBuffers buffers_{kMaxRows, kShape, kNumActions};
+  BatchBuffers buffers_{kMaxRows, kShape, kNumActions, id_ % 3 != 0};  // most ask for scores
   uint64_t num_draws_ = 0;
   int num_rows_ = 0;
   uint64_t num_answered_ = 0;
@@ -102,6 +106,8 @@ struct Bench {
         memory.policy(lane, row)[action] = answer(planes.data(), action);
       }
       memory.value(lane, row) = answer(planes.data(), kNumActions);
+      memory.score(lane, row)[0] = answer(planes.data(), kNumActions + 1);
+      memory.score(lane, row)[1] = answer(planes.data(), kNumActions + 2);
     }
   }
 

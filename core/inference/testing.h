@@ -27,8 +27,9 @@ class LaneMemory {
       lane.rows.resize(capacity * layout.num_bytes());
       lane.policy.resize(capacity * num_actions);
       lane.value.resize(capacity);
-      buffers_.push_back(
-          {lane.rows.data(), lane.policy.data(), lane.value.data(), i % num_devices});
+      lane.score.resize(2 * capacity);
+      buffers_.push_back({lane.rows.data(), lane.policy.data(), lane.value.data(),
+                          lane.score.data(), i % num_devices});
     }
   }
 
@@ -38,12 +39,14 @@ class LaneMemory {
   }
   float* policy(size_t lane, size_t row) { return lanes_[lane].policy.data() + row * num_actions_; }
   float& value(size_t lane, size_t row) { return lanes_[lane].value[row]; }
+  float* score(size_t lane, size_t row) { return lanes_[lane].score.data() + 2 * row; }
 
  private:
   struct Lane {
     std::vector<uint8_t> rows;
     std::vector<float> policy;
     std::vector<float> value;
+    std::vector<float> score;
   };
   RowLayout layout_;
   size_t num_actions_;

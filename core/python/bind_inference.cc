@@ -2,6 +2,7 @@
 
 #include <nanobind/ndarray.h>
 #include <nanobind/stl/array.h>
+#include <nanobind/stl/optional.h>
 #include <nanobind/stl/tuple.h>
 #include <nanobind/stl/vector.h>
 
@@ -37,9 +38,15 @@ View<1> value_view(nb::handle self) {
   BatchBuffers& b = nb::cast<Port&>(self).buffers();
   return View<1>(b.value.data(), {b.capacity}, self);
 }
+nb::object score_view(nb::handle self) {
+  BatchBuffers& b = nb::cast<Port&>(self).buffers();
+  if (b.score.empty()) return nb::none();
+  return nb::cast(View<2>(b.score.data(), {b.capacity, 2}, self));
+}
 
-// Rows, policy and value of one lane, and the number of its device.
-using PyLane = std::tuple<Array<uint8_t, 2>, Array<float, 2>, Array<float, 1>, size_t>;
+// Rows, policy, value and score of one lane, and the number of its device.
+using PyLane = std::tuple<Array<uint8_t, 2>, Array<float, 2>, Array<float, 1>,
+                          std::optional<Array<float, 2>>, size_t>;
 
 // Keeps the lanes' memory alive.
 class PySharedPort {
@@ -55,15 +62,17 @@ class PySharedPort {
   size_t num_actions() const { return lanes_.empty() ? 0 : std::get<1>(lanes_[0]).shape(1); }
   std::vector<LaneBuffers> buffers(const RowLayout& layout) const {
     std::vector<LaneBuffers> all;
-    for (const auto& [rows, policy, value, device] : lanes_) {
+    for (const auto& [rows, policy, value, score, device] : lanes_) {
       if (rows.shape(0) != capacity() || rows.shape(1) != layout.num_bytes() ||
           policy.shape(0) != capacity() || policy.shape(1) != num_actions() ||
-          value.shape(0) != capacity()) {
+          value.shape(0) != capacity() ||
+          (score && (score->shape(0) != capacity() || score->shape(1) != 2))) {
         throw Error("lanes (" + std::to_string(rows.shape(0)) + " rows of " +
                     std::to_string(rows.shape(1)) + " bytes) must be alike, of " +
                     std::to_string(layout.num_bytes()) + " bytes a row; allocate them so");
       }
-      all.push_back({rows.data(), policy.data(), value.data(), device});
+      all.push_back(
+          {rows.data(), policy.data(), value.data(), score ? score->data() : nullptr, device});
     }
     return all;
   }
@@ -143,7 +152,13 @@ void bind_port(nb::module_& m) {
       .def("done", &Port::done, nb::call_guard<nb::gil_scoped_release>())
       .def_prop_ro("planes", &planes_view, "[capacity, C, H, W] float32, a view.")
       .def_prop_ro("policy", &policy_view, "[capacity, A] float32 logits, a view.")
-      .def_prop_ro("value", &value_view, "[capacity] float32, a view.");
+      .def_prop_ro("value", &value_view, "[capacity] float32, a view.")
+      .def_prop_ro(
+          "score", &score_view,
+          nb::sig("def score(self) -> Annotated[numpy.typing.NDArray[numpy.float32], "
+                  "dict(shape=(None, 2))] | None"),
+          "[capacity, 2] float32, mean and standard deviation in points, a view; None where "
+          "the port does not ask for it.");
   m.def("evaluate_at_random", &evaluate_at_random, "policy"_a, "value"_a, "num_rows"_a, "seed"_a,
         "Fills policy [N, A] with logits and value [N], the first rows, by a hash of the seed.");
 }
@@ -169,7 +184,7 @@ void bind_shared_port(nb::module_& m) {
             new (self) PySharedPort(layout, std::move(lanes), num_workers);
           },
           "layout"_a, "lanes"_a, "num_workers"_a,
-          "Lanes are (rows, policy, value, device number), all of one capacity.")
+          "Lanes are (rows, policy, value, score or None, device number), all of one capacity.")
       .def(
           "work",
           [](PySharedPort& self, const std::vector<Port*>& ports) { self.shared().work(ports); },

@@ -40,6 +40,10 @@ nb::list dump_tree(const Tree& tree) {
     item["to_play"] = static_cast<int>(node.to_play);
     item["proof"] = static_cast<int>(node.proof);
     item["num_legal"] = static_cast<int>(node.num_legal);
+    if (tree.keeps_scores()) {
+      const NodeScore& score = tree.score_of(node);
+      item["score"] = nb::make_tuple(score.win_loss_sum, score.score_sum, score.score_to_play);
+    }
     item["edges"] = edges;  // (action, prior, visits, value_sum, index of the child's dict)
     nodes.append(item);
   }
@@ -58,6 +62,7 @@ nb::tuple hash_search(const G& game, const std::vector<int>& moves, const Search
   Tree scratch;
   SearchResult result;
   std::vector<float> logits(static_cast<size_t>(game.num_actions()));
+  float score[2];
   size_t played = 0;
   for (;;) {
     SearchRequest here = request;
@@ -65,9 +70,11 @@ nb::tuple hash_search(const G& game, const std::vector<int>& moves, const Search
     search.begin(state, here);
     while (search.advance()) {
       if (search.at_unknown_move()) continue;
+      const Key128 key = game.key(search.leaf());
       float value;
-      hash_evaluate(game.key(search.leaf()), game.num_actions(), logits.data(), &value);
-      search.accept(logits.data(), nullptr, value);
+      hash_evaluate(key, game.num_actions(), logits.data(), &value);
+      hash_score(key, value, score);
+      search.accept(logits.data(), nullptr, value, score);
     }
     search.finish(result);
     if (played == then.size()) break;
@@ -113,6 +120,9 @@ void bind_search(nb::module_& m) {
       .def_rw("root_temperature", &SearchSettings::root_temperature)
       .def_rw("forced_playouts", &SearchSettings::forced_playouts)
       .def_rw("lcb_stdevs", &SearchSettings::lcb_stdevs)
+      .def_rw("score_weight", &SearchSettings::score_weight)
+      .def_rw("score_center_zero_weight", &SearchSettings::score_center_zero_weight)
+      .def_rw("score_scale", &SearchSettings::score_scale)
       .def_rw("gumbel_considered", &SearchSettings::gumbel_considered)
       .def_rw("gumbel_visit", &SearchSettings::gumbel_visit)
       .def_rw("gumbel_scale", &SearchSettings::gumbel_scale);
@@ -132,7 +142,8 @@ void bind_search(nb::module_& m) {
       .def_rw("seed", &SearchRequest::seed)
       .def_rw("generation", &SearchRequest::generation)
       .def_rw("game", &SearchRequest::game)
-      .def_rw("ply", &SearchRequest::ply);
+      .def_rw("ply", &SearchRequest::ply)
+      .def_rw("keep_scores", &SearchRequest::keep_scores);
 
   nb::class_<ActionResult>(m, "ActionResult", "What a search found of one legal action.")
       .def_ro("action", &ActionResult::action)
@@ -140,12 +151,16 @@ void bind_search(nb::module_& m) {
       .def_ro("visits", &ActionResult::visits)
       .def_ro("value_to_play", &ActionResult::value_to_play)
       .def_ro("policy", &ActionResult::policy)
+      .def_ro("score_to_play", &ActionResult::score_to_play)
+      .def_ro("utility_to_play", &ActionResult::utility_to_play)
       .def_ro("standard_error", &ActionResult::standard_error)
       .def_prop_ro("proof", [](const ActionResult& a) { return static_cast<int>(a.proof); });
 
   nb::class_<SearchResult>(m, "SearchResult", "What a search found; see ActionResult.")
       .def_ro("actions", &SearchResult::actions)
       .def_ro("root_value_to_play", &SearchResult::root_value_to_play)
+      .def_ro("root_score_to_play", &SearchResult::root_score_to_play)
+      .def_ro("has_scores", &SearchResult::has_scores)
       .def_ro("network_value_to_play", &SearchResult::network_value_to_play)
       .def_ro("num_simulations", &SearchResult::num_simulations)
       .def_ro("best_action", &SearchResult::best_action)
@@ -178,6 +193,17 @@ void bind_search(nb::module_& m) {
       nb::sig("def hash_evaluate(lo: int, hi: int, num_actions: int) "
               "-> tuple[list[float], float]"),
       "(logits, value_to_play) of a position's key.");
+  m.def(
+      "hash_score",
+      [](uint64_t lo, uint64_t hi, float value) {
+        float score[2];
+        hash_score({lo, hi}, value, score);
+        return std::make_pair(score[0], score[1]);
+      },
+      "lo"_a, "hi"_a, "value"_a,
+      "(mean, standard deviation) in points that go with hash_evaluate().");
+  m.def("expected_saturated", &expected_saturated, "mean"_a, "stdev"_a,
+        "E[2 / pi * atan(x)] of a normal x.");
   m.def("considered_visits", &considered_visits, "num_considered"_a, "num_simulations"_a,
         "The visit count asked of each simulation of sequential halving.");
 
@@ -208,11 +234,11 @@ void bind_search(nb::module_& m) {
   });
   m.def("kernel_best_edge_in_flight",
         [](const std::string& set, const Floats& prior, const Floats& visits, const Floats& sum,
-           const Floats& in_flight, float scale) {
+           const Floats& in_flight, float scale, float lost) {
           float score;
           const int index = kernel_set(set).best_edge_in_flight(
               padded(prior).data(), padded(visits).data(), padded(sum).data(),
-              padded(in_flight).data(), static_cast<int>(prior.size()), scale, &score);
+              padded(in_flight).data(), static_cast<int>(prior.size()), scale, lost, &score);
           return std::make_pair(index, score);
         });
 }

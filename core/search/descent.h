@@ -15,20 +15,22 @@
 #include "games/game.h"
 #include "search/priors.h"
 #include "search/puct.h"
+#include "search/score_utility.h"
 #include "search/settings.h"
 #include "search/tree.h"
 
 namespace tengen {
 
 // What the descents of one search have in common besides the tree. Only the atomics change while
-// descents are under way.
+// descents are under way below the root.
 template <Game G>
 struct SharedState {
   SharedState(const G& rules, const SearchSettings& search_settings)
-      : game(rules), settings(search_settings), puct(search_settings) {}
+      : game(rules), settings(search_settings), utility(search_settings), puct(search_settings) {}
 
   const G& game;
   const SearchSettings settings;
+  ScoreUtility utility;  // whoever evaluates the root sets its center, once
   const Puct puct;
   bool keeps_squares = false;
   std::vector<LeftOut> left_out;
@@ -89,7 +91,8 @@ class Descent {
   const State& leaf() const { return leaf_state_; }
 
   // The evaluation of leaf(), as for Search::accept().
-  void accept(const float* logits, const uint16_t* transform, float value_to_play) {
+  void accept(const float* logits, const uint16_t* transform, float value_to_play,
+              const float* score_to_play = nullptr) {
     if (!waiting_) throw Error("descent.accept (no leaf) needs advance() to return true first");
     const int to_play = shared_->game.to_play(leaf_state_);
     int n = thread_->priors.compute(shared_->game, leaf_state_, logits, transform, value_to_play);
@@ -97,20 +100,20 @@ class Descent {
       const int depth = static_cast<int>(path_.size());
       n = thread_->priors.leave_out(shared_->left_out, to_play, depth, n);
     }
+    Visit own{value_to_play, value_to_play, 0.0f};
     {
       SharedNode& leaf = tree().node(leaf_);
       const std::lock_guard hold(leaf.lock);
       leaf.to_play = static_cast<uint8_t>(to_play);
+      if (tree().keeps_scores()) own = take_score(leaf, value_to_play, score_to_play);
       tree().expand(leaf_, thread_->priors.legal(), thread_->priors.prior(), n);
-      leaf.value_to_play = value_to_play;
-      leaf.visits = 1;
-      leaf.value_sum = value_to_play;
-      leaf.value_square_sum = value_to_play * value_to_play;
+      leaf.value_to_play = own.value;
+      tree().add_visit(leaf, own, true);
     }
     thread_->has_news = true;
     waiting_ = begun_ = false;
     if (path_.empty()) shared_->root_expanded.store(true, std::memory_order_release);
-    back_up(value_to_play);
+    back_up(own);
   }
 
   // Forgets where it was; for a tree that was cleared.
@@ -136,6 +139,19 @@ class Descent {
   // Needs the node's lock. Releases to_play with it.
   static void store_proof(SharedNode& node, Proof proof) {
     std::atomic_ref(node.proof).store(proof, std::memory_order_release);
+  }
+
+  // Notes the score of the leaf, centers the search on it where it is the root's, and returns what
+  // the evaluation adds. Needs the lock.
+  Visit take_score(SharedNode& leaf, float value, const float* score) {
+    put_score(tree().score_of(leaf), value, score);
+    if constexpr (HasScore<G>) {
+      if (leaf_ == shared_->root) {
+        shared_->utility.center(shared_->game.num_points(shared_->root_state),
+                                leaf.to_play == 0 ? score[0] : -score[0]);
+      }
+    }
+    return shared_->utility.evaluated(tree(), leaf);
   }
 
   // The root is evaluated by whoever comes first.
@@ -212,6 +228,9 @@ class Descent {
       SharedNode& leaf = tree().node(leaf_);
       const std::lock_guard hold(leaf.lock);
       leaf.to_play = static_cast<uint8_t>(to_play);
+      if (tree().keeps_scores()) {
+        tree().score_of(leaf).score_to_play = final_score(shared_->game, leaf_state_);
+      }
       store_proof(leaf, proof);
     }
     thread_->has_news = true;
@@ -221,15 +240,13 @@ class Descent {
 
   // Ends the simulation at a node that is proven.
   void settle(Proof proof) {
-    const float value = proof_value(proof);
+    SharedNode& leaf = tree().node(leaf_);
+    const Visit visit = shared_->utility.settled(tree(), leaf, proof);
     {
-      SharedNode& leaf = tree().node(leaf_);
       const std::lock_guard hold(leaf.lock);
-      leaf.visits += 1;
-      leaf.value_sum += value;
-      if (shared_->keeps_squares) leaf.value_square_sum += value * value;
+      tree().add_visit(leaf, visit, shared_->keeps_squares);
     }
-    back_up(value);
+    back_up(visit);
   }
 
   // Takes the marks of a blocked simulation off.
@@ -244,22 +261,22 @@ class Descent {
     blocked_ = false;
   }
 
-  // Adds the leaf's value (of its side to play) to the path and takes the marks off, proving nodes
-  // as Search does. The leaf itself has its value already.
-  void back_up(float value) {
+  // Adds the leaf's visit to the path and takes the marks off, proving nodes as Search does. The
+  // leaf itself has it already.
+  void back_up(Visit visit) {
     SharedNode* child = &tree().node(leaf_);
     while (!path_.empty()) {
       const Step step = path_.back();
       path_.pop_back();
       SharedNode& node = tree().node(step.node);
       const std::lock_guard hold(node.lock);
-      if (child->to_play != node.to_play) value = -value;
-      update_edge(node, step.edge, *child, value);
-      if (node.proof != Proof::kUnknown) value = proof_value(node.proof);
+      if (child->to_play != node.to_play) visit = -visit;
+      update_edge(node, step.edge, *child, visit.value);
+      if (node.proof != Proof::kUnknown) {
+        visit = shared_->utility.settled(tree(), node, node.proof);
+      }
       node.in_flight -= 1;
-      node.visits += 1;
-      node.value_sum += value;
-      if (shared_->keeps_squares) node.value_square_sum += value * value;
+      tree().add_visit(node, visit, shared_->keeps_squares);
       child = &node;
     }
   }
@@ -275,10 +292,16 @@ class Descent {
       edges.value_sum[edge] += value;
       return;
     }
-    edges.value_sum[edge] = proof == Proof::kLoss ? -std::numeric_limits<float>::infinity()
-                                                  : proof_value(proof) * edges.visits[edge];
+    const Proof own = child.to_play == node.to_play ? proof : opposite(proof);
+    const float settled = shared_->utility.settled(tree(), child, own).value;
+    edges.value_sum[edge] = settled_sum(node, child, proof, settled, edges.visits[edge]);
     const Proof proven = prove(node, edges, proof);
     if (proven == Proof::kUnknown) return;
+    // Once: others may read the score of a proven node without the lock.
+    if (tree().keeps_scores() && node.proof == Proof::kUnknown) {
+      tree().score_of(node).score_to_play = proven_score(
+          tree(), node, proven, [&](SharedNode& one) { return proof_seen_from(node, one); });
+    }
     store_proof(node, proven);
     if (&node == &tree().node(shared_->root))
       shared_->root_proven.store(true, std::memory_order_relaxed);

@@ -41,11 +41,11 @@ inline void prune_forced_playouts(float scale, SearchResult& result) {
   }
   if (best == nullptr) return;
   const auto most = static_cast<float>(best->visits);
-  const float best_score = best->value_to_play + scale * best->prior / (1.0f + most);
+  const float best_score = best->utility_to_play + scale * best->prior / (1.0f + most);
   const float single = std::min(1.0f, most / 64.0f);
   for (ActionResult& a : result.actions) {
     if (&a == best || a.visits == 0) continue;
-    const float gap = best_score - a.value_to_play;
+    const float gap = best_score - a.utility_to_play;
     if (gap > 0.0f) {
       const float wanted = std::ceil(std::max(0.0f, scale * a.prior / gap - 1.0f));
       a.policy = std::min(a.policy, wanted);

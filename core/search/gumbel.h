@@ -3,7 +3,8 @@
 // Source: Danihelka et al. 2022, "Policy improvement by planning with Gumbel", sections 3 to 5
 // and appendix D (mixed value).
 // Differs from the paper: an action that is proven lost never survives while another does, and a
-// proven win ends the search.
+// proven win ends the search. q is what the tree holds: where the score counts it goes a little
+// beyond [-1, 1], and is not scaled back, so that the result weighs as much as without.
 
 #include <algorithm>
 #include <bit>
@@ -44,7 +45,8 @@ inline std::vector<uint32_t> considered_visits(int num_considered, int num_simul
 
 class Gumbel {
  public:
-  explicit Gumbel(const SearchSettings& settings) : settings_(settings) {}
+  explicit Gumbel(const SearchSettings& settings)
+      : settings_(settings), least_value_(settings.least_value()) {}
 
   // Draws the root's Gumbel variables (zeros when not exploring) and lays out the halving.
   // Precondition: the root is expanded and has no edges.
@@ -101,19 +103,20 @@ class Gumbel {
     return best;
   }
 
-  // Completed Q mixed from the evaluator's value and the visited children (appendix D).
-  static float mixed_value(const Node& node, const Edges& edges) {
+  // Completed Q mixed from the evaluator's and that of the visited children (appendix D): q(i) is
+  // that of edge i, `own` the evaluator's.
+  template <class Q>
+  static float mixed_value(const Node& node, const Edges& edges, float own, Q&& q) {
     float prior_mass = 0.0f;
     float weighted = 0.0f;
     float sum_visits = 0.0f;
     for (int i = 0; i < node.num_edges; ++i) {
-      const float q = edge_value(edges, i);
       prior_mass += edges.prior[i];
-      weighted += edges.prior[i] * q;
+      weighted += edges.prior[i] * q(i);
       sum_visits += edges.visits[i];
     }
-    if (prior_mass <= 0.0f) return node.value_to_play;
-    return (node.value_to_play + sum_visits * weighted / prior_mass) / (1.0f + sum_visits);
+    if (prior_mass <= 0.0f) return own;
+    return (own + sum_visits * weighted / prior_mass) / (1.0f + sum_visits);
   }
 
   // The improved policy: after the call weights()[i] is that of edge i; returns the factor by
@@ -123,7 +126,8 @@ class Gumbel {
     float most = 0.0f;
     for (int i = 0; i < node.num_edges; ++i) most = std::max(most, edges.visits[i]);
     const float scale = (settings_.gumbel_visit + most) * settings_.gumbel_scale;
-    const float mixed = mixed_value(node, edges);
+    const float mixed =
+        mixed_value(node, edges, node.value_to_play, [&](int i) { return edge_value(edges, i); });
     weights_.resize(static_cast<size_t>(node.num_edges) + 1 + simd::kOverread);
     const float rest = std::max(0.0f, 1.0f - node.visited_prior);
     const bool has_rest = node.next_prior >= 0.0f;
@@ -150,22 +154,24 @@ class Gumbel {
 
   const float* weights() const { return weights_.data(); }
 
-  // What the target of an unsettled root expects: the mean of the completed q under it. It
-  // foretells the outcome better than the mean of the visits, which halving spends on worse actions
-  // too.
-  static float target_value(const Tree& tree, const Node& root, const SearchResult& result) {
-    const float mixed = mixed_value(root, tree.edges(root));
-    float value = 0.0f;
-    for (const ActionResult& a : result.actions) {
-      value += a.policy * (a.visits > 0 ? a.value_to_play : mixed);
-    }
-    return value;
+  // What the target of an unsettled root expects of `what`, a mean of each visited action: its mean
+  // under the target, completed as q is by `own`, the evaluator's of the root. It foretells the
+  // outcome better than the mean of the visits, which halving spends on worse actions too.
+  static float target_mean(const Tree& tree, const Node& root, const SearchResult& result,
+                           float ActionResult::* what, float own) {
+    const Edges edges = tree.edges(root);
+    const float mixed = mixed_value(
+        root, edges, own, [&](int i) { return result.actions[edges.legal_index[i]].*what; });
+    float mean = 0.0f;
+    for (const ActionResult& a : result.actions)
+      mean += a.policy * (a.visits > 0 ? a.*what : mixed);
+    return mean;
   }
 
  private:
   static double log_prior(float prior) { return std::log(std::max<double>(prior, 1e-30)); }
-  static float edge_value(const Edges& edges, int i) {
-    return std::isfinite(edges.value_sum[i]) ? edges.value_sum[i] / edges.visits[i] : -1.0f;
+  float edge_value(const Edges& edges, int i) const {
+    return std::isfinite(edges.value_sum[i]) ? edges.value_sum[i] / edges.visits[i] : least_value_;
   }
 
   // argmax of g + logit + sigma(completed q) over the actions visited `visits` times.
@@ -210,6 +216,7 @@ class Gumbel {
   }
 
   SearchSettings settings_;
+  float least_value_;
   std::vector<float> base_;  // [num_legal] gumbel + log prior
   std::vector<float> weights_;
   std::vector<uint32_t> schedule_;

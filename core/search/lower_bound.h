@@ -64,8 +64,8 @@ void add_standard_errors(const BasicTree<Memory>& tree, SearchResult& result) {
     ActionResult& action = result.actions[edges.legal_index[i]];
     const Node& child = tree.node(edges.child[i]);
     if (action.visits == 0 || child.proof != Proof::kUnknown) continue;
-    action.standard_error =
-        static_cast<float>(standard_error(action.value_to_play, child.mean_square(), child.visits));
+    action.standard_error = static_cast<float>(
+        standard_error(action.utility_to_play, child.mean_square(), child.visits));
   }
 }
 

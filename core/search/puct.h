@@ -65,7 +65,8 @@ class Puct {
     int index;
     if constexpr (BasicTree<Memory>::kShared) {
       index = simd::kernels().best_edge_in_flight(edges.prior, edges.visits, edges.value_sum,
-                                                  edges.in_flight, node.num_edges, scale, &best);
+                                                  edges.in_flight, node.num_edges, scale,
+                                                  settings_.least_value(), &best);
     } else {
       index = simd::kernels().best_edge(edges.prior, edges.visits, edges.value_sum, node.num_edges,
                                         scale, &best);

@@ -30,6 +30,7 @@
 #include "search/read_root.h"
 #include "search/result.h"
 #include "search/root_noise.h"
+#include "search/score_utility.h"
 #include "search/settings.h"
 #include "search/tree.h"
 
@@ -41,12 +42,15 @@ class Search {
  public:
   using State = typename G::State;
 
+  // Throws Error where the score shall count and the game has none.
   Search(const G& game, const SearchSettings& settings)
       : game_(game),
         settings_(settings),
+        utility_(settings),
         puct_(settings),
         gumbel_(settings),
         priors_(game.num_actions()) {
+    check_score(game, settings);
     noise_.resize(static_cast<size_t>(game.num_actions()));
     path_.reserve(static_cast<size_t>(game.max_plies()) + 1);
   }
@@ -64,11 +68,14 @@ class Search {
     waiting_ = false;
     at_unknown_move_ = false;
     budget_ = request.num_simulations;
-    if (!kept_ || !request.left_out.empty()) tree_.clear();
+    const bool keeps_scores = utility_.counts() || request.keep_scores;
+    const bool can_reuse = kept_ && request.left_out.empty();
+    if (!can_reuse || tree_.keeps_scores() != keeps_scores) tree_.clear(keeps_scores);
     kept_ = false;
     if (tree_.root() == Arena::kNull) {
       tree_.set_root(tree_.add_node(game_.to_play(root)));
     } else {
+      if (utility_.counts()) move_center();
       budget_ -= static_cast<int>(root_node().visits) - 1;
       prepare_root();
     }
@@ -146,25 +153,31 @@ class Search {
   const State& leaf() const { return leaf_state_; }
 
   // The evaluation of leaf(): `logits` [num_actions] of any scale; that of action a stands at
-  // transform[a], or at a where transform is null. `value_to_play` in [-1, 1].
-  void accept(const float* logits, const uint16_t* transform, float value_to_play) {
+  // transform[a], or at a where transform is null. `value_to_play` in [-1, 1]. `score_to_play`,
+  // mean and standard deviation of the final score in points, is not read in a search without.
+  void accept(const float* logits, const uint16_t* transform, float value_to_play,
+              const float* score_to_play = nullptr) {
     if (!waiting_) throw Error("search.accept (no leaf) needs advance() to return true first");
     int n = priors_.compute(game_, leaf_state_, logits, transform, value_to_play);
     if (!request_.left_out.empty()) {
       const int depth = static_cast<int>(path_.size());
       n = priors_.leave_out(request_.left_out, game_.to_play(leaf_state_), depth, n);
     }
+    const bool is_root = leaf_ == tree_.root();
+    if (tree_.keeps_scores()) {
+      Node& leaf = tree_.node(leaf_);
+      put_score(tree_.score_of(leaf), value_to_play, score_to_play);
+      if (is_root) center_on(leaf.to_play == 0 ? score_to_play[0] : -score_to_play[0]);
+    }
     tree_.expand(leaf_, priors_.legal(), priors_.prior(), n);
-    tree_.node(leaf_).value_to_play = value_to_play;
+    const Visit own = evaluated(leaf_, value_to_play);
+    tree_.node(leaf_).value_to_play = own.value;
     waiting_ = false;
-    if (leaf_ == tree_.root()) {
-      Node& root = root_node();
-      root.visits = 1;
-      root.value_sum = value_to_play;
-      root.value_square_sum = value_to_play * value_to_play;
+    if (is_root) {
+      tree_.add_visit(root_node(), own, true);
       prepare_root();
     } else {
-      back_up(value_to_play);
+      back_up(own);
     }
   }
 
@@ -182,7 +195,13 @@ class Search {
     weigh_actions(result);
     normalise_policy(result);
     if (settings_.policy == RootPolicy::kGumbel && result.proof == Proof::kUnknown) {
-      result.root_value_to_play = Gumbel::target_value(tree_, root_node(), result);
+      const Node& root = root_node();
+      result.root_value_to_play = Gumbel::target_mean(
+          tree_, root, result, &ActionResult::value_to_play, result.network_value_to_play);
+      if (result.has_scores) {
+        result.root_score_to_play = Gumbel::target_mean(
+            tree_, root, result, &ActionResult::score_to_play, tree_.score_of(root).score_to_play);
+      }
     }
     result.best_action = best_action(result);
   }
@@ -265,7 +284,7 @@ class Search {
       current = edges.child[edge];
       if (tree_.node(current).proof != Proof::kUnknown) {
         leaf_ = current;
-        back_up(proof_value(tree_.node(current).proof));
+        back_up(settled(tree_.node(current)));
         return false;
       }
     }
@@ -280,8 +299,10 @@ class Search {
     tree_.edges(tree_.node(last.node)).child[last.edge] = leaf_;
     if (outcome == Outcome::kOngoing) return true;
     const float value = to_play == 0 ? value_to_first(outcome) : -value_to_first(outcome);
-    tree_.node(leaf_).proof = value > 0 ? Proof::kWin : value < 0 ? Proof::kLoss : Proof::kDraw;
-    back_up(value);
+    Node& leaf = tree_.node(leaf_);
+    leaf.proof = value > 0 ? Proof::kWin : value < 0 ? Proof::kLoss : Proof::kDraw;
+    if (tree_.keeps_scores()) tree_.score_of(leaf).score_to_play = final_score(game_, leaf_state_);
+    back_up(settled(leaf));
     return false;
   }
 
@@ -309,34 +330,70 @@ class Search {
     return tree_.add_edge(offset, legal_index);
   }
 
-  // Adds the leaf's value (of its side to play) to every node and edge of the path, proving
-  // nodes on the way: a node is won if a child is won for it, and settled when all children are.
-  void back_up(float value) {
+  template <bool kScores>
+  Visit settled(const Node& node) const {
+    if constexpr (kScores) return utility_.settled(tree_, node, node.proof);
+    return {proof_value(node.proof), proof_value(node.proof), 0.0f};
+  }
+  Visit settled(const Node& node) const {
+    return tree_.keeps_scores() ? settled<true>(node) : settled<false>(node);
+  }
+
+  // What the evaluation just made of a node adds to it.
+  Visit evaluated(Arena::Offset offset, float value) const {
+    if (!tree_.keeps_scores()) return {value, value, 0.0f};
+    return utility_.evaluated(tree_, tree_.node(offset));
+  }
+
+  // Adds the leaf's visit to every node and edge of the path, proving nodes on the way: a node is
+  // won if a child is won for it, and settled when all children are.
+  void back_up(const Visit& visit) {
+    tree_.keeps_scores() ? add_to_path<true>(visit) : add_to_path<false>(visit);
+  }
+
+  // Two functions, so that scores cost a search without them nothing.
+  template <bool kScores>
+  void add_to_path(Visit visit) {
     Node* child = &tree_.node(leaf_);
-    child->visits += 1;
-    child->value_sum += value;
-    if (keeps_squares_) child->value_square_sum += value * value;
+    tree_.add_visit<kScores>(*child, visit, keeps_squares_);
     for (size_t i = path_.size(); i-- > 0;) {
       Node& node = tree_.node(path_[i].node);
       const Edges edges = tree_.edges(node);
       const int edge = path_[i].edge;
       const bool same_player = child->to_play == node.to_play;
-      if (!same_player) value = -value;
+      if (!same_player) visit = -visit;
       edges.visits[edge] += 1.0f;
       const Proof proof = proof_for(node, *child);
       if (proof == Proof::kUnknown) {
-        edges.value_sum[edge] += value;
+        edges.value_sum[edge] += visit.value;
       } else {
-        edges.value_sum[edge] = proof == Proof::kLoss ? -std::numeric_limits<float>::infinity()
-                                                      : proof_value(proof) * edges.visits[edge];
+        edges.value_sum[edge] =
+            settled_sum(node, *child, proof, settled<kScores>(*child).value, edges.visits[edge]);
         node.proof = prove(node, edges, proof);
-        if (node.proof != Proof::kUnknown) value = proof_value(node.proof);
+        if (node.proof != Proof::kUnknown) {
+          if constexpr (kScores) {
+            tree_.score_of(node).score_to_play = proven_score(
+                tree_, node, node.proof, [&](const Node& one) { return proof_for(node, one); });
+          }
+          visit = settled<kScores>(node);
+        }
       }
-      node.visits += 1;
-      node.value_sum += value;
-      if (keeps_squares_) node.value_square_sum += value * value;
+      tree_.add_visit<kScores>(node, visit, keeps_squares_);
       child = &node;
     }
+  }
+
+  void center_on(double score_to_first) {
+    if constexpr (HasScore<G>) utility_.center(game_.num_points(root_state_), score_to_first);
+  }
+
+  // A search goes on in a tree of the one before: the center is now what that expected, and the
+  // values in it become what they would have been.
+  void move_center() {
+    const Node& root = root_node();
+    const float mean = tree_.score_of(root).score_sum / static_cast<float>(root.visits);
+    center_on(root.to_play == 0 ? mean : -mean);
+    add_up(tree_, utility_, tree_.root());
   }
 
   // The proof of a node one of whose children was just seen to be `newest` for it.
@@ -381,6 +438,7 @@ class Search {
   const G& game_;
   SearchSettings settings_;
   bool keeps_squares_ = false;  // they cost 2 % of a search
+  ScoreUtility utility_;
   Puct puct_;
   Gumbel gumbel_;
   Tree tree_;

@@ -32,6 +32,12 @@ struct SearchSettings {
   float forced_playouts = 0.0f;
   // The best action has the best mean less so many standard errors; 0: it has the most visits.
   float lcb_stdevs = 0.0f;
+  // What is maximised: win minus loss, and this times a saturating function of the final score
+  // (search/score_utility.h). Its center is the expected score less so much of it; its scale is so
+  // many sides of the board.
+  float score_weight = 0.0f;
+  float score_center_zero_weight = 0.25f;
+  float score_scale = 0.5f;
   // Gumbel sequential halving.
   int gumbel_considered = 16;
   float gumbel_visit = 50.0f;
@@ -39,6 +45,9 @@ struct SearchSettings {
 
   // Whether a search needs the squares of its values.
   bool keeps_squares() const { return cpuct_stdev_scale > 0.0f || lcb_stdevs > 0.0f; }
+
+  // The least that a move can be worth: lost, by very much.
+  float least_value() const { return -1.0f - score_weight; }
 };
 
 // An action that a player does not take less than `depth` moves below the root.
@@ -58,6 +67,9 @@ struct SearchRequest {
   uint64_t generation = 0;
   uint64_t game = 0;
   uint32_t ply = 0;
+  // Whether the result has scores, which every evaluation must then come with; always where they
+  // count in what is maximised.
+  bool keep_scores = false;
 };
 
 }  // namespace tengen

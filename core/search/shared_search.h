@@ -47,13 +47,14 @@ class SharedSearch {
  public:
   using State = typename G::State;
 
-  // Each of `num_threads` gathers up to `num_descents` leaves. Throws Error where the policy is
-  // not PUCT: sequential halving asks for one simulation after the other.
+  // Each of `num_threads` gathers up to `num_descents` leaves. Throws Error as Search, and where
+  // the policy is not PUCT: sequential halving asks for one simulation after the other.
   SharedSearch(const G& game, const SearchSettings& settings, int num_threads, int num_descents)
       : shared_(game, settings) {
     if (settings.policy != RootPolicy::kPuct) {
       throw Error("search.policy (gumbel) must be puct for more than one thread; use one thread");
     }
+    check_score(game, settings);
     for (int i = 0; i < num_threads; ++i) {
       threads_.push_back(std::make_unique<Thread>(&shared_, &arena_, num_descents));
     }
@@ -67,8 +68,9 @@ class SharedSearch {
       throw Error("request.explore (true) must be false in a shared tree; use one thread");
     }
     arena_.clear();
+    const bool keeps_scores = shared_.utility.counts() || request.keep_scores;
     for (auto& thread : threads_) {
-      thread->state.tree.clear();
+      thread->state.tree.clear(keeps_scores);
       thread->state.has_news = false;
       for (Descent<G>& descent : thread->descents) descent.reset();
     }

@@ -82,6 +82,20 @@ class RandomGame {
 };
 static_assert(Game<RandomGame>);
 
+// The same with a score whose sign is the result's.
+class ScoredGame : public RandomGame {
+ public:
+  using RandomGame::RandomGame;
+  int max_score() const { return 8; }
+  int num_points(const State&) const { return 9; }
+  bool is_settled(const State&) const { return false; }
+  float score(const State& s) const {
+    return value_to_first(outcome(s)) * static_cast<float>(1 + (s.id >> 50) % 8);
+  }
+  void owners(const State&, int8_t* cells) const { cells[0] = 0; }
+};
+static_assert(HasScore<ScoredGame>);
+
 // A fixed evaluation of a position. With `order` the logits stand where it says.
 template <Game G>
 void evaluate(const G& game, const typename G::State& state, const uint16_t* order,
@@ -93,6 +107,22 @@ void evaluate(const G& game, const typename G::State& state, const uint16_t* ord
     logits[order == nullptr ? action : order[action]] = logit;
   }
   *value = static_cast<float>(mix64(key.hi) >> 40) * 0x1.0p-23f - 1.0f;
+}
+
+// The score that goes with it, mean and standard deviation.
+inline void hashed_score(const RandomGame::State& state, float value, float* score) {
+  score[0] = 4.0f * value + static_cast<float>(mix64(state.id) >> 40) * 0x1.0p-22f - 2.0f;
+  score[1] = static_cast<float>(mix64(state.id + 1) >> 40) * 0x1.0p-22f;
+}
+
+// As a score that Search takes; null in games without.
+template <Game G>
+const float* evaluate_score(const typename G::State& state, float value, float* buffer) {
+  if constexpr (HasScore<G>) {
+    hashed_score(state, value, buffer);
+    return buffer;
+  }
+  return nullptr;
 }
 
 inline SearchRequest request_of(int num_simulations, bool explore = false, uint64_t game = 0) {

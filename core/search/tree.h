@@ -6,6 +6,9 @@
 // completed Q), so the best of them is the one with the largest prior: selection looks at the
 // visited edges and at that one, never at all legal actions.
 //
+// Values in a tree are what its search maximises: win minus loss, and where the search says so the
+// score besides (search/score_utility.h). A tree that keeps scores then knows the parts, too.
+//
 // One layout serves a tree of one thread and one that threads share, where nodes have a lock and
 // edges count the descents that have not come back.
 
@@ -52,6 +55,24 @@ struct Node {
   double mean_square() const { return static_cast<double>(value_square_sum) / visits; }
 };
 
+// What a visit adds to a node, of its side to play.
+struct Visit {
+  float value;
+  float win_loss;
+  float score;  // points; like win_loss without meaning in a tree that keeps no scores
+
+  Visit operator-() const { return {-value, -win_loss, -score}; }
+};
+
+// The parts of a node's values in a tree that keeps scores, behind the node. Of the side to play.
+struct NodeScore {
+  float win_loss_sum = 0.0f;
+  float score_sum = 0.0f;         // points
+  float win_loss_to_play = 0.0f;  // the evaluator's
+  float score_to_play = 0.0f;     // the evaluator's, or where the node is proven of that line
+  float score_stdev = 0.0f;
+};
+
 // A node that several threads visit. The lock guards all fields and blocks of the node; `proof` is
 // also read without it, see Descent.
 struct SharedNode : Node {
@@ -80,10 +101,14 @@ class BasicTree {
   BasicTree() = default;
   explicit BasicTree(Memory memory) : arena_(std::move(memory)) {}
 
-  void clear() {
+  void clear(bool keeps_scores = false) {
     arena_.clear();
     root_ = Arena::kNull;
+    keeps_scores_ = keeps_scores;
   }
+
+  // Whether nodes have a NodeScore.
+  bool keeps_scores() const { return keeps_scores_; }
 
   Arena::Offset root() const { return root_; }
   void set_root(Arena::Offset node) { root_ = node; }
@@ -91,11 +116,37 @@ class BasicTree {
   const Node& node(Arena::Offset offset) const { return *at<Node>(offset); }
   size_t used_bytes() const { return arena_.used_bytes(); }
 
+  // Precondition: the tree keeps scores, and the node is its own.
+  NodeScore& score_of(tengen::Node& n) const {
+    return *reinterpret_cast<NodeScore*>(reinterpret_cast<char*>(&n) + kScorePlace);
+  }
+  const NodeScore& score_of(const tengen::Node& n) const {
+    return score_of(const_cast<tengen::Node&>(n));
+  }
+
   Arena::Offset add_node(int to_play) {
-    const Arena::Offset offset = arena_.allocate(sizeof(Node));
+    const Arena::Offset offset = allocate_node();
     Node& made = *new (at<Node>(offset)) Node();
     made.to_play = static_cast<uint8_t>(to_play);
+    if (keeps_scores_) new (&score_of(made)) NodeScore();
     return offset;
+  }
+
+  // kScores is keeps_scores(): the caller asks once a path.
+  template <bool kScores>
+  void add_visit(Node& n, const Visit& visit, bool keeps_squares) {
+    n.visits += 1;
+    n.value_sum += visit.value;
+    if (keeps_squares) n.value_square_sum += visit.value * visit.value;
+    if constexpr (kScores) {
+      NodeScore& score = score_of(n);
+      score.win_loss_sum += visit.win_loss;
+      score.score_sum += visit.score;
+    }
+  }
+  void add_visit(Node& n, const Visit& visit, bool keeps_squares) {
+    keeps_scores_ ? add_visit<true>(n, visit, keeps_squares)
+                  : add_visit<false>(n, visit, keeps_squares);
   }
 
   float* priors(const Node& n) { return at<float>(n.legal); }
@@ -160,12 +211,13 @@ class BasicTree {
 
   // Copies the subtree at `from` of another tree; it becomes this tree's root.
   void adopt(const BasicTree& other, Arena::Offset from) {
-    clear();
+    clear(other.keeps_scores());
     root_ = copy(other, from);
   }
 
  private:
   static constexpr int kFirstCapacity = 4;
+  static constexpr size_t kScorePlace = (sizeof(Node) + 7) / 8 * 8;
   static constexpr float kVisited = -1.0f;  // below every prior
   static constexpr int kFloatColumns = kShared ? 4 : 3;
   static constexpr size_t kEdgeBytes =
@@ -189,6 +241,10 @@ class BasicTree {
   template <class T>
   const T* at(Arena::Offset offset) const {
     return arena_.template at<T>(offset);
+  }
+
+  Arena::Offset allocate_node() {
+    return arena_.allocate(keeps_scores_ ? kScorePlace + sizeof(NodeScore) : sizeof(Node));
   }
 
   static Edges columns(float* block, int capacity) {
@@ -232,9 +288,10 @@ class BasicTree {
   }
 
   Arena::Offset copy(const BasicTree& other, Arena::Offset from) {
-    const Arena::Offset offset = arena_.allocate(sizeof(Node));
-    new (at<Node>(offset)) Node(other.node(from));
+    const Arena::Offset offset = allocate_node();
+    Node& made = *new (at<Node>(offset)) Node(other.node(from));
     const Node& source = other.node(from);
+    if (keeps_scores_) score_of(made) = other.score_of(source);
     if (source.num_legal > 0) {
       const size_t num_bytes = source.num_legal * (sizeof(float) + sizeof(uint16_t));
       const Arena::Offset legal = arena_.allocate(num_bytes);
@@ -255,6 +312,7 @@ class BasicTree {
 
   Memory arena_;
   Arena::Offset root_ = Arena::kNull;
+  bool keeps_scores_ = false;
 };
 
 using Tree = BasicTree<Arena>;

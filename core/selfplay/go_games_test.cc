@@ -1,5 +1,6 @@
 // What only Go has of self-play: games that end when they are settled, and variants.
 
+#include <cmath>
 #include <set>
 #include <string>
 
@@ -102,9 +103,30 @@ void check_variants() {
   TENGEN_CHECK(play(game, make_settings(0.02f), other, 30) == games);
 }
 
+// Where the score counts, games depend on it, and neither on hits of the cache nor on threads.
+void check_scores() {
+  const Go game = go_game("go/5");
+  SelfplaySettings settings = make_settings(0.02f);
+  const auto without = play(game, settings, Setup{}, 12);
+  settings.search.score_weight = 0.4f;
+  Setup setup;
+  setup.cache_bytes = 0;
+  const auto games = play(game, settings, setup, 12);
+  TENGEN_CHECK(games != without);
+  for (const GameRecord& record : games) {
+    replay(game, record);
+    for (const PlyRecord& ply : record.plies) TENGEN_CHECK(std::abs(ply.root_value) <= 1.0f);
+  }
+  TENGEN_CHECK(play(game, settings, Setup{}, 12) == games);
+  setup.num_threads = 3;
+  setup.cache_bytes = 1 << 12;
+  TENGEN_CHECK(play(game, settings, setup, 12) == games);
+}
+
 }  // namespace
 
 int main() {
   check_settled_games();
   check_variants();
+  check_scores();
 }

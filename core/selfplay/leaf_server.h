@@ -30,13 +30,14 @@ struct WorkerStats {
 template <Game G, class S = Search<G>>
 class LeafServer {
  public:
-  LeafServer(const G& game, int capacity, size_t cache_bytes)
+  // `wants_score`: evaluations come with a score.
+  LeafServer(const G& game, int capacity, size_t cache_bytes, bool wants_score)
       : game_(game),
         buffers_(static_cast<size_t>(capacity),
                  {static_cast<size_t>(game.num_planes()), static_cast<size_t>(game.height()),
                   static_cast<size_t>(game.width())},
-                 static_cast<size_t>(game.num_actions())),
-        cache_(cache_bytes, game.num_actions()),
+                 static_cast<size_t>(game.num_actions()), wants_score),
+        cache_(cache_bytes, game.num_actions(), wants_score),
         waiting_(static_cast<size_t>(capacity)) {}
 
   // Fills the batch and returns its rows; 0 when every search is over. `run_all` calls run() for
@@ -69,7 +70,8 @@ class LeafServer {
       EvaluationCache::Entry entry;
       if (cache_.find(key, &entry)) {
         ++stats.num_cache_hits;
-        search.accept(entry.policy, game_.images(search.leaf(), symmetry), entry.value);
+        search.accept(entry.policy, game_.images(search.leaf(), symmetry), entry.value,
+                      entry.score);
         continue;
       }
       game_.encode(search.leaf(), symmetry, buffers_.planes_row(num_rows_));
@@ -85,8 +87,10 @@ class LeafServer {
     for (int row = 0; row < num_rows_; ++row) {
       const Waiting& w = waiting_[static_cast<size_t>(row)];
       const float value = buffers_.value[static_cast<size_t>(row)];
-      cache_.insert(w.key, buffers_.policy_row(row), value);
-      w.search->accept(buffers_.policy_row(row), game_.images(w.search->leaf(), w.symmetry), value);
+      const float* score = buffers_.score_row(row);
+      cache_.insert(w.key, buffers_.policy_row(row), value, score);
+      w.search->accept(buffers_.policy_row(row), game_.images(w.search->leaf(), w.symmetry), value,
+                       score);
     }
     stats.num_evaluations += static_cast<uint64_t>(num_rows_);
     stats.num_batches += num_rows_ > 0;

@@ -139,7 +139,8 @@ class Match final : public MatchRunner {
     PlayerPort(Match* match, int player)
         : match_(match),
           player_(player),
-          leaves_(match->game_, match->settings_.num_slots, match->settings_.cache_bytes) {}
+          leaves_(match->game_, match->settings_.num_slots, match->settings_.cache_bytes,
+                  match->settings_.players[player].search.score_weight > 0.0f) {}
     int next() override {
       return leaves_.fill([&] {
         for (auto& slot : match_->slots_) match_->run(*slot, player_, leaves_, stats_);

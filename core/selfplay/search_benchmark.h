@@ -24,6 +24,7 @@ SearchBenchmark benchmark_search(const G& game, const SearchSettings& settings, 
   const auto num_actions = static_cast<size_t>(game.num_actions());
   std::vector<float> logits(num_actions);
   std::vector<float> planes(static_cast<size_t>(game.num_planes() * game.height() * game.width()));
+  float score[2];
   Search<G> search(game, settings);
   SearchResult result;
   SearchBenchmark done;
@@ -39,9 +40,11 @@ SearchBenchmark benchmark_search(const G& game, const SearchSettings& settings, 
     while (search.advance()) {
       if (search.at_unknown_move()) continue;
       if (encode) game.encode(search.leaf(), 0, planes.data());
+      const Key128 key = game.key(search.leaf());
       float value;
-      hash_evaluate(game.key(search.leaf()), game.num_actions(), logits.data(), &value);
-      search.accept(logits.data(), nullptr, value);
+      hash_evaluate(key, game.num_actions(), logits.data(), &value);
+      if (settings.score_weight > 0.0f) hash_score(key, value, score);
+      search.accept(logits.data(), nullptr, value, score);
     }
     search.finish(result);
     done.num_searches += 1;

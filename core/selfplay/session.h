@@ -50,7 +50,7 @@ template <Game G>
 class GameSession final : public SearchSession {
  public:
   GameSession(const G& game, const SearchSettings& settings, size_t cache_bytes)
-      : game_(game), search_(game_, settings), leaves_(game_, 1, cache_bytes) {}
+      : game_(game), search_(game_, settings), leaves_(game_, 1, cache_bytes, HasScore<G>) {}
 
   void begin(const std::vector<int>& moves, const SearchRequest& request,
              const std::string& variant) override {

@@ -50,13 +50,18 @@ class SharedBenchmarkRun {
   }
 
  private:
+  struct Answer {
+    float value;
+    float score[2];
+  };
+
   uint64_t search_alone(const typename G::State& state) {
     std::vector<float> logits(static_cast<size_t>(game_.num_actions()));
     alone_.reset();
     alone_.begin(state, request());
     while (alone_.advance()) {
-      const float value = evaluate(alone_.leaf(), logits.data());
-      alone_.accept(logits.data(), nullptr, value);
+      const Answer answer = evaluate(alone_.leaf(), logits.data());
+      alone_.accept(logits.data(), nullptr, answer.value, answer.score);
     }
     alone_.finish(result_);
     return result_.num_simulations;
@@ -77,7 +82,7 @@ class SharedBenchmarkRun {
     const auto num_actions = static_cast<size_t>(game_.num_actions());
     std::vector<Descent<G>*> waiting;
     std::vector<float> logits(static_cast<size_t>(settings_.batch_rows) * num_actions);
-    std::vector<float> values(static_cast<size_t>(settings_.batch_rows));
+    std::vector<Answer> answers(static_cast<size_t>(settings_.batch_rows));
     for (;;) {
       const uint32_t seen = shared_.news();
       waiting.clear();
@@ -89,23 +94,27 @@ class SharedBenchmarkRun {
         continue;
       }
       for (size_t i = 0; i < waiting.size(); ++i) {
-        values[i] = evaluate(waiting[i]->leaf(), logits.data() + i * num_actions);
+        answers[i] = evaluate(waiting[i]->leaf(), logits.data() + i * num_actions);
       }
       for (size_t i = 0; i < waiting.size(); ++i) {
-        waiting[i]->accept(logits.data() + i * num_actions, nullptr, values[i]);
+        waiting[i]->accept(logits.data() + i * num_actions, nullptr, answers[i].value,
+                           answers[i].score);
       }
       shared_.tell(index);
     }
   }
 
-  float evaluate(const typename G::State& state, float* logits) const {
-    float value;
+  Answer evaluate(const typename G::State& state, float* logits) const {
+    Answer answer{};
     if (settings_.use_null) {
-      null_evaluate(game_.num_actions(), logits, &value);
+      null_evaluate(game_.num_actions(), logits, &answer.value);
+      null_score(answer.score);
     } else {
-      hash_evaluate(game_.key(state), game_.num_actions(), logits, &value);
+      const Key128 key = game_.key(state);
+      hash_evaluate(key, game_.num_actions(), logits, &answer.value);
+      if (settings_.search.score_weight > 0.0f) hash_score(key, answer.value, answer.score);
     }
-    return value;
+    return answer;
   }
 
   SearchRequest request() const {

@@ -66,7 +66,7 @@ class SharedGameSession final : public SharedSession {
     ThreadPort(SharedGameSession* session, int index, int batch_rows, size_t cache_bytes)
         : search_(session->search_),
           index_(index),
-          leaves_(session->game_, batch_rows, cache_bytes) {}
+          leaves_(session->game_, batch_rows, cache_bytes, HasScore<G>) {}
 
     int next() override {
       for (;;) {

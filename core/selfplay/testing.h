@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "base/hash.h"
+#include "inference/evaluators.h"
 #include "inference/port.h"
 #include "selfplay/worker.h"
 #include "store/game_sink.h"
@@ -26,7 +27,9 @@ inline void evaluate_row(BatchBuffers& buffers, int row) {
   for (size_t action = 0; action < buffers.num_actions; ++action) {
     buffers.policy_row(row)[action] = static_cast<float>(mix64(hash + action) >> 40) * 0x1.0p-22f;
   }
-  buffers.value[static_cast<size_t>(row)] = static_cast<float>(hash >> 40) * 0x1.0p-23f - 1.0f;
+  const float value = static_cast<float>(hash >> 40) * 0x1.0p-23f - 1.0f;
+  buffers.value[static_cast<size_t>(row)] = value;
+  if (float* score = buffers.score_row(row)) hash_score({hash, hash}, value, score);
 }
 
 // Drives a port to its end.

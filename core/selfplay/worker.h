@@ -44,7 +44,8 @@ class SelfplayWorker final : public SelfplayPort {
                             settings.value_surprise_share > 0.0f),
         queue_(std::move(queue)),
         sink_(std::move(sink)),
-        leaves_(game_, settings.num_slots, settings.cache_bytes) {
+        leaves_(game_, settings.num_slots, settings.cache_bytes,
+                settings.search.score_weight > 0.0f) {
     legal_.resize(static_cast<size_t>(game_.num_actions()));
     for (int i = 0; i < settings.num_slots; ++i) {
       slots_.push_back(std::make_unique<Slot>(game_, settings.search));

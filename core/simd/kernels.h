@@ -32,9 +32,9 @@ struct Kernels {
                    float* score);
 
   // The same where in_flight[i] >= 0 further visits are under way: they count as visits beside
-  // the prior, and an edge without any other is lost. n >= 1, visits[i] >= 0.
+  // the prior, and an edge without any other is worth `lost`. n >= 1, visits[i] >= 0.
   int (*best_edge_in_flight)(const float* prior, const float* visits, const float* sum,
-                             const float* in_flight, int n, float scale, float* score);
+                             const float* in_flight, int n, float scale, float lost, float* score);
 };
 
 // The variant for this processor. Thread-safe; never blocks after the first call.

@@ -96,10 +96,10 @@ int best_edge(const float* prior, const float* visits, const float* sum, int n, 
 }
 
 int best_edge_in_flight(const float* prior, const float* visits, const float* sum,
-                        const float* in_flight, int n, float scale, float* score) {
+                        const float* in_flight, int n, float scale, float lost, float* score) {
   return first_largest(n, score, [&](int i) {
     const Floats seen = load(visits + i);
-    const Floats mean = choose(seen > splat(0.0f), load(sum + i) / seen, splat(-1.0f));
+    const Floats mean = choose(seen > splat(0.0f), load(sum + i) / seen, splat(lost));
     return mean + load(prior + i) * scale / (seen + load(in_flight + i) + 1.0f);
   });
 }

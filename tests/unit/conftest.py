@@ -33,11 +33,14 @@ class HashBackend:
     version = "1"
     precision: Any = "fp32"
     batch_shape: Any = "dynamic"
+    has_score = False
 
     def __init__(self, salt: int = 0) -> None:
         self.salt = salt
 
-    def bind(self, planes: Any, policy: Any, value: Any) -> HashRunner:
+    def bind(
+        self, planes: Any, policy: Any, value: Any, score: Any = None
+    ) -> HashRunner:
         return HashRunner(self.salt, planes, policy, value)
 
 

@@ -55,6 +55,7 @@ class Go {
 
   // The whole board, and what komi usually makes of it.
   int max_score() const { return rules_.height * rules_.width + kUsualKomiRange; }
+  int num_points(const State& state) const { return state.num_points; }
   // Every point is pass-alive: dead stones may be left where they are.
   bool is_settled(const State& state) const;
   float score(const State& state) const {

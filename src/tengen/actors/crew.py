@@ -16,7 +16,14 @@ from typing import Protocol
 from tengen import _core
 from tengen.actors.selfplay_config import SelfplayConfig
 from tengen.games import CoreGame
-from tengen.inference import Backend, DriveStats, LaneBackend, RowLayout, drive
+from tengen.inference import (
+    Backend,
+    DriveStats,
+    LaneBackend,
+    RowLayout,
+    bind_port,
+    drive,
+)
 
 __all__ = ["Crew", "CrewTimes", "crew_of_threads", "crew_on_devices"]
 
@@ -77,7 +84,12 @@ def crew_of_threads(
     sink: _core.GameSink,
     num_threads: int,
 ) -> Crew:
-    """Returns threads that each own a worker and a runner, and nothing else."""
+    """Returns threads that each own a worker and a runner, and nothing else.
+
+    Raises:
+        UsageError: The search needs scores, and the backend has none.
+    """
+    config.search.check_scores(backend.has_score)
     settings = config.to_native()
     workers = [
         _core.make_selfplay_worker(rules, settings, queue, sink)
@@ -97,8 +109,10 @@ def crew_on_devices(
     """Returns threads whose workers share the lanes of devices.
 
     Raises:
+        UsageError: The search needs scores, and the backend has none.
         RunError: A device has no memory for the smallest batch.
     """
+    config.search.check_scores(backend.has_score)
     wanted = _BATCHES_AT_ONCE * backend.max_rows * backend.num_devices
     games_at_once = min(
         max(config.num_slots * num_threads, wanted), max(1, queue.num_wanted)
@@ -151,7 +165,7 @@ class _ThreadsCrew:
 
     def _job(self, port: _core.SelfplayPort, backend: Backend) -> Callable[[], None]:
         def job() -> None:
-            runner = backend.bind(port.planes, port.policy, port.value)
+            runner = bind_port(backend, port)
             stats = DriveStats()
             self._stats.append(stats)
             drive(port, runner, stats)
@@ -176,7 +190,10 @@ class _DevicesCrew:
         self._num_devices = backend.num_devices
         self._shared = _core.SharedPort(
             _core.RowLayout(layout.planes_shape, layout.is_packed),
-            [(lane.rows, lane.policy, lane.value, lane.device) for lane in lanes],
+            [
+                (lane.rows, lane.policy, lane.value, lane.score, lane.device)
+                for lane in lanes
+            ],
             num_workers=len(groups),
         )
         self.jobs: list[Callable[[], object]] = [

@@ -23,12 +23,17 @@ class RandomBackend:
     version = "1"
     precision: Precision = "fp32"
     batch_shape: BatchShape = "dynamic"
+    has_score = False
 
     def bind(
-        self, planes: FloatArray, policy: FloatArray, value: FloatArray
+        self,
+        planes: FloatArray,
+        policy: FloatArray,
+        value: FloatArray,
+        score: FloatArray | None = None,
     ) -> _RandomRunner:
         """Returns a runner over these buffers; see ``Backend``."""
-        check_buffers(planes, policy, value)
+        check_buffers(self, planes, policy, value, score)
         return _RandomRunner(policy, value)
 
 

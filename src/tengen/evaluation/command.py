@@ -156,9 +156,9 @@ def _threads(threads: int | None, trees: str) -> tuple[int, list[int]]:
 def _player(
     side: str, word: str, search: SearchConfig, num_threads: int, tree_threads: int
 ) -> MatchPlayer:
-    player = open_player(word, num_threads=num_threads)
+    player = open_player(word, num_threads=num_threads, search=search)
     if isinstance(player, ModelPlayer):
-        return dataclasses.replace(player, search=search, tree_threads=tree_threads)
+        return dataclasses.replace(player, tree_threads=tree_threads)
     rule = "is no model and has no search to set; take that --set away"
     check(search == SearchConfig(), f"{side}.search", word, rule)
     return player

@@ -98,6 +98,10 @@ class ModelPlayer:
     tree_threads: int = 1
     """Threads that search one tree; with more than one, moves differ each time."""
 
+    def __post_init__(self) -> None:
+        if self.search.score_weight > 0:
+            self.search.check_scores(self.backend.has_score)
+
     def opened_for(self, num_threads: int) -> ModelPlayer:
         """Returns the player, opened again where the backend serves fewer threads.
 
@@ -108,7 +112,9 @@ class ModelPlayer:
         """
         if self.directory is None or num_threads <= self.num_threads:
             return self
-        backend = open_for_play(self.directory, num_threads)
+        backend = open_for_play(
+            self.directory, num_threads, scores=self.backend.has_score
+        )
         return dataclasses.replace(self, backend=backend, num_threads=num_threads)
 
     def to_native(self, num_simulations: int) -> Any:
@@ -211,7 +217,13 @@ def fixed_player(word: str) -> RandomPlayer | MctsPlayer | None:
     return None
 
 
-def open_player(word: str, *, num_threads: int = 1) -> MatchPlayer:
+def open_player(
+    word: str,
+    *,
+    num_threads: int = 1,
+    search: SearchConfig | None = None,
+    scores: bool = False,
+) -> MatchPlayer:
     """Returns the player of a word. Blocks while a model is read and compiled.
 
     Args:
@@ -219,6 +231,9 @@ def open_player(word: str, *, num_threads: int = 1) -> MatchPlayer:
             (its newest model), ``RUN@17`` or a model directory. A path that looks like
             a fixed player is reached as ``./random``.
         num_threads: Threads that will evaluate at the same time, at least 1.
+        search: How a model searches; None as usual.
+        scores: Whether a model shall estimate the final score, too, if it can; it
+            must where the score counts in the search.
 
     Raises:
         UsageError: The word names nothing, or a model that cannot be used.
@@ -235,21 +250,27 @@ def open_player(word: str, *, num_threads: int = 1) -> MatchPlayer:
             f"model ({word}) acts in the environment {model.meta.task} and plays no "
             f"board game; name a model of a game, or see its returns by tengen status"
         )
+    search = search or SearchConfig()
+    scores = scores or search.score_weight > 0
     return ModelPlayer(
         name=word,
         task=model.meta.task,
-        backend=open_for_play(model.path, num_threads),
+        backend=open_for_play(model.path, num_threads, scores=scores),
+        search=search,
         directory=model.path,
         num_threads=num_threads,
     )
 
 
-def open_for_play(directory: Path, num_threads: int) -> Backend:
+def open_for_play(
+    directory: Path, num_threads: int, *, scores: bool = False
+) -> Backend:
     """Returns a model's backend for play. Blocks while the model is compiled.
 
     Args:
         directory: A model directory.
         num_threads: Threads that will evaluate at the same time, at least 1.
+        scores: As for ``tengen.inference.open_backend``.
 
     Raises:
         UsageError: The model cannot be used.
@@ -264,4 +285,4 @@ def open_for_play(directory: Path, num_threads: int) -> Backend:
         precision="fp32",
         batch_shape="dynamic",
     )
-    return open_backend(directory, config, num_threads)
+    return open_backend(directory, config, num_threads, scores=scores)

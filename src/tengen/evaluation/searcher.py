@@ -15,7 +15,7 @@ from tengen import _core
 from tengen.config import check
 from tengen.errors import UsageError
 from tengen.games import Game, core_game
-from tengen.inference import Backend, Runner, drive
+from tengen.inference import Backend, Runner, bind_port, drive
 from tengen.search import SearchConfig
 
 __all__ = ["Searcher", "batch_rows"]
@@ -48,7 +48,8 @@ class Searcher:
         batch_rows: Leaves that each gathers, at least 1; see ``batch_rows``.
 
     Raises:
-        UsageError: The game or the settings want one thread and one leaf.
+        UsageError: The game or the settings want one thread and one leaf, or the
+            settings want scores, which the backend has not.
     """
 
     def __init__(
@@ -61,6 +62,8 @@ class Searcher:
     ) -> None:
         rules = core_game(game)
         settings = search.to_native()
+        search.check_scores(backend.has_score)
+        self._has_scores = backend.has_score
         self._shared: Any = None
         self._alone: Any = None
         if num_threads == batch_rows == 1:
@@ -85,12 +88,14 @@ class Searcher:
 
         Args:
             moves: Actions from the first move of the game.
-            request: The core's ``SearchRequest``.
+            request: The core's ``SearchRequest``; scores are kept where the backend
+                has them.
 
         Raises:
             CoreError: A move is not legal, or the game is over.
             Exception: What the backend raised; the search is ended.
         """
+        request.keep_scores = self._has_scores
         self._session.begin(list(moves), request)
         self._drive()
         return self._session.result
@@ -150,5 +155,4 @@ class _FullBatches:
 
 
 def _bound(backend: Backend, port: Any) -> Runner:
-    runner = backend.bind(port.planes, port.policy, port.value)
-    return _FullBatches(runner, len(port.value))
+    return _FullBatches(bind_port(backend, port), len(port.value))

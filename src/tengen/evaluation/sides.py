@@ -8,7 +8,7 @@ from tengen import _core
 from tengen.evaluation.players import ModelPlayer
 from tengen.evaluation.searcher import Searcher, batch_rows
 from tengen.games import Game
-from tengen.inference import Backend, Runner
+from tengen.inference import Backend, Runner, bind_port
 
 __all__ = ["PortSide", "Side", "TreeSide"]
 
@@ -50,7 +50,7 @@ class PortSide(Side):
         """Evaluates one batch, or lets the core move."""
         port = match.port(player)
         if self._backend is not None and self._runner is None:
-            self._runner = self._backend.bind(port.planes, port.policy, port.value)
+            self._runner = bind_port(self._backend, port)
         num_rows = port.next()
         if self._runner is not None and num_rows > 0:
             self._runner.run(num_rows)

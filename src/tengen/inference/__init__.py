@@ -14,6 +14,8 @@ from tengen.inference.backend import (
     LaneBackend,
     Port,
     Runner,
+    SearchPort,
+    bind_port,
     drive,
 )
 from tengen.inference.choice import (
@@ -43,6 +45,8 @@ __all__ = [
     "ProbeResult",
     "RowLayout",
     "Runner",
+    "SearchPort",
+    "bind_port",
     "check_device_words",
     "check_machine",
     "choose",

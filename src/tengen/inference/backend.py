@@ -3,7 +3,8 @@
 A port owns three buffers and knows what to evaluate; a runner is bound to these
 buffers once and fills the answers in place. Neither knows the other.
 
-Legend: N rows of a port, n rows of one batch, C planes, H W board, A actions.
+Legend: N rows of a port, n rows of one batch, C planes, H W board, A actions. A score
+is the mean and the standard deviation of the final score, in points to play.
 """
 
 from __future__ import annotations
@@ -28,6 +29,8 @@ __all__ = [
     "LaneBackend",
     "Port",
     "Runner",
+    "SearchPort",
+    "bind_port",
     "check_buffers",
     "drive",
 ]
@@ -64,11 +67,19 @@ class Port(Batches, Protocol):
         """``[N]`` float32 in [-1, 1] to play; the runner fills it."""
 
 
+class SearchPort(Port, Protocol):
+    """A port of searches, whose evaluations may need a score."""
+
+    @property
+    def score(self) -> FloatArray | None:
+        """``[N, 2]`` float32, scores; None where the port does not ask for them."""
+
+
 class Runner(Protocol):
     """Evaluates rows of the buffers it was bound to. Used by one thread."""
 
     def run(self, num_rows: int) -> None:
-        """Fills ``policy[:num_rows]`` and ``value[:num_rows]`` from the planes.
+        """Fills the answers' first rows, ``policy[:num_rows]``, from the planes'.
 
         Rows beyond ``num_rows`` are unspecified afterwards. Blocks, without the GIL.
 
@@ -96,7 +107,17 @@ class Backend(Protocol):
     def batch_shape(self) -> BatchShape:
         """Whether every batch has the same number of rows inside."""
 
-    def bind(self, planes: FloatArray, policy: FloatArray, value: FloatArray) -> Runner:
+    @property
+    def has_score(self) -> bool:
+        """Whether it answers with scores."""
+
+    def bind(
+        self,
+        planes: FloatArray,
+        policy: FloatArray,
+        value: FloatArray,
+        score: FloatArray | None = None,
+    ) -> Runner:
         """Returns a runner over these buffers; they are kept alive, never copied.
 
         Args:
@@ -104,9 +125,11 @@ class Backend(Protocol):
                 C-contiguous.
             policy: ``[N, A]`` float32, C-contiguous, written to.
             value: ``[N]`` float32, written to.
+            score: ``[N, 2]`` float32, C-contiguous, written to; None to do without.
 
         Raises:
-            ValueError: A buffer has another dtype, layout or number of rows.
+            ValueError: A buffer has another dtype, layout or number of rows, or there
+                is one for scores and the backend has none.
         """
 
 
@@ -124,6 +147,10 @@ class Lane(Runner, Protocol):
     @property
     def value(self) -> FloatArray:
         """``[N]`` float32 in [-1, 1] to play."""
+
+    @property
+    def score(self) -> FloatArray | None:
+        """``[N, 2]`` float32; None where the backend has no scores."""
 
     @property
     def device(self) -> int:
@@ -161,14 +188,33 @@ class LaneBackend(Backend, Protocol):
         """
 
 
-def check_buffers(planes: FloatArray, policy: FloatArray, value: FloatArray) -> None:
+def bind_port(backend: Backend, port: SearchPort) -> Runner:
+    """Returns a runner over a port's buffers; scores where both sides have them."""
+    score = port.score if backend.has_score else None
+    return backend.bind(port.planes, port.policy, port.value, score)
+
+
+def check_buffers(
+    backend: Backend,
+    planes: FloatArray,
+    policy: FloatArray,
+    value: FloatArray,
+    score: FloatArray | None,
+) -> None:
     """Raises ValueError unless the buffers are what ``Backend.bind`` asks for."""
     num_rows = len(planes)
-    wanted = (
+    wanted: list[tuple[str, FloatArray, tuple[int, ...]]] = [
         ("planes", planes, (2, 4)),
         ("policy", policy, (2,)),
         ("value", value, (1,)),
-    )
+    ]
+    if score is not None:
+        if not backend.has_score:
+            raise ValueError(
+                f"score ({score.shape}) must be None where the backend has none; open "
+                f"it with scores"
+            )
+        wanted.append(("score", score, (2,)))
     for name, array, num_axes in wanted:
         if (
             array.dtype != np.float32

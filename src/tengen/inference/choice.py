@@ -97,7 +97,13 @@ def devices_of(config: InferenceConfig) -> str:
     return "cpu" if is_for_cpus else default_devices()
 
 
-def open_backend(directory: Path, config: InferenceConfig, num_threads: int) -> Backend:
+def open_backend(
+    directory: Path,
+    config: InferenceConfig,
+    num_threads: int,
+    *,
+    scores: bool = False,
+) -> Backend:
     """Returns the model in ``directory``, compiled.
 
     With int8, a model without an int8 graph is opened in bf16, or fp32 where the CPU
@@ -108,6 +114,8 @@ def open_backend(directory: Path, config: InferenceConfig, num_threads: int) -> 
         config: Without any ``auto`` but for the devices, which is then the CPU; see
             ``choose``.
         num_threads: Threads that will evaluate at the same time, at least 1.
+        scores: Whether to answer with scores, too, where the model estimates them;
+            the backend says. Else nothing is computed for them.
 
     Raises:
         UsageError: The backend is not installed, cannot compute the precision, or
@@ -122,15 +130,15 @@ def open_backend(directory: Path, config: InferenceConfig, num_threads: int) -> 
     if config.is_on_gpu:
         from tengen.inference.device_choice import open_on_devices
 
-        return open_on_devices(directory, config)
+        return open_on_devices(directory, config, scores=scores)
     if config.backend == "openvino":
         backend = OpenVinoBackend(
-            directory, precision=precision, num_threads=num_threads
+            directory, precision=precision, num_threads=num_threads, scores=scores
         )
     else:
         from tengen.inference.torch_backend import TorchBackend
 
-        backend = TorchBackend(directory, precision=precision)
+        backend = TorchBackend(directory, precision=precision, scores=scores)
     if config.batch_shape == "fixed":
         return FixedBackend(backend, config.batch_rows)
     return backend
@@ -142,6 +150,8 @@ def choose(
     planes: FloatArray,
     num_actions: int,
     num_threads: int,
+    *,
+    scores: bool = False,
 ) -> Choice:
     """Replaces every ``auto`` by what this model on this machine does best.
 
@@ -154,6 +164,7 @@ def choose(
             ``batch_rows`` of them.
         num_actions: A.
         num_threads: Threads that will evaluate at the same time, at least 1.
+        scores: As for ``open_backend``.
 
     Raises:
         UsageError: The backend is not installed or cannot compute the precision.
@@ -167,14 +178,14 @@ def choose(
     config = _with_backend(config)
     rows_per_s: dict[str, float] = {}
     if config.precision == "auto":
-        rows_per_s = _trial(directory, config, planes, num_actions)
+        rows_per_s = _trial(directory, config, planes, num_actions, scores)
         config = dataclasses.replace(config, precision=_worthwhile(rows_per_s))
     shapes: tuple[Any, ...] = (config.batch_shape,)
     if config.batch_shape == "auto":
         shapes = ("dynamic", "fixed")
     for shape in shapes:
         config = dataclasses.replace(config, batch_shape=shape)
-        backend = open_backend(directory, config, num_threads)
+        backend = open_backend(directory, config, num_threads, scores=scores)
         result = probe(
             backend,
             planes,
@@ -200,7 +211,11 @@ def _with_backend(config: InferenceConfig) -> InferenceConfig:
 
 
 def _trial(
-    directory: Path, config: InferenceConfig, planes: FloatArray, num_actions: int
+    directory: Path,
+    config: InferenceConfig,
+    planes: FloatArray,
+    num_actions: int,
+    scores: bool,
 ) -> dict[str, float]:
     """Returns evaluations per second of one thread by precision.
 
@@ -215,7 +230,8 @@ def _trial(
     for precision in _candidates(directory, config):
         shape: BatchShape = "dynamic"
         tried = dataclasses.replace(config, precision=precision, batch_shape=shape)
-        runners[precision] = open_backend(directory, tried, 1).bind(rows, policy, value)
+        backend = open_backend(directory, tried, 1, scores=scores)
+        runners[precision] = backend.bind(rows, policy, value)
         runners[precision].run(num_rows)
     fastest_s = dict.fromkeys(runners, float("inf"))
     end = time.perf_counter() + _TRIAL_S * len(runners)

@@ -91,23 +91,28 @@ class _Evaluator:
     ) -> None:
         self._rows = rows
         self._planes = np.zeros((batch_rows, *rows.shape[1:]), np.float32)
-        self._policy = np.zeros((batch_rows, num_actions), np.float32)
-        self._value = np.zeros(batch_rows, np.float32)
-        self._runner = backend.bind(self._planes, self._policy, self._value)
+        self._answers = [
+            np.zeros((batch_rows, num_actions), np.float32),
+            np.zeros(batch_rows, np.float32),
+        ]
+        if backend.has_score:
+            self._answers.append(np.zeros((batch_rows, 2), np.float32))
+        self._runner = backend.bind(self._planes, *self._answers)
 
     def evaluate(
         self,
         order: np.ndarray[tuple[int], np.dtype[np.int64]],
         sizes: np.random.Generator | None,
     ) -> np.ndarray[tuple[int, int], np.dtype[np.uint32]]:
-        """Returns ``[M, A + 1]`` bits of policy and value, by row not by place.
+        """Returns ``[M, ...]`` bits of all answers, by row not by place.
 
         Args:
             order: ``[M]`` rows in the order of evaluation.
             sizes: Draws batch sizes; None for full batches.
         """
         capacity = len(self._planes)
-        answers = np.zeros((len(order), self._policy.shape[1] + 1), np.float32)
+        widths = [answer[0].size for answer in self._answers]
+        answers = np.zeros((len(order), sum(widths)), np.float32)
         start = 0
         while start < len(order):
             size = int(sizes.integers(1, capacity + 1)) if sizes else capacity
@@ -115,7 +120,7 @@ class _Evaluator:
             n = len(chosen)
             self._planes[:n] = self._rows[chosen]
             self._runner.run(n)
-            answers[chosen, :-1] = self._policy[:n]
-            answers[chosen, -1] = self._value[:n]
+            parts = [answer[:n].reshape(n, -1) for answer in self._answers]
+            answers[chosen] = np.concatenate(parts, axis=1)
             start += n
         return answers.view(np.uint32)

@@ -39,6 +39,7 @@ class DeviceLane:
         rows: ``[N, layout.num_bytes]`` uint8, what to evaluate.
         policy: ``[N, A]`` float32, logits.
         value: ``[N]`` float32 in [-1, 1] to play.
+        score: ``[N, 2]`` float32; None where the backend has no scores.
         device: The device's place among the backend's.
     """
 
@@ -53,6 +54,9 @@ class DeviceLane:
         self.rows: NDArray[np.uint8] = host.rows.numpy()
         self.policy: FloatArray = host.policy.numpy()
         self.value: FloatArray = host.value.numpy()
+        self.score: FloatArray | None = None
+        if host.score is not None:
+            self.score = host.score.numpy()
         self.device = place
         self._programs = programs
         self._lane = device.lane()
@@ -71,8 +75,8 @@ class DeviceLane:
             self._programs.run(n, batch)
 
         def copy_out() -> None:
-            host.policy[:n].copy_(batch.policy[:n], non_blocking=True)
-            host.value[:n].copy_(batch.value[:n], non_blocking=True)
+            for to, answer in zip(host.answers, batch.answers, strict=True):
+                to[:n].copy_(answer[:n], non_blocking=True)
 
         self._lane.run(copy_in, compute, copy_out)
 
@@ -85,6 +89,7 @@ class DeviceBackend:
         version: torch's version.
         precision: Arithmetic of the trunk; the heads are float32.
         batch_shape: ``dynamic``.
+        has_score: Whether it answers with scores.
         num_devices: How many.
         max_rows: The largest batch of a lane.
         notes: What the user should know, a line each.
@@ -100,8 +105,16 @@ class DeviceBackend:
         precision: Precision,
         devices: Sequence[Device],
         max_rows: int,
+        scores: bool = False,
     ) -> None:
         """Builds the network and loads its weights on every device.
+
+        Args:
+            directory: A model directory.
+            precision: Arithmetic of the trunk.
+            devices: At least one.
+            max_rows: The largest batch of a lane.
+            scores: Whether to answer with scores where the network estimates them.
 
         Raises:
             UsageError: As ``load_head``.
@@ -116,15 +129,20 @@ class DeviceBackend:
         # is the process's: the backend that was opened last decides.
         torch.backends.cudnn.allow_tf32 = precision != "fp32"
         self._heads = [
-            load_inference_head(directory, precision).to(device.where)
+            load_inference_head(directory, precision, scores=scores).to(device.where)
             for device in devices
         ]
+        self.has_score = self._heads[0].answers_score
 
     def bind(
-        self, planes: FloatArray, policy: FloatArray, value: FloatArray
+        self,
+        planes: FloatArray,
+        policy: FloatArray,
+        value: FloatArray,
+        score: FloatArray | None = None,
     ) -> TorchRunner:
         """Returns a runner over these buffers; see ``Backend.bind``."""
-        return TorchRunner(self._heads[0], planes, policy, value)
+        return TorchRunner(self, self._heads[0], planes, policy, value, score)
 
     def open_lanes(self, layout: RowLayout, num_rows: int) -> list[DeviceLane]:
         """Returns lanes of one size, some a device, ready to run.
@@ -171,14 +189,13 @@ class DeviceBackend:
     def _lanes_of(self, place: int, layout: RowLayout, rows: int) -> list[DeviceLane]:
         head, device = self._heads[place], self._devices[place]
         programs = Programs(head, device, layout, rows)
-        num_actions = head.net.features.num_actions
         return [
             DeviceLane(
                 programs,
                 device,
                 place,
-                Batch.beside_device(device, layout, rows, num_actions),
-                Batch.on_device(device, layout, rows, num_actions),
+                Batch.beside_device(device, layout, rows, head),
+                Batch.on_device(device, layout, rows, head),
             )
             for _ in range(_LANES_PER_DEVICE)
         ]

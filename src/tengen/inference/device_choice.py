@@ -27,8 +27,15 @@ _TRIAL_S = 0.2
 _WORTHWHILE = 1.02
 
 
-def open_on_devices(directory: Path, config: InferenceConfig) -> DeviceBackend:
+def open_on_devices(
+    directory: Path, config: InferenceConfig, *, scores: bool = False
+) -> DeviceBackend:
     """Returns the model in ``directory`` on the GPUs of a config without ``auto``.
+
+    Args:
+        directory: A model directory.
+        config: Its devices are GPUs.
+        scores: Whether to answer with scores where the network estimates them.
 
     Raises:
         UsageError: A GPU is not here, or the model cannot be read.
@@ -39,6 +46,7 @@ def open_on_devices(directory: Path, config: InferenceConfig) -> DeviceBackend:
         precision=precision,
         devices=_devices(config),
         max_rows=config.device_rows or _TRIAL_ROWS[-1],
+        scores=scores,
     )
 
 

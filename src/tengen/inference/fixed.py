@@ -6,6 +6,8 @@ size nor how full a batch is can change an answer. It costs a copy and the paddi
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from tengen.inference.backend import Backend, FloatArray, check_buffers
@@ -22,6 +24,7 @@ class FixedBackend:
         version: The other backend's.
         precision: The other backend's.
         batch_shape: ``fixed``.
+        has_score: The other backend's.
     """
 
     batch_shape: BatchShape = "fixed"
@@ -36,15 +39,21 @@ class FixedBackend:
         self.name: str = backend.name
         self.version: str = backend.version
         self.precision: Precision = backend.precision
+        self.has_score: bool = backend.has_score
         self._backend = backend
         self._batch_rows = batch_rows
 
     def bind(
-        self, planes: FloatArray, policy: FloatArray, value: FloatArray
+        self,
+        planes: FloatArray,
+        policy: FloatArray,
+        value: FloatArray,
+        score: FloatArray | None = None,
     ) -> FixedRunner:
         """Returns a runner over these buffers; see ``Backend.bind``."""
-        check_buffers(planes, policy, value)
-        return FixedRunner(self._backend, self._batch_rows, (planes, policy, value))
+        check_buffers(self, planes, policy, value, score)
+        answers = [policy, value] if score is None else [policy, value, score]
+        return FixedRunner(self._backend, self._batch_rows, planes, answers)
 
 
 class FixedRunner:
@@ -54,22 +63,23 @@ class FixedRunner:
         self,
         backend: Backend,
         batch_rows: int,
-        buffers: tuple[FloatArray, FloatArray, FloatArray],
+        planes: FloatArray,
+        answers: Sequence[FloatArray],
     ) -> None:
-        self._planes, self._policy, self._value = buffers
+        self._planes, self._answers = planes, answers
         self._batch_rows = batch_rows
-        self._batch = [
-            np.zeros((batch_rows, *buffer.shape[1:]), np.float32) for buffer in buffers
-        ]
-        self._runner = backend.bind(*self._batch)
+        self._batch_planes, *self._batch_answers = (
+            np.zeros((batch_rows, *buffer.shape[1:]), np.float32)
+            for buffer in (planes, *answers)
+        )
+        self._runner = backend.bind(self._batch_planes, *self._batch_answers)
 
     def run(self, num_rows: int) -> None:
         """Evaluates ``planes[:num_rows]``; see ``Runner.run``."""
-        planes, policy, value = self._batch
         for start in range(0, num_rows, self._batch_rows):
             end = min(start + self._batch_rows, num_rows)
             n = end - start
-            planes[:n] = self._planes[start:end]
+            self._batch_planes[:n] = self._planes[start:end]
             self._runner.run(self._batch_rows)
-            self._policy[start:end] = policy[:n]
-            self._value[start:end] = value[:n]
+            for answer, batch in zip(self._answers, self._batch_answers, strict=True):
+                answer[start:end] = batch[:n]

@@ -10,6 +10,7 @@ from __future__ import annotations
 import functools
 import os
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -145,6 +146,10 @@ def _settings(precision: Precision, num_threads: int) -> dict[str, Any]:
     }
 
 
+def _has_score(graph: Any) -> bool:
+    return any("score" in output.names for output in graph.outputs)
+
+
 class OpenVinoBackend:
     """A ``Backend`` over the graphs of a model directory.
 
@@ -154,6 +159,7 @@ class OpenVinoBackend:
         precision: Arithmetic of the trunk; of a model without an int8 graph that of
             its floats, where int8 was asked for.
         batch_shape: ``dynamic``.
+        has_score: Whether it answers with scores.
     """
 
     name = "openvino"
@@ -165,6 +171,7 @@ class OpenVinoBackend:
         *,
         precision: Precision,
         num_threads: int,
+        scores: bool = False,
     ) -> None:
         """Compiles the model, 0.1 to 0.3 s.
 
@@ -172,6 +179,7 @@ class OpenVinoBackend:
             directory: A model directory.
             precision: Arithmetic of the trunk.
             num_threads: Threads that will call runners at the same time.
+            scores: Whether to answer with scores where the graph has them.
 
         Raises:
             UsageError: OpenVINO is not installed, or the CPU has no such precision.
@@ -185,7 +193,12 @@ class OpenVinoBackend:
         floats = float_precision() if precision == "int8" else precision
         settings = _settings(floats, num_threads)
         try:
-            self._model = core.compile_model(str(path), "CPU", settings)
+            graph = core.read_model(str(path))
+            has_score = _has_score(graph)
+            if has_score and not scores:
+                # What nobody reads is not computed, nor does it change how the rest is.
+                graph.remove_result(graph.output("score").get_node())
+            self._model = core.compile_model(graph, "CPU", settings)
         except RuntimeError as error:
             reason = " ".join(str(error).split())
             raise RunError(
@@ -194,13 +207,21 @@ class OpenVinoBackend:
             ) from error
         self.version = str(core.get_versions("CPU")["CPU"].build_number)
         self.precision = precision
+        self.has_score = has_score and scores
 
     def bind(
-        self, planes: FloatArray, policy: FloatArray, value: FloatArray
+        self,
+        planes: FloatArray,
+        policy: FloatArray,
+        value: FloatArray,
+        score: FloatArray | None = None,
     ) -> OpenVinoRunner:
         """Returns a runner over these buffers; see ``Backend.bind``."""
-        check_buffers(planes, policy, value)
-        return OpenVinoRunner(self._model, planes, policy, value)
+        check_buffers(self, planes, policy, value, score)
+        buffers = {"planes": planes, "policy": policy, "value": value}
+        if score is not None:
+            buffers["score"] = score
+        return OpenVinoRunner(self._model, buffers)
 
 
 class OpenVinoRunner:
@@ -212,16 +233,11 @@ class OpenVinoRunner:
     quarters of the buffers; the rows that nobody asked for are computed and ignored.
     """
 
-    def __init__(
-        self,
-        model: Any,
-        planes: FloatArray,
-        policy: FloatArray,
-        value: FloatArray,
-    ) -> None:
+    def __init__(self, model: Any, buffers: Mapping[str, FloatArray]) -> None:
+        """Binds arrays by the names of the graph's input and outputs."""
         # A tensor over shared memory does not keep the array alive.
-        self._buffers = (planes, policy, value)
-        capacity = len(planes)
+        self._buffers = buffers
+        capacity = len(buffers["planes"])
         step = max(1, capacity // _NUM_SIZES)
         self._requests: list[Any] = [None]
         while len(self._requests) <= capacity:
@@ -237,9 +253,7 @@ class OpenVinoRunner:
     def _bind_rows(self, model: Any, num_rows: int) -> Any:
         from openvino import Tensor
 
-        planes, policy, value = (buffer[:num_rows] for buffer in self._buffers)
         request = model.create_infer_request()
-        request.set_tensor("planes", Tensor(planes, shared_memory=True))
-        request.set_tensor("policy", Tensor(policy, shared_memory=True))
-        request.set_tensor("value", Tensor(value, shared_memory=True))
+        for name, buffer in self._buffers.items():
+            request.set_tensor(name, Tensor(buffer[:num_rows], shared_memory=True))
         return request

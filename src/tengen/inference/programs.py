@@ -9,6 +9,7 @@ Legend: n rows, C planes, H W board, A actions.
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from typing import NamedTuple
 
 import torch
@@ -33,29 +34,48 @@ class Batch(NamedTuple):
     """``[N, A]`` float32 logits."""
     value: Tensor
     """``[N]`` float32 in [-1, 1] to play."""
+    score: Tensor | None
+    """``[N, 2]`` float32, mean and standard deviation in points to play; None where the
+    network does not answer with it."""
+
+    @property
+    def answers(self) -> tuple[Tensor, ...]:
+        """All but the rows, in the order of the network's answers."""
+        found = (self.policy, self.value)
+        return found if self.score is None else (*found, self.score)
 
     @classmethod
     def on_device(
-        cls, device: Device, layout: RowLayout, num_rows: int, num_actions: int
+        cls, device: Device, layout: RowLayout, num_rows: int, head: InferenceHead
     ) -> Batch:
         """Returns zeros in the device's memory."""
-        return cls(
-            torch.zeros(
-                (num_rows, layout.num_bytes), dtype=torch.uint8, device=device.where
-            ),
-            torch.zeros((num_rows, num_actions), device=device.where),
-            torch.zeros(num_rows, device=device.where),
-        )
+
+        def zeros(shape: tuple[int, ...], dtype: torch.dtype) -> Tensor:
+            return torch.zeros(shape, dtype=dtype, device=device.where)
+
+        return cls._made(zeros, layout, num_rows, head)
 
     @classmethod
     def beside_device(
-        cls, device: Device, layout: RowLayout, num_rows: int, num_actions: int
+        cls, device: Device, layout: RowLayout, num_rows: int, head: InferenceHead
     ) -> Batch:
         """Returns zeros in the host's memory that the device can copy by itself."""
+        return cls._made(device.host_memory, layout, num_rows, head)
+
+    @classmethod
+    def _made(
+        cls,
+        zeros: Callable[[tuple[int, ...], torch.dtype], Tensor],
+        layout: RowLayout,
+        num_rows: int,
+        head: InferenceHead,
+    ) -> Batch:
+        num_actions = head.net.features.num_actions
         return cls(
-            device.host_memory((num_rows, layout.num_bytes), torch.uint8),
-            device.host_memory((num_rows, num_actions), torch.float32),
-            device.host_memory((num_rows,), torch.float32),
+            zeros((num_rows, layout.num_bytes), torch.uint8),
+            zeros((num_rows, num_actions), torch.float32),
+            zeros((num_rows,), torch.float32),
+            zeros((num_rows, 2), torch.float32) if head.answers_score else None,
         )
 
 
@@ -81,8 +101,7 @@ class Programs:
     ) -> None:
         self._head = head
         self._layout = layout
-        num_actions = head.net.features.num_actions
-        self._batch = Batch.on_device(device, layout, max_rows, num_actions)
+        self._batch = Batch.on_device(device, layout, max_rows, head)
         self._sizes = bucket_sizes(max_rows)
         # The largest first: the others find room in what it took.
         self._launch: dict[int, Step] = {
@@ -94,17 +113,18 @@ class Programs:
         n = num_rows
         self._batch.rows[:n].copy_(batch.rows[:n])
         self._launch[bucket_for(n, self._sizes)]()
-        batch.policy[:n].copy_(self._batch.policy[:n])
-        batch.value[:n].copy_(self._batch.value[:n])
+        for to, answer in zip(batch.answers, self._batch.answers, strict=True):
+            to[:n].copy_(answer[:n])
 
     def _program(self, size: int) -> Step:
-        rows, policy, value = (tensor[:size] for tensor in self._batch)
+        rows = self._batch.rows[:size]
+        answers = [answer[:size] for answer in self._batch.answers]
 
         def program() -> None:
             with torch.inference_mode():
                 found = self._head(unpack_rows(rows, self._layout))
-                policy.copy_(found[0])
-                value.copy_(found[1])
+                for to, answer in zip(answers, found, strict=True):
+                    to.copy_(answer)
 
         return program
 

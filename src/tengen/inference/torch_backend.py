@@ -17,7 +17,7 @@ from safetensors.torch import load_file
 
 from tengen.config import from_dict
 from tengen.errors import UsageError
-from tengen.inference.backend import FloatArray, check_buffers
+from tengen.inference.backend import Backend, FloatArray, check_buffers
 from tengen.inference.config import BatchShape, Precision
 from tengen.nets import FeatureSpec, InferenceHead, NetConfig, ResNet, build_net
 
@@ -34,11 +34,12 @@ class _Architecture:
     features: FeatureSpec
 
 
-def load_head(directory: Path) -> InferenceHead:
+def load_head(directory: Path, *, scores: bool = False) -> InferenceHead:
     """Returns a model's network on the CPU, float32, in evaluation mode.
 
     Args:
         directory: A model directory.
+        scores: Whether to answer with scores where the network estimates them.
 
     Raises:
         UsageError: A file is missing or damaged, or the weights are another
@@ -66,16 +67,18 @@ def load_head(directory: Path) -> InferenceHead:
             f"model ({directory}) cannot be built: {reason}; "
             f"restore it or export it again"
         ) from error
-    return InferenceHead(net).eval()
+    return InferenceHead(net, scores=scores).eval()
 
 
-def load_inference_head(directory: Path, precision: Precision) -> InferenceHead:
+def load_inference_head(
+    directory: Path, precision: Precision, *, scores: bool = False
+) -> InferenceHead:
     """Returns a model's network on the CPU, ready to compute in a precision.
 
     Raises:
         UsageError: As ``load_head``.
     """
-    head = load_head(directory)
+    head = load_head(directory, scores=scores)
     if precision == "bf16" and isinstance(head.net, ResNet):
         head.net.fix_dtype(torch.bfloat16)
     return head
@@ -89,26 +92,39 @@ class TorchBackend:
         version: torch's version.
         precision: Arithmetic of the trunk; the heads are float32.
         batch_shape: ``dynamic``.
+        has_score: Whether it answers with scores.
     """
 
     name = "torch"
     batch_shape: BatchShape = "dynamic"
 
-    def __init__(self, directory: Path, *, precision: Precision) -> None:
+    def __init__(
+        self, directory: Path, *, precision: Precision, scores: bool = False
+    ) -> None:
         """Builds the network and loads its weights.
+
+        Args:
+            directory: A model directory.
+            precision: Arithmetic of the trunk.
+            scores: Whether to answer with scores where the network estimates them.
 
         Raises:
             UsageError: As ``load_head``.
         """
         self.version = torch.__version__
         self.precision = precision
-        self._head = load_inference_head(directory, precision)
+        self._head = load_inference_head(directory, precision, scores=scores)
+        self.has_score = self._head.answers_score
 
     def bind(
-        self, planes: FloatArray, policy: FloatArray, value: FloatArray
+        self,
+        planes: FloatArray,
+        policy: FloatArray,
+        value: FloatArray,
+        score: FloatArray | None = None,
     ) -> TorchRunner:
         """Returns a runner over these buffers; see ``Backend.bind``."""
-        return TorchRunner(self._head, planes, policy, value)
+        return TorchRunner(self, self._head, planes, policy, value, score)
 
 
 class TorchRunner:
@@ -119,18 +135,20 @@ class TorchRunner:
 
     def __init__(
         self,
+        backend: Backend,
         head: InferenceHead,
         planes: FloatArray,
         policy: FloatArray,
         value: FloatArray,
+        score: FloatArray | None,
     ) -> None:
         """Binds a network in evaluation mode; see ``Backend.bind``."""
-        check_buffers(planes, policy, value)
+        check_buffers(backend, planes, policy, value, score)
         self._head = head
         self._device = next(head.parameters()).device
         self._planes = torch.from_numpy(planes)
-        self._policy = torch.from_numpy(policy)
-        self._value = torch.from_numpy(value)
+        answers = [policy, value] if score is None else [policy, value, score]
+        self._answers = [torch.from_numpy(answer) for answer in answers]
 
     def run(self, num_rows: int) -> None:
         """Evaluates ``planes[:num_rows]``; see ``Runner.run``."""
@@ -138,6 +156,7 @@ class TorchRunner:
             torch.set_num_threads(1)
             _threads.is_single = True
         with torch.inference_mode():
-            policy, value = self._head(self._planes[:num_rows].to(self._device))
-            self._policy[:num_rows] = policy
-            self._value[:num_rows] = value
+            found = self._head(self._planes[:num_rows].to(self._device))
+            # Scores that nobody asked for are left out.
+            for answer, rows in zip(self._answers, found, strict=False):
+                answer[:num_rows] = rows

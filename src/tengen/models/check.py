@@ -56,6 +56,9 @@ class ExportCheck:
         value_spread: Their standard deviation in the source.
         max_value_error: Largest absolute error of a value.
         top1_agreement: Share of positions with the same most probable action.
+        score_error: Root mean square error of the scores' means and standard
+            deviations, in points; 0 where the model has none.
+        score_spread: The scores' own standard deviation in the source, in points.
     """
 
     num_rows: int
@@ -67,6 +70,8 @@ class ExportCheck:
     value_spread: float
     max_value_error: float
     top1_agreement: float
+    score_error: float = 0.0
+    score_spread: float = 0.0
 
     def record(self) -> dict[str, float]:
         """Returns the attributes as JSON values."""
@@ -89,7 +94,9 @@ def check_export(
         RunError: The source answers no finite numbers, or they differ by more than the
             backend's precision explains.
     """
-    source = open_backend(directory, _REFERENCE, num_threads=1)
+    source = open_backend(
+        directory, _REFERENCE, num_threads=1, scores=backend.has_score
+    )
     expected = evaluate(source, planes, num_actions)
     if not all(np.isfinite(answer).all() for answer in expected):
         raise RunError(
@@ -101,6 +108,7 @@ def check_export(
     limits = (
         ("logit_error", allowed.relative * result.logit_spread + allowed.absolute),
         ("value_error", allowed.relative * result.value_spread + allowed.absolute),
+        ("score_error", allowed.relative * result.score_spread + allowed.absolute),
         ("max_probability_error", allowed.max_probability),
     )
     for name, limit in limits:
@@ -117,27 +125,33 @@ def check_export(
 
 def evaluate(
     backend: Backend, planes: NDArray[np.float32], num_actions: int
-) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+) -> tuple[NDArray[np.float32], ...]:
     """Returns policy logits ``[M, A]`` and values ``[M]`` of many rows. Blocks.
+
+    And scores ``[M, 2]`` where the backend answers with them.
 
     Args:
         backend: What evaluates.
         planes: ``[M, C, H, W]`` float32.
         num_actions: A.
     """
-    policy = np.empty((len(planes), num_actions), np.float32)
-    value = np.empty(len(planes), np.float32)
+    num_rows = len(planes)
+    shapes = [(num_rows, num_actions), (num_rows,)]
+    if backend.has_score:
+        shapes.append((num_rows, 2))
+    answers = tuple(np.empty(shape, np.float32) for shape in shapes)
     rows = np.ascontiguousarray(planes, np.float32)
-    backend.bind(rows, policy, value).run(len(rows))
-    return policy, value
+    backend.bind(rows, *answers).run(num_rows)
+    return answers
 
 
 def _compare(
-    source: tuple[NDArray[np.float32], NDArray[np.float32]],
-    exported: tuple[NDArray[np.float32], NDArray[np.float32]],
+    source: tuple[NDArray[np.float32], ...],
+    exported: tuple[NDArray[np.float32], ...],
 ) -> ExportCheck:
     logits = [
-        policy - policy.mean(axis=1, keepdims=True) for policy, _ in (source, exported)
+        policy - policy.mean(axis=1, keepdims=True)
+        for policy in (source[0], exported[0])
     ]
     logit_errors = logits[1] - logits[0]
     value_errors = exported[1] - source[1]
@@ -154,6 +168,10 @@ def _compare(
         value_spread=float(source[1].std()),
         max_value_error=float(np.abs(value_errors).max()),
         top1_agreement=float(agreement.mean()),
+        score_error=_rms(exported[2] - source[2]) if len(source) == 3 else 0.0,
+        score_spread=_rms(source[2] - source[2].mean(axis=0))
+        if len(source) == 3
+        else 0.0,
     )
 
 

@@ -23,7 +23,7 @@ from tengen.run import publish_file
 __all__ = ["ModelExporter", "architecture_hash"]
 
 # Part of every template's name: raise it when tracing or the rules change.
-_TRACE_VERSION = 1
+_TRACE_VERSION = 2
 
 
 def architecture_hash(features: FeatureSpec, config: NetConfig) -> str:
@@ -113,5 +113,5 @@ def _traced(features: FeatureSpec, config: NetConfig) -> OnnxTemplate:
     if not isinstance(config, MlpConfig):
         shape += (features.height, features.width)
     any_size = features.policy_layout != "flat"
-    graph = trace(InferenceHead(net).eval(), shape, any_size)
+    graph = trace(InferenceHead(net, scores=True).eval(), shape, any_size)
     return OnnxTemplate.from_graph(graph, set(net.state_dict()))

@@ -44,12 +44,16 @@ class Int8Check:
             the int8 policy from the source's, over legal actions, in nats.
         value_error: Root mean square error of values.
         top1_agreement: Share of positions with the same most probable legal action.
+        score_error: Root mean square error of the scores' means and standard
+            deviations, in points; 0 where the model has none. No reason to refuse: few
+            searches read them.
     """
 
     num_rows: int
     policy_divergence: float
     value_error: float
     top1_agreement: float
+    score_error: float = 0.0
 
     def record(self) -> dict[str, float]:
         """Returns the attributes as JSON values."""
@@ -102,16 +106,21 @@ def quantise(
     }
     (directory / INT8_FILE).write_bytes(int8_graph(graph, peaks))
     policy, value = source["policy"][held_out], source["value"][held_out]
-    backend = open_backend(directory, _INT8, num_threads=1)
+    backend = open_backend(directory, _INT8, num_threads=1, scores=True)
     found = evaluate(backend, planes[held_out], policy.shape[1])
     mask = None if legal is None else legal[held_out]
     wanted, got = _log_policy(policy, mask), _log_policy(found[0], mask)
     divergence = (np.exp(wanted) * (wanted - got)).sum(axis=1)
+    score_error = 0.0
+    if backend.has_score:
+        errors = found[2] - source["score"][held_out]
+        score_error = float(np.sqrt(np.mean(np.square(errors))))
     return Int8Check(
         num_rows=len(policy),
         policy_divergence=float(divergence.mean()),
         value_error=float(np.sqrt(np.mean(np.square(found[1] - value)))),
         top1_agreement=float((wanted.argmax(1) == got.argmax(1)).mean()),
+        score_error=score_error,
     )
 
 

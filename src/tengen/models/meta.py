@@ -75,7 +75,10 @@ class ModelDir:
 
     @property
     def onnx_path(self) -> Path:
-        """The graph: planes ``[B, C, H, W]`` to policy ``[B, A]``, value ``[B]``."""
+        """The graph: planes ``[B, C, H, W]`` to policy ``[B, A]`` and value ``[B]``.
+
+        That of a network that estimates it answers score ``[B, 2]``, too.
+        """
         return self.path / ONNX_FILE
 
 

@@ -192,9 +192,14 @@ def _softmax(graph: GraphBuilder, x: Value, axis: int, *_: Any) -> Value:
     return graph.emit("Softmax", x, axis=axis)
 
 
+def _arange(graph: GraphBuilder, start: float, end: float, **_: Any) -> Value:
+    return graph.constant(np.arange(start, end, dtype=np.float32))
+
+
 RULES: dict[str, Rule] = {
     "aten.add.Tensor": _binary("Add"),
     "aten.amax.default": _reduction("ReduceMax"),
+    "aten.arange.start": _arange,
     "aten.batch_norm.default": _batch_norm,
     "aten.cat.default": _cat,
     "aten.conv2d.default": _conv2d,

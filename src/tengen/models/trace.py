@@ -23,6 +23,12 @@ __all__ = ["trace"]
 
 # Assertions about dtypes that torch puts in for its own compiler.
 _IGNORED = "aten._assert_tensor_metadata.default"
+# Names and axes of what a head answers, in its order.
+_OUTPUTS: tuple[tuple[str, list[str | int]], ...] = (
+    ("policy", ["B", "A"]),
+    ("value", ["B"]),
+    ("score", ["B", 2]),
+)
 # What the head puts before the network's own names.
 _PREFIX = "net."
 
@@ -34,12 +40,13 @@ def trace(
 
     Args:
         head: float32 on the CPU, in evaluation mode; maps planes ``[B, C, H, W]`` to
-            policy ``[B, A]`` and value ``[B]``.
+            policy ``[B, A]``, value ``[B]`` and, if it answers it, score ``[B, 2]``.
         planes_shape: ``(C, H, W)`` of the game, or ``(C,)`` for a vector network.
         any_size: Whether H and W stay free; the batch always does.
 
     Returns:
-        A graph with input ``planes``, outputs ``policy`` and ``value``.
+        A graph with input ``planes``, outputs ``policy``, ``value`` and perhaps
+        ``score``.
 
     Raises:
         RunError: The network cannot be traced, or has an operation without a rule.
@@ -126,12 +133,13 @@ class _Translation:
 
     def model(self, planes_shape: tuple[int, ...], any_size: bool) -> onnx.ModelProto:
         """Returns the finished graph."""
-        if len(self._outputs) != 2:
+        if len(self._outputs) not in (2, 3):
             raise RunError(
-                f"network outputs ({len(self._outputs)}) must be policy and value; "
-                f"export an InferenceHead"
+                f"network outputs ({len(self._outputs)}) must be policy, value and "
+                f"perhaps score; export an InferenceHead"
             )
-        for name, value in zip(("policy", "value"), self._outputs, strict=True):
+        outputs = _OUTPUTS[: len(self._outputs)]
+        for (name, _), value in zip(outputs, self._outputs, strict=True):
             node = onnx.helper.make_node("Identity", [value], [name])
             self._graph.nodes.append(node)
         size = ["H", "W"] if any_size else planes_shape[1:]
@@ -140,10 +148,7 @@ class _Translation:
             self._graph.nodes,
             "tengen",
             [describe("planes", onnx.TensorProto.FLOAT, ["B", planes_shape[0], *size])],
-            [
-                describe("policy", onnx.TensorProto.FLOAT, ["B", "A"]),
-                describe("value", onnx.TensorProto.FLOAT, ["B"]),
-            ],
+            [describe(name, onnx.TensorProto.FLOAT, axes) for name, axes in outputs],
             self._initializers,
         )
         opset = onnx.helper.make_opsetid("", OPSET)

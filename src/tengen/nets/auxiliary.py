@@ -13,12 +13,13 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+import torch
 from torch import Tensor, nn
 
 from tengen.nets.heads import NUM_VALUE_UNITS, PolicyLogits
 from tengen.nets.spec import NUM_HORIZONS, FeatureSpec
 
-__all__ = ["SCORE_SCALE", "Auxiliary", "AuxiliaryHeads"]
+__all__ = ["SCORE_SCALE", "Auxiliary", "AuxiliaryHeads", "score_moments"]
 
 SCORE_SCALE = 20.0
 """Points that one unit of the mean score's layer stands for."""
@@ -60,6 +61,18 @@ class AuxiliaryHeads(nn.Module):
             self.score = nn.Linear(NUM_VALUE_UNITS, 2 * features.max_score)
             self.mean_score = nn.Linear(NUM_VALUE_UNITS, 1)
 
+    def estimate_score(self, hidden: Tensor) -> Tensor:
+        """Returns ``[B, 2]`` float32, mean and standard deviation of the final score.
+
+        In points of the side to move, both of the distribution: it is bounded and
+        agrees with itself, which two layers need not.
+
+        Args:
+            hidden: ``[B, NUM_VALUE_UNITS]``, what ``ValueHead.see`` returns last; the
+                game has a score.
+        """
+        return score_moments(self.score(hidden))
+
     def forward(
         self, policy: tuple[Tensor, Tensor], value: tuple[Tensor, Tensor]
     ) -> Auxiliary:
@@ -80,3 +93,20 @@ class AuxiliaryHeads(nn.Module):
                 self.mean_score(hidden).squeeze(1) * SCORE_SCALE if scored else None
             ),
         )
+
+
+def score_moments(logits: Tensor) -> Tensor:
+    """Returns ``[B, 2]`` float32, mean and standard deviation in points.
+
+    Args:
+        logits: ``[B, 2S]`` float32 of the final score; entry i is i - S + 0.5 points.
+    """
+    count = logits.shape[1]
+    first = 0.5 - count // 2
+    points = torch.arange(first, first + count, device=logits.device)
+    share = logits.softmax(1)
+    mean = (share * points).sum(1, keepdim=True)
+    offset = points - mean
+    # Around the mean, so that nothing cancels where the network is sure.
+    stdev = (share * (offset * offset)).sum(1, keepdim=True).sqrt()
+    return torch.cat([mean, stdev], dim=1)

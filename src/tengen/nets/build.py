@@ -24,19 +24,29 @@ def build_net(features: FeatureSpec, config: NetConfig) -> ResNet | Mlp:
 
 
 class InferenceHead(nn.Module):
-    """A network as inference runs it: one policy and one value a row.
+    """A network as inference runs it: one policy, one value, perhaps one score a row.
 
     Shares the network's parameters. Put it in evaluation mode before exporting.
+
+    Attributes:
+        net: The network.
+        answers_score: Whether it answers with the score too.
     """
 
-    def __init__(self, net: ResNet | Mlp) -> None:
-        """Wraps ``net`` without copying it."""
+    def __init__(self, net: ResNet | Mlp, *, scores: bool = False) -> None:
+        """Wraps ``net`` without copying it.
+
+        Args:
+            net: The network.
+            scores: Whether to answer with the score where the network estimates it.
+        """
         super().__init__()
         self.net = net
         self.has_outcome = isinstance(net, ResNet)
+        self.answers_score = scores and isinstance(net, ResNet) and net.has_score
 
-    def forward(self, planes: Tensor) -> tuple[Tensor, Tensor]:
-        """Returns policy logits and the value to play.
+    def forward(self, planes: Tensor) -> tuple[Tensor, ...]:
+        """Returns policy logits and the value to play, and perhaps the score.
 
         Args:
             planes: ``[B, C, H, W]`` float32, or ``[B, C]`` for a vector network.
@@ -44,10 +54,18 @@ class InferenceHead(nn.Module):
         Returns:
             ``[B, A]`` float32 logits, and ``[B]`` float32: p(win) - p(loss) in
             [-1, 1] for the side to move, or the unbounded baseline of a vector
-            network.
+            network. With ``answers_score`` ``[B, 2]`` float32 besides: mean and
+            standard deviation of the final score in points, for the side to move.
         """
+        if self.answers_score:
+            assert isinstance(self.net, ResNet)
+            policy, value, score = self.net.estimate(planes)
+            return policy, _expected(value), score
         policy, value = self.net(planes)
-        if self.has_outcome:
-            outcome = value.softmax(1)
-            value = outcome[:, 0] - outcome[:, 2]
-        return policy, value
+        return policy, _expected(value) if self.has_outcome else value
+
+
+def _expected(outcome: Tensor) -> Tensor:
+    """Returns p(win) - p(loss) ``[B]`` of logits ``[B, 3]``."""
+    share = outcome.softmax(1)
+    return share[:, 0] - share[:, 2]

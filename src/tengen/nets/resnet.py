@@ -134,6 +134,21 @@ class ResNet(nn.Module):
         auxiliary = None if heads is None else heads(policy, value)
         return self.policy_head(*policy), self.value_head(value[1]), auxiliary
 
+    @property
+    def has_score(self) -> bool:
+        """Whether the network was built to estimate the final score."""
+        return self.auxiliary_heads is not None and self.auxiliary_heads.has_score
+
+    def estimate(self, planes: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """Returns what ``forward`` does, and ``AuxiliaryHeads.estimate_score``.
+
+        Precondition: ``has_score``.
+        """
+        policy, value = self._see(planes)
+        assert self.auxiliary_heads is not None
+        score = self.auxiliary_heads.estimate_score(value[1])
+        return self.policy_head(*policy), self.value_head(value[1]), score
+
     def _see(
         self, planes: Tensor
     ) -> tuple[tuple[Tensor, Tensor], tuple[Tensor, Tensor]]:

@@ -149,6 +149,10 @@ class ResNetConfig:
         """Channels of a pooling block that are pooled over the board."""
         return self.num_channels // 4
 
+    def estimates_score(self, features: FeatureSpec) -> bool:
+        """Whether the network of a game estimates its final score."""
+        return self.auxiliary and features.max_score > 0
+
     def pools(self, block: int) -> bool:
         """Whether block ``block`` (from 0) has global pooling.
 

@@ -26,8 +26,12 @@ class ActionAnalysis:
     """Mean value of the side to move after it, in [-1, 1]; 0 where not visited."""
     policy: float
     """The search's probability of it, in [0, 1]; the sum over all is 1."""
+    score_to_play: float | None = None
+    """Mean final score of the side to move after it, in points; None where not visited
+    or the network does not estimate it."""
     standard_error: float = 0.0
-    """Of ``value_to_play``; 0 where that is certain, or not visited."""
+    """Of ``value_to_play``, or of the mean utility where the score counts too; 0 where
+    that is certain, or not visited."""
     variation: tuple[int, ...] = ()
     """It and what both sides would play after it; empty unless asked for."""
 
@@ -48,6 +52,9 @@ class Analysis:
     """Every legal action, the best first, then by visits."""
     network_value_to_play: float = 0.0
     """The network's own estimate of the position, without a search."""
+    score_to_play: float | None = None
+    """Mean final score of the side to move, in points; None where the network does not
+    estimate it."""
 
 
 class GrowingSearch:
@@ -116,6 +123,7 @@ def to_analysis(
             prior=a.prior,
             value_to_play=a.value_to_play,
             policy=a.policy,
+            score_to_play=a.score_to_play if result.has_scores and a.visits else None,
             standard_error=a.standard_error,
             variation=tuple(variation_of(a.action)),
         )
@@ -129,4 +137,5 @@ def to_analysis(
         num_simulations=result.num_simulations,
         is_proven=result.proof != 0,
         actions=tuple(actions),
+        score_to_play=result.root_score_to_play if result.has_scores else None,
     )

@@ -228,14 +228,12 @@ def load(word: str | Path, search: SearchConfig | None = None) -> Player:
         UsageError: There is no such model, or it cannot be used.
         RunError: The backend refuses the model.
     """
-    player = open_player(str(word))
+    player = open_player(str(word), search=search, scores=True)
     if not isinstance(player, ModelPlayer):
         raise UsageError(
             f"model ({word}) must be RUN, RUN@17 or a model directory; "
             f"train one with tengen train"
         )
-    if search is not None:
-        player = dataclasses.replace(player, search=search)
     return Player(player)
 
 

@@ -15,7 +15,7 @@ from tengen.evaluation.match import MAX_SEED
 from tengen.games import Game, variants_of
 from tengen.inference import Choice, InferenceConfig
 from tengen.learners import AlphaZeroConfig, LearnerConfig, LossConfig
-from tengen.nets import NetConfig, ResNetConfig
+from tengen.nets import NetConfig, ResNetConfig, game_features
 from tengen.run import RunDirectory
 from tengen.store import QueueConfig, WindowConfig
 
@@ -199,9 +199,10 @@ class RunConfig:
 
         Raises:
             UsageError: A match would begin with more random plies than a game has, or
-                a network would not know smaller boards.
+                a network would not know smaller boards or the score that counts.
         """
         self._check_variety(game)
+        self._check_scores(game)
         openings = {"rating": self.rating.opening_plies}
         if isinstance(self.gate, PlayedGate):
             openings["gate"] = self.gate.opening_plies
@@ -226,6 +227,17 @@ class RunConfig:
                 f"must be true where games are played on smaller boards ({beyond[0]}); "
                 "set it for each network",
             )
+
+    def _check_scores(self, game: Game) -> None:
+        if not isinstance(self.actor, SelfplayConfig):
+            return
+        features = game_features(game)
+        self.actor.search.check_scores(
+            all(
+                isinstance(net, ResNetConfig) and net.estimates_score(features)
+                for net in self.nets
+            )
+        )
 
     @property
     def nets(self) -> tuple[NetConfig, ...]:

@@ -124,7 +124,7 @@ class ExportRole:
             self._choose(directory, num_actions)
         inference = self._config.inference
         # Without an int8 graph so far, this is the float model in any case.
-        backend = open_backend(directory, inference, 1)
+        backend = open_backend(directory, inference, 1, scores=True)
         checked = check_export(directory, backend, self._planes, num_actions)
         report: dict[str, Any] = {"check": checked.record()}
         if inference.precision == "int8":
@@ -152,8 +152,14 @@ class ExportRole:
         if is_open and inference.backend != "torch" and can_quantise():
             # For the trial of its speed; what it answers is of no account yet.
             quantise(directory, self._planes)
+        actor = self._config.actor
         choice = choose(
-            directory, inference, self._planes, num_actions, self._context.num_threads
+            directory,
+            inference,
+            self._planes,
+            num_actions,
+            self._context.num_threads,
+            scores=actor.kind == "selfplay" and actor.search.score_weight > 0,
         )
         (directory / INT8_FILE).unlink(missing_ok=True)
         self._config = record_inference(self._run, choice)

@@ -159,7 +159,10 @@ class PlayingThreads:
     def _open(self, wanted: GamesOfGeneration) -> Backend:
         if self._backend is None or self._backend[0] != wanted.model:
             made = open_backend(
-                wanted.directory, wanted.inference, self._context.num_threads
+                wanted.directory,
+                wanted.inference,
+                self._context.num_threads,
+                scores=wanted.config.search.score_weight > 0,
             )
             self._backend = (wanted.model, made)
         return self._backend[1]

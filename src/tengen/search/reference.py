@@ -14,6 +14,10 @@ Differs from the papers: results of finished games are proven up the tree. A pos
 is won where one move is, and settled where every move is; a settled position has its
 exact value, is not searched further, and a move proven lost is not tried again.
 
+In games with a score that may count beside the result:
+`tengen.search.reference_score`. The score of a settled position is that of the play
+that settles it, and a search does not go on for more points.
+
 The native search is far faster and must build the very same tree: tests hold it to
 this one node by node. A node here lists all its legal moves and scores each of them;
 the native one scores the visited moves and the best of the others.
@@ -32,7 +36,7 @@ from tengen.search.reference_gumbel import (
     GumbelRoot,
     improved_policy,
     select_below,
-    target_value,
+    target_mean,
 )
 from tengen.search.reference_puct import (
     add_root_noise,
@@ -41,6 +45,7 @@ from tengen.search.reference_puct import (
     forced_action,
     select_puct,
 )
+from tengen.search.reference_score import Score, ScoreUtility, add_up
 from tengen.search.reference_target import (
     best_by_lower_bound,
     prune_forced_playouts,
@@ -68,7 +73,9 @@ class SearchResult:
     policy: dict[int, float]
     """The training target; sums to 1."""
     root_value_to_play: float
-    """In [-1, 1]; exact where proven."""
+    """Win minus loss in [-1, 1]; exact where proven."""
+    root_score_to_play: float
+    """The final score expected, in points; 0 where evaluations have none."""
     proof: Proof
     best_action: int
     """The strongest by this search."""
@@ -89,13 +96,27 @@ class ReferenceSearch:
     Args:
         config: The settings.
         evaluate: Called once a new position; a network, or anything else.
+        estimate_score: Likewise, where the score counts or shall be known: the
+            position's mean and standard deviation.
+        final_score: Of a finished game, in points of the first player.
+        board_side: Cells along a side of the board.
 
     Attributes:
         root: The tree; None before the first search.
     """
 
-    def __init__(self, config: SearchConfig, evaluate: Evaluate) -> None:
+    def __init__(
+        self,
+        config: SearchConfig,
+        evaluate: Evaluate,
+        estimate_score: Callable[[State], Score] = lambda state: (0.0, 0.0),
+        final_score: Callable[[State], float] = lambda state: 0.0,
+        board_side: float = 1.0,
+    ) -> None:
         self.config = config
+        self._estimate_score = estimate_score
+        self._final_score = final_score
+        self._utility = ScoreUtility(config, board_side)
         self.root: Node | None = None
         self._evaluate = evaluate
         self._explores = False
@@ -131,6 +152,10 @@ class ReferenceSearch:
         if left_out:
             self._kept = None
         self._left_out = left_out
+        if self._kept and self.config.score_weight > 0:
+            sign = 1 if state.to_play == 0 else -1
+            self._utility.center_on(sign * self._kept.mean_score)
+            add_up(self._utility, self._kept)
         root = self._kept or self._new_root(state)
         self._kept = None
         self.root = root
@@ -172,26 +197,35 @@ class ReferenceSearch:
             path.append(leaf)
             if is_new or leaf.proof != Proof.UNKNOWN:
                 break
-        if not is_new:
-            value = leaf.proof.value
-        elif leaf.state.is_terminal():
-            value = leaf.state.returns()[leaf.state.to_play]
-            leaf.proof = {1: Proof.WIN, -1: Proof.LOSS}.get(int(value), Proof.DRAW)
-        else:
-            value = self._expand(leaf, len(path) - 1)
-        self._back_up(path, value)
+        if is_new and leaf.state.is_terminal():
+            result = leaf.state.returns()[leaf.state.to_play]
+            leaf.proof = {1: Proof.WIN, -1: Proof.LOSS}.get(int(result), Proof.DRAW)
+            score_to_first = self._final_score(leaf.state)
+            sign = 1 if leaf.state.to_play == 0 else -1
+            self._settle(leaf, sign * score_to_first)
+        elif is_new:
+            self._expand(leaf, len(path) - 1)
+        self._back_up(path)
+
+    def _settle(self, node: Node, score: float) -> None:
+        node.score = (score, 0.0)
+        node.settled_value = self._utility.settled(node)
 
     def _new_root(self, state: State) -> Node:
         """Returns the node of ``state``, evaluated: its first visit."""
         root = Node(state.clone())
-        root.value_sum = self._expand(root, 0)
-        root.value_square_sum = root.value_sum**2
-        root.visits = 1
+        sign = 1 if state.to_play == 0 else -1
+        self._utility.center_on(sign * self._estimate_score(state)[0])
+        self._expand(root, 0)
+        _add_visit(root, root.value_to_play, root.win_loss, root.score[0])
         return root
 
-    def _expand(self, node: Node, depth: int) -> float:
-        """Evaluates a node: gives it its priors; returns the value to play."""
-        logits, node.value_to_play = self._evaluate(node.state)
+    def _expand(self, node: Node, depth: int) -> None:
+        """Evaluates a node: gives it its value, score and priors."""
+        logits, node.win_loss = self._evaluate(node.state)
+        node.score = self._estimate_score(node.state)
+        to_play = node.state.to_play
+        node.value_to_play = self._utility.of(node.win_loss, node.score, to_play)
         legal = node.state.legal_actions()
         out = {
             other.action
@@ -204,23 +238,23 @@ class ReferenceSearch:
         total = sum(powers)
         for action, power in zip(legal, powers, strict=True):
             node.prior[action] = power / total
-        return node.value_to_play
 
-    def _back_up(self, path: list[Node], value: float) -> None:
-        """Adds the leaf's value, of its side to play, to every node of the path."""
-        path[-1].visits += 1
-        path[-1].value_sum += value
-        path[-1].value_square_sum += value**2
+    def _back_up(self, path: list[Node]) -> None:
+        """Adds the leaf's visit to every node of the path."""
+        leaf = path[-1]
+        visit = (leaf.value_to_play, leaf.win_loss, leaf.score[0])
+        if leaf.proof:
+            visit = (leaf.settled_value, leaf.proof.value, leaf.score[0])
+        _add_visit(leaf, *visit)
         for child, node in itertools.pairwise(reversed(path)):
             if child.state.to_play != node.state.to_play:
-                value = -value
+                visit = (-visit[0], -visit[1], -visit[2])
             if child.proof != Proof.UNKNOWN:
                 node.proof = prove(node)
                 if node.proof != Proof.UNKNOWN:
-                    value = node.proof.value
-            node.visits += 1
-            node.value_sum += value
-            node.value_square_sum += value**2
+                    self._settle(node, node.proven_score())
+                    visit = (node.settled_value, node.proof.value, node.score[0])
+            _add_visit(node, *visit)
 
     def _select(self, node: Node, is_root: bool) -> int:
         if self.config.policy == "puct":
@@ -250,6 +284,7 @@ class ReferenceSearch:
             visits=visits,
             policy=policy,
             root_value_to_play=self._root_value(root, policy),
+            root_score_to_play=self._root_score(root, policy),
             proof=root.proof,
             best_action=best_action,
             num_simulations=num_simulations,
@@ -268,5 +303,18 @@ class ReferenceSearch:
         if root.proof:
             return root.proof.value
         if self.config.policy == "gumbel":
-            return target_value(root, policy)
-        return root.mean_value
+            return target_mean(root, policy, root.win_loss, root.child_win_loss)
+        return root.win_loss_sum / root.visits
+
+    def _root_score(self, root: Node, policy: dict[int, float]) -> float:
+        if root.proof == Proof.UNKNOWN and self.config.policy == "gumbel":
+            return target_mean(root, policy, root.score[0], root.child_score)
+        return root.mean_score
+
+
+def _add_visit(node: Node, value: float, win_loss: float, score: float) -> None:
+    node.visits += 1
+    node.value_sum += value
+    node.value_square_sum += value**2
+    node.win_loss_sum += win_loss
+    node.score_sum += score

@@ -10,10 +10,10 @@ the best of the others.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 from tengen._core import Rng
-from tengen.search.reference_tree import Node
+from tengen.search.reference_tree import Node, Proof
 from tengen.search.settings import SearchConfig
 
 __all__ = [
@@ -22,7 +22,7 @@ __all__ = [
     "improved_policy",
     "mixed_value",
     "select_below",
-    "target_value",
+    "target_mean",
 ]
 
 
@@ -45,18 +45,23 @@ def halving_phases(m: int, n: int) -> Iterator[tuple[int, int]]:
         num_actions = max(min(m, 2), num_actions // 2)
 
 
-def mixed_value(node: Node) -> float:
+def mixed_value(node: Node, own: float, q: Callable[[int], float]) -> float:
     """Returns the value that completes q: that of every unvisited action.
 
     It mixes the evaluator's value with the visited children's mean under the prior,
     which weighs as much as the children have visits (paper, appendix D).
+
+    Args:
+        node: The node.
+        own: The evaluator's value of it.
+        q: That of a visited action.
     """
     if not node.children:
-        return node.value_to_play
+        return own
     prior = sum(node.prior[action] for action in node.children)
-    weighted = sum(node.prior[a] * node.child_value(a) for a in node.children)
+    weighted = sum(node.prior[a] * q(a) for a in node.children)
     visits = sum(child.visits for child in node.children.values())
-    return (node.value_to_play + visits * weighted / prior) / (1 + visits)
+    return (own + visits * weighted / prior) / (1 + visits)
 
 
 def improved_policy(config: SearchConfig, node: Node) -> dict[int, float]:
@@ -67,9 +72,15 @@ def improved_policy(config: SearchConfig, node: Node) -> dict[int, float]:
     by a constant, which no softmax sees.
     """
     scale = _sigma_scale(config, node)
-    mixed = mixed_value(node)
+
+    def q(action: int) -> float:
+        # However many points a lost action loses by, it is worth the least there is.
+        is_lost = node.child_proof(action) == Proof.LOSS
+        return -1 - config.score_weight if is_lost else node.child_value(action)
+
+    mixed = mixed_value(node, node.value_to_play, q)
     sigma = {
-        action: scale * (node.child_value(action) if action in node.children else mixed)
+        action: scale * (q(action) if action in node.children else mixed)
         for action in node.prior
     }
     top = max(sigma.values())
@@ -78,8 +89,10 @@ def improved_policy(config: SearchConfig, node: Node) -> dict[int, float]:
     return {action: weight / total for action, weight in weights.items()}
 
 
-def target_value(root: Node, target: dict[int, float]) -> float:
-    """Returns what the training target of an unsettled root expects: its mean q.
+def target_mean(
+    root: Node, target: dict[int, float], own: float, q: Callable[[int], float]
+) -> float:
+    """Returns what the training target of an unsettled root expects of q.
 
     Differs from the paper, which trains on returns, and from its programs, which take
     the mean of all visits: halving spends visits on worse actions too, and the mean
@@ -88,10 +101,12 @@ def target_value(root: Node, target: dict[int, float]) -> float:
     Args:
         root: The root.
         target: The probability of every legal action.
+        own: As for ``mixed_value``.
+        q: As for ``mixed_value``.
     """
-    mixed = mixed_value(root)
+    mixed = mixed_value(root, own, q)
     return sum(
-        share * (root.child_value(action) if action in root.children else mixed)
+        share * (q(action) if action in root.children else mixed)
         for action, share in target.items()
     )
 

@@ -30,7 +30,11 @@ class Proof(enum.IntEnum):
 
 @dataclass(eq=False)
 class Node:
-    """A position in the tree. Values are of its own side to play."""
+    """A position in the tree. Values are of its own side to play.
+
+    They are what the search maximises: win minus loss, and where the settings say so
+    the utility of the score (`tengen.search.reference_score`).
+    """
 
     state: State
     prior: dict[int, float] = field(default_factory=dict)
@@ -46,6 +50,16 @@ class Node:
     value_to_play: float = 0.0
     """The evaluator's; 0 where the game is over."""
     proof: Proof = Proof.UNKNOWN
+    settled_value: float = 0.0
+    """The value of a settled position."""
+    win_loss: float = 0.0
+    """The evaluator's win minus loss; 0 where the game is over."""
+    score: tuple[float, float] = (0.0, 0.0)
+    """Mean and standard deviation of the final score in points: the evaluator's, and
+    where the position is settled those of the play that settles it."""
+    win_loss_sum: float = 0.0
+    score_sum: float = 0.0
+    """As ``value_sum``, of win minus loss and of points."""
 
     @property
     def mean_value(self) -> float:
@@ -65,13 +79,35 @@ class Node:
         return child.proof.opposite()
 
     def child_value(self, action: int) -> float:
-        """Returns Q of a visited action, for this node's player, in [-1, 1]."""
-        proof = self.child_proof(action)
-        if proof != Proof.UNKNOWN:
-            return proof.value
+        """Returns Q of a visited action, for this node's player."""
         child = self.children[action]
-        same_player = child.state.to_play == self.state.to_play
-        return child.mean_value if same_player else -child.mean_value
+        value = child.settled_value if child.proof else child.mean_value
+        return self._sign(child) * value
+
+    def child_win_loss(self, action: int) -> float:
+        """Returns the mean of win minus loss after a visited action, in [-1, 1]."""
+        child = self.children[action]
+        value = child.proof.value if child.proof else child.win_loss_sum / child.visits
+        return self._sign(child) * value
+
+    def child_score(self, action: int) -> float:
+        """Returns the mean score after a visited action, for this node's player."""
+        return self._sign(self.children[action]) * self.children[action].mean_score
+
+    @property
+    def mean_score(self) -> float:
+        """The mean over all visits in points; exact where settled."""
+        return self.score[0] if self.proof else self.score_sum / self.visits
+
+    def proven_score(self) -> float:
+        """Returns the best score among the children that prove this node."""
+        proving = [a for a in self.children if self.child_proof(a) == self.proof]
+        return max(
+            self._sign(self.children[a]) * self.children[a].score[0] for a in proving
+        )
+
+    def _sign(self, child: Node) -> int:
+        return 1 if child.state.to_play == self.state.to_play else -1
 
     def open_actions(self) -> list[int]:
         """Returns the actions not proven lost: visited ones, oldest first, the rest."""

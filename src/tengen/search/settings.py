@@ -84,6 +84,22 @@ class SearchConfig:
     standard errors, among those with 15 % of the most visits; 0 for the most visits,
     else above 0 (KataGo's 5 in play)."""
 
+    score_weight: float = 0.0
+    """Both: how much the final score counts beside the result, in games with a score:
+    what is maximised is win minus loss, and this times a function of the expected
+    score from -1 to 1 that is steepest near what the search began with. 0 to 1, 0 for
+    none (KataGo's 0.4). Needs a network with ``net.auxiliary=true``. Values that are
+    reported and learned stay win minus loss."""
+
+    score_center_zero_weight: float = 0.25
+    """Both: how far the middle of that function is pulled from the expected score
+    towards zero, as a share of the score, 0 to 1; 0 makes a side far ahead play for
+    the next point as one in a close game does (KataGo's 0.25)."""
+
+    score_scale: float = 0.5
+    """Both: the points that lift the function from 0 to a half, in sides of the board;
+    above 0 (KataGo's 0.5)."""
+
     gumbel_considered: int = 16
     """Gumbel: actions that sequential halving begins with, at least 1; fewer where
     the simulations or the legal moves are fewer (the paper's m = 16)."""
@@ -118,6 +134,7 @@ class SearchConfig:
             "noise_alpha_total",
             "root_temperature",
             "gumbel_scale",
+            "score_scale",
         ):
             value = getattr(self, name)
             check(value > 0, name, value, "must be above 0; raise it")
@@ -133,15 +150,36 @@ class SearchConfig:
             self.noise_weight,
             "must be 0 to 1; 0 is no noise",
         )
+        for name in ("score_weight", "score_center_zero_weight"):
+            value = getattr(self, name)
+            check(0 <= value <= 1, name, value, "must be 0 to 1; 0 does without")
         considered = self.gumbel_considered
         check_range("gumbel_considered", considered, 1, 65535, "16 is the paper's")
         self._refuse_unread()
+
+    def check_scores(self, has_scores: bool) -> None:
+        """Checks that evaluations give what the settings read.
+
+        Args:
+            has_scores: Whether they come with the expected final score.
+
+        Raises:
+            UsageError: The score shall count, and they do not.
+        """
+        check(
+            has_scores or self.score_weight == 0,
+            "search.score_weight",
+            self.score_weight,
+            "needs a network that estimates the final score; train one of a game with "
+            "a score by net.auxiliary=true, or leave it out",
+        )
 
     def _refuse_unread(self) -> None:
         """Refuses a setting that would do nothing; its name tells whose it is."""
         for field in fields(self):
             reader = "gumbel" if field.name.startswith("gumbel_") else "puct"
-            if field.name == "policy" or reader == self.policy:
+            is_shared = field.name == "policy" or field.name.startswith("score_")
+            if is_shared or reader == self.policy:
                 continue
             value, default = getattr(self, field.name), field.default
             rule = (

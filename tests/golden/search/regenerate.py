@@ -82,6 +82,13 @@ CASES = {
         "settings": {"policy": "puct", "cpuct_stdev_scale": 0.85},
         "request": {"num_simulations": 120, "explore": True, "seed": 5},
     },
+    "go_5_puct_score": {
+        "game": "go/5",
+        "moves": [12, 11, 7],
+        "settings": {"policy": "puct", "score_weight": 0.4},
+        "request": {"num_simulations": 100},
+        "then": [8],
+    },
     "go_7_handicap_gumbel": {
         "game": "go/7/komi=0/handicap=3",
         "moves": [24, 23],

@@ -15,6 +15,7 @@ import torch
 from tengen import _core, games
 from tengen.actors import GenerationReport, SelfplayConfig, play_generation
 from tengen.actors.crew import crew_on_devices
+from tengen.errors import UsageError
 from tengen.inference import Backend, LaneBackend, RowLayout
 from tengen.inference.rows import unpack_rows
 from tengen.search import SearchConfig
@@ -23,13 +24,16 @@ from tengen.store import ExperienceWriter
 NUM_GAMES = 30
 
 
-def answer(planes: Any, policy: Any, value: Any) -> None:
+def answer(planes: Any, policy: Any, value: Any, score: Any = None) -> None:
     """A made-up network: each row's answers depend on its planes alone, bit for bit."""
     flat = planes.reshape(len(planes), -1).astype(np.float64)
     places = np.arange(flat.shape[1])
     for action in range(policy.shape[1]):
         policy[:, action] = (flat * np.sin(places * (action + 1))).sum(1) % 4.0
     value[:] = np.sin((flat * (places + 1)).sum(1))
+    if score is not None:
+        score[:, 0] = 5 * np.sin((flat * (places + 2)).sum(1))
+        score[:, 1] = 1 + value
 
 
 class ThreadBackend:
@@ -37,11 +41,12 @@ class ThreadBackend:
 
     name, version, precision, batch_shape = "torch", "0", "fp32", "dynamic"
 
-    def bind(self, planes: Any, policy: Any, value: Any) -> Any:
+    has_score = True
+
+    def bind(self, planes: Any, *answers: Any) -> Any:
         class Runner:
             def run(self, num_rows: int) -> None:
-                n = num_rows
-                answer(planes[:n], policy[:n], value[:n])
+                answer(*(a if a is None else a[:num_rows] for a in (planes, *answers)))
 
         return Runner()
 
@@ -51,6 +56,7 @@ class FakeLane:
         self.rows = np.zeros((owner.max_rows, layout.num_bytes), np.uint8)
         self.policy = np.zeros((owner.max_rows, owner.num_actions), np.float32)
         self.value = np.zeros(owner.max_rows, np.float32)
+        self.score = np.zeros((owner.max_rows, 2), np.float32)
         self.device = device
         self._owner = owner
         self._layout = layout
@@ -58,7 +64,8 @@ class FakeLane:
     def run(self, num_rows: int) -> None:
         self._owner.on_batch(num_rows)
         planes = unpack_rows(torch.from_numpy(self.rows[:num_rows]), self._layout)
-        answer(planes.numpy(), self.policy[:num_rows], self.value[:num_rows])
+        answers = (self.policy, self.value, self.score)
+        answer(planes.numpy(), *(array[:num_rows] for array in answers))
 
 
 class FakeDevices(ThreadBackend):
@@ -148,6 +155,26 @@ def test_the_games_are_those_of_threads(
     assert report.num_plies == alone.num_plies
     assert report.num_threads == num_threads
     assert backend.layouts == [RowLayout((4, 6, 7))]
+
+
+def test_games_in_which_the_score_counts_are_those_of_threads(tmp_path: Path) -> None:
+    counts = SearchConfig(policy="gumbel", score_weight=0.4)
+    _, usual = play(tmp_path / "a", "go/4", ThreadBackend(), 1)
+    _, wanted = play(tmp_path / "b", "go/4", ThreadBackend(), 1, search=counts)
+    assert wanted != usual
+    devices = FakeDevices(17, max_rows=4)
+    _, found = play(tmp_path / "c", "go/4", devices, 2, search=counts)
+    assert found == wanted
+
+
+@pytest.mark.parametrize("backend", [ThreadBackend(), FakeDevices(17)])
+def test_scores_that_count_need_a_backend_that_has_them(
+    tmp_path: Path, backend: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(ThreadBackend, "has_score", False)
+    counts = SearchConfig(score_weight=0.4)
+    with pytest.raises(UsageError, match=r"search.score_weight \(0.4\) needs"):
+        play(tmp_path, "go/4", backend, 1, search=counts)
 
 
 def test_the_report_tells_of_the_devices_batches(tmp_path: Path) -> None:

@@ -118,7 +118,9 @@ def test_two_networks_meet_each_with_its_own_backend(hash_player):
 
 
 class BrokenBackend:
-    def bind(self, planes, policy, value):
+    has_score = False
+
+    def bind(self, planes, policy, value, score=None):
         return self
 
     def run(self, num_rows):
@@ -215,6 +217,8 @@ def test_threads_share_a_short_match(hash_player):
     everyone = threading.Barrier(4)
 
     class Meeting:
+        has_score = False
+
         def bind(self, *arrays):
             return MeetingRunner(hash_player("connect4").backend.bind(*arrays))
 

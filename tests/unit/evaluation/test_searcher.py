@@ -75,7 +75,9 @@ class Breaks:
         self.error = error
         self.num_bound = 0
 
-    def bind(self, planes, policy, value):
+    has_score = False
+
+    def bind(self, planes, policy, value, score=None):
         self.num_bound += 1
         is_bad = self.num_bound == 2
         runner = self.backend.bind(planes, policy, value)

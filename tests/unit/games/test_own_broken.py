@@ -69,7 +69,9 @@ NAMES = [f"{method}-{i}" for i, (method, _, _) in enumerate(CASES)]
 class Zeros:
     """A backend that knows nothing."""
 
-    def bind(self, planes, policy, value):
+    has_score = False
+
+    def bind(self, planes, policy, value, score=None):
         return self
 
     def run(self, num_rows):

@@ -50,7 +50,9 @@ def neighbour_sum(plane):
 class Neighbours:
     """A backend that turns with the board, exactly: small integers, no rounding."""
 
-    def bind(self, planes, policy, value):
+    has_score = False
+
+    def bind(self, planes, policy, value, score=None):
         self.planes, self.policy, self.value = planes, policy, value
         return self
 

@@ -26,6 +26,7 @@ class Moody:
     name = "torch"
     version = "0"
     batch_shape: BatchShape = "dynamic"
+    has_score = False
 
     def __init__(
         self,
@@ -37,7 +38,7 @@ class Moody:
         self.precision = precision
         self.call_s = call_s
 
-    def bind(self, planes: Any, policy: Any, value: Any) -> Any:
+    def bind(self, planes: Any, policy: Any, value: Any, score: Any = None) -> Any:
         return MoodyRunner(self, planes, policy, value)
 
 
@@ -102,7 +103,9 @@ def choose_with(
 ) -> Any:
     """Chooses among moody backends; bf16 takes half as long as fp32."""
 
-    def fake(_: Path, config: InferenceConfig, __: int) -> Backend:
+    def fake(
+        _: Path, config: InferenceConfig, __: int, *, scores: bool = False
+    ) -> Backend:
         call_s = {"fp32": 0.004, "bf16": 0.002}[config.precision]
         backend = Moody(depends_on, config.precision, call_s=call_s)
         if config.batch_shape == "fixed":
@@ -160,7 +163,9 @@ def test_a_precision_must_be_worth_its_rounding(
     monkeypatch.setattr("tengen.inference.choice._trial", lambda *_: rates)
     opened: list[str] = []
 
-    def fake(_: Path, config: InferenceConfig, __: int) -> Backend:
+    def fake(
+        _: Path, config: InferenceConfig, __: int, *, scores: bool = False
+    ) -> Backend:
         opened.append(config.precision)
         return Moody("row", config.precision)
 

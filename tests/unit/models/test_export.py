@@ -79,14 +79,17 @@ def test_the_graph_computes_what_torch_computes(
         np.testing.assert_allclose(found, wanted, rtol=1e-4, atol=1e-5)
 
 
-def test_auxiliary_heads_are_no_part_of_what_is_exported(random_weights: Make) -> None:
+@pytest.mark.parametrize("max_score", [0, 20])
+def test_of_the_auxiliary_heads_the_score_alone_is_exported(
+    max_score: int, random_weights: Make
+) -> None:
     features = FeatureSpec(
         num_planes=4,
         height=3,
         width=4,
         num_actions=13,
         policy_layout="cells_and_pass",
-        max_score=20,
+        max_score=max_score,
     )
     models = []
     for auxiliary in (False, True):
@@ -100,8 +103,14 @@ def test_auxiliary_heads_are_no_part_of_what_is_exported(random_weights: Make) -
         data = ModelExporter().export(features, config, {**weights, **shared})
         models.append((weights, data))
     graphs = [onnx.load_model_from_string(data).graph for _, data in models]
-    assert len(graphs[0].initializer) > 20
-    assert graphs[0].SerializeToString() == graphs[1].SerializeToString()
+    plain, scored = ({t.name for t in graph.initializer} for graph in graphs)
+    assert len(plain) > 20
+    if max_score == 0:
+        assert graphs[0].SerializeToString() == graphs[1].SerializeToString()
+    else:
+        head = "auxiliary_heads.score"
+        assert scored - plain == {f"{head}.weight", f"{head}.bias"}
+        assert plain < scored
 
 
 def test_a_vector_network_is_exported_too(random_weights: Make) -> None:

@@ -120,7 +120,9 @@ class FailsOnce:
         self.backend = backend
         self.num_runs = 0
 
-    def bind(self, planes, policy, value):
+    has_score = False
+
+    def bind(self, planes, policy, value, score=None):
         runner = self.backend.bind(planes, policy, value)
         outer = self
 

@@ -38,6 +38,16 @@ def test_openings_longer_than_the_game(refused, setting, line):
 
 
 @pytest.mark.parametrize(
+    ("task", "more"),
+    [("connect4", "net.auxiliary=true"), ("go/9", "net.auxiliary=false")],
+)
+def test_a_score_that_nobody_estimates(refused, task, more):
+    words = ["train", task, "--minutes", "0.1", "--set", more]
+    line = refused(*words, "--set", "actor.search.score_weight=0.4")
+    assert "search.score_weight (0.4) needs a network that estimates" in line
+
+
+@pytest.mark.parametrize(
     ("words", "line"),
     [
         (["recipes", "--recipe", "zzz"], "recipe (zzz) must come with a task; "),

@@ -48,7 +48,9 @@ class Model(HashBackend):
         self.num_rows = num_rows
         self.after: Callable[[], None] | None = after
 
-    def bind(self, planes: Any, policy: Any, value: Any) -> Any:
+    has_score = False
+
+    def bind(self, planes: Any, policy: Any, value: Any, score: Any = None) -> Any:
         return _Runner(self, planes, policy, value)
 
     def answer(self, planes: Any, policy: Any, value: Any) -> None:

@@ -9,6 +9,24 @@ from tengen import _core, games
 from tengen.search import Proof, ReferenceSearch, SearchConfig
 
 
+class Recorded:
+    """A position that knows the moves which led to it."""
+
+    def __init__(self, state, moves=()):
+        self.state = state
+        self.moves = list(moves)
+
+    def __getattr__(self, name):
+        return getattr(self.state, name)
+
+    def apply(self, action):
+        self.state.apply(action)
+        self.moves.append(action)
+
+    def clone(self):
+        return Recorded(self.state.clone(), self.moves)
+
+
 class Twin:
     """One search of one position, made by both searches with the hash evaluator."""
 
@@ -20,7 +38,7 @@ class Twin:
         self.request = {"num_simulations": 64, **request}
 
     def state(self):
-        state = self.game.new_state()
+        state = Recorded(self.game.new_state())
         for move in self.moves:
             state.apply(move)
         return state
@@ -36,7 +54,13 @@ class Twin:
 
     def reference(self):
         """Returns (result, root) of the reference search."""
-        search = ReferenceSearch(self.config, self.evaluate)
+        search = ReferenceSearch(
+            self.config,
+            self.evaluate,
+            estimate_score=self.estimate_score,
+            final_score=self.final_score,
+            board_side=math.sqrt(self.game.height * self.game.width),
+        )
         state = self.state()
         result = search.search(state, **self.request)
         for move in self.then:
@@ -47,6 +71,16 @@ class Twin:
 
     def evaluate(self, state):
         return _core.hash_evaluate(*state.key(), self.game.num_actions)
+
+    def estimate_score(self, state):
+        _, value = self.evaluate(state)
+        return _core.hash_score(*state.key(), value)
+
+    def final_score(self, state):
+        """Of Go, from the moves that the state was reached by."""
+        if self.game.max_score == 0:
+            return 0.0
+        return _core.GoPosition(self.game.name, state.moves).score()
 
     def check(self):
         """Asserts that the two trees and results are the same."""
@@ -59,6 +93,11 @@ class Twin:
         assert native_result.root_value_to_play == pytest.approx(
             result.root_value_to_play, abs=1e-4
         )
+        if native_result.has_scores:
+            assert native_result.root_score_to_play == pytest.approx(
+                result.root_score_to_play, abs=1e-3
+            )
+            assert score_difference(nodes, root) == ""
         actions = native_result.actions
         assert [a.action for a in actions] == list(result.policy)
         assert [a.visits for a in actions] == list(result.visits.values())
@@ -101,6 +140,17 @@ def tree_difference(nodes, root):
         if differences:
             return f"node {path}: " + ", ".join(differences)
     return "" if len(queue) == len(nodes) else f"{len(nodes)} nodes, not {len(queue)}"
+
+
+def score_difference(nodes, root):
+    """Compares what a tree that keeps scores knows besides; as `tree_difference`."""
+    queue = [(nodes[0], root)]
+    for native, node in queue:
+        wanted = (node.win_loss_sum, node.score_sum, node.score[0])
+        if native["score"] != pytest.approx(wanted, rel=1e-4, abs=1e-3 * node.visits):
+            return f"{native['score']}, not {wanted}"
+        queue += [(nodes[edge[-1]], node.children[edge[0]]) for edge in native["edges"]]
+    return ""
 
 
 def random_moves(name, num_plies, seed):

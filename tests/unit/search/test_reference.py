@@ -11,7 +11,7 @@ from tengen.search.reference_gumbel import (
     improved_policy,
     mixed_value,
     select_below,
-    target_value,
+    target_mean,
 )
 from tengen.search.reference_puct import (
     add_root_noise,
@@ -70,8 +70,9 @@ def test_the_constant_grows_with_the_visits():
 def test_mixed_value_by_hand():
     node = node_with([0.5, 0.3, 0.2], {0: (3, 0.5), 1: (1, -0.5)}, value_to_play=0.1)
     # (0.1 + 4 * (0.5 * 0.5 - 0.3 * 0.5) / 0.8) / 5.
-    assert mixed_value(node) == pytest.approx(0.12)
-    assert mixed_value(node_with([1.0], {}, value_to_play=0.3)) == 0.3
+    assert mixed_value(node, 0.1, node.child_value) == pytest.approx(0.12)
+    bare = node_with([1.0], {})
+    assert mixed_value(bare, 0.3, bare.child_value) == 0.3
 
 
 def test_improved_policy_by_hand():
@@ -85,12 +86,14 @@ def test_improved_policy_by_hand():
     assert select_below(config, node) == 0
 
 
-def test_target_value_by_hand():
+def test_target_mean_by_hand():
     node = node_with([0.5, 0.3, 0.2], {0: (3, 0.5), 1: (1, -0.5)}, value_to_play=0.1)
     # The unvisited action is worth the mixed value, 0.12.
     target = {0: 0.75, 1: 0.05, 2: 0.2}
-    assert target_value(node, target) == pytest.approx(0.375 - 0.025 + 0.024)
-    assert target_value(node_with([1.0], {}, value_to_play=0.3), {0: 1.0}) == 0.3
+    found = target_mean(node, target, 0.1, node.child_value)
+    assert found == pytest.approx(0.375 - 0.025 + 0.024)
+    bare = node_with([1.0], {})
+    assert target_mean(bare, {0: 1.0}, 0.3, bare.child_value) == 0.3
 
 
 def test_improved_policy_without_visits_is_the_prior():

@@ -15,11 +15,13 @@ def native_fields():
 
 def another(field):
     """Returns a value that the field may have beside its default."""
-    return type(field.default)(field.default / 2 + 0.25)
+    return type(field.default)(field.default / 2 + 0.3)
 
 
 def reader(name):
-    """Returns the policy that reads a field."""
+    """Returns the policy that reads a field, or both."""
+    if name.startswith("score_"):
+        return "both"
     return "gumbel" if name.startswith("gumbel_") else "puct"
 
 
@@ -42,8 +44,9 @@ def test_every_field_reaches_the_native_settings():
         value = another(field)
         assert value != field.default
         own = reader(field.name)
-        native = SearchConfig(policy=own, **{field.name: value}).to_native()
-        assert getattr(native, field.name) == pytest.approx(value), field.name
+        for policy in ("puct", "gumbel") if own == "both" else (own,):
+            native = SearchConfig(policy=policy, **{field.name: value}).to_native()
+            assert getattr(native, field.name) == pytest.approx(value), field.name
     gumbel = SearchConfig(policy="gumbel").to_native()
     assert gumbel.policy == _core.RootPolicy.GUMBEL
 
@@ -76,6 +79,10 @@ def test_round_trip():
         ("gumbel_considered", 70000),
         ("gumbel_visit", -1.0),
         ("gumbel_scale", 0.0),
+        ("score_weight", -0.1),
+        ("score_weight", 1.5),
+        ("score_center_zero_weight", -0.1),
+        ("score_scale", 0.0),
         ("cpuct", float("nan")),
         ("lcb_stdevs", 1e7),
         ("cpuct_base", 1e300),
@@ -95,7 +102,7 @@ def test_what_the_policy_does_not_read_is_refused(policy):
         from_dict(SearchConfig, to_dict(SearchConfig(policy=policy))).policy == policy
     )
     for field in dataclasses.fields(SearchConfig):
-        if field.name == "policy" or reader(field.name) == policy:
+        if field.name == "policy" or reader(field.name) in (policy, "both"):
             continue
         value = another(field)
         with pytest.raises(UsageError) as error:

@@ -83,9 +83,10 @@ def test_descents_in_flight_count_as_visits_and_first_ones_as_lost(name):
         visits = rng.integers(0, 9, n).astype(np.float32)
         sums = np.where(visits > 0, values("minus infinity", n), 0).astype(np.float32)
         scale, one = np.float32(1.7), np.float32(1)
-        means = np.where(visits > 0, sums / np.maximum(visits, one), -one)
+        lost = np.float32(-1.25)
+        means = np.where(visits > 0, sums / np.maximum(visits, one), lost)
         scores = means + prior * scale / (visits + in_flight + one)
-        args = (prior, visits, sums, in_flight, float(scale))
+        args = (prior, visits, sums, in_flight, float(scale), float(lost))
         index, score = _core.kernel_best_edge_in_flight(name, *args)
         assert index == int(np.argmax(scores))
         assert score == scores[index]

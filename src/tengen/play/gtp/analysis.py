@@ -150,7 +150,8 @@ def info_line(
         value = analysis.value_to_play
         infos.append(
             f"rootInfo visits {analysis.num_simulations} utility {value:.6f} "
-            f"winrate {_chance(value):.6f}{_score(forecast)}"
+            f"winrate {_chance(value):.6f}{_score(analysis.score_to_play)}"
+            f"{_score_stdev(forecast)}"
         )
     if request.with_ownership and kata and forecast is not None:
         owners = " ".join(f"{x:.6f}" for x in forecast.ownership_to_play.ravel())
@@ -169,7 +170,7 @@ def _info(
     if kata:
         numbers = (
             f"utility {row.value_to_play:.6f} winrate {chance:.6f} "
-            f"prior {row.prior:.6f} lcb {bound:.6f}"
+            f"prior {row.prior:.6f} lcb {bound:.6f}{_score(row.score_to_play)}"
         )
     else:
         numbers = (
@@ -182,11 +183,12 @@ def _info(
     )
 
 
-def _score(forecast: Forecast | None) -> str:
-    if forecast is None:
-        return ""
-    score = f"{forecast.score_to_play:.6f}"
-    return f" scoreMean {score} scoreStdev {forecast.score_stdev:.6f} scoreLead {score}"
+def _score(score: float | None) -> str:
+    return "" if score is None else f" scoreMean {score:.6f} scoreLead {score:.6f}"
+
+
+def _score_stdev(forecast: Forecast | None) -> str:
+    return "" if forecast is None else f" scoreStdev {forecast.score_stdev:.6f}"
 
 
 def _chance(value: float) -> float:

@@ -46,8 +46,11 @@ def test_owners_and_score_are_the_side_to_moves(ask, player):
     assert line.endswith(f" {owners[-1]:.6f}")
     root = line.split(" rootInfo ")[1].split(" ownership ")[0].split()
     said = dict(zip(root[::2], map(float, root[1::2]), strict=True))
+    searched = player.analyse(MOVES, simulations=int(said["visits"]))
     assert said["scoreLead"] == said["scoreMean"]
-    assert said["scoreLead"] == pytest.approx(found.score_to_play, abs=1e-6)
+    assert said["scoreLead"] == pytest.approx(searched.score_to_play, abs=1e-6)
+    best = numbers_after(line.split(" info ")[0], "scoreLead")
+    assert best == pytest.approx([searched.actions[0].score_to_play], abs=1e-6)
     assert said["scoreStdev"] == pytest.approx(found.score_stdev, abs=1e-6)
 
 
@@ -61,11 +64,11 @@ def test_the_other_side_to_move_is_another_position(ask, player):
 def test_nothing_is_shown_that_was_not_asked_for(ask):
     line = ask("kata-genmove_analyze b")[0]
     assert "ownership" not in line
-    assert "score" not in line
+    assert "rootInfo" not in line
     # Leela Zero's dialect has no such words.
     line = ask("lz-genmove_analyze b ownership true rootInfo true")[0]
-    assert "ownership" not in line
-    assert "rootInfo" not in line
+    for word in ("ownership", "rootInfo", "score"):
+        assert word not in line
 
 
 def test_komi_is_in_the_score(ask, player):

@@ -1,0 +1,252 @@
+"""Scores: from the network's distribution through graphs, backends and lanes."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+import pytest
+import torch
+from safetensors.torch import save_file
+
+from tengen.config import to_dict
+from tengen.errors import RunError
+from tengen.inference import (
+    Backend,
+    InferenceConfig,
+    RowLayout,
+    choose,
+    open_backend,
+    probe,
+)
+from tengen.inference.device import HostDevice
+from tengen.inference.device_backend import DeviceBackend
+from tengen.inference.openvino_backend import supported_precisions
+from tengen.models import ModelExporter
+from tengen.models.check import check_export, evaluate
+from tengen.nets import FeatureSpec, InferenceHead, ResNet, ResNetConfig, build_net
+from tengen.nets.auxiliary import score_moments
+
+HAS_OPENVINO = importlib.util.find_spec("openvino") is not None
+needs_openvino = pytest.mark.skipif(not HAS_OPENVINO, reason="openvino is not here")
+FEATURES = FeatureSpec(
+    num_planes=4,
+    height=5,
+    width=5,
+    num_actions=26,
+    policy_layout="cells_and_pass",
+    max_score=30,
+)
+CONFIG = ResNetConfig(num_blocks=2, num_channels=16, head_channels=8, auxiliary=True)
+NUM_ACTIONS = FEATURES.num_actions
+
+
+def written(path: Path, config: ResNetConfig = CONFIG) -> ResNet:
+    """Writes the files of a random model; returns its network."""
+    torch.manual_seed(1)
+    net = build_net(FEATURES, config)
+    assert isinstance(net, ResNet)
+    if net.auxiliary_heads is not None:
+        # Else every distribution is nearly even.
+        torch.nn.init.normal_(net.auxiliary_heads.score.weight, std=0.8)
+    state = net.state_dict()
+    save_file(state, path / "weights.safetensors")
+    weights = {name: tensor.numpy() for name, tensor in state.items()}
+    graph = ModelExporter().export(FEATURES, config, weights)
+    (path / "model.onnx").write_bytes(graph)
+    meta = {"net": to_dict(config), "features": to_dict(FEATURES)}
+    (path / "meta.json").write_text(json.dumps(meta))
+    return net.eval()
+
+
+@pytest.fixture(scope="module")
+def scored(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, ResNet]:
+    path = tmp_path_factory.mktemp("scored")
+    return path, written(path)
+
+
+def opened(path: Path, backend: Any, scores: bool = True, **config: Any) -> Backend:
+    config = {"precision": "fp32", "batch_shape": "dynamic", **config}
+    if backend == "openvino" and config["precision"] not in supported_precisions():
+        pytest.skip(f"this CPU has no {config['precision']}")
+    wanted = InferenceConfig(backend=backend, **config)
+    return open_backend(path, wanted, 1, scores=scores)
+
+
+def moments(net: ResNet, planes: Any) -> Any:
+    """Mean and standard deviation in float64, straight from the head's logits."""
+    with torch.inference_mode():
+        auxiliary = net.learn(torch.from_numpy(planes))[2]
+    assert auxiliary is not None
+    assert auxiliary.score is not None
+    share = auxiliary.score.double().softmax(1).numpy()
+    points = np.arange(60) - 29.5
+    mean = share @ points
+    variance = share @ points**2 - mean**2
+    return np.stack([mean, np.sqrt(variance)], axis=1)
+
+
+def test_moments_by_hand() -> None:
+    # Points -1.5, -0.5, 0.5, 1.5 with shares 1, 0, 1, 2 of 4: mean 0.5, and
+    # (1.5^2 * 3 + 0.5^2) / 4 - 0.5^2 = 1.5.
+    logits = torch.tensor([[1.0, 0.0, 1.0, 2.0]]).log()
+    found = score_moments(logits).numpy()
+    np.testing.assert_allclose(found, [[0.5, 1.5**0.5]], rtol=1e-6)
+    certain = score_moments(torch.tensor([[0.0, 200.0, 0.0, 0.0]])).numpy()
+    np.testing.assert_allclose(certain, [[-0.5, 0.0]], atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("backend", "precision", "tolerance"),
+    [
+        pytest.param("openvino", "fp32", 1e-3, marks=needs_openvino),
+        pytest.param("openvino", "bf16", 1.0, marks=needs_openvino),
+        ("torch", "fp32", 1e-3),
+        ("torch", "bf16", 1.0),
+    ],
+)
+@pytest.mark.parametrize("batch_shape", ["dynamic", "fixed"])
+def test_a_backend_answers_with_the_heads_moments(
+    scored: tuple[Path, ResNet],
+    planes: Any,
+    backend: str,
+    precision: str,
+    tolerance: float,
+    batch_shape: str,
+) -> None:
+    path, net = scored
+    made = opened(path, backend, precision=precision, batch_shape=batch_shape)
+    assert made.has_score
+    wanted = moments(net, planes)
+    assert wanted.std(axis=0).min() > 0.1
+    found = evaluate(made, planes, NUM_ACTIONS)
+    np.testing.assert_allclose(found[2], wanted, atol=tolerance, rtol=0)
+    result = probe(made, planes, NUM_ACTIONS, batch_rows=8)
+    assert result.num_rows == 4 * 60
+
+
+@pytest.mark.parametrize(
+    "backend", [pytest.param("openvino", marks=needs_openvino), "torch"]
+)
+def test_scores_change_no_bit_of_the_other_answers(
+    scored: tuple[Path, ResNet], planes: Any, backend: str
+) -> None:
+    path, _ = scored
+    plain = opened(path, backend, scores=False)
+    assert not plain.has_score
+    wanted = evaluate(plain, planes, NUM_ACTIONS)
+    assert len(wanted) == 2
+    found = evaluate(opened(path, backend), planes, NUM_ACTIONS)
+    for got, expected in zip(found[:2], wanted, strict=True):
+        assert got.tobytes() == expected.tobytes()
+    with pytest.raises(ValueError, match="score"):
+        plain.bind(planes, wanted[0], wanted[1], np.zeros((60, 2), np.float32))
+
+
+def test_a_wrong_buffer_of_scores_is_refused(
+    scored: tuple[Path, ResNet], planes: Any
+) -> None:
+    made = opened(scored[0], "torch")
+    policy, value = np.zeros((60, NUM_ACTIONS), np.float32), np.zeros(60, np.float32)
+    for broken in (np.zeros((59, 2), np.float32), np.zeros((60, 2))):
+        with pytest.raises(ValueError, match="score"):
+            made.bind(planes, policy, value, broken)
+    # Who has no room for them does without.
+    made.bind(planes, policy, value).run(60)
+    assert value.std() > 0
+
+
+def test_lanes_hold_scores(scored: tuple[Path, ResNet], planes: Any) -> None:
+    path, net = scored
+    layout = RowLayout((4, 5, 5), is_packed=False)
+    for scores in (True, False):
+        backend = DeviceBackend(
+            path, precision="fp32", devices=[HostDevice()], max_rows=64, scores=scores
+        )
+        lane = backend.open_lanes(layout, 64)[0]
+        assert backend.has_score is (lane.score is not None) is scores
+        lane.rows[:60] = planes.reshape(60, -1).view(np.uint8)
+        lane.run(60)
+        if lane.score is not None:
+            wanted = moments(net, planes)
+            np.testing.assert_allclose(lane.score[:60], wanted, atol=1e-3)
+
+
+@needs_openvino
+def test_a_graph_from_before_scores_serves_without_them(
+    scored: tuple[Path, ResNet], planes: Any, tmp_path: Path
+) -> None:
+    path = tmp_path / "model"
+    shutil.copytree(scored[0], path)
+    graph = onnx.load_model(path / "model.onnx")
+    assert [output.name for output in graph.graph.output] == [
+        "policy",
+        "value",
+        "score",
+    ]
+    del graph.graph.output[2]
+    onnx.save_model(graph, path / "model.onnx")
+    old = opened(path, "openvino")
+    assert not old.has_score
+    found = evaluate(old, planes, NUM_ACTIONS)
+    wanted = evaluate(opened(scored[0], "openvino"), planes, NUM_ACTIONS)
+    assert found[0].tobytes() == wanted[0].tobytes()
+    # The weights have the heads all the same.
+    assert opened(path, "torch").has_score
+
+
+def test_networks_without_the_heads_answer_as_before(tmp_path: Path) -> None:
+    config = ResNetConfig(num_blocks=2, num_channels=16, head_channels=8)
+    net = written(tmp_path, config)
+    assert not opened(tmp_path, "torch").has_score
+    assert not config.estimates_score(FEATURES)
+    assert CONFIG.estimates_score(FEATURES)
+    assert not InferenceHead(net, scores=True).answers_score
+    graph = onnx.load_model(tmp_path / "model.onnx")
+    assert [output.name for output in graph.graph.output] == ["policy", "value"]
+
+
+@needs_openvino
+def test_the_check_of_an_export_sees_scores(
+    scored: tuple[Path, ResNet], planes: Any, tmp_path: Path
+) -> None:
+    path = tmp_path / "model"
+    shutil.copytree(scored[0], path)
+    good = check_export(path, opened(path, "openvino"), planes, NUM_ACTIONS)
+    assert good.score_spread > 0.3
+    assert good.score_error < 1e-3
+    plain = check_export(path, opened(path, "openvino", False), planes, NUM_ACTIONS)
+    assert plain.score_error == plain.score_spread == 0.0
+    graph = onnx.load_model(path / "model.onnx")
+    for tensor in graph.graph.initializer:
+        if tensor.name == "auxiliary_heads.score.weight":
+            half = onnx.numpy_helper.to_array(tensor) / 2
+            tensor.CopyFrom(onnx.numpy_helper.from_array(half, tensor.name))
+    onnx.save_model(graph, path / "model.onnx")
+    with pytest.raises(RunError, match="score_error"):
+        check_export(path, opened(path, "openvino"), planes, NUM_ACTIONS)
+
+
+def test_the_choice_is_made_with_scores_where_they_are_wanted(
+    scored: tuple[Path, ResNet], planes: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen = []
+
+    def note(*args: Any, **options: Any) -> Backend:
+        seen.append(open_backend(*args, **options))
+        return seen[-1]
+
+    monkeypatch.setattr("tengen.inference.choice.open_backend", note)
+    config = InferenceConfig(backend="torch", devices="cpu", precision="fp32")
+    choose(scored[0], config, planes, NUM_ACTIONS, 1, scores=True)
+    assert seen
+    assert all(backend.has_score for backend in seen)
+    seen.clear()
+    choose(scored[0], config, planes, NUM_ACTIONS, 1)
+    assert seen
+    assert not any(backend.has_score for backend in seen)

@@ -1,0 +1,185 @@
+"""The utility of the score: by hand, and native against reference on games of Go."""
+
+import math
+
+import numpy as np
+import pytest
+
+from tengen import _core, games
+from tengen.errors import UsageError
+from tengen.search import ReferenceSearch, SearchConfig
+from tengen.search.reference_score import ScoreUtility, expected_saturated
+
+
+@pytest.mark.parametrize("stdev", [0.0, 0.3, 0.7, 1.5, 4.0, 12.0])
+def test_the_expectation_is_that_of_the_fine_grid(stdev):
+    for mean in (-30.0, -2.0, -0.4, 0.0, 0.1, 1.0, 8.0):
+        wanted = expected_saturated(mean, stdev)
+        assert _core.expected_saturated(mean, stdev) == pytest.approx(wanted, abs=2e-4)
+    # P(C < mean + stdev * Z) of a Cauchy variable C is (1 + E) / 2.
+    rng = np.random.default_rng(3)
+    normal, cauchy = rng.standard_normal(200_000), rng.standard_cauchy(200_000)
+    share = np.mean(cauchy < 0.4 + stdev * normal)
+    assert 2 * share - 1 == pytest.approx(expected_saturated(0.4, stdev), abs=0.01)
+
+
+def test_utility_by_hand():
+    config = SearchConfig(score_weight=0.4)
+    utility = ScoreUtility(config, board_side=9)  # one width is 4.5 points
+    utility.center_on(12.0)  # three quarters of it: 9
+    assert utility.of(0.5, (9.0, 0.0), 0) == pytest.approx(0.5)
+    assert utility.of(0.5, (13.5, 0.0), 0) == pytest.approx(0.5 + 0.4 * 0.5)
+    assert utility.of(-0.5, (-13.5, 0.0), 1) == pytest.approx(-0.5 - 0.4 * 0.5)
+    # atan(2) = 1.107149, of half pi 0.704833.
+    assert utility.of(0.0, (18.0, 0.0), 0) == pytest.approx(0.4 * 0.704833)
+    utility.center_on(40.0)  # a quarter would be more than one width
+    assert utility.center_to_first == 35.5
+    assert ScoreUtility(SearchConfig(), 9).of(0.5, (13.5, 3.0), 0) == 0.5
+
+
+WEIGHTS = [
+    {"score_weight": 0.4},
+    {"score_weight": 1.0, "score_center_zero_weight": 0.9, "score_scale": 2.0},
+]
+
+
+@pytest.mark.parametrize("explore", [False, True])
+@pytest.mark.parametrize("weights", WEIGHTS, ids=["usual", "other"])
+@pytest.mark.parametrize("policy", ["puct", "gumbel"])
+@pytest.mark.parametrize(
+    ("name", "moves", "num_simulations"),
+    [
+        ("go/2/komi=0.5", [], 150),  # settled in part
+        ("go/3/komi=-2", [4], 150),
+        ("go/5", [12, 11, 7, 25], 100),  # after a pass: the next one ends the game
+        ("go/7", [24, 23, 17], 60),
+    ],
+)
+def test_native_trees(twin, name, moves, num_simulations, policy, weights, explore):
+    result = twin(
+        name,
+        moves,
+        SearchConfig(policy=policy, **weights),
+        num_simulations=num_simulations,
+        explore=explore,
+    ).check()
+    assert result.has_scores
+    values = [result.root_value_to_play, *(a.value_to_play for a in result.actions)]
+    assert max(map(abs, values)) <= 1.0
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"cpuct_stdev_scale": 0.85, "lcb_stdevs": 5.0},
+        {"forced_playouts": 2.0, "noise_shaped": True},
+    ],
+    ids=["stdev", "forced"],
+)
+def test_native_trees_with_other_methods(twin, settings):
+    twin(
+        "go/5",
+        [12, 11, 7],
+        SearchConfig(score_weight=0.6, **settings),
+        num_simulations=120,
+        explore="forced_playouts" in settings,
+    ).check()
+
+
+@pytest.mark.parametrize("explore", [False, True])
+def test_a_kept_tree_is_centered_anew(twin, explore):
+    then = []
+    for _ in range(4):
+        result = twin(
+            "go/5",
+            config=SearchConfig(score_weight=0.4, cpuct_stdev_scale=0.5),
+            then=then,
+            num_simulations=100,
+            explore=explore,
+        ).check()
+        assert not then or result.num_simulations < 100
+        then.append(result.best_action)
+
+
+def session_result(settings, num_simulations=80, *, keep_scores=False):
+    """Searches go/5 where all values are 0 and who has the middle has 4 points more."""
+    session = _core.make_session("go/5", settings.to_native())
+    request = _core.SearchRequest()
+    request.num_simulations = num_simulations
+    request.keep_scores = keep_scores
+    session.begin([], request)
+    while session.next():
+        own, other = session.planes[:, 1, 2, 2], session.planes[:, 2, 2, 2]
+        session.policy[:] = 0.0
+        session.value[:] = 0.0
+        session.score[:, 0] = 4.0 * (own - other)
+        session.score[:, 1] = 1.0
+        session.done()
+    return session.result
+
+
+@pytest.mark.parametrize("policy", ["puct", "gumbel"])
+def test_among_equal_values_the_greater_score_is_played(policy):
+    num_considered = {"gumbel_considered": 26} if policy == "gumbel" else {}
+    counts = SearchConfig(policy=policy, score_weight=0.4, **num_considered)
+    result = session_result(counts)
+    assert result.best_action == 12
+    middle = result.actions[12]
+    assert middle.visits > max(a.visits for a in result.actions if a is not middle) // 2
+    assert middle.score_to_play == pytest.approx(4.0)
+    assert middle.value_to_play == result.root_value_to_play == 0.0
+    assert 0.0 < result.root_score_to_play < 4.0
+    off = SearchConfig(policy=policy, **num_considered)
+    plain = session_result(off)
+    assert plain.best_action != 12
+    assert not plain.has_scores
+    kept = session_result(off, keep_scores=True)
+    assert kept.has_scores
+    assert [a.visits for a in kept.actions] == [a.visits for a in plain.actions]
+    assert kept.actions[12].score_to_play == pytest.approx(4.0)
+
+
+def test_reference_prefers_the_greater_score():
+    game = games.make("go/5")
+
+    def score(state):
+        planes = state.observation()
+        return 4.0 * float(planes[1, 2, 2] - planes[2, 2, 2]), 1.0
+
+    for weight, wanted in ((0.4, True), (0.0, False)):
+        search = ReferenceSearch(
+            SearchConfig(score_weight=weight),
+            lambda state: ([0.0] * game.num_actions, 0.0),
+            estimate_score=score,
+            board_side=5,
+        )
+        result = search.search(game.new_state(), num_simulations=60)
+        assert (result.best_action == 12) is wanted
+
+
+def test_hashed_scores_agree_with_values():
+    scores = [
+        _core.hash_score(*key, value)
+        for value in (-1.0, 0.0, 1.0)
+        for key in ((i, i * 77) for i in range(200))
+    ]
+    means = np.array(scores).reshape(3, 200, 2).mean(1)
+    assert list(means[:, 0]) == pytest.approx([-8, 0, 8], abs=1.2)
+    assert all(0 <= stdev < 16 for _, stdev in scores)
+    assert math.isfinite(means.sum())
+
+
+def test_a_game_without_a_score_is_refused():
+    native = SearchConfig(score_weight=0.4).to_native()
+    with pytest.raises(_core.CoreError, match=r"search.score_weight \(0.4.*connect4"):
+        _core.make_session("connect4", native)
+    with pytest.raises(_core.CoreError, match="has no score"):
+        _core.make_shared_session("connect4", native, num_threads=2, batch_rows=1)
+
+
+def test_evaluations_without_scores_are_refused():
+    config = SearchConfig(score_weight=0.4)
+    config.check_scores(True)
+    SearchConfig().check_scores(False)
+    with pytest.raises(UsageError, match=r"search.score_weight \(0.4\) needs .*aux"):
+        config.check_scores(False)
