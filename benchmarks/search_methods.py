@@ -29,7 +29,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from tengen import _core
 from tengen.evaluation import ModelPlayer, Tally, open_player, play_match
 from tengen.games import core_game, make
-from tengen.inference import InferenceConfig, drive, open_backend
+from tengen.inference import InferenceConfig, bind_port, drive, open_backend
 from tengen.recipes.run import train_task
 from tengen.search import SearchConfig
 from tests.oracle.connect4_solver import optimal_moves, random_positions
@@ -156,7 +156,7 @@ def searcher(
         config: SearchConfig, simulations: int, positions: Positions
     ) -> NDArray[np.float64]:
         session = _core.make_session(game, config.to_native())
-        runner = model.backend.bind(session.planes, session.policy, session.value)
+        runner = bind_port(model.backend, session)
         found = []
         for moves, optimal in positions:
             request = _core.SearchRequest()

@@ -131,7 +131,9 @@ class Filling(HashBackend):
         self.num_rows = num_rows
         self.fill = fill
 
-    def bind(self, planes: Any, policy: Any, value: Any) -> HashRunner:
+    def bind(
+        self, planes: Any, policy: Any, value: Any, score: Any = None
+    ) -> HashRunner:
         backend = self
 
         class Runner(HashRunner):
@@ -151,7 +153,9 @@ def play(
     """Plays one generation with a backend that is no model's."""
     run.models.publish(0, lambda folder: None)
     with monkeypatch.context() as patch:
-        patch.setattr("tengen.roles.threads_play.open_backend", lambda *_: backend)
+        patch.setattr(
+            "tengen.roles.threads_play.open_backend", lambda *_, **__: backend
+        )
         patch.setattr(
             "tengen.roles.selfplay.SelfplayRole._directory", lambda *_: run.path
         )

@@ -103,7 +103,7 @@ class Switching:
             SelfplayRole, "_directory", lambda role, number: Path(str(number))
         )
 
-    def _open(self, directory: Path, *_: Any) -> Model:
+    def _open(self, directory: Path, *_: Any, **__: Any) -> Model:
         number = int(directory.name)
 
         def after() -> None:
