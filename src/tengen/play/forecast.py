@@ -106,9 +106,9 @@ def _stdev(chances: Tensor) -> float:
     """Returns the standard deviation of a score.
 
     Args:
-        chances: ``[2S]`` float32 that sum to 1; entry i is i - S + 0.5 points.
+        chances: ``[2S]`` float32 that sum to 1, of scores a point apart.
     """
-    points = np.arange(len(chances)) - (len(chances) - 1) / 2
+    points = np.arange(len(chances))
     weights = chances.double().numpy()
     mean = float(weights @ points)
     return float(np.sqrt(weights @ (points - mean) ** 2))

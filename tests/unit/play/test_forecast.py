@@ -90,6 +90,7 @@ def test_players_with_and_without_such_heads(run, tmp_path, publish_run, make_pl
         assert np.abs(found.ownership_to_play).max() <= 1
         other = player.playing("go/5/komi=0.5")
         assert other.forecast(MOVES).score_to_play != found.score_to_play
+        assert other._forecaster is player._forecaster  # read once
     plain = publish_run(tmp_path / "plain", "go/5")
     with load(plain.path) as player:
         assert player.forecast(MOVES) is None

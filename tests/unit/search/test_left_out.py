@@ -62,6 +62,7 @@ def test_where_nothing_is_left_all_stay(twin):
     everything = [_core.LeftOut(0, action, 1) for action in range(9)]
     result, _ = twin("tictactoe", left_out=everything).native()
     assert [a.action for a in result.actions] == list(range(9))
+    twin("tictactoe", left_out=everything).check()
     result, _ = twin("tictactoe", left_out=everything[1:]).native()
     assert [a.action for a in result.actions] == [0]
 

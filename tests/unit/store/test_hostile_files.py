@@ -246,7 +246,7 @@ def test_games_in_flight_are_gone_on_with_or_refused(tmp_path: Path) -> None:
         }
         for sizes in (
             columns["num_bytes"],
-            np.array([-1], np.int64),
+            np.array([-1, 4], np.int64),
             np.ones((1, 3), np.uint8),
         ):
             path.write_bytes(pack({}, {**columns, "num_bytes": sizes}))

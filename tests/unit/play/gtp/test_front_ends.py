@@ -244,5 +244,24 @@ def test_gogui_interrupts_a_move(session):
     said = session(*lines, simulations=1 << 24)
     assert VERTEX.fullmatch(body(said["genmove b"]))
     assert said["name"] == "= tengen"
-    # A comment that says something else ends nothing.
-    assert len(session("genmove b", "# interrupted", "name")) == 2
+
+
+@pytest.mark.parametrize(
+    ("line", "ends"),
+    [
+        (b"# interrupt\n", True),
+        (b"  # interrupt \r\n", True),
+        (b"7 stop\n", True),
+        (b"# interrupted\n", False),
+        (b"name # interrupt\n", False),
+        (b"\n", False),
+    ],
+)
+def test_what_ends_the_search_of_a_move(player, talk_to, line, ends):
+    conversation = talk_to(player)
+    conversation.say(line)
+    conversation.say(b"")
+    lines = conversation.engine._lines
+    lines.start()
+    lines.peek(wait=True)
+    assert conversation.engine._is_stopped() == ends
