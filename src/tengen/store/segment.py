@@ -47,11 +47,14 @@ GAME_COLUMNS: dict[str, DTypeLike] = {
     "policy_weight": np.float32,
     "value_weight": np.float32,
     "num_simulations": np.uint32,
+    "lead": np.int16,
     "num_policy_entries": np.uint16,
     "policy_action": np.uint16,
     "policy_mass": np.uint16,
 }
 """Type of each column of a game segment as read; see docs/store_format.md."""
+
+_LEAD_SCHEMA = 4  # of archives, from which on plies have leads
 
 
 class SegmentReader(ArchiveReader):
@@ -71,6 +74,8 @@ class SegmentReader(ArchiveReader):
         Raises:
             RunError: The column is absent or damaged.
         """
+        if name == "lead" and self.meta["schema"] < _LEAD_SCHEMA:
+            return np.full(len(self.read("action")), _core.NO_LEAD, np.int16)
         return self.read(name).astype(GAME_COLUMNS[name], copy=False)
 
     def game_columns(self) -> dict[str, NDArray[Any]]:
