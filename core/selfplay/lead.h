@@ -14,8 +14,8 @@ namespace tengen {
 
 // Which values of komi to ask for, one by one, until the value changes its sign between two that
 // lie side by side. Steps from the real komi double until it does, and what lies between the last
-// two is halved. A lead of L points is found by about 2 * log2(L) - 1 values, by two at the least
-// and by 2 * log2(A) + 2 at the most on a board of A points.
+// two is halved: 3 values for leads up to 2 points, 5 up to 6, 7 up to 14, 9 up to 30, and 11 at
+// the most on 9x9, 15 on 19x19.
 //
 // All in half points given away; values are the side to move's, in [-1, 1], and are taken to fall
 // as more is given. Where they do not, one of the places where they change their sign is found; a

@@ -112,7 +112,7 @@ def load_checkpoint(path: Path, learner: Learner) -> Any:
     """
     content = _read_json(path / _JSON)
     # Fields that came later have their defaults.
-    saved = {**content, "net": to_dict(_net_of(content))}
+    saved = {**content, "net": to_dict(_net_of(content, path))}
     for name, value in _identity(learner).items():
         if saved[name] != value:
             raise UsageError(
@@ -176,7 +176,7 @@ def read_model(path: Path) -> SavedModel:
         raise _damaged(path / _TENSORS) from error
     prefix = "average."
     return SavedModel(
-        net=_net_of(content),
+        net=_net_of(content, path),
         features=from_dict(FeatureSpec, content["features"]),
         tensors={
             name.removeprefix(prefix): tensor
@@ -196,8 +196,8 @@ class _Net:
     net: NetConfig
 
 
-def _net_of(content: dict[str, Any]) -> NetConfig:
-    return from_dict(_Net, {"net": content["net"]}).net
+def _net_of(content: dict[str, Any], path: Path) -> NetConfig:
+    return from_dict(_Net, {"net": content["net"]}, where=str(path / _JSON)).net
 
 
 def _read_tensors(path: Path, content: dict[str, Any]) -> bytes:
