@@ -81,8 +81,8 @@ void check_flat() {
   TENGEN_CHECK(even.points == 0.0f && even.num_asked == 0);
   // Even from 5 to 9 points on.
   const auto wide = [](int given) { return given < 10 ? 0.5f : given > 18 ? -0.5f : 0.0f; };
-  const float points = find_lead(wide, -178, 148).points;
-  TENGEN_CHECK(points >= 5.0f && points <= 9.0f);
+  const Found first = find_lead(wide, -178, 148);
+  TENGEN_CHECK(first.points == 6.0f && first.num_asked == 2);
 }
 
 // Komi beyond the board: only one side can be ahead of it.

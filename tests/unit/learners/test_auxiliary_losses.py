@@ -158,6 +158,22 @@ def test_the_loss_is_the_weighted_sum_of_its_parts(asks_for_lead: bool) -> None:
     assert AlphaZeroLoss(config)(net, columns)[0] == 0
 
 
+def test_the_lead_is_learned_in_the_rows_that_have_one() -> None:
+    torch.manual_seed(1)
+    size = ResNetConfig(num_blocks=2, num_channels=8, auxiliary=True, lead=True)
+    net = build_net(FEATURES, size).eval()
+    columns = random_columns(6)
+    columns["lead_weight"] = torch.tensor([0.0, 0.5, 0.0, 0.0, 1.0, 0.0])
+    with torch.no_grad():
+        net.auxiliary_heads.lead.weight.zero_()
+        net.auxiliary_heads.lead.bias.fill_(0.5)  # 10 points
+    _, metrics = AlphaZeroLoss(AlphaZeroConfig())(net, columns)
+    errors = 10.0 - columns["lead"]
+    costs = torch.where(errors < 8.0, errors.square() / 2, 8.0 * (errors - 4.0))
+    expected = (costs[1] / 2 + costs[4]) / 6
+    torch.testing.assert_close(metrics["lead_loss"], expected)
+
+
 def test_without_targets_a_network_with_such_heads_learns_as_one_without() -> None:
     columns = random_columns(6)
     alone = {

@@ -126,5 +126,7 @@ def test_a_lead_needs_a_network_that_learns_it_and_komi(config):
         override(go, ["net.lead=true"])
     lead = ["actor.lead_share=0.05", "net.auxiliary=true", "net.lead=true", "stages=[]"]
     override(go, lead).check_game(make("go/9"))
-    with pytest.raises(UsageError, match=r"^actor\.lead_share .* gomoku/9, which has no"):
+    with pytest.raises(
+        UsageError, match=r"^actor\.lead_share .* gomoku/9, which has no"
+    ):
         override(config, lead).check_game(make("gomoku/9"))

@@ -58,9 +58,7 @@ def test_a_record_of_the_version_before_has_no_leads() -> None:
     for ply in record.plies:
         ply.lead = _core.NO_LEAD
     assert _core.NO_LEAD == -32768
-    old = struct.pack(
-        "<BBIIIBHHH", 2, record.outcome, 0, 1, 3, 0, *_lengths(record), 0
-    )
+    old = struct.pack("<BBIIIBHHH", 2, record.outcome, 0, 1, 3, 0, *_lengths(record), 0)
     old += struct.pack(f"<{len(record.opening)}H", *record.opening)
     for ply in record.plies:
         weights = ply.root_value, ply.policy_weight, ply.value_weight
