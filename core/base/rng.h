@@ -29,6 +29,7 @@ enum class Purpose : uint32_t {
   kVariant = 13,
   kSettlement = 14,
   kFork = 15,
+  kLead = 16,
 };
 
 std::array<uint32_t, 4> philox4x32(std::array<uint32_t, 4> counter, std::array<uint32_t, 2> key);

@@ -87,6 +87,16 @@ concept HasScore =
       { game.owners(view, owners) } -> std::same_as<void>;
     };
 
+// A HasScore whose second player is given points, komi, in half points. A position may be asked for
+// as it would be with another komi.
+template <class G>
+concept HasKomi = HasScore<G> && requires(const G game, typename G::State state,
+                                          const typename G::State& view, int half_points) {
+  { game.komi_half_points(view) } -> std::same_as<int>;
+  // Everything else stays: board, history, side to move.
+  { game.set_komi_half_points(state, half_points) } -> std::same_as<void>;
+};
+
 constexpr Outcome outcome_of_score(float score_to_first) {
   return score_to_first > 0.0f   ? Outcome::kFirstWins
          : score_to_first < 0.0f ? Outcome::kSecondWins

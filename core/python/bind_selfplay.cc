@@ -67,6 +67,8 @@ void bind_workers(nb::module_& m) {
       .def_rw("settled_playout_share", &SelfplaySettings::settled_playout_share)
       .def_rw("policy_surprise_share", &SelfplaySettings::policy_surprise_share)
       .def_rw("value_surprise_share", &SelfplaySettings::value_surprise_share)
+      .def_rw("lead_share", &SelfplaySettings::lead_share)
+      .def_rw("lead_simulations", &SelfplaySettings::lead_simulations)
       .def_rw("reuse_tree", &SelfplaySettings::reuse_tree)
       .def_rw("cache_bytes", &SelfplaySettings::cache_bytes);
 

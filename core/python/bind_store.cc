@@ -63,6 +63,7 @@ nb::dict to_dict(GameColumns columns) {
   out["policy_weight"] = to_numpy(std::move(columns.policy_weight));
   out["value_weight"] = to_numpy(std::move(columns.value_weight));
   out["num_simulations"] = to_numpy(std::move(columns.num_simulations));
+  out["lead"] = to_numpy(std::move(columns.lead));
   out["num_policy_entries"] = to_numpy(std::move(columns.num_policy_entries));
   out["policy_action"] = to_numpy(std::move(columns.policy_action));
   out["policy_mass"] = to_numpy(std::move(columns.policy_mass));
@@ -90,6 +91,7 @@ void bind_records(nb::module_& m) {
       .def_rw("value_weight", &PlyRecord::value_weight)
       .def_rw("num_simulations", &PlyRecord::num_simulations)
       .def_rw("policy", &PlyRecord::policy)
+      .def_rw("lead", &PlyRecord::lead)
       .def(
           "__eq__", [](const PlyRecord& a, const PlyRecord& b) { return a == b; },
           nb::is_operator(), nb::sig("def __eq__(self, other: object, /) -> bool"));
@@ -223,8 +225,9 @@ void bind_rows(nb::module_& m) {
              const Column<uint16_t>& num_plies, const Column<uint8_t>& variant,
              const Column<uint16_t>& opening, const Column<uint16_t>& action,
              const Column<float>& root_value, const Column<float>& policy_weight,
-             const Column<float>& value_weight, const Column<uint16_t>& num_policy_entries,
-             const Column<uint16_t>& policy_action, const Column<uint16_t>& policy_mass) {
+             const Column<float>& value_weight, const Column<int16_t>& lead,
+             const Column<uint16_t>& num_policy_entries, const Column<uint16_t>& policy_action,
+             const Column<uint16_t>& policy_mass) {
             const SegmentView view{span_of(outcome),
                                    span_of(num_variant_bytes),
                                    span_of(num_opening_plies),
@@ -235,6 +238,7 @@ void bind_rows(nb::module_& m) {
                                    span_of(root_value),
                                    span_of(policy_weight),
                                    span_of(value_weight),
+                                   span_of(lead),
                                    span_of(num_policy_entries),
                                    span_of(policy_action),
                                    span_of(policy_mass)};
@@ -244,8 +248,8 @@ void bind_rows(nb::module_& m) {
           nb::kw_only(), nb::arg("outcome"), nb::arg("num_variant_bytes"),
           nb::arg("num_opening_plies"), nb::arg("num_plies"), nb::arg("variant"),
           nb::arg("opening"), nb::arg("action"), nb::arg("root_value"), nb::arg("policy_weight"),
-          nb::arg("value_weight"), nb::arg("num_policy_entries"), nb::arg("policy_action"),
-          nb::arg("policy_mass"))
+          nb::arg("value_weight"), nb::arg("lead"), nb::arg("num_policy_entries"),
+          nb::arg("policy_action"), nb::arg("policy_mass"))
       .def(
           "fill",
           [](const GameRows& self, const Column<int64_t>& rows, const Column<uint8_t>& symmetries,
@@ -257,7 +261,9 @@ void bind_rows(nb::module_& m) {
              const std::optional<Out<float, 2>>& horizons,
              const std::optional<Out<float, 3>>& ownership,
              const std::optional<Out<float, 1>>& score,
-             const std::optional<Out<float, 1>>& final_weight) {
+             const std::optional<Out<float, 1>>& final_weight,
+             const std::optional<Out<float, 1>>& lead,
+             const std::optional<Out<float, 1>>& lead_weight) {
             const size_t n = rows.size();
             check_shape("planes", planes, {self.num_planes(), self.height(), self.width()}, n);
             check_shape("legal", legal, {self.num_actions()}, n);
@@ -287,6 +293,8 @@ void bind_rows(nb::module_& m) {
               take(out.auxiliary.ownership, "ownership", ownership, {self.height(), self.width()});
               take(out.auxiliary.score, "score", score, {});
               take(out.auxiliary.final_weight, "final_weight", final_weight, {});
+              take(out.auxiliary.lead, "lead", lead, {});
+              take(out.auxiliary.lead_weight, "lead_weight", lead_weight, {});
             }
             nb::gil_scoped_release release;
             self.fill(span_of(rows), span_of(symmetries), out);
@@ -296,7 +304,10 @@ void bind_rows(nb::module_& m) {
           nb::arg("search_value"), nb::arg("value_weight"), nb::arg("reply") = nb::none(),
           nb::arg("reply_weight") = nb::none(), nb::arg("horizons") = nb::none(),
           nb::arg("ownership") = nb::none(), nb::arg("score") = nb::none(),
-          nb::arg("final_weight") = nb::none());
+          nb::arg("final_weight") = nb::none(), nb::arg("lead") = nb::none(),
+          nb::arg("lead_weight") = nb::none());
+  m.attr("NO_LEAD") = kNoLead;
+  m.attr("LEADS_PER_POINT") = kLeadsPerPoint;
   m.attr("NUM_HORIZONS") = static_cast<int>(kHorizons.size());
   m.def(
       "draw_rows",

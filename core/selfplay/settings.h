@@ -48,6 +48,10 @@ struct SelfplaySettings {
   // Shares of a game's rows' weight that go to those whose search surprised policy or value.
   float policy_surprise_share = 0.0f;
   float value_surprise_share = 0.0f;
+  // Share of the plies with a full search that are asked for their lead, see lead.h, and
+  // simulations of each search for it; of games with komi.
+  float lead_share = 0.0f;
+  int lead_simulations = 6;
   // A cheap search starts from the subtree that the last search left.
   bool reuse_tree = true;
   uint64_t cache_bytes = 64ull << 20;  // of evaluations, a worker

@@ -144,7 +144,10 @@ void check_bad_bytes() {
 int main() {
   check_interrupted(Connect4(), make_settings(RootPolicy::kPuct, 0.5f));
   check_interrupted(Connect4(), make_settings(RootPolicy::kGumbel, 0.0f));
-  check_interrupted(go_game("go/4"), make_settings(RootPolicy::kPuct, 0.3f));
+  SelfplaySettings of_go = make_settings(RootPolicy::kPuct, 0.3f);
+  of_go.lead_share = 0.5f;
+  of_go.lead_simulations = 1;
+  check_interrupted(go_game("go/4"), of_go);
   check_switches();
   check_bad_bytes();
 }

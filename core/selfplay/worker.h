@@ -4,8 +4,10 @@
 // for another. A game depends on its index alone, not on slots, threads or batches.
 
 #include <algorithm>
+#include <cmath>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -14,6 +16,7 @@
 #include "selfplay/decided.h"
 #include "selfplay/fork.h"
 #include "selfplay/game_queue.h"
+#include "selfplay/lead.h"
 #include "selfplay/leaf_server.h"
 #include "selfplay/move_choice.h"
 #include "selfplay/opening.h"
@@ -49,6 +52,9 @@ class SelfplayWorker final : public SelfplayPort {
     legal_.resize(static_cast<size_t>(game_.num_actions()));
     for (int i = 0; i < settings.num_slots; ++i) {
       slots_.push_back(std::make_unique<Slot>(game_, settings.search));
+      if (HasKomi<G> && settings.lead_share > 0.0f) {
+        slots_.back()->lead_search.emplace(game_, settings.search);
+      }
     }
   }
 
@@ -90,9 +96,11 @@ class SelfplayWorker final : public SelfplayPort {
     Search<G> search;
     typename G::State state{};
     GameRecord record;
-    std::vector<PlyNote> notes;      // one a ply of the record
-    uint32_t num_opening_plies = 0;  // still to be drawn from the policy
-    MoveTrial<G> trial;              // of a fork's first move
+    std::vector<PlyNote> notes;            // one a ply of the record
+    uint32_t num_opening_plies = 0;        // still to be drawn from the policy
+    MoveTrial<G> trial;                    // of a fork's first move
+    LeadBisection lead;                    // of the position that was searched
+    std::optional<Search<G>> lead_search;  // of it with other komi; its own tree stays
     size_t num_resumable_plies = 0;  // of the record, at the last search that began without a tree
     bool idle = true;
     bool may_resign = false;
@@ -108,21 +116,31 @@ class SelfplayWorker final : public SelfplayPort {
 
   // Plays the slot on until its search has to wait.
   void run(Slot& slot) {
-    if (slot.search.is_waiting()) return;
+    if (search_of(slot).is_waiting()) return;
     while (!slot.idle || start_game(slot)) {
-      const int before = slot.search.num_simulations();
-      const bool is_over = leaves_.run(slot.search, stats_);
-      stats_.num_simulations += static_cast<uint64_t>(slot.search.num_simulations() - before);
+      Search<G>& search = search_of(slot);
+      const int before = search.num_simulations();
+      const bool is_over = leaves_.run(search, stats_);
+      stats_.num_simulations += static_cast<uint64_t>(search.num_simulations() - before);
       if (!is_over) return;
-      slot.search.finish(result_);
-      if (slot.trial.is_waiting()) {
+      search.finish(result_);
+      if (slot.lead.is_waiting()) {
+        slot.lead.accept(result_.root_value_to_play);
+        go_on_with_lead(slot);
+      } else if (slot.trial.is_waiting()) {
         finish_trial(slot);
       } else if (slot.num_opening_plies > 0) {
         finish_opening_ply(slot);
+      } else if (draws_lead(slot)) {
+        begin_lead_of(slot);
       } else {
-        finish_ply(slot);
+        finish_ply(slot, kNoLead);
       }
     }
+  }
+
+  static Search<G>& search_of(Slot& slot) {
+    return slot.lead.is_waiting() ? *slot.lead_search : slot.search;
   }
 
   bool start_game(Slot& slot) {
@@ -230,7 +248,7 @@ class SelfplayWorker final : public SelfplayPort {
     request.generation = slot.record.generation;
     request.game = slot.record.game_index;
     request.ply = static_cast<uint32_t>(game_.ply(state));
-    slot.search.begin(state, request);
+    search_of(slot).begin(state, request);
   }
 
   void finish_trial(Slot& slot) {
@@ -267,7 +285,34 @@ class SelfplayWorker final : public SelfplayPort {
     begin_ply(slot);
   }
 
-  void finish_ply(Slot& slot) {
+  // Whether the position that was searched is asked for its lead.
+  bool draws_lead(const Slot& slot) const {
+    if constexpr (HasKomi<G>) {
+      Rng rng = stream(slot, Purpose::kLead);
+      return slot.weight > 0.0f && rng.uniform() < settings_.lead_share;
+    }
+    return false;
+  }
+
+  void begin_lead_of(Slot& slot) {
+    if constexpr (HasKomi<G>) {
+      begin_lead(game_, slot.state, result_.root_value_to_play, slot.lead);
+      go_on_with_lead(slot);
+    }
+  }
+
+  void go_on_with_lead(Slot& slot) {
+    if constexpr (HasKomi<G>) {
+      if (slot.lead.is_waiting()) {
+        const auto other = with_given(game_, slot.state, slot.lead.given_half_points());
+        return begin_search(slot, other, settings_.lead_simulations, false);
+      }
+      slot.search.finish(result_);
+      finish_ply(slot, static_cast<int16_t>(std::lround(kLeadsPerPoint * slot.lead.points())));
+    }
+  }
+
+  void finish_ply(Slot& slot, int16_t lead) {
     const int ply = game_.ply(slot.state);
     const bool is_full = slot.weight > 0.0f;
     Rng rng = stream(slot, Purpose::kMoveChoice);
@@ -276,6 +321,7 @@ class SelfplayWorker final : public SelfplayPort {
     const int action =
         drawn ? result_.best_action : sample_action(result_, move_temperature(settings_, ply), rng);
     slot.record.plies.push_back(record_ply(result_, action, slot.weight, weighs_by_surprise_));
+    slot.record.plies.back().lead = lead;
     const float sign = game_.to_play(slot.state) == 0 ? 1.0f : -1.0f;
     slot.notes.push_back({sign * result_.root_value_to_play, sign * result_.network_value_to_play,
                           policy_surprise(result_)});

@@ -28,6 +28,7 @@ void append_game(const GameRecord& game, GameColumns* out) {
     out->policy_weight.push_back(ply.policy_weight);
     out->value_weight.push_back(ply.value_weight);
     out->num_simulations.push_back(ply.num_simulations);
+    out->lead.push_back(ply.lead);
     out->num_policy_entries.push_back(static_cast<uint16_t>(ply.policy.size()));
     for (const auto& [action, mass] : ply.policy) {
       out->policy_action.push_back(action);

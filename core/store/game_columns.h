@@ -32,6 +32,7 @@ struct GameColumns {
   std::vector<float> policy_weight;
   std::vector<float> value_weight;
   std::vector<uint32_t> num_simulations;
+  std::vector<int16_t> lead;
   std::vector<uint16_t> num_policy_entries;
   // A sparse policy entry.
   std::vector<uint16_t> policy_action;

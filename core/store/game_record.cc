@@ -9,7 +9,8 @@
 namespace tengen {
 namespace {
 
-constexpr uint8_t kRecordVersion = 2;
+constexpr uint8_t kRecordVersion = 3;
+constexpr uint8_t kVersionWithoutLeads = 2;
 constexpr size_t kMaxLength = std::numeric_limits<uint16_t>::max();
 constexpr size_t kMaxName = std::numeric_limits<uint8_t>::max();
 
@@ -72,6 +73,7 @@ std::string encode(const GameRecord& record, bool is_finished) {
     out.f32(ply.policy_weight);
     out.f32(ply.value_weight);
     out.u32(ply.num_simulations);
+    out.u16(static_cast<uint16_t>(ply.lead));
     out.u16(static_cast<uint16_t>(ply.policy.size()));
     for (const auto& [action, weight] : ply.policy) {
       out.u16(action);
@@ -84,8 +86,8 @@ std::string encode(const GameRecord& record, bool is_finished) {
 GameRecord decode(std::string_view bytes, bool is_finished) {
   ByteReader in(bytes, "game record");
   const uint8_t version = in.u8();
-  check(version == kRecordVersion, "game record version", version,
-        "is not the one this build reads (2); use the release that wrote it");
+  check(version == kRecordVersion || version == kVersionWithoutLeads, "game record version",
+        version, "is not one that this build reads (2 and 3); use the release that wrote it");
   GameRecord record;
   const uint8_t outcome = in.u8();
   check(is_finished ? outcome >= 1 && outcome <= 3 : outcome == 0, "outcome", outcome,
@@ -115,6 +117,7 @@ GameRecord decode(std::string_view bytes, bool is_finished) {
     ply.policy_weight = in.f32();
     ply.value_weight = in.f32();
     ply.num_simulations = in.u32();
+    if (version != kVersionWithoutLeads) ply.lead = static_cast<int16_t>(in.u16());
     const size_t num_entries = in.u16();
     ply.policy.reserve(num_entries);
     for (size_t i = 0; i < num_entries; ++i) {

@@ -3,6 +3,7 @@
 // here; they are derived by replaying the game when a row is sampled (store/rows.h).
 
 #include <cstdint>
+#include <limits>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -11,6 +12,10 @@
 #include "games/game.h"
 
 namespace tengen {
+
+// Of a ply that nobody asked for its lead.
+inline constexpr int16_t kNoLead = std::numeric_limits<int16_t>::min();
+inline constexpr float kLeadsPerPoint = 8.0f;
 
 // One searched ply.
 struct PlyRecord {
@@ -22,6 +27,8 @@ struct PlyRecord {
   // The policy target, sparse: (action, weight), every weight above 0 and scaled so that it
   // fits 16 bits; the target is weight / sum of weights. Empty where policy_weight is 0.
   std::vector<std::pair<uint16_t, uint16_t>> policy;
+  // Points that the side to move could give away until the position is even, in eighths; kNoLead.
+  int16_t lead = kNoLead;
 
   friend bool operator==(const PlyRecord&, const PlyRecord&) = default;
 };
@@ -53,7 +60,8 @@ struct GameRecord {
 // variant's name over 255.
 std::string encode(const GameRecord& record);
 
-// Exact inverse of encode. Throws Error for bytes that are damaged or of a newer version.
+// Exact inverse of encode; of version 2 too, which has no leads. Throws Error for bytes that are
+// damaged or of another version.
 GameRecord decode(std::string_view bytes);
 
 // The same of a game that goes on: it has no outcome, and cheap searches may have policies yet.

@@ -8,6 +8,7 @@
 #include "base/error.h"
 #include "base/rng.h"
 #include "games/registry.h"
+#include "store/game_record.h"
 #include "store/rows.h"
 
 namespace tengen {
@@ -81,6 +82,7 @@ RowSegment make_row_segment(const SegmentView& view) {
   check_length("root_value", view.root_value.size(), num_plies);
   check_length("policy_weight", view.policy_weight.size(), num_plies);
   check_length("value_weight", view.value_weight.size(), num_plies);
+  check_length("lead", view.lead.size(), num_plies);
   check_length("num_policy_entries", view.num_policy_entries.size(), num_plies);
   segment.first_entry = offsets(view.num_policy_entries);
   check_length("policy_action", view.policy_action.size(), segment.first_entry.back());
@@ -95,6 +97,9 @@ RowSegment make_row_segment(const SegmentView& view) {
   segment.root_value = copy(view.root_value);
   segment.policy_weight = copy(view.policy_weight);
   segment.value_weight = copy(view.value_weight);
+  const bool has_leads =
+      std::ranges::any_of(view.lead, [](int16_t lead) { return lead != kNoLead; });
+  if (has_leads) segment.lead = copy(view.lead);
   segment.policy_action = copy(view.policy_action);
   segment.policy_mass = copy(view.policy_mass);
   if (std::ranges::find(segment.policy_mass, 0) != segment.policy_mass.end()) {
@@ -114,7 +119,7 @@ size_t RowSegment::num_bytes() const {
   return sizeof(*this) + bytes_of(row_ply) + bytes_of(first_ply) + bytes_of(first_opening) +
          bytes_of(first_entry) + bytes_of(outcome) + bytes_of(variant) + bytes_of(opening) +
          bytes_of(action) + bytes_of(root_value) + bytes_of(policy_weight) +
-         bytes_of(value_weight) + bytes_of(policy_action) + bytes_of(policy_mass) +
+         bytes_of(value_weight) + bytes_of(lead) + bytes_of(policy_action) + bytes_of(policy_mass) +
          bytes_of(to_play) + bytes_of(is_scored) + bytes_of(score) + bytes_of(owners);
 }
 

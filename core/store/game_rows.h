@@ -27,6 +27,7 @@ struct SegmentView {
   std::span<const float> root_value;
   std::span<const float> policy_weight;
   std::span<const float> value_weight;
+  std::span<const int16_t> lead;
   std::span<const uint16_t> num_policy_entries;
   std::span<const uint16_t> policy_action;
   std::span<const uint16_t> policy_mass;
@@ -45,6 +46,8 @@ struct AuxiliaryView {
   float* ownership = nullptr;     // [B, H, W] in [-1, 1], 1 the side to move's at the end
   float* score = nullptr;         // [B] points at the end, to play
   float* final_weight = nullptr;  // [B]; 0 where a game stopped early and has no last two
+  float* lead = nullptr;          // [B] points, to play, as estimated in self-play
+  float* lead_weight = nullptr;   // [B]; 0 where it was not
 };
 
 // Where a batch of B rows goes: C-contiguous arrays.
@@ -70,6 +73,7 @@ struct RowSegment {
   std::vector<std::string> variant;  // of each game
   std::vector<uint16_t> opening, action;
   std::vector<float> root_value, policy_weight, value_weight;
+  std::vector<int16_t> lead;  // of each ply; empty where none has one
   std::vector<uint16_t> policy_action, policy_mass;
   // Found when the games were replayed.
   std::vector<uint8_t> to_play;    // of each ply

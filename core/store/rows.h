@@ -9,6 +9,7 @@
 
 #include "base/error.h"
 #include "games/game.h"
+#include "store/game_record.h"
 #include "store/game_rows.h"
 
 namespace tengen {
@@ -109,6 +110,7 @@ class RowsOf final : public GameRows {
       fill_reply(segment, game, ply, images, at, out.auxiliary);
       fill_horizons(segment, game, ply, to_first, at, out.auxiliary);
       fill_end(segment, game, ply, images, at, out.auxiliary);
+      fill_lead(segment, ply, at, out.auxiliary);
     }
   }
 
@@ -156,6 +158,15 @@ class RowsOf final : public GameRows {
       }
       out.score[at] = sign * segment.score[game];
       out.final_weight[at] = segment.is_scored[game] ? segment.value_weight[ply] : 0.0f;
+    }
+  }
+
+  void fill_lead(const RowSegment& segment, uint32_t ply, size_t at,
+                 const AuxiliaryView& out) const {
+    if constexpr (HasScore<G>) {
+      const int16_t lead = segment.lead.empty() ? kNoLead : segment.lead[ply];
+      out.lead[at] = lead == kNoLead ? 0.0f : static_cast<float>(lead) / kLeadsPerPoint;
+      out.lead_weight[at] = lead == kNoLead ? 0.0f : segment.value_weight[ply];
     }
   }
 

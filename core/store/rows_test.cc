@@ -70,6 +70,7 @@ SegmentView view_of(const GameColumns& c) {
           c.root_value,
           c.policy_weight,
           c.value_weight,
+          c.lead,
           c.num_policy_entries,
           c.policy_action,
           c.policy_mass};

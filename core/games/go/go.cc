@@ -14,13 +14,13 @@ namespace {
 constexpr uint64_t kRulesTable = 9;
 constexpr uint64_t kBannedTable = 10;
 
-// Everything but the board that planes depend on.
-uint64_t rules_word(const GoRules& rules) {
+// Of what planes depend on beside the board and the moves.
+Key128 rules_key(const GoRules& rules) {
   uint64_t word = static_cast<uint64_t>(rules.komi_half_points + (1 << 12));
   word = word << 8 | static_cast<uint64_t>(rules.height);
   word = word << 8 | static_cast<uint64_t>(rules.width);
   word = word << 8 | static_cast<uint64_t>(rules.ko);
-  return word << 1 | static_cast<uint64_t>(rules.may_suicide);
+  return zobrist_key(kRulesTable, word << 1 | static_cast<uint64_t>(rules.may_suicide));
 }
 
 }  // namespace
@@ -44,7 +44,6 @@ GoState Go::initial_state(const GoRules& rules) const {
   state.rules = rules;
   state.layout = &layouts_->get(rules.height, rules.width);
   state.last_moves.fill(GoState::kNoMove);
-  state.key = zobrist_key(kRulesTable, rules_word(rules));
   const GoBoard& board = state.layout->board();
   board.clear(state);
   const auto stones = handicap_points(rules.height, rules.width, rules.handicap);
@@ -160,7 +159,7 @@ void Go::apply(State& state, int action) const {
 Key128 Go::key(const State& state) const {
   uint64_t moves = state.to_play;
   for (const uint16_t move : state.last_moves) moves = moves << 9 | (move & 0x1ff);
-  Key128 key = combine(state.key, moves);
+  Key128 key = combine(state.key ^ rules_key(state.rules), moves);
   for_each_point(banned_points(state, hemmed_points(state)), [&](int point) {
     key ^= zobrist_key(kBannedTable, static_cast<uint64_t>(point));
   });

@@ -62,6 +62,10 @@ class Go {
     return static_cast<float>(half_points(state, final_area(state))) / 2.0f;
   }
   void owners(const State& state, int8_t* cells) const;
+  int komi_half_points(const State& state) const { return state.rules.komi_half_points; }
+  void set_komi_half_points(State& state, int half_points) const {
+    state.rules.komi_half_points = half_points;
+  }
   // Black's area less White's and komi, in half points, as the board stands.
   int score_half_points(const State& state) const { return half_points(state, area(state)); }
   GoAreas area(const State& state) const { return area_of(state.layout->board(), state); }
@@ -106,6 +110,6 @@ class Go {
   std::shared_ptr<GoLayouts> layouts_;
 };
 
-static_assert(HasVariants<Go> && HasScore<Go>);
+static_assert(HasVariants<Go> && HasKomi<Go>);
 
 }  // namespace tengen

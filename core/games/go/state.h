@@ -51,7 +51,7 @@ struct GoSituation {
   // Where stones of a player have been taken off. Only there can a move of that player bring back
   // an earlier board: its stone was there then, and is not now.
   std::array<PointSet, 2> vacated;
-  Key128 key;  // of the stones and the rules
+  Key128 key;  // of the stones
   // Points, num_points for a pass, the latest first; kNoMove before them.
   std::array<uint16_t, kNumLastMoves> last_moves;
   uint16_t ko_point = kNoMove;  // closed to a single stone's recapture

@@ -94,6 +94,13 @@ class SelfplayConfig:
     value_surprise_share: float = 0.0
     """Share of that weight that follows how far the game moved the value from the
     network's; 0 for none (KataGo's 0.1). Both shares together are at most 1."""
+    lead_share: float = 0.0
+    """Share of the plies with a full search for which a few small searches with other
+    komi estimate the lead, the points that the side to move could give away until the
+    position is even; 0 to 1, 0 for none, in games with komi (KataGo's 0.05).
+    ``net.lead`` learns it."""
+    lead_simulations: int = 6
+    """Simulations of each of those searches, at least 1 (KataGo's 6)."""
     reuse_tree: bool = True
     """Whether a cheap search starts from the subtree that the last search left."""
     snapshot_s: float = 60.0
@@ -119,7 +126,7 @@ class SelfplayConfig:
         check_literals(self)
         games = self.games_per_generation
         check_range("games_per_generation", games, 1, _MAX_GAMES)
-        for name in ("full_simulations", "cheap_simulations"):
+        for name in ("full_simulations", "cheap_simulations", "lead_simulations"):
             check_range(name, getattr(self, name), 1, MAX_SIMULATIONS)
         for name in (
             "temperature_early",
@@ -140,6 +147,7 @@ class SelfplayConfig:
             "resign_above",
             "resign_max_false_share",
             "settled_playout_share",
+            "lead_share",
         ):
             value = getattr(self, name)
             check(0 <= value <= 1, name, value, "must be 0 to 1; change it")

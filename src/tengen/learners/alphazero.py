@@ -10,6 +10,7 @@ from tengen.learners.config import AlphaZeroConfig
 from tengen.learners.losses.alphazero import policy_cross_entropy, value_cross_entropy
 from tengen.learners.losses.auxiliary import (
     horizon_cross_entropy,
+    lead_huber,
     mean_score_huber,
     ownership_cross_entropy,
     reply_cross_entropy,
@@ -28,8 +29,8 @@ class AlphaZeroLoss:
     draw loss to play; search_value ``[B]`` float32 to play; value_weight ``[B]``
     float32. Where there are auxiliary targets, which a network with such heads learns:
     reply ``[B, A]``, reply_weight ``[B]`` and horizons ``[B, N]``, and of games with a
-    score ownership ``[B, H, W]``, score ``[B]`` and final_weight ``[B]``, all float32
-    (core/store/game_rows.h).
+    score ownership ``[B, H, W]``, score ``[B]``, final_weight ``[B]``, lead ``[B]`` and
+    lead_weight ``[B]``, all float32 (core/store/game_rows.h).
     """
 
     def __init__(self, config: AlphaZeroConfig) -> None:
@@ -95,9 +96,12 @@ class AlphaZeroLoss:
         )
         exact, sums = score_losses(auxiliary.score, score)
         mean = mean_score_huber(auxiliary.mean_score, score)
-        return {
-            **losses,
+        losses |= {
             "ownership_loss": (config.ownership_cost, weight * ownership),
             "score_loss": (config.score_cost, weight * (exact + sums)),
             "mean_score_loss": (config.mean_score_cost, weight * mean),
         }
+        if auxiliary.lead is not None:
+            lead = lead_huber(auxiliary.lead, columns["lead"])
+            losses["lead_loss"] = (config.lead_cost, columns["lead_weight"] * lead)
+        return losses

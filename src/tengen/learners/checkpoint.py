@@ -111,11 +111,13 @@ def load_checkpoint(path: Path, learner: Learner) -> Any:
         RunError: A file is absent, damaged or does not fit.
     """
     content = _read_json(path / _JSON)
+    # Fields that came later have their defaults.
+    saved = {**content, "net": to_dict(_net_of(content, path))}
     for name, value in _identity(learner).items():
-        if content[name] != value:
+        if saved[name] != value:
             raise UsageError(
                 f"{name} ({json.dumps(value)}) must be that of {path}, "
-                f"{json.dumps(content[name])}; start a new run for another one"
+                f"{json.dumps(saved[name])}; start a new run for another one"
             )
     data = _read_tensors(path, content)
     try:
@@ -174,7 +176,7 @@ def read_model(path: Path) -> SavedModel:
         raise _damaged(path / _TENSORS) from error
     prefix = "average."
     return SavedModel(
-        net=from_dict(_Net, {"net": content["net"]}).net,
+        net=_net_of(content, path),
         features=from_dict(FeatureSpec, content["features"]),
         tensors={
             name.removeprefix(prefix): tensor
@@ -192,6 +194,10 @@ class _Net:
     """Lets ``from_dict`` tell the networks apart by their kind."""
 
     net: NetConfig
+
+
+def _net_of(content: dict[str, Any], path: Path) -> NetConfig:
+    return from_dict(_Net, {"net": content["net"]}, where=str(path / _JSON)).net
 
 
 def _read_tensors(path: Path, content: dict[str, Any]) -> bytes:

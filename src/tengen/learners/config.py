@@ -203,6 +203,9 @@ class AlphaZeroConfig:
     mean_score_cost: float = 0.0015
     """Weight of the squared error of the mean score in points, at least 0 (KataGo's
     0.0015)."""
+    lead_cost: float = 0.006
+    """Weight of the squared error of the lead in points, in the rows that have one, at
+    least 0; where the network has a head for it, ``net.lead`` (KataGo's 0.006)."""
 
     def __post_init__(self) -> None:
         """Checks the ranges.
@@ -218,6 +221,7 @@ class AlphaZeroConfig:
             "ownership_cost",
             "score_cost",
             "mean_score_cost",
+            "lead_cost",
         ):
             value = getattr(self, name)
             check(value >= 0, name, value, "must be at least 0; use 0 for none")

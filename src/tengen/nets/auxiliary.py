@@ -2,9 +2,9 @@
 
 Source: Wu 2019, "Accelerating Self-Play Learning in Go", sections 3.4 and 4.1 (the
 opponent's reply, ownership and score); KataGo (lightvector/KataGo) for values at
-several horizons. Differs from the latter: a value at a horizon is one logit and not
-three, the distribution of the score is a plain layer of one logit a point, and no head
-estimates its own error.
+several horizons and the lead. Differs from the latter: a value at a horizon is one
+logit and not three, the distribution of the score is a plain layer of one logit a
+point, and no head estimates its own error.
 
 Legend: B batch, C channels, H W board, A actions, S points of the score.
 """
@@ -22,7 +22,7 @@ from tengen.nets.spec import NUM_HORIZONS, FeatureSpec
 __all__ = ["SCORE_SCALE", "Auxiliary", "AuxiliaryHeads", "score_moments"]
 
 SCORE_SCALE = 20.0
-"""Points that one unit of the mean score's layer stands for."""
+"""Points that one unit of the layers of mean score and lead stands for."""
 
 
 class Auxiliary(NamedTuple):
@@ -40,17 +40,23 @@ class Auxiliary(NamedTuple):
     """``[B, 2S]`` float32 logits of the final score; entry i is i - S + 0.5 points."""
     mean_score: Tensor | None
     """``[B]`` float32 expected final score in points."""
+    lead: Tensor | None
+    """``[B]`` float32 points that the side to move could give away until the position
+    is even; None where it is not asked for."""
 
 
 class AuxiliaryHeads(nn.Module):
     """One layer each on top of what the policy and the value head see."""
 
-    def __init__(self, features: FeatureSpec, num_channels: int) -> None:
+    def __init__(
+        self, features: FeatureSpec, num_channels: int, asks_for_lead: bool
+    ) -> None:
         """Makes the heads.
 
         Args:
             features: Gives the layout of the policy and the points of the score.
             num_channels: Channels inside the policy and the value head.
+            asks_for_lead: Whether there is a head for it, in games with a score.
         """
         super().__init__()
         self.reply = PolicyLogits(features, num_channels)
@@ -60,6 +66,9 @@ class AuxiliaryHeads(nn.Module):
             self.ownership = nn.Conv2d(num_channels, 1, 1)
             self.score = nn.Linear(NUM_VALUE_UNITS, 2 * features.max_score)
             self.mean_score = nn.Linear(NUM_VALUE_UNITS, 1)
+        self.has_lead = self.has_score and asks_for_lead
+        if self.has_lead:
+            self.lead = nn.Linear(NUM_VALUE_UNITS, 1)
 
     def estimate_score(self, hidden: Tensor) -> Tensor:
         """Returns ``[B, 2]`` float32, mean and standard deviation of the final score.
@@ -89,10 +98,14 @@ class AuxiliaryHeads(nn.Module):
             horizons=self.horizons(hidden),
             ownership=self.ownership(cells).squeeze(1) if scored else None,
             score=self.score(hidden) if scored else None,
-            mean_score=(
-                self.mean_score(hidden).squeeze(1) * SCORE_SCALE if scored else None
-            ),
+            mean_score=self._points(self.mean_score, hidden) if scored else None,
+            lead=self._points(self.lead, hidden) if self.has_lead else None,
         )
+
+    @staticmethod
+    def _points(layer: nn.Linear, hidden: Tensor) -> Tensor:
+        points: Tensor = layer(hidden).squeeze(1) * SCORE_SCALE
+        return points
 
 
 def score_moments(logits: Tensor) -> Tensor:

@@ -97,7 +97,9 @@ class ResNet(nn.Module):
         self.policy_head = PolicyHead(features, num_channels, config.head_channels)
         self.value_head = ValueHead(num_channels, config.head_channels)
         self.auxiliary_heads = (
-            AuxiliaryHeads(features, config.head_channels) if config.auxiliary else None
+            AuxiliaryHeads(features, config.head_channels, config.lead)
+            if config.auxiliary
+            else None
         )
 
     def fix_dtype(self, dtype: torch.dtype) -> None:

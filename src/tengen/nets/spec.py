@@ -108,6 +108,9 @@ class ResNetConfig:
     auxiliary: bool = False
     """Whether training also asks for the opponent's reply, the value some plies on and,
     where the game has them, the score and who owns which cell at the end."""
+    lead: bool = False
+    """Whether training asks for the lead too, which self-play estimates where
+    ``actor.lead_share`` is above 0; with ``auxiliary``, in games with komi."""
     mixed_sizes: bool = False
     """Whether one batch may hold boards of several sizes. When False every board
     fills its planes and the masking, which would change nothing, is left out."""
@@ -119,6 +122,12 @@ class ResNetConfig:
             UsageError: A field is out of its range.
         """
         check_literals(self)
+        check(
+            self.auxiliary or not self.lead,
+            "lead",
+            self.lead,
+            "needs auxiliary heads; set auxiliary too",
+        )
         check_range(
             "num_blocks", self.num_blocks, 2, _MAX_BLOCKS, "one of them has to pool"
         )

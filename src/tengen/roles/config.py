@@ -127,6 +127,7 @@ class RunConfig:
         check_range("seed", self.seed, 0, MAX_SEED, "leave it out")
         check(self.minutes > 0, "minutes", self.minutes, "must be positive; raise it")
         self._check_family()
+        self._check_lead()
         check(
             not self.learn_from or self.actor.kind == "selfplay",
             "learn_from",
@@ -172,6 +173,18 @@ class RunConfig:
             f"needs convolutions, which net.kind {self.net.kind} has not; use fp32",
         )
 
+    def _check_lead(self) -> None:
+        """Leads are estimated for a network that learns them."""
+        if not isinstance(self.actor, SelfplayConfig) or self.actor.lead_share == 0:
+            return
+        last = self.nets[-1]
+        check(
+            isinstance(last, ResNetConfig) and last.lead,
+            "actor.lead_share",
+            self.actor.lead_share,
+            "needs a network that learns the lead; set net.auxiliary and net.lead",
+        )
+
     def _check_window(self, store: WindowConfig) -> None:
         most = store.limiter.max_samples
         check(
@@ -198,11 +211,19 @@ class RunConfig:
         """Checks what depends on the game that is trained.
 
         Raises:
-            UsageError: A match would begin with more random plies than a game has, or
-                a network would not know smaller boards or the score that counts.
+            UsageError: A match would begin with more random plies than a game has, a
+                network would not know smaller boards or the score that counts, or a
+                lead has no komi.
         """
         self._check_variety(game)
         self._check_scores(game)
+        if isinstance(self.actor, SelfplayConfig) and game.max_score == 0:
+            check(
+                self.actor.lead_share == 0,
+                "actor.lead_share",
+                self.actor.lead_share,
+                f"must be 0 in {game.name}, which has no komi; leave it out",
+            )
         openings = {"rating": self.rating.opening_plies}
         if isinstance(self.gate, PlayedGate):
             openings["gate"] = self.gate.opening_plies

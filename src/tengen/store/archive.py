@@ -29,10 +29,10 @@ from tengen.run import newer_schema
 
 __all__ = ["SCHEMA", "ArchiveReader", "pack"]
 
-SCHEMA = 3
+SCHEMA = 4
 """The version of sealed segments that this code writes, and the newest it reads."""
 
-_OLDEST_SCHEMA = 2  # that it reads: there nothing is deflated
+_OLDEST_SCHEMA = 2  # that it reads: there nothing is deflated, and games lack leads
 
 _ALIGNMENT_BYTES = 64
 _LOCAL_HEADER_BYTES = 30

@@ -137,5 +137,7 @@ class DerivedRows:
                 "ownership": (size, rows.height, rows.width),
                 "score": (size,),
                 "final_weight": (size,),
+                "lead": (size,),
+                "lead_weight": (size,),
             }
         return {name: np.empty(shape, np.float32) for name, shape in shapes.items()}

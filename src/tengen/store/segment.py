@@ -47,11 +47,14 @@ GAME_COLUMNS: dict[str, DTypeLike] = {
     "policy_weight": np.float32,
     "value_weight": np.float32,
     "num_simulations": np.uint32,
+    "lead": np.int16,
     "num_policy_entries": np.uint16,
     "policy_action": np.uint16,
     "policy_mass": np.uint16,
 }
 """Type of each column of a game segment as read; see docs/store_format.md."""
+
+_LEAD_SCHEMA = 4  # of archives, from which on plies have leads
 
 
 class SegmentReader(ArchiveReader):
@@ -75,6 +78,8 @@ class SegmentReader(ArchiveReader):
         Raises:
             RunError: The column is absent or damaged.
         """
+        if name == "lead" and self.meta["schema"] < _LEAD_SCHEMA:
+            return np.full(len(self.column("action")), _core.NO_LEAD, np.int16)
         column = self.read(name)
         if column.ndim != 1:
             raise self._damaged(f"column {name} has {column.ndim} axes")

@@ -34,6 +34,7 @@ _BY_COUNT = {
         "policy_weight",
         "value_weight",
         "num_simulations",
+        "lead",
         "num_policy_entries",
     ),
 }

@@ -60,6 +60,8 @@ def test_every_field_reaches_the_core() -> None:
         "policy_surprise_share": 0.375,
         "value_surprise_share": 0.125,
         "settled_playout_share": 0.25,
+        "lead_share": 0.125,
+        "lead_simulations": 4,
         "reuse_tree": False,
         "num_slots": 9,
     }

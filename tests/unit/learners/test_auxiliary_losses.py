@@ -10,6 +10,7 @@ import torch
 from tengen.learners import AlphaZeroConfig, AlphaZeroLoss
 from tengen.learners.losses import (
     horizon_cross_entropy,
+    lead_huber,
     mean_score_huber,
     ownership_cross_entropy,
     reply_cross_entropy,
@@ -71,6 +72,8 @@ def test_losses_of_a_score() -> None:
     torch.testing.assert_close(sums, torch.tensor([squares]))
     huber = mean_score_huber(torch.tensor([1.0, 20.0]), torch.tensor([3.0, 0.0]))
     torch.testing.assert_close(huber, torch.tensor([2.0, 12.0 * (20.0 - 6.0)]))
+    lead = lead_huber(torch.tensor([1.0, -20.0]), torch.tensor([-2.0, 0.0]))
+    torch.testing.assert_close(lead, torch.tensor([4.5, 8.0 * (20.0 - 4.0)]))
 
 
 FEATURES = FeatureSpec(
@@ -106,12 +109,21 @@ def random_columns(num_rows: int) -> dict[str, torch.Tensor]:
         "ownership": draw(4, 5).round() * 2 - 1,
         "score": draw() * 20 - 10,
         "final_weight": draw(),
+        "lead": draw() * 20 - 10,
+        "lead_weight": draw(),
     }
 
 
-def test_the_loss_is_the_weighted_sum_of_its_parts() -> None:
+@pytest.mark.parametrize("asks_for_lead", [False, True])
+def test_the_loss_is_the_weighted_sum_of_its_parts(asks_for_lead: bool) -> None:
     torch.manual_seed(1)
-    size = ResNetConfig(num_blocks=2, num_channels=8, auxiliary=True, mixed_sizes=True)
+    size = ResNetConfig(
+        num_blocks=2,
+        num_channels=8,
+        auxiliary=True,
+        lead=asks_for_lead,
+        mixed_sizes=True,
+    )
     net = build_net(FEATURES, size)
     columns = random_columns(6)
     config = AlphaZeroConfig(
@@ -121,6 +133,7 @@ def test_the_loss_is_the_weighted_sum_of_its_parts() -> None:
         ownership_cost=7.0,
         score_cost=11.0,
         mean_score_cost=13.0,
+        lead_cost=17.0,
     )
     loss, metrics = AlphaZeroLoss(config)(net, columns)
     costs = {
@@ -132,6 +145,8 @@ def test_the_loss_is_the_weighted_sum_of_its_parts() -> None:
         "score_loss": 11.0,
         "mean_score_loss": 13.0,
     }
+    if asks_for_lead:
+        costs["lead_loss"] = 17.0
     assert metrics.keys() == costs.keys()
     total = sum(cost * metrics[name] for name, cost in costs.items())
     torch.testing.assert_close(loss, total)
@@ -141,6 +156,22 @@ def test_the_loss_is_the_weighted_sum_of_its_parts() -> None:
         if name.endswith("_weight"):
             columns[name] = torch.zeros(6)
     assert AlphaZeroLoss(config)(net, columns)[0] == 0
+
+
+def test_the_lead_is_learned_in_the_rows_that_have_one() -> None:
+    torch.manual_seed(1)
+    size = ResNetConfig(num_blocks=2, num_channels=8, auxiliary=True, lead=True)
+    net = build_net(FEATURES, size).eval()
+    columns = random_columns(6)
+    columns["lead_weight"] = torch.tensor([0.0, 0.5, 0.0, 0.0, 1.0, 0.0])
+    with torch.no_grad():
+        net.auxiliary_heads.lead.weight.zero_()
+        net.auxiliary_heads.lead.bias.fill_(0.5)  # 10 points
+    _, metrics = AlphaZeroLoss(AlphaZeroConfig())(net, columns)
+    errors = 10.0 - columns["lead"]
+    costs = torch.where(errors < 8.0, errors.square() / 2, 8.0 * (errors - 4.0))
+    expected = (costs[1] / 2 + costs[4]) / 6
+    torch.testing.assert_close(metrics["lead_loss"], expected)
 
 
 def test_without_targets_a_network_with_such_heads_learns_as_one_without() -> None:
@@ -172,14 +203,14 @@ def test_every_auxiliary_weight_is_taught(max_score: int) -> None:
         max_score=max_score,
     )
     net = build_net(
-        features, ResNetConfig(num_blocks=2, num_channels=8, auxiliary=True)
+        features, ResNetConfig(num_blocks=2, num_channels=8, auxiliary=True, lead=True)
     )
     columns = random_columns(6)
     loss, _ = AlphaZeroLoss(AlphaZeroConfig())(net, columns)
     loss.backward()
     heads = dict(net.named_parameters())
     names = [name for name in heads if name.startswith("auxiliary_heads.")]
-    assert len(names) == (12 if max_score else 6)
+    assert len(names) == (14 if max_score else 6)
     for name in names:
         gradient = heads[name].grad
         assert gradient is not None, name

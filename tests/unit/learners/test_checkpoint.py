@@ -180,6 +180,22 @@ def test_another_schema_is_refused(
     refuse(saved, make_learner(), UsageError, words)
 
 
+def test_a_network_from_before_a_field_has_its_default(
+    make_learner: MakeLearner, saved: Path
+) -> None:
+    content = json.loads((saved / "state.json").read_text())
+    assert content["net"].pop("lead") is False
+    del content["json_sha256"]
+    edit(saved, net=content["net"], json_sha256=checkpoint._hash(content))
+    learner = make_learner()
+    load_checkpoint(saved, learner)
+    assert learner.num_steps == 2
+    assert checkpoint.read_model(saved).net == learner.net.config
+    content["net"]["later"] = 1
+    edit(saved, net=content["net"], json_sha256=checkpoint._hash(content))
+    refuse(saved, learner, UsageError, r"net\.later \(1\) is not a known key")
+
+
 def test_another_network_or_optimizer_is_refused(
     make_learner: MakeLearner, saved: Path
 ) -> None:

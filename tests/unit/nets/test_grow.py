@@ -45,7 +45,8 @@ def difference(a: ResNet, b: ResNet, planes: Tensor) -> float:
     answers = []
     for net in (a, b):
         policy, value, auxiliary = net.learn(planes)
-        answers.append((policy, value, *(auxiliary or ())))
+        heads = [answer for answer in auxiliary or () if answer is not None]
+        answers.append((policy, value, *heads))
     pairs = zip(*answers, strict=True)
     # Scores are in points and not of size 1.
     return max(((x - y).abs() / (1 + x.abs())).max().item() for x, y in pairs)
@@ -55,16 +56,34 @@ def difference(a: ResNet, b: ResNet, planes: Tensor) -> float:
 @pytest.mark.parametrize("auxiliary", [True, False])
 @pytest.mark.parametrize("layout", FEATURES)
 def test_growing_keeps_outputs(layout: str, auxiliary: bool, training: bool) -> None:
-    net, planes = make_net(layout, replace(parse_net("2x32"), auxiliary=auxiliary))
+    first = replace(parse_net("2x32"), auxiliary=auxiliary, lead=auxiliary)
+    net, planes = make_net(layout, first)
     net.train(training)
     before = copy.deepcopy(net.state_dict())
     for text in ("4x64", "6x96"):
-        config = replace(parse_net(text), head_channels=48, auxiliary=auxiliary)
+        config = replace(
+            parse_net(text), head_channels=48, auxiliary=auxiliary, lead=auxiliary
+        )
         grown = grow_net(net, config)
         assert grown.config == config
         assert difference(copy.deepcopy(net), copy.deepcopy(grown), planes) < 1e-5
         assert all(torch.equal(net.state_dict()[k], before[k]) for k in before)
         net, before = grown, copy.deepcopy(grown.state_dict())
+
+
+def test_a_network_may_gain_a_head_for_the_lead_and_not_lose_it() -> None:
+    plain = replace(parse_net("2x32"), auxiliary=True)
+    net, planes = make_net("cells_and_pass", plain)
+    grown = grow_net(net, replace(plain, lead=True))
+    before, after = net.learn(planes)[2], grown.learn(planes)[2]
+    assert before is not None
+    assert after is not None
+    assert before.lead is None
+    assert after.lead is not None
+    for old, new in zip(before[:5], after[:5], strict=True):
+        torch.testing.assert_close(old, new)
+    with pytest.raises(UsageError, match=r"^lead \(False\) must stay True;"):
+        grow_net(grown, plain)
 
 
 def test_new_weights_get_gradients() -> None:

@@ -2,8 +2,10 @@ import dataclasses
 
 import pytest
 
+from tengen.config import override
 from tengen.errors import UsageError
 from tengen.evaluation import MatchGate, SprtGate
+from tengen.games import make
 from tengen.nets import parse_net
 from tengen.recipes import Resources, make_config
 from tengen.roles import NetStage, change_config
@@ -114,3 +116,17 @@ def test_environments_have_no_matches():
     config = make_config("CartPole-v1", None, None)
     with pytest.raises(UsageError, match=r"^gate.kind \(sprt\) must be accept_all"):
         change_config(config, ["gate.kind=sprt"])
+
+
+def test_a_lead_needs_a_network_that_learns_it_and_komi(config):
+    go = make_config("go/9", None, None, Resources(minutes=60.0))
+    with pytest.raises(UsageError, match=r"^actor\.lead_share \(0\.05\) needs a netw"):
+        override(go, ["actor.lead_share=0.05"])
+    with pytest.raises(UsageError, match=r"^net\.lead \(True\) needs auxiliary heads;"):
+        override(go, ["net.lead=true"])
+    lead = ["actor.lead_share=0.05", "net.auxiliary=true", "net.lead=true", "stages=[]"]
+    override(go, lead).check_game(make("go/9"))
+    with pytest.raises(
+        UsageError, match=r"^actor\.lead_share .* gomoku/9, which has no"
+    ):
+        override(config, lead).check_game(make("gomoku/9"))

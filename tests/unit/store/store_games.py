@@ -45,8 +45,15 @@ def random_game(
     record.generation, record.game_index, record.model = generation, index, 3
     record.variant = variant
     record.outcome = {1.0: 1, -1.0: 2, 0.0: 3}[state.returns()[0]]
+    _add_leads(random.Random(f"lead {name} {index} {generation} {seed}"), plies)
     record.opening, record.plies = opening, plies
     return record
+
+
+def _add_leads(rng: random.Random, plies: list[_core.PlyRecord]) -> None:
+    for ply in plies:
+        if rng.random() < 0.3:
+            ply.lead = rng.choice([-32767, 32767, rng.randrange(-800, 800)])
 
 
 def _random_ply(rng: random.Random, legal: list[int], action: int) -> _core.PlyRecord:

@@ -33,6 +33,7 @@ def columns_of(rows: _core.GameRows, size: int) -> dict[str, Any]:
     }
     if rows.max_score:
         shapes |= {"ownership": board, "score": (), "final_weight": ()}
+        shapes |= {"lead": (), "lead_weight": ()}
     columns: dict[str, Any] = {
         name: np.full((size, *shape), 77, np.float32) for name, shape in shapes.items()
     }
@@ -97,6 +98,14 @@ def slow_end(record: _core.GameRecord, ply: int) -> dict[str, Any]:
     }
 
 
+def slow_lead(record: _core.GameRecord, ply: int) -> dict[str, Any]:
+    """What self-play estimated, in points of who moves; not every ply has it."""
+    this = record.plies[ply]
+    if this.lead == -32768:
+        return {"lead": 0.0, "lead_weight": 0.0}
+    return {"lead": this.lead / 8, "lead_weight": this.value_weight}
+
+
 @pytest.mark.parametrize(
     ("name", "variants"),
     [("tictactoe", [""]), ("connect4", [""]), (GO, VARIANTS)],
@@ -119,7 +128,7 @@ def test_targets_are_those_of_a_slow_replay(name: str, variants: list[str]) -> N
     for i, (record, ply) in enumerate(expected):
         wanted = slow_targets(name, record, ply)
         if name == GO:
-            wanted |= slow_end(record, ply)
+            wanted |= slow_end(record, ply) | slow_lead(record, ply)
         for column, value in wanted.items():
             np.testing.assert_allclose(
                 out[column][i], value, rtol=2e-6, atol=1e-6, err_msg=column
@@ -142,7 +151,8 @@ def test_a_symmetry_turns_targets_as_it_turns_the_planes() -> None:
         np.testing.assert_array_equal(turned["reply"][:, image], plain["reply"])
         cells = turned["ownership"].reshape(size, -1)[:, image[:-1]]
         np.testing.assert_array_equal(cells, plain["ownership"].reshape(size, -1))
-        np.testing.assert_array_equal(turned["score"], plain["score"])
+        for name in ("score", "lead", "lead_weight"):
+            np.testing.assert_array_equal(turned[name], plain[name])
 
 
 def test_a_game_that_stopped_early_has_no_score() -> None:
@@ -156,6 +166,22 @@ def test_a_game_that_stopped_early_has_no_score() -> None:
         rows.fill(np.arange(size), np.zeros(size, np.uint8), **out)
         assert (out["final_weight"] > 0).any() == (game is record)
         assert out["ownership"].any() == (game is record)
+        assert (out["lead_weight"] > 0).any()
+
+
+def test_leads_cost_no_memory_where_there_are_none() -> None:
+    sizes = []
+    for lead in (_core.NO_LEAD, 5):
+        record = random_game(GO, 1)
+        plies = record.plies
+        for ply in plies:
+            ply.lead = _core.NO_LEAD
+        plies[0].lead = lead
+        record.plies = plies
+        rows = _core.GameRows(GO)
+        rows.add_segment(**segment_columns([record]))
+        sizes.append(rows.num_bytes)
+    assert sizes[1] - sizes[0] == 2 * len(record.plies)
 
 
 def test_a_game_that_repetition_ended_has_no_score() -> None:
@@ -180,7 +206,7 @@ def test_a_game_that_repetition_ended_has_no_score() -> None:
 def test_half_of_the_targets_is_refused() -> None:
     rows = _core.GameRows(GO)
     size = rows.add_segment(**segment_columns([random_game(GO, 1)]))
-    for absent in ("horizons", "ownership"):
+    for absent in ("horizons", "ownership", "lead"):
         out = columns_of(rows, size)
         del out[absent]
         with pytest.raises(_core.CoreError, match=rf"{absent} \(absent\) must be"):
@@ -200,5 +226,5 @@ def test_a_window_hands_them_out_where_they_are_wanted(
         names.append(set(window.sample(4).columns))
     more = {"reply", "reply_weight", "horizons"}
     if name == GO:
-        more |= {"ownership", "score", "final_weight"}
+        more |= {"ownership", "score", "final_weight", "lead", "lead_weight"}
     assert names[1] - names[0] == more

@@ -39,17 +39,40 @@ def test_a_worked_record_has_the_documented_bytes() -> None:
     ply.action, ply.root_value, ply.num_simulations = 0x0102, -0.5, 64
     ply.policy_weight, ply.value_weight = 1.0, 0.25
     ply.policy = [(7, 65535), (0x0102, 1)]
+    ply.lead = -20
     record = _core.GameRecord()
     record.generation, record.game_index, record.model = 2, 3, 4
     record.outcome, record.opening, record.plies = 2, [5, 6], [ply]
     record.variant = "go/7"
     record.switches = [(0, 9), (1, 10)]
-    expected = struct.pack("<BBIIIB4sHH", 2, 2, 2, 3, 4, 4, b"go/7", 2, 1)
+    expected = struct.pack("<BBIIIB4sHH", 3, 2, 2, 3, 4, 4, b"go/7", 2, 1)
     expected += struct.pack("<HHIHI", 2, 0, 9, 1, 10)
     expected += struct.pack("<HH", 5, 6)
-    expected += struct.pack("<HfffIH", 0x0102, -0.5, 1.0, 0.25, 64, 2)
+    expected += struct.pack("<HfffIhH", 0x0102, -0.5, 1.0, 0.25, 64, -20, 2)
     expected += struct.pack("<HHHH", 7, 65535, 0x0102, 1)
     assert _core.encode_game(record) == expected
+
+
+def test_a_record_of_the_version_before_has_no_leads() -> None:
+    record = random_game("tictactoe", 1)
+    for ply in record.plies:
+        ply.lead = _core.NO_LEAD
+    assert _core.NO_LEAD == -32768
+    old = struct.pack("<BBIIIBHHH", 2, record.outcome, 0, 1, 3, 0, *_lengths(record), 0)
+    old += struct.pack(f"<{len(record.opening)}H", *record.opening)
+    for ply in record.plies:
+        weights = ply.root_value, ply.policy_weight, ply.value_weight
+        counts = ply.num_simulations, len(ply.policy)
+        old += struct.pack("<HfffIH", ply.action, *weights, *counts)
+        for entry in ply.policy:
+            old += struct.pack("<HH", *entry)
+    assert _core.decode_game(old) == record
+    with pytest.raises(_core.CoreError):
+        _core.decode_game(b"\x03" + old[1:])
+
+
+def _lengths(record: _core.GameRecord) -> tuple[int, int]:
+    return len(record.opening), len(record.plies)
 
 
 @pytest.mark.parametrize("name", ["tictactoe", "connect4", "gomoku/9"])
@@ -72,9 +95,10 @@ def test_every_truncation_and_extension_is_refused() -> None:
 
 def test_a_newer_record_is_refused_by_its_version() -> None:
     data = bytearray(_core.encode_game(random_game("tictactoe", 1)))
-    data[0] = 3
-    with pytest.raises(_core.CoreError, match=r"version \(3\)"):
-        _core.decode_game(bytes(data))
+    for version in (1, 4):
+        data[0] = version
+        with pytest.raises(_core.CoreError, match=rf"version \({version}\)"):
+            _core.decode_game(bytes(data))
 
 
 def test_records_that_break_a_rule_are_not_encoded() -> None:

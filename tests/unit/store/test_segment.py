@@ -18,6 +18,7 @@ from tengen import _core
 from tengen.errors import RunError, UsageError
 from tengen.store import ExperienceWriter, SegmentReader
 from tengen.store.archive import ArchiveReader, pack
+from tengen.store.derived_rows import DerivedRows
 from tengen.store.segment import GAME_COLUMNS
 
 
@@ -65,6 +66,7 @@ def _plies(data):
         ply.policy_weight = data["policy_weight"][i]
         ply.value_weight = data["value_weight"][i]
         ply.num_simulations = data["num_simulations"][i]
+        ply.lead = data["lead"][i]
         ply.policy = [next(entries) for _ in range(data["num_policy_entries"][i])]
         yield ply
 
@@ -207,22 +209,49 @@ def test_damage_to_a_deflated_column_is_a_run_error(tmp_path: Path) -> None:
             reader.read("few")
 
 
-def test_a_segment_of_the_schema_before_is_read(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("schema", [2, 3])
+def test_a_segment_of_an_earlier_schema_is_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, schema: int
 ) -> None:
-    with monkeypatch.context() as then:
-        then.setattr("tengen.store.archive.SCHEMA", 2)
-        then.setattr("tengen.store.archive._LEAST_GAIN", 1.0)
-        old = write_generation(tmp_path / "old", 0, 3)
-    new = write_generation(tmp_path / "new", 0, 3)
+    new = write_generation(tmp_path / "new", 0, 3, name="go/5")
+    old = tmp_path / "old.npz"
+    with SegmentReader(new) as reader, monkeypatch.context() as then:
+        then.setattr("tengen.store.archive.SCHEMA", schema)
+        columns = {name: reader.read(name) for name in reader.names()}
+        del columns["lead"]
+        old.write_bytes(pack(reader.meta, columns, deflates=schema > 2))
     with zipfile.ZipFile(old) as archive:
-        assert not any(one.compress_type for one in archive.infolist())
+        assert any(one.compress_type for one in archive.infolist()) == (schema > 2)
+    rows = DerivedRows("go/5", auxiliary=True)
     with SegmentReader(old) as first, SegmentReader(new) as second:
-        assert first.meta["schema"] == 2
-        assert second.meta["schema"] == 3
+        assert first.meta["schema"] == schema
+        assert second.meta["schema"] == 4
         columns = second.game_columns()
+        assert (columns["lead"] != _core.NO_LEAD).any()
+        columns["lead"] = np.full_like(columns["lead"], _core.NO_LEAD)
+        assert first.game_columns().keys() == columns.keys()
         for name, column in first.game_columns().items():
+            assert column.dtype == columns[name].dtype
             assert np.array_equal(column, columns[name])
+        size = rows.add(first.game_columns())
+    row = rows.derive(np.arange(size), np.zeros(size, np.uint8))
+    assert not row["lead"].any()
+    assert not row["lead_weight"].any()
+
+
+def test_a_column_without_leads_is_next_to_nothing(tmp_path: Path) -> None:
+    records = [random_game("connect4", index) for index in range(200)]
+    for record in records:
+        plies = record.plies
+        for ply in plies:
+            ply.lead = _core.NO_LEAD
+        record.plies = plies
+    write_games(tmp_path, 0, records)
+    sealed = seal(tmp_path, 1)
+    assert sealed is not None
+    with zipfile.ZipFile(sealed) as archive:
+        column = archive.getinfo("lead.npy")
+    assert column.compress_size < column.file_size / 50
 
 
 def test_narrowing_keeps_every_value(tmp_path: Path) -> None:
@@ -262,15 +291,15 @@ def test_a_flipped_bit_in_a_column_is_a_run_error(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("schema", "message"),
     [
-        (7, r"schema \(7\).*000000\.npz.*which is 3"),
-        (1, r"schema \(1\) of .*000000\.npz must be 2 to 3"),
+        (7, r"schema \(7\).*000000\.npz.*which is 4"),
+        (1, r"schema \(1\) of .*000000\.npz must be 2 to 4"),
     ],
 )
 def test_a_segment_of_another_schema_is_a_usage_error_with_both_versions(
     tmp_path: Path, schema: int, message: str
 ) -> None:
     sealed = write_generation(tmp_path, 0, 3)
-    content = sealed.read_bytes().replace(b'"schema": 3', b'"schema": %d' % schema)
+    content = sealed.read_bytes().replace(b'"schema": 4', b'"schema": %d' % schema)
     meta = content[content.index(b"{") : content.index(b"}") + 1]
     old = sealed.read_bytes()
     with zipfile.ZipFile(io.BytesIO(old)) as archive:

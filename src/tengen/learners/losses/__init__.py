@@ -9,6 +9,7 @@ from __future__ import annotations
 from tengen.learners.losses.alphazero import policy_cross_entropy, value_cross_entropy
 from tengen.learners.losses.auxiliary import (
     horizon_cross_entropy,
+    lead_huber,
     mean_score_huber,
     ownership_cross_entropy,
     reply_cross_entropy,
@@ -28,6 +29,7 @@ __all__ = [
     "baseline_loss",
     "entropy_loss",
     "horizon_cross_entropy",
+    "lead_huber",
     "mean_score_huber",
     "ownership_cross_entropy",
     "policy_cross_entropy",

@@ -1,8 +1,9 @@
 """Losses of the heads that only training reads.
 
 Source: Wu 2019, "Accelerating Self-Play Learning in Go", appendix B; KataGo
-(lightvector/KataGo) for values at several horizons. Differs from them: a horizon is one
-logit, and neither the spread of the score nor errors of the network are estimated.
+(lightvector/KataGo) for values at several horizons and the lead. Differs from them: a
+horizon is one logit, and neither the spread of the score nor errors of the network are
+estimated.
 
 Legend: B batch, A actions, H W board, S points of the score. All of the side to move.
 """
@@ -15,6 +16,7 @@ from torch.nn import functional
 
 __all__ = [
     "horizon_cross_entropy",
+    "lead_huber",
     "mean_score_huber",
     "ownership_cross_entropy",
     "reply_cross_entropy",
@@ -22,8 +24,10 @@ __all__ = [
     "score_losses",
 ]
 
-# Points up to which a wrong mean score costs its square, from where on its distance.
-_HUBER_POINTS = 12.0
+# Points up to which a wrong mean score and a wrong lead cost their square; beyond, they
+# cost their distance.
+_MEAN_SCORE_POINTS = 12.0
+_LEAD_POINTS = 8.0
 
 
 def reply_cross_entropy(logits: Tensor, board: Tensor, reply: Tensor) -> Tensor:
@@ -114,5 +118,15 @@ def mean_score_huber(mean_score: Tensor, score: Tensor) -> Tensor:
         score: ``[B]`` float32 points.
     """
     return functional.huber_loss(
-        mean_score, score, delta=_HUBER_POINTS, reduction="none"
+        mean_score, score, delta=_MEAN_SCORE_POINTS, reduction="none"
     )
+
+
+def lead_huber(lead: Tensor, target: Tensor) -> Tensor:
+    """Returns ``[B]`` float32, half the squared error in points, linear beyond 8.
+
+    Args:
+        lead: ``[B]`` float32 points.
+        target: ``[B]`` float32 points.
+    """
+    return functional.huber_loss(lead, target, delta=_LEAD_POINTS, reduction="none")

@@ -1,0 +1,80 @@
+"""Leads once more, as plainly as possible: what core/selfplay/lead.h must equal."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import tengen.games
+from tengen import _core
+from tengen.search import ReferenceSearch, SearchConfig
+from tengen.search.reference import Evaluate
+
+
+def even_place(
+    value: Callable[[int], float], value_here: float, lowest: int, highest: int
+) -> float:
+    """How many half points may be given away until the value is 0.
+
+    Args:
+        value: Of the position with so many half points given.
+        value_here: With none.
+        lowest: Half points with which the side to move has won.
+        highest: And with which it has lost.
+    """
+    if value_here == 0:
+        return 0.0
+    ahead = value_here > 0
+    direction, end = (1, highest) if ahead else (-1, lowest)
+    values = {0: value_here, end: -1.0 if ahead else 1.0}
+    near, step = 0, 4
+    while abs(end - near) > step:
+        here = near + direction * step
+        values[here] = value(here)
+        if values[here] == 0:
+            return here
+        if (values[here] > 0) != ahead:
+            end = here
+            break
+        near, step = here, 2 * step
+    low, high = min(near, end), max(near, end)
+    while high - low > 1:
+        middle = (low + high) // 2
+        values[middle] = value(middle)
+        if values[middle] == 0:
+            return middle
+        if values[middle] > 0:
+            low = middle
+        else:
+            high = middle
+    return low + values[low] / (values[low] - values[high])
+
+
+def slow_lead(
+    record: _core.GameRecord,
+    ply: int,
+    evaluate: Evaluate,
+    search: SearchConfig,
+    num_simulations: int,
+) -> float:
+    """The lead in points at a ply of a game of ``go/SIZE``, by games of their own.
+
+    Each value is that of a search of the game with that komi, played up to the ply.
+    """
+    moves = [*record.opening, *(one.action for one in record.plies[:ply])]
+    size, _, komi_text = record.variant.partition("/komi=")
+    komi = round(2 * float(komi_text or 7.5))
+    num_points = int(size.removeprefix("go/")) ** 2
+    own = -komi if len(moves) % 2 == 0 else komi
+
+    def value(given: int) -> float:
+        other = komi + given if len(moves) % 2 == 0 else komi - given
+        name = size if other == 15 else f"{size}/komi={other / 2:g}"
+        state = tengen.games.make(name).new_state()
+        for action in moves:
+            state.apply(action)
+        result = ReferenceSearch(search, evaluate).search(state, num_simulations)
+        return result.root_value_to_play
+
+    here = record.plies[ply].root_value
+    ends = own - 2 * num_points - 1, own + 2 * num_points + 1
+    return even_place(value, here, *ends) / 2
