@@ -65,7 +65,8 @@ class NetStage:
     """Of the budget that is spent before, in (0, 1): of the call's minutes, or of the
     games that ``tengen train`` will have played in the run when the call ends."""
     net: ResNetConfig
-    """The network, no smaller than the one before it."""
+    """The network, no smaller than the one before it. Only its size counts: blocks and
+    channels. Heads, boards and pooling are those of the first network."""
 
     def __post_init__(self) -> None:
         """Checks the range.
@@ -177,9 +178,8 @@ class RunConfig:
         """Leads are estimated for a network that learns them."""
         if not isinstance(self.actor, SelfplayConfig) or self.actor.lead_share == 0:
             return
-        last = self.nets[-1]
         check(
-            isinstance(last, ResNetConfig) and last.lead,
+            isinstance(self.net, ResNetConfig) and self.net.lead,
             "actor.lead_share",
             self.actor.lead_share,
             "needs a network that learns the lead; set net.auxiliary and net.lead",
@@ -240,13 +240,13 @@ class RunConfig:
             for name, _ in variants
             if name and not game.new_state(name).observation()[0].all()
         ]
-        for net in self.nets if beyond else ():
+        if beyond:
             check(
-                isinstance(net, ResNetConfig) and net.mixed_sizes,
+                isinstance(self.net, ResNetConfig) and self.net.mixed_sizes,
                 "net.mixed_sizes",
                 False,
                 f"must be true where games are played on smaller boards ({beyond[0]}); "
-                "set it for each network",
+                "set it",
             )
 
     def _check_scores(self, game: Game) -> None:
@@ -263,7 +263,13 @@ class RunConfig:
     @property
     def nets(self) -> tuple[NetConfig, ...]:
         """The first network and that of each stage."""
-        return (self.net, *(stage.net for stage in self.stages))
+        if not isinstance(self.net, ResNetConfig):
+            return (self.net, *(stage.net for stage in self.stages))
+        sizes = ("num_blocks", "num_channels", "head_channels")
+        grown = (
+            {name: getattr(stage.net, name) for name in sizes} for stage in self.stages
+        )
+        return (self.net, *(dataclasses.replace(self.net, **size) for size in grown))
 
     def num_stages_begun(self, spent: float) -> int:
         """Returns how many stages begin within a share of the budget."""

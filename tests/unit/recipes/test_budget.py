@@ -45,7 +45,9 @@ def stages_of(config):
 )
 def test_a_larger_budget_ends_with_a_larger_network(task, resources, stages):
     config = make_config(task, None, None, resources)
-    assert config.net == ResNetConfig(num_blocks=2, num_channels=32)
+    is_go = task.startswith("go/")
+    net = ResNetConfig(num_blocks=2, num_channels=32, auxiliary=is_go)
+    assert config.net == net
     assert stages_of(config) == stages
 
 
@@ -55,7 +57,7 @@ def test_a_larger_budget_ends_with_a_larger_network(task, resources, stages):
 def test_on_two_threads_time_changes_nothing_but_growth(task, num_threads, minutes):
     resources = Resources(minutes=minutes, num_threads=num_threads)
     config = make_config(task, None, None, resources)
-    games = 512 if task == "connect4" else 384
+    games = {"connect4": 512, "gomoku": 384, "go": 128}[task.split("/")[0]]
     assert config.actor.games_per_generation == games
     assert (config.actor.num_slots, config.learner.num_shards) == (32, 2)
     assert (config.learner.batch_size, config.store.min_rows) == (256, 8_000)

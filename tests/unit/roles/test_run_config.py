@@ -60,6 +60,16 @@ def test_a_field_of_a_stage_is_named(config):
         change_config(config, [f"stages={changed}"])
 
 
+def test_a_stage_keeps_what_the_first_network_is_asked_for(config):
+    (stage,) = config.stages
+    settings = ("auxiliary", "lead", "mixed_sizes")
+    changed = override(config, [f"net.{name}=true" for name in settings])
+    first, grown = changed.nets
+    assert all(getattr(net, name) for net in (first, grown) for name in settings)
+    sizes = ("num_blocks", "num_channels")
+    assert [getattr(grown, s) for s in sizes] == [getattr(stage.net, s) for s in sizes]
+
+
 @pytest.mark.parametrize("share", [0, 1, -0.5, float("nan")])
 def test_a_stage_begins_within_a_budget(share):
     with pytest.raises(
@@ -123,8 +133,8 @@ def test_a_lead_needs_a_network_that_learns_it_and_komi(config):
     with pytest.raises(UsageError, match=r"^actor\.lead_share \(0\.05\) needs a netw"):
         override(go, ["actor.lead_share=0.05"])
     with pytest.raises(UsageError, match=r"^net\.lead \(True\) needs auxiliary heads;"):
-        override(go, ["net.lead=true"])
-    lead = ["actor.lead_share=0.05", "net.auxiliary=true", "net.lead=true", "stages=[]"]
+        override(go, ["net.auxiliary=false", "net.lead=true"])
+    lead = ["actor.lead_share=0.05", "net.auxiliary=true", "net.lead=true"]
     override(go, lead).check_game(make("go/9"))
     with pytest.raises(
         UsageError, match=r"^actor\.lead_share .* gomoku/9, which has no"
