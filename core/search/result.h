@@ -15,10 +15,12 @@ struct ActionResult {
   float value_to_play;  // mean of the root player's win minus loss, proven where known; 0 unvisited
   float policy;         // training target, sums to 1 over the legal actions
   Proof proof;          // for the root player, after this action
-  float score_to_play;  // mean final score in points of the root player, where kept; 0 unvisited
-  float utility_to_play;  // mean of what the search maximised: the value, unless the score counts
+  // Mean final score in points of the root player, where kept; 0 unvisited.
+  float score_to_play = 0.0f;
+  // Mean of what the search maximised: the value, unless the score counts.
+  float utility_to_play = 0.0f;
   // Of utility_to_play; 0 where settled or unvisited, and where the search keeps no squares.
-  float standard_error;
+  float standard_error = 0.0f;
 };
 
 struct SearchResult {

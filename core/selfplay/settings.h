@@ -73,11 +73,11 @@ struct Generation {
   bool may_resign = false;         // `resign_above` was seen to be safe
   // What each game is drawn from: variants (games/game.h, "" for the game itself), with weights
   // above 0. None: every game is the game itself.
-  std::vector<std::pair<std::string, double>> variants;
+  std::vector<std::pair<std::string, double>> variants = {};
   // Games to go on with, as encoded by GameQueue::unfinished(); others begin anew.
-  std::vector<std::string> unfinished;
+  std::vector<std::string> unfinished = {};
   // Games to fork off; none: no game is a fork.
-  std::vector<ForkSource> fork_sources;
+  std::vector<ForkSource> fork_sources = {};
 };
 
 }  // namespace tengen

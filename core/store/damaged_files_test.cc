@@ -205,6 +205,7 @@ void check_segments() {
     damage(rng, c.root_value);
     damage(rng, c.policy_weight);
     damage(rng, c.value_weight);
+    damage(rng, c.lead);
     damage(rng, c.num_policy_entries);
     damage(rng, c.policy_action);
     damage(rng, c.policy_mass);
@@ -212,7 +213,8 @@ void check_segments() {
     try {
       rows->add_segment({c.outcome, c.num_variant_bytes, c.num_opening_plies, c.num_plies,
                          c.variant, c.opening, c.action, c.root_value, c.policy_weight,
-                         c.value_weight, c.num_policy_entries, c.policy_action, c.policy_mass});
+                         c.value_weight, c.lead, c.num_policy_entries, c.policy_action,
+                         c.policy_mass});
     } catch (const Error&) {
       continue;
     }
