@@ -38,11 +38,16 @@ class ThroughLanes:
         self.version = backend.version
         self.precision = backend.precision
         self.batch_shape = backend.batch_shape
+        self.has_score = False
         self._layout = _core.RowLayout(layout.planes_shape, layout.is_packed)
         self._lanes = backend.open_lanes(layout, MAX_ROWS)
 
     def bind(
-        self, planes: FloatArray, policy: FloatArray, value: FloatArray
+        self,
+        planes: FloatArray,
+        policy: FloatArray,
+        value: FloatArray,
+        score: FloatArray | None = None,
     ) -> LanesRunner:
         return LanesRunner(self._lanes, self._layout, planes, policy, value)
 

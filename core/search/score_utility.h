@@ -8,8 +8,8 @@
 // began with: far ahead and far behind the next point is still worth having.
 // Source: Wu 2019, "Accelerating self-play learning in Go", appendix D (score maximization);
 // defaults and the zero weight of the center are KataGo's (lightvector/KataGo).
-// Differs from KataGo: no static term; E[f] by quadrature and not from a table; the center moves
-// only where a search begins, and values that the tree holds by then move with it.
+// Differs from KataGo: no static term; E[f] by quadrature and not from a table; a tree that is
+// searched on keeps its center.
 //
 // The utility of a settled position is that of its result and of the score of the play that
 // settles it: of the positions that prove it, the best score for its side. A search does not go on
@@ -86,7 +86,7 @@ class ScoreUtility {
   // Whether the score counts.
   bool counts() const { return weight_ > 0.0f; }
 
-  // A search begins, on a board of `num_points` cells, whose root is expected to end with
+  // A tree begins, on a board of `num_points` cells, whose root is expected to end with
   // `score_to_first` points for the first player.
   void center(int num_points, double score_to_first) {
     width_ = scale_ * std::sqrt(static_cast<double>(num_points));
@@ -152,37 +152,6 @@ inline float settled_sum(const Node& node, const Node& child, Proof proof, float
                          float visits) {
   if (proof == Proof::kLoss) return -std::numeric_limits<float>::infinity();
   return (child.to_play == node.to_play ? value : 0.0f - value) * visits;  // no minus zero
-}
-
-// Sets the values of a node and of all below it, which keep scores, by the visits and proofs that
-// are there: what they would have been with the utility's center of now.
-template <class Memory>
-void add_up(BasicTree<Memory>& tree, const ScoreUtility& utility, Arena::Offset offset) {
-  auto& node = tree.node(offset);
-  const auto visits = static_cast<float>(node.visits);
-  const bool is_settled = node.proof != Proof::kUnknown;
-  if (is_settled) {
-    const float value = utility.settled(tree, node, node.proof).value;
-    node.value_sum = value * visits;
-    node.value_square_sum = value * value * visits;
-  } else {
-    node.value_to_play = node.value_sum = utility.evaluated(tree, node).value;
-    node.value_square_sum = node.value_sum * node.value_sum;
-  }
-  const Edges edges = tree.edges(node);
-  for (int i = 0; i < node.num_edges; ++i) {
-    add_up(tree, utility, edges.child[i]);
-    const auto& child = tree.node(edges.child[i]);
-    const float sign = child.to_play == node.to_play ? 1.0f : -1.0f;
-    edges.value_sum[i] = sign * child.value_sum;
-    if (child.proof != Proof::kUnknown) {
-      const float value = child.value_sum / static_cast<float>(child.visits);
-      edges.value_sum[i] = settled_sum(node, child, proof_for(node, child), value, edges.visits[i]);
-    }
-    if (is_settled) continue;
-    node.value_sum += sign * child.value_sum;
-    node.value_square_sum += child.value_square_sum;
-  }
 }
 
 // Writes an evaluation's score, mean and standard deviation in points of the side to play, to a

@@ -56,26 +56,27 @@ class Search {
   }
 
   // Starts a search of `root`. Where play() kept a subtree, it is searched on and its visits count
-  // towards the request; a Gumbel search and one that leaves actions out start afresh. Throws Error
-  // where `root` is finished or the number of simulations is out of range.
+  // towards the request, and the score's utility stays centered where it was; a Gumbel search and
+  // one that leaves actions out start afresh. Throws Error where `root` is finished or the number
+  // of simulations is out of range.
   void begin(const State& root, const SearchRequest& request) {
     check_request(game_, root, request);
     root_state_ = root;
     request_ = request;
     puct_.begin(request.explore);
+    const bool had_squares = keeps_squares_;
     keeps_squares_ = settings_.keeps_squares() || request.keep_squares;
     num_simulations_ = 0;
     waiting_ = false;
     at_unknown_move_ = false;
     budget_ = request.num_simulations;
     const bool keeps_scores = utility_.counts() || request.keep_scores;
-    const bool can_reuse = kept_ && request.left_out.empty();
+    const bool can_reuse = kept_ && request.left_out.empty() && had_squares >= keeps_squares_;
     if (!can_reuse || tree_.keeps_scores() != keeps_scores) tree_.clear(keeps_scores);
     kept_ = false;
     if (tree_.root() == Arena::kNull) {
       tree_.set_root(tree_.add_node(game_.to_play(root)));
     } else {
-      if (utility_.counts()) move_center();
       budget_ -= static_cast<int>(root_node().visits) - 1;
       prepare_root();
     }
@@ -385,15 +386,6 @@ class Search {
 
   void center_on(double score_to_first) {
     if constexpr (HasScore<G>) utility_.center(game_.num_points(root_state_), score_to_first);
-  }
-
-  // A search goes on in a tree of the one before: the center is now what that expected, and the
-  // values in it become what they would have been.
-  void move_center() {
-    const Node& root = root_node();
-    const float mean = tree_.score_of(root).score_sum / static_cast<float>(root.visits);
-    center_on(root.to_play == 0 ? mean : -mean);
-    add_up(tree_, utility_, tree_.root());
   }
 
   // The proof of a node one of whose children was just seen to be `newest` for it.

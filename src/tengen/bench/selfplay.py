@@ -29,6 +29,7 @@ from tengen.bench.backend_alone import BackendAlone, DevicesAlone, ThreadsAlone
 from tengen.bench.no_net import NO_NET, RandomBackend
 from tengen.bench.random_model import publish_random
 from tengen.config import check, check_range
+from tengen.errors import UsageError
 from tengen.inference import (
     Backend,
     InferenceConfig,
@@ -116,6 +117,10 @@ def run(args: argparse.Namespace) -> dict[str, Any]:
     )
     if args.net != NO_NET:
         parse_net(args.net)  # refused before anything is made
+    elif (args.devices, args.backend, args.precision) != ("auto",) * 3:
+        raise UsageError(
+            f"net ({NO_NET}) needs no device, backend or precision; leave them out"
+        )
     start_s, start_cpu_s = time.perf_counter(), time.process_time()
     with tempfile.TemporaryDirectory(prefix="tengen-bench-") as folder:
         bench = _Bench(

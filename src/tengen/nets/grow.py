@@ -34,8 +34,8 @@ def grow_net(net: ResNet, config: ResNetConfig) -> ResNet:
     Args:
         net: The network to grow; it is not changed.
         config: At least as deep, as wide and with heads as wide as ``net.config``,
-            and equal otherwise; it may have a head for the lead, which is random, where
-            that has none.
+            and equal otherwise; it may have auxiliary heads and one for the lead, which
+            are random, where that has none.
 
     Raises:
         UsageError: ``config`` is smaller or differs in another field.
@@ -59,10 +59,12 @@ def _check_grows(old: ResNetConfig, new: ResNetConfig) -> None:
     for name in ("num_blocks", "num_channels", "head_channels"):
         before, after = getattr(old, name), getattr(new, name)
         check(after >= before, name, after, f"must not shrink from {before}; raise it")
-    for name in ("pool_every", "mixed_sizes", "auxiliary"):
+    for name in ("pool_every", "mixed_sizes"):
         before, after = getattr(old, name), getattr(new, name)
         check(after == before, name, after, f"must stay {before}; keep it")
-    check(new.lead or not old.lead, "lead", new.lead, "must stay True; keep it")
+    for name in ("auxiliary", "lead"):
+        before, after = getattr(old, name), getattr(new, name)
+        check(after or not before, name, after, "must stay True; keep it")
 
 
 class _AxisMaps:

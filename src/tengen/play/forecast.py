@@ -10,7 +10,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from threading import Lock
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,9 +19,6 @@ from numpy.typing import NDArray
 from tengen.games import Game, State
 from tengen.models.load import read_meta
 from tengen.nets import ResNetConfig
-
-if TYPE_CHECKING:
-    from torch import Tensor
 
 __all__ = ["Forecast", "Forecaster"]
 
@@ -35,10 +33,13 @@ class Forecast:
     """Points by which the side to move will have won, komi counted."""
     score_stdev: float
     """The standard deviation of that score, in points."""
+    lead_to_play: float | None
+    """Points that the side to move could give away until the position is even; None
+    where the network has no head for it."""
 
 
 class Forecaster:
-    """The auxiliary heads of one model, on the CPU. Used by one thread at a time.
+    """The auxiliary heads of one model, on the CPU. Thread-safe.
 
     Args:
         directory: Of the model, whose weights are read where it has such heads; None
@@ -50,6 +51,7 @@ class Forecaster:
 
     def __init__(self, directory: Path | None) -> None:
         self._net: Any = None
+        self._lock = Lock()
         self._last: tuple[tuple[str, tuple[int, ...]], Forecast] | None = None
         if directory is not None and _has_heads(directory):
             # Here, for few models have such heads and torch takes seconds to import.
@@ -69,15 +71,18 @@ class Forecaster:
         if self._net is None:
             return None
         key = (game.name, tuple(moves))
-        if self._last is None or self._last[0] != key:
-            state = game.new_state()
-            for move in moves:
-                state.apply(move)
-            self._last = (key, self._evaluate(game, state))
-        return self._last[1]
+        with self._lock:
+            if self._last is None or self._last[0] != key:
+                state = game.new_state()
+                for move in moves:
+                    state.apply(move)
+                self._last = (key, self._evaluate(game, state))
+            return self._last[1]
 
     def _evaluate(self, game: Game, state: State) -> Forecast:
         import torch
+
+        from tengen.nets.auxiliary import score_moments
 
         symmetries = range(game.num_symmetries)
         planes = np.stack([state.observation(symmetry) for symmetry in symmetries])
@@ -85,30 +90,21 @@ class Forecaster:
             auxiliary = self._net.learn(torch.from_numpy(planes))[2]
             # The target of the logits is the chance to own a cell.
             owners = torch.tanh(auxiliary.ownership / 2).flatten(1).numpy()
-            mean = float(auxiliary.mean_score.mean())
-            stdev = _stdev(auxiliary.score.softmax(1).mean(0))
+            # Of the mixture of the symmetries' distributions.
+            mixture = auxiliary.score.softmax(1).mean(0, keepdim=True)
+            mean, stdev = score_moments(mixture.log())[0].tolist()
+            lead = None if auxiliary.lead is None else float(auxiliary.lead.mean())
         cells = np.arange(game.height * game.width)
         ownership = np.zeros(len(cells), np.float32)
         for symmetry in symmetries:
             images = [game.transform_action(int(cell), symmetry) for cell in cells]
             ownership += owners[symmetry][images]
         ownership /= game.num_symmetries
-        return Forecast(ownership.reshape(game.height, game.width), mean, stdev)
+        owners_to_play = ownership.reshape(game.height, game.width)
+        return Forecast(owners_to_play, mean, stdev, lead)
 
 
 def _has_heads(directory: Path) -> bool:
     meta = read_meta(directory)
     has_heads = isinstance(meta.net, ResNetConfig) and meta.net.auxiliary
     return has_heads and meta.features.max_score > 0
-
-
-def _stdev(chances: Tensor) -> float:
-    """Returns the standard deviation of a score.
-
-    Args:
-        chances: ``[2S]`` float32 that sum to 1, of scores a point apart.
-    """
-    points = np.arange(len(chances))
-    weights = chances.double().numpy()
-    mean = float(weights @ points)
-    return float(np.sqrt(weights @ (points - mean) ** 2))

@@ -21,7 +21,7 @@ class ActionAnalysis:
     visits: int
     """Simulations that began with it."""
     prior: float
-    """The network's probability of it among the legal actions, in [0, 1]."""
+    """The network's probability of it among the actions searched, in [0, 1]."""
     value_to_play: float
     """Mean value of the side to move after it, in [-1, 1]; 0 where not visited."""
     policy: float
@@ -30,8 +30,9 @@ class ActionAnalysis:
     """Mean final score of the side to move after it, in points; None where not visited
     or the network does not estimate it."""
     standard_error: float = 0.0
-    """Of ``value_to_play``, or of the mean utility where the score counts too; 0 where
-    that is certain, or not visited."""
+    """Of ``utility_to_play``; 0 where that is certain, or not visited."""
+    utility_to_play: float = 0.0
+    """Mean of what the search maximised: the value, unless the score counts too."""
     variation: tuple[int, ...] = ()
     """It and what both sides would play after it; empty unless asked for."""
 
@@ -47,9 +48,11 @@ class Analysis:
     num_simulations: int
     """Simulations made; fewer than asked for where the result became certain."""
     is_proven: bool
-    """Whether ``value_to_play`` is certain, by search to the end of the game."""
+    """Whether ``value_to_play`` is certain, by search to the end of the game with the
+    actions that were not left out."""
     actions: tuple[ActionAnalysis, ...]
-    """Every legal action, the best first, then by visits."""
+    """Every legal action that the search did not leave out, the best first, then by
+    visits."""
     network_value_to_play: float = 0.0
     """The network's own estimate of the position, without a search."""
     score_to_play: float | None = None
@@ -125,6 +128,7 @@ def to_analysis(
             policy=a.policy,
             score_to_play=a.score_to_play if result.has_scores and a.visits else None,
             standard_error=a.standard_error,
+            utility_to_play=a.utility_to_play,
             variation=tuple(variation_of(a.action)),
         )
         for a in result.actions

@@ -96,10 +96,9 @@ def gomoku(task: str, resources: Resources) -> RunConfig:
 
 
 def go(task: str, resources: Resources) -> RunConfig:
-    """A player that beats GNU Go on 7x7 after ten minutes; larger boards take longer.
+    """A player of Go on any board; it also learns owners and scores.
 
-    It also learns owners and scores, which costs a fifth of a step and which front ends
-    show. Source: benchmarks/results/recipes.md.
+    Source: benchmarks/results/recipes.md.
     """
     _serves(task, "go", task.split("/")[0] == "go")
     game = make(task)

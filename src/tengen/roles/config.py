@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import itertools
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -65,8 +66,8 @@ class NetStage:
     """Of the budget that is spent before, in (0, 1): of the call's minutes, or of the
     games that ``tengen train`` will have played in the run when the call ends."""
     net: ResNetConfig
-    """The network, no smaller than the one before it. Only its size counts: blocks and
-    channels. Heads, boards and pooling are those of the first network."""
+    """The network, no smaller than the one before it. It says blocks and channels of
+    the trunk; the rest is as in the first network, whatever stands here."""
 
     def __post_init__(self) -> None:
         """Checks the range.
@@ -146,6 +147,16 @@ class RunConfig:
             shares,
             "must begin at increasing shares; sort them",
         )
+        self._check_growth()
+
+    def _check_growth(self) -> None:
+        """Networks only grow."""
+        for index, (before, after) in enumerate(itertools.pairwise(self.nets)):
+            if isinstance(before, ResNetConfig) and isinstance(after, ResNetConfig):
+                for name in ("num_blocks", "num_channels"):
+                    least, size = getattr(before, name), getattr(after, name)
+                    rule = f"must not shrink from {least}; raise it, or set stages=[]"
+                    check(size >= least, f"stages[{index}].net.{name}", size, rule)
 
     def _check_family(self) -> None:
         """Games and environments differ in their parts; a mixture cannot work."""
@@ -265,11 +276,15 @@ class RunConfig:
         """The first network and that of each stage."""
         if not isinstance(self.net, ResNetConfig):
             return (self.net, *(stage.net for stage in self.stages))
-        sizes = ("num_blocks", "num_channels", "head_channels")
         grown = (
-            {name: getattr(stage.net, name) for name in sizes} for stage in self.stages
+            dataclasses.replace(
+                self.net,
+                num_blocks=stage.net.num_blocks,
+                num_channels=stage.net.num_channels,
+            )
+            for stage in self.stages
         )
-        return (self.net, *(dataclasses.replace(self.net, **size) for size in grown))
+        return (self.net, *grown)
 
     def num_stages_begun(self, spent: float) -> int:
         """Returns how many stages begin within a share of the budget."""

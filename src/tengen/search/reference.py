@@ -45,7 +45,7 @@ from tengen.search.reference_puct import (
     forced_action,
     select_puct,
 )
-from tengen.search.reference_score import Score, ScoreUtility, add_up
+from tengen.search.reference_score import Score, ScoreUtility
 from tengen.search.reference_target import (
     best_by_lower_bound,
     prune_forced_playouts,
@@ -152,10 +152,6 @@ class ReferenceSearch:
         if left_out:
             self._kept = None
         self._left_out = left_out
-        if self._kept and self.config.score_weight > 0:
-            sign = 1 if state.to_play == 0 else -1
-            self._utility.center_on(sign * self._kept.mean_score)
-            add_up(self._utility, self._kept)
         root = self._kept or self._new_root(state)
         self._kept = None
         self.root = root

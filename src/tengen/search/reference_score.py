@@ -5,18 +5,17 @@ maximization); defaults and the zero weight of the center are KataGo's
 (lightvector/KataGo).
 
 Differs from KataGo: no static term; the expectation by quadrature and not from a table;
-the center moves only where a search begins, and values that the tree holds by then move
-with it.
+a tree that is searched on keeps its center.
 """
 
 from __future__ import annotations
 
 import math
 
-from tengen.search.reference_tree import Node, Proof
+from tengen.search.reference_tree import Node
 from tengen.search.settings import SearchConfig
 
-__all__ = ["Score", "ScoreUtility", "add_up", "expected_saturated"]
+__all__ = ["Score", "ScoreUtility", "expected_saturated"]
 
 Score = tuple[float, float]
 """Mean and standard deviation of the final score, in points of the side to play."""
@@ -51,7 +50,7 @@ class ScoreUtility:
         self.center_to_first = 0.0
 
     def center_on(self, score_to_first: float) -> None:
-        """A search begins, whose root is expected to end with this score.
+        """A tree begins, whose root is expected to end with this score.
 
         The center is that less a share of it, but no more than one width away.
         """
@@ -73,24 +72,3 @@ class ScoreUtility:
     def settled(self, node: Node) -> float:
         """Returns the utility of a settled node: of its result and its exact score."""
         return self.of(node.proof.value, (node.score[0], 0.0), node.state.to_play)
-
-
-def add_up(utility: ScoreUtility, node: Node) -> None:
-    """Sets the values of a node and all below it by the visits that are there.
-
-    So that they are what they would have been with the center of now.
-    """
-    for child in node.children.values():
-        add_up(utility, child)
-    if node.proof != Proof.UNKNOWN:
-        node.settled_value = utility.settled(node)
-        node.value_sum = node.settled_value * node.visits
-        node.value_square_sum = node.settled_value**2 * node.visits
-        return
-    node.value_to_play = utility.of(node.win_loss, node.score, node.state.to_play)
-    node.value_sum = node.value_to_play
-    node.value_square_sum = node.value_to_play**2
-    for child in node.children.values():
-        same = child.state.to_play == node.state.to_play
-        node.value_sum += child.value_sum if same else -child.value_sum
-        node.value_square_sum += child.value_square_sum

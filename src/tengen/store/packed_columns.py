@@ -93,7 +93,11 @@ def unpack_columns(
     _core.read_rows(layout, rows, columns["planes"])
     for name, array in packed.items():
         stem, _, kind = name.rpartition("_")
+        if array.dtype.kind == "f" and not np.isfinite(array).all():
+            raise ValueError(f"{name} has what is no number")
         if kind == "bits":
+            if array.dtype != np.uint8 or array.size != -(-num_rows * num_actions // 8):
+                raise ValueError(f"{name} are not a bit an action")
             bits = np.unpackbits(array, count=num_rows * num_actions)
             columns[stem] = bits.reshape(num_rows, num_actions)
         elif kind == "owner":
@@ -102,11 +106,16 @@ def unpack_columns(
             num_entries = len(packed[f"{stem}_entry"])
             if array.shape != (num_rows,) or array.sum(dtype=np.int64) != num_entries:
                 raise ValueError(f"{name} is not the number of its entries")
+            action = packed[f"{stem}_action"]
+            if action.dtype.kind != "u":
+                raise ValueError(f"{stem}_action are of another type")
             dense = np.zeros((num_rows, num_actions), np.float32)
             row = np.repeat(np.arange(num_rows), array)
-            dense[row, packed[f"{stem}_action"]] = packed[f"{stem}_entry"]
+            dense[row, action] = packed[f"{stem}_entry"]
             columns[stem] = dense
         elif kind not in ("action", "entry", "rows"):
+            if array.dtype != np.float32 or len(array) != num_rows:
+                raise ValueError(f"{name} is of another type or length")
             columns[name] = array.copy()
     return columns
 

@@ -83,9 +83,12 @@ class SegmentReader(ArchiveReader):
         column = self.read(name)
         if column.ndim != 1:
             raise self._damaged(f"column {name} has {column.ndim} axes")
-        # What a narrower type cannot hold came from elsewhere; the core refuses it.
-        with np.errstate(invalid="ignore"):
-            return column.astype(GAME_COLUMNS[name], copy=False)
+        wanted = np.dtype(GAME_COLUMNS[name])
+        if wanted.kind in "iu" and column.size > 0:
+            bounds = np.iinfo(wanted)
+            if not (column.min() >= bounds.min and column.max() <= bounds.max):
+                raise self._damaged(f"column {name} has numbers out of range")
+        return column.astype(wanted, copy=False)
 
     def game_columns(self) -> dict[str, NDArray[Any]]:
         """Returns every column."""

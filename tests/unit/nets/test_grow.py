@@ -86,6 +86,17 @@ def test_a_network_may_gain_a_head_for_the_lead_and_not_lose_it() -> None:
         grow_net(grown, plain)
 
 
+def test_a_network_may_gain_auxiliary_heads_and_not_lose_them() -> None:
+    plain = parse_net("2x32")
+    net, planes = make_net("cells_and_pass", plain)
+    grown = grow_net(net, replace(plain, auxiliary=True))
+    for old, new in zip(net(planes), grown(planes), strict=True):
+        torch.testing.assert_close(old, new)
+    assert grown.learn(planes)[2] is not None
+    with pytest.raises(UsageError, match=r"^auxiliary \(False\) must stay True;"):
+        grow_net(grown, plain)
+
+
 def test_new_weights_get_gradients() -> None:
     net, planes = make_net("cells", parse_net("2x32"))
     grown = grow_net(net, parse_net("4x64"))

@@ -1,11 +1,17 @@
 """What the auxiliary heads say of the end of a game, averaged over the symmetries."""
 
+import dataclasses
+import json
+import shutil
+
 import numpy as np
 import pytest
 import torch
+from safetensors.torch import save_file
 
 from tengen import games
 from tengen.inference.torch_backend import load_head
+from tengen.nets import grow_net
 from tengen.play import load
 from tengen.play.forecast import Forecaster
 
@@ -32,7 +38,7 @@ def turned(moves, symmetry):
 def test_the_mean_over_the_symmetries(run, forecaster):
     net = load_head(run.models.entry(0)).net
     game = games.make("go/5")
-    owners, scores, chances = np.zeros(25), [], []
+    owners, chances = np.zeros(25), []
     for symmetry in range(8):
         # The position played on a turned board, cell by cell turned back.
         state = game.new_state()
@@ -45,17 +51,40 @@ def test_the_mean_over_the_symmetries(run, forecaster):
         for cell in range(25):
             image = game.transform_action(cell, symmetry)
             owners[cell] += (2 * chance[image] - 1) / 8
-        scores.append(float(said.mean_score))
         chances.append(torch.softmax(said.score[0], 0).double().numpy())
     found = forecaster.forecast(game, MOVES)
     assert found.ownership_to_play.shape == (5, 5)
     assert found.ownership_to_play.ravel() == pytest.approx(owners, abs=1e-5)
-    assert found.score_to_play == pytest.approx(np.mean(scores), abs=1e-4)
     points = np.arange(game.max_score * 2) - game.max_score + 0.5
     chance = np.mean(chances, axis=0)
     mean = chance @ points
+    assert found.score_to_play == pytest.approx(mean, abs=1e-4)
+    assert found.lead_to_play is None
     variance = chance @ points**2 - mean**2
     assert found.score_stdev == pytest.approx(np.sqrt(variance), rel=1e-4)
+
+
+def test_the_lead_is_that_of_its_head(run, tmp_path):
+    """Of a network that has one, whatever the score."""
+    model = run.models.entry(0)
+    copy = shutil.copytree(model, tmp_path / "model")
+    head = load_head(model).net
+    grown = grow_net(head, dataclasses.replace(head.config, lead=True))
+    save_file(grown.state_dict(), copy / "weights.safetensors")
+    meta = json.loads((copy / "meta.json").read_text())
+    meta["net"]["lead"] = True
+    (copy / "meta.json").write_text(json.dumps(meta))
+    game = games.make("go/5")
+    found = Forecaster(copy).forecast(game, MOVES)
+    leads = []
+    for symmetry in range(8):
+        state = game.new_state()
+        for move in turned(MOVES, symmetry):
+            state.apply(move)
+        with torch.no_grad():
+            said = grown.learn(torch.from_numpy(state.observation())[None])[2]
+        leads.append(float(said.lead))
+    assert found.lead_to_play == pytest.approx(np.mean(leads), abs=1e-4)
 
 
 @pytest.mark.parametrize("symmetry", range(8))

@@ -20,13 +20,13 @@ def config():
     ("settings", "message"),
     [
         (
-            ["net.num_blocks=5"],
-            "net.num_blocks (5) is fixed since the run began, as 2; leave it out or "
+            ["net.num_blocks=3"],
+            "net.num_blocks (3) is fixed since the run began, as 2; leave it out or "
             "choose another --out",
         ),
         (
-            ["net.num_blocks=5", "net.num_channels=48", "seed=3"],
-            "seed (3), net.num_blocks (5), net.num_channels (48) are fixed since the "
+            ["net.num_blocks=3", "net.num_channels=48", "seed=3"],
+            "seed (3), net.num_blocks (3), net.num_channels (48) are fixed since the "
             "run began, as 0, 2, 32; leave it out or choose another --out",
         ),
         (
@@ -68,6 +68,15 @@ def test_a_stage_keeps_what_the_first_network_is_asked_for(config):
     assert all(getattr(net, name) for net in (first, grown) for name in settings)
     sizes = ("num_blocks", "num_channels")
     assert [getattr(grown, s) for s in sizes] == [getattr(stage.net, s) for s in sizes]
+
+
+def test_a_stage_has_the_heads_of_the_first_network_and_does_not_shrink(config):
+    changed = override(config, ["net.head_channels=48"])
+    assert [net.head_channels for net in changed.nets] == [48, 48]
+    with pytest.raises(
+        UsageError, match=r"^stages\[0\]\.net\.num_channels \(64\) must not shrink "
+    ):
+        override(config, ["net.num_channels=128"])
 
 
 @pytest.mark.parametrize("share", [0, 1, -0.5, float("nan")])

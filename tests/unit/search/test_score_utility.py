@@ -87,7 +87,7 @@ def test_native_trees_with_other_methods(twin, settings):
 
 
 @pytest.mark.parametrize("explore", [False, True])
-def test_a_kept_tree_is_centered_anew(twin, explore):
+def test_a_kept_tree_keeps_its_center(twin, explore):
     then = []
     for _ in range(4):
         result = twin(
@@ -99,6 +99,26 @@ def test_a_kept_tree_is_centered_anew(twin, explore):
         ).check()
         assert not then or result.num_simulations < 100
         then.append(result.best_action)
+
+
+def test_a_weight_of_nothing_in_a_kept_tree_is_none(twin):
+    """Proofs, and what was backed up before them, count as without scores."""
+    then = []
+    for _ in range(4):
+        plain, light = (
+            twin(
+                "go/3",
+                config=SearchConfig(score_weight=weight),
+                then=then,
+                num_simulations=600,
+            ).check()
+            for weight in (0.0, 1e-12)
+        )
+        assert light.best_action == plain.best_action
+        assert light.root_value_to_play == plain.root_value_to_play
+        visits = [[a.visits for a in result.actions] for result in (plain, light)]
+        assert visits[0] == visits[1]
+        then.append(plain.best_action)
 
 
 def session_result(settings, num_simulations=80, *, keep_scores=False):

@@ -169,7 +169,7 @@ def _info(
     bound = _chance(lowest) if row.visits > 0 else 0.0
     if kata:
         numbers = (
-            f"utility {row.value_to_play:.6f} winrate {chance:.6f} "
+            f"utility {row.utility_to_play:.6f} winrate {chance:.6f} "
             f"prior {row.prior:.6f} lcb {bound:.6f}{_score(row.score_to_play)}"
         )
     else:

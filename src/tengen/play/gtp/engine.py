@@ -35,7 +35,7 @@ __all__ = ["Engine", "Handler"]
 
 # What a tree of an endless analysis may take, by what one simulation adds.
 _MAX_TREE_BYTES = 1 << 30
-_NODE_BYTES = 128
+_NODE_BYTES = 160
 _LEGAL_BYTES = 6
 _USUAL_SIMULATIONS = 400
 

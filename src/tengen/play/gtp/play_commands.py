@@ -113,8 +113,10 @@ def _raw_nn(engine: Engine, command: Command) -> str:
         "noResult 0.000000",
     ]
     if forecast is not None:
-        score = forecast.score_to_play
-        lines.append(f"whiteLead {score if is_white else -score:.6f}")
+        score, lead = forecast.score_to_play, forecast.lead_to_play
+        lead = score if lead is None else lead
+        lines.append(f"whiteLead {lead if is_white else -lead:.6f}")
+        lines.append(f"whiteScoreSelfplay {score if is_white else -score:.6f}")
     lines += ["policy", *_rows(policy, width), f"policyPass {priors[height * width]}"]
     if forecast is not None:
         owners = forecast.ownership_to_play.ravel()

@@ -86,9 +86,11 @@ def test_the_network_alone_speaks_of_white(ask, player):
         assert lines[0] == "symmetry 0"
         lead = float(lines[4].removeprefix("whiteLead "))
         assert lead == pytest.approx(sign * found.score_to_play, abs=1e-6)
-        assert lines[11].startswith("policyPass ")
-        assert lines[12] == "whiteOwnership"
-        owners = np.array([line.split() for line in lines[13:]], float)
+        # This network has no head for the lead.
+        assert lines[5] == f"whiteScoreSelfplay {lead:.6f}"
+        assert lines[12].startswith("policyPass ")
+        assert lines[13] == "whiteOwnership"
+        owners = np.array([line.split() for line in lines[14:]], float)
         expected = sign * found.ownership_to_play
         assert owners == pytest.approx(expected, abs=1e-6)
 
