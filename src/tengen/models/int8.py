@@ -7,6 +7,7 @@ quantile were measured and are no better (docs/performance_inference.md).
 from __future__ import annotations
 
 import dataclasses
+import math
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -45,8 +46,8 @@ class Int8Check:
         value_error: Root mean square error of values.
         top1_agreement: Share of positions with the same most probable legal action.
         score_error: Root mean square error of the scores' means and standard
-            deviations, in points; 0 where the model has none. No reason to refuse: few
-            searches read them.
+            deviations, in points; 0 where the model has none. Refused only where it
+            is no number, as few searches read scores.
     """
 
     num_rows: int
@@ -65,6 +66,7 @@ class Int8Check:
         limits = (
             ("policy_divergence", _MAX_POLICY_DIVERGENCE),
             ("value_error", _MAX_VALUE_ERROR),
+            ("score_error", math.inf),
         )
         for name, limit in limits:
             found = getattr(self, name)

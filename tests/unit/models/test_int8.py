@@ -1,6 +1,8 @@
 from __future__ import annotations
 
+import dataclasses
 import json
+import math
 import re
 import sys
 from collections.abc import Callable
@@ -257,3 +259,12 @@ def test_a_model_without_an_int8_graph_plays_in_floats(
     model = publish()
     assert INT8_FILE not in model.meta.sha256
     assert open_backend(model.path, INT8, 1).precision in ("bf16", "fp32")
+
+
+def test_scores_that_are_no_numbers_are_refused() -> None:
+    good = Int8Check(
+        num_rows=1, policy_divergence=0.0, value_error=0.0, top1_agreement=1.0
+    )
+    assert dataclasses.replace(good, score_error=30.0).refusal is None
+    broken = dataclasses.replace(good, score_error=math.nan)
+    assert broken.refusal == "score_error (nan) is above inf"
