@@ -42,6 +42,16 @@ SCHEMA = 1
 VALIDATION = "validation.npz"
 """The file of rows that are not learned from."""
 
+# What every learner of games reads; targets of auxiliary heads may be there too.
+_NEEDED = {
+    "planes",
+    "legal",
+    "policy",
+    "policy_weight",
+    "outcome",
+    "search_value",
+    "value_weight",
+}
 _ADVICE = "remove its folder, the learner leaves its rows out"
 
 
@@ -99,7 +109,6 @@ def write_shard(
         "game": game,
         "shape": list(columns["planes"].shape[1:]),
         "num_actions": columns["legal"].shape[1],
-        "is_native": is_native,
     }
     packed = {"keys": keys, **pack_columns(columns, is_native)}
     path.write_bytes(pack(meta, packed))
@@ -129,6 +138,8 @@ def read_shard(path: Path, game: str) -> ShardRows:
         columns = unpack_columns(
             packed, shape, rules.num_actions, not is_external(rules)
         )
+        if missing := sorted(_NEEDED - columns.keys()):
+            raise ValueError(f"it has no {missing[0]}")
         if any(len(column) != len(keys) for column in columns.values()):
             raise ValueError("its columns are not of one length")
     except (KeyError, ValueError, IndexError, TypeError) as error:
