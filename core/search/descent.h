@@ -7,13 +7,13 @@
 // pending, and whoever else arrives there is blocked: no position is evaluated twice.
 
 #include <atomic>
-#include <limits>
 #include <mutex>
 #include <vector>
 
 #include "base/error.h"
 #include "games/game.h"
 #include "search/priors.h"
+#include "search/proofs.h"
 #include "search/puct.h"
 #include "search/score_utility.h"
 #include "search/settings.h"
@@ -151,7 +151,7 @@ class Descent {
                                 leaf.to_play == 0 ? score[0] : -score[0]);
       }
     }
-    return shared_->utility.evaluated(tree(), leaf);
+    return shared_->utility.evaluated(leaf, value, score);
   }
 
   // The root is evaluated by whoever comes first.
@@ -295,36 +295,24 @@ class Descent {
     const Proof own = child.to_play == node.to_play ? proof : opposite(proof);
     const float settled = shared_->utility.settled(tree(), child, own).value;
     edges.value_sum[edge] = settled_sum(node, child, proof, settled, edges.visits[edge]);
-    const Proof proven = prove(node, edges, proof);
+    const auto proof_of = [&](SharedNode& one) { return proof_seen_from(node, one); };
+    const Proof proven = prove(tree(), node, proof, proof_of);
     if (proven == Proof::kUnknown) return;
     // Once: others may read the score of a proven node without the lock.
     if (tree().keeps_scores() && node.proof == Proof::kUnknown) {
-      tree().score_of(node).score_to_play = proven_score(
-          tree(), node, proven, [&](SharedNode& one) { return proof_seen_from(node, one); });
+      tree().score_of(node).score_to_play = proven_score(tree(), node, proven, proof_of);
     }
     store_proof(node, proven);
     if (&node == &tree().node(shared_->root))
       shared_->root_proven.store(true, std::memory_order_relaxed);
   }
 
-  // As proof_for(). Who is to play at a child is known once it is proven, not before.
+  // As proof_for(). Who is to play at a child is known once it is proven, not before: one that
+  // another descent made may be pending.
   static Proof proof_seen_from(const SharedNode& node, SharedNode& child) {
     const Proof proof = load_proof(child);
     if (proof == Proof::kUnknown || child.to_play == node.to_play) return proof;
     return opposite(proof);
-  }
-
-  // As Search::prove(); children that other descents made may be pending.
-  Proof prove(const SharedNode& node, const Edges& edges, Proof newest) {
-    if (newest == Proof::kWin) return Proof::kWin;
-    if (node.num_edges < node.num_legal) return Proof::kUnknown;
-    Proof best = Proof::kLoss;
-    for (int i = 0; i < node.num_edges; ++i) {
-      const Proof proof = proof_seen_from(node, tree().node(edges.child[i]));
-      if (proof == Proof::kUnknown) return Proof::kUnknown;
-      if (proof > best) best = proof;
-    }
-    return best;
   }
 
   SharedState<G>* shared_;

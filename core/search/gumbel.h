@@ -119,7 +119,7 @@ class Gumbel {
     return (own + sum_visits * weighted / prior_mass) / (1.0f + sum_visits);
   }
 
-  // The improved policy: after the call weights()[i] is that of edge i; returns the factor by
+  // The improved policy: after the call weights_[i] is that of edge i; returns the factor by
   // which the prior of every unvisited action is multiplied.
   float improve(const Tree& tree, const Node& node) {
     const Edges edges = tree.edges(node);
@@ -152,11 +152,35 @@ class Gumbel {
     return has_rest ? weights_[static_cast<size_t>(node.num_edges)] / total : 0.0f;
   }
 
-  const float* weights() const { return weights_.data(); }
+  // Makes the improved policy at the root the weights of the target.
+  void weigh_actions(const Tree& tree, const Node& root, SearchResult& result) {
+    const Edges edges = tree.edges(root);
+    const float factor = improve(tree, root);
+    for (ActionResult& a : result.actions) a.policy = a.visits == 0 ? a.prior * factor : 0.0f;
+    for (int i = 0; i < root.num_edges; ++i) {
+      result.actions[edges.legal_index[i]].policy = weights_[static_cast<size_t>(i)];
+    }
+  }
 
-  // What the target of an unsettled root expects of `what`, a mean of each visited action: its mean
-  // under the target, completed as q is by `own`, the evaluator's of the root. It foretells the
-  // outcome better than the mean of the visits, which halving spends on worse actions too.
+  // Makes value and score of an unsettled root what the result's target expects of them. Those
+  // foretell the outcome better than the mean of the visits, which halving spends on worse actions
+  // too. Precondition: the target is made.
+  static void read_root_means(const Tree& tree, const Node& root, SearchResult& result) {
+    result.root_value_to_play =
+        target_mean(tree, root, result, &ActionResult::value_to_play, result.network_value_to_play);
+    if (!result.has_scores) return;
+    result.root_score_to_play = target_mean(tree, root, result, &ActionResult::score_to_play,
+                                            tree.score_of(root).score_to_play);
+  }
+
+ private:
+  static double log_prior(float prior) { return std::log(std::max<double>(prior, 1e-30)); }
+  float edge_value(const Edges& edges, int i) const {
+    return std::isfinite(edges.value_sum[i]) ? edges.value_sum[i] / edges.visits[i] : least_value_;
+  }
+
+  // The mean of `what`, a mean of each visited action, under the target, completed as q is by
+  // `own`, the evaluator's of the root.
   static float target_mean(const Tree& tree, const Node& root, const SearchResult& result,
                            float ActionResult::* what, float own) {
     const Edges edges = tree.edges(root);
@@ -166,12 +190,6 @@ class Gumbel {
     for (const ActionResult& a : result.actions)
       mean += a.policy * (a.visits > 0 ? a.*what : mixed);
     return mean;
-  }
-
- private:
-  static double log_prior(float prior) { return std::log(std::max<double>(prior, 1e-30)); }
-  float edge_value(const Edges& edges, int i) const {
-    return std::isfinite(edges.value_sum[i]) ? edges.value_sum[i] / edges.visits[i] : least_value_;
   }
 
   // argmax of g + logit + sigma(completed q) over the actions visited `visits` times.

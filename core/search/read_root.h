@@ -1,15 +1,11 @@
 #pragma once
 // What a tree says of its root, for what a search hands over.
 
+#include "search/proofs.h"
 #include "search/result.h"
 #include "search/tree.h"
 
 namespace tengen {
-
-// The proof of `child` as the side to play at `node` sees it.
-inline Proof proof_for(const Node& node, const Node& child) {
-  return child.to_play == node.to_play ? child.proof : opposite(child.proof);
-}
 
 // Fills in what a tree that keeps scores knows of its root besides: values without the utility of
 // the score, and scores. Of a node that is proven both are those of the line that proves it.

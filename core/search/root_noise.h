@@ -10,6 +10,7 @@
 
 #include "base/rng.h"
 #include "search/settings.h"
+#include "search/tree.h"
 
 namespace tengen {
 
@@ -59,6 +60,21 @@ inline void add_root_noise(float* prior, int num_legal, const SearchSettings& se
     prior[i] = static_cast<float>((1.0 - settings.noise_weight) * prior[i] +
                                   settings.noise_weight * noise);
   }
+}
+
+// Gives an expanded root temperature and noise, once; `prior` and `scratch` [num_legal] are
+// overwritten.
+inline void explore_root(Tree& tree, const SearchSettings& settings, const SearchRequest& request,
+                         float* prior, double* scratch) {
+  const Node& root = tree.node(tree.root());
+  const int n = root.num_legal;
+  std::copy_n(tree.priors(root), n, prior);
+  const Edges edges = tree.edges(root);
+  for (int i = 0; i < root.num_edges; ++i) prior[edges.legal_index[i]] = edges.prior[i];
+  apply_root_temperature(prior, n, settings.root_temperature);
+  Rng rng(request.seed, request.generation, request.game, request.ply, Purpose::kRootNoise);
+  add_root_noise(prior, n, settings, rng, scratch);
+  tree.set_priors(tree.root(), prior);
 }
 
 }  // namespace tengen

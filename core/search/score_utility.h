@@ -18,12 +18,10 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <limits>
 #include <string>
 
 #include "base/error.h"
 #include "games/game.h"
-#include "search/read_root.h"
 #include "search/settings.h"
 #include "search/tree.h"
 
@@ -112,13 +110,9 @@ class ScoreUtility {
     return {(*this)(value, score, 0.0f, node.to_play), value, score};
   }
 
-  // What the evaluation of a node adds to it.
-  template <class Memory>
-  Visit evaluated(const BasicTree<Memory>& tree, const Node& node) const {
-    const NodeScore& own = tree.score_of(node);
-    const float value = own.win_loss_to_play;
-    return {(*this)(value, own.score_to_play, own.score_stdev, node.to_play), value,
-            own.score_to_play};
+  // What an evaluation adds to the node it is of; see accept() for `score`.
+  Visit evaluated(const Node& node, float win_loss, const float* score) const {
+    return {(*this)(win_loss, score[0], score[1], node.to_play), win_loss, score[0]};
   }
 
  private:
@@ -129,33 +123,8 @@ class ScoreUtility {
   double center_to_first_ = 0.0;
 };
 
-// The score of a node that its children just proved: the best for its side among those that prove
-// it. `proof_of(child)` is the child's proof as the side to play at the node sees it.
-template <class Memory, class ProofOf>
-float proven_score(BasicTree<Memory>& tree, const typename BasicTree<Memory>::Node& node,
-                   Proof proof, ProofOf&& proof_of) {
-  const Edges edges = tree.edges(node);
-  float best = -std::numeric_limits<float>::infinity();
-  for (int i = 0; i < node.num_edges; ++i) {
-    if (edges.child[i] == Arena::kNull) continue;
-    auto& child = tree.node(edges.child[i]);
-    if (proof_of(child) != proof) continue;
-    const float score = tree.score_of(child).score_to_play;
-    best = std::max(best, child.to_play == node.to_play ? score : -score);
-  }
-  return best;
-}
-
-// The value sum of `visits` visits from a node to a child that is settled and has this value for
-// its own side. `proof` is the child's as the side to play at the node sees it.
-inline float settled_sum(const Node& node, const Node& child, Proof proof, float value,
-                         float visits) {
-  if (proof == Proof::kLoss) return -std::numeric_limits<float>::infinity();
-  return (child.to_play == node.to_play ? value : 0.0f - value) * visits;  // no minus zero
-}
-
-// Writes an evaluation's score, mean and standard deviation in points of the side to play, to a
-// node. Throws Error where there is none or it is not finite.
+// Writes an evaluation to a node: `score` is mean and standard deviation in points of the side to
+// play. Throws Error where there is none or it is not finite.
 inline void put_score(NodeScore& node, float win_loss, const float* score) {
   if (score == nullptr) {
     throw Error("evaluation (no score) must have one; use a network that estimates it");
@@ -165,7 +134,6 @@ inline void put_score(NodeScore& node, float win_loss, const float* score) {
   }
   node.win_loss_to_play = win_loss;
   node.score_to_play = score[0];
-  node.score_stdev = score[1];
 }
 
 }  // namespace tengen

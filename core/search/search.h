@@ -13,7 +13,6 @@
 // request, settings and evaluations. Terminal values are proven up the tree.
 
 #include <algorithm>
-#include <limits>
 #include <string>
 #include <utility>
 #include <vector>
@@ -26,6 +25,7 @@
 #include "search/lower_bound.h"
 #include "search/policy_target.h"
 #include "search/priors.h"
+#include "search/proofs.h"
 #include "search/puct.h"
 #include "search/read_root.h"
 #include "search/result.h"
@@ -165,13 +165,9 @@ class Search {
       n = priors_.leave_out(request_.left_out, game_.to_play(leaf_state_), depth, n);
     }
     const bool is_root = leaf_ == tree_.root();
-    if (tree_.keeps_scores()) {
-      Node& leaf = tree_.node(leaf_);
-      put_score(tree_.score_of(leaf), value_to_play, score_to_play);
-      if (is_root) center_on(leaf.to_play == 0 ? score_to_play[0] : -score_to_play[0]);
-    }
+    Visit own{value_to_play, value_to_play, 0.0f};
+    if (tree_.keeps_scores()) own = take_score(tree_.node(leaf_), value_to_play, score_to_play);
     tree_.expand(leaf_, priors_.legal(), priors_.prior(), n);
-    const Visit own = evaluated(leaf_, value_to_play);
     tree_.node(leaf_).value_to_play = own.value;
     waiting_ = false;
     if (is_root) {
@@ -196,13 +192,7 @@ class Search {
     weigh_actions(result);
     normalise_policy(result);
     if (settings_.policy == RootPolicy::kGumbel && result.proof == Proof::kUnknown) {
-      const Node& root = root_node();
-      result.root_value_to_play = Gumbel::target_mean(
-          tree_, root, result, &ActionResult::value_to_play, result.network_value_to_play);
-      if (result.has_scores) {
-        result.root_score_to_play = Gumbel::target_mean(
-            tree_, root, result, &ActionResult::score_to_play, tree_.score_of(root).score_to_play);
-      }
+      Gumbel::read_root_means(tree_, root_node(), result);
     }
     result.best_action = best_action(result);
   }
@@ -251,16 +241,9 @@ class Search {
       gumbel_.begin(tree_, root, request_);
       return;
     }
-    if (!request_.explore) return;
-    const int n = root.num_legal;
-    float* prior = priors_.prior();
-    std::copy_n(tree_.priors(root), n, prior);
-    const Edges edges = tree_.edges(root);
-    for (int i = 0; i < root.num_edges; ++i) prior[edges.legal_index[i]] = edges.prior[i];
-    apply_root_temperature(prior, n, settings_.root_temperature);
-    Rng rng(request_.seed, request_.generation, request_.game, request_.ply, Purpose::kRootNoise);
-    add_root_noise(prior, n, settings_, rng, noise_.data());
-    tree_.set_priors(tree_.root(), prior);
+    if (request_.explore) {
+      explore_root(tree_, settings_, request_, priors_.prior(), noise_.data());
+    }
   }
 
   // One descent. True: the leaf waits for an evaluation, or the move to it is unknown. False: it
@@ -340,14 +323,19 @@ class Search {
     return tree_.keeps_scores() ? settled<true>(node) : settled<false>(node);
   }
 
-  // What the evaluation just made of a node adds to it.
-  Visit evaluated(Arena::Offset offset, float value) const {
-    if (!tree_.keeps_scores()) return {value, value, 0.0f};
-    return utility_.evaluated(tree_, tree_.node(offset));
+  // Notes the score of the leaf, centers the search on it where it is the root's, and returns what
+  // the evaluation adds.
+  Visit take_score(Node& leaf, float value, const float* score) {
+    put_score(tree_.score_of(leaf), value, score);
+    if constexpr (HasScore<G>) {
+      if (leaf_ == tree_.root()) {
+        utility_.center(game_.num_points(root_state_), leaf.to_play == 0 ? score[0] : -score[0]);
+      }
+    }
+    return utility_.evaluated(leaf, value, score);
   }
 
-  // Adds the leaf's visit to every node and edge of the path, proving nodes on the way: a node is
-  // won if a child is won for it, and settled when all children are.
+  // Adds the leaf's visit to every node and edge of the path, proving nodes on the way.
   void back_up(const Visit& visit) {
     tree_.keeps_scores() ? add_to_path<true>(visit) : add_to_path<false>(visit);
   }
@@ -370,11 +358,11 @@ class Search {
       } else {
         edges.value_sum[edge] =
             settled_sum(node, *child, proof, settled<kScores>(*child).value, edges.visits[edge]);
-        node.proof = prove(node, edges, proof);
+        const auto proof_of = [&](const Node& one) { return proof_for(node, one); };
+        node.proof = prove(tree_, node, proof, proof_of);
         if (node.proof != Proof::kUnknown) {
           if constexpr (kScores) {
-            tree_.score_of(node).score_to_play = proven_score(
-                tree_, node, node.proof, [&](const Node& one) { return proof_for(node, one); });
+            tree_.score_of(node).score_to_play = proven_score(tree_, node, node.proof, proof_of);
           }
           visit = settled<kScores>(node);
         }
@@ -384,35 +372,12 @@ class Search {
     }
   }
 
-  void center_on(double score_to_first) {
-    if constexpr (HasScore<G>) utility_.center(game_.num_points(root_state_), score_to_first);
-  }
-
-  // The proof of a node one of whose children was just seen to be `newest` for it.
-  Proof prove(const Node& node, const Edges& edges, Proof newest) const {
-    if (newest == Proof::kWin) return Proof::kWin;
-    if (node.num_edges < node.num_legal) return Proof::kUnknown;
-    Proof best = Proof::kLoss;
-    for (int i = 0; i < node.num_edges; ++i) {
-      if (edges.child[i] == Arena::kNull) return Proof::kUnknown;
-      const Proof proof = proof_for(node, tree_.node(edges.child[i]));
-      if (proof == Proof::kUnknown) return Proof::kUnknown;
-      if (proof > best) best = proof;
-    }
-    return best;
-  }
-
   // The weights of the training target: the improved policy (Gumbel), or visit counts (PUCT), which
   // the result has, without what was forced.
   void weigh_actions(SearchResult& result) {
     const Node& root = root_node();
     if (settings_.policy == RootPolicy::kGumbel) {
-      const Edges edges = tree_.edges(root);
-      const float factor = gumbel_.improve(tree_, root);
-      for (ActionResult& a : result.actions) a.policy = a.visits == 0 ? a.prior * factor : 0.0f;
-      for (int i = 0; i < root.num_edges; ++i) {
-        result.actions[edges.legal_index[i]].policy = gumbel_.weights()[i];
-      }
+      gumbel_.weigh_actions(tree_, root, result);
     } else if (puct_.forces_playouts() && root.proof == Proof::kUnknown) {
       prune_forced_playouts(puct_.scale(root), result);
     }

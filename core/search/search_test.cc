@@ -81,6 +81,34 @@ void check_reuse(RootPolicy policy) {
   }
 }
 
+// Squares go with a kept subtree, those of every visit; one that has none is not searched on where
+// they are asked for.
+void check_kept_squares() {
+  const Gomoku game(7);
+  Tree scratch;
+  for (const bool had_squares : {false, true}) {
+    Search<Gomoku> search(game, SearchSettings());
+    auto state = game.initial_state();
+    SearchRequest request = request_of(200);
+    request.keep_squares = had_squares;
+    const SearchResult first = run(search, game, state, request);
+    search.play(first.best_action, scratch);
+    game.apply(state, first.best_action);
+    request.keep_squares = true;
+    const SearchResult second = run(search, game, state, request);
+    TENGEN_CHECK((second.num_simulations < 200) == had_squares);
+    const Tree& tree = search.tree();
+    const Node& root = tree.node(tree.root());
+    const Edges edges = tree.edges(root);
+    for (int i = 0; i < root.num_edges; ++i) {
+      const Node& child = tree.node(edges.child[i]);
+      const double mean = child.mean_value();
+      TENGEN_CHECK(child.mean_square() > mean * mean - 1e-6);
+      TENGEN_CHECK(second.actions[edges.legal_index[i]].standard_error > 0.0f);
+    }
+  }
+}
+
 // The trees of a big board outgrow their first memory; the result does not show it.
 void check_big_board() {
   const Gomoku game(15);
@@ -151,6 +179,7 @@ int main() {
     check_random_games(policy);
     check_reuse(policy);
   }
+  check_kept_squares();
   check_big_board();
   check_transform();
   check_misuse();

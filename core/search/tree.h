@@ -70,7 +70,6 @@ struct NodeScore {
   float score_sum = 0.0f;         // points
   float win_loss_to_play = 0.0f;  // the evaluator's
   float score_to_play = 0.0f;     // the evaluator's, or where the node is proven of that line
-  float score_stdev = 0.0f;
 };
 
 // A node that several threads visit. The lock guards all fields and blocks of the node; `proof` is

@@ -11,6 +11,7 @@
 
 #include <array>
 #include <cstdint>
+#include <type_traits>
 
 #include "games/go/state.h"
 
@@ -42,17 +43,11 @@ class GoBoard {
   }
   // The points beside a set, which may be its own.
   PointSet beside(const PointSet& set) const {
-    return ((set - last_column_).moved_on(1) | (set - first_column_).moved_back(1) |
-            set.moved_on(width_) | set.moved_back(width_)) &
-           all_;
+    return with_num_words([&](auto n) { return beside<n>(set); });
   }
   // The points that a set reaches through `open`, with the set itself.
-  PointSet reached(PointSet set, const PointSet& open) const {
-    for (;;) {
-      const PointSet more = set | (beside(set) & open);
-      if (more == set) return set;
-      set = more;
-    }
+  PointSet reached(const PointSet& set, const PointSet& open) const {
+    return with_num_words([&](auto n) { return reached<n>(set, open); });
   }
 
   // Takes all stones off.
@@ -142,6 +137,47 @@ class GoBoard {
   }
 
  private:
+  // Calls f(n), n the words that the points of this board take, which the compiler knows then.
+  template <class F>
+  PointSet with_num_words(F&& f) const {
+    if (num_points_ <= 64) return f(std::integral_constant<size_t, 1>());
+    if (num_points_ <= 128) return f(std::integral_constant<size_t, 2>());
+    if (num_points_ <= 192) return f(std::integral_constant<size_t, 3>());
+    return f(std::integral_constant<size_t, PointSet::kNumWords>());
+  }
+  template <size_t kNumWords>
+  PointSet beside(const PointSet& set) const {
+    PointSet result;
+    const auto step = static_cast<unsigned>(width_);
+    uint64_t right = 0, below = 0;  // what moves on into the next word
+    for (size_t i = 0; i < kNumWords; ++i) {
+      const uint64_t next = i + 1 < kNumWords ? set.words[i + 1] : 0;
+      const uint64_t next_left = i + 1 < kNumWords ? next & ~first_column_.words[i + 1] : 0;
+      const uint64_t on = set.words[i] & ~last_column_.words[i];
+      const uint64_t back = set.words[i] & ~first_column_.words[i];
+      const uint64_t found = on << 1 | right | back >> 1 | next_left << 63 | set.words[i] << step |
+                             below | set.words[i] >> step | next << (64 - step);
+      result.words[i] = found & all_.words[i];
+      right = on >> 63;
+      below = set.words[i] >> (64 - step);
+    }
+    return result;
+  }
+  template <size_t kNumWords>
+  PointSet reached(PointSet set, const PointSet& open) const {
+    uint64_t added;
+    do {
+      const PointSet next = beside<kNumWords>(set);
+      added = 0;
+      for (size_t i = 0; i < kNumWords; ++i) {
+        const uint64_t more = next.words[i] & open.words[i] & ~set.words[i];
+        set.words[i] |= more;
+        added |= more;
+      }
+    } while (added != 0);
+    return set;
+  }
+
   // A liberty of the chain of a stone, which has one that is not `other`.
   uint16_t find_liberty(const GoPoint* points, uint16_t stone, int other) const;
   // The sum of a chain without the edges of a liberty.

@@ -1,6 +1,7 @@
 #include "games/go/board.h"
 
 #include <algorithm>
+#include <vector>
 
 #include "base/rng.h"
 #include "games/go/testing.h"
@@ -50,6 +51,40 @@ void check_random_moves(int height, int width, uint64_t index) {
   }
 }
 
+// Sets of points against the neighbours of each.
+void check_sets(int height, int width) {
+  const GoBoard board(height, width);
+  Rng rng(2, 0, static_cast<uint64_t>(height * width), 0, Purpose::kTest);
+  for (uint32_t thinness = 1; thinness <= 8; ++thinness) {
+    PointSet set;
+    PointSet open;
+    PointSet beside;
+    for (int point = 0; point < board.num_points(); ++point) {
+      if (rng.below(8) >= thinness) open.add(point);
+      if (rng.below(thinness) > 0) continue;
+      set.add(point);
+      for (const uint16_t q : board.neighbours(point)) {
+        if (q < board.num_points()) beside.add(q);
+      }
+    }
+    TENGEN_CHECK(board.beside(set) == beside);
+    // Point by point, with a list of those whose neighbours are still to be seen.
+    PointSet reached = set;
+    std::vector<int> front;
+    for_each_point(set, [&](int point) { front.push_back(point); });
+    while (!front.empty()) {
+      const int point = front.back();
+      front.pop_back();
+      for (const uint16_t q : board.neighbours(point)) {
+        if (q == board.num_points() || !open.has(q) || reached.has(q)) continue;
+        reached.add(q);
+        front.push_back(q);
+      }
+    }
+    TENGEN_CHECK(board.reached(set, open) == reached);
+  }
+}
+
 // Twelve times beside an empty point, though there are three.
 void check_three_liberties() {
   const Go game = go_game("go/7");
@@ -71,4 +106,7 @@ int main() {
   check_random_moves(9, 9, 0);
   check_random_moves(19, 19, 0);
   check_three_liberties();
+  for (const int height : {2, 5, 8, 9, 11, 12, 16, 19}) {
+    for (const int width : {2, 7, 8, 11, 13, 16, 19}) check_sets(height, width);
+  }
 }

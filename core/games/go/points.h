@@ -49,23 +49,6 @@ struct PointSet {
     for (size_t i = 0; i < kNumWords; ++i) a.words[i] &= ~b.words[i];
     return a;
   }
-  // Every point moved on by `step` places, or back; 1 <= step < 64.
-  PointSet moved_on(int step) const {
-    PointSet result;
-    result.words[0] = words[0] << step;
-    for (size_t i = 1; i < kNumWords; ++i) {
-      result.words[i] = words[i] << step | words[i - 1] >> (64 - step);
-    }
-    return result;
-  }
-  PointSet moved_back(int step) const {
-    PointSet result;
-    for (size_t i = 0; i + 1 < kNumWords; ++i) {
-      result.words[i] = words[i] >> step | words[i + 1] << (64 - step);
-    }
-    result.words[kNumWords - 1] = words[kNumWords - 1] >> step;
-    return result;
-  }
 };
 
 // Calls f(point) for every point of the set, lowest first.
