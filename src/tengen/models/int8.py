@@ -46,8 +46,7 @@ class Int8Check:
         value_error: Root mean square error of values.
         top1_agreement: Share of positions with the same most probable legal action.
         score_error: Root mean square error of the scores' means and standard
-            deviations, in points; 0 where the model has none. Refused only where it
-            is no number, as few searches read scores.
+            deviations, in points; 0 where the model has none.
     """
 
     num_rows: int
@@ -60,19 +59,26 @@ class Int8Check:
         """Returns the attributes as JSON values."""
         return dataclasses.asdict(self)
 
-    @property
-    def refusal(self) -> str | None:
-        """Which error is too large to play with, and its limit; None where none is."""
+    def refusal(self, point_utility: float = 0.0) -> str | None:
+        """Returns which error is too large to play with, and its limit, if one is.
+
+        Args:
+            point_utility: The most that a point more of the score is worth to the
+                searches, beside a value in [-1, 1]; 0 where they do not read scores.
+        """
+        most_points = (
+            _MAX_VALUE_ERROR / point_utility if point_utility > 0 else math.inf
+        )
         limits = (
             ("policy_divergence", _MAX_POLICY_DIVERGENCE),
             ("value_error", _MAX_VALUE_ERROR),
-            ("score_error", math.inf),
+            ("score_error", most_points),
         )
         for name, limit in limits:
             found = getattr(self, name)
             # Written so that a NaN is refused.
             if not found <= limit:
-                return f"{name} ({found:.3g}) is above {limit}"
+                return f"{name} ({found:.3g}) is above {limit:.3g}"
         return None
 
 

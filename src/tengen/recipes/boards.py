@@ -90,6 +90,7 @@ def gomoku(task: str, resources: Resources) -> RunConfig:
         int(task.split("/")[1]),
         resources,
         net=parse_net("2x32"),
+        search=SearchConfig(policy="gumbel"),
         games_per_generation=384,
         samples_per_row=8.0,
     )
@@ -110,6 +111,8 @@ def go(task: str, resources: Resources) -> RunConfig:
         max(game.height, game.width),
         resources,
         net=dataclasses.replace(net, auxiliary=True),
+        # Without, a side that leads passes until it does not.
+        search=SearchConfig(policy="gumbel", score_weight=0.4),
         games_per_generation=128,
         samples_per_row=4.0,
     )
@@ -122,6 +125,7 @@ def _board(
     resources: Resources,
     *,
     net: NetConfig,
+    search: SearchConfig,
     games_per_generation: int,
     samples_per_row: float,
 ) -> RunConfig:
@@ -133,7 +137,7 @@ def _board(
         stages=growth(resources),
         actor=SelfplayConfig(
             games_per_generation=games_per_generation,
-            search=SearchConfig(policy="gumbel"),
+            search=search,
             full_simulations=32,
             max_opening_plies=size // 2,
             num_slots=32,

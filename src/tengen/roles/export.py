@@ -29,6 +29,7 @@ from tengen.models.publish import next_number
 from tengen.roles.config import RunConfig, record_inference
 from tengen.roles.role import Report, RoleContext
 from tengen.run import RunDirectory
+from tengen.search import SearchConfig
 from tengen.store import sample_positions
 
 __all__ = ["ExportRole"]
@@ -184,9 +185,12 @@ class ExportRole:
             )
         check = quantise(directory, *positions)
         report: dict[str, Any] = {"int8": check.record()}
-        if check.refusal is not None:
+        actor, num_points = self._config.actor, positions[0][0, 0].size
+        scores = actor.search if actor.kind == "selfplay" else SearchConfig()
+        refusal = check.refusal(scores.point_utility(num_points))
+        if refusal is not None:
             (directory / INT8_FILE).unlink()
-            report |= self._refused(generation, check.refusal)
+            report |= self._refused(generation, refusal)
         return report
 
     def _refused(self, generation: int, reason: str) -> dict[str, Any]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, fields
 from typing import Literal
 
@@ -173,6 +174,15 @@ class SearchConfig:
             "needs a network that estimates the final score; train one of a game with "
             "a score by net.auxiliary=true, or leave it out",
         )
+
+    def point_utility(self, num_points: int) -> float:
+        """Returns the most that a point more is worth in what a search maximises.
+
+        Args:
+            num_points: Cells of the board.
+        """
+        width = self.score_scale * math.sqrt(num_points)
+        return self.score_weight * 2 / math.pi / width
 
     def _refuse_unread(self) -> None:
         """Refuses a setting that would do nothing; its name tells whose it is."""

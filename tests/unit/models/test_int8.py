@@ -148,7 +148,7 @@ def test_a_good_model_passes(
 ) -> None:
     check = quantise(made(weights), planes)
     assert check.num_rows == 32
-    assert check.refusal is None
+    assert check.refusal() is None
     assert 0 < check.policy_divergence < 0.005
     assert 0 < check.value_error < 0.05
     assert check.top1_agreement > 0.8
@@ -172,8 +172,9 @@ def test_outlier_weights_are_found(
     after = int8_resnet.answer(weights, planes[:4], [], POOLS)[0]
     np.testing.assert_allclose(after, before, atol=1e-3)
     check = quantise(made(weights), planes)
-    assert check.refusal is not None
-    assert "is above" in check.refusal
+    refusal = check.refusal()
+    assert refusal is not None
+    assert "is above" in refusal
     assert directory.joinpath(INT8_FILE).exists()  # whether it stays is not for here
 
 
@@ -195,13 +196,16 @@ def test_only_legal_actions_are_compared(
         ({"policy_divergence": 0.006}, r"policy_divergence \(0.006\) is above 0.005"),
         ({"value_error": 0.06}, r"value_error \(0.06\) is above 0.05"),
         ({"value_error": float("nan")}, r"value_error \(nan\) is above 0.05"),
+        ({"score_error": 2.6}, r"score_error \(2.6\) is above 2.5"),
+        ({"score_error": float("nan")}, r"score_error \(nan\) is above 2.5"),
     ],
 )
 def test_what_is_refused(change: dict[str, float], refusal: str) -> None:
     fine = {"policy_divergence": 0.001, "value_error": 0.01, "top1_agreement": 0.9}
     check = Int8Check(num_rows=9, **{**fine, **change})
-    assert check.refusal is not None
-    assert re.fullmatch(refusal, check.refusal)
+    found = check.refusal(point_utility=0.02)
+    assert found is not None
+    assert re.fullmatch(refusal, found)
 
 
 def test_a_network_without_convolutions_is_refused(
@@ -261,10 +265,12 @@ def test_a_model_without_an_int8_graph_plays_in_floats(
     assert open_backend(model.path, INT8, 1).precision in ("bf16", "fp32")
 
 
-def test_scores_that_are_no_numbers_are_refused() -> None:
+def test_scores_that_nobody_reads_may_err_but_be_numbers() -> None:
     good = Int8Check(
         num_rows=1, policy_divergence=0.0, value_error=0.0, top1_agreement=1.0
     )
-    assert dataclasses.replace(good, score_error=30.0).refusal is None
+    poor = dataclasses.replace(good, score_error=2.6)
+    assert poor.refusal() is None
+    assert poor.refusal(point_utility=0.019) is None
     broken = dataclasses.replace(good, score_error=math.nan)
-    assert broken.refusal == "score_error (nan) is above inf"
+    assert broken.refusal() == "score_error (nan) is above inf"

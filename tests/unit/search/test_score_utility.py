@@ -23,6 +23,16 @@ def test_the_expectation_is_that_of_the_fine_grid(stdev):
     assert 2 * share - 1 == pytest.approx(expected_saturated(0.4, stdev), abs=0.01)
 
 
+def test_a_point_is_worth_the_most_at_the_center():
+    config = SearchConfig(score_weight=0.4, score_scale=0.5)
+    width = 0.5 * 9
+    worth = 0.4 * (
+        expected_saturated(0.5 / width, 0) - expected_saturated(-0.5 / width, 0)
+    )
+    assert config.point_utility(81) == pytest.approx(worth, rel=0.01)
+    assert SearchConfig().point_utility(81) == 0
+
+
 def test_utility_by_hand():
     config = SearchConfig(score_weight=0.4)
     utility = ScoreUtility(config, board_side=9)  # one width is 4.5 points
