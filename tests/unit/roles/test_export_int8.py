@@ -91,7 +91,7 @@ def test_a_model_that_loses_too_much_plays_in_floats_and_it_is_said_once(
     assert len(warnings) == 1
     assert re.fullmatch(
         r"int8 of the model of generation 1 is refused, policy_divergence "
-        r"\(\S+\) is above 0\.0; such models play in (bf16|fp32)",
+        r"\(\S+\) is above 0; such models play in (bf16|fp32)",
         warnings[0],
     )
     model = load_model(run.models.entry(2))
