@@ -14,7 +14,7 @@ from pathlib import Path
 from tengen.errors import UsageError
 from tengen.run import RunDirectory, find_files, lock_holder
 from tengen.store import ExperienceWriter, OpenSegment
-from tengen.store.segment import RecordedGames, recorded_games
+from tengen.store.segment import SET_ASIDE, RecordedGames, recorded_games
 
 __all__ = [
     "TRAIN_WRITER",
@@ -74,7 +74,9 @@ def has_orphan(run: RunDirectory) -> bool:
 
 def sealed_generation(folder: Path) -> int:
     """Returns the newest generation that a writer has sealed, 0 where there is none."""
-    return _newest(find_files(folder, "*/*.npz"))
+    return _newest(
+        find_files(folder, "*/*.npz") + find_files(folder, f"*/*.{SET_ASIDE}")
+    )
 
 
 def num_games_kept(folder: Path) -> int:
@@ -112,6 +114,7 @@ def begin_generation(
             # is there.
             files = find_files(run.experience, "selfplay-*/*/*.journal")
             files += find_files(run.experience, "selfplay-*/*/*.npz")
+            files += find_files(run.experience, f"selfplay-*/*/*.{SET_ASIDE}")
             generation = _newest(files) + 1
         recorded = writer.recorded_games(generation)
         return generation, recorded, writer.open_games(generation, task)

@@ -106,7 +106,7 @@ class ArchiveReader:
         except (OSError, ValueError) as error:
             why = os_reason(error) if isinstance(error, OSError) else "a name of none"
             raise RunError(
-                f"segment ({path}) cannot be opened, {why}; restore it from a copy"
+                f"segment ({path}) cannot be opened, {why}; {self.advice(path)}"
             ) from error
         try:
             self.size_bytes = os.fstat(self._descriptor).st_size
@@ -123,6 +123,11 @@ class ArchiveReader:
             if isinstance(error, _FOREIGN):
                 raise self._damaged(str(error)) from error
             raise
+
+    @staticmethod
+    def advice(path: Path) -> str:
+        """Returns what to do where the file is missing or damaged."""
+        return "restore it from a copy"
 
     def names(self) -> list[str]:
         """Returns the columns, in the order in which they were packed."""
@@ -237,7 +242,7 @@ class ArchiveReader:
 
     def _damaged(self, reason: str) -> RunError:
         return RunError(
-            f"segment ({self.path}) is damaged, {reason}; restore it from a copy"
+            f"segment ({self.path}) is damaged, {reason}; {self.advice(self.path)}"
         )
 
 

@@ -11,7 +11,7 @@ from tengen import _core
 from tengen.config import from_dict, to_dict
 from tengen.errors import RunError
 from tengen.run import find_files
-from tengen.store.segment import SegmentReader
+from tengen.store.segment import SET_ASIDE, SegmentReader
 
 __all__ = ["Manifest", "SegmentEntry"]
 
@@ -60,14 +60,15 @@ class SegmentEntry:
             reader.close()
             raise RunError(
                 f"segment ({reader.path}) is not the one in the manifest; "
-                f"restore it from a copy"
+                f"{reader.advice(reader.path)}"
             )
         return reader
 
 
 class Manifest:
-    """Sealed segments in the order in which the learner met them; it only grows.
+    """Sealed segments in the order in which the learner met them.
 
+    It only grows, but for segments that are set aside.
     What is found at one time is appended by (generation, writer, incarnation), never by
     file time, so that a run with one look a generation has one order.
 
@@ -124,6 +125,21 @@ class Manifest:
         self._entries.extend(entries)
         self._known.update(_key(entry) for entry in entries)
         return entries
+
+    def set_aside(self) -> set[int]:
+        """Takes out the segments that somebody gave up, see ``SET_ASIDE``.
+
+        Returns:
+            Their places until now.
+        """
+        keys = {
+            (int(path.stem), path.parent.parent.name, int(path.parent.name))
+            for path in find_files(self.experience, f"*/*/*.{SET_ASIDE}")
+            if path.stem.isdecimal() and path.parent.name.isdecimal()
+        }
+        places = {i for i, e in enumerate(self._entries) if _key(e) in keys}
+        self._entries = [e for e in self._entries if _key(e) not in keys]
+        return places
 
     def to_dict(self) -> dict[str, Any]:
         """Returns JSON values that ``from_dict`` takes."""

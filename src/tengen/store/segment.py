@@ -24,6 +24,7 @@ from tengen.store.journal import JournalGap, read_journal
 
 __all__ = [
     "GAME_COLUMNS",
+    "SET_ASIDE",
     "RecordedGames",
     "SegmentReader",
     "recorded_games",
@@ -54,6 +55,13 @@ GAME_COLUMNS: dict[str, DTypeLike] = {
 }
 """Type of each column of a game segment as read; see docs/store_format.md."""
 
+SET_ASIDE = "damaged"
+"""Suffix, in place of ``npz``, of a segment that somebody gave up.
+
+Its games are learned from no more, its number is not used again, and what is in the
+file is never read.
+"""
+
 _LEAD_SCHEMA = 4  # of archives, from which on plies have leads
 
 
@@ -71,6 +79,15 @@ class SegmentReader(ArchiveReader):
         except BaseException:
             self.close()
             raise
+
+    @staticmethod
+    def advice(path: Path) -> str:
+        """Returns what to do where the file is missing or damaged."""
+        aside = path.with_suffix(f".{SET_ASIDE}").name
+        return (
+            f"restore it from a copy, or have a file {aside} in its place to go on "
+            f"without its games"
+        )
 
     def column(self, name: str) -> NDArray[Any]:
         """Returns a column in its declared type, ``[num_games]`` or flat by ply.

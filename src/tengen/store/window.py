@@ -287,12 +287,16 @@ class GameWindow:
             self._manifest.experience, state["manifest"]
         )
         self._leases = Leases(state["num_batches"])
+        aside = self._manifest.set_aside()
+        segment_rows = [
+            rows for i, rows in enumerate(state["segment_rows"]) if i not in aside
+        ]
         entries = list(self._manifest)
-        num_rows = sum(state["segment_rows"])
+        num_rows = sum(segment_rows)
         first = num_rows - self.config.window_rows(num_rows)
         end = num_validation = 0
         for index, entry in enumerate(entries):
-            num_learned = state["segment_rows"][index]
+            num_learned = segment_rows[index]
             if end + num_learned > first:
                 return entries[index:], (end, num_validation)
             end += num_learned

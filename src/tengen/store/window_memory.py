@@ -63,5 +63,6 @@ def _manifest(experience: Path, state: Mapping[str, Any] | None) -> Manifest:
     manifest = Manifest(experience)
     if state is not None:
         manifest = Manifest.from_dict(experience, state["manifest"])
+        manifest.set_aside()
     manifest.discover()
     return manifest

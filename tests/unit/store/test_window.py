@@ -16,6 +16,7 @@ from tengen.store import (
     SamplesPerInsert,
     SamplesPerInsertConfig,
     WindowConfig,
+    predicted_window_bytes,
 )
 
 KATAGO: dict[str, Any] = {
@@ -231,6 +232,33 @@ def test_a_missing_or_changed_segment_is_named(tmp_path: Path) -> None:
     sealed.write_bytes(damaged)
     with pytest.raises(RunError, match=r"000000\.npz"):
         GameWindow("tictactoe", tmp_path, SMALL, seed=1, state=state)
+
+
+def test_a_segment_that_was_given_up_is_as_if_it_had_never_been(tmp_path: Path) -> None:
+    config = WindowConfig(min_rows=20, max_rows=1000, validation_share=0.2)
+    paths = [write_generation(tmp_path, generation, 12) for generation in (1, 2, 3)]
+    window = GameWindow("tictactoe", tmp_path, config, seed=1)
+    window.refresh()
+    window.lend(8)
+    state = window.state()
+    paths[1].write_bytes(b"")
+    with pytest.raises(RunError, match=r"or have a file 000002\.damaged in its place"):
+        GameWindow("tictactoe", tmp_path, config, seed=1, state=state)
+    paths[1].rename(paths[1].with_suffix(".damaged"))
+    assert predicted_window_bytes("tictactoe", tmp_path, config, state) > 0
+    restored = GameWindow("tictactoe", tmp_path, config, seed=1, state=state)
+    without = GameWindow("tictactoe", tmp_path, config, seed=1)
+    assert restored.refresh() == 0
+    without.refresh()
+    assert restored.num_games == without.num_games == 24
+    assert restored.describe() == without.describe()
+    drawn, expected = restored.derive(7, 8), without.derive(7, 8)
+    assert np.array_equal(drawn[0], expected[0])
+    assert np.array_equal(drawn[1]["planes"], expected[1]["planes"])
+    again = GameWindow("tictactoe", tmp_path, config, seed=1, state=restored.state())
+    assert again.num_rows == restored.num_rows
+    write_generation(tmp_path, 4, 12)
+    assert again.refresh() > 0
 
 
 def test_segments_of_another_game_are_refused(tmp_path: Path) -> None:
