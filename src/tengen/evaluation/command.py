@@ -227,7 +227,8 @@ def _seen(side: str, engine: EngineReport) -> list[str]:
     who = side.upper()
     lines = [
         f"{who} scores {engine.num_scored} games itself, "
-        f"{engine.num_disagreements} of them otherwise"
+        f"{engine.num_disagreements} of them otherwise, "
+        f"{engine.num_other_winners} with another winner"
     ]
     if engine.first_disagreement:
         lines.append(f"  first: {engine.first_disagreement}")

@@ -28,6 +28,8 @@ class EngineReport:
     """Games of two passes at the end that the engine scored as well."""
     num_disagreements: int = 0
     """Those of them that it scored otherwise."""
+    num_other_winners: int = 0
+    """Those of these that another side won, as it scored them."""
     first_disagreement: str = ""
     """The first of them."""
     num_illegal: int = 0
@@ -43,6 +45,7 @@ class EngineReport:
         return EngineReport(
             num_scored=sum(side.num_scored for side in sides),
             num_disagreements=len(disagreements),
+            num_other_winners=sum(side.num_other_winners for side in sides),
             first_disagreement=_first(disagreements),
             num_illegal=len(illegal),
             first_illegal=_first(illegal),
@@ -74,6 +77,8 @@ class EngineSide(Side):
         """Games that the engine scored too."""
         self.disagreements: dict[int, str] = {}
         """By game: those that it scored otherwise."""
+        self.num_other_winners = 0
+        """Of these games, as it scored them."""
         self.illegal: dict[int, str] = {}
         """By game: moves of it that are not legal."""
 
@@ -171,6 +176,7 @@ class EngineSide(Side):
                 raise
             self.num_scored += 1
             if not is_same:
+                self.num_other_winners += theirs[:1].upper() != ours[:1]
                 seki = f", which sees {num_seki} stones in seki" if num_seki else ""
                 self.disagreements[game.index] = (
                     f"game {game.index} is {ours} here and {theirs[:20]} to the engine"

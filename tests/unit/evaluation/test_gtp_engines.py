@@ -85,10 +85,15 @@ def test_the_same_seed_gives_the_same_games_whatever_the_threads(hash_player):
 
 @pytest.mark.parametrize("fault", ["score", "seki"])
 def test_another_score_is_counted_and_shown(fault):
-    report = match(player(fault), RandomPlayer(), num_games=4)
+    report = match(player(fault), RandomPlayer(), "go/4/komi=0.5", num_games=8)
     seen = report.engines["a"]
     assert seen.num_disagreements == seen.num_scored > 0
-    first = next(game for game in report.games if game.moves[-2:] == (16, 16))
+    ended = [game for game in report.games if game.moves[-2:] == (16, 16)]
+    # The engine has White win them all.
+    won_by_black = [game for game in ended if game.a_moves_first == (game.score_a == 1)]
+    assert seen.num_other_winners == len(won_by_black)
+    assert 0 < len(won_by_black) < len(ended)
+    first = ended[0]
     assert f"game {first.index} is " in seen.first_disagreement
     assert "W+99.5 to the engine" in seen.first_disagreement
     says_seki = seen.first_disagreement.endswith(", which sees 3 stones in seki")
