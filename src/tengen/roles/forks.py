@@ -16,7 +16,8 @@ def fork_sources(experience: Path, generation: int) -> list[tuple[str, list[int]
     """Returns variant and moves of the games of the newest generation before one.
 
     Of a run with one writer that is the generation before it; with several, the newest
-    that was sealed. Empty for the first.
+    that was sealed, so that one which another process takes over after a kill may fork
+    off other games than it began with. Empty for the first.
 
     Args:
         experience: ``RUN/experience``.
