@@ -6,7 +6,8 @@
 ``train`` makes one run of one core a variant, ``--jobs`` of them side by side, so that
 all share what the machine gives. ``judge`` prints a line a variant: in Connect Four the
 share of moves that the solver calls optimal, of the bare policy and of 64 simulations;
-on other boards the score of the final network against that of ``base``.
+on other boards the score of the final network against that of ``base``, or whatever
+``--against`` names.
 """
 
 from __future__ import annotations
@@ -36,6 +37,7 @@ COMMON = (
     "rating.final_games=0",
     "store.limiter.samples_per_row=4",
     "stages=[]",
+    "actor.search.score_weight=0",
 )
 VARIANTS: dict[str, tuple[str, ...]] = {
     "base": (),
@@ -93,6 +95,44 @@ VARIANTS |= {
     ),
     "aux-reduce": (*_AUX, "actor.reduce_above=0.9"),
 }
+# The same beside "score", what the recipe of Go has.
+_SCORE = ("net.auxiliary=true", "actor.search.score_weight=0.4")
+VARIANTS |= {
+    "score": _SCORE,
+    "score-rows-8": (*_SCORE, "store.limiter.samples_per_row=8"),
+    "score-reduce": (*_SCORE, "actor.reduce_above=0.9"),
+    "score-policy-surprise": (*_SCORE, "actor.policy_surprise_share=0.5"),
+    "score-value-surprise": (*_SCORE, "actor.value_surprise_share=0.1"),
+    "score-policy-opening": (
+        *_SCORE,
+        "actor.max_opening_plies=0",
+        "actor.policy_opening_plies=2",
+    ),
+    "score-forks": (
+        *_SCORE,
+        "actor.early_fork_share=0.04",
+        "actor.late_fork_share=0.01",
+    ),
+    "score-lead": (*_SCORE, "net.lead=true", "actor.lead_share=0.05"),
+    "score-komi": (
+        *_SCORE,
+        "actor.variety.komi_stdev=1",
+        "actor.variety.komi_wide_share=0.06",
+    ),
+    "score-cap": (
+        *_SCORE,
+        "actor.full_simulations=64",
+        "actor.cheap_simulations=16",
+        "actor.full_probability=0.33",
+    ),
+    "score-puct-cap": (
+        *_SCORE,
+        "actor.search.policy=puct",
+        "actor.full_simulations=100",
+        "actor.cheap_simulations=20",
+        "actor.full_probability=0.25",
+    ),
+}
 
 
 def train(args: argparse.Namespace) -> None:
@@ -130,9 +170,11 @@ def judge(args: argparse.Namespace) -> None:
         row: dict[str, Any] = {"run": run.name}
         row |= {name: report.get(name) for name in ("cpu_s", "generation", "num_games")}
         row |= optimal.get(str(run), {})
-        if not optimal and not run.name.startswith("base-"):
-            base = run.parent / f"base-{run.name.rpartition('-')[2]}"
-            row["score_against_base"] = _score(run, base, args.games)
+        if not optimal and not run.name.startswith(f"{args.against}-"):
+            other = args.against
+            if other in VARIANTS:
+                other = str(run.parent / f"{other}-{run.name.rpartition('-')[2]}")
+            row["score"] = _score(run, other, args.games)
         print(json.dumps(row), flush=True)
 
 
@@ -148,8 +190,8 @@ def _accuracies(runs: list[Path], positions: int) -> dict[str, dict[str, float]]
     return found
 
 
-def _score(run: Path, base: Path, games: int) -> float:
-    words = [sys.executable, "-m", "tengen", "match", str(run), str(base), "--json"]
+def _score(run: Path, other: str, games: int) -> float:
+    words = [sys.executable, "-m", "tengen", "match", str(run), other, "--json"]
     words += ["--games", str(games)]
     lines = subprocess.check_output(words).splitlines()
     score: float = json.loads(lines[-1])["score_a"]
@@ -169,6 +211,7 @@ def main() -> None:
     judging = commands.add_parser("judge")
     judging.add_argument("--positions", type=int, default=2000)
     judging.add_argument("--games", type=int, default=400)
+    judging.add_argument("--against", default="base", help="a variant, or mcts:300")
     judging.set_defaults(run=judge)
     for command in (training, judging):
         command.add_argument("--task", required=True)
