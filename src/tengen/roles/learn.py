@@ -34,8 +34,9 @@ _PROGRESS_INTERVAL_S = 0.25
 class LearnRole:
     """Learns; see ``Role``. Its first turn on a new run only publishes checkpoint 0.
 
-    A turn ends when the rate limiter's samples are used. A stopped turn checkpoints
-    what it did and the next one goes on, to the same bits; a killed one is redone.
+    A turn ends when the rate limiter's samples are used, or after an epoch of them; the
+    next one goes on with the rest. A stopped turn checkpoints what it did and the next
+    one goes on, to the same bits; a killed one is redone.
     The network grows at the begin of a turn, and the turn's checkpoint keeps it.
 
     Args:
@@ -56,6 +57,8 @@ class LearnRole:
         self._lock = run.lock("learn")
         self._features = task_features(config)
         self._device = learner_device(config)
+        learner = config.learner
+        self._epoch_steps = learner.epoch_samples // learner.batch_size
         keep_freed_memory()
         extra: dict[str, Any] = {"generation": 0, "grown_at": []}
         self._number = run.checkpoints.latest()
@@ -76,7 +79,7 @@ class LearnRole:
             return {"num_steps": 0, "checkpoint": self._number}
         arrived = self._table.refresh()
         generation = max(self._generation, self._table.generation)
-        num_steps = self._table.samples_available() // self._config.learner.batch_size
+        num_steps = min(self._num_allowed(), self._epoch_steps)
         if arrived == 0 and num_steps == 0:
             return None
         self._generation = generation
@@ -89,6 +92,7 @@ class LearnRole:
         return {
             **metrics,
             "stopped": self._context.stop.is_set(),
+            "steps_left": self._num_allowed(),
             "checkpoint": self._number,
             "generation": generation,
             "grown_at": list(self._grown_at),
@@ -103,6 +107,10 @@ class LearnRole:
         self._learner.close()
         self._table.close()
         self._lock.release()
+
+    def _num_allowed(self) -> int:
+        """Returns how many steps the table allows now."""
+        return self._table.samples_available() // self._config.learner.batch_size
 
     def _validate(self) -> dict[str, Any]:
         """The losses on games that are kept from learning; empty where none are."""
