@@ -22,7 +22,7 @@ from tengen.roles.config import RunConfig
 from tengen.roles.devices import learner_device
 from tengen.roles.features import task_features
 from tengen.roles.role import Report, RoleContext
-from tengen.roles.table import open_table
+from tengen.roles.table import lack, open_table
 from tengen.run import RunDirectory, keep_freed_memory
 from tengen.store import NUM_VALIDATION_ROWS, GameWindow, ShuffledRows
 
@@ -51,6 +51,7 @@ class LearnRole:
     def __init__(
         self, config: RunConfig, run: RunDirectory, context: RoleContext
     ) -> None:
+        self.waits_for = ""
         self._config = config
         self._run = run
         self._context = context
@@ -73,21 +74,26 @@ class LearnRole:
             load_checkpoint(run.checkpoints.entry(self._number), self._learner)
 
     def turn(self) -> Report | None:
-        """Learns what the table allows now; None where there is nothing new."""
+        """Learns what the table allows now; None where there is nothing new.
+
+        Rows that are too few to learn from are reported, and nothing is published.
+        """
+        self.waits_for = ""
         if self._number is None:
             self._save()
             return {"num_steps": 0, "checkpoint": self._number}
         arrived = self._table.refresh()
         generation = max(self._generation, self._table.generation)
         num_steps = min(self._num_allowed(), self._epoch_steps)
-        if arrived == 0 and num_steps == 0:
-            return None
+        if num_steps == 0:
+            self.waits_for = lack(self._config, self._table)
+            return self._took_in(arrived, generation) if arrived else None
         self._generation = generation
-        self._begin_stages()
+        has_grown = self._begin_stages()
         self._learner.remaining = self._context.remaining
         start_s = time.monotonic()
         metrics = self._learn(num_steps)
-        if metrics["num_steps"] or arrived:
+        if metrics["num_steps"] or has_grown:
             self._save()
         return {
             **metrics,
@@ -107,6 +113,15 @@ class LearnRole:
         self._learner.close()
         self._table.close()
         self._lock.release()
+
+    def _took_in(self, arrived: int, generation: int) -> Report:
+        """The report of a turn with too few rows to learn, which publishes nothing."""
+        return {
+            "num_steps": 0,
+            "generation": generation,
+            "num_new": arrived,
+            "table": self._table.describe(),
+        }
 
     def _num_allowed(self) -> int:
         """Returns how many steps the table allows now."""
@@ -159,14 +174,19 @@ class LearnRole:
             device=self._device,
         )
 
-    def _begin_stages(self) -> None:
-        """Begins the stages that are due; those begun stay, whatever the budget is."""
+    def _begin_stages(self) -> bool:
+        """Begins the stages that are due; those begun stay, whatever the budget is.
+
+        Returns:
+            Whether there were any.
+        """
         if self._context.spent is None:
-            return
+            return False
         due = self._config.num_stages_begun(self._context.spent) - len(self._grown_at)
         if due > 0:
             self._grown_at += [self._generation] * due
             self._grow(self._config.nets[len(self._grown_at)])
+        return due > 0
 
     def _grow(self, config: NetConfig) -> None:
         """Moves to a larger network that computes the same; its average starts anew."""

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from tengen.cli import main
+from tengen.observe import read_events
 from tengen.observe.roles import read_roles
 from tengen.roles.role_log import RoleLog
 from tengen.run import RunDirectory
@@ -118,3 +119,20 @@ def test_a_role_that_waits_says_so_at_once_then_ever_more_seldom(
     assert printed(403) == ["selfplay: model 1"]
     assert printed(470) == ["selfplay: waits for 60 s, no model"]
     assert len(printed(100_000)) < 40
+
+
+def test_what_a_role_lacks_may_change_while_it_waits(
+    run: RunDirectory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now_s = [100.0]
+    monkeypatch.setattr("time.monotonic", lambda: now_s[0])
+    log = RoleLog("learn", run, 1)
+    with run.lock("learn"):
+        for num_rows, after_s, told in ((1, 0, 1), (2, 29, 1), (5, 1, 5), (5, 90, 5)):
+            now_s[0] += after_s
+            log.idle(f"rows ({num_rows})")
+            assert states(run)["learn"] == f"waits, rows ({told})"
+        assert len(list(read_events(run.events_path("learn-command", 1)))) == 3
+        log.turn({"checkpoint": 1}, 1.0)
+        log.idle("rows (8)")
+        assert states(run)["learn"] == "waits, rows (8)"
