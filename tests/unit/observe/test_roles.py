@@ -96,6 +96,13 @@ def test_each_role_tells_what_it_does(
         assert read_roles(run) == []
 
 
+def test_a_turn_of_the_learner_says_how_far_it_is(run: RunDirectory) -> None:
+    log = RoleLog("learn", run, 1)
+    log.busy({"stage": "learning", "num_steps": 320, "of_steps": 2050, "loss": 1.5})
+    with run.lock("learn"):
+        assert states(run)["learn"] == "learning, 320 of 2,050 steps"
+
+
 def test_a_role_that_waits_says_so_at_once_then_ever_more_seldom(
     run: RunDirectory,
     capsys: pytest.CaptureFixture[str],
