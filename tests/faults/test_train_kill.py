@@ -178,6 +178,21 @@ def test_kill_at_a_publish_step(reference: Path, tmp_path: Path, fault: str) -> 
 
 
 @pytest.mark.slow
+def test_a_kill_between_epochs_costs_no_more_than_one(
+    reference: Path, tmp_path: Path
+) -> None:
+    """The learner, anew each time, dies after two epochs."""
+    out = tmp_path / "run"
+    settings = (*SMALL, "learner.epoch_samples=96")
+    fault = "publish.written:3:checkpoints/"
+    command = train_command(out, GAMES, settings=settings)
+    done = run_command(command, fault=fault)
+    assert done.returncode == 0, done.stderr
+    assert len([e for e in events(out, "death") if e["role"] == "learn"]) > 2
+    assert_same(out, reference)
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize("point", ["publish.written", "publish.renamed"])
 def test_a_killed_shuffle_draws_the_same_again(
     reference: Path, tmp_path: Path, point: str

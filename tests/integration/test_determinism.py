@@ -6,7 +6,14 @@ from pathlib import Path
 
 import pytest
 
-from tests.integration.runs import SMALL, run_command, sealed, train_command, weights
+from tests.integration.runs import (
+    SMALL,
+    events,
+    run_command,
+    sealed,
+    train_command,
+    weights,
+)
 
 GAMES = 72
 
@@ -38,6 +45,22 @@ def test_slots_change_no_game(reference: Path, tmp_path: Path) -> None:
     done = run_command(train_command(out, GAMES, settings=settings))
     assert done.returncode == 0, done.stderr
     assert sealed(out) == sealed(reference)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("drawn_by", ["learn", "shuffle"])
+def test_epochs_change_no_weights(
+    reference: Path, tmp_path: Path, drawn_by: str
+) -> None:
+    out = tmp_path / "run"
+    settings = (*SMALL, "learner.epoch_samples=96", f"store.drawn_by={drawn_by}")
+    done = run_command(train_command(out, GAMES, settings=settings))
+    assert done.returncode == 0, done.stderr
+    learned = [e for e in events(out, "turn") if e["role"] == "learn"]
+    assert len(learned) > 2 * len(weights(out))
+    assert {turn["num_steps"] for turn in learned} >= {0, 3}
+    assert sealed(out) == sealed(reference)
+    assert weights(out) == weights(reference)
 
 
 def test_another_seed_changes_the_games(reference: Path, tmp_path: Path) -> None:

@@ -3,7 +3,8 @@
 ::
 
     while budget is left:
-        learn, export, gate           # nothing to do unless a generation is new;
+        learn, export, gate           # nothing to do unless a generation is new; an
+                                      # epoch a turn, until it is learned from;
                                       # shuffle before them where it draws the batches
         selfplay (or actor)           # one generation on the newest model
         rate, now and then
@@ -193,10 +194,22 @@ class _Loop:
     def _learn(self) -> None:
         start_s = time.monotonic()
         for role in self._learning_roles:
-            self._turn(role)
+            report = self._turn(role)
+            if role == "learn":
+                self._learn_rest(report)
         # The first turns of a call start processes, which tells nothing of the next.
         if self._has_begun:
             self._learning_s = time.monotonic() - start_s
+
+    def _learn_rest(self, report: dict[str, Any] | None) -> None:
+        """Takes turns until the generation is learned from whole, as in one turn.
+
+        Where others play meanwhile that may never be: a model comes before their games.
+        """
+        while report is not None and report.get("steps_left"):
+            report = self._turn("learn")
+            if report is not None and report.get("num_new"):
+                return
 
     def _spent(self) -> float | None:
         return self._budget.spent(

@@ -136,6 +136,10 @@ class LearnerConfig:
 
     batch_size: int = 128
     """Rows (games) or unrolls (environments) in a batch, at least 1."""
+    epoch_samples: int = 100_000
+    """Samples of one turn of learning at most, at least batch_size: after so many there
+    is a checkpoint, for a new model, and what the limiter allows beyond them is for the
+    next turn. A kill loses no more (KataGo's samples-per-epoch)."""
     num_shards: int = 2
     """Parts that a batch is always split into, in [1, batch_size]. The result of a
     step depends on this number and never on how many threads share the parts."""
@@ -163,6 +167,12 @@ class LearnerConfig:
             "batch_size",
             self.batch_size,
             "must be at least 1; raise it",
+        )
+        check(
+            self.epoch_samples >= self.batch_size,
+            "epoch_samples",
+            self.epoch_samples,
+            f"must be at least {self.batch_size}, the batch_size; raise it",
         )
         check(
             1 <= self.num_shards <= self.batch_size,

@@ -109,7 +109,7 @@ def _state(event: dict[str, Any]) -> str:
     if event["kind"] == "state":
         return str(event["state"])
     if event["kind"] == "busy":
-        done = (f"{event[name]} {word}" for name, word in _DONE if name in event)
+        done = (_done(event, name, word) for name, word in _DONE if name in event)
         return ", ".join([str(event.get("stage", "busy")), *done])
     if event["kind"] == "turn":
         did = (f"{word} {event[name]}" for name, word in _DID if name in event)
@@ -117,6 +117,13 @@ def _state(event: dict[str, Any]) -> str:
     if event["kind"] == "gate":
         return f"gate, {event.get('summary')}"
     return "starts"
+
+
+def _done(event: dict[str, Any], name: str, word: str) -> str:
+    """Returns how much of a turn is done, of how much where that is known."""
+    total = event.get(name.replace("num_", "of_"))
+    of = "" if total is None else f" of {total:,}"
+    return f"{event[name]:,}{of} {word}"
 
 
 _DONE = (("num_games", "games"), ("num_steps", "steps"))

@@ -27,6 +27,7 @@ from tengen.roles import (
     change_config,
     check_devices,
     checked_source,
+    config_changes,
     move_run,
     read_config,
     with_devices,
@@ -152,7 +153,8 @@ def train_task(
         changing = None if run.is_new else run.lock(RUN_LOCK, wait=True)
         if changing is not None:
             locks.enter_context(changing)
-        config = _resolve(run, fresh, settings)
+        known = None if run.is_new else read_config(run)
+        config = _resolve(run, known, fresh, settings)
         _check_games(config, games)
         config = checked_source(config)
         config = move_run(run, config, devices)
@@ -168,7 +170,7 @@ def train_task(
         run.write_code()
         run.clear_stop()
         if games == 0:
-            return _made(run)
+            return _made(run, None if known is None else config_changes(known, config))
         if minutes is None and games is None:
             minutes = config.minutes
         return _train(run, config, Budget(minutes=minutes, games=games), num_threads)
@@ -219,9 +221,21 @@ def _resources(config: RunConfig, budget: Budget, num_threads: int) -> Resources
     return Resources(minutes=minutes, num_threads=num_threads, num_gpus=len(gpus))
 
 
-def _resolve(run: RunDirectory, fresh: RunConfig, settings: Sequence[str]) -> RunConfig:
-    """Returns the run's config with this call's settings; writes nothing."""
-    if run.is_new:
+def _resolve(
+    run: RunDirectory,
+    known: RunConfig | None,
+    fresh: RunConfig,
+    settings: Sequence[str],
+) -> RunConfig:
+    """Returns the run's config with this call's settings; writes nothing.
+
+    Args:
+        run: The run.
+        known: Its config; None for a new run.
+        fresh: The recipe's.
+        settings: Of the call.
+    """
+    if known is None:
         config = override(fresh, settings)
         for name in ("task", "agent", "recipe"):
             wanted, kept = getattr(config, name), getattr(fresh, name)
@@ -230,7 +244,6 @@ def _resolve(run: RunDirectory, fresh: RunConfig, settings: Sequence[str]) -> Ru
                     f"{name} ({wanted}) must not be set; give it as an argument"
                 )
         return config
-    known = read_config(run)
     for name in ("task", "agent"):
         wanted, kept = getattr(fresh, name), getattr(known, name)
         if wanted != kept:
@@ -292,11 +305,24 @@ def _train(
     }
 
 
-def _made(run: RunDirectory) -> dict[str, Any]:
+def _made(run: RunDirectory, changes: list[str] | None) -> dict[str, Any]:
+    """Tells the roles of a new run, or what this call changed in one that was there."""
     roles = needed_roles(run.read_run()["config"])
     names = ", ".join(f"tengen {name}" for name in roles)
-    print(f"{run.path} is made; start {names} on it")
-    return {"out": str(run.path), "reason": "made", "exit_code": 0}
+    report = {"out": str(run.path), "exit_code": 0}
+    if changes is None:
+        print(f"{run.path} is made; start {names} on it")
+        return {**report, "reason": "made"}
+    if changes:
+        what = ", ".join(changes)
+        print(f"{run.path} is changed, {what}; roles take it up at their next turn")
+    else:
+        print(f"{run.path} is as it was, nothing is changed; {names} go on with it")
+    return {
+        **report,
+        "reason": "changed" if changes else "unchanged",
+        "changes": changes,
+    }
 
 
 def _farewell(config: RunConfig, run: RunDirectory, reason: str) -> str:

@@ -7,6 +7,7 @@ from tengen.roles.config import (
     NetStage,
     RunConfig,
     change_config,
+    config_changes,
     read_config,
     write_config,
 )
@@ -34,6 +35,7 @@ __all__ = [
     "change_config",
     "check_devices",
     "checked_source",
+    "config_changes",
     "make_role",
     "move_run",
     "num_games_kept",

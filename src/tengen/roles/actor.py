@@ -40,6 +40,7 @@ class ActorRole:
             raise UsageError(
                 f"role (actor) is not part of a run of {config.agent}; use tengen train"
             )
+        self.waits_for = ""
         self._config = config
         self._run = run
         self._context = context
@@ -60,6 +61,7 @@ class ActorRole:
     def turn(self) -> Report | None:
         """Makes a turn's unrolls; None where no model is published yet."""
         model = self._run.models.latest()
+        self.waits_for = "no model is published yet" if model is None else ""
         if model is None:
             return None
         directory = load_model(

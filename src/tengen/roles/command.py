@@ -20,15 +20,6 @@ __all__ = ["add_arguments", "export", "gate", "learn", "serve", "shuffle"]
 
 _POLL_S = 0.5
 _INTERRUPTED = 130
-_NOTHING = {
-    "selfplay": "no model is published yet; run tengen learn, export and gate first",
-    "shuffle": "no new experience has arrived, or the learner has enough; run tengen "
-    "selfplay or learn",
-    "learn": "no new experience has arrived; run tengen selfplay, or "
-    "tengen train where environments are played",
-    "export": "every checkpoint is exported; run tengen learn first",
-    "gate": "there is no candidate; run tengen export first",
-}
 _OWN_FOLDERS = {
     "shuffle": ("shuffled",),
     "learn": ("checkpoints",),
@@ -77,8 +68,8 @@ def serve(
         num_games: Ends after the turn with which so many games were played.
 
     Raises:
-        RunError: With ``--once``, there was nothing to do; the run is asked to stop;
-            or the role failed.
+        RunError: With ``--once``, there was nothing to do, and what it lacked; the run
+            is asked to stop; or the role failed.
     """
     num_threads = usable_threads(args.threads)
     run = RunDirectory.open(args.run)
@@ -111,17 +102,15 @@ def serve(
                     worker.close()
                     pause.wait(refusal, max(_room_bytes(run), refusal.needed_bytes))
                     continue
-                if last is not None:
+                if last is not None and not worker.waits_for:
                     report["num_turns"] += 1
                     report["last"] = dict(last)
                     log.turn(last, time.monotonic() - start_s)
                     num_played += _num_played(last)
                 elif args.once and not listener.event.is_set():
-                    raise RunError(
-                        f"role ({name}) found nothing to do; {_NOTHING[name]}"
-                    )
+                    raise RunError(worker.waits_for)
                 else:
-                    log.idle(_NOTHING[name])
+                    log.idle(worker.waits_for)
                     listener.event.wait(_POLL_S)
                 if args.once or (num_games is not None and num_played >= num_games):
                     break
@@ -156,6 +145,10 @@ class _Worker:
             for folder in _OWN_FOLDERS.get(self._name, ()):
                 remove_leftovers(self._run.path / folder, of_other_hosts=True)
         return self._made[1].turn()
+
+    @property
+    def waits_for(self) -> str:
+        return "" if self._made is None else self._made[1].waits_for
 
     def close(self) -> None:
         if self._made is not None:

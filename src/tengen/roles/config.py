@@ -25,6 +25,7 @@ __all__ = [
     "NetStage",
     "RunConfig",
     "change_config",
+    "config_changes",
     "read_config",
     "record_inference",
     "write_config",
@@ -351,6 +352,20 @@ def change_config(config: RunConfig, settings: Sequence[str]) -> RunConfig:
             f"leave it out or choose another --out"
         )
     return changed
+
+
+def config_changes(before: RunConfig, after: RunConfig) -> list[str]:
+    """Returns what differs, a field each, as ``store.min_rows 8000 -> 1000``."""
+    old, new = to_dict(before), to_dict(after)
+    return [
+        f"{path} {_shown(was)} -> {_shown(now)}"
+        for name in old
+        for path, was, now in _differences(name, old[name], new[name])
+    ]
+
+
+def _shown(value: Any) -> str:
+    return '""' if value == "" else str(value)
 
 
 def _differences(path: str, old: Any, new: Any) -> Iterator[tuple[str, Any, Any]]:

@@ -61,6 +61,7 @@ class ExportRole:
     def __init__(
         self, config: RunConfig, run: RunDirectory, context: RoleContext
     ) -> None:
+        self.waits_for = ""
         self._config = config
         self._run = run
         self._context = context
@@ -81,7 +82,11 @@ class ExportRole:
         """Exports the newest checkpoint; None where it is exported already."""
         number = self._run.checkpoints.latest()
         if number is None:
+            self.waits_for = "there is no checkpoint; run tengen learn first"
             return None
+        self.waits_for = (
+            f"checkpoint ({number:06d}) is exported already; run tengen learn first"
+        )
         known = number, next_number(self._run)
         if known == self._exported:
             return None
@@ -91,6 +96,7 @@ class ExportRole:
             if self._config.inference.has_auto and self._planes is not None:
                 self._choose_again()
             return None
+        self.waits_for = ""
         meta = ModelMeta(
             task=self._config.task,
             agent=self._config.agent,

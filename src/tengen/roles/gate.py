@@ -40,6 +40,8 @@ stay, and so do the models that played them."""
 _EVENT_EVERY_S = 10.0
 """How often a match is told of outside the view."""
 
+_NO_CANDIDATE = "there is no candidate; run tengen export first"
+
 
 class GateRole:
     """Accepts or rejects candidates by rename; see ``Role``.
@@ -56,6 +58,7 @@ class GateRole:
     def __init__(
         self, config: RunConfig, run: RunDirectory, context: RoleContext
     ) -> None:
+        self.waits_for = ""
         self._config = config
         self._run = run
         self._context = context
@@ -66,6 +69,7 @@ class GateRole:
     def turn(self) -> Report | None:
         """Decides on the oldest candidate; None where there is none."""
         numbers = self._run.candidates.numbers()
+        self.waits_for = "" if numbers else _NO_CANDIDATE
         if not numbers:
             return None
         candidate = numbers[0]

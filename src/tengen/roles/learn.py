@@ -22,7 +22,7 @@ from tengen.roles.config import RunConfig
 from tengen.roles.devices import learner_device
 from tengen.roles.features import task_features
 from tengen.roles.role import Report, RoleContext
-from tengen.roles.table import open_table
+from tengen.roles.table import lack, open_table
 from tengen.run import RunDirectory, keep_freed_memory
 from tengen.store import NUM_VALIDATION_ROWS, GameWindow, ShuffledRows
 
@@ -34,8 +34,9 @@ _PROGRESS_INTERVAL_S = 0.25
 class LearnRole:
     """Learns; see ``Role``. Its first turn on a new run only publishes checkpoint 0.
 
-    A turn ends when the rate limiter's samples are used. A stopped turn checkpoints
-    what it did and the next one goes on, to the same bits; a killed one is redone.
+    A turn ends when the rate limiter's samples are used, or after an epoch of them; the
+    next one goes on with the rest. A stopped turn checkpoints what it did and the next
+    one goes on, to the same bits; a killed one is redone.
     The network grows at the begin of a turn, and the turn's checkpoint keeps it.
 
     Args:
@@ -50,12 +51,15 @@ class LearnRole:
     def __init__(
         self, config: RunConfig, run: RunDirectory, context: RoleContext
     ) -> None:
+        self.waits_for = ""
         self._config = config
         self._run = run
         self._context = context
         self._lock = run.lock("learn")
         self._features = task_features(config)
         self._device = learner_device(config)
+        learner = config.learner
+        self._epoch_steps = learner.epoch_samples // learner.batch_size
         keep_freed_memory()
         extra: dict[str, Any] = {"generation": 0, "grown_at": []}
         self._number = run.checkpoints.latest()
@@ -70,25 +74,31 @@ class LearnRole:
             load_checkpoint(run.checkpoints.entry(self._number), self._learner)
 
     def turn(self) -> Report | None:
-        """Learns what the table allows now; None where there is nothing new."""
+        """Learns what the table allows now; None where there is nothing new.
+
+        Rows that are too few to learn from are reported, and nothing is published.
+        """
+        self.waits_for = ""
         if self._number is None:
             self._save()
             return {"num_steps": 0, "checkpoint": self._number}
         arrived = self._table.refresh()
         generation = max(self._generation, self._table.generation)
-        num_steps = self._table.samples_available() // self._config.learner.batch_size
-        if arrived == 0 and num_steps == 0:
-            return None
+        num_steps = min(self._num_allowed(), self._epoch_steps)
+        if num_steps == 0:
+            self.waits_for = lack(self._config, self._table)
+            return self._took_in(arrived, generation) if arrived else None
         self._generation = generation
-        self._begin_stages()
+        has_grown = self._begin_stages()
         self._learner.remaining = self._context.remaining
         start_s = time.monotonic()
         metrics = self._learn(num_steps)
-        if metrics["num_steps"] or arrived:
+        if metrics["num_steps"] or has_grown:
             self._save()
         return {
             **metrics,
             "stopped": self._context.stop.is_set(),
+            "steps_left": self._num_allowed(),
             "checkpoint": self._number,
             "generation": generation,
             "grown_at": list(self._grown_at),
@@ -103,6 +113,19 @@ class LearnRole:
         self._learner.close()
         self._table.close()
         self._lock.release()
+
+    def _took_in(self, arrived: int, generation: int) -> Report:
+        """The report of a turn with too few rows to learn, which publishes nothing."""
+        return {
+            "num_steps": 0,
+            "generation": generation,
+            "num_new": arrived,
+            "table": self._table.describe(),
+        }
+
+    def _num_allowed(self) -> int:
+        """Returns how many steps the table allows now."""
+        return self._table.samples_available() // self._config.learner.batch_size
 
     def _validate(self) -> dict[str, Any]:
         """The losses on games that are kept from learning; empty where none are."""
@@ -151,14 +174,19 @@ class LearnRole:
             device=self._device,
         )
 
-    def _begin_stages(self) -> None:
-        """Begins the stages that are due; those begun stay, whatever the budget is."""
+    def _begin_stages(self) -> bool:
+        """Begins the stages that are due; those begun stay, whatever the budget is.
+
+        Returns:
+            Whether there were any.
+        """
         if self._context.spent is None:
-            return
+            return False
         due = self._config.num_stages_begun(self._context.spent) - len(self._grown_at)
         if due > 0:
             self._grown_at += [self._generation] * due
             self._grow(self._config.nets[len(self._grown_at)])
+        return due > 0
 
     def _grow(self, config: NetConfig) -> None:
         """Moves to a larger network that computes the same; its average starts anew."""

@@ -32,6 +32,7 @@ class RateRole:
     def __init__(
         self, config: RunConfig, run: RunDirectory, context: RoleContext
     ) -> None:
+        self.waits_for = ""
         self._config = config
         self._run = run
         self._context = context
@@ -42,6 +43,7 @@ class RateRole:
     def turn(self) -> Report | None:
         """Rates the newest model; None where there is none."""
         model = self._run.models.latest()
+        self.waits_for = "no model is published yet" if model is None else ""
         if model is None:
             return None
         self._context.progress({"stage": "rating"})

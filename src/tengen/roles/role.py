@@ -58,6 +58,9 @@ class RoleContext:
 class Role(Protocol):
     """One role. Used by one thread."""
 
+    waits_for: str
+    """What the last turn lacked for its work, and what to do; empty where it did it."""
+
     def turn(self) -> Report | None:
         """Does one turn and returns what it did, or None when there is nothing to do.
 

@@ -42,6 +42,8 @@ class RoleLog:
         self._events = EventWriter(run, events, run.new_incarnation(events))
         self._busy_s = -math.inf
         self._idle_since_s: float | None = None
+        self._kept_why = ""
+        self._kept_s = -math.inf
         # A role that has not had a turn says at once what it waits for.
         self._next_wait_s = 0.0
         self._keep(
@@ -79,12 +81,17 @@ class RoleLog:
     def idle(self, why: str) -> None:
         """Tells that there is nothing to do: now and then, ever more seldom.
 
+        What is missing may change meanwhile, such as how many rows there are.
+
         Args:
             why: What is missing, and what to do.
         """
         now_s = time.monotonic()
         if self._idle_since_s is None:
             self._idle_since_s = now_s
+            self._kept_why, self._kept_s = "", -math.inf
+        if why != self._kept_why and now_s - self._kept_s >= _BUSY_INTERVAL_S:
+            self._kept_why, self._kept_s = why, now_s
             self._keep("state", state=f"waits, {why}")
         waited_s = now_s - self._idle_since_s
         if waited_s >= self._next_wait_s:

@@ -33,6 +33,8 @@ from tengen.store import ExperienceWriter, OpenSegment
 
 __all__ = ["SelfplayRole"]
 
+_NO_MODEL = "no model is published yet; run tengen learn, export and gate first"
+
 
 class SelfplayRole:
     """Plays generations; see ``Role``.
@@ -66,6 +68,7 @@ class SelfplayRole:
                 f"role (selfplay) is not part of a run that learns from the games of "
                 f"{config.learn_from}; run it there"
             )
+        self.waits_for = ""
         self._config = config
         self._actor = config.actor
         self._run = run
@@ -87,6 +90,7 @@ class SelfplayRole:
     def turn(self) -> Report | None:
         """Plays a generation to its end; None where no model is published yet."""
         model = self._run.models.latest()
+        self.waits_for = _NO_MODEL if model is None else ""
         if model is None:
             return None
         sealed = sealed_generation(self._writer.directory)

@@ -9,7 +9,7 @@ from tengen.errors import RunError, UsageError
 from tengen.learners.checkpoint import read_extra
 from tengen.roles.config import RunConfig
 from tengen.roles.role import Report, RoleContext
-from tengen.roles.table import open_window
+from tengen.roles.table import lack, open_window
 from tengen.run import RunDirectory
 from tengen.store import Shuffler, ShufflingStopped, WindowConfig
 from tengen.store.shuffled_files import read_turn
@@ -45,6 +45,7 @@ class ShuffleRole:
                 "role (shuffle) has nothing to do where the learner draws for itself; "
                 "begin the run with --set store.drawn_by=shuffle"
             )
+        self.waits_for = ""
         self._run = run
         self._config = config
         self._context = context
@@ -53,11 +54,16 @@ class ShuffleRole:
 
     def turn(self) -> Report | None:
         """Draws; None where there is nothing new or the learner has enough."""
+        self.waits_for = ""
         needed, reached = self._learner_turns()
         self._run.shuffled.retire_before(needed)
         if self._shuffler is None:
             self._shuffler = self._open()
         if reached < self._shuffler.newest:
+            self.waits_for = (
+                f"shuffled turn ({self._shuffler.newest:06d}) must be begun by the "
+                f"learner before the next one; run tengen learn"
+            )
             return None
         start_s = time.monotonic()
         try:
@@ -67,6 +73,7 @@ class ShuffleRole:
             self._shuffler = None
             return {"stopped": True}
         if turn is None:
+            self.waits_for = lack(self._config, self._shuffler.window)
             return None
         seconds = time.monotonic() - start_s
         num_samples = sum(turn.shard_rows)

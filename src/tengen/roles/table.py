@@ -21,7 +21,7 @@ from tengen.store import (
     check_window_memory,
 )
 
-__all__ = ["open_table", "open_unrolls", "open_window"]
+__all__ = ["lack", "open_table", "open_unrolls", "open_window"]
 
 _UNROLLS = "unrolls"
 
@@ -97,3 +97,23 @@ def open_unrolls(
     queue = context.tables[_UNROLLS]
     assert isinstance(queue, UnrollQueue)
     return queue
+
+
+def lack(config: RunConfig, table: ExperienceTable) -> str:
+    """Returns what a table lacks that does not allow a batch, and what to do."""
+    available, batch = table.samples_available(), config.learner.batch_size
+    rule = f"must be at least learner.batch_size ({batch})"
+    if isinstance(table, ShuffledRows):
+        return f"shuffled samples ({available}) {rule}; run tengen shuffle"
+    if not isinstance(table, GameWindow):
+        return f"unrolls ({available}) {rule}; play more, by tengen train"
+    least = table.config.min_rows
+    if table.num_rows < least:
+        return (
+            f"rows ({table.num_rows}) must be at least store.min_rows ({least}); "
+            f"play more"
+        )
+    return (
+        f"samples ({available}) that store.limiter allows {rule}; play more, or raise "
+        f"store.limiter.samples_per_row"
+    )

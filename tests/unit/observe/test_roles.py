@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from tengen.cli import main
+from tengen.observe import read_events
 from tengen.observe.roles import read_roles
 from tengen.roles.role_log import RoleLog
 from tengen.run import RunDirectory
@@ -95,6 +96,13 @@ def test_each_role_tells_what_it_does(
         assert read_roles(run) == []
 
 
+def test_a_turn_of_the_learner_says_how_far_it_is(run: RunDirectory) -> None:
+    log = RoleLog("learn", run, 1)
+    log.busy({"stage": "learning", "num_steps": 320, "of_steps": 2050, "loss": 1.5})
+    with run.lock("learn"):
+        assert states(run)["learn"] == "learning, 320 of 2,050 steps"
+
+
 def test_a_role_that_waits_says_so_at_once_then_ever_more_seldom(
     run: RunDirectory,
     capsys: pytest.CaptureFixture[str],
@@ -118,3 +126,20 @@ def test_a_role_that_waits_says_so_at_once_then_ever_more_seldom(
     assert printed(403) == ["selfplay: model 1"]
     assert printed(470) == ["selfplay: waits for 60 s, no model"]
     assert len(printed(100_000)) < 40
+
+
+def test_what_a_role_lacks_may_change_while_it_waits(
+    run: RunDirectory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now_s = [100.0]
+    monkeypatch.setattr("time.monotonic", lambda: now_s[0])
+    log = RoleLog("learn", run, 1)
+    with run.lock("learn"):
+        for num_rows, after_s, told in ((1, 0, 1), (2, 29, 1), (5, 1, 5), (5, 90, 5)):
+            now_s[0] += after_s
+            log.idle(f"rows ({num_rows})")
+            assert states(run)["learn"] == f"waits, rows ({told})"
+        assert len(list(read_events(run.events_path("learn-command", 1)))) == 3
+        log.turn({"checkpoint": 1}, 1.0)
+        log.idle("rows (8)")
+        assert states(run)["learn"] == "waits, rows (8)"

@@ -1,0 +1,55 @@
+"""What ``tengen train --games 0`` says of a run that it makes or changes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tengen.config import override
+from tengen.recipes import make_config
+from tengen.recipes.run import train_task
+from tengen.roles import config_changes, read_config
+from tengen.run import RunDirectory
+
+
+def call(out: Path, *settings: str) -> dict[str, Any]:
+    return train_task("tictactoe", out=out, games=0, devices="cpu", settings=settings)
+
+
+def test_it_says_what_it_changed(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = tmp_path / "run"
+    assert call(out, "store.min_rows=8000")["reason"] == "made"
+    names = "tengen selfplay, tengen learn, tengen export, tengen gate"
+    assert capsys.readouterr().out == f"{out} is made; start {names} on it\n"
+
+    report = call(out, "store.min_rows=1000", "gate.kind=match")
+    changes = ["store.min_rows 8000 -> 1000", "gate.kind accept_all -> match"]
+    assert report["reason"] == "changed"
+    assert report["changes"] == changes
+    what = "store.min_rows 8000 -> 1000, gate.kind accept_all -> match"
+    assert capsys.readouterr().out == (
+        f"{out} is changed, {what}; roles take it up at their next turn\n"
+    )
+    assert read_config(RunDirectory(out)).store.min_rows == 1000
+
+    assert call(out, "store.min_rows=1000")["reason"] == "unchanged"
+    assert capsys.readouterr().out == (
+        f"{out} is as it was, nothing is changed; {names} go on with it\n"
+    )
+
+
+def test_each_field_is_named_by_its_path() -> None:
+    config = make_config("tictactoe", None, None)
+    assert config_changes(config, config) == []
+    settings = ("learner.initial_model=runs/x", 'rating.anchors=["random"]', "seed=4")
+    changed = override(config, settings)
+    num_anchors = len(config.rating.anchors)
+    assert config_changes(config, changed)[:3] == [
+        "seed 0 -> 4",
+        'learner.initial_model "" -> runs/x',
+        f"number of rating.anchors {num_anchors} -> 1",
+    ]

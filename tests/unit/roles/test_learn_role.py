@@ -1,0 +1,89 @@
+"""Turns of the role learn: how long they are."""
+
+from __future__ import annotations
+
+import dataclasses
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tengen.config import override
+from tengen.errors import UsageError
+from tengen.learners import LearnerConfig
+from tengen.nets import parse_net
+from tengen.recipes import make_config
+from tengen.roles import Role, RoleContext, make_role, write_config
+from tengen.run import RunDirectory
+from tests.unit.store.store_games import write_generation
+
+BATCH = 16
+EPOCH_STEPS = 5
+SETTINGS = ("store.min_rows=50", "store.limiter.samples_per_row=4")
+
+
+def begun(path: Path, *settings: str) -> tuple[RunDirectory, Role]:
+    """Returns a new run and its learner, after its first turn."""
+    config = override(
+        make_config("tictactoe", None, None),
+        (f"learner.batch_size={BATCH}", *SETTINGS, *settings),
+    )
+    config = dataclasses.replace(config, net=parse_net("2x8"))
+    run = RunDirectory.create_or_resume(path)
+    write_config(run, config)
+    role = make_role("learn", config, run, RoleContext())
+    assert role.turn() == {"num_steps": 0, "checkpoint": 0}
+    return run, role
+
+
+def turns(role: Role) -> list[dict[str, Any]]:
+    """Takes turns until there is nothing to do any more."""
+    reports = []
+    while (report := role.turn()) is not None:
+        reports.append(dict(report))
+    return reports
+
+
+def weights(run: RunDirectory) -> bytes:
+    newest = run.checkpoints.latest()
+    assert newest is not None
+    return (run.checkpoints.entry(newest) / "state.safetensors").read_bytes()
+
+
+@pytest.mark.parametrize("drawn_by", ["learn", "shuffle"])
+def test_epochs_learn_what_one_turn_does(tmp_path: Path, drawn_by: str) -> None:
+    shuffled = f"store.drawn_by={drawn_by}"
+    epochs = f"learner.epoch_samples={EPOCH_STEPS * BATCH + BATCH - 1}"
+    found = []
+    for name, settings in (("whole", ()), ("parts", (epochs,))):
+        run, role = begun(tmp_path / name, shuffled, *settings)
+        write_generation(run.experience, 1, 24)
+        if drawn_by == "shuffle":
+            shuffle = make_role("shuffle", role._config, run, RoleContext())
+            assert shuffle.turn() is not None
+            shuffle.close()
+        found.append((turns(role), weights(run)))
+        role.close()
+    ((whole,), whole_weights), (parts, parts_weights) = found
+    total = whole["num_steps"]
+    assert whole["steps_left"] == 0
+    assert total > 3 * EPOCH_STEPS
+    left = [max(0, total - EPOCH_STEPS * (i + 1)) for i in range(len(parts))]
+    assert [report["steps_left"] for report in parts] == left
+    assert left[-1] == 0 < left[-2]
+    assert {report["num_steps"] for report in parts[:-1]} == {EPOCH_STEPS}
+    assert sum(report["num_steps"] for report in parts) == total
+    # Each ends with its checkpoint.
+    numbers = [report["checkpoint"] for report in parts]
+    assert numbers == list(range(1, len(parts) + 1))
+    assert [report["num_new"] > 0 for report in parts] == [
+        True,
+        *[False] * (len(parts) - 1),
+    ]
+    assert parts_weights == whole_weights
+
+
+def test_an_epoch_is_a_batch_or_more() -> None:
+    assert LearnerConfig(batch_size=7, epoch_samples=7).epoch_samples == 7
+    with pytest.raises(UsageError, match=r"epoch_samples \(6\) must be at least 7, "):
+        LearnerConfig(batch_size=7, epoch_samples=6)
