@@ -18,6 +18,8 @@ from tengen.run import RunDirectory, find_files, lock_holder
 __all__ = ["add_arguments", "read_status", "status", "stop"]
 
 _LITTLE_BYTES = 1e9
+# One is judged and one may have come since: more will not all be judged.
+_MANY_CANDIDATES = 3
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -56,15 +58,17 @@ def read_status(run: RunDirectory) -> dict[str, Any]:
     """Returns a run's state from its files alone, as JSON values.
 
     Keys: ``run``, ``task``, ``running`` (``PID on HOST`` or None), ``stop_requested``,
-    ``num_models``, ``latest_model``, ``latest_checkpoint``, ``num_rejected``,
-    ``experience_bytes``, ``unfinished`` (writers of ``experience`` whose generation is
-    neither sealed nor being played), ``gate`` (its last match, see ``read_gate``),
-    ``free_bytes`` (of its disk), ``progress`` (the last ``Progress``, or None), and of
-    roles that run by themselves ``roles`` (``observe.roles.read_roles``) and ``ratio``
-    (one line, or None).
+    ``num_models``, ``latest_model``, ``latest_checkpoint``, ``num_candidates``
+    (those that wait for the gate), ``gate_too_slow`` (whether it plays, and they come
+    faster than it decides), ``num_rejected``, ``experience_bytes``, ``unfinished``
+    (writers of ``experience`` whose generation is neither sealed nor being played),
+    ``gate`` (its last match, see ``read_gate``), ``free_bytes`` (of its disk),
+    ``progress`` (the last ``Progress``, or None), and of roles that run by themselves
+    ``roles`` (``observe.roles.read_roles``) and ``ratio`` (one line, or None).
     """
     progress = read_progress(run)
     config = run.read_run()["config"]
+    num_candidates = len(run.candidates.numbers())
     return {
         "run": str(run.path),
         "task": config.get("task"),
@@ -73,6 +77,10 @@ def read_status(run: RunDirectory) -> dict[str, Any]:
         "num_models": len(run.models.numbers()),
         "latest_model": run.models.latest(),
         "latest_checkpoint": run.checkpoints.latest(),
+        "num_candidates": num_candidates,
+        "gate_too_slow": num_candidates >= _MANY_CANDIDATES
+        and run.lock_holder("gate") is not None
+        and config.get("gate", {}).get("kind", "accept_all") != "accept_all",
         "num_rejected": len(run.rejected.numbers()),
         "experience_bytes": _size_bytes(run.experience),
         "unfinished": _unfinished(run),
@@ -102,6 +110,16 @@ def _unfinished(run: RunDirectory) -> list[str]:
 def _gate(candidate: int, accepted: bool | None, summary: str) -> str:
     words = {True: "accepted", False: "rejected", None: "not decided yet"}
     return f"{candidate:06d} {words[accepted]}, {summary}"
+
+
+def _waiting(num_candidates: int, gate_too_slow: bool) -> str:
+    if not gate_too_slow:
+        return f"{num_candidates} for the gate"
+    return (
+        f"{num_candidates} for the gate, which is too slow and will pass over all but "
+        "the newest; give tengen gate more --threads, or lower --set "
+        "gate.num_simulations"
+    )
 
 
 def _size_bytes(folder: Path) -> int:
@@ -136,6 +154,9 @@ def _text(report: dict[str, Any]) -> str:
         rows.append(("unfinished", f"{names}; the command that played goes on with it"))
     if report["gate"] is not None:
         rows.append(("candidate", _gate(**report["gate"])))
+    if report["num_candidates"]:
+        waiting = _waiting(report["num_candidates"], report["gate_too_slow"])
+        rows.append(("waiting", waiting))
     if report["free_bytes"] < _LITTLE_BYTES:
         rows.append(("disk", f"{report['free_bytes'] / 1e6:,.1f} MB free; free some"))
     rows += [(role["role"], _role(role)) for role in report["roles"]]

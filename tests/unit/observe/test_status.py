@@ -1,4 +1,5 @@
 import argparse
+import contextlib
 import itertools
 import json
 import time
@@ -31,6 +32,8 @@ def test_a_fresh_run(run):
         "num_models": 0,
         "latest_model": None,
         "latest_checkpoint": None,
+        "num_candidates": 0,
+        "gate_too_slow": False,
         "num_rejected": 0,
         "experience_bytes": 0,
         "unfinished": [],
@@ -92,6 +95,31 @@ def test_what_the_gate_does(run, capsys, monkeypatch):
     }
     alone.write("turn", role="gate", candidate=2, accepted=True, summary="4 pairs")
     assert shown() == ["candidate 000002 accepted, 4 pairs"]
+
+
+@pytest.mark.parametrize(
+    ("kind", "num_candidates", "is_at_work", "is_too_slow"),
+    [
+        ("sprt", 2, True, False),
+        ("sprt", 3, True, True),
+        ("sprt", 3, False, False),
+        ("accept_all", 3, True, False),
+    ],
+)
+def test_a_gate_that_is_too_slow_is_named(
+    run, capsys, kind, num_candidates, is_at_work, is_too_slow
+):
+    run.write_run({"config": {"task": "gomoku/9", "gate": {"kind": kind}}})
+    for number in range(num_candidates):
+        run.candidates.publish(number, lambda folder: None)
+    with run.lock("gate") if is_at_work else contextlib.nullcontext():
+        report = read_status(run)
+        assert main(["status", str(run.path)]) == 0
+    assert report["num_candidates"] == num_candidates
+    assert report["gate_too_slow"] == is_too_slow
+    text = capsys.readouterr().out
+    assert f"{num_candidates} for the gate" in text
+    assert ("too slow" in text) == is_too_slow
 
 
 @pytest.mark.parametrize("value", ["null", "3", "[]", '"x"'])
