@@ -26,6 +26,7 @@ from tengen.roles import (
     StopListener,
     change_config,
     check_devices,
+    checked_initial_model,
     checked_source,
     move_run,
     read_config,
@@ -155,6 +156,7 @@ def train_task(
         config = _resolve(run, fresh, settings)
         _check_games(config, games)
         config = checked_source(config)
+        config = checked_initial_model(config, run)
         config = move_run(run, config, devices)
         check_devices(config)
         check_machine(config.inference)

@@ -17,6 +17,7 @@ from tengen.roles.generations import (
     sealed_generation,
     writer_directory,
 )
+from tengen.roles.initial_model import checked_initial_model
 from tengen.roles.learn_from import checked_source, with_games
 from tengen.roles.role import ROLES, Report, Role, RoleContext, make_role
 from tengen.roles.stopping import StopListener
@@ -33,6 +34,7 @@ __all__ = [
     "StopListener",
     "change_config",
     "check_devices",
+    "checked_initial_model",
     "checked_source",
     "make_role",
     "move_run",
