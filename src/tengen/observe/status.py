@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import json
 import os
 import shutil
 from pathlib import Path
@@ -58,13 +59,14 @@ def read_status(run: RunDirectory) -> dict[str, Any]:
     """Returns a run's state from its files alone, as JSON values.
 
     Keys: ``run``, ``task``, ``running`` (``PID on HOST`` or None), ``stop_requested``,
-    ``num_models``, ``latest_model``, ``latest_checkpoint``, ``num_candidates``
-    (those that wait for the gate), ``gate_too_slow`` (whether it plays, and they come
-    faster than it decides), ``num_rejected``, ``experience_bytes``, ``unfinished``
-    (writers of ``experience`` whose generation is neither sealed nor being played),
-    ``gate`` (its last match, see ``read_gate``), ``free_bytes`` (of its disk),
-    ``progress`` (the last ``Progress``, or None), and of roles that run by themselves
-    ``roles`` (``observe.roles.read_roles``) and ``ratio`` (one line, or None).
+    ``num_models``, ``latest_model``, ``origin`` (what that was trained on, as in its
+    ``meta.json``, or None), ``latest_checkpoint``, ``num_candidates`` (those that wait
+    for the gate), ``gate_too_slow`` (whether it plays, and they come faster than it
+    decides), ``num_rejected``, ``experience_bytes``, ``unfinished`` (writers of
+    ``experience`` whose generation is neither sealed nor being played), ``gate`` (its
+    last match, see ``read_gate``), ``free_bytes`` (of its disk), ``progress`` (the last
+    ``Progress``, or None), and of roles that run by themselves ``roles``
+    (``observe.roles.read_roles``) and ``ratio`` (one line, or None).
     """
     progress = read_progress(run)
     config = run.read_run()["config"]
@@ -76,6 +78,7 @@ def read_status(run: RunDirectory) -> dict[str, Any]:
         "stop_requested": run.stop_requested(),
         "num_models": len(run.models.numbers()),
         "latest_model": run.models.latest(),
+        "origin": _origin(run),
         "latest_checkpoint": run.checkpoints.latest(),
         "num_candidates": num_candidates,
         "gate_too_slow": num_candidates >= _MANY_CANDIDATES
@@ -112,6 +115,32 @@ def _gate(candidate: int, accepted: bool | None, summary: str) -> str:
     return f"{candidate:06d} {words[accepted]}, {summary}"
 
 
+def _origin(run: RunDirectory) -> dict[str, Any] | None:
+    """Returns the origin of the newest model; None where its file does not tell."""
+    newest = run.models.latest()
+    if newest is None:
+        return None
+    try:
+        meta = json.loads((run.models.entry(newest) / "meta.json").read_bytes())
+        origin = meta["origin"]
+    except (OSError, ValueError, LookupError, TypeError, RecursionError):
+        return None
+    return origin if isinstance(origin, dict) else None
+
+
+def _model(latest: int, origin: dict[str, Any] | None) -> str:
+    text = f"{latest:06d} is the latest"
+    if origin is None:
+        return text
+    text += f", of checkpoint {origin.get('checkpoint')}"
+    counts = [
+        f"{origin[name]:,} {word}"
+        for name, word in (("num_games", "games"), ("num_rows", "rows"))
+        if isinstance(origin.get(name), int)
+    ]
+    return f"{text}, after {' and '.join(counts)}" if counts else text
+
+
 def _waiting(num_candidates: int, gate_too_slow: bool) -> str:
     if not gate_too_slow:
         return f"{num_candidates} for the gate"
@@ -146,7 +175,7 @@ def _text(report: dict[str, Any]) -> str:
     latest = report["latest_model"]
     rows = [
         ("run", f"{report['run']} ({report['task'] or 'a store alone'}), {state}"),
-        ("models", "none yet" if latest is None else f"{latest:06d} is the latest"),
+        ("models", "none yet" if latest is None else _model(latest, report["origin"])),
         ("experience", f"{report['experience_bytes'] / 1e6:,.1f} MB"),
     ]
     if report["unfinished"]:

@@ -29,6 +29,8 @@ from tengen.store import NUM_VALIDATION_ROWS, GameWindow, ShuffledRows
 __all__ = ["LearnRole"]
 
 _PROGRESS_INTERVAL_S = 0.25
+# What a checkpoint tells the models made of it; window_bytes is a process's own.
+_DATA = ("num_games", "num_rows", "window_rows")
 
 
 class LearnRole:
@@ -194,11 +196,12 @@ class LearnRole:
 
     def _save(self) -> None:
         self._number = 0 if self._number is None else self._number + 1
-        table = self._table.state()
+        table, described = self._table.state(), self._table.describe()
         extra = {
             "generation": self._generation,
             "grown_at": self._grown_at,
             "table": table,
+            "data": {name: described[name] for name in _DATA if name in described},
         }
         number = self._number
 

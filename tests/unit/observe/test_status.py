@@ -31,6 +31,7 @@ def test_a_fresh_run(run):
         "stop_requested": False,
         "num_models": 0,
         "latest_model": None,
+        "origin": None,
         "latest_checkpoint": None,
         "num_candidates": 0,
         "gate_too_slow": False,
@@ -120,6 +121,33 @@ def test_a_gate_that_is_too_slow_is_named(
     text = capsys.readouterr().out
     assert f"{num_candidates} for the gate" in text
     assert ("too slow" in text) == is_too_slow
+
+
+@pytest.mark.parametrize(
+    ("meta", "shown"),
+    [
+        (
+            '{"origin": {"checkpoint": 7, "num_games": 1280, "num_rows": 45678}}',
+            "000003 is the latest, of checkpoint 7, after 1,280 games and 45,678 rows",
+        ),
+        (
+            '{"origin": {"checkpoint": 7, "num_games": null}}',
+            "000003 is the latest, of checkpoint 7",
+        ),
+        ('{"schema": 1}', "000003 is the latest"),
+        ('{"origin": null}', "000003 is the latest"),
+        ('{"origin": []}', "000003 is the latest"),
+        ("[]", "000003 is the latest"),
+        ("{", "000003 is the latest"),
+    ],
+)
+def test_what_the_latest_model_was_trained_on(run, capsys, meta, shown):
+    run.models.publish(3, lambda folder: (folder / "meta.json").write_text(meta))
+    assert main(["status", str(run.path)]) == 0
+    lines = [" ".join(line.split()) for line in capsys.readouterr().out.splitlines()]
+    assert f"models {shown}" in lines
+    origin = read_status(run)["origin"]
+    assert (origin is not None) == ("checkpoint" in shown)
 
 
 @pytest.mark.parametrize("value", ["null", "3", "[]", '"x"'])
