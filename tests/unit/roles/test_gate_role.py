@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+from types import SimpleNamespace
 
 import pytest
 
@@ -15,6 +16,7 @@ from tengen.recipes import make_config
 from tengen.roles import gate
 from tengen.roles.role import RoleContext
 from tengen.run import RunDirectory, move_directory
+from tengen.search import SearchConfig
 
 SPRT = SprtGate(elo0=-10, elo1=150, max_games=100, num_simulations=4)
 
@@ -75,6 +77,18 @@ def take_turn(run, gate_config, **settings):
 def kept_games(run, number):
     lines = (run.games / "gate" / f"{number:06d}" / "games.jsonl").read_text()
     return [from_dict(PlayedGame, json.loads(line)) for line in lines.splitlines()]
+
+
+def test_players_of_the_gate_search_as_those_of_a_match_do(tmp_path, monkeypatch):
+    """Whatever the search of self-play is."""
+    model = SimpleNamespace(path=tmp_path)
+    monkeypatch.setattr(gate, "load_model", lambda *_: model)
+    monkeypatch.setattr(gate, "open_backend", lambda *_: SimpleNamespace())
+    run = RunDirectory.create_or_resume(tmp_path / "run")
+    role = make_role(run, SPRT)
+    assert role._config.actor.search != SearchConfig()
+    assert role._player(run.candidates, 1).search == SearchConfig()
+    role.close()
 
 
 def test_a_match_after_the_greatest_seed_has_a_seed(run):
