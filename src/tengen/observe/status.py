@@ -62,15 +62,19 @@ def read_status(run: RunDirectory) -> dict[str, Any]:
     ``num_models``, ``latest_model``, ``origin`` (what that was trained on, as in its
     ``meta.json``, or None), ``latest_checkpoint``, ``num_candidates`` (those that wait
     for the gate), ``gate_too_slow`` (whether it plays, and they come faster than it
-    decides), ``num_rejected``, ``experience_bytes``, ``unfinished`` (writers of
-    ``experience`` whose generation is neither sealed nor being played), ``gate`` (its
-    last match, see ``read_gate``), ``free_bytes`` (of its disk), ``progress`` (the last
-    ``Progress``, or None), and of roles that run by themselves ``roles``
-    (``observe.roles.read_roles``) and ``ratio`` (one line, or None).
+    decides), ``num_rejected``, ``learn_from`` (the run whose games it learns from, or
+    None for its own), ``experience_bytes`` (of the games that it learns from),
+    ``unfinished`` (writers of ``experience`` whose generation is neither sealed nor
+    being played), ``gate`` (its last match, see ``read_gate``), ``free_bytes`` (of its
+    disk), ``progress`` (the last ``Progress``, or None), and of roles that run by
+    themselves ``roles`` (``observe.roles.read_roles``) and ``ratio`` (one line, or
+    None).
     """
     progress = read_progress(run)
     config = run.read_run()["config"]
     num_candidates = len(run.candidates.numbers())
+    learn_from = config.get("learn_from") or None
+    source = run if learn_from is None else RunDirectory(learn_from)
     return {
         "run": str(run.path),
         "task": config.get("task"),
@@ -85,7 +89,8 @@ def read_status(run: RunDirectory) -> dict[str, Any]:
         and run.lock_holder("gate") is not None
         and config.get("gate", {}).get("kind", "accept_all") != "accept_all",
         "num_rejected": len(run.rejected.numbers()),
-        "experience_bytes": _size_bytes(run.experience),
+        "learn_from": learn_from,
+        "experience_bytes": _size_bytes(source.experience),
         "unfinished": _unfinished(run),
         "gate": read_gate(run),
         "free_bytes": shutil.disk_usage(run.path).free,
@@ -151,6 +156,15 @@ def _waiting(num_candidates: int, gate_too_slow: bool) -> str:
     )
 
 
+def _experience(num_bytes: int, learn_from: str | None) -> str:
+    size = f"{num_bytes / 1e6:,.1f} MB"
+    if learn_from is None:
+        return size
+    if RunDirectory(learn_from).is_new:
+        return f"none: learn_from ({learn_from}) is not a run directory; put it back"
+    return f"{size} of {learn_from}, whose games this run learns from; it plays none"
+
+
 def _size_bytes(folder: Path) -> int:
     """Returns the bytes of the files below a folder, which others may be removing."""
     num_bytes = 0
@@ -176,7 +190,7 @@ def _text(report: dict[str, Any]) -> str:
     rows = [
         ("run", f"{report['run']} ({report['task'] or 'a store alone'}), {state}"),
         ("models", "none yet" if latest is None else _model(latest, report["origin"])),
-        ("experience", f"{report['experience_bytes'] / 1e6:,.1f} MB"),
+        ("experience", _experience(report["experience_bytes"], report["learn_from"])),
     ]
     if report["unfinished"]:
         names = ", ".join(report["unfinished"])

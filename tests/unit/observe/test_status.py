@@ -36,6 +36,7 @@ def test_a_fresh_run(run):
         "num_candidates": 0,
         "gate_too_slow": False,
         "num_rejected": 0,
+        "learn_from": None,
         "experience_bytes": 0,
         "unfinished": [],
         "gate": None,
@@ -190,6 +191,25 @@ def test_files_that_go_while_it_reads_are_not_counted(run, monkeypatch):
     run.models.path.rmdir()
     assert read_status(run)["experience_bytes"] == 100
     assert read_status(run)["num_models"] == 0
+
+
+def test_a_run_without_games_says_whose_it_learns_from(run, capsys, tmp_path):
+    source = RunDirectory.create_or_resume(tmp_path / "games")
+    source.write_run({"config": {"task": "gomoku/9"}})
+    segment = source.experience / "selfplay-0" / "1" / "000001.npz"
+    segment.parent.mkdir(parents=True)
+    segment.write_bytes(b"x" * 2_000_000)
+    run.write_run({"config": {"task": "gomoku/9", "learn_from": str(source.path)}})
+    report = read_status(run)
+    assert report["learn_from"] == str(source.path)
+    assert report["experience_bytes"] == 2_000_000
+    assert main(["status", str(run.path)]) == 0
+    text = f"2.0 MB of {source.path}, whose games this run learns from"
+    assert text in capsys.readouterr().out
+    source.path.rename(tmp_path / "elsewhere")
+    assert main(["status", str(run.path)]) == 0
+    text = f"none: learn_from ({source.path}) is not a run directory; put it back"
+    assert text in capsys.readouterr().out
 
 
 def test_games_that_nobody_goes_on_with_are_told(run, capsys):
