@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from tengen.models import load_model
 from tengen.run import RunDirectory, move_directory
 from tengen.store.journal import read_journal
 from tests.integration.runs import run_command, train_command
@@ -76,3 +77,26 @@ def test_the_same_verdict_and_no_game_twice(run: RunDirectory, tmp_path: Path) -
     assert [path.name for path in (run.games / "gate").iterdir()] == ["000001"]
     kept = (run.path / name).read_text().splitlines()
     assert {json.loads(line)["index"] for line in kept} <= set(indices)
+
+
+@pytest.mark.slow
+def test_killed_while_it_passes_over_older_candidates(run: RunDirectory) -> None:
+    """Three candidates of one model; each kill comes after one of them has moved."""
+    for number in (2, 3):
+        shutil.copytree(run.candidates.entry(1), run.candidates.entry(number))
+    content = run.read_run()
+    content["config"]["gate"] |= {"max_games": 4, "num_simulations": 4}
+    run.write_run(content)
+    for number in (1, 2):
+        gate(run, fault=f"publish.renamed:1:rejected/{number:06d}")
+    assert run.candidates.numbers() == [3]
+    assert run.rejected.numbers() == [1, 2]
+
+    last = json.loads(gate(run))["last"]
+    assert (last["candidate"], last["num_recovered"]) == (3, 4)
+    assert "passed_over" not in last
+    places = (run.models.numbers(), run.rejected.numbers())
+    assert places == (([0, 3], [1, 2]) if last["accepted"] else ([0], [1, 2, 3]))
+    for folder, numbers in zip((run.models, run.rejected), places, strict=True):
+        for number in numbers:
+            load_model(folder.entry(number))

@@ -58,7 +58,11 @@ class AcceptAllGate:
 
 @dataclass(frozen=True, kw_only=True)
 class PlayedGate:
-    """What gates share that judge by a match against the model before."""
+    """What gates share that judge by a match against the model before.
+
+    Both search as ``tengen match`` does without settings, not by the run's
+    ``actor.search``.
+    """
 
     num_simulations: int = 64
     """Simulations a move, at least 1."""

@@ -151,9 +151,9 @@ class LearnerConfig:
     optimizer: OptimizerConfig = field(default_factory=SgdConfig)
     """Which optimizer, and its settings."""
     initial_model: str = ""
-    """Model whose weights a new run begins with: a RUN, RUN@17 or a model directory,
-    of a game with the same shapes, and a network that ``net`` is or can grow from.
-    Empty for random weights."""
+    """Model whose weights a new run begins with: a RUN (its newest model when this is
+    set), RUN@17 or a model directory, of a game with the same shapes, and a network
+    that ``net`` is or can grow from. Kept as a full path. Empty for random weights."""
 
     def __post_init__(self) -> None:
         """Checks the ranges.

@@ -11,7 +11,7 @@ from tengen.models.check import ExportCheck, check_export
 from tengen.models.export import ModelExporter
 from tengen.models.int8 import Int8Check, can_quantise, quantise
 from tengen.models.load import load_model, resolve_model
-from tengen.models.meta import INT8_FILE, MODEL_SCHEMA, ModelDir, ModelMeta
+from tengen.models.meta import INT8_FILE, MODEL_SCHEMA, ModelDir, ModelMeta, ModelOrigin
 from tengen.models.publish import accept, next_number, publish_model, reject
 
 __all__ = [
@@ -22,6 +22,7 @@ __all__ = [
     "ModelDir",
     "ModelExporter",
     "ModelMeta",
+    "ModelOrigin",
     "accept",
     "can_quantise",
     "check_export",

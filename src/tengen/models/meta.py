@@ -18,10 +18,11 @@ __all__ = [
     "WEIGHTS_FILE",
     "ModelDir",
     "ModelMeta",
+    "ModelOrigin",
     "file_sha256",
 ]
 
-MODEL_SCHEMA = 1
+MODEL_SCHEMA = 2
 """The version of model directories written here, and the newest that is read."""
 
 META_FILE = "meta.json"
@@ -30,6 +31,28 @@ ONNX_FILE = "model.onnx"
 MODEL_FILES = (WEIGHTS_FILE, ONNX_FILE)
 """The files that every model has; INT8_FILE is there where the model plays in int8.
 ``meta.json`` has the sha256 of each that is there."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ModelOrigin:
+    """What a model was trained on, as its export knew it."""
+
+    run: str
+    """The run's folder, as export was given it."""
+    seed: int
+    """Of the run."""
+    checkpoint: int
+    """Number of the checkpoint that has its weights."""
+    num_games: int | None = None
+    """Games that the run had then; None where environments are played."""
+    num_rows: int | None = None
+    """Rows of these to learn from; None likewise."""
+    window_rows: int | None = None
+    """Rows that the learner drew from then, the newest; None likewise."""
+    learn_from: str = ""
+    """The run whose games it learned from, empty for its own."""
+    initial_model: str = ""
+    """The model whose weights the run began with, empty for random ones."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -52,6 +75,8 @@ class ModelMeta:
     """Learner steps behind it, over the whole run."""
     num_samples: int
     """Training rows behind it, over the whole run, repeats counted."""
+    origin: ModelOrigin | None = None
+    """What it was trained on; None in models of schema 1, and in those of no run."""
     sha256: dict[str, str]
     """Lower-case hexadecimal sha256 of each other file of the directory."""
 

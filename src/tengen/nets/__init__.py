@@ -17,6 +17,7 @@ from tengen.nets.spec import (
     NetConfig,
     PolicyLayout,
     ResNetConfig,
+    check_grows,
     game_features,
     parse_net,
 )
@@ -39,6 +40,7 @@ __all__ = [
     "ResNet",
     "ResNetConfig",
     "build_net",
+    "check_grows",
     "game_features",
     "grow_net",
     "parse_net",

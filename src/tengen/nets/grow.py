@@ -18,9 +18,8 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from tengen.config import check
 from tengen.nets.resnet import ResNet
-from tengen.nets.spec import ResNetConfig
+from tengen.nets.spec import ResNetConfig, check_grows
 
 __all__ = ["grow_net"]
 
@@ -40,7 +39,7 @@ def grow_net(net: ResNet, config: ResNetConfig) -> ResNet:
     Raises:
         UsageError: ``config`` is smaller or differs in another field.
     """
-    _check_grows(net.config, config)
+    check_grows(net.config, config)
     grown = ResNet(net.features, config)
     grown.compute_dtype = net.compute_dtype
     grown.train(net.training)
@@ -53,18 +52,6 @@ def grow_net(net: ResNet, config: ResNetConfig) -> ResNet:
         if name in old:
             _embed(old[name], target, axes.of(name))
     return grown
-
-
-def _check_grows(old: ResNetConfig, new: ResNetConfig) -> None:
-    for name in ("num_blocks", "num_channels", "head_channels"):
-        before, after = getattr(old, name), getattr(new, name)
-        check(after >= before, name, after, f"must not shrink from {before}; raise it")
-    for name in ("pool_every", "mixed_sizes"):
-        before, after = getattr(old, name), getattr(new, name)
-        check(after == before, name, after, f"must stay {before}; keep it")
-    for name in ("auxiliary", "lead"):
-        before, after = getattr(old, name), getattr(new, name)
-        check(after or not before, name, after, "must stay True; keep it")
 
 
 class _AxisMaps:

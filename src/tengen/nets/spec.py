@@ -24,6 +24,7 @@ __all__ = [
     "NetConfig",
     "PolicyLayout",
     "ResNetConfig",
+    "check_grows",
     "game_features",
     "parse_net",
 ]
@@ -194,6 +195,28 @@ class MlpConfig:
 
 
 NetConfig: TypeAlias = ResNetConfig | MlpConfig
+
+
+def check_grows(old: ResNetConfig, new: ResNetConfig) -> None:
+    """Makes sure that a network can grow from another, see ``grow_net``.
+
+    Args:
+        old: What it grows from.
+        new: At least as deep, as wide and with heads as wide, and equal otherwise; it
+            may have auxiliary heads and one for the lead where that has none.
+
+    Raises:
+        UsageError: ``new`` is smaller or differs in another field.
+    """
+    for name in ("num_blocks", "num_channels", "head_channels"):
+        before, after = getattr(old, name), getattr(new, name)
+        check(after >= before, name, after, f"must not shrink from {before}; raise it")
+    for name in ("pool_every", "mixed_sizes"):
+        before, after = getattr(old, name), getattr(new, name)
+        check(after == before, name, after, f"must stay {before}; keep it")
+    for name in ("auxiliary", "lead"):
+        before, after = getattr(old, name), getattr(new, name)
+        check(after or not before, name, after, "must stay True; keep it")
 
 
 def game_features(game: Game) -> FeatureSpec:

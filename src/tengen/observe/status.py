@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import json
 import os
 import shutil
 from pathlib import Path
@@ -18,6 +19,8 @@ from tengen.run import RunDirectory, find_files, lock_holder
 __all__ = ["add_arguments", "read_status", "status", "stop"]
 
 _LITTLE_BYTES = 1e9
+# One is judged and one may have come since: more will not all be judged.
+_MANY_CANDIDATES = 3
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -56,15 +59,22 @@ def read_status(run: RunDirectory) -> dict[str, Any]:
     """Returns a run's state from its files alone, as JSON values.
 
     Keys: ``run``, ``task``, ``running`` (``PID on HOST`` or None), ``stop_requested``,
-    ``num_models``, ``latest_model``, ``latest_checkpoint``, ``num_rejected``,
-    ``experience_bytes``, ``unfinished`` (writers of ``experience`` whose generation is
-    neither sealed nor being played), ``gate`` (its last match, see ``read_gate``),
-    ``free_bytes`` (of its disk), ``progress`` (the last ``Progress``, or None), and of
-    roles that run by themselves ``roles`` (``observe.roles.read_roles``) and ``ratio``
-    (one line, or None).
+    ``num_models``, ``latest_model``, ``origin`` (what that was trained on, as in its
+    ``meta.json``, or None), ``latest_checkpoint``, ``num_candidates`` (those that wait
+    for the gate), ``gate_too_slow`` (whether it plays, and they come faster than it
+    decides), ``num_rejected``, ``learn_from`` (the run whose games it learns from, or
+    None for its own), ``experience_bytes`` (of the games that it learns from),
+    ``unfinished`` (writers of ``experience`` whose generation is neither sealed nor
+    being played), ``gate`` (its last match, see ``read_gate``), ``free_bytes`` (of its
+    disk), ``progress`` (the last ``Progress``, or None), and of roles that run by
+    themselves ``roles`` (``observe.roles.read_roles``) and ``ratio`` (one line, or
+    None).
     """
     progress = read_progress(run)
     config = run.read_run()["config"]
+    num_candidates = len(run.candidates.numbers())
+    learn_from = config.get("learn_from") or None
+    source = run if learn_from is None else RunDirectory(learn_from)
     return {
         "run": str(run.path),
         "task": config.get("task"),
@@ -72,9 +82,15 @@ def read_status(run: RunDirectory) -> dict[str, Any]:
         "stop_requested": run.stop_requested(),
         "num_models": len(run.models.numbers()),
         "latest_model": run.models.latest(),
+        "origin": _origin(run),
         "latest_checkpoint": run.checkpoints.latest(),
+        "num_candidates": num_candidates,
+        "gate_too_slow": num_candidates >= _MANY_CANDIDATES
+        and run.lock_holder("gate") is not None
+        and config.get("gate", {}).get("kind", "accept_all") != "accept_all",
         "num_rejected": len(run.rejected.numbers()),
-        "experience_bytes": _size_bytes(run.experience),
+        "learn_from": learn_from,
+        "experience_bytes": _size_bytes(source.experience),
         "unfinished": _unfinished(run),
         "gate": read_gate(run),
         "free_bytes": shutil.disk_usage(run.path).free,
@@ -104,6 +120,51 @@ def _gate(candidate: int, accepted: bool | None, summary: str) -> str:
     return f"{candidate:06d} {words[accepted]}, {summary}"
 
 
+def _origin(run: RunDirectory) -> dict[str, Any] | None:
+    """Returns the origin of the newest model; None where its file does not tell."""
+    newest = run.models.latest()
+    if newest is None:
+        return None
+    try:
+        meta = json.loads((run.models.entry(newest) / "meta.json").read_bytes())
+        origin = meta["origin"]
+    except (OSError, ValueError, LookupError, TypeError, RecursionError):
+        return None
+    return origin if isinstance(origin, dict) else None
+
+
+def _model(latest: int, origin: dict[str, Any] | None) -> str:
+    text = f"{latest:06d} is the latest"
+    if origin is None:
+        return text
+    text += f", of checkpoint {origin.get('checkpoint')}"
+    counts = [
+        f"{origin[name]:,} {word}"
+        for name, word in (("num_games", "games"), ("num_rows", "rows"))
+        if isinstance(origin.get(name), int)
+    ]
+    return f"{text}, after {' and '.join(counts)}" if counts else text
+
+
+def _waiting(num_candidates: int, gate_too_slow: bool) -> str:
+    if not gate_too_slow:
+        return f"{num_candidates} for the gate"
+    return (
+        f"{num_candidates} for the gate, which is too slow and will pass over all but "
+        "the newest; give tengen gate more --threads, or lower --set "
+        "gate.num_simulations"
+    )
+
+
+def _experience(num_bytes: int, learn_from: str | None) -> str:
+    size = f"{num_bytes / 1e6:,.1f} MB"
+    if learn_from is None:
+        return size
+    if RunDirectory(learn_from).is_new:
+        return f"none: learn_from ({learn_from}) is not a run directory; put it back"
+    return f"{size} of {learn_from}, whose games this run learns from; it plays none"
+
+
 def _size_bytes(folder: Path) -> int:
     """Returns the bytes of the files below a folder, which others may be removing."""
     num_bytes = 0
@@ -128,14 +189,17 @@ def _text(report: dict[str, Any]) -> str:
     latest = report["latest_model"]
     rows = [
         ("run", f"{report['run']} ({report['task'] or 'a store alone'}), {state}"),
-        ("models", "none yet" if latest is None else f"{latest:06d} is the latest"),
-        ("experience", f"{report['experience_bytes'] / 1e6:,.1f} MB"),
+        ("models", "none yet" if latest is None else _model(latest, report["origin"])),
+        ("experience", _experience(report["experience_bytes"], report["learn_from"])),
     ]
     if report["unfinished"]:
         names = ", ".join(report["unfinished"])
         rows.append(("unfinished", f"{names}; the command that played goes on with it"))
     if report["gate"] is not None:
         rows.append(("candidate", _gate(**report["gate"])))
+    if report["num_candidates"]:
+        waiting = _waiting(report["num_candidates"], report["gate_too_slow"])
+        rows.append(("waiting", waiting))
     if report["free_bytes"] < _LITTLE_BYTES:
         rows.append(("disk", f"{report['free_bytes'] / 1e6:,.1f} MB free; free some"))
     rows += [(role["role"], _role(role)) for role in report["roles"]]

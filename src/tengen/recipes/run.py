@@ -26,6 +26,7 @@ from tengen.roles import (
     StopListener,
     change_config,
     check_devices,
+    checked_initial_model,
     checked_source,
     config_changes,
     move_run,
@@ -157,6 +158,7 @@ def train_task(
         config = _resolve(run, known, fresh, settings)
         _check_games(config, games)
         config = checked_source(config)
+        config = checked_initial_model(config, run)
         config = move_run(run, config, devices)
         check_devices(config)
         check_machine(config.inference)

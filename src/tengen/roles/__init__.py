@@ -18,6 +18,7 @@ from tengen.roles.generations import (
     sealed_generation,
     writer_directory,
 )
+from tengen.roles.initial_model import checked_initial_model
 from tengen.roles.learn_from import checked_source, with_games
 from tengen.roles.role import ROLES, Report, Role, RoleContext, make_role
 from tengen.roles.stopping import StopListener
@@ -34,6 +35,7 @@ __all__ = [
     "StopListener",
     "change_config",
     "check_devices",
+    "checked_initial_model",
     "checked_source",
     "config_changes",
     "make_role",

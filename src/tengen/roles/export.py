@@ -19,6 +19,7 @@ from tengen.models import (
     INT8_FILE,
     ModelExporter,
     ModelMeta,
+    ModelOrigin,
     can_quantise,
     check_export,
     publish_model,
@@ -90,7 +91,7 @@ class ExportRole:
         known = number, next_number(self._run)
         if known == self._exported:
             return None
-        saved = _read_newest(self._run, number)
+        number, saved = _read_newest(self._run, number)
         if saved.num_steps <= _exported_steps(self._run):
             self._exported = known
             if self._config.inference.has_auto and self._planes is not None:
@@ -105,6 +106,15 @@ class ExportRole:
             generation=int(saved.extra["generation"]),
             num_steps=saved.num_steps,
             num_samples=saved.num_samples,
+            origin=ModelOrigin(
+                run=str(self._run.path),
+                seed=self._config.seed,
+                checkpoint=number,
+                learn_from=self._config.learn_from,
+                initial_model=self._config.learner.initial_model,
+                # Checkpoints of earlier code have none.
+                **saved.extra.get("data", {}),
+            ),
             sha256={},
         )
         # Not the checkpoint's: one that was taken out by hand is made again.
@@ -210,11 +220,11 @@ class ExportRole:
         }
 
 
-def _read_newest(run: RunDirectory, number: int) -> SavedModel:
+def _read_newest(run: RunDirectory, number: int) -> tuple[int, SavedModel]:
     """Returns a checkpoint; the newest, where the learner removed it meanwhile."""
     while True:
         try:
-            return read_model(run.checkpoints.entry(number))
+            return number, read_model(run.checkpoints.entry(number))
         except TengenError:
             newest = run.checkpoints.latest()
             if newest in (None, number):

@@ -1,4 +1,8 @@
-"""Role ``gate``: one turn decides on the oldest candidate."""
+"""Role ``gate``: one turn decides on a candidate, the newest where a match is played.
+
+A gate that plays may be slower than the learner. It is not to judge what newer
+candidates have overtaken, so it passes those over, as KataGo's gatekeeper does.
+"""
 
 from __future__ import annotations
 
@@ -67,23 +71,34 @@ class GateRole:
         self._remove_matches()
 
     def turn(self) -> Report | None:
-        """Decides on the oldest candidate; None where there is none."""
+        """Decides on one candidate; None where there is none.
+
+        Where a match is played it is the one whose match has begun, else the newest,
+        and all older ones are passed over, into ``rejected``. An ``AcceptAllGate``
+        takes the oldest: all pass, at the cost of a rename.
+        """
         numbers = self._run.candidates.numbers()
         self.waits_for = "" if numbers else _NO_CANDIDATE
         if not numbers:
             return None
-        candidate = numbers[0]
+        gate = self._config.gate
+        plays = not isinstance(gate, AcceptAllGate)
+        candidate = self._begun_or_newest(numbers) if plays else numbers[0]
         report: dict[str, Any] = {"candidate": candidate}
         champion = self._run.models.latest()
         is_accepted = True
-        gate = self._config.gate
         if champion is not None and not isinstance(gate, AcceptAllGate):
+            # Before its match begins: a damaged candidate must not keep the gate.
+            players = (
+                self._player(self._run.candidates, candidate),
+                self._player(self._run.models, champion),
+            )
             journal = self._journal(gate, candidate, champion)
             if journal.gaps:
                 report["journal_gaps"] = [str(gap) for gap in journal.gaps]
             report |= {"champion": champion, "num_recovered": len(journal.played)}
             try:
-                verdict = self._judge(gate, candidate, champion, journal)
+                verdict = self._judge(gate, candidate, players, journal)
             except MatchStopped:
                 # The candidate waits; its match goes on with the games that it has.
                 return {**report, "stopped": True}
@@ -92,11 +107,17 @@ class GateRole:
             report |= verdict.results.to_json()
             is_accepted = verdict.is_accepted
             self._publish_games(candidate, champion, verdict)
+        # Before the candidate moves: after a kill the same one is decided on again.
+        passed_over = [n for n in self._run.candidates.numbers() if n < candidate]
+        for number in passed_over:
+            reject(self._run, number)
+        if passed_over:
+            report["passed_over"] = ", ".join(f"{n:06d}" for n in passed_over)
         if is_accepted:
             accept(self._run, candidate)
         else:
             reject(self._run, candidate)
-            self._run.rejected.retire(_NUM_KEPT)
+        self._run.rejected.retire(_NUM_KEPT)
         if self._config.actor.kind == "environment":
             self._run.models.retire(_NUM_KEPT)
         MatchJournal.remove(self._match_folder(candidate))
@@ -110,7 +131,7 @@ class GateRole:
         self,
         gate: MatchGate | SprtGate,
         candidate: int,
-        champion: int,
+        players: tuple[ModelPlayer, ModelPlayer],
         journal: MatchJournal,
     ) -> GateVerdict:
         told_s = -_EVENT_EVERY_S
@@ -127,8 +148,7 @@ class GateRole:
         return judge(
             gate,
             games.make(self._config.task),
-            self._player(self._run.candidates, candidate),
-            self._player(self._run.models, champion),
+            *players,
             seed=self._seed(candidate),
             num_threads=self._context.num_threads,
             played=journal.played,
@@ -152,6 +172,15 @@ class GateRole:
 
     def _match_folder(self, candidate: int) -> Path:
         return self._run.eval / f"gate-{candidate:06d}"
+
+    def _begun_or_newest(self, numbers: list[int]) -> int:
+        """Returns the candidate whose match was stopped or killed, else the newest.
+
+        That match goes on, whatever came since: a gate that is stopped more often than
+        it decides would begin anew for ever.
+        """
+        begun = [number for number in numbers if self._match_folder(number).exists()]
+        return max(begun or numbers)
 
     def _journal(self, gate: PlayedGate, candidate: int, champion: int) -> MatchJournal:
         """Returns the journal of a match; the games do not depend on who may pass."""

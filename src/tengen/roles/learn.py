@@ -9,18 +9,18 @@ from typing import Any
 
 import torch
 
-from tengen.errors import RunError, UsageError
+from tengen.errors import RunError
 from tengen.inference.torch_backend import load_head
 from tengen.learners import Learner, load_checkpoint, save_checkpoint
 from tengen.learners.checkpoint import read_extra
 from tengen.learners.make import make_loss
-from tengen.models import load_model, resolve_model
 from tengen.nets import NetConfig, ResNetConfig, build_net
 from tengen.nets.grow import grow_net
 from tengen.nets.resnet import ResNet
 from tengen.roles.config import RunConfig
 from tengen.roles.devices import learner_device
 from tengen.roles.features import task_features
+from tengen.roles.initial_model import fitting_model
 from tengen.roles.role import Report, RoleContext
 from tengen.roles.table import lack, open_table
 from tengen.run import RunDirectory, keep_freed_memory
@@ -29,6 +29,8 @@ from tengen.store import NUM_VALIDATION_ROWS, GameWindow, ShuffledRows
 __all__ = ["LearnRole"]
 
 _PROGRESS_INTERVAL_S = 0.25
+# What a checkpoint tells the models made of it; window_bytes is a process's own.
+_DATA = ("num_games", "num_rows", "window_rows")
 
 
 class LearnRole:
@@ -138,31 +140,20 @@ class LearnRole:
 
     def _initial_net(self) -> ResNet | Any:
         config = self._config.nets[len(self._grown_at)]
-        source = self._config.learner.initial_model
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(self._config.seed)
-            if source and self._number is None:
-                return self._net_of(source, config)
+            if self._config.learner.initial_model and self._number is None:
+                return self._net_of_model(config)
             return build_net(self._features, config)
 
-    def _net_of(self, source: str, config: NetConfig) -> ResNet | Any:
-        """The network that a model has, or one that grew from it."""
-        path = resolve_model(source).path
-        net = load_head(load_model(path, features=self._features).path).net
-        if net.config == config:
-            return net.requires_grad_(True)
-        if not isinstance(net, ResNet) or not isinstance(config, ResNetConfig):
-            raise UsageError(
-                f"learner.initial_model ({source}) must have the run's kind of "
-                f"network, {config.kind}; choose another one"
-            )
-        try:
-            return grow_net(net, config).requires_grad_(True)
-        except UsageError as error:
-            raise UsageError(
-                f"learner.initial_model ({source}) must have a network that net can "
-                f"grow from: {error}"
-            ) from error
+    def _net_of_model(self, config: NetConfig) -> ResNet | Any:
+        """The network that the initial model has, or one that grows from it."""
+        net = load_head(fitting_model(self._config, self._features).path).net
+        if net.config != config:
+            assert isinstance(net, ResNet)
+            assert isinstance(config, ResNetConfig)
+            net = grow_net(net, config)
+        return net.requires_grad_(True)
 
     def _make_learner(self, net: Any) -> Learner:
         return Learner(
@@ -233,11 +224,12 @@ class LearnRole:
 
     def _save(self) -> None:
         self._number = 0 if self._number is None else self._number + 1
-        table = self._table.state()
+        table, described = self._table.state(), self._table.describe()
         extra = {
             "generation": self._generation,
             "grown_at": self._grown_at,
             "table": table,
+            "data": {name: described[name] for name in _DATA if name in described},
         }
         number = self._number
 

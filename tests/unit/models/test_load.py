@@ -57,6 +57,14 @@ def test_a_published_model_is_what_was_given(
     assert all(np.array_equal(found[name], wanted[name]) for name in wanted)
 
 
+def test_a_model_of_schema_1_is_read(publish: Publish) -> None:
+    model = publish(7)
+    content = json.loads((model.path / "meta.json").read_text())
+    del content["origin"]
+    (model.path / "meta.json").write_text(json.dumps({**content, "schema": 1}))
+    assert load_model(model.path).meta == dataclasses.replace(model.meta, schema=1)
+
+
 def test_a_taken_number_is_refused(publish: Publish) -> None:
     publish(1)
     with pytest.raises(RunError, match="exists already"):

@@ -1,4 +1,5 @@
 import argparse
+import contextlib
 import itertools
 import json
 import time
@@ -30,8 +31,12 @@ def test_a_fresh_run(run):
         "stop_requested": False,
         "num_models": 0,
         "latest_model": None,
+        "origin": None,
         "latest_checkpoint": None,
+        "num_candidates": 0,
+        "gate_too_slow": False,
         "num_rejected": 0,
+        "learn_from": None,
         "experience_bytes": 0,
         "unfinished": [],
         "gate": None,
@@ -94,6 +99,58 @@ def test_what_the_gate_does(run, capsys, monkeypatch):
     assert shown() == ["candidate 000002 accepted, 4 pairs"]
 
 
+@pytest.mark.parametrize(
+    ("kind", "num_candidates", "is_at_work", "is_too_slow"),
+    [
+        ("sprt", 2, True, False),
+        ("sprt", 3, True, True),
+        ("sprt", 3, False, False),
+        ("accept_all", 3, True, False),
+    ],
+)
+def test_a_gate_that_is_too_slow_is_named(
+    run, capsys, kind, num_candidates, is_at_work, is_too_slow
+):
+    run.write_run({"config": {"task": "gomoku/9", "gate": {"kind": kind}}})
+    for number in range(num_candidates):
+        run.candidates.publish(number, lambda folder: None)
+    with run.lock("gate") if is_at_work else contextlib.nullcontext():
+        report = read_status(run)
+        assert main(["status", str(run.path)]) == 0
+    assert report["num_candidates"] == num_candidates
+    assert report["gate_too_slow"] == is_too_slow
+    text = capsys.readouterr().out
+    assert f"{num_candidates} for the gate" in text
+    assert ("too slow" in text) == is_too_slow
+
+
+@pytest.mark.parametrize(
+    ("meta", "shown"),
+    [
+        (
+            '{"origin": {"checkpoint": 7, "num_games": 1280, "num_rows": 45678}}',
+            "000003 is the latest, of checkpoint 7, after 1,280 games and 45,678 rows",
+        ),
+        (
+            '{"origin": {"checkpoint": 7, "num_games": null}}',
+            "000003 is the latest, of checkpoint 7",
+        ),
+        ('{"schema": 1}', "000003 is the latest"),
+        ('{"origin": null}', "000003 is the latest"),
+        ('{"origin": []}', "000003 is the latest"),
+        ("[]", "000003 is the latest"),
+        ("{", "000003 is the latest"),
+    ],
+)
+def test_what_the_latest_model_was_trained_on(run, capsys, meta, shown):
+    run.models.publish(3, lambda folder: (folder / "meta.json").write_text(meta))
+    assert main(["status", str(run.path)]) == 0
+    lines = [" ".join(line.split()) for line in capsys.readouterr().out.splitlines()]
+    assert f"models {shown}" in lines
+    origin = read_status(run)["origin"]
+    assert (origin is not None) == ("checkpoint" in shown)
+
+
 @pytest.mark.parametrize("value", ["null", "3", "[]", '"x"'])
 @pytest.mark.parametrize("name", ["config", "measured"])
 def test_a_part_of_run_json_that_is_no_object_is_damage(run, capsys, name, value):
@@ -134,6 +191,25 @@ def test_files_that_go_while_it_reads_are_not_counted(run, monkeypatch):
     run.models.path.rmdir()
     assert read_status(run)["experience_bytes"] == 100
     assert read_status(run)["num_models"] == 0
+
+
+def test_a_run_without_games_says_whose_it_learns_from(run, capsys, tmp_path):
+    source = RunDirectory.create_or_resume(tmp_path / "games")
+    source.write_run({"config": {"task": "gomoku/9"}})
+    segment = source.experience / "selfplay-0" / "1" / "000001.npz"
+    segment.parent.mkdir(parents=True)
+    segment.write_bytes(b"x" * 2_000_000)
+    run.write_run({"config": {"task": "gomoku/9", "learn_from": str(source.path)}})
+    report = read_status(run)
+    assert report["learn_from"] == str(source.path)
+    assert report["experience_bytes"] == 2_000_000
+    assert main(["status", str(run.path)]) == 0
+    text = f"2.0 MB of {source.path}, whose games this run learns from"
+    assert text in capsys.readouterr().out
+    source.path.rename(tmp_path / "elsewhere")
+    assert main(["status", str(run.path)]) == 0
+    text = f"none: learn_from ({source.path}) is not a run directory; put it back"
+    assert text in capsys.readouterr().out
 
 
 def test_games_that_nobody_goes_on_with_are_told(run, capsys):

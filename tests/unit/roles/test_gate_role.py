@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import dataclasses
 import json
+from types import SimpleNamespace
 
 import pytest
 
 from tengen.config import from_dict
-from tengen.evaluation import MatchGate, PlayedGame, SprtGate
+from tengen.errors import UsageError
+from tengen.evaluation import AcceptAllGate, MatchGate, PlayedGame, SprtGate
 from tengen.evaluation.match import MAX_SEED
 from tengen.recipes import make_config
 from tengen.roles import gate
 from tengen.roles.role import RoleContext
 from tengen.run import RunDirectory, move_directory
+from tengen.search import SearchConfig
 
 SPRT = SprtGate(elo0=-10, elo1=150, max_games=100, num_simulations=4)
 
@@ -21,13 +24,23 @@ SPRT = SprtGate(elo0=-10, elo1=150, max_games=100, num_simulations=4)
 HASHES: dict[str, str] = {}
 
 
+def publish(run, *numbers):
+    for number in numbers:
+        run.candidates.publish(number, lambda folder: None)
+
+
+def places(run):
+    """Returns the numbers of candidates, models and rejected ones."""
+    folders = (run.candidates, run.models, run.rejected)
+    return tuple(folder.numbers() for folder in folders)
+
+
 @pytest.fixture
 def run(tmp_path, monkeypatch, hash_player):
-    """A run of three models without files, of which two are candidates."""
+    """A run of two models without files, of which one is a candidate."""
     made = RunDirectory.create_or_resume(tmp_path / "run")
     made.models.publish(0, lambda folder: None)
-    for number in (1, 2):
-        made.candidates.publish(number, lambda folder: None)
+    publish(made, 1)
 
     def player(role, folder, number):
         return hash_player("connect4", f"{number:06d}", salt=number)
@@ -66,6 +79,18 @@ def kept_games(run, number):
     return [from_dict(PlayedGame, json.loads(line)) for line in lines.splitlines()]
 
 
+def test_players_of_the_gate_search_as_those_of_a_match_do(tmp_path, monkeypatch):
+    """Whatever the search of self-play is."""
+    model = SimpleNamespace(path=tmp_path)
+    monkeypatch.setattr(gate, "load_model", lambda *_: model)
+    monkeypatch.setattr(gate, "open_backend", lambda *_: SimpleNamespace())
+    run = RunDirectory.create_or_resume(tmp_path / "run")
+    role = make_role(run, SPRT)
+    assert role._config.actor.search != SearchConfig()
+    assert role._player(run.candidates, 1).search == SearchConfig()
+    role.close()
+
+
 def test_a_match_after_the_greatest_seed_has_a_seed(run):
     for seed, expected in ((7, 10), (MAX_SEED, 2)):
         role = make_role(run, SPRT, seed=seed)
@@ -97,8 +122,9 @@ def test_a_turn_reports_its_match_and_keeps_its_games(run, gate_config):
 
 def test_only_the_newest_matches_are_kept(run):
     kept_one = dataclasses.replace(SPRT, matches_kept=1)
-    for number in (1, 2):
-        assert take_turn(run, kept_one)["candidate"] == number
+    assert take_turn(run, kept_one)["candidate"] == 1
+    publish(run, 2)
+    assert take_turn(run, kept_one)["candidate"] == 2
     assert [path.name for path in (run.games / "gate").iterdir()] == ["000002"]
 
 
@@ -139,7 +165,7 @@ def test_a_match_goes_on_where_a_kill_ended_it(
 ):
     other = RunDirectory.create_or_resume(tmp_path / "other")
     other.models.publish(0, lambda folder: None)
-    other.candidates.publish(1, lambda folder: None)
+    publish(other, 1)
     whole = take_turn(other, SPRT)
     before = die(SPRT, num_threads=num_threads)
     assert before
@@ -185,7 +211,7 @@ def test_a_stop_leaves_the_candidate_and_its_games(run):
     role.close()
     assert report["stopped"]
     assert "accepted" not in report
-    assert run.candidates.numbers() == [1, 2]
+    assert run.candidates.numbers() == [1]
     assert (run.eval / "gate-000001").exists()
 
 
@@ -195,6 +221,86 @@ def test_what_a_kill_left_of_decided_matches_is_removed(run):
         (run.eval / name / "1.journal").touch()
     make_role(run, SPRT).close()
     assert [path.name for path in run.eval.iterdir()] == ["gate-000001"]
+
+
+@pytest.mark.parametrize("gate_config", [SPRT, MatchGate(num_games=4)])
+def test_the_newest_candidate_is_judged_and_older_ones_are_passed_over(
+    run, gate_config
+):
+    publish(run, 2, 3)
+    report = take_turn(run, gate_config)
+    assert (report["candidate"], report["passed_over"]) == (3, "000001, 000002")
+    assert places(run) == (
+        ([], [0, 3], [1, 2]) if report["accepted"] else ([], [0], [1, 2, 3])
+    )
+    assert [path.name for path in (run.games / "gate").iterdir()] == ["000003"]
+    publish(run, 4)
+    assert "passed_over" not in take_turn(run, gate_config)
+
+
+def test_a_run_without_a_model_takes_the_newest(run):
+    move_directory(run.models.entry(0), run.candidates.entry(0))
+    assert take_turn(run, SPRT)["passed_over"] == "000000"
+    assert places(run) == ([], [1], [0])
+
+
+def test_where_all_pass_none_is_passed_over(run):
+    publish(run, 2)
+    for number in (1, 2):
+        report = take_turn(run, AcceptAllGate())
+        assert report == {"candidate": number, "accepted": True}
+    assert places(run) == ([], [0, 1, 2], [])
+
+
+def test_a_match_that_has_begun_is_decided_before_newer_candidates(run, die):
+    num_games = len(die(SPRT))
+    publish(run, 2, 3)
+    report = take_turn(run, SPRT)
+    assert (report["candidate"], report["num_recovered"]) == (1, num_games)
+    assert run.candidates.numbers() == [2, 3]
+    assert take_turn(run, SPRT)["candidate"] == 3
+
+
+def test_a_kill_while_others_are_passed_over_leaves_the_same_verdict(run, monkeypatch):
+    publish(run, 2, 3)
+    moved = []
+    reject = gate.reject
+
+    def reject_one(run, number):
+        if moved:
+            raise Killed
+        moved.append(number)
+        reject(run, number)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(gate, "reject", reject_one)
+        with pytest.raises(Killed):
+            take_turn(run, SPRT)
+    assert places(run) == ([2, 3], [0], [1])
+    publish(run, 4)
+    report = take_turn(run, SPRT)
+    assert (report["candidate"], report["passed_over"]) == (3, "000002")
+    assert report["num_recovered"] >= len(kept_games(run, 3))
+    assert run.candidates.numbers() == [4]
+
+
+def test_a_candidate_that_cannot_be_opened_begins_no_match(run, monkeypatch):
+    def refuse(role, folder, number):
+        raise UsageError("damaged")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(gate.GateRole, "_player", refuse)
+        with pytest.raises(UsageError):
+            take_turn(run, SPRT)
+    publish(run, 2)
+    assert take_turn(run, SPRT)["candidate"] == 2
+
+
+def test_passed_over_candidates_do_not_pile_up(run):
+    publish(run, *range(2, 31))
+    lenient = MatchGate(num_games=2, min_score=1e-10)
+    assert take_turn(run, lenient)["accepted"]
+    assert run.rejected.numbers() == list(range(10, 30))
 
 
 def test_games_of_other_weights_do_not_count(run, die, monkeypatch):

@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 import dataclasses
+import re
 from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
 
+from tengen.cli import main
 from tengen.errors import UsageError
-from tengen.nets import ResNetConfig
+from tengen.nets import MlpConfig, ResNetConfig
 from tengen.recipes import make_config
-from tengen.roles.config import RunConfig, write_config
+from tengen.recipes.run import train_task
+from tengen.roles.config import RunConfig, read_config, write_config
 from tengen.roles.export import ExportRole
+from tengen.roles.features import task_features
 from tengen.roles.gate import GateRole
+from tengen.roles.initial_model import fitting_model
 from tengen.roles.learn import LearnRole
 from tengen.roles.role import RoleContext
 from tengen.run import RunDirectory
@@ -104,17 +109,108 @@ def test_a_run_that_goes_on_does_not_ask_for_it(source: Path, tmp_path: Path) ->
     assert all(torch.equal(found[name], wanted[name]) for name in wanted)
 
 
-def test_what_does_not_fit_is_one_line(source: Path, tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="neither a run directory"):
+def test_a_model_that_is_gone_is_one_line(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match=r"initial_model \(nowhere\) .* neither a run"):
         begun(config_of(initial_model="nowhere"), tmp_path / "a")
-    smaller = ResNetConfig(num_blocks=2, num_channels=12, head_channels=8)
-    with pytest.raises(UsageError, match=r"initial_model .* must have a network that"):
-        begun(config_of(smaller, initial_model=str(source)), tmp_path / "b")
-    connect4 = dataclasses.replace(
-        make_config("connect4", None, None),
-        net=SMALL,
-        stages=(),
-        learner=config_of(initial_model=str(source)).learner,
+
+
+def made(
+    out: Path, source: Path | str, *settings: str, task: str = "tictactoe"
+) -> RunDirectory:
+    """Makes a run that begins with a model, and starts nothing."""
+    words = ("stages=[]", "net.num_blocks=2", "net.num_channels=8", *settings)
+    train_task(
+        task,
+        games=0,
+        out=out,
+        threads=1,
+        settings=[*words, f"learner.initial_model={source}"],
     )
-    with pytest.raises(UsageError, match="features"):
-        begun(connect4, tmp_path / "c")
+    return RunDirectory(out)
+
+
+@pytest.mark.parametrize("word", ["source", "source@0", "source/models/000000"])
+def test_a_run_keeps_the_full_path_of_its_model(
+    source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, word: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    run = made(tmp_path / "out", word)
+    monkeypatch.chdir("/")
+    kept = read_config(run)
+    assert kept.learner.initial_model == str(source / "models" / "000000")
+    LearnRole(kept, run, RoleContext(num_threads=1)).close()
+
+
+def test_a_run_that_has_learned_goes_on_without_its_model(
+    source: Path, tmp_path: Path
+) -> None:
+    run = made(tmp_path / "out", source)
+    source.rename(tmp_path / "elsewhere")
+    with pytest.raises(UsageError, match="cannot be used"):
+        train_task("tictactoe", games=0, out=run.path)
+    (tmp_path / "elsewhere").rename(source)
+    role = LearnRole(read_config(run), run, RoleContext(num_threads=1))
+    role.turn()
+    role.close()
+    source.rename(tmp_path / "elsewhere")
+    train_task("tictactoe", games=0, out=run.path)
+
+
+@pytest.mark.parametrize(
+    ("task", "name", "settings", "message"),
+    [
+        ("tictactoe", "nowhere", (), "cannot be used: model (.*) is neither a run"),
+        ("tictactoe", "empty", (), "cannot be used: run .* no published model yet"),
+        (
+            "connect4",
+            "source",
+            (),
+            "must be a model with the shapes of connect4, not one of tictactoe with "
+            "num_planes 3 instead of 4, height 3 instead of 6, .*; choose another",
+        ),
+        (
+            "tictactoe",
+            "source",
+            ("net.head_channels=8",),
+            r"must have a network that net can grow from: head_channels \(8\) must not "
+            "shrink from 32; raise it",
+        ),
+        ("CartPole-v1", "source", (), "must be a model with the shapes of CartPole-v1"),
+    ],
+)
+def test_a_model_that_does_not_fit_is_refused_before_anything_is_made(
+    source: Path,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    task: str,
+    name: str,
+    settings: tuple[str, ...],
+    message: str,
+) -> None:
+    write_config(RunDirectory.create_or_resume(tmp_path / "empty"), config_of())
+    out = tmp_path / "out"
+    budget = ["--minutes", "1"] if task == "CartPole-v1" else ["--games", "0"]
+    words = [f"learner.initial_model={tmp_path / name}", *settings]
+    if task != "CartPole-v1":
+        words += ["stages=[]", "net.num_blocks=2", "net.num_channels=8"]
+    arguments = ["train", task, *budget, "--out", str(out)]
+    assert main([*arguments, *(f"--set={word}" for word in words)]) == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert re.search(rf"learner.initial_model \(.*{name}\) {message}", line), line
+    assert not out.exists()
+
+
+def test_a_vector_network_grows_from_none(tmp_path: Path) -> None:
+    config = make_config("CartPole-v1", None, None)
+    run = RunDirectory.create_or_resume(tmp_path / "source")
+    write_config(run, config)
+    for role_class in (LearnRole, ExportRole, GateRole):
+        role = role_class(config, run, RoleContext(num_threads=1))
+        role.turn()
+        role.close()
+    learner = dataclasses.replace(config.learner, initial_model=str(run.path))
+    other = dataclasses.replace(config, learner=learner)
+    assert fitting_model(other, task_features(other)).path.name == "000000"
+    wider = dataclasses.replace(other, net=MlpConfig(num_units=99))
+    with pytest.raises(UsageError, match="own network, for only those"):
+        fitting_model(wider, task_features(wider))

@@ -1,0 +1,83 @@
+"""Runs that begin with the weights of a model."""
+
+from __future__ import annotations
+
+import dataclasses
+
+from tengen.config import check
+from tengen.errors import UsageError
+from tengen.models import ModelDir, resolve_model
+from tengen.nets import FeatureSpec, ResNetConfig, check_grows
+from tengen.roles.config import RunConfig
+from tengen.roles.features import task_features
+from tengen.run import RunDirectory
+
+__all__ = ["checked_initial_model", "fitting_model"]
+
+_NAME = "learner.initial_model"
+
+
+def checked_initial_model(config: RunConfig, run: RunDirectory) -> RunConfig:
+    """Returns the config with ``learner.initial_model`` as the full path of a model.
+
+    A RUN becomes its newest model, as of now. A run that has a checkpoint does not read
+    it again, and it may be gone.
+
+    Raises:
+        UsageError: There is no such model, or it does not fit.
+    """
+    if not config.learner.initial_model or run.checkpoints.latest() is not None:
+        return config
+    path = str(fitting_model(config, task_features(config)).path.resolve())
+    learner = dataclasses.replace(config.learner, initial_model=path)
+    return dataclasses.replace(config, learner=learner)
+
+
+def fitting_model(config: RunConfig, features: FeatureSpec) -> ModelDir:
+    """Returns the model that a run begins with, verified.
+
+    Args:
+        config: The run's; it names a model.
+        features: Of its task.
+
+    Raises:
+        UsageError: There is no such model, or the run's first network neither is its
+            own nor can grow from it.
+    """
+    source, net = config.learner.initial_model, config.nets[0]
+    try:
+        model = resolve_model(source)
+    except UsageError as error:
+        raise UsageError(f"{_NAME} ({source}) cannot be used: {error}") from error
+    theirs = model.meta
+    wrong = _differences(theirs.features, features)
+    check(
+        not wrong,
+        _NAME,
+        source,
+        f"must be a model with the shapes of {config.task}, not one of {theirs.task} "
+        f"with {wrong}; choose another one",
+    )
+    if theirs.net == net:
+        return model
+    if not isinstance(theirs.net, ResNetConfig) or not isinstance(net, ResNetConfig):
+        raise UsageError(
+            f"{_NAME} ({source}) must have the run's own network, for only those of "
+            f"kind resnet grow; choose another one, or set net as it is there"
+        )
+    try:
+        check_grows(theirs.net, net)
+    except UsageError as error:
+        raise UsageError(
+            f"{_NAME} ({source}) must have a network that net can grow from: {error}"
+        ) from error
+    return model
+
+
+def _differences(found: FeatureSpec, wanted: FeatureSpec) -> str:
+    """Returns the fields in which two shapes differ, in words."""
+    return ", ".join(
+        f"{name} {theirs} instead of {ours}"
+        for name, theirs in dataclasses.asdict(found).items()
+        if theirs != (ours := getattr(wanted, name))
+    )
