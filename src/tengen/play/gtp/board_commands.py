@@ -136,7 +136,7 @@ def _showboard(engine: Engine, command: Command) -> str:
     last = position.moves[-1][1] if position.moves else None
     board = make_board_text(position.game).draw(position.state, last, colours=False)
     turn = ("Black (X)", "White (O)")[position.state.to_play]
-    return f"{position.game.name}, {turn} to play\n{board}"
+    return f"{position.record().game}, {turn} to play\n{board}"
 
 
 def _check_empty(engine: Engine) -> None:

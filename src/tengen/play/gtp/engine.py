@@ -19,7 +19,7 @@ from tengen.play.gtp.analysis import (
 )
 from tengen.play.gtp.clock import Clock, TimeSettings
 from tengen.play.gtp.lines import LineReader
-from tengen.play.gtp.position import Position, Start
+from tengen.play.gtp.position import MAX_PLIES, Position, Start
 from tengen.play.gtp.protocol import (
     INTERRUPT,
     Command,
@@ -94,7 +94,8 @@ class Engine:
         self._handlers: dict[str, Handler] = {}
         self.is_over = False
         self.clock = Clock(TimeSettings())
-        self.position = self.placed(Start(player.game.name, self.rules.komi))
+        self.rules.max_plies = MAX_PLIES
+        self.position = self.placed(Start(self.rules.name, self.rules.komi))
         self.search(self.position, Limits(2 * self._threads), time.monotonic())
         self.forecast(self.position)
 

@@ -14,7 +14,11 @@ from tengen import _core
 from tengen.games import Game, State, go_result
 from tengen.games.sgf import GoRecord, setup_moves
 
-__all__ = ["Position", "Start"]
+__all__ = ["MAX_PLIES", "Position", "Start"]
+
+MAX_PLIES = 4 * 19 * 19
+"""The longest game that the core plays. Passes that stand for a side left out, and
+stones set up, are plies, too, so that the usual limit would end games that go on."""
 
 
 @dataclass(frozen=True)
@@ -106,8 +110,14 @@ class Position:
     def record(self) -> GoRecord:
         """Returns the game with its moves, and its result once it is over."""
         is_over = self.state.is_terminal()
+        rules = _core.parse_go_name(self.game.name)
+        usual = _core.GoRules(rules.height, rules.width).max_plies
+        # The session's limit says nothing of the game, unless it is longer than usual.
+        if len(self.actions) <= usual:
+            rules.max_plies = usual
         return replace(
             self.start.record(),
+            game=rules.name,
             moves=tuple(self.actions[self.num_setup :]),
             result=go_result(self.game.name, self.actions) if is_over else "",
         )

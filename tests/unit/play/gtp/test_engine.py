@@ -121,6 +121,21 @@ def test_the_end_of_a_game(ask):
     assert "O" in goes_on[4].splitlines()[-2]
 
 
+def test_the_longest_game_of_a_task_ends_no_session(ask):
+    # Every second ply is a pass of White, who is left out.
+    points = [f"{column}{row}" for row in range(1, 6) for column in "ABCDE"][:24]
+    plays = [f"play b {point}" for point in points]
+    rest = ["play w E5", "play b A1", "play b B1", "play w C3"]
+    rest += ["kata-raw-nn 0", "showboard", "final_score", "genmove b"]
+    for task in ("go/5", "go/5/plies=10"):
+        answers = ask(*plays, *rest, task=task)
+        assert answers[:28] == ["="] * 28
+        assert answers[28].startswith("= symmetry 0")
+        assert answers[29].startswith("= go/5/plies=1444, Black (X) to play\n")
+        assert answers[30] == "= W+7.5"
+        assert answers[31] != "= pass"
+
+
 def test_what_the_board_shows_and_scores(ask):
     moves = ["b B1", "w D1", "b B2", "w D2", "b B3", "w D3", "b B4", "w D4", "b B5"]
     answers = texts(
