@@ -219,7 +219,9 @@ class Engine:
         """Writes analyses of the position until the next line comes. Blocks."""
         request = parse_analysis(command.words, self.board)
         player = request.player
-        position = self.position if player is None else self.position.turn_of(player)
+        position = self.position.going_on()
+        if player is not None:
+            position = position.turn_of(player)
         _check_left(position, request)
         self._write(first_line(command, ok=True) + "\n")
         if not position.state.is_terminal():

@@ -91,7 +91,7 @@ def _raw_nn(engine: Engine, command: Command) -> str:
     auxiliary heads say it is the mean over all.
     """
     words = [word.lower() for word in command.words]
-    position = engine.position
+    position = engine.position.going_on()
     if words and words[0] in ("b", "black", "w", "white"):
         position = position.turn_of(read_player(words.pop(0)))
     if words and words[0] not in (*"01234567", "all"):
@@ -133,7 +133,7 @@ def _rows(texts: list[str], width: int) -> list[str]:
 
 def _ownership(engine: Engine, command: Command) -> str:
     """As GoGui's ``dboard`` has it: rows from the top, 1 is Black's."""
-    position = engine.position
+    position = engine.position.going_on()
     forecast = engine.forecast(position)
     if forecast is None:
         raise GtpError("the network knows nothing of owners")
