@@ -95,6 +95,8 @@ class ModelPlayer:
     """Where the model lies; None where the backend serves any number of threads."""
     num_threads: int = 1
     """Threads that the backend was opened for."""
+    mixed_sizes: bool = False
+    """Whether its network was trained for games that vary (``net.mixed_sizes``)."""
     tree_threads: int = 1
     """Threads that search one tree; with more than one, moves differ each time."""
 
@@ -259,6 +261,7 @@ def open_player(
         search=search,
         directory=model.path,
         num_threads=num_threads,
+        mixed_sizes=model.meta.net.mixed_sizes,
     )
 
 

@@ -58,9 +58,15 @@ def _words(command: Command, count: int) -> tuple[str, ...]:
 
 
 def _set_size(engine: Engine, width: int, height: int) -> None:
-    if (height, width) != engine.board:
+    rules = _rules_on(engine, height, width)
+    engine.position = engine.placed(Start(rules.name, engine.position.start.komi))
+
+
+def _rules_on(engine: Engine, height: int, width: int) -> _core.GoRules:
+    rules = engine.rules_on(height, width)
+    if rules is None:
         raise GtpError("unacceptable size")
-    _restart(engine)
+    return rules
 
 
 def _restart(engine: Engine, *stones: int) -> None:
@@ -100,9 +106,7 @@ def _komi(engine: Engine, command: Command) -> str:
     if not math.isfinite(komi) or abs(komi) > _MAX_KOMI or 2 * komi != int(2 * komi):
         raise GtpError("unacceptable komi")
     start = dataclasses.replace(engine.position.start, komi=komi)
-    moves = engine.position.moves
-    placed = engine.placed(start)
-    engine.position = Position(start, placed.game, moves)
+    engine.position = engine.placed(start, engine.position.moves)
     return ""
 
 
@@ -195,26 +199,26 @@ def _loadsgf(engine: Engine, command: Command) -> str:
     except (OSError, ValueError, TengenError) as error:
         raise GtpError(f"cannot load file: {error}") from None
     rules = _core.parse_go_name(record.game)
-    if (rules.height, rules.width) != engine.board:
-        raise GtpError("unacceptable size")
+    played = _rules_on(engine, rules.height, rules.width)
     # "12" loads the position before the twelfth move.
     count = len(record.moves)
     if len(words) > 1:
         count = min(max(read_whole(words[1]) - 1, 0), count)
-    engine.position = _loaded(engine, record, rules, count)
+    engine.position = _loaded(engine, played, record, count)
     return ""
 
 
 def _loaded(
-    engine: Engine, record: GoRecord, rules: _core.GoRules, count: int
+    engine: Engine, played: _core.GoRules, record: GoRecord, count: int
 ) -> Position:
-    black = record.black_stones
-    if rules.handicap:
-        points = _core.handicap_points(*engine.board, rules.handicap)
+    """Returns a file's position by the rules that are played."""
+    said, black = _core.parse_go_name(record.game), record.black_stones
+    if said.handicap:
+        points = _core.handicap_points(said.height, said.width, said.handicap)
         black = tuple(sorted(points))
     start = Start(
-        engine.position.start.game,
-        rules.komi,
+        played.name,
+        said.komi,
         black_stones=black,
         white_stones=record.white_stones,
         first_player=record.first_player,
@@ -224,7 +228,7 @@ def _loaded(
         for number, action in enumerate(record.moves[:count])
     ]
     try:
-        return Position(start, engine.placed(start).game, moves)
+        return engine.placed(start, moves)
     except (UsageError, _core.CoreError) as error:
         raise GtpError(f"cannot load file: {error}") from None
 
@@ -305,9 +309,16 @@ def _get_rules(engine: Engine, command: Command) -> str:
 
 def _set_rules(engine: Engine, command: Command) -> str:
     said = read_go_rules(" ".join(_words(command, 1)))
-    if said != (engine.rules.ko, engine.rules.may_suicide):
-        played = json.dumps(rules_as_json(engine.rules))
+    rules = engine.rules
+    if said is None or not engine.knows(*said):
+        played = json.dumps(rules_as_json(rules))
         raise GtpError(f"unsupported rules; the model plays {played}")
+    rules.ko, rules.may_suicide = said
+    start = dataclasses.replace(engine.position.start, game=rules.name)
+    try:
+        engine.position = engine.placed(start, engine.position.moves)
+    except (UsageError, _core.CoreError):
+        raise GtpError("a move of this game is illegal by these rules") from None
     return ""
 
 
