@@ -275,6 +275,20 @@ def test_games_are_saved_and_loaded(ask, tmp_path):
     assert read_sgf(answers[3].removeprefix("= ")).moves == (12,)
 
 
+def test_files_as_servers_write_them(ask, tmp_path):
+    file = tmp_path / "game.sgf"
+    file.write_text("(;GM[1]SZ[9]KM[375]HA[2]RU[Chinese];W[ee];W[dd];B[])")
+    answers = ask(f"loadsgf {file}", "get_komi", "showboard", "printsgf", task="go/9")
+    assert answers[:2] == ["=", "= 7.5"]
+    assert answers[2].startswith("= go/9/handicap=2, White (O) to play")
+    assert answers[2].count("X") == 2
+    record = read_sgf(answers[3].removeprefix("= "))
+    assert record.moves == (40, 81, 30, 81)
+    file.write_text("(;GM[1]SZ[9]KM[x];W[ee])")
+    refused = ask(f"loadsgf {file}", task="go/9")[0]
+    assert refused.startswith("? cannot load file: SGF KM (x) must be")
+
+
 def test_a_file_of_a_smaller_board(ask, tmp_path):
     file = tmp_path / "game.sgf"
     file.write_text("(;SZ[4]KM[0.5];B[aa];W[dd])")
