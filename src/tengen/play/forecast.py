@@ -16,10 +16,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tengen.games import State
+from tengen.games import Framed, State
 from tengen.models.load import read_meta
 from tengen.nets import ResNetConfig
-from tengen.play.framed import Framed
 
 __all__ = ["Forecast", "Forecaster"]
 

@@ -8,7 +8,7 @@ from threading import Lock
 from typing import Any
 
 from tengen.evaluation.searcher import Searcher
-from tengen.play.framed import Framed
+from tengen.games import Framed
 
 __all__ = ["ActionAnalysis", "Analysis", "GrowingSearch", "to_analysis"]
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -18,7 +17,6 @@ from tengen.evaluation.match import MAX_SEED
 from tengen.evaluation.searcher import Searcher, batch_rows
 from tengen.games import Game, make
 from tengen.play.forecast import Forecast, Forecaster
-from tengen.play.framed import Framed
 from tengen.play.growing import Analysis, GrowingSearch, to_analysis
 from tengen.run import usable_threads
 from tengen.search import MAX_SIMULATIONS, SearchConfig
@@ -47,7 +45,7 @@ class Player:
         """
         self.name = model.name
         self.game: Game = make(model.task)
-        self._framed = Framed(self.game, self.game)
+        self._framed = model.framed(self.game)
         self._model: ModelPlayer | None = model
         self._searchers: dict[tuple[int, int], Searcher] = {}  # by threads and rows
         self._forecaster: Forecaster | None = None
@@ -181,16 +179,7 @@ class Player:
             UsageError: There is no such game, it is another one to the network, or the
                 player was closed.
         """
-        model, frame = self._open_model(), self._framed.frame
-        other = Player(dataclasses.replace(model, task=task))
-        if model.mixed_sizes:
-            other._framed = Framed.corner(other.game, frame)
-        shapes = [
-            (g.num_planes, g.height, g.width, g.num_actions, g.policy_layout)
-            for g in (frame, other._framed.frame)
-        ]
-        rule = f"must have the planes and actions of {self.game.name}; name another"
-        check(shapes[0] == shapes[1], "game", task, rule)
+        other = Player(self._open_model().playing(task))
         other._forecaster = self._forecaster
         return other
 

@@ -10,11 +10,11 @@ import torch
 from safetensors.torch import save_file
 
 from tengen import games
+from tengen.games import Framed
 from tengen.inference.torch_backend import load_head
 from tengen.nets import grow_net
 from tengen.play import load
 from tengen.play.forecast import Forecaster
-from tengen.play.framed import Framed
 
 MOVES = [6, 12, 8, 1, 17]
 

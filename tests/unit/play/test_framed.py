@@ -5,7 +5,7 @@ import pytest
 from tengen import _core, games
 from tengen.errors import UsageError
 from tengen.evaluation.searcher import Searcher
-from tengen.play.framed import Framed
+from tengen.games import Framed
 
 
 @pytest.fixture

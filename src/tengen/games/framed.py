@@ -11,7 +11,8 @@ from collections.abc import Iterable
 
 from tengen import _core
 from tengen.errors import UsageError
-from tengen.games import Game, State, make
+from tengen.games.protocol import Game, State
+from tengen.games.registry import make
 
 __all__ = ["Framed"]
 
@@ -44,24 +45,22 @@ class Framed:
 
     @classmethod
     def corner(cls, game: Game, frame: Game) -> Framed:
-        """Returns a game of Go on a board that fits another one's planes.
+        """Returns a game of Go on a smaller board than that of the planes.
 
         Raises:
             UsageError: The frame is not Go, or the board does not fit it.
         """
-        if (game.height, game.width) == (frame.height, frame.width):
-            return cls(game, game)
         try:
             rules = _core.parse_go_name(frame.name)
             rules.max_plies = max(rules.max_plies, game.max_plies)
-            frame = make(rules.name)
-            frame.new_state(game.name)
+            longest = make(rules.name)
+            longest.new_state(game.name)
         except _core.CoreError as error:
             raise UsageError(
                 f"game ({game.name}) must be on a board that fits {frame.name}; "
                 f"choose a smaller one"
             ) from error
-        return cls(game, frame)
+        return cls(game, longest)
 
     def to_frame(self, actions: Iterable[int]) -> list[int]:
         """Returns actions as the frame numbers them; -1 for what is off the board."""
