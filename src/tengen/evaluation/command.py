@@ -59,7 +59,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="simulations a move of a model (64)",
     )
     parser.add_argument(
-        "--game", metavar="NAME", help="the game, where no player is a model"
+        "--game",
+        metavar="NAME",
+        help="the game, where no player is a model or models were trained for several",
     )
     parser.add_argument(
         "--opening-plies",
@@ -117,6 +119,10 @@ def match(args: argparse.Namespace) -> dict[str, Any]:
         for player in (a, b)
     )
     game = make(shared_task(a, b, args.game))
+    a, b = (
+        player.playing(game.name) if isinstance(player, ModelPlayer) else player
+        for player in (a, b)
+    )
     folder = args.sgf and SgfFolder(args.sgf, game.name, a.name, b.name)
     report = play_match(
         game,
@@ -167,6 +173,8 @@ def _player(
 def shared_task(a: MatchPlayer, b: MatchPlayer, name: str | None) -> str:
     """Returns the game that both play.
 
+    A network that was trained for games that vary plays what the user asks for.
+
     Args:
         a: One player.
         b: The other.
@@ -175,7 +183,11 @@ def shared_task(a: MatchPlayer, b: MatchPlayer, name: str | None) -> str:
     Raises:
         UsageError: The models or the name say different games, or nobody says one.
     """
-    said = [(p.name, p.task) for p in (a, b) if isinstance(p, ModelPlayer)]
+    said = [
+        (player.name, player.task)
+        for player in (a, b)
+        if isinstance(player, ModelPlayer) and not (name and player.mixed_sizes)
+    ]
     if name is not None:
         said.append(("--game", name))
     if not said:

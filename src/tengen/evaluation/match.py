@@ -286,7 +286,7 @@ def _side(
         return EngineSide(game, player, num_slots)
     if not isinstance(player, ModelPlayer):
         return PortSide(None)
-    if player.tree_threads > 1:
+    if player.is_outside:
         return TreeSide(game, player, num_simulations)
     return PortSide(player.backend)
 

@@ -11,6 +11,7 @@ from typing import Any, TypeAlias
 from tengen import _core
 from tengen.config import check, check_range
 from tengen.errors import UsageError
+from tengen.games import Framed, Game, make
 from tengen.inference import Backend, InferenceConfig, default_devices, open_backend
 from tengen.inference.openvino_backend import is_installed
 from tengen.models import resolve_model
@@ -95,12 +96,21 @@ class ModelPlayer:
     """Where the model lies; None where the backend serves any number of threads."""
     num_threads: int = 1
     """Threads that the backend was opened for."""
+    mixed_sizes: bool = False
+    """Whether its network was trained for games that vary (``net.mixed_sizes``)."""
+    frame: str = ""
+    """The game whose planes its network reads; empty where they are the task's."""
     tree_threads: int = 1
     """Threads that search one tree; with more than one, moves differ each time."""
 
     def __post_init__(self) -> None:
         if self.search.score_weight > 0:
             self.search.check_scores(self.backend.has_score)
+
+    @property
+    def is_outside(self) -> bool:
+        """Whether a match has its moves made by searches of their own."""
+        return self.tree_threads > 1 or self.frame != ""
 
     def opened_for(self, num_threads: int) -> ModelPlayer:
         """Returns the player, opened again where the backend serves fewer threads.
@@ -117,10 +127,38 @@ class ModelPlayer:
         )
         return dataclasses.replace(self, backend=backend, num_threads=num_threads)
 
+    def playing(self, task: str) -> ModelPlayer:
+        """Returns the same network as a player of another game.
+
+        Args:
+            task: A game with the same planes and actions, or, for a network that was
+                trained for games that vary, Go on a smaller board.
+
+        Raises:
+            UsageError: There is no such game, or it is another one to the network.
+        """
+        game, frame = make(task), make(self.frame or self.task)
+        shapes = [
+            (g.num_planes, g.height, g.width, g.num_actions, g.policy_layout)
+            for g in (game, frame)
+        ]
+        if shapes[0] == shapes[1]:
+            return dataclasses.replace(self, task=task, frame="")
+        rule = f"must have the planes and actions of {frame.name}; name another"
+        check(self.mixed_sizes, "game", task, rule)
+        Framed.corner(game, frame)
+        return dataclasses.replace(self, task=task, frame=frame.name)
+
+    def framed(self, game: Game) -> Framed:
+        """Returns the task's game on the planes that the network reads."""
+        return (
+            Framed.corner(game, make(self.frame)) if self.frame else Framed(game, game)
+        )
+
     def to_native(self, num_simulations: int) -> Any:
         """Returns the core's form, with so many simulations a move."""
         player = _core.MatchPlayer()
-        if self.tree_threads > 1:
+        if self.is_outside:
             player.kind = _core.PlayerKind.OUTSIDE
             return player
         player.kind = _core.PlayerKind.NETWORK
@@ -259,6 +297,7 @@ def open_player(
         search=search,
         directory=model.path,
         num_threads=num_threads,
+        mixed_sizes=model.meta.net.mixed_sizes,
     )
 
 

@@ -83,20 +83,22 @@ class Searcher:
             ports = [self._shared.port(index) for index in range(num_threads)]
         self._drivers = [(port, _bound(backend, port)) for port in ports]
 
-    def run(self, moves: Sequence[int], request: Any) -> Any:
+    def run(self, moves: Sequence[int], request: Any, variant: str = "") -> Any:
         """Returns the core's result for the position after ``moves``. Blocks.
 
         Args:
             moves: Actions from the first move of the game.
             request: The core's ``SearchRequest``; scores are kept where the backend
                 has them.
+            variant: As for ``Game.new_state``.
 
         Raises:
-            CoreError: A move is not legal, or the game is over.
+            CoreError: There is no such variant, a move is not legal, or the game is
+                over.
             Exception: What the backend raised; the search is ended.
         """
         request.keep_scores = self._has_scores
-        self._session.begin(list(moves), request)
+        self._session.begin(list(moves), request, variant)
         self._drive()
         return self._session.result
 

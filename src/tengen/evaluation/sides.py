@@ -58,7 +58,7 @@ class PortSide(Side):
 
 
 class TreeSide(Side):
-    """A network searched by several threads in one tree, one game after the other.
+    """A network that searches one game after the other, by threads in one tree.
 
     Args:
         game: The game.
@@ -67,10 +67,12 @@ class TreeSide(Side):
     """
 
     def __init__(self, game: Game, player: ModelPlayer, num_simulations: int) -> None:
-        rows = batch_rows(num_simulations, player.tree_threads)
+        threads = player.tree_threads
+        rows = batch_rows(num_simulations, threads) if threads > 1 else 1
         self._num_simulations = num_simulations
+        self._framed = player.framed(game)
         self._searcher = Searcher(
-            game, player.backend, player.search, player.tree_threads, rows
+            self._framed.frame, player.backend, player.search, threads, rows
         )
 
     def move(self, match: Any, player: int) -> None:
@@ -81,5 +83,6 @@ class TreeSide(Side):
                 return
             request = _core.SearchRequest()
             request.num_simulations = self._num_simulations
-            result = self._searcher.run(turn.moves, request)
-            match.play(turn.index, result.best_action)
+            moves = self._framed.to_frame(turn.moves)
+            result = self._searcher.run(moves, request, self._framed.variant)
+            match.play(turn.index, self._framed.from_frame(result.best_action))

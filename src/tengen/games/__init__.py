@@ -7,6 +7,7 @@ print(state, state.returns())
 """
 
 from tengen.games.check import check_own_game
+from tengen.games.framed import Framed
 from tengen.games.go_result import go_result
 from tengen.games.go_variety import GoVariety, variants_of
 from tengen.games.openspiel import OPENSPIEL_PREFIX
@@ -19,6 +20,7 @@ from tengen.games.source import CoreGame, core_game, is_external
 __all__ = [
     "OPENSPIEL_PREFIX",
     "CoreGame",
+    "Framed",
     "Game",
     "GoVariety",
     "OwnGame",

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tengen.games import Game, State
+from tengen.games import Framed, State
 from tengen.models.load import read_meta
 from tengen.nets import ResNetConfig
 
@@ -59,32 +59,30 @@ class Forecaster:
 
             self._net = load_head(directory).net
 
-    def forecast(self, game: Game, moves: Sequence[int]) -> Forecast | None:
+    def forecast(self, framed: Framed, moves: Sequence[int]) -> Forecast | None:
         """Returns what the network expects after ``moves``; None without such heads.
 
         The last answer is kept. Blocks for one evaluation of a small batch.
 
         Args:
-            game: One that the network can read.
+            framed: A game that the network can read.
             moves: Actions from the first move of the game, legal.
         """
         if self._net is None:
             return None
-        key = (game.name, tuple(moves))
+        key = (framed.game.name, tuple(moves))
         with self._lock:
             if self._last is None or self._last[0] != key:
-                state = game.new_state()
-                for move in moves:
-                    state.apply(move)
-                self._last = (key, self._evaluate(game, state))
+                self._last = (key, self._evaluate(framed, framed.new_state(moves)))
             return self._last[1]
 
-    def _evaluate(self, game: Game, state: State) -> Forecast:
+    def _evaluate(self, framed: Framed, state: State) -> Forecast:
         import torch
 
         from tengen.nets.auxiliary import score_moments
 
-        symmetries = range(game.num_symmetries)
+        game = framed.game
+        symmetries = range(framed.num_symmetries)
         planes = np.stack([state.observation(symmetry) for symmetry in symmetries])
         with torch.inference_mode():
             auxiliary = self._net.learn(torch.from_numpy(planes))[2]
@@ -98,8 +96,8 @@ class Forecaster:
         ownership = np.zeros(len(cells), np.float32)
         for symmetry in symmetries:
             images = [game.transform_action(int(cell), symmetry) for cell in cells]
-            ownership += owners[symmetry][images]
-        ownership /= game.num_symmetries
+            ownership += owners[symmetry][framed.to_frame(images)]
+        ownership /= framed.num_symmetries
         owners_to_play = ownership.reshape(game.height, game.width)
         return Forecast(owners_to_play, mean, stdev, lead)
 

@@ -8,6 +8,7 @@ from threading import Lock
 from typing import Any
 
 from tengen.evaluation.searcher import Searcher
+from tengen.games import Framed
 
 __all__ = ["ActionAnalysis", "Analysis", "GrowingSearch", "to_analysis"]
 
@@ -67,10 +68,14 @@ class GrowingSearch:
         searcher: Nobody else's meanwhile; its search of no simulation has run.
         result: The core's result of that.
         lock: Held while the model is used.
+        framed: The game of what it finds.
     """
 
-    def __init__(self, searcher: Searcher, result: Any, lock: Lock) -> None:
+    def __init__(
+        self, searcher: Searcher, result: Any, lock: Lock, framed: Framed
+    ) -> None:
         self._searcher = searcher
+        self._framed = framed
         self._result = result
         self._lock = lock
 
@@ -105,23 +110,27 @@ class GrowingSearch:
         """
         return to_analysis(
             self._result,
+            self._framed,
             lambda action: self._searcher.variation(action, variation_length),
         )
 
 
 def to_analysis(
-    result: Any, variation_of: Callable[[int], Sequence[int]] = lambda action: ()
+    result: Any,
+    framed: Framed,
+    variation_of: Callable[[int], Sequence[int]] = lambda action: (),
 ) -> Analysis:
     """Returns the core's result of a search for people.
 
     Args:
-        result: The core's.
+        result: The core's, its actions as the frame numbers them.
+        framed: The game that was searched.
         variation_of: Gives an action's variation.
     """
-    best = result.best_action
+    best = framed.from_frame(result.best_action)
     actions = [
         ActionAnalysis(
-            action=a.action,
+            action=framed.from_frame(a.action),
             visits=a.visits,
             prior=a.prior,
             value_to_play=a.value_to_play,
@@ -129,7 +138,7 @@ def to_analysis(
             score_to_play=a.score_to_play if result.has_scores and a.visits else None,
             standard_error=a.standard_error,
             utility_to_play=a.utility_to_play,
-            variation=tuple(variation_of(a.action)),
+            variation=tuple(map(framed.from_frame, variation_of(a.action))),
         )
         for a in result.actions
     ]

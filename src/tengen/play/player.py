@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -46,6 +45,7 @@ class Player:
         """
         self.name = model.name
         self.game: Game = make(model.task)
+        self._framed = model.framed(self.game)
         self._model: ModelPlayer | None = model
         self._searchers: dict[tuple[int, int], Searcher] = {}  # by threads and rows
         self._forecaster: Forecaster | None = None
@@ -113,9 +113,9 @@ class Player:
         key, request = _request(moves, simulations, seed, threads)
         with self._lock:
             searcher = self._take_searcher(*key)
-            result = searcher.run([int(move) for move in moves], request)
+            result = self._run(searcher, moves, request)
             self._searchers[key] = searcher
-        return to_analysis(result)
+        return to_analysis(result, self._framed)
 
     @contextmanager
     def begin(
@@ -124,7 +124,7 @@ class Player:
         simulations: int = 64,
         seed: int = 0,
         threads: int = 1,
-        left_out: Sequence[_core.LeftOut] = (),
+        left_out: Sequence[tuple[int, int, int]] = (),
     ) -> Iterator[GrowingSearch]:
         """Gives a search of the position after ``moves`` that has only begun.
 
@@ -141,8 +141,8 @@ class Player:
             simulations: About how many it may grow to.
             seed: As for ``choose``.
             threads: As for ``choose``.
-            left_out: Actions that a player does not take less than so many moves from
-                here, unless there is no other.
+            left_out: (player, action, depth): actions that a player does not take less
+                than so many moves from here, unless there is no other.
 
         Raises:
             UsageError: As for ``choose``, or the search is no PUCT.
@@ -150,14 +150,18 @@ class Player:
         """
         key, request = _request(moves, simulations, seed, threads)
         request.num_simulations = 0
-        request.left_out = list(left_out)
+        request.left_out = [
+            _core.LeftOut(player, outer, depth)
+            for player, action, depth in left_out
+            for outer in self._framed.to_frame([action])
+        ]
         with self._lock:
             policy = self._open_model().search.policy
             rule = "must be puct where a search grows; set search.policy=puct"
             check(policy == "puct", "search.policy", policy, rule)
             searcher = self._take_searcher(*key)
-            result = searcher.run([int(move) for move in moves], request)
-        yield GrowingSearch(searcher, result, self._lock)
+            result = self._run(searcher, moves, request)
+        yield GrowingSearch(searcher, result, self._lock, self._framed)
         # A search that was interrupted is in no state to begin another: it is let go.
         with self._lock:
             if self._model is not None:
@@ -168,19 +172,14 @@ class Player:
 
         Args:
             task: A game whose planes and actions are those of this one: Go on the same
-                board with another komi, for example.
+                board with another komi, for example. For a network of
+                ``net.mixed_sizes`` also Go on any board that the task's planes hold.
 
         Raises:
             UsageError: There is no such game, it is another one to the network, or the
                 player was closed.
         """
-        other = Player(dataclasses.replace(self._open_model(), task=task))
-        shapes = [
-            (g.num_planes, g.height, g.width, g.num_actions, g.policy_layout)
-            for g in (self.game, other.game)
-        ]
-        rule = f"must have the planes and actions of {self.game.name}; name another"
-        check(shapes[0] == shapes[1], "game", task, rule)
+        other = Player(self._open_model().playing(task))
         other._forecaster = self._forecaster
         return other
 
@@ -201,7 +200,12 @@ class Player:
             directory = self._open_model().directory
             if self._forecaster is None:
                 self._forecaster = Forecaster(directory)
-            return self._forecaster.forecast(self.game, moves)
+            return self._forecaster.forecast(self._framed, moves)
+
+    @property
+    def mixed_sizes(self) -> bool:
+        """Whether it was trained for games that vary, and plays smaller boards."""
+        return self._open_model().mixed_sizes
 
     def _open_model(self) -> ModelPlayer:
         if self._model is None:
@@ -214,7 +218,12 @@ class Player:
         if searcher := self._searchers.pop((threads, rows), None):
             return searcher
         self._model = model = model.opened_for(threads)
-        return Searcher(self.game, model.backend, model.search, threads, rows)
+        frame = self._framed.frame
+        return Searcher(frame, model.backend, model.search, threads, rows)
+
+    def _run(self, searcher: Searcher, moves: Sequence[int], request: Any) -> Any:
+        framed = self._framed
+        return searcher.run(framed.to_frame(moves), request, framed.variant)
 
 
 def load(word: str | Path, search: SearchConfig | None = None) -> Player:

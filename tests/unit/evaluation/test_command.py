@@ -1,3 +1,4 @@
+import dataclasses
 import json
 
 import pytest
@@ -69,6 +70,15 @@ def test_threads_beyond_the_cores_are_one_line_and_the_match_goes_on(
         assert (code, out) == (0, expected)
         assert err.count("\n") == 1
         assert "tengen: threads (64) must be at most 2, the cores" in err
+
+
+def test_networks_for_several_games_play_what_is_asked_for(hash_player):
+    mixed = dataclasses.replace(hash_player("go/5", "runs/a"), mixed_sizes=True)
+    assert shared_task(mixed, RandomPlayer(), None) == "go/5"
+    assert shared_task(mixed, RandomPlayer(), "go/4") == "go/4"
+    assert shared_task(mixed, hash_player("go/4"), "go/4") == "go/4"
+    with pytest.raises(UsageError, match=r"go/4.*hash.*go/5.*runs/a"):
+        shared_task(mixed, hash_player("go/4"), None)
 
 
 def test_the_game_comes_from_the_models(hash_player):

@@ -6,7 +6,7 @@ import threading
 
 import pytest
 
-from tengen import games
+from tengen import _core, games
 from tengen.errors import UsageError
 from tengen.evaluation import (
     MatchStopped,
@@ -16,6 +16,7 @@ from tengen.evaluation import (
     play_match,
     stopped_by,
 )
+from tengen.evaluation.searcher import Searcher
 
 MCTS, RANDOM = MctsPlayer(20), RandomPlayer()
 
@@ -72,6 +73,43 @@ def test_players_with_several_threads_in_a_tree(hash_player, num_threads):
         assert scores == [game.score_a for game in report.games]
         for even, odd in zip(report.games[::2], report.games[1::2], strict=False):
             assert even.moves[:2] == odd.moves[:2]
+
+
+@pytest.mark.parametrize("tree_threads", [1, 2])
+def test_a_network_for_several_boards_on_a_smaller_one(hash_player, tree_threads):
+    mixed = dataclasses.replace(hash_player("go/5"), mixed_sizes=True)
+    player = dataclasses.replace(mixed.playing("go/3x4"), tree_threads=tree_threads)
+    game, settings = games.make("go/3x4"), {"num_games": 4, "num_simulations": 64}
+    report = play_match(game, player, RANDOM, num_threads=2, **settings)
+    scores = [replayed_score("go/3x4", played) for played in report.games]
+    assert scores == [played.score_a for played in report.games]
+    if tree_threads > 1:
+        return
+    assert report == play_match(game, player, RANDOM, num_threads=1, **settings)
+    searcher = Searcher(games.make("go/5"), mixed.backend, mixed.search)
+    # Rows of the small board have four points of five; the pass is its 12 and 25.
+    outer = [0, 1, 2, 3, 5, 6, 7, 8, 10, 11, 12, 13, 25]
+    for played in report.games:
+        for ply in range(played.num_opening_plies, len(played.moves)):
+            if (ply % 2 == 0) == played.a_moves_first:
+                request = _core.SearchRequest()
+                request.num_simulations = 64
+                moves = [outer[move] for move in played.moves[:ply]]
+                found = searcher.run(moves, request, "go/3x4")
+                assert outer[played.moves[ply]] == found.best_action
+
+
+def test_games_that_a_network_plays(hash_player):
+    mixed = dataclasses.replace(hash_player("go/5"), mixed_sizes=True)
+    assert mixed.playing("go/4").frame == "go/5"
+    assert mixed.playing("go/4").playing("go/2x5").frame == "go/5"
+    # On the whole board the core searches by itself.
+    for name in ("go/5/simple", "go/5/komi=0.5"):
+        assert not mixed.playing("go/4").playing(name).is_outside
+        assert not hash_player("go/5").playing(name).is_outside
+    for name in ("go/6", "gomoku/5"):
+        with pytest.raises(UsageError, match=rf"{name}.* that fits go/5;"):
+            mixed.playing(name)
 
 
 def test_an_odd_number_gives_a_the_first_move_once_more():

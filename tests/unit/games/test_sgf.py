@@ -62,6 +62,48 @@ def test_the_root_says_the_game(root, name):
     assert read_sgf(write_sgf(record)) == record
 
 
+@pytest.mark.parametrize(
+    ("komi", "points"),
+    [
+        ("375", 7.5),
+        ("3.75", 7.5),
+        ("3,75", 7.5),
+        ("2.75", 5.5),
+        ("-3.75", -7.5),
+        ("650", 6.5),
+        ("750.0", 7.5),
+        ("6,5", 6.5),
+        ("361", 361),
+        ("3.5", 3.5),
+        ("275", 275),
+    ],
+)
+def test_komi_as_servers_write_it(komi, points):
+    record = read_sgf(f"(;SZ[9]KM[{komi}])")
+    assert _core.parse_go_name(record.game).komi == points
+    assert read_sgf(write_sgf(record)) == record
+
+
+def test_handicap_stones_that_nobody_wrote():
+    record = read_sgf("(;GM[1]SZ[9]HA[2]KM[0];W[ee];B[aa])")
+    assert record.game == "go/9/komi=0/handicap=2"
+    assert record.moves == (40, 0)
+    assert record == read_sgf("(;SZ[9]HA[2]AB[gc][cg]KM[0];W[ee];B[aa])")
+    assert read_sgf("(;SZ[9]HA[3])").game == "go/9/handicap=3"
+    # With other stones they are stones, too.
+    record = read_sgf("(;SZ[9]HA[2]AW[ee];W[aa])")
+    assert record.black_stones == (24, 56)
+    assert record.white_stones == (40,)
+
+
+def test_passes_that_nobody_wrote():
+    text = "(;SZ[5];B[aa]C[one];B[bb];W[cc]C[three];W[dd];B[])"
+    record = read_sgf(text)
+    assert record.moves == (0, 25, 6, 12, 25, 18, 25)
+    assert record.comments == ("one", "", "", "three", "", "", "")
+    assert read_sgf(write_sgf(record)) == record
+
+
 def test_stones_that_are_no_handicap_are_kept():
     record = read_sgf("(;SZ[5]AB[aa:ba][cc]AW[ee]PL[W];W[dd];B[de])")
     assert record.game == "go/5"
@@ -147,17 +189,25 @@ def has_liberty(cells, point):
         ("(;SZ[9][9])", "SGF SZ (several values)"),
         ("(;SZ[9]SZ[9])", "must stand once in a node"),
         ("(;KM[6.25])", "SGF KM (6.25) must be whole or half"),
-        ("(;KM[375])", "SGF KM (375)"),
+        ("(;KM[4.25])", "SGF KM (4.25)"),
+        ("(;KM[362])", "SGF KM (362)"),
+        ("(;KM[37500])", "SGF KM (37500)"),
+        ("(;KM[3,7,5])", "SGF KM (3,7,5)"),
+        ("(;KM[-375])", "SGF KM (-375)"),
         ("(;KM[nan])", "SGF KM (nan)"),
-        ("(;SZ[9]HA[3])", "SGF HA (3) must be the number of AB's stones, 0"),
+        ("(;SZ[9]HA[3];B[aa])", "SGF HA (3) must be the number of AB's stones, 0"),
+        ("(;SZ[9]HA[3]AB[aa])", "SGF HA (3) must be the number of AB's stones, 1"),
+        ("(;SZ[5]HA[2])", "SGF HA (2) must be a handicap that the board has points"),
+        ("(;SZ[9]HA[2]AW[cg])", "SGF setup"),
         ("(;SZ[9]AB[zz])", "SGF AB (zz) must be two letters, a point of the 9x9"),
         ("(;SZ[9]AB[aa][aa])", "must name a point once"),
         ("(;SZ[9]AB[aa]AW[aa])", "must not name a point of one another"),
         ("(;SZ[9]AB[bb:aa])", "upper left corner first"),
         ("(;SZ[2]AB[aa:bb])", "SGF setup"),
         ("(;SZ[9]PL[x])", "SGF PL (x)"),
-        ("(;SZ[9];B[aa];B[bb])", "SGF move (B as move 2) must be the other side's"),
-        ("(;SZ[9]PL[W];B[aa])", "SGF move (B as move 1)"),
+        ("(;SZ[9];B[aa];B[aa])", "SGF move (0, number 3) must be legal"),
+        ("(;SZ[9];B[aa];B[];B[bb])", "number 4) must be legal"),
+        ("(;SZ[9]PL[W];B[aa])", "SGF move (B as move 1) must be of the side that PL"),
         ("(;SZ[9];B[aa];W[aa])", "SGF move (0, number 2) must be legal"),
         ("(;SZ[9];B[jj])", "SGF B (jj) must be two letters"),
         ("(;SZ[9];B[];W[];B[aa])", "number 3) must be legal"),
@@ -281,7 +331,7 @@ def test_garbage_is_refused_in_one_line(text):
 
 MARKS = "()[];:\\\n\0\xff"
 WORDS = ("AB", "AW", "AE", "PL", "B", "W", "[aa]", "[tt]", "[]", "[ii]", "[aa:cc]")
-PROPERTIES = ("SZ[9]", "KM[0.5]", "HA[2]", "C[", "RU[chinese]")
+PROPERTIES = ("SZ[9]", "KM[0.5]", "KM[375]", "HA[2]", "C[", "RU[chinese]")
 PIECES = st.sampled_from((*MARKS, *WORDS, *PROPERTIES))
 
 

@@ -1,3 +1,5 @@
+import dataclasses
+
 import pytest
 import torch
 
@@ -12,8 +14,9 @@ from tengen.run import RunDirectory
 def make_player(hash_player):
     """Makes a player of a game without a model."""
 
-    def make(task, backend=None):
-        return Player(hash_player(task, backend=backend))
+    def make(task, backend=None, *, mixed_sizes=False):
+        model = hash_player(task, backend=backend)
+        return Player(dataclasses.replace(model, mixed_sizes=mixed_sizes))
 
     return make
 
@@ -22,13 +25,17 @@ def make_player(hash_player):
 def publish_run():
     """Makes a run of a game whose models are untrained."""
 
-    def make(path, task, numbers=(0,), *, auxiliary=False):
+    def make(path, task, numbers=(0,), *, auxiliary=False, mixed_sizes=False):
         run = RunDirectory.create_or_resume(path)
         run.write_run({"config": {}})
         game = games.make(task)
         features = game_features(game)
         net = ResNetConfig(
-            num_blocks=2, num_channels=8, head_channels=4, auxiliary=auxiliary
+            num_blocks=2,
+            num_channels=8,
+            head_channels=4,
+            auxiliary=auxiliary,
+            mixed_sizes=mixed_sizes,
         )
         exporter = ModelExporter()
         for number in numbers:

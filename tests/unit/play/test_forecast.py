@@ -10,6 +10,7 @@ import torch
 from safetensors.torch import save_file
 
 from tengen import games
+from tengen.games import Framed
 from tengen.inference.torch_backend import load_head
 from tengen.nets import grow_net
 from tengen.play import load
@@ -52,7 +53,7 @@ def test_the_mean_over_the_symmetries(run, forecaster):
             image = game.transform_action(cell, symmetry)
             owners[cell] += (2 * chance[image] - 1) / 8
         chances.append(torch.softmax(said.score[0], 0).double().numpy())
-    found = forecaster.forecast(game, MOVES)
+    found = forecaster.forecast(Framed(game, game), MOVES)
     assert found.ownership_to_play.shape == (5, 5)
     assert found.ownership_to_play.ravel() == pytest.approx(owners, abs=1e-5)
     points = np.arange(game.max_score * 2) - game.max_score + 0.5
@@ -75,7 +76,7 @@ def test_the_lead_is_that_of_its_head(run, tmp_path):
     meta["net"]["lead"] = True
     (copy / "meta.json").write_text(json.dumps(meta))
     game = games.make("go/5")
-    found = Forecaster(copy).forecast(game, MOVES)
+    found = Forecaster(copy).forecast(Framed(game, game), MOVES)
     leads = []
     for symmetry in range(8):
         state = game.new_state()
@@ -90,8 +91,8 @@ def test_the_lead_is_that_of_its_head(run, tmp_path):
 @pytest.mark.parametrize("symmetry", range(8))
 def test_a_turned_position_has_turned_owners(forecaster, symmetry):
     game = games.make("go/5")
-    here = forecaster.forecast(game, MOVES)
-    there = forecaster.forecast(game, turned(MOVES, symmetry))
+    here = forecaster.forecast(Framed(game, game), MOVES)
+    there = forecaster.forecast(Framed(game, game), turned(MOVES, symmetry))
     images = [game.transform_action(cell, symmetry) for cell in range(25)]
     assert there.score_to_play == pytest.approx(here.score_to_play, abs=1e-4)
     assert there.ownership_to_play.ravel()[images] == pytest.approx(
@@ -105,11 +106,14 @@ def test_one_answer_is_kept_until_another_position(run):
     calls = []
     evaluate = forecaster._evaluate
     forecaster._evaluate = lambda *args: calls.append(0) or evaluate(*args)
-    first = forecaster.forecast(game, MOVES)
-    assert forecaster.forecast(game, list(MOVES)) is first
+    first = forecaster.forecast(Framed(game, game), MOVES)
+    assert forecaster.forecast(Framed(game, game), list(MOVES)) is first
     assert len(calls) == 1
-    assert forecaster.forecast(game, MOVES[:4]) is not first
-    assert forecaster.forecast(other, MOVES).score_to_play != first.score_to_play
+    assert forecaster.forecast(Framed(game, game), MOVES[:4]) is not first
+    assert (
+        forecaster.forecast(Framed(other, other), MOVES).score_to_play
+        != first.score_to_play
+    )
     assert len(calls) == 3
 
 
@@ -127,3 +131,30 @@ def test_players_with_and_without_such_heads(run, tmp_path, publish_run, make_pl
     with load(scoreless.path) as player:
         assert player.forecast([4]) is None
     assert make_player("go/5").forecast(MOVES) is None
+
+
+@pytest.mark.parametrize("board", ["4", "3x5", "5x3"])
+def test_a_smaller_board_in_the_corner_of_the_planes(tmp_path, publish_run, board):
+    """The mean over the turned positions of the small board, cut out of the planes."""
+    run = publish_run(tmp_path / "go", "go/5", auxiliary=True, mixed_sizes=True)
+    net, small = load_head(run.models.entry(0)).net, games.make(f"go/{board}")
+    height, width, moves = small.height, small.width, [1, 5, 7, 2]
+    owners, score = np.zeros(height * width), []
+    for symmetry in range(small.num_symmetries):
+        state = games.make("go/5").new_state(small.name)
+        for move in moves:
+            row, column = divmod(small.transform_action(move, symmetry), width)
+            state.apply(row * 5 + column)
+        with torch.no_grad():
+            said = net.learn(torch.from_numpy(state.observation())[None])[2]
+        corner = torch.tanh(said.ownership[0] / 2).reshape(5, 5)[:height, :width]
+        for cell in range(height * width):
+            image = small.transform_action(cell, symmetry)
+            owners[cell] += corner.flatten()[image] / small.num_symmetries
+        score.append(torch.softmax(said.score[0], 0).double().numpy())
+    with load(run.path) as player:
+        found = player.playing(small.name).forecast(moves)
+    assert found.ownership_to_play.shape == (height, width)
+    assert found.ownership_to_play.ravel() == pytest.approx(owners, abs=1e-5)
+    points = np.arange(2 * 45) - 45 + 0.5
+    assert found.score_to_play == pytest.approx(np.mean(score, 0) @ points, abs=1e-4)

@@ -21,6 +21,8 @@ __all__ = ["read_sgf"]
 _LETTERS = "abcdefghijklmnopqrstuvwxyz"
 _MAX_SIZE = 19
 _MAX_KOMI = 361
+_MAX_HUNDREDTHS = 1000
+_MAX_STONES = 4
 _SETUP = ("AB", "AW", "AE")
 # Names of the same in Python; others are refused, for not every codec reads text.
 _WESTERN = ("utf-8", "ascii", "iso8859-1", "iso8859-15", "cp1252")
@@ -44,6 +46,10 @@ def read_sgf(text: str | bytes, *, main_line: bool = False) -> GoRecord:
     name of a game can say (territory scoring) become the usual ones: moves are checked
     by them, and the result is kept as it stands.
 
+    What servers write otherwise: a side that moves twice in a row was passed to,
+    ``HA`` without ``AB`` and Black's move means the fixed points, and a komi of
+    hundredths (375), of stones by Chinese counting (3.75) and with a comma is points.
+
     Args:
         text: One game; bytes in the charset that it names, else UTF-8 or Latin-1.
         main_line: Whether a game with variations is read, along its first ones.
@@ -65,8 +71,11 @@ def read_sgf(text: str | bytes, *, main_line: bool = False) -> GoRecord:
     rules = _rules(root)
     black, white = _stones(root, rules)
     moves, colours, comments = _moves(nodes, rules)
+    if not black and not (colours and colours[0] == 0):
+        black = _handicap(root, rules)
+    _check_handicap(root, black)
     first = _first_player(root, colours, black, white)
-    _check_turns(colours, first)
+    moves, comments = _with_passes(moves, colours, comments, first, rules)
     if black and not white and first == 1 and _is_standard(rules, black):
         rules.handicap, black = len(black), []
     _set_plies(root, rules)
@@ -159,8 +168,14 @@ def _rules(root: Node) -> GoRules:
 
 
 def _komi(text: str) -> float:
-    if re.fullmatch(r"[+-]?[0-9]{1,6}(\.[0-9]{0,6})?", text):
-        komi = float(text)
+    """Returns points, which servers also write in hundredths and in stones."""
+    if re.fullmatch(r"[+-]?[0-9]{1,6}([.,][0-9]{0,6})?", text):
+        komi = float(text.replace(",", "."))
+        if _MAX_KOMI < komi < _MAX_HUNDREDTHS:
+            komi /= 100
+        # A quarter is none of points: 3.75 stones of White's are 7.5 points.
+        if 4 * komi % 2 == 1 and abs(komi) <= _MAX_STONES:
+            komi *= 2
         if 2 * komi == int(2 * komi) and abs(komi) <= _MAX_KOMI:
             return komi
     rule = f"must be whole or half points up to {_MAX_KOMI}; correct it"
@@ -207,11 +222,26 @@ def _stones(root: Node, rules: GoRules) -> tuple[list[int], list[int]]:
         if set(a) & set(b):
             rule = "must not name a point of one another; correct them"
             raise refuse("AB, AW and AE", "a point twice", rule)
+    return black, white
+
+
+def _handicap(root: Node, rules: GoRules) -> list[int]:
+    """Returns the fixed points of as many stones as ``HA`` counts."""
+    handicap = _whole(root, "HA", 0)
+    if handicap < 2:
+        return []
+    try:
+        return sorted(handicap_points(rules.height, rules.width, handicap))
+    except CoreError as error:
+        rule = "must be a handicap that the board has points for; write AB"
+        raise refuse("HA", handicap, rule) from error
+
+
+def _check_handicap(root: Node, black: list[int]) -> None:
     handicap = _whole(root, "HA", 0)
     if handicap > 1 and handicap != len(black):
         rule = f"must be the number of AB's stones, {len(black)}; correct one"
         raise refuse("HA", handicap, rule)
-    return black, white
 
 
 def _is_standard(rules: GoRules, black: list[int]) -> bool:
@@ -264,11 +294,26 @@ def _first_player(
     return int(bool(black) and not white)
 
 
-def _check_turns(colours: list[int], first: int) -> None:
-    for number, colour in enumerate(colours):
-        if colour != (first + number) % 2:
-            what = f"{'BW'[colour]} as move {number + 1}"
-            raise refuse("move", what, "must be the other side's; write its pass")
+def _with_passes(
+    moves: list[int],
+    colours: list[int],
+    comments: list[str],
+    first: int,
+    rules: GoRules,
+) -> tuple[list[int], list[str]]:
+    """Returns actions and comments, with the passes that nobody wrote."""
+    if colours and colours[0] != first:
+        what = f"{'BW'[colours[0]]} as move 1"
+        raise refuse("move", what, "must be of the side that PL says; correct one")
+    played: list[int] = []
+    said: list[str] = []
+    for move, colour, comment in zip(moves, colours, comments, strict=True):
+        if colour != (first + len(played)) % 2:
+            played.append(rules.height * rules.width)
+            said.append("")
+        played.append(move)
+        said.append(comment)
+    return played, said
 
 
 def _set_plies(root: Node, rules: GoRules) -> None:

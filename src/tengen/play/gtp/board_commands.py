@@ -21,7 +21,7 @@ from tengen.play.gtp.engine import Engine, Handler
 from tengen.play.gtp.position import Position, Start
 from tengen.play.gtp.protocol import Command, GtpError
 
-__all__ = ["BOARD_COMMANDS", "read_player", "read_whole"]
+__all__ = ["BOARD_COMMANDS", "read_player", "read_whole", "words_of"]
 
 _PLAYERS = {"b": 0, "black": 0, "w": 1, "white": 1}
 _MAX_KOMI = 361
@@ -50,7 +50,7 @@ def read_whole(word: str, error: str = "syntax error") -> int:
     return int(word)
 
 
-def _words(command: Command, count: int) -> tuple[str, ...]:
+def words_of(command: Command, count: int) -> tuple[str, ...]:
     """Returns the arguments, of which there must be at least so many."""
     if len(command.words) < count:
         raise GtpError("syntax error")
@@ -58,9 +58,15 @@ def _words(command: Command, count: int) -> tuple[str, ...]:
 
 
 def _set_size(engine: Engine, width: int, height: int) -> None:
-    if (height, width) != engine.board:
+    rules = _rules_on(engine, height, width)
+    engine.position = engine.placed(Start(rules.name, engine.position.start.komi))
+
+
+def _rules_on(engine: Engine, height: int, width: int) -> _core.GoRules:
+    rules = engine.rules_on(height, width)
+    if rules is None:
         raise GtpError("unacceptable size")
-    _restart(engine)
+    return rules
 
 
 def _restart(engine: Engine, *stones: int) -> None:
@@ -76,13 +82,13 @@ def _restart(engine: Engine, *stones: int) -> None:
 
 def _boardsize(engine: Engine, command: Command) -> str:
     """Two numbers, which some front ends send, are width and height."""
-    words = _words(command, 1)
+    words = words_of(command, 1)
     _set_size(engine, read_whole(words[0]), read_whole(words[min(len(words), 2) - 1]))
     return ""
 
 
 def _rectangular_boardsize(engine: Engine, command: Command) -> str:
-    width, height = _words(command, 2)[:2]
+    width, height = words_of(command, 2)[:2]
     _set_size(engine, read_whole(width), read_whole(height))
     return ""
 
@@ -94,15 +100,13 @@ def _clear_board(engine: Engine, command: Command) -> str:
 
 def _komi(engine: Engine, command: Command) -> str:
     try:
-        komi = float(_words(command, 1)[0])
+        komi = float(words_of(command, 1)[0])
     except ValueError:
         raise GtpError("syntax error") from None
     if not math.isfinite(komi) or abs(komi) > _MAX_KOMI or 2 * komi != int(2 * komi):
         raise GtpError("unacceptable komi")
     start = dataclasses.replace(engine.position.start, komi=komi)
-    moves = engine.position.moves
-    placed = engine.placed(start)
-    engine.position = Position(start, placed.game, moves)
+    engine.position = engine.placed(start, engine.position.moves)
     return ""
 
 
@@ -111,7 +115,7 @@ def _get_komi(engine: Engine, command: Command) -> str:
 
 
 def _play(engine: Engine, command: Command) -> str:
-    colour, vertex = _words(command, 2)[:2]
+    colour, vertex = words_of(command, 2)[:2]
     player = read_player(colour)
     action = read_vertex(vertex, *engine.board)
     if action is None:
@@ -136,7 +140,7 @@ def _showboard(engine: Engine, command: Command) -> str:
     last = position.moves[-1][1] if position.moves else None
     board = make_board_text(position.game).draw(position.state, last, colours=False)
     turn = ("Black (X)", "White (O)")[position.state.to_play]
-    return f"{position.game.name}, {turn} to play\n{board}"
+    return f"{position.record().game}, {turn} to play\n{board}"
 
 
 def _check_empty(engine: Engine) -> None:
@@ -153,7 +157,7 @@ def _place(engine: Engine, stones: Iterable[int]) -> str:
 
 def _fixed_handicap(engine: Engine, command: Command) -> str:
     _check_empty(engine)
-    count = read_whole(_words(command, 1)[0])
+    count = read_whole(words_of(command, 1)[0])
     try:
         return _place(engine, _core.handicap_points(*engine.board, count))
     except _core.CoreError:
@@ -163,7 +167,7 @@ def _fixed_handicap(engine: Engine, command: Command) -> str:
 def _place_free_handicap(engine: Engine, command: Command) -> str:
     """As many as there are fixed points for, where more are asked for."""
     _check_empty(engine)
-    count = read_whole(_words(command, 1)[0])
+    count = read_whole(words_of(command, 1)[0])
     for number in range(min(count, 9), 1, -1):
         try:
             return _place(engine, _core.handicap_points(*engine.board, number))
@@ -188,33 +192,33 @@ def _set_free_handicap(engine: Engine, command: Command) -> str:
 
 
 def _loadsgf(engine: Engine, command: Command) -> str:
-    words = _words(command, 1)
+    words = words_of(command, 1)
     try:
         with Path(words[0]).open("rb") as file:
             record = read_sgf(file.read(_MAX_FILE_BYTES), main_line=True)
     except (OSError, ValueError, TengenError) as error:
         raise GtpError(f"cannot load file: {error}") from None
     rules = _core.parse_go_name(record.game)
-    if (rules.height, rules.width) != engine.board:
-        raise GtpError("unacceptable size")
+    played = _rules_on(engine, rules.height, rules.width)
     # "12" loads the position before the twelfth move.
     count = len(record.moves)
     if len(words) > 1:
         count = min(max(read_whole(words[1]) - 1, 0), count)
-    engine.position = _loaded(engine, record, rules, count)
+    engine.position = _loaded(engine, played, record, count)
     return ""
 
 
 def _loaded(
-    engine: Engine, record: GoRecord, rules: _core.GoRules, count: int
+    engine: Engine, played: _core.GoRules, record: GoRecord, count: int
 ) -> Position:
-    black = record.black_stones
-    if rules.handicap:
-        points = _core.handicap_points(*engine.board, rules.handicap)
+    """Returns a file's position by the rules that are played."""
+    said, black = _core.parse_go_name(record.game), record.black_stones
+    if said.handicap:
+        points = _core.handicap_points(said.height, said.width, said.handicap)
         black = tuple(sorted(points))
     start = Start(
-        engine.position.start.game,
-        rules.komi,
+        played.name,
+        said.komi,
         black_stones=black,
         white_stones=record.white_stones,
         first_player=record.first_player,
@@ -224,7 +228,7 @@ def _loaded(
         for number, action in enumerate(record.moves[:count])
     ]
     try:
-        return Position(start, engine.placed(start).game, moves)
+        return engine.placed(start, moves)
     except (UsageError, _core.CoreError) as error:
         raise GtpError(f"cannot load file: {error}") from None
 
@@ -240,74 +244,22 @@ def _printsgf(engine: Engine, command: Command) -> str:
     return ""
 
 
-def _final_score(engine: Engine, command: Command) -> str:
-    score = engine.position.score
-    return f"{'B' if score > 0 else 'W'}+{abs(score):g}" if score else "0"
-
-
-def _final_status_list(engine: Engine, command: Command) -> str:
-    """Nothing is dead and nothing is seki: the rules score what stands on the board."""
-    position = engine.position
-    stones = _stones(position)
-    owners = _core.GoPosition(position.game.name, position.actions).area().ravel()
-    points = {"black_territory": 1, "white_territory": -1, "dame": 0}
-    status = _words(command, 1)[0].lower()
-    if status == "alive":
-        chains = _chains(stones, *engine.board)
-        return "\n".join(" ".join(map(engine.vertex, chain)) for chain in chains)
-    if status in ("dead", "seki"):
-        return ""
-    if status not in points:
-        raise GtpError("syntax error")
-    return " ".join(
-        engine.vertex(point)
-        for point, owner in enumerate(owners)
-        if owner == points[status] and point not in stones
-    )
-
-
-def _stones(position: Position) -> dict[int, int]:
-    """Returns whose stone stands on which point."""
-    planes = position.state.observation().reshape(-1, position.game.num_actions - 1)
-    mover = position.state.to_play
-    return {
-        int(point): player
-        for plane, player in ((1, mover), (2, 1 - mover))
-        for point in planes[plane].nonzero()[0]
-    }
-
-
-def _chains(stones: dict[int, int], height: int, width: int) -> list[list[int]]:
-    """Returns the points of every chain, each in increasing order."""
-    chains: list[list[int]] = []
-    seen: set[int] = set()
-    for first in sorted(stones):
-        if first in seen:
-            continue
-        chain, todo = {first}, [first]
-        while todo:
-            row, column = divmod(todo.pop(), width)
-            for down, right in ((-1, 0), (1, 0), (0, -1), (0, 1)):
-                y, x = row + down, column + right
-                near = y * width + x
-                is_here = 0 <= y < height and 0 <= x < width and near not in chain
-                if is_here and stones.get(near) == stones[first]:
-                    chain.add(near)
-                    todo.append(near)
-        seen |= chain
-        chains.append(sorted(chain))
-    return chains
-
-
 def _get_rules(engine: Engine, command: Command) -> str:
     return json.dumps(rules_as_json(engine.rules))
 
 
 def _set_rules(engine: Engine, command: Command) -> str:
-    said = read_go_rules(" ".join(_words(command, 1)))
-    if said != (engine.rules.ko, engine.rules.may_suicide):
-        played = json.dumps(rules_as_json(engine.rules))
+    said = read_go_rules(" ".join(words_of(command, 1)))
+    rules = engine.rules
+    if said is None or not engine.knows(*said):
+        played = json.dumps(rules_as_json(rules))
         raise GtpError(f"unsupported rules; the model plays {played}")
+    rules.ko, rules.may_suicide = said
+    start = dataclasses.replace(engine.position.start, game=rules.name)
+    try:
+        engine.position = engine.placed(start, engine.position.moves)
+    except (UsageError, _core.CoreError):
+        raise GtpError("a move of this game is illegal by these rules") from None
     return ""
 
 
@@ -325,8 +277,6 @@ BOARD_COMMANDS: dict[str, Handler] = {
     "set_free_handicap": _set_free_handicap,
     "loadsgf": _loadsgf,
     "printsgf": _printsgf,
-    "final_score": _final_score,
-    "final_status_list": _final_status_list,
     "kata-get-rules": _get_rules,
     "kata-set-rules": _set_rules,
 }

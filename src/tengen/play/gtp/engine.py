@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import TypeAlias
 
 from tengen import __version__, _core
@@ -19,7 +19,7 @@ from tengen.play.gtp.analysis import (
 )
 from tengen.play.gtp.clock import Clock, TimeSettings
 from tengen.play.gtp.lines import LineReader
-from tengen.play.gtp.position import Position, Start
+from tengen.play.gtp.position import MAX_PLIES, Position, Start
 from tengen.play.gtp.protocol import (
     INTERRUPT,
     Command,
@@ -54,7 +54,6 @@ class Engine:
 
     Attributes:
         name: What the program is called.
-        rules: Those that the player was trained for.
         position: What stands on the board.
         clock: The time of both sides.
         is_over: Whether the controller has left.
@@ -78,7 +77,7 @@ class Engine:
             UsageError: The game is not Go, or the search cannot grow.
         """
         try:
-            self.rules = _core.parse_go_name(player.game.name)
+            rules = _core.parse_go_name(player.game.name)
         except _core.CoreError as error:
             raise UsageError(
                 f"model ({player.name}) plays {player.game.name}, which GTP does not; "
@@ -94,14 +93,40 @@ class Engine:
         self._handlers: dict[str, Handler] = {}
         self.is_over = False
         self.clock = Clock(TimeSettings())
-        self.position = self.placed(Start(player.game.name, self.rules.komi))
+        rules.max_plies = MAX_PLIES
+        self.position = self.placed(Start(rules.name, rules.komi))
         self.search(self.position, Limits(2 * self._threads), time.monotonic())
         self.forecast(self.position)
 
     @property
+    def rules(self) -> _core.GoRules:
+        """Those that are played, but for komi and handicap."""
+        return _core.parse_go_name(self.position.start.game)
+
+    @property
     def board(self) -> tuple[int, int]:
         """Height and width."""
-        return self.rules.height, self.rules.width
+        rules = self.rules
+        return rules.height, rules.width
+
+    def rules_on(self, height: int, width: int) -> _core.GoRules | None:
+        """Returns the same rules on another board; None where the network has no such.
+
+        One that was trained for several boards has those that fit the largest.
+        """
+        frame, rules = self._trained.game, self.rules
+        is_smaller = 2 <= height <= frame.height and 2 <= width <= frame.width
+        is_known = is_smaller and self._trained.mixed_sizes
+        if (height, width) != (frame.height, frame.width) and not is_known:
+            return None
+        rules.height, rules.width = height, width
+        return rules
+
+    def knows(self, ko: str, may_suicide: bool) -> bool:
+        """Returns whether the network was trained for such rules, or for several."""
+        rules = _core.parse_go_name(self._trained.game.name)
+        is_trained = (ko, may_suicide) == (rules.ko, rules.may_suicide)
+        return is_trained or self._trained.mixed_sizes
 
     @property
     def version(self) -> str:
@@ -128,16 +153,20 @@ class Engine:
             if command is not None:
                 self._answer(command)
 
-    def placed(self, start: Start) -> Position:
-        """Returns a start as a position, and makes the player ready for its game.
+    def placed(self, start: Start, moves: Iterable[tuple[int, int]] = ()) -> Position:
+        """Returns a start and moves as a position, the player ready for its game.
 
         Raises:
             UsageError: The stones or the komi cannot be so.
+            CoreError: A move is not legal.
         """
         name = start.record().game
-        if name != self._player.game.name:
-            self._player = self._trained.playing(name)
-        return Position(start, self._player.game)
+        player = self._player
+        if name != player.game.name:
+            player = self._trained.playing(name)
+        position = Position(start, player.game, moves)
+        self._player = player
+        return position
 
     def clear_cache(self) -> None:
         """Forgets what searches have seen."""
@@ -170,7 +199,7 @@ class Engine:
             position.actions,
             expected,
             threads=self._threads,
-            left_out=[_core.LeftOut(*words) for words in left_out],
+            left_out=left_out,
         ) as search:
             self._thinker.think(
                 search,
@@ -218,7 +247,9 @@ class Engine:
         """Writes analyses of the position until the next line comes. Blocks."""
         request = parse_analysis(command.words, self.board)
         player = request.player
-        position = self.position if player is None else self.position.turn_of(player)
+        position = self.position.going_on()
+        if player is not None:
+            position = position.turn_of(player)
         _check_left(position, request)
         self._write(first_line(command, ok=True) + "\n")
         if not position.state.is_terminal():

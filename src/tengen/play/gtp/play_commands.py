@@ -9,6 +9,7 @@ from __future__ import annotations
 from tengen.play.gtp.board_commands import BOARD_COMMANDS, read_player
 from tengen.play.gtp.engine import Engine, Handler
 from tengen.play.gtp.protocol import Command, GtpError
+from tengen.play.gtp.score_commands import SCORE_COMMANDS
 from tengen.play.gtp.thinking import Limits
 from tengen.play.gtp.time_commands import TIME_COMMANDS
 
@@ -20,6 +21,11 @@ _ANALYZE_COMMANDS = (
     "plist/Territory of Black/final_status_list black_territory",
     "plist/Territory of White/final_status_list white_territory",
     "string/Network/kata-raw-nn all",
+)
+# Of networks that know of owners.
+_OWNER_COMMANDS = (
+    "plist/Final Status Dead/final_status_list dead",
+    "dboard/Expected Owners/tengen-ownership",
 )
 
 
@@ -91,7 +97,7 @@ def _raw_nn(engine: Engine, command: Command) -> str:
     auxiliary heads say it is the mean over all.
     """
     words = [word.lower() for word in command.words]
-    position = engine.position
+    position = engine.position.going_on()
     if words and words[0] in ("b", "black", "w", "white"):
         position = position.turn_of(read_player(words.pop(0)))
     if words and words[0] not in (*"01234567", "all"):
@@ -133,7 +139,7 @@ def _rows(texts: list[str], width: int) -> list[str]:
 
 def _ownership(engine: Engine, command: Command) -> str:
     """As GoGui's ``dboard`` has it: rows from the top, 1 is Black's."""
-    position = engine.position
+    position = engine.position.going_on()
     forecast = engine.forecast(position)
     if forecast is None:
         raise GtpError("the network knows nothing of owners")
@@ -144,8 +150,7 @@ def _ownership(engine: Engine, command: Command) -> str:
 
 def _gogui_commands(engine: Engine, command: Command) -> str:
     has_owners = engine.forecast(engine.position) is not None
-    owners = ("dboard/Expected Owners/tengen-ownership",) if has_owners else ()
-    return "\n".join((*_ANALYZE_COMMANDS, *owners))
+    return "\n".join((*_ANALYZE_COMMANDS, *(_OWNER_COMMANDS if has_owners else ())))
 
 
 def _gogui_interrupt(engine: Engine, command: Command) -> str:
@@ -161,6 +166,7 @@ COMMANDS: dict[str, Handler] = {
     "list_commands": _list_commands,
     "quit": _quit,
     **BOARD_COMMANDS,
+    **SCORE_COMMANDS,
     "genmove": _genmove,
     "reg_genmove": _reg_genmove,
     **TIME_COMMANDS,

@@ -8,13 +8,18 @@ shows to be none are taken away again.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from copy import copy
 from dataclasses import dataclass, replace
 
 from tengen import _core
 from tengen.games import Game, State, go_result
 from tengen.games.sgf import GoRecord, setup_moves
 
-__all__ = ["Position", "Start"]
+__all__ = ["MAX_PLIES", "Position", "Start"]
+
+MAX_PLIES = 4 * 19 * 19
+"""The longest game that the core plays. Passes that stand for a side left out, and
+stones set up, are plies, too, so that the usual limit would end games that go on."""
 
 
 @dataclass(frozen=True)
@@ -81,9 +86,7 @@ class Position:
         self._to_play = start.first_player
         for player, action in self.moves:
             self._add(player, action)
-        self.state: State = game.new_state()
-        for action in self.actions:
-            self.state.apply(action)
+        self.state = self._replayed()
 
     def after(self, player: int, action: int) -> Position:
         """Returns the position after one more move.
@@ -95,19 +98,36 @@ class Position:
 
     def turn_of(self, player: int) -> Position:
         """Returns the position with that side to move, the other having passed."""
-        turned = Position(self.start, self.game, self.moves)
-        if turned.state.to_play != player and not turned.state.is_terminal():
-            turned._turn(player)
-            turned.state = self.game.new_state()
-            for action in turned.actions:
-                turned.state.apply(action)
+        if self.state.to_play == player or self.state.is_terminal():
+            return self
+        turned = self._copied()
+        turned._turn(player)
+        turned.state = turned._replayed()
         return turned
+
+    def going_on(self) -> Position:
+        """Returns the position with the two passes forgotten that ended the game.
+
+        Itself where none did.
+        """
+        if self._num_passes() < 2:
+            return self
+        position = self._copied()
+        del position.actions[-2:]
+        position.state = position._replayed()
+        return position
 
     def record(self) -> GoRecord:
         """Returns the game with its moves, and its result once it is over."""
         is_over = self.state.is_terminal()
+        rules = _core.parse_go_name(self.game.name)
+        usual = _core.GoRules(rules.height, rules.width).max_plies
+        # The session's limit says nothing of the game, unless it is longer than usual.
+        if len(self.actions) <= usual:
+            rules.max_plies = usual
         return replace(
             self.start.record(),
+            game=rules.name,
             moves=tuple(self.actions[self.num_setup :]),
             result=go_result(self.game.name, self.actions) if is_over else "",
         )
@@ -120,6 +140,17 @@ class Position:
     @property
     def _pass(self) -> int:
         return self.game.num_actions - 1
+
+    def _copied(self) -> Position:
+        position = copy(self)
+        position.actions = list(self.actions)
+        return position
+
+    def _replayed(self) -> State:
+        state = self.game.new_state()
+        for action in self.actions:
+            state.apply(action)
+        return state
 
     def _num_passes(self) -> int:
         """Returns how many passes stand at the end, of those that were moves."""

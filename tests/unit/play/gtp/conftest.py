@@ -80,8 +80,8 @@ def talk_to():
 def converse(make_player):
     """Makes a conversation with a player of a game without a model."""
 
-    def make(task="go/5", simulations=8, threads=1):
-        return Conversation(make_player(task), simulations, threads)
+    def make(task="go/5", simulations=8, threads=1, **settings):
+        return Conversation(make_player(task, **settings), simulations, threads)
 
     return make
 

@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from tengen.games.vertices import read_vertex
+from tengen.games.vertices import read_vertex, write_vertex
 from tengen.play.gtp.analysis import AnalysisRequest, parse_analysis
 from tengen.play.gtp.protocol import GtpError
 
@@ -175,9 +175,33 @@ def test_the_move_of_an_analysis_is_played(ask):
     assert answers[2] == "? syntax error"
 
 
-def test_analysis_of_a_finished_game_says_nothing(ask):
-    answers = ask("play b pass", "play w pass", "lz-analyze", "kata-raw-nn")
-    assert answers[2:] == ["=", "? the game is over"]
+def test_analysis_goes_on_after_two_passes(ask, make_player):
+    # As the position was before them, and for the other side after one of them.
+    player, passes = make_player("go/5"), ["play w pass", "play b pass"]
+    for moves, plays, colour in (
+        ([12], ["play b C3", *passes], ""),
+        ([12], ["play b C3", *passes], "w"),
+        ([12, 25], ["play b C3", *passes], "b"),
+    ):
+        found = player.analyse(moves, simulations=1)
+        raw = ask(*plays, f"kata-raw-nn {colour}")[3]
+        chance = 0.5 + 0.5 * found.network_value_to_play * (1 if colour != "b" else -1)
+        assert f"whiteWin {chance:.6f}" in raw
+        for dialect in ("lz", "kata"):
+            answer = ask(*plays, f"{dialect}-analyze {colour}")[3]
+            liked = max(found.actions, key=lambda row: row.prior)
+            assert f"info move {write_vertex(liked.action, 5, 5)} " in answer
+    # It is looked at, not played on.
+    answers = ask("play b C3", *passes, "kata-analyze", "genmove w", "printsgf")
+    assert answers[4] == "= pass"
+    assert answers[5].count(";B[]") == 1
+
+
+def test_a_draw_by_repetition_is_no_position_to_analyse(ask):
+    moves = ["b A2", "w B2", "b A1", "w B1", "b A2", "w A1", "b A2"]
+    plays = [f"play {move}" for move in moves]
+    answers = ask(*plays, "kata-analyze", "kata-raw-nn", task="go/2/simple")
+    assert answers[-2:] == ["=", "? the game is over"]
 
 
 def test_the_end_of_input_ends_an_analysis(ask):

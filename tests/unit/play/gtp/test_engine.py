@@ -121,6 +121,21 @@ def test_the_end_of_a_game(ask):
     assert "O" in goes_on[4].splitlines()[-2]
 
 
+def test_the_longest_game_of_a_task_ends_no_session(ask):
+    # Every second ply is a pass of White, who is left out.
+    points = [f"{column}{row}" for row in range(1, 6) for column in "ABCDE"][:24]
+    plays = [f"play b {point}" for point in points]
+    rest = ["play w E5", "play b A1", "play b B1", "play w C3"]
+    rest += ["kata-raw-nn 0", "showboard", "final_score", "genmove b"]
+    for task in ("go/5", "go/5/plies=10"):
+        answers = ask(*plays, *rest, task=task)
+        assert answers[:28] == ["="] * 28
+        assert answers[28].startswith("= symmetry 0")
+        assert answers[29].startswith("= go/5/plies=1444, Black (X) to play\n")
+        assert answers[30] == "= W+7.5"
+        assert answers[31] != "= pass"
+
+
 def test_what_the_board_shows_and_scores(ask):
     moves = ["b B1", "w D1", "b B2", "w D2", "b B3", "w D3", "b B4", "w D4", "b B5"]
     answers = texts(
@@ -197,6 +212,57 @@ def test_rules(ask):
     assert ask("kata-set-rules tromp-taylor", task=chinese)[0].startswith("? unsup")
 
 
+def test_boards_and_rules_of_a_network_for_several(ask, make_player):
+    player = make_player("go/5", mixed_sizes=True)
+    answers = ask(
+        "boardsize 4",
+        "komi 0.5",
+        "kata-set-rules chinese",
+        "play b C3",
+        "play w D1",
+        "genmove b",
+        "showboard",
+        "printsgf",
+        "final_score",
+        "boardsize 6",
+        "rectangular_boardsize 5 3",
+        "play b E3",
+        "genmove w",
+        "kata-get-rules",
+        "boardsize 5",
+        "play b E5",
+        "genmove w",
+        mixed_sizes=True,
+    )
+    small = player.playing("go/4/simple/nosuicide/komi=0.5/plies=1444")
+    move = write_vertex(small.choose([6, 15], simulations=8), 4, 4)
+    assert answers[:6] == ["="] * 5 + [f"= {move}"]
+    shown = answers[6].splitlines()
+    assert shown[0] == "= go/4/simple/nosuicide/komi=0.5, White (O) to play"
+    assert [len(line.split()[0]) for line in shown[1:]] == [1] * 5
+    assert shown[5].split() == list("ABCD")
+    assert shown[2][6] == "X"
+    assert shown[4][8] == "O"
+    assert read_sgf(answers[7].removeprefix("= ")).moves[:2] == (6, 15)
+    assert answers[9] == "? unacceptable size"
+    wide = player.playing("go/3x5/simple/nosuicide/komi=0.5/plies=1444")
+    assert answers[12] == f"= {write_vertex(wide.choose([4], 8), 3, 5)}"
+    assert '"SIMPLE"' in answers[13]
+    usual = player.playing("go/5/simple/nosuicide/komi=0.5/plies=1444")
+    assert answers[16] == f"= {write_vertex(usual.choose([4], 8), 5, 5)}"
+
+
+def test_rules_by_which_a_move_was_illegal(ask):
+    # Black's two stones in the corner have taken their own last liberty.
+    moves = ["b A1", "w A3", "w B2", "w C1", "b B1", "b E5", "b A2", "w A1"]
+    plays = [f"play {move}" for move in moves]
+    answers = ask(*plays, "kata-set-rules chinese", "showboard", mixed_sizes=True)
+    assert answers[:8] == ["="] * 8
+    assert answers[8] == "? a move of this game is illegal by these rules"
+    assert answers[9].startswith("= go/5, ")
+    assert ask(*plays[:6], "kata-set-rules chinese", mixed_sizes=True)[6] == "="
+
+
 def test_games_are_saved_and_loaded(ask, tmp_path):
     file = tmp_path / "game.sgf"
     plays = ["komi 5.5", "play b C3", "play w B2", "play b pass", f"printsgf {file}"]
@@ -207,6 +273,29 @@ def test_games_are_saved_and_loaded(ask, tmp_path):
     answers = ask(f"loadsgf {file}", "printsgf", f"loadsgf {file} 2", "printsgf")
     assert read_sgf(answers[1].removeprefix("= ")) == record
     assert read_sgf(answers[3].removeprefix("= ")).moves == (12,)
+
+
+def test_files_as_servers_write_them(ask, tmp_path):
+    file = tmp_path / "game.sgf"
+    file.write_text("(;GM[1]SZ[9]KM[375]HA[2]RU[Chinese];W[ee];W[dd];B[])")
+    answers = ask(f"loadsgf {file}", "get_komi", "showboard", "printsgf", task="go/9")
+    assert answers[:2] == ["=", "= 7.5"]
+    assert answers[2].startswith("= go/9/handicap=2, White (O) to play")
+    assert answers[2].count("X") == 2
+    record = read_sgf(answers[3].removeprefix("= "))
+    assert record.moves == (40, 81, 30, 81)
+    file.write_text("(;GM[1]SZ[9]KM[x];W[ee])")
+    refused = ask(f"loadsgf {file}", task="go/9")[0]
+    assert refused.startswith("? cannot load file: SGF KM (x) must be")
+
+
+def test_a_file_of_a_smaller_board(ask, tmp_path):
+    file = tmp_path / "game.sgf"
+    file.write_text("(;SZ[4]KM[0.5];B[aa];W[dd])")
+    asked = (f"loadsgf {file}", "showboard")
+    assert ask(*asked)[0] == "? unacceptable size"
+    answers = ask(*asked, mixed_sizes=True)
+    assert answers[1].startswith("= go/4/komi=0.5, Black (X) to play\n4 X")
 
 
 @pytest.mark.parametrize(

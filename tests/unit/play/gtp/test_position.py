@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tengen import _core, games
-from tengen.play.gtp.position import Position, Start
+from tengen.play.gtp.position import MAX_PLIES, Position, Start
 
 PASS = 16
 
@@ -103,3 +103,24 @@ def test_the_longest_game_ends():
     assert position.after(1, PASS).state.is_terminal()
     with pytest.raises(_core.CoreError):
         position.after(1, 5)
+
+
+def test_no_game_of_the_core_is_longer():
+    assert games.make(f"go/5/plies={MAX_PLIES}").max_plies == MAX_PLIES
+    with pytest.raises(_core.CoreError, match=f"1 to {MAX_PLIES} plies"):
+        _core.parse_go_name(f"go/5/plies={MAX_PLIES + 1}")
+
+
+def test_a_record_says_its_limit_where_it_is_longer_than_usual():
+    name = f"go/3/plies={MAX_PLIES}"
+    position = Position(Start(name, 7.5), games.make(name))
+    for action in (0, 1, 2, 3, 5, 6, 7, 8):
+        position = position.after(0, action)
+    # White, who has passed seven times, takes them all.
+    position = position.after(1, 4).after(0, 0)
+    assert len(position.actions) == 17
+    assert position.record().game == "go/3"
+    position = position.after(0, 1)
+    assert len(position.actions) == 19
+    assert position.record().game == name
+    assert not position.state.is_terminal()

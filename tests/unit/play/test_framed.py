@@ -1,0 +1,84 @@
+"""Smaller boards in the planes of a larger one, held to searches of the core."""
+
+import pytest
+
+from tengen import _core, games
+from tengen.errors import UsageError
+from tengen.evaluation.searcher import Searcher
+from tengen.games import Framed
+
+
+@pytest.fixture
+def mixed(make_player):
+    """A player of go/5 that was trained for several boards."""
+    return make_player("go/5", mixed_sizes=True)
+
+
+def test_actions_are_numbered_on_either_board():
+    framed = Framed.corner(games.make("go/3x4"), games.make("go/5"))
+    assert framed.variant == "go/3x4"
+    # Its lower right point is the third row's fourth; 12 is its pass.
+    assert framed.to_frame([0, 4, 11, 12, 13, -1]) == [0, 5, 13, 25, -1, -1]
+    assert [framed.from_frame(action) for action in (0, 5, 13, 25)] == [0, 4, 11, 12]
+    assert str(framed.new_state([11])) == str(_played("go/3x4", [11]))
+
+
+def _played(name, moves):
+    state = games.make(name).new_state()
+    for move in moves:
+        state.apply(move)
+    return state
+
+
+def test_a_search_is_that_of_the_variant(mixed):
+    # B2 and C3 of the smaller board, which has five columns less one.
+    player = mixed.playing("go/4/komi=0.5")
+    found = player.analyse([9, 6], simulations=40)
+    request = _core.SearchRequest()
+    request.num_simulations, request.ply, request.keep_squares = 40, 2, True
+    model = player._model
+    searcher = Searcher(games.make("go/5"), model.backend, model.search)
+    wanted = searcher.run([11, 7], request, "go/4/komi=0.5")
+    rows = {row.action: row for row in found.actions}
+    assert len(rows) == len(wanted.actions) == 15
+    for row in wanted.actions:
+        down, right = divmod(row.action, 5)
+        own = rows[16 if row.action == 25 else 4 * down + right]
+        assert (own.visits, own.prior) == (row.visits, row.prior)
+        assert own.value_to_play == row.value_to_play
+    assert found.value_to_play == wanted.root_value_to_play
+
+
+def test_a_variation_and_what_is_left_out_are_the_small_boards(mixed):
+    with mixed.playing("go/4").begin(
+        [], 60, left_out=[(0, 16, 1), (0, 15, 1)]
+    ) as search:
+        search.grow(60)
+        found = search.analysis(8)
+    assert {row.action for row in found.actions} == set(range(15))
+    assert max(len(row.variation) for row in found.actions) > 2
+    for row in found.actions:
+        state = games.make("go/4").new_state()
+        for action in row.variation:
+            state.apply(action)
+
+
+def test_a_longer_game_on_a_smaller_board(mixed):
+    long = mixed.playing("go/4/plies=1444")
+    assert long.playing("go/5").game.num_actions == 26
+    assert long.choose([0, 16, 1], simulations=4) in range(17)
+
+
+def test_moves_that_the_small_board_has_not(mixed):
+    with pytest.raises(_core.CoreError, match="legal"):
+        mixed.playing("go/4").choose([17])
+    with pytest.raises(_core.CoreError, match="legal"):
+        mixed.playing("go/4").choose([3, 3])
+
+
+def test_games_that_do_not_fit(mixed, make_player):
+    for name in ("go/6", "go/4x6", "go/6x4", "tictactoe"):
+        with pytest.raises(UsageError, match="must be on a board that fits go/5"):
+            mixed.playing(name)
+    with pytest.raises(UsageError, match="must have the planes and actions of go/5"):
+        make_player("go/5").playing("go/4")
