@@ -92,7 +92,7 @@ bool Go::is_banned(const State& state, int point, GoMoveKind kind) const {
   return state.boards.contains(situation_key(state, stones, state.to_play ^ 1));
 }
 
-PointSet Go::banned_points(const State& state) const {
+PointSet Go::banned_points(const State& state, const PointSet& hemmed) const {
   PointSet banned;
   if (is_finished(state)) return banned;
   if (state.rules.ko == GoKo::kSimple) {
@@ -101,7 +101,7 @@ PointSet Go::banned_points(const State& state) const {
   }
   const PointSet empty = state.layout->board().empty_points(state);
   PointSet asked = empty & state.vacated[state.to_play];
-  if (state.rules.may_suicide) asked = asked | hemmed_points(state);
+  if (state.rules.may_suicide) asked = asked | hemmed;
   for_each_point(asked, [&](int point) {
     const GoMoveKind kind = kind_of(state, point);
     if (kind != GoMoveKind::kImpossible && is_banned(state, point, kind)) banned.add(point);
@@ -112,10 +112,11 @@ PointSet Go::banned_points(const State& state) const {
 int Go::legal_actions(const State& state, uint16_t* actions) const {
   if (is_finished(state)) return 0;
   PointSet legal = state.layout->board().empty_points(state);
-  for_each_point(hemmed_points(state), [&](int point) {
+  const PointSet hemmed = hemmed_points(state);
+  for_each_point(hemmed, [&](int point) {
     if (kind_of(state, point) == GoMoveKind::kImpossible) legal.remove(point);
   });
-  legal = legal - banned_points(state);
+  legal = legal - banned_points(state, hemmed);
   int count = list_set_bits(legal.words.data(), state.num_points, actions);
   if (!state.layout->fills_frame()) {
     for (int i = 0; i < count; ++i) actions[i] = state.layout->action_of(actions[i]);
@@ -159,7 +160,7 @@ Key128 Go::key(const State& state) const {
   uint64_t moves = state.to_play;
   for (const uint16_t move : state.last_moves) moves = moves << 9 | (move & 0x1ff);
   Key128 key = combine(state.key ^ rules_key(state.rules), moves);
-  for_each_point(banned_points(state), [&](int point) {
+  for_each_point(banned_points(state, hemmed_points(state)), [&](int point) {
     key ^= zobrist_key(kBannedTable, static_cast<uint64_t>(point));
   });
   return key;
@@ -197,7 +198,7 @@ void Go::encode(const State& state, int symmetry, float* planes) const {
       point_on(kGoLibertyPlane + num_liberties - 1, point);
     });
   });
-  points_on(kGoBannedPlane, banned_points(state));
+  points_on(kGoBannedPlane, banned_points(state, hemmed_points(state)));
   for (int i = 0; i < GoState::kNumLastMoves; ++i) {
     const uint16_t move = state.last_moves[static_cast<size_t>(i)];
     if (move == state.num_points) constant(kGoLastMovePlane + i, 1.0f);

@@ -100,8 +100,8 @@ class Go {
     const PointSet empty = board.empty_points(state);
     return empty - board.beside(empty);
   }
-  // Where only the ko rule forbids a stone.
-  PointSet banned_points(const State& state) const;
+  // Where only the ko rule forbids a stone; `hemmed` is hemmed_points().
+  PointSet banned_points(const State& state, const PointSet& hemmed) const;
 
   static constexpr int kUsualKomiRange = 20;
   static constexpr uint64_t kWhiteToPlay = 0x9d6b1f2a53c8e047ull;

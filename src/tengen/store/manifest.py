@@ -110,17 +110,14 @@ class Manifest:
             UsageError: One is of a newer schema.
             RunError: One is damaged.
         """
-        found = []
-        for path in find_files(self.experience, "*/*/*.npz"):
-            generation, incarnation = path.stem, path.parent.name
-            if not (generation.isdecimal() and incarnation.isdecimal()):
-                continue
-            key = (int(generation), path.parent.parent.name, int(incarnation))
-            if key not in self._known:
-                found.append((key, path))
+        files = self._files("npz")
+        found = sorted(files.keys() - self._known)
+        if found:
+            aside = self._files(SET_ASIDE)
+            found = [key for key in found if key not in aside]
         entries = []
-        for key, path in sorted(found):
-            with SegmentReader(path) as reader:
+        for key in found:
+            with SegmentReader(files[key]) as reader:
                 entries.append(_entry(key, reader))
         self._entries.extend(entries)
         self._known.update(_key(entry) for entry in entries)
@@ -132,11 +129,8 @@ class Manifest:
         Returns:
             Their places until now.
         """
-        keys = {
-            (int(path.stem), path.parent.parent.name, int(path.parent.name))
-            for path in find_files(self.experience, f"*/*/*.{SET_ASIDE}")
-            if path.stem.isdecimal() and path.parent.name.isdecimal()
-        }
+        keys = set(self._files(SET_ASIDE))
+        self._known -= keys
         places = {i for i, e in enumerate(self._entries) if _key(e) in keys}
         self._entries = [e for e in self._entries if _key(e) not in keys]
         return places
@@ -144,6 +138,14 @@ class Manifest:
     def to_dict(self) -> dict[str, Any]:
         """Returns JSON values that ``from_dict`` takes."""
         return {"segments": [to_dict(entry) for entry in self._entries]}
+
+    def _files(self, suffix: str) -> dict[tuple[int, str, int], Path]:
+        """Returns the files of segments by key; temporaries have no number."""
+        return {
+            (int(path.stem), path.parent.parent.name, int(path.parent.name)): path
+            for path in find_files(self.experience, f"*/*/*.{suffix}")
+            if path.stem.isdecimal() and path.parent.name.isdecimal()
+        }
 
     @classmethod
     def from_dict(cls, experience: Path, data: dict[str, Any]) -> Manifest:
