@@ -100,6 +100,7 @@ _SCORE = ("net.auxiliary=true", "actor.search.score_weight=0.4")
 VARIANTS |= {
     "score": _SCORE,
     "score-rows-8": (*_SCORE, "store.limiter.samples_per_row=8"),
+    "score-passes": (*_SCORE, "store.with_replacement=false"),
     "score-reduce": (*_SCORE, "actor.reduce_above=0.9"),
     "score-policy-surprise": (*_SCORE, "actor.policy_surprise_share=0.5"),
     "score-value-surprise": (*_SCORE, "actor.value_surprise_share=0.1"),

@@ -18,6 +18,7 @@
 #include "store/game_frames.h"
 #include "store/game_rows.h"
 #include "store/journal.h"
+#include "store/row_draw.h"
 
 namespace nb = nanobind;
 
@@ -313,7 +314,7 @@ void bind_rows(nb::module_& m) {
       "draw_rows",
       [](uint64_t seed, uint64_t step, size_t num_rows, uint64_t first_row, uint32_t size,
          uint32_t num_symmetries) {
-        RowDraw draw = draw_rows(seed, step, num_rows, first_row, size, num_symmetries);
+        RowDraw draw = draw_rows(seed, step, num_rows, {first_row, size, num_symmetries});
         return nb::make_tuple(to_numpy(std::move(draw.rows)), to_numpy(std::move(draw.symmetries)));
       },
       nb::kw_only(), nb::arg("seed"), nb::arg("step"), nb::arg("num_rows"), nb::arg("first_row"),
@@ -321,6 +322,19 @@ void bind_rows(nb::module_& m) {
       nb::sig("def draw_rows(*, seed: int, step: int, num_rows: int, first_row: int, size: int,"
               " num_symmetries: int) -> tuple[numpy.typing.NDArray[numpy.int64],"
               " numpy.typing.NDArray[numpy.uint8]]"));
+  m.def(
+      "draw_rows_of_pass",
+      [](uint64_t seed, uint64_t number, uint32_t offset, size_t num_rows, uint64_t first_row,
+         uint32_t size, uint32_t num_symmetries) {
+        RowDraw draw =
+            draw_rows_of_pass(seed, number, offset, num_rows, {first_row, size, num_symmetries});
+        return nb::make_tuple(to_numpy(std::move(draw.rows)), to_numpy(std::move(draw.symmetries)));
+      },
+      nb::kw_only(), nb::arg("seed"), nb::arg("number"), nb::arg("offset"), nb::arg("num_rows"),
+      nb::arg("first_row"), nb::arg("size"), nb::arg("num_symmetries"),
+      nb::sig("def draw_rows_of_pass(*, seed: int, number: int, offset: int, num_rows: int,"
+              " first_row: int, size: int, num_symmetries: int)"
+              " -> tuple[numpy.typing.NDArray[numpy.int64], numpy.typing.NDArray[numpy.uint8]]"));
 }
 
 }  // namespace

@@ -6,7 +6,6 @@
 #include <utility>
 
 #include "base/error.h"
-#include "base/rng.h"
 #include "games/registry.h"
 #include "store/game_record.h"
 #include "store/rows.h"
@@ -207,23 +206,6 @@ std::unique_ptr<GameRows> make_game_rows(const std::string& name) {
 
 std::unique_ptr<GameRows> make_game_rows(const ExternalGame& game) {
   return std::make_unique<RowsOf<ExternalGame>>(game);
-}
-
-RowDraw draw_rows(uint64_t seed, uint64_t step, size_t num_rows, uint64_t first_row, uint32_t size,
-                  uint32_t num_symmetries) {
-  if (size < 1 || num_symmetries < 1) {
-    throw Error("window (" + std::to_string(size) + " rows) must hold at least 1; add games");
-  }
-  Rng row_stream(seed, step, 0, 0, Purpose::kSampling);
-  Rng symmetry_stream(seed, step, 0, 0, Purpose::kSymmetry);
-  RowDraw draw;
-  draw.rows.reserve(num_rows);
-  draw.symmetries.reserve(num_rows);
-  for (size_t i = 0; i < num_rows; ++i) {
-    draw.rows.push_back(static_cast<int64_t>(first_row + row_stream.below(size)));
-    draw.symmetries.push_back(static_cast<uint8_t>(symmetry_stream.below(num_symmetries)));
-  }
-  return draw;
 }
 
 }  // namespace tengen

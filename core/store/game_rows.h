@@ -134,14 +134,4 @@ std::unique_ptr<GameRows> make_game_rows(const std::string& name);
 // For a game that is played outside the core.
 std::unique_ptr<GameRows> make_game_rows(const ExternalGame& game);
 
-// `num_rows` row numbers drawn evenly, with replacement, from [first_row, first_row + size) and
-// a symmetry below `num_symmetries` for each: a pure function of the arguments. `size` and
-// `num_symmetries` are at least 1.
-struct RowDraw {
-  std::vector<int64_t> rows;
-  std::vector<uint8_t> symmetries;
-};
-RowDraw draw_rows(uint64_t seed, uint64_t step, size_t num_rows, uint64_t first_row, uint32_t size,
-                  uint32_t num_symmetries);
-
 }  // namespace tengen

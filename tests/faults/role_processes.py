@@ -188,7 +188,7 @@ def games_in_journals(run: RunDirectory) -> Iterator[tuple[Path, Game, str]]:
 
 def games_in_segments(run: RunDirectory) -> Iterator[tuple[Path, Game, str]]:
     """Yields the games of every sealed segment."""
-    for path in sorted(run.experience.glob("selfplay-*/*/*.npz")):
+    for path in sorted(run.experience.glob("selfplay-*/*/[0-9]*.npz")):
         with SegmentReader(path) as reader:
             columns = reader.game_columns()
         plies = [0, *np.cumsum(columns["num_plies"]).tolist()]

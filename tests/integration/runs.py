@@ -104,7 +104,7 @@ def events(out: Path, kind: str) -> list[dict[str, Any]]:
 def sealed(out: Path) -> dict[int, bytes]:
     """Returns the bytes of every sealed segment by generation; none twice."""
     found: dict[int, bytes] = {}
-    for path in out.glob("experience/*/*/*.npz"):
+    for path in out.glob("experience/*/*/[0-9]*.npz"):
         generation = int(path.stem)
         assert generation not in found, f"generation {generation} was sealed twice"
         found[generation] = path.read_bytes()
@@ -113,5 +113,5 @@ def sealed(out: Path) -> dict[int, bytes]:
 
 def weights(out: Path) -> dict[str, bytes]:
     """Returns the weights of every published model by number."""
-    paths = out.glob("models/*/weights.safetensors")
+    paths = out.glob("models/[0-9]*/weights.safetensors")
     return {path.parent.name: path.read_bytes() for path in paths}

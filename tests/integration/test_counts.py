@@ -18,7 +18,7 @@ from tests.integration.runs import events, run_command, sealed, train_command
 def sealed_counts(out: Path) -> dict[str, int]:
     """Returns what the sealed segments say that they hold."""
     counts = {"num_games": 0, "num_rows": 0}
-    for path in out.glob("experience/*/*/*.npz"):
+    for path in out.glob("experience/*/*/[0-9]*.npz"):
         with SegmentReader(path) as reader:
             for name in counts:
                 counts[name] += int(reader.meta[name])

@@ -56,7 +56,7 @@ def test_a_generation_is_sealed_whole_or_not_at_all(tmp_path: Path) -> None:
     with pytest.raises(RunError, match=message):
         role.turn()
     role.close()
-    assert not list(run.experience.glob("*/*/*.npz"))
+    assert not list(run.experience.glob("*/*/[0-9]*.npz"))
 
     role = make_role("selfplay", config, run, RoleContext())
     report = role.turn()
@@ -64,6 +64,6 @@ def test_a_generation_is_sealed_whole_or_not_at_all(tmp_path: Path) -> None:
     assert report["num_games"] == 12
     (gap,) = report["journal_gaps"]
     assert "000001.journal) is damaged at byte" in gap
-    (sealed,) = run.experience.glob("*/*/*.npz")
+    (sealed,) = run.experience.glob("*/*/[0-9]*.npz")
     with np.load(sealed) as columns:
         assert columns["game_index"].tolist() == list(range(12))

@@ -22,7 +22,7 @@ GROWS = (
 
 def channels(out: Path) -> list[int]:
     """Returns the width of every published model, in order."""
-    paths = sorted(out.glob("models/*/meta.json"))
+    paths = sorted(out.glob("models/[0-9]*/meta.json"))
     return [json.loads(path.read_text())["net"]["num_channels"] for path in paths]
 
 

@@ -71,7 +71,8 @@ def test_games_are_resigned_once_it_is_seen_to_be_safe(tmp_path: Path) -> None:
     out = tmp_path / "run"
     play(out, 2)
     counts = {
-        int(path.stem): unfinished(path) for path in out.glob("experience/*/*/*.npz")
+        int(path.stem): unfinished(path)
+        for path in out.glob("experience/*/*/[0-9]*.npz")
     }
     turns = reports(out)
     assert [turn["may_resign"] for turn in turns] == [False, True]
@@ -93,4 +94,4 @@ def test_nobody_resigns_where_it_was_wrong(tmp_path: Path) -> None:
     turns = reports(tmp_path)
     assert turns[1]["num_resignations_false"] > 1
     assert [turn["may_resign"] for turn in turns] == [False, False]
-    assert all(unfinished(p) == 0 for p in tmp_path.glob("experience/*/*/*.npz"))
+    assert all(unfinished(p) == 0 for p in tmp_path.glob("experience/*/*/[0-9]*.npz"))

@@ -160,7 +160,7 @@ def test_so_many_games_in_whole_generations(run: RunDirectory) -> None:
     assert done.returncode == 0, done.stderr
     report = json.loads(done.stdout.splitlines()[-1])
     assert (report["num_games"], report["num_turns"]) == (24, 3)
-    assert len(list(run.experience.glob("*/*/*.npz"))) == 3
+    assert len(list(run.experience.glob("*/*/[0-9]*.npz"))) == 3
     done = run_command(command("selfplay", run, "--games", "0"))
     assert done.returncode == 2
     assert "games (0) must be" in done.stderr

@@ -205,6 +205,13 @@ class RunConfig:
             self.learner.batch_size,
             f"must be at most store.limiter.max_samples, {most:g}; lower it",
         )
+        check(
+            store.with_replacement or self.learner.batch_size <= store.min_rows,
+            "learner.batch_size",
+            self.learner.batch_size,
+            f"must be at most store.min_rows, {store.min_rows}, where rows are drawn "
+            f"without replacement; lower it",
+        )
 
     def _check_queue(self, store: QueueConfig) -> None:
         """Actor and learner take turns in one thread: a full queue would block both."""

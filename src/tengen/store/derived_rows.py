@@ -12,6 +12,7 @@ from tengen import _core
 from tengen.games import core_game, is_external, make
 from tengen.store.core_errors import core_errors
 from tengen.store.segment import GAME_COLUMNS
+from tengen.store.window_draw import WindowDraw
 
 __all__ = ["DerivedRows"]
 
@@ -84,21 +85,32 @@ class DerivedRows:
         self._rows.drop_before(row)
 
     def draw(
-        self, seed: int, step: int, num_rows: int, size: int
+        self, seed: int, draw: WindowDraw
     ) -> tuple[NDArray[np.int64], NDArray[np.uint8]]:
-        """Returns rows drawn evenly, with replacement, from the newest ``size``.
+        """Returns the rows of a batch.
 
         Returns:
-            ``[num_rows] int64`` row numbers and ``[num_rows] uint8`` symmetries, a
-            function of the arguments and of how many rows there are.
+            ``[draw.num_rows] int64`` row numbers and as many ``uint8`` symmetries, a
+            function of the arguments.
         """
-        return _core.draw_rows(
+        num_symmetries = self._rows.num_symmetries
+        if draw.place is None:
+            return _core.draw_rows(
+                seed=seed,
+                step=draw.lease,
+                num_rows=draw.num_rows,
+                first_row=draw.first_row,
+                size=draw.size,
+                num_symmetries=num_symmetries,
+            )
+        return _core.draw_rows_of_pass(
             seed=seed,
-            step=step,
-            num_rows=num_rows,
-            first_row=self.num_rows - size,
-            size=size,
-            num_symmetries=self._rows.num_symmetries,
+            number=draw.place.number,
+            offset=draw.place.offset,
+            num_rows=draw.num_rows,
+            first_row=draw.first_row,
+            size=draw.size,
+            num_symmetries=num_symmetries,
         )
 
     def derive(

@@ -24,6 +24,7 @@ from tengen.store.shuffled_files import (
     write_turn,
 )
 from tengen.store.window import GameWindow
+from tengen.store.window_draw import WindowDraw
 
 __all__ = ["NUM_VALIDATION_ROWS", "Shuffler", "ShufflingStopped"]
 
@@ -108,10 +109,10 @@ class Shuffler:
         if num_batches == 0:
             return None
         self._check_room(num_batches * self._batch_size)
-        leases = [window.lend(self._batch_size) for _ in range(num_batches)]
+        draws = [window.lend(self._batch_size) for _ in range(num_batches)]
         batch_bytes = 4 * math.prod(window.rows.shape) * self._batch_size
         size = max(1, _SHARD_BYTES // batch_bytes)
-        shards = [leases[i : i + size] for i in range(0, num_batches, size)]
+        shards = [draws[i : i + size] for i in range(0, num_batches, size)]
         validation = window.validation(NUM_VALIDATION_ROWS)
         turn = ShuffledTurn(
             game=window.game,
@@ -121,8 +122,8 @@ class Shuffler:
             has_validation=validation is not None,
             **window.describe(),
         )
-        for lease in leases:
-            window.take_back(lease)
+        for draw in draws:
+            window.take_back(draw.lease)
 
         def write(folder: Path) -> None:
             def write_one(index: int) -> None:
@@ -168,8 +169,8 @@ class Shuffler:
                 needed_bytes=needed,
             )
 
-    def _write_shard(self, path: Path, leases: list[int]) -> None:
-        parts = [self.window.derive(lease, self._batch_size) for lease in leases]
+    def _write_shard(self, path: Path, draws: list[WindowDraw]) -> None:
+        parts = [self.window.derive(draw) for draw in draws]
         keys = np.concatenate([keys for keys, _ in parts])
         columns = {
             name: np.concatenate([columns[name] for _, columns in parts])

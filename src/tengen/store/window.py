@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from tengen.config import check
 from tengen.errors import RunError, UsageError
 from tengen.store.batch import Batch
 from tengen.store.derived_rows import DerivedRows
@@ -18,12 +19,13 @@ from tengen.store.limiter import SamplesPerInsert
 from tengen.store.manifest import Manifest, SegmentEntry
 from tengen.store.validation import is_validation, select_games
 from tengen.store.window_config import WindowConfig
+from tengen.store.window_draw import WindowDraw, WindowPass
 
 __all__ = ["GameWindow"]
 
 
 class GameWindow:
-    """A table of self-play games: newest rows, drawn evenly with replacement.
+    """A table of self-play games: newest rows, drawn evenly.
 
     A row is a searched ply with a target; planes and targets are derived when it is
     drawn, under a random symmetry. Draws are a pure function of the seed, the number of
@@ -67,7 +69,9 @@ class GameWindow:
         self._segment_rows: list[int] = []
         # Where the segments that are held end, in rows and in validation rows.
         self._ends: deque[tuple[int, int]] = deque()
-        self._leases: Leases[int] = Leases()
+        self._leases: Leases[WindowDraw] = Leases()
+        # The pass that goes on, where rows are drawn without replacement.
+        self._pass: WindowPass | None = None
         self._limiter = SamplesPerInsert(config.limiter)
         held: list[SegmentEntry] = []
         skipped = (0, 0)
@@ -180,14 +184,15 @@ class GameWindow:
         Raises:
             RunError: There are not enough rows, or they were used often enough.
         """
-        lease = self.lend(num_samples)
-        size = self.window_rows
-        keys, columns = self.derive(lease, num_samples)
-        probabilities = np.full(num_samples, 1 / size)
-        return Batch(lease, keys, probabilities, columns, size, self.take_back)
+        draw = self.lend(num_samples)
+        keys, columns = self.derive(draw)
+        probabilities = np.full(num_samples, 1 / draw.size)
+        return Batch(
+            draw.lease, keys, probabilities, columns, draw.size, self.take_back
+        )
 
-    def lend(self, num_samples: int) -> int:
-        """Draws a batch whose rows are not asked for yet; returns its number.
+    def lend(self, num_samples: int) -> WindowDraw:
+        """Draws a batch whose rows are not asked for yet.
 
         Raises:
             RunError: There are not enough rows, or they were used often enough.
@@ -198,23 +203,25 @@ class GameWindow:
                 f"{self.samples_available()} that {self.num_rows} rows allow now; "
                 f"play more games or raise limiter.samples_per_row"
             )
+        size = self.window_rows
+        first_row = self.num_rows - size
+        place = None
+        if not self.config.with_replacement:
+            place = self._place(num_samples, first_row, size)
+            self._pass = place._replace(offset=place.offset + num_samples)
         self._limiter.sample(num_samples)
-        return self._leases.lend(num_samples)
+        draw = WindowDraw(self._leases.next, num_samples, first_row, size, place)
+        self._leases.lend(draw)
+        return draw
 
     def derive(
-        self, lease: int, num_samples: int
+        self, draw: WindowDraw
     ) -> tuple[NDArray[np.int64], dict[str, NDArray[Any]]]:
         """Returns keys and columns of a batch that was lent since the last refresh.
 
         From any thread, while no other adds games.
-
-        Args:
-            lease: Its number.
-            num_samples: B.
         """
-        keys, symmetries = self.rows.draw(
-            self._seed, lease, num_samples, self.window_rows
-        )
+        keys, symmetries = self.rows.draw(self._seed, draw)
         return keys, self.rows.derive(keys, symmetries)
 
     def take_back(
@@ -238,9 +245,9 @@ class GameWindow:
         size = self.validation_rows.num_rows - self.validation_rows.oldest_row
         if size == 0:
             return None
-        keys, symmetries = self.validation_rows.draw(
-            self._seed, self.validation_rows.num_rows, min(num_rows, size), size
-        )
+        total = self.validation_rows.num_rows
+        draw = WindowDraw(total, min(num_rows, size), total - size, size, None)
+        keys, symmetries = self.validation_rows.draw(self._seed, draw)
         return self.validation_rows.derive(keys, symmetries)
 
     def state(self) -> dict[str, Any]:
@@ -248,12 +255,14 @@ class GameWindow:
 
         Batches not acknowledged count as never drawn.
         """
-        lent = sum(self._leases.outstanding())
+        lent = self._leases.outstanding()
+        place = lent[0].place if lent else self._pass
         return {
             "manifest": self._manifest.to_dict(),
             "segment_rows": list(self._segment_rows),
             "num_batches": self._leases.num_returned,
-            "limiter_level": self._limiter.level + lent,
+            "limiter_level": self._limiter.level + sum(draw.num_rows for draw in lent),
+            "pass": None if place is None else list(place),
         }
 
     def trim(self, state: Mapping[str, Any]) -> int:
@@ -274,6 +283,27 @@ class GameWindow:
         self.rows.drop_before(self.rows.num_rows)
         self.validation_rows.drop_before(self.validation_rows.num_rows)
 
+    def _place(self, num_samples: int, first_row: int, size: int) -> WindowPass:
+        """Where so many rows come next: in the pass that goes on, or in a new one.
+
+        Raises:
+            UsageError: No pass has so many.
+        """
+        check(
+            num_samples <= size,
+            "num_samples",
+            num_samples,
+            f"must be at most the window's {size} rows without replacement; lower it",
+        )
+        place = self._pass
+        if (
+            place is not None
+            and (place.first_row, place.size) == (first_row, size)
+            and place.offset + num_samples <= size
+        ):
+            return place
+        return WindowPass(self._leases.next, first_row, size, 0)
+
     def _take_back(
         self, state: Mapping[str, Any]
     ) -> tuple[list[SegmentEntry], tuple[int, int]]:
@@ -287,6 +317,9 @@ class GameWindow:
             self._manifest.experience, state["manifest"]
         )
         self._leases = Leases(state["num_batches"])
+        # Older states have none.
+        if (place := state.get("pass")) is not None:
+            self._pass = WindowPass(*map(int, place))
         aside = self._manifest.set_aside()
         segment_rows = [
             rows for i, rows in enumerate(state["segment_rows"]) if i not in aside

@@ -38,6 +38,11 @@ class WindowConfig:
     """Who draws the rows: the learner itself, or the role shuffle, which writes them to
     ``RUN/shuffled``, for learners on other hosts and games whose rows take long."""
 
+    with_replacement: bool = True
+    """Whether each draw has all rows of the window to choose from. If not, a pass over
+    the window has each row once, in a random order; a new one begins as games arrive,
+    and where fewer rows are left than a batch has (KataGo's no-repeat-files)."""
+
     validation_share: float = 0.0
     """Share of the games that are kept from learning, by a hash of their numbers, in
     [0, 0.5]; each turn of learning tells the loss on them (KataGo keeps 0.05)."""

@@ -28,6 +28,7 @@ from tengen.store import (
     WindowConfig,
 )
 from tengen.store.shuffled_files import read_shard, shard_name
+from tengen.store.window_draw import WindowDraw
 from tests.unit.store.store_games import random_game
 
 FOLDER = Path(__file__).parent
@@ -70,7 +71,9 @@ def rows(case: dict[str, Any]) -> dict[str, Any]:
         config = WindowConfig(min_rows=1, limiter=SamplesPerInsertConfig())
         window = GameWindow(case["game"], experience, config, 5, auxiliary=True)
         window.refresh()
-        keys, symmetries = window.rows.draw(5, 3, 24, window.window_rows)
+        size = window.window_rows
+        draw = WindowDraw(3, 24, window.num_rows - size, size, place=None)
+        keys, symmetries = window.rows.draw(5, draw)
         columns = window.rows.derive(keys, symmetries)
     return {
         "case": case,

@@ -52,6 +52,16 @@ def test_a_batch_that_the_limiter_never_allows_is_refused(config):
         change_config(config, ["learner.batch_size=20", "store.limiter.max_samples=9"])
 
 
+def test_a_batch_that_no_pass_over_the_window_has_is_refused(config):
+    passes = ["store.with_replacement=false", "store.min_rows=300"]
+    change_config(config, [*passes, "learner.batch_size=300"])
+    with pytest.raises(
+        UsageError, match=r"^learner.batch_size \(301\) must be at most"
+    ):
+        change_config(config, [*passes, "learner.batch_size=301"])
+    change_config(config, ["store.min_rows=300", "learner.batch_size=301"])
+
+
 def test_a_field_of_a_stage_is_named(config):
     (stage,) = config.stages
     changed = f'[{{"share": 0.7, "net": {{"num_blocks": {stage.net.num_blocks}'

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import shutil
 import threading
 from collections.abc import Mapping
@@ -40,17 +41,25 @@ def small_shards(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def window(
-    path: Path, state: Mapping[str, Any] | None = None, game: str = "tictactoe"
+    path: Path,
+    state: Mapping[str, Any] | None = None,
+    game: str = "tictactoe",
+    config: WindowConfig = CONFIG,
 ) -> GameWindow:
     auxiliary = game.startswith("go/")
-    return GameWindow(game, path / "experience", CONFIG, 7, state, auxiliary)
+    return GameWindow(game, path / "experience", config, 7, state, auxiliary)
 
 
-def shuffler(path: Path, num_threads: int = 1, game: str = "tictactoe") -> Shuffler:
+def shuffler(
+    path: Path,
+    num_threads: int = 1,
+    game: str = "tictactoe",
+    config: WindowConfig = CONFIG,
+) -> Shuffler:
     folder = NumberedFolder(path / "shuffled")
 
     def open_window(state: Mapping[str, Any] | None) -> GameWindow:
-        return window(path, state, game)
+        return window(path, state, game, config)
 
     return Shuffler(folder, open_window, BATCH, num_threads)
 
@@ -69,9 +78,21 @@ def assert_same(one: Batch, other: Batch) -> None:
         np.testing.assert_array_equal(one.columns[name], column, err_msg=name)
 
 
-@pytest.mark.parametrize("game", ["tictactoe", "go/4x5", "go/5/komi=-1.5"])
-def test_batches_are_those_of_the_window(tmp_path: Path, game: str) -> None:
-    direct, drawn = window(tmp_path, None, game), shuffler(tmp_path, 2, game)
+@pytest.mark.parametrize(
+    ("game", "with_replacement"),
+    [
+        ("tictactoe", True),
+        ("tictactoe", False),
+        ("go/4x5", True),
+        ("go/5/komi=-1.5", True),
+    ],
+)
+def test_batches_are_those_of_the_window(
+    tmp_path: Path, game: str, with_replacement: bool
+) -> None:
+    config = dataclasses.replace(CONFIG, with_replacement=with_replacement)
+    direct = window(tmp_path, None, game, config)
+    drawn = shuffler(tmp_path, 2, game, config)
     rows = ShuffledRows(game, NumberedFolder(tmp_path / "shuffled"))
     assert rows.refresh() == rows.samples_available() == 0
     assert drawn.turn(threading.Event()) is None
