@@ -194,9 +194,12 @@ def test_a_pass_has_each_row_once_and_the_next_has_another_order(
     assert len(set(keys.tolist())) < len(keys)
 
 
-def test_a_pass_begins_anew_as_rows_arrive(tmp_path: Path) -> None:
+@pytest.mark.parametrize("max_rows", [1000, 40])
+def test_a_pass_begins_anew_as_rows_arrive(tmp_path: Path, max_rows: int) -> None:
+    """Also where the window has its size for good."""
+    config = dataclasses.replace(PASSES, max_rows=max_rows)
     write_generation(tmp_path, 0, 30)
-    window = GameWindow("tictactoe", tmp_path, PASSES, seed=1)
+    window = GameWindow("tictactoe", tmp_path, config, seed=1)
     window.refresh()
     before = window.sample(8).keys
     assert window.refresh() == 0
@@ -205,7 +208,10 @@ def test_a_pass_begins_anew_as_rows_arrive(tmp_path: Path) -> None:
     write_generation(tmp_path, 1, 30)
     assert window.refresh() > 0
     first = window.num_rows - window.window_rows
-    keys = np.concatenate([window.sample(8).keys for _ in range(4)])
+    keys = np.concatenate(
+        [window.sample(8).keys for _ in range(window.window_rows // 8 - 1)]
+    )
+    assert len(set(keys.tolist())) == len(keys)
     assert keys.min() >= first
     assert keys.max() >= window.num_rows - 60
     with pytest.raises(UsageError, match=r"num_samples \(\d+\) must be at most the "):
