@@ -12,6 +12,7 @@ from tengen.evaluation import PlaySettings
 from tengen.play.gtp.engine import Engine
 from tengen.play.gtp.lines import LineReader
 from tengen.play.gtp.play_commands import COMMANDS
+from tengen.play.gtp.resigning import Resigning
 from tengen.play.player import load
 from tengen.run import usable_threads
 from tengen.search import MAX_SIMULATIONS
@@ -48,6 +49,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "alone whose name begins with KataGo (tengen)",
     )
     parser.add_argument(
+        "--resign-below",
+        type=float,
+        default=None,
+        metavar="VALUE",
+        help="resign where its value, of -1 to 1, was below this at three of its moves "
+        "in a row: -0.95 (never)",
+    )
+    parser.add_argument(
         "--set",
         action="append",
         default=[],
@@ -68,6 +77,13 @@ def gtp(args: argparse.Namespace) -> dict[str, Any]:
     """
     if args.simulations is not None:
         check_range("simulations", args.simulations, 1, MAX_SIMULATIONS)
+    below = args.resign_below
+    check(
+        below is None or -1 < below < 1,
+        "resign-below",
+        below,
+        "must be above -1 and below 1; leave it out never to resign",
+    )
     settings = override(PlaySettings(), args.settings)
     policy = settings.search.policy
     check(policy == "puct", "search.policy", policy, "must be puct for gtp; change it")
@@ -79,6 +95,7 @@ def gtp(args: argparse.Namespace) -> dict[str, Any]:
             write=_write,
             lines=LineReader(_read),
             name=args.name,
+            resigning=Resigning(below),
         )
         engine.add(COMMANDS)
         engine.run()

@@ -28,6 +28,7 @@ from tengen.play.gtp.protocol import (
     first_line,
     parse_line,
 )
+from tengen.play.gtp.resigning import Resigning
 from tengen.play.gtp.thinking import Limits, Thinker
 from tengen.play.player import Player
 
@@ -49,6 +50,7 @@ class Engine:
             one.
         threads: That search one tree.
         name: What the program is called.
+        resigning: When it gives a game up.
         write: Takes text to send, and sends it at once.
         lines: What the controller sends, not started yet.
 
@@ -68,6 +70,7 @@ class Engine:
         write: Callable[[str], None],
         lines: LineReader,
         name: str = "tengen",
+        resigning: Resigning | None = None,
     ) -> None:
         """Searches once, so that the first move knows how fast searches are.
 
@@ -90,6 +93,7 @@ class Engine:
         self._write = write
         self._lines = lines
         self._thinker = Thinker()
+        self._resigning = resigning or Resigning(None)
         self._handlers: dict[str, Handler] = {}
         self.is_over = False
         self.clock = Clock(TimeSettings())
@@ -217,17 +221,20 @@ class Engine:
         self,
         player: int,
         report: tuple[AnalysisRequest, bool] | None = None,
-    ) -> int:
-        """Returns the move of a side within its limits; runs its clock. Blocks.
+    ) -> tuple[int, float]:
+        """Searches for a side within its limits, and runs its clock. Blocks.
 
         Args:
             player: Who is to move.
             report: What to write of the search meanwhile, and whether as KataGo does.
+
+        Returns:
+            The move, and what the side to move expects of the game, in [-1, 1].
         """
         begun_s = time.monotonic()
         position = self.position.turn_of(player)
         if position.state.is_terminal():
-            return position.game.num_actions - 1
+            return position.game.num_actions - 1, 0.0
         height, width = self.board
         budget_s = self.clock.budget_s(player, len(position.actions), height * width)
         simulations = self._simulations
@@ -241,7 +248,20 @@ class Engine:
                 position, limits, begun_s, *report, stops=self._is_stopped
             )
         self.clock.spend(player, time.monotonic() - begun_s)
-        return found.best_action
+        return found.best_action, found.value_to_play
+
+    def move(
+        self,
+        player: int,
+        report: tuple[AnalysisRequest, bool] | None = None,
+    ) -> str:
+        """Plays what ``choose`` returns; returns it as GTP writes it, or ``resign``."""
+        action, value_to_play = self.choose(player, report)
+        ply = len(self.position.turn_of(player).actions)
+        if self._resigning.resigns(player, ply, value_to_play):
+            return "resign"
+        self.position = self.position.after(player, action)
+        return self.vertex(action)
 
     def analyse(self, command: Command, *, kata: bool) -> None:
         """Writes analyses of the position until the next line comes. Blocks."""
@@ -265,9 +285,7 @@ class Engine:
         request = parse_analysis(command.words, self.board)
         _check_left(self.position.turn_of(player), request)
         self._write(first_line(command, ok=True) + "\n")
-        action = self.choose(player, (request, kata))
-        self.position = self.position.after(player, action)
-        self._write(f"play {self.vertex(action)}\n\n")
+        self._write(f"play {self.move(player, (request, kata))}\n\n")
 
     def vertex(self, action: int) -> str:
         """Returns an action as GTP writes it."""

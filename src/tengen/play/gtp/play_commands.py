@@ -71,14 +71,12 @@ def _clear_cache(engine: Engine, command: Command) -> str:
 
 
 def _genmove(engine: Engine, command: Command) -> str:
-    player = read_player(_first(command))
-    action = engine.choose(player)
-    engine.position = engine.position.after(player, action)
-    return engine.vertex(action)
+    return engine.move(read_player(_first(command)))
 
 
 def _reg_genmove(engine: Engine, command: Command) -> str:
-    return engine.vertex(engine.choose(read_player(_first(command))))
+    action, _ = engine.choose(read_player(_first(command)))
+    return engine.vertex(action)
 
 
 def _analyze(engine: Engine, command: Command) -> None:

@@ -80,8 +80,9 @@ def talk_to():
 def converse(make_player):
     """Makes a conversation with a player of a game without a model."""
 
-    def make(task="go/5", simulations=8, threads=1, **settings):
-        return Conversation(make_player(task, **settings), simulations, threads)
+    def make(task="go/5", simulations=8, threads=1, resigning=None, **settings):
+        player = make_player(task, **settings)
+        return Conversation(player, simulations, threads, resigning=resigning)
 
     return make
 

@@ -1,0 +1,60 @@
+"""When a session resigns."""
+
+import pytest
+
+from tengen import cli
+from tengen.play.gtp.resigning import Resigning
+
+
+def resigned(resigning, values):
+    """Returns whether Black resigns at each of its moves, two plies apart."""
+    return [resigning.resigns(0, 2 * move, value) for move, value in enumerate(values)]
+
+
+def test_three_moves_in_a_row_look_lost():
+    values = [-0.96, -0.99, -0.95, -0.96, -0.97, -0.98, -1.0, 0.0]
+    expected = [False, False, False, False, False, True, True, False]
+    assert resigned(Resigning(-0.95), values) == expected
+    assert not any(resigned(Resigning(None), [-1.0] * 5))
+
+
+def test_each_side_counts_its_own():
+    resigning = Resigning(-0.9)
+    found = [resigning.resigns(ply % 2, ply, -1.0) for ply in range(6)]
+    assert found == [False] * 4 + [True] * 2
+    resigning = Resigning(-0.9)
+    found = [resigning.resigns(ply % 2, ply, 1.0 - 2 * (ply % 2)) for ply in range(6)]
+    assert found == [False] * 5 + [True]
+
+
+def test_what_was_taken_back_does_not_count():
+    resigning = Resigning(-0.9)
+    found = [resigning.resigns(0, ply, -1.0) for ply in (4, 6, 6, 4, 6, 0, 2, 4)]
+    assert found == [False] * 7 + [True]
+
+
+# Every value of a made-up evaluator is below it.
+ALWAYS = 0.999
+
+
+def test_a_session_resigns_and_plays_nothing(converse):
+    moves = ["genmove b", "play w pass"] * 2
+    lines = [*moves, "genmove b", "undo", "undo", "genmove b", "genmove w"]
+    lines += ["genmove b", "kata-genmove_analyze b 100"]
+    answers = converse(resigning=Resigning(ALWAYS)).ask(*lines)
+    resigns = [answer.split()[-1] == "resign" for answer in answers]
+    # The third move resigns, and so nothing is there to take back but the one before.
+    assert resigns == [False] * 4 + [True] + [False] * 4 + [True, True]
+    assert answers[-1].endswith("\nplay resign")
+    # What was only asked for was not played, and by itself nobody resigns.
+    asked = ["reg_genmove b"] * 4
+    assert "= resign" not in converse(resigning=Resigning(ALWAYS)).ask(*asked)
+    assert "= resign" not in converse().ask(*moves, *moves, "genmove b")
+
+
+@pytest.mark.parametrize("value", ["-1", "1", "nan"])
+def test_values_that_are_none_are_refused(value, capsys):
+    assert cli.main(["gtp", "nowhere", "--resign-below", value]) == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert "resign-below" in line
+    assert "must be above -1 and below 1" in line
