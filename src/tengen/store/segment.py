@@ -55,6 +55,9 @@ GAME_COLUMNS: dict[str, DTypeLike] = {
 }
 """Type of each column of a game segment as read; see docs/store_format.md."""
 
+# Bytes of the widest numbers that a column may be written with.
+_WIDEST = {"iu": 8, "f": 4}
+
 SET_ASIDE = "damaged"
 """Suffix, in place of ``npz``, of a segment that somebody gave up.
 
@@ -101,7 +104,11 @@ class SegmentReader(ArchiveReader):
         if column.ndim != 1:
             raise self._damaged(f"column {name} has {column.ndim} axes")
         wanted = np.dtype(GAME_COLUMNS[name])
-        if wanted.kind in "iu" and column.size > 0:
+        is_whole = wanted.kind in "iu"
+        kinds = "iu" if is_whole else "f"
+        if column.dtype.kind not in kinds or column.itemsize > _WIDEST[kinds]:
+            raise self._damaged(f"column {name} has the type {column.dtype}")
+        if is_whole and column.size > 0:
             bounds = np.iinfo(wanted)
             if not (column.min() >= bounds.min and column.max() <= bounds.max):
                 raise self._damaged(f"column {name} has numbers out of range")

@@ -103,6 +103,28 @@ def test_columns_that_do_not_fit_are_one_line(tmp_path: Path, segment: bytes) ->
     assert sum(why is not None for why in reasons) > 100
 
 
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize(
+    ("name", "dtype"),
+    [("action", np.float32), ("action", bool), ("root_value", np.float64)],
+)
+def test_a_column_of_another_kind_is_not_rounded(
+    tmp_path: Path, segment: bytes, name: str, dtype: type
+) -> None:
+    path = tmp_path / "000000.npz"
+    path.write_bytes(segment)
+    with ArchiveReader(path) as reader:
+        meta = reader.meta
+        columns = {name: reader.read(name) for name in reader.names()}
+    columns[name] = (columns[name] * 0).astype(dtype)
+    path.write_bytes(pack(meta, columns))
+    with (
+        pytest.raises(RunError, match=f"column {name} has the type {np.dtype(dtype)}"),
+        SegmentReader(path) as reader,
+    ):
+        reader.game_columns()
+
+
 class Harm:
     """Makes a file when it is unpickled."""
 
