@@ -85,6 +85,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--threads", type=int, default=None, metavar="N", help="all cores by default"
     )
     parser.add_argument(
+        "--devices", metavar="D", help="that models compute on: cpu or cuda:0 (cpu)"
+    )
+    parser.add_argument(
         "--tree-threads",
         default="1",
         metavar="N[,N]",
@@ -110,8 +113,13 @@ def match(args: argparse.Namespace) -> dict[str, Any]:
     """
     num_threads, trees = _threads(args.threads, args.tree_threads)
     settings = override(MatchSettings(), args.settings)
-    a = _player("a", args.a, settings.a.search, num_threads, trees[0])
-    b = _player("b", args.b, settings.b.search, num_threads, trees[1])
+    a, b = (
+        _player(side, word, search, num_threads, tree_threads, args.devices)
+        for side, word, search, tree_threads in (
+            ("a", args.a, settings.a.search, trees[0]),
+            ("b", args.b, settings.b.search, trees[1]),
+        )
+    )
     a, b = (
         dataclasses.replace(player, answer_s=args.answer_seconds)
         if isinstance(player, GtpPlayer)
@@ -160,9 +168,14 @@ def _threads(threads: int | None, trees: str) -> tuple[int, list[int]]:
 
 
 def _player(
-    side: str, word: str, search: SearchConfig, num_threads: int, tree_threads: int
+    side: str,
+    word: str,
+    search: SearchConfig,
+    num_threads: int,
+    tree_threads: int,
+    devices: str | None,
 ) -> MatchPlayer:
-    player = open_player(word, num_threads=num_threads, search=search)
+    player = open_player(word, num_threads=num_threads, search=search, devices=devices)
     if isinstance(player, ModelPlayer):
         return dataclasses.replace(player, tree_threads=tree_threads)
     rule = "is no model and has no search to set; take that --set away"

@@ -12,7 +12,14 @@ from tengen import _core
 from tengen.config import check, check_range
 from tengen.errors import UsageError
 from tengen.games import Framed, Game, make
-from tengen.inference import Backend, InferenceConfig, default_devices, open_backend
+from tengen.inference import (
+    Backend,
+    InferenceConfig,
+    check_device_words,
+    default_devices,
+    open_backend,
+    parse_devices,
+)
 from tengen.inference.openvino_backend import is_installed
 from tengen.models import resolve_model
 from tengen.nets import ResNetConfig
@@ -94,6 +101,8 @@ class ModelPlayer:
     """How it searches."""
     directory: Path | None = None
     """Where the model lies; None where the backend serves any number of threads."""
+    devices: str | None = None
+    """What it computes on, as for ``open_for_play``."""
     num_threads: int = 1
     """Threads that the backend was opened for."""
     mixed_sizes: bool = False
@@ -123,7 +132,10 @@ class ModelPlayer:
         if self.directory is None or num_threads <= self.num_threads:
             return self
         backend = open_for_play(
-            self.directory, num_threads, scores=self.backend.has_score
+            self.directory,
+            num_threads,
+            scores=self.backend.has_score,
+            devices=self.devices,
         )
         return dataclasses.replace(self, backend=backend, num_threads=num_threads)
 
@@ -261,6 +273,7 @@ def open_player(
     num_threads: int = 1,
     search: SearchConfig | None = None,
     scores: bool = False,
+    devices: str | None = None,
 ) -> MatchPlayer:
     """Returns the player of a word. Blocks while a model is read and compiled.
 
@@ -272,9 +285,11 @@ def open_player(
         search: How a model searches; None as usual.
         scores: Whether a model shall estimate the final score, too, if it can; it
             must where the score counts in the search.
+        devices: What a model computes on, as for ``open_for_play``.
 
     Raises:
-        UsageError: The word names nothing, or a model that cannot be used.
+        UsageError: The word names nothing, a model that cannot be used, or a GPU that
+            is not here.
         RunError: The backend refuses the model.
     """
     if word.startswith(_GTP):
@@ -293,16 +308,21 @@ def open_player(
     return ModelPlayer(
         name=word,
         task=model.meta.task,
-        backend=open_for_play(model.path, num_threads, scores=scores),
+        backend=open_for_play(model.path, num_threads, scores=scores, devices=devices),
         search=search,
         directory=model.path,
+        devices=devices,
         num_threads=num_threads,
         mixed_sizes=model.meta.net.mixed_sizes,
     )
 
 
 def open_for_play(
-    directory: Path, num_threads: int, *, scores: bool = False
+    directory: Path,
+    num_threads: int,
+    *,
+    scores: bool = False,
+    devices: str | None = None,
 ) -> Backend:
     """Returns a model's backend for play. Blocks while the model is compiled.
 
@@ -310,18 +330,31 @@ def open_for_play(
         directory: A model directory.
         num_threads: Threads that will evaluate at the same time, at least 1.
         scores: As for ``tengen.inference.open_backend``.
+        devices: ``cpu`` or one GPU, ``cuda:0``. None: the CPU, or the first GPU where
+            OpenVINO is not installed.
 
     Raises:
-        UsageError: The model cannot be used.
+        UsageError: The model cannot be used, or the GPU is not here.
         RunError: The backend refuses the model.
     """
     # Nothing to measure for a few games: full precision, whatever the batch.
     has_openvino = is_installed()
-    config = InferenceConfig(
+    if devices is None:
         # Without OpenVINO torch is imported anyway, and can say what there is.
-        devices="cpu" if has_openvino else default_devices(),
-        backend="openvino" if has_openvino else "torch",
+        devices = "cpu" if has_openvino else default_devices()
+    else:
+        _check_devices(devices)
+    config = InferenceConfig(
+        devices=devices,
+        backend="openvino" if has_openvino and devices == "cpu" else "torch",
         precision="fp32",
         batch_shape="dynamic",
     )
     return open_backend(directory, config, num_threads, scores=scores)
+
+
+def _check_devices(devices: str) -> None:
+    check_device_words("devices", devices)
+    is_one = devices != "auto" and "," not in devices
+    check(is_one, "devices", devices, "must be cpu or one GPU, as cuda:0; name one")
+    parse_devices("devices", devices)

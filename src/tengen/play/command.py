@@ -36,6 +36,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="that think together; the answer comes sooner (1)",
     )
     parser.add_argument(
+        "--devices", metavar="D", help="that the model computes on: cpu or cuda:0 (cpu)"
+    )
+    parser.add_argument(
         "--set",
         action="append",
         default=[],
@@ -63,7 +66,7 @@ def play(args: argparse.Namespace) -> dict[str, Any]:
     check_range("simulations", args.simulations, 1, MAX_SIMULATIONS)
     is_terminal = sys.stdin.isatty() and sys.stdout.isatty()
     settings = override(PlaySettings(), args.settings)
-    with load(args.model, settings.search) as player:
+    with load(args.model, settings.search, args.devices) as player:
         session = Session(
             player,
             lambda text: print(text, flush=True),

@@ -226,18 +226,25 @@ class Player:
         return searcher.run(framed.to_frame(moves), request, framed.variant)
 
 
-def load(word: str | Path, search: SearchConfig | None = None) -> Player:
+def load(
+    word: str | Path,
+    search: SearchConfig | None = None,
+    devices: str | None = None,
+) -> Player:
     """Returns the player of a trained model. Blocks while it is read and compiled.
 
     Args:
         word: RUN (its newest model), ``RUN@17`` or a model directory.
         search: How it searches; None as usual.
+        devices: ``cpu`` or one GPU, ``cuda:0``, whose answers are not the same bits in
+            batches of other sizes. None: the CPU, or the first GPU where OpenVINO is
+            not installed.
 
     Raises:
-        UsageError: There is no such model, or it cannot be used.
+        UsageError: There is no such model, it cannot be used, or the GPU is not here.
         RunError: The backend refuses the model.
     """
-    player = open_player(str(word), search=search, scores=True)
+    player = open_player(str(word), search=search, scores=True, devices=devices)
     if not isinstance(player, ModelPlayer):
         raise UsageError(
             f"model ({word}) must be RUN, RUN@17 or a model directory; "

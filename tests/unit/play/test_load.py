@@ -8,6 +8,7 @@ import pytest
 import tengen
 from tengen import cli
 from tengen.errors import UsageError
+from tengen.inference.device import HostDevice
 from tengen.search import SearchConfig
 
 
@@ -114,3 +115,54 @@ def test_a_setting_that_is_refused_is_one_line(run, capsys, command, setting, me
     assert captured.out == ""
     assert message in captured.err
     assert captured.err.count("\n") == 1
+
+
+@pytest.fixture
+def gpus(monkeypatch):
+    """Two GPUs, each the CPU; the words that were asked for."""
+    asked = []
+
+    def make(word):
+        asked.append(word)
+        return HostDevice()
+
+    monkeypatch.setattr("tengen.inference.devices._num_gpus", lambda: 2)
+    monkeypatch.setattr("tengen.inference.device_choice.make_device", make)
+    return asked
+
+
+def test_a_model_plays_on_the_device_that_is_asked_for(run, gpus, monkeypatch):
+    monkeypatch.setattr("tengen.run.machine.available_cores", lambda: 3)
+    with tengen.load(run.path, devices="cpu") as player:
+        expected = player.analyse([4, 0], simulations=50)
+    assert gpus == []
+    with tengen.load(run.path, devices="cuda:1") as player:
+        found = player.analyse([4, 0], simulations=50)
+        player.analyse([4, 0], simulations=50, threads=3)
+    assert set(gpus) == {"cuda:1"}
+    assert found.best_action == expected.best_action
+    assert found.value_to_play == pytest.approx(expected.value_to_play, abs=1e-4)
+
+
+def test_the_commands_that_play_take_devices(run, gpus, monkeypatch, capsys):
+    words = ["match", str(run.path), "random", "--games", "2", "--simulations", "4"]
+    assert cli.main([*words, "--devices", "cuda:0", "--threads", "1"]) == 0
+    assert set(gpus) == {"cuda:0"}
+    gpus.clear()
+    monkeypatch.setattr("sys.stdin", io.StringIO("quit\n"))
+    assert cli.main(["play", str(run.path), "--devices", "cuda:1"]) == 0
+    assert set(gpus) == {"cuda:1"}
+    capsys.readouterr()
+    for devices, why in (
+        ("cuda:0,cuda:1", "must be cpu or one GPU, as cuda:0; name one"),
+        ("auto", "must be cpu or one GPU, as cuda:0; name one"),
+        ("gpu", "must be cpu or GPUs"),
+        ("cuda:2", "is not here, torch sees cuda:0 to cuda:1"),
+    ):
+        for command in ("match", "play", "gtp"):
+            rest = ["random"] if command == "match" else []
+            code = cli.main([command, str(run.path), *rest, "--devices", devices])
+            assert code == 2
+            (line,) = capsys.readouterr().err.splitlines()
+            assert f"devices ({devices})" in line
+            assert why in line

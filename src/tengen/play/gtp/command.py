@@ -57,6 +57,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "in a row: -0.95 (never)",
     )
     parser.add_argument(
+        "--devices", metavar="D", help="that the model computes on: cpu or cuda:0 (cpu)"
+    )
+    parser.add_argument(
         "--set",
         action="append",
         default=[],
@@ -87,7 +90,7 @@ def gtp(args: argparse.Namespace) -> dict[str, Any]:
     settings = override(PlaySettings(), args.settings)
     policy = settings.search.policy
     check(policy == "puct", "search.policy", policy, "must be puct for gtp; change it")
-    with load(args.model, settings.search) as player:
+    with load(args.model, settings.search, args.devices) as player:
         engine = Engine(
             player,
             simulations=args.simulations,
