@@ -18,7 +18,7 @@ class Permutation {
   // `size` is at least 1.
   Permutation(uint64_t key, uint32_t size)
       : size_(size), half_bits_((static_cast<uint32_t>(std::bit_width(size - 1)) + 1) / 2) {
-    for (size_t round = 0; round < keys_.size(); ++round) {
+    for (uint64_t round = 0; round < keys_.size(); ++round) {
       keys_[round] = mix64(key + (round + 1) * 0x9e3779b97f4a7c15ull);
     }
   }

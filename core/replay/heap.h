@@ -1,6 +1,7 @@
 #pragma once
 // A binary heap of slots whose members can be removed and moved: fifo, lifo, min and max heap.
 
+#include <cstddef>
 #include <cstdint>
 #include <utility>
 #include <vector>

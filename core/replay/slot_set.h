@@ -1,6 +1,7 @@
 #pragma once
 // A set of slots in one dense array, so that any of them can be drawn or removed in one step.
 
+#include <cstddef>
 #include <cstdint>
 #include <vector>
 
