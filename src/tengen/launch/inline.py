@@ -33,8 +33,9 @@ from tengen.roles import (
     with_games,
     writer_directory,
 )
-from tengen.run import RunDirectory, find_files
+from tengen.run import RunDirectory
 from tengen.store import WindowConfig
+from tengen.store.files import experience_files
 
 __all__ = ["Budget", "run_inline"]
 
@@ -243,9 +244,7 @@ class _Loop:
         experience = with_games(self._config, self._run).experience
         start_s = time.monotonic()
         while not self._stop.event.is_set() and not self._is_over():
-            paths = find_files(experience, "selfplay-*/*/*.npz")
-            # Not what is being published.
-            found = {path for path in paths if path.stem.isdecimal()}
+            found = set(experience_files(experience, "npz"))
             if found != self._games_seen:
                 self._games_seen = found
                 break

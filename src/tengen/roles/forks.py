@@ -6,8 +6,8 @@ from pathlib import Path
 
 import numpy as np
 
-from tengen.run import find_files
 from tengen.store import SegmentReader
+from tengen.store.files import experience_files
 
 __all__ = ["fork_sources"]
 
@@ -28,8 +28,8 @@ def fork_sources(experience: Path, generation: int) -> list[tuple[str, list[int]
     """
     found = [
         (int(path.stem), path)
-        for path in find_files(experience, "selfplay-*/*/*.npz")
-        if path.stem.isdecimal() and int(path.stem) < generation
+        for path in experience_files(experience, "npz")
+        if int(path.stem) < generation
     ]
     newest = max((number for number, _ in found), default=0)
     sources: dict[int, tuple[str, list[int]]] = {}

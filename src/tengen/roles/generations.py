@@ -14,7 +14,8 @@ from pathlib import Path
 from tengen.errors import UsageError
 from tengen.run import RunDirectory, find_files, lock_holder
 from tengen.store import ExperienceWriter, OpenSegment
-from tengen.store.segment import SET_ASIDE, RecordedGames, recorded_games
+from tengen.store.files import SET_ASIDE, writer_files
+from tengen.store.segment import RecordedGames, recorded_games
 
 __all__ = [
     "TRAIN_WRITER",
@@ -82,11 +83,13 @@ def sealed_generation(folder: Path) -> int:
 def num_games_kept(folder: Path) -> int:
     """Returns the games that a writer keeps of all generations, sealed or in journals.
 
+    Without those of segments that somebody gave up.
+
     Raises:
         RunError: A segment, or the header of a journal, is damaged.
     """
-    files = [*find_files(folder, "*/*.npz"), *find_files(folder, "*/*.journal")]
-    generations = {int(p.stem) for p in files if p.stem.isdecimal()}
+    files = [*writer_files(folder, "npz"), *writer_files(folder, "journal")]
+    generations = {int(path.stem) for path in files}
     return sum(len(recorded_games(folder, number).indices) for number in generations)
 
 

@@ -15,12 +15,14 @@ safe; the paper moves the threshold.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path
 
 from tengen import _core
 from tengen.actors import SelfplayConfig
 from tengen.games import Game, core_game
-from tengen.run import RunDirectory, find_files
+from tengen.run import RunDirectory
 from tengen.store import SegmentReader
+from tengen.store.files import experience_files
 
 __all__ = ["ResignationCheck", "check_resignation"]
 
@@ -66,8 +68,11 @@ def check_resignation(
     num_checked = num_false = 0
     rules, settings = core_game(game), config.to_native()
     oldest = max(1, generation - _MAX_GENERATIONS)
+    segments: dict[int, list[Path]] = {}
+    for path in experience_files(run.experience, "npz"):
+        segments.setdefault(int(path.stem), []).append(path)
     for earlier in range(generation - 1, oldest - 1, -1):
-        for path in find_files(run.experience, f"selfplay-*/*/{earlier:06d}.npz"):
+        for path in segments.get(earlier, []):
             with SegmentReader(path) as segment:
                 columns = {name: segment.column(name) for name in _COLUMNS}
             checked, wrong = _core.check_resignation(rules, settings, **columns)

@@ -10,8 +10,8 @@ from typing import Any
 from tengen import _core
 from tengen.config import from_dict, to_dict
 from tengen.errors import RunError
-from tengen.run import find_files
-from tengen.store.segment import SET_ASIDE, SegmentReader
+from tengen.store.files import SET_ASIDE, experience_files
+from tengen.store.segment import SegmentReader
 
 __all__ = ["Manifest", "SegmentEntry"]
 
@@ -112,9 +112,6 @@ class Manifest:
         """
         files = self._files("npz")
         found = sorted(files.keys() - self._known)
-        if found:
-            aside = self._files(SET_ASIDE)
-            found = [key for key in found if key not in aside]
         entries = []
         for key in found:
             with SegmentReader(files[key]) as reader:
@@ -140,11 +137,10 @@ class Manifest:
         return {"segments": [to_dict(entry) for entry in self._entries]}
 
     def _files(self, suffix: str) -> dict[tuple[int, str, int], Path]:
-        """Returns the files of segments by key; temporaries have no number."""
+        """Returns the files of segments by key."""
         return {
             (int(path.stem), path.parent.parent.name, int(path.parent.name)): path
-            for path in find_files(self.experience, f"*/*/*.{suffix}")
-            if path.stem.isdecimal() and path.parent.name.isdecimal()
+            for path in experience_files(self.experience, suffix)
         }
 
     @classmethod

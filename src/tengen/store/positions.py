@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from tengen.run import find_files
+from tengen.store.files import experience_files
 from tengen.store.limiter import SamplesPerInsertConfig
 from tengen.store.segment import SegmentReader
 from tengen.store.window import GameWindow
@@ -41,7 +41,9 @@ def sample_positions(
     """
     parts = []
     num_rows = 0
-    for path in sorted(find_files(experience, f"*/*/{generation:06d}.npz")):
+    for path in experience_files(experience, "npz"):
+        if int(path.stem) != generation:
+            continue
         with SegmentReader(path) as reader:
             parts.append((str(path.parent), reader.game_columns()))
             num_rows += int(reader.meta["num_rows"])

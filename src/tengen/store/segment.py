@@ -19,12 +19,11 @@ from tengen.run.faults import reach
 from tengen.run.publish import publish_file
 from tengen.store.archive import ArchiveReader, pack
 from tengen.store.core_errors import core_errors
-from tengen.store.files import writer_files
+from tengen.store.files import SET_ASIDE, writer_files
 from tengen.store.journal import JournalGap, read_journal
 
 __all__ = [
     "GAME_COLUMNS",
-    "SET_ASIDE",
     "RecordedGames",
     "SegmentReader",
     "recorded_games",
@@ -57,13 +56,6 @@ GAME_COLUMNS: dict[str, DTypeLike] = {
 
 # Bytes of the widest numbers that a column may be written with.
 _WIDEST = {"iu": 8, "f": 4}
-
-SET_ASIDE = "damaged"
-"""Suffix, in place of ``npz``, of a segment that somebody gave up.
-
-Its games are learned from no more, its number is not used again, and what is in the
-file is never read.
-"""
 
 _LEAD_SCHEMA = 4  # of archives, from which on plies have leads
 
@@ -183,7 +175,7 @@ def seal(writer_directory: Path, generation: int) -> Path | None:
     sealed = None
     if frames:
         sealed = paths[-1].with_suffix(".npz")
-        if sealed.exists():
+        if sealed in writer_files(writer_directory, "npz"):
             raise RunError(
                 f"segment ({sealed}) is sealed already, but its journal has more; "
                 f"write further games in a new incarnation"
