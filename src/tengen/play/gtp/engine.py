@@ -242,7 +242,8 @@ class Engine:
             simulations = _USUAL_SIMULATIONS
         limits = Limits(min(simulations or self._most, self._most), budget_s)
         if report is None:
-            found = self.search(position, limits, begun_s)
+            left_out = _closing_pass(position)
+            found = self.search(position, limits, begun_s, left_out=left_out)
         else:
             found = self._search_aloud(
                 position, limits, begun_s, *report, stops=self._is_stopped
@@ -363,7 +364,8 @@ class Engine:
                 shown_s = time.monotonic()
             return stops()
 
-        found = self.search(position, limits, begun_s, between, request.left_out)
+        left_out = (*request.left_out, *_closing_pass(position))
+        found = self.search(position, limits, begun_s, between, left_out)
         show(found)
         return found
 
@@ -372,9 +374,17 @@ def _check_left(position: Position, request: AnalysisRequest) -> None:
     """Raises GtpError where a request leaves no move to a position."""
     player = position.state.to_play
     out = {action for side, action, _ in request.left_out if side == player}
+    if out:
+        out.update(action for _, action, _ in _closing_pass(position))
     legal = position.state.legal_actions()
     if len(legal) > 0 and out.issuperset(map(int, legal)):
         raise GtpError("no move is allowed")
+
+
+def _closing_pass(position: Position) -> list[tuple[int, int, int]]:
+    """Returns what to leave out, as in ``AnalysisRequest``: passing to no real pass."""
+    action = position.game.num_actions - 1
+    return [(position.state.to_play, action, 1)] if position.is_passed_to else []
 
 
 Handler: TypeAlias = Callable[[Engine, Command], str | None]

@@ -67,6 +67,8 @@ class Position:
         moves: Those that were given.
         actions: Those of the core's game, from its first; they are legal.
         num_setup: Those of them that set the start up.
+        is_passed_to: Whether the last of them is a pass that nobody made, for a side
+            left out: a pass that answers it would end a game that nobody ends.
         state: The position after them.
 
     Raises:
@@ -84,6 +86,7 @@ class Position:
         self.num_setup = len(setup)
         self.actions = list(setup)
         self._to_play = start.first_player
+        self.is_passed_to = False
         for player, action in self.moves:
             self._add(player, action)
         self.state = self._replayed()
@@ -172,14 +175,16 @@ class Position:
         elif self._num_passes() == 2:
             del self.actions[-2:]
         self.actions.append(action)
+        self.is_passed_to = False
         self._to_play = 1 - player
 
     def _turn(self, player: int) -> None:
         """Makes it that side's turn: by a pass of the other, or one less."""
-        if self._num_passes() > 0:
-            self.actions.pop()
-        else:
+        self.is_passed_to = self._num_passes() == 0
+        if self.is_passed_to:
             self.actions.append(self._pass)
+        else:
+            self.actions.pop()
         self._to_play = player
 
     @property

@@ -73,6 +73,26 @@ def test_boards_of_one_size(ask):
     assert ask("boardsize 5", task="go/5x7") == ["? unacceptable size"]
 
 
+@pytest.mark.parametrize(
+    ("side", "lines"),
+    [
+        ("w", ["komi 20.5"]),
+        ("b", ["komi -20.5", "play b C3"]),
+        ("w", ["komi 20.5", "play w C3", "play w B2"]),
+    ],
+)
+def test_nobody_wins_by_passing_to_a_side_that_is_left_out(ask, side, lines):
+    answers = ask(*lines, f"genmove {side}", f"genmove {side}", simulations=64)
+    assert "pass" not in texts(answers)[-2:]
+    aloud = f"kata-genmove_analyze {side} 100 minmoves 30"
+    assert " move pass " not in ask(*lines, aloud)[-1]
+    # The answer to a pass that was one may end the game.
+    other = "bw".replace(side, "")
+    assert " move pass " in ask(*lines, f"play {other} pass", aloud)[-1]
+    only_pass = f"lz-analyze {side} allow {side} pass 1"
+    assert ask(*lines, only_pass)[-1] == "? no move is allowed"
+
+
 def test_moves_and_undo(ask):
     answers = ask(
         "play black C3",
