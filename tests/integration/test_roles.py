@@ -168,6 +168,32 @@ def test_so_many_games_in_whole_generations(run: RunDirectory) -> None:
     assert "option (--games) is not known" in done.stderr
 
 
+@pytest.mark.parametrize("name", ["weights.safetensors", "meta.json"])
+@pytest.mark.parametrize(
+    ("role", "gate"), [("selfplay", None), ("gate", "accept_all"), ("gate", "match")]
+)
+def test_a_damaged_model_fails_its_role_and_stays(
+    run: RunDirectory, role: str, gate: str | None, name: str
+) -> None:
+    folder = run.models if gate is None else run.candidates
+    number = folder.latest()
+    if number is None:
+        number = 1
+        shutil.copytree(run.models.entry(0), run.candidates.entry(number))
+    if gate is not None:
+        content = run.read_run()
+        content["config"]["gate"] = {"kind": gate}
+        run.write_run(content)
+    path = folder.entry(number) / name
+    path.write_bytes(path.read_bytes()[:-9])
+    done = run_command([*command(role, run), "--once"])
+    assert done.returncode == 1
+    assert done.stderr.startswith("tengen: ")
+    assert done.stderr.count("\n") == 1
+    assert f"({path})" in done.stderr
+    assert folder.latest() == number
+
+
 def test_a_newer_model_is_gone_on_with(
     run: RunDirectory, start: Callable[..., RoleProcesses]
 ) -> None:

@@ -205,7 +205,8 @@ class _Loop:
     def _learn_rest(self, report: dict[str, Any] | None) -> None:
         """Takes turns until the generation is learned from whole, as in one turn.
 
-        Where others play meanwhile that may never be: a model comes before their games.
+        Where others play meanwhile that may never be: the first turn that takes in new
+        games is the last before a model comes.
         """
         while report is not None and report.get("steps_left"):
             report = self._turn("learn")

@@ -172,6 +172,8 @@ class RunJournal:
                 inference_busy=self._busy["inference"],
                 tree_busy=self._busy["tree"],
                 batch_fill=self._busy["fill"],
+                gate=spans.get("gate", 0.0) / total_s,
+                rating=spans.get("rate", 0.0) / total_s,
             ),
         )
 

@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 
 from tengen.config import from_dict
-from tengen.errors import UsageError, os_reason
+from tengen.errors import TengenError, UsageError, os_reason
 from tengen.models.meta import (
     INT8_FILE,
     META_FILE,
@@ -50,7 +50,11 @@ def resolve_model(source: str | Path) -> ModelDir:
 
 
 def load_model(
-    path: Path, task: str | None = None, features: FeatureSpec | None = None
+    path: Path,
+    task: str | None = None,
+    features: FeatureSpec | None = None,
+    *,
+    error: type[TengenError] = UsageError,
 ) -> ModelDir:
     """Returns the model directory at ``path`` after reading every byte of it.
 
@@ -58,12 +62,15 @@ def load_model(
         path: The directory.
         task: What the model must have been trained for; None takes any.
         features: The shapes that it must have; None takes any.
+        error: What is raised where a file is missing or damaged; ``RunError`` where
+            nobody named the model.
 
     Raises:
-        UsageError: A file is missing, truncated, changed or foreign, the schema is
-            newer than this code, or the model is of another task or shape.
+        UsageError: Or ``error``: a file is missing, truncated, changed or foreign.
+        UsageError: The schema is newer than this code, or the model is of another task
+            or shape.
     """
-    meta = read_meta(path)
+    meta = read_meta(path, error=error)
     for name, found, wanted in (
         ("task", meta.task, task),
         ("features", meta.features, features),
@@ -75,16 +82,16 @@ def load_model(
             )
     for name in MODEL_FILES:
         if name not in meta.sha256:
-            raise UsageError(
+            raise error(
                 f"meta.json ({path / META_FILE}) has no sha256 of {name}; "
                 f"publish the model again"
             )
-        _verify(path / name, meta.sha256[name])
+        _verify(path / name, meta.sha256[name], error)
     if INT8_FILE in meta.sha256:
-        _verify(path / INT8_FILE, meta.sha256[INT8_FILE])
+        _verify(path / INT8_FILE, meta.sha256[INT8_FILE], error)
     elif (path / INT8_FILE).exists():
         # A backend takes it for the model's own.
-        raise UsageError(
+        raise error(
             f"model file ({path / INT8_FILE}) has no sha256 in meta.json; remove it"
         )
     return ModelDir(path, meta)
@@ -116,11 +123,16 @@ def _task(run: RunDirectory) -> str | None:
     return None if task is None else str(task)
 
 
-def read_meta(directory: Path) -> ModelMeta:
+def read_meta(directory: Path, *, error: type[TengenError] = UsageError) -> ModelMeta:
     """Returns what a model directory says about itself, without reading its weights.
 
+    Args:
+        directory: The model's.
+        error: As for ``load_model``.
+
     Raises:
-        UsageError: The file is missing, damaged, foreign or of a newer schema.
+        UsageError: Or ``error``: the file is missing or damaged.
+        UsageError: It is foreign or of a newer schema.
     """
     path = directory / META_FILE
     content = read_object(
@@ -128,20 +140,20 @@ def read_meta(directory: Path) -> ModelMeta:
         META_FILE,
         schema=MODEL_SCHEMA,
         advice=_ADVICE,
-        error=UsageError,
+        error=error,
     )
     return from_dict(ModelMeta, content, where=str(path))
 
 
-def _verify(path: Path, expected: str) -> None:
+def _verify(path: Path, expected: str, error: type[TengenError]) -> None:
     try:
         found = file_sha256(path)
-    except OSError as error:
-        raise UsageError(
-            f"model file ({path}) cannot be read, {os_reason(error)}; {_ADVICE}"
-        ) from error
+    except OSError as reason:
+        raise error(
+            f"model file ({path}) cannot be read, {os_reason(reason)}; {_ADVICE}"
+        ) from reason
     if found != expected:
-        raise UsageError(
+        raise error(
             f"model file ({path}) is damaged, its sha256 is not the one in meta.json; "
             f"{_ADVICE}"
         )

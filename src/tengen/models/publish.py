@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from safetensors.numpy import save
 
 from tengen.config import to_dict
+from tengen.errors import RunError
 from tengen.models.export import ModelExporter
 from tengen.models.load import load_model
 from tengen.models.meta import (
@@ -98,12 +99,13 @@ def accept(run: RunDirectory, number: int) -> ModelDir:
     """Moves candidate ``number`` into ``models``. Only the gate may.
 
     Raises:
-        UsageError: The candidate is gone or damaged; it stays where it is.
-        RunError: The disk refuses.
+        UsageError: It is of a newer schema.
+        RunError: The candidate is gone or damaged, it stays where it is; or the disk
+            refuses.
     """
     candidate, final = run.candidates.entry(number), run.models.entry(number)
     # Before anyone can take it for the newest model.
-    meta = load_model(candidate).meta
+    meta = load_model(candidate, error=RunError).meta
     move_directory(candidate, final)
     return ModelDir(final, meta)
 

@@ -12,6 +12,8 @@ __all__ = ["ADVICE", "Shares", "verdict", "waiting_verdict"]
 # Of the time, where another stage than playing is worth looking at.
 _MUCH = 0.5
 _SOME = 0.25
+# Of the time, below which another stage is not told of.
+_SHOWN = 0.05
 # A stage that works more than this share of its time has nothing left to give.
 _FULL = 0.85
 # Slots that have no game to go on with leave batches emptier than this.
@@ -23,9 +25,13 @@ ADVICE = {
             "learning takes most; lower --set store.limiter.samples_per_row to use "
             "each row less often"
         ),
-        "other": (
-            "rating and publishing take long; lower --set rating.time_share or raise "
+        "gate": (
+            "the gate's matches take long; lower --set gate.num_simulations or raise "
             "--set actor.games_per_generation"
+        ),
+        "rating": "rating takes long; lower --set rating.time_share",
+        "publishing": (
+            "publishing models takes long; raise --set actor.games_per_generation"
         ),
         "tail": (
             "cores wait for the last games of a generation; raise --set "
@@ -48,7 +54,7 @@ ADVICE = {
         "learning": (
             "learning takes most; raise --set learner.batch_size to make fewer steps"
         ),
-        "other": (
+        "publishing": (
             "publishing models takes long; raise --set actor.num_unrolls, and --set "
             "store.capacity_items with it"
         ),
@@ -71,18 +77,27 @@ class Shares:
     playing: float
     """Self-play, or acting in environments, of the whole."""
     learning: float
-    """The learner, of the whole; what is left is rating and publishing."""
+    """The learner, of the whole; what no field has is publishing."""
     inference_busy: float
     """The net, of the threads' time while playing."""
     tree_busy: float
     """Games, trees and environments, of the threads' time while playing."""
     batch_fill: float = 1.0
     """Rows in an inference batch over its capacity."""
+    gate: float = 0.0
+    """The gate's matches, of the whole."""
+    rating: float = 0.0
+    """Matches that rate models, of the whole."""
 
     @property
-    def other(self) -> float:
-        """Rating and publishing, of the whole."""
-        return max(0.0, 1.0 - self.playing - self.learning)
+    def others(self) -> dict[str, float]:
+        """What is neither playing nor learning, by its name, of the whole."""
+        named = self.playing + self.learning + self.gate + self.rating
+        return {
+            "gate": self.gate,
+            "rating": self.rating,
+            "publishing": max(0.0, 1.0 - named),
+        }
 
 
 def verdict(kind: str, shares: Shares) -> str:
@@ -99,8 +114,9 @@ def verdict(kind: str, shares: Shares) -> str:
         f"batches {shares.batch_fill:.0%} full)",
         f"learning {shares.learning:.0%}",
     ]
-    if shares.other >= 0.05:
-        stages.append(f"rating and publishing {shares.other:.0%}")
+    stages += [
+        f"{name} {part:.0%}" for name, part in shares.others.items() if part >= _SHOWN
+    ]
     return f"{'; '.join(stages)}: {ADVICE[kind][_limit(kind, shares)]}"
 
 
@@ -123,8 +139,9 @@ def waiting_verdict(learning: float, waiting: float) -> str:
 def _limit(kind: str, shares: Shares) -> str:
     if shares.learning > _MUCH:
         return "learning"
-    if shares.other > _SOME:
-        return "other"
+    others = shares.others
+    if sum(others.values()) > _SOME:
+        return max(others, key=others.__getitem__)
     if kind == "selfplay" and shares.inference_busy + shares.tree_busy < _FULL:
         return "tail"
     if kind == "selfplay" and shares.batch_fill < _HALF_EMPTY:

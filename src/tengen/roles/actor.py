@@ -7,7 +7,7 @@ from typing import Any
 
 from tengen import envs
 from tengen.actors import EnvironmentActorConfig, EnvironmentPort, environment_seed
-from tengen.errors import UsageError
+from tengen.errors import RunError, UsageError
 from tengen.inference import drive, open_backend
 from tengen.models import load_model
 from tengen.roles.config import RunConfig
@@ -65,7 +65,10 @@ class ActorRole:
         if model is None:
             return None
         directory = load_model(
-            self._run.models.entry(model), self._config.task, self._features
+            self._run.models.entry(model),
+            self._config.task,
+            self._features,
+            error=RunError,
         )
         backend = open_backend(directory.path, self._config.inference, 1)
         port, before = self._port, self._counts()

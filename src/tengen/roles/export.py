@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tengen import games
-from tengen.errors import TengenError, UsageError
+from tengen.errors import RunError, TengenError
 from tengen.inference import choose, open_backend
 from tengen.inference.openvino_backend import float_precision
 from tengen.learners.checkpoint import SavedModel, read_model
@@ -157,7 +157,7 @@ class ExportRole:
             with tempfile.TemporaryDirectory() as copy:
                 directory = Path(copy) / "model"
                 shutil.copytree(folder.entry(newest), directory)
-                num_actions = read_meta(directory).features.num_actions
+                num_actions = read_meta(directory, error=RunError).features.num_actions
                 self._choose(directory, num_actions)
             return
 
@@ -241,8 +241,9 @@ def _exported_steps(run: RunDirectory) -> int:
         if number is None:
             continue
         try:
-            newest = max(newest, read_meta(folder.entry(number)).num_steps)
-        except UsageError:
+            meta = read_meta(folder.entry(number), error=RunError)
+            newest = max(newest, meta.num_steps)
+        except RunError:
             if folder.entry(number).exists():
                 raise
             # The gate moved it on: it is in a folder that is still to be looked at.

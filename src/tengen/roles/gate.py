@@ -12,6 +12,7 @@ from typing import Any
 
 from tengen import games
 from tengen.config import to_dict
+from tengen.errors import RunError
 from tengen.evaluation import (
     AcceptAllGate,
     GateResults,
@@ -161,14 +162,16 @@ class GateRole:
         return (self._config.seed + candidate) % (MAX_SEED + 1)
 
     def _player(self, folder: NumberedFolder, number: int) -> ModelPlayer:
-        model = load_model(folder.entry(number), self._config.task, self._features)
+        model = load_model(
+            folder.entry(number), self._config.task, self._features, error=RunError
+        )
         backend = open_backend(
             model.path, self._config.inference, self._context.num_threads
         )
         return ModelPlayer(f"{number:06d}", self._config.task, backend)
 
     def _sha256(self, folder: NumberedFolder, number: int) -> dict[str, str]:
-        return read_meta(folder.entry(number)).sha256
+        return read_meta(folder.entry(number), error=RunError).sha256
 
     def _match_folder(self, candidate: int) -> Path:
         return self._run.eval / f"gate-{candidate:06d}"

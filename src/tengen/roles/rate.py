@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from tengen import games
+from tengen.errors import RunError
 from tengen.evaluation import MatchStopped, ModelPlayer, rate_generation
 from tengen.inference import open_backend
 from tengen.models import load_model
@@ -48,7 +49,10 @@ class RateRole:
             return None
         self._context.progress({"stage": "rating"})
         directory = load_model(
-            self._run.models.entry(model), self._config.task, self._features
+            self._run.models.entry(model),
+            self._config.task,
+            self._features,
+            error=RunError,
         )
         backend = open_backend(
             directory.path, self._config.inference, self._context.num_threads

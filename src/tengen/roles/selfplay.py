@@ -173,7 +173,8 @@ class SelfplayRole:
 
     def _directory(self, model: int) -> Path:
         entry = self._run.models.entry(model)
-        return load_model(entry, self._config.task, self._features).path
+        task = self._config.task
+        return load_model(entry, task, self._features, error=RunError).path
 
     def _seal(self, generation: int) -> None:
         """Seals a generation that is whole on the disk."""

@@ -73,7 +73,7 @@ def test_an_error_arrives_though_the_log_is_full(run):
     run.candidates.entry(0).mkdir(parents=True)
     (run.logs / "gate.log").symlink_to("/dev/full")
     process = RoleProcess(run, ("gate",), 1)
-    with pytest.raises(UsageError, match=r"^meta\.json \(.*000000/meta\.json\)"):
+    with pytest.raises(RunError, match=r"^meta\.json \(.*000000/meta\.json\)"):
         turn(process)
     process.close()
 

@@ -99,7 +99,7 @@ def test_a_damaged_candidate_is_never_a_model(
 ) -> None:
     candidate = publish(0, folder=run.candidates).path
     (candidate / "model.onnx").write_bytes(b"")
-    with pytest.raises(UsageError, match=r"model.onnx.* is damaged"):
+    with pytest.raises(RunError, match=r"model.onnx.* is damaged"):
         accept(run, 0)
     assert run.models.numbers() == []
     assert run.candidates.numbers() == [0]

@@ -6,6 +6,7 @@ import pytest
 
 from tengen.config import to_dict
 from tengen.errors import UsageError
+from tengen.evaluation import MatchGate
 from tengen.observe import Shares, verdict
 from tengen.observe.verdict import ADVICE
 from tengen.recipes import make_config
@@ -17,15 +18,17 @@ EVEN = Shares(playing=0.7, learning=0.27, inference_busy=0.7, tree_busy=0.25)
 
 
 def test_the_whole_line():
-    shares = dataclasses.replace(EVEN, playing=0.6, batch_fill=0.93)
+    shares = dataclasses.replace(
+        EVEN, playing=0.5, batch_fill=0.93, rating=0.06, gate=0.04
+    )
     assert verdict("selfplay", shares) == (
-        "self-play 60% (net 70%, trees 25%, batches 93% full); learning 27%; "
-        "rating and publishing 13%: the net takes most; lower --set "
+        "self-play 50% (net 70%, trees 25%, batches 93% full); learning 27%; "
+        "rating 6%; publishing 13%: the net takes most; lower --set "
         "actor.full_simulations, or give more cores by --threads"
     )
     line = verdict("environment", EVEN)
     assert line.startswith("acting 70% (net 70%, steps 25%, batches 100% full); learn")
-    assert "rating and publishing" not in line
+    assert "publishing" not in line
 
 
 @pytest.mark.parametrize(
@@ -33,13 +36,15 @@ def test_the_whole_line():
     [
         ("selfplay", {}, "inference"),
         ("selfplay", {"learning": 0.6, "playing": 0.4}, "learning"),
-        ("selfplay", {"playing": 0.4}, "other"),
+        ("selfplay", {"playing": 0.4}, "publishing"),
+        ("selfplay", {"playing": 0.4, "gate": 0.2}, "gate"),
+        ("selfplay", {"playing": 0.3, "gate": 0.2, "rating": 0.21}, "rating"),
         ("selfplay", {"inference_busy": 0.5}, "tail"),
         ("selfplay", {"batch_fill": 0.4}, "batches"),
         ("selfplay", {"inference_busy": 0.3, "tree_busy": 0.65}, "tree"),
         ("environment", {}, "inference"),
         ("environment", {"learning": 0.6, "playing": 0.2}, "learning"),
-        ("environment", {"playing": 0.3}, "other"),
+        ("environment", {"playing": 0.3}, "publishing"),
         ("environment", {"tree_busy": 0.8}, "tree"),
     ],
 )
@@ -67,6 +72,8 @@ def test_every_advice_can_be_followed(kind, text):
     for flag in flags:
         assert flag in parser.format_help()
     config = make_config(TASKS[kind], None, None)
+    if kind == "selfplay":
+        config = dataclasses.replace(config, gate=MatchGate())
     now, _, new_run = text.partition("a new run")
     keys = re.findall(r"--set ([a-z_.]+[a-z])", now)
     change_config(config, [f"{key}={twice(config, key)}" for key in keys])
