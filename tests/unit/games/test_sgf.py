@@ -104,6 +104,44 @@ def test_passes_that_nobody_wrote():
     assert read_sgf(write_sgf(record)) == record
 
 
+@pytest.mark.parametrize(
+    ("moves", "actions"),
+    [
+        # Two passes before another stone are none, whoever sets it.
+        (";B[aa];W[];B[];W[bb]", (0, 6)),
+        (";B[aa];W[];B[];B[bb]", (0, 25, 6)),
+        (";B[];W[];B[aa]", (0,)),
+        # Servers write three.
+        (";B[aa];W[];B[];W[]", (0, 25, 25)),
+        (";B[aa];W[];B[];W[];B[bb]", (0, 25, 6)),
+        # A pass before a stone of the same side, and one out of turn.
+        (";B[aa];W[];W[bb]", (0, 6)),
+        (";B[aa];B[];W[bb]", (0, 6)),
+    ],
+)
+def test_passes_that_are_none(moves, actions):
+    assert read_sgf(f"(;SZ[5]{moves})").moves == actions
+
+
+def test_what_is_said_of_passes_stays():
+    text = "(;SZ[5];B[aa]C[a];W[]C[b];B[]C[c];W[]C[d];W[bb]C[e];W[]C[f];B[cc])"
+    record = read_sgf(text)
+    assert record.moves == (0, 6, 12)
+    assert record.comments == ("a", "b\nc\nd\ne\nf", "")
+
+
+def test_a_later_node_may_speak_of_the_game():
+    record = read_sgf("(;SZ[9];B[aa];KM[5.5]RU[Japanese]PB[x];W[bb]RE[W+R])")
+    assert record.game == "go/9/komi=5.5"
+    assert (record.black, record.result) == ("x", "W+R")
+    # What the root says holds.
+    assert read_sgf("(;SZ[9]KM[0];KM[5.5]SZ[9])").game == "go/9/komi=0"
+
+
+def test_text_around_a_game():
+    assert read_sgf("From: a (b)\n\n(\n;SZ[9];B[aa])\n-- \n(c)").moves == (0,)
+
+
 def test_stones_that_are_no_handicap_are_kept():
     record = read_sgf("(;SZ[5]AB[aa:ba][cc]AW[ee]PL[W];W[dd];B[de])")
     assert record.game == "go/5"
@@ -177,8 +215,12 @@ def has_liberty(cells, point):
     [
         ("", "must be a whole game"),
         ("(;B[aa]", "must be a whole game"),
-        ("()", "( or ; or )"),
-        ("hello", "SGF line 1 (hello) must have ( or ; or ) here"),
+        ("()", "SGF text (()) must be a whole game"),
+        ("(;(;)())", "SGF line 1 ())) must have ( or ; or ) here"),
+        ("(;((;)))", "must have a node here"),
+        ("(;x", "SGF line 1"),
+        ("(;]", "SGF line 1 (]) must have ( or ; or ) here"),
+        ("hello", "SGF text (hello) must be a whole game"),
         ("(;\nB[aa)", "SGF line 2"),
         ("(;B)", "a value of B"),
         ("(;GM[2])", "SGF GM (2) must be 1"),
@@ -205,19 +247,20 @@ def has_liberty(cells, point):
         ("(;SZ[9]AB[bb:aa])", "upper left corner first"),
         ("(;SZ[2]AB[aa:bb])", "SGF setup"),
         ("(;SZ[9]PL[x])", "SGF PL (x)"),
-        ("(;SZ[9];B[aa];B[aa])", "SGF move (0, number 3) must be legal"),
-        ("(;SZ[9];B[aa];B[];B[bb])", "number 4) must be legal"),
+        ("(;SZ[9];B[aa];B[aa])", "SGF move (A9, number 3) must be legal"),
+        ("(;SZ[9];B[aa];B[];B[aa])", "SGF move (A9, number 3) must be legal"),
         ("(;SZ[9]PL[W];B[aa])", "SGF move (B as move 1) must be of the side that PL"),
-        ("(;SZ[9];B[aa];W[aa])", "SGF move (0, number 2) must be legal"),
+        ("(;SZ[9];B[aa];W[aa])", "SGF move (A9, number 2) must be legal"),
         ("(;SZ[9];B[jj])", "SGF B (jj) must be two letters"),
-        ("(;SZ[9];B[];W[];B[aa])", "number 3) must be legal"),
         ("(;SZ[9];B[aa]W[bb])", "must stand in nodes of their own"),
         ("(;SZ[9];B[aa];AW[bb])", "SGF AW (bb) must stand in the root"),
         ("(;SZ[9](;B[aa])(;B[bb]))", "must be one line of play"),
         ("(;SZ[9])(;SZ[9])", "must be one game"),
+        ("mail (;SZ[9]) and ( ;SZ[9])", "SGF text (( ;SZ[9])) must be one game"),
+        ("(;SZ[9];SZ[13])", "SGF SZ (13) must stand in the root alone"),
+        ("(;;GM[2])", "SGF GM (2) must stand in the root alone"),
         ("(;SZ[9]PLIES[0])", "SGF PLIES (0)"),
         ("(;SZ[9]PLIES[1];B[aa];W[bb])", "number 2) must be legal"),
-        ("(;CA[rot13])", "SGF CA (rot13)"),
         ("(;" * 1001, "at most 1000"),
         ("(;C[" + "x" * (1 << 20), "at most 1048576 characters"),
     ],
@@ -251,11 +294,26 @@ def test_results(name, moves, result):
     assert games.go_result(name, moves) == result
 
 
-@pytest.mark.parametrize("charset", ["UTF-8", "GB2312", "Shift_JIS", "Big5"])
-def test_charsets(charset):
-    name = "\u4e2d"
+@pytest.mark.parametrize(
+    ("charset", "name"),
+    [
+        *((charset, "\u4e2d") for charset in ("UTF-8", "GB2312", "Shift_JIS", "Big5")),
+        ("windows-1251", "\u0416"),
+        ("KOI8-R", "\u0416"),
+    ],
+)
+def test_charsets(charset, name):
     text = f"(;CA[{charset}]SZ[9]PB[{name}])"
     assert read_sgf(text.encode(charset)).black == name
+
+
+@pytest.mark.parametrize(
+    "charset", ["", " ", "rot13", "UTF-16", "utf-7", "unicode_escape", "x" * 99, "\xe9"]
+)
+def test_a_charset_that_is_none_is_passed_over(charset):
+    text = f"(;CA[{charset}]SZ[9]C[\\x41]PB[\u0416])"
+    record = read_sgf(text.encode())
+    assert (record.black, record.comment) == ("\u0416", "x41")
 
 
 def test_bytes_without_a_charset():

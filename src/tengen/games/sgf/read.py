@@ -7,6 +7,7 @@ import re
 
 from tengen._core import CoreError, GoRules, handicap_points
 from tengen.games.go_rules import read_go_rules
+from tengen.games.go_turns import GoTurns
 from tengen.games.sgf.record import GoRecord, replay
 from tengen.games.sgf.tree import (
     MAX_CHARACTERS,
@@ -24,17 +25,12 @@ _MAX_KOMI = 361
 _MAX_HUNDREDTHS = 1000
 _MAX_STONES = 4
 _SETUP = ("AB", "AW", "AE")
-# Names of the same in Python; others are refused, for not every codec reads text.
-_WESTERN = ("utf-8", "ascii", "iso8859-1", "iso8859-15", "cp1252")
-_EASTERN = (
-    "gb2312",
-    "gbk",
-    "gb18030",
-    "big5",
-    "shift_jis",
-    "euc_jp",
-    "euc_kr",
-    "cp949",
+_GAME_INFO = ("KM", "HA", "RU", "RE", "PB", "PW")
+# What a charset must leave as it is, so that names of properties and brackets are seen.
+_ASCII = (
+    "".join(map(chr, range(32, 92)))
+    + "\\x41\\u0041"
+    + "".join(map(chr, range(93, 127)))
 )
 _CHARSET = re.compile(rb"\bCA\s*\[([^\]]*)\]")
 
@@ -46,7 +42,8 @@ def read_sgf(text: str | bytes, *, main_line: bool = False) -> GoRecord:
     name of a game can say (territory scoring) become the usual ones: moves are checked
     by them, and the result is kept as it stands.
 
-    What servers write otherwise: a side that moves twice in a row was passed to,
+    What servers write otherwise: a side that moves twice in a row was passed to, two
+    passes before another stone are none,
     ``HA`` without ``AB`` and Black's move means the fixed points, and a komi of
     hundredths (375), of stones by Chinese counting (3.75) and with a comma is points.
 
@@ -65,9 +62,7 @@ def read_sgf(text: str | bytes, *, main_line: bool = False) -> GoRecord:
     if has_variations and not main_line:
         rule = "must be one line of play; ask for the main line"
         raise refuse("text", "variations", rule)
-    root, *later = nodes
-    for node in later:
-        _check_no_setup(node)
+    root = _with_game_info(nodes)
     rules = _rules(root)
     black, white = _stones(root, rules)
     moves, colours, comments = _moves(nodes, rules)
@@ -101,19 +96,16 @@ def _decoded(text: bytes) -> str:
         raise refuse("text", f"{len(text)} bytes", rule)
     text = text.removeprefix(codecs.BOM_UTF8)
     named = _CHARSET.search(text)
-    if named is None:
-        try:
-            return text.decode()
-        except UnicodeDecodeError:
-            return text.decode("latin-1")
-    name = named[1].decode("latin-1").strip()
+    name = named[1].decode("latin-1").strip() if named else ""
     try:
-        charset = codecs.lookup(name).name if name.isascii() else ""
+        if name and _ASCII.encode().decode(name) == _ASCII:
+            return text.decode(name, errors="replace")
     except (LookupError, ValueError):
-        charset = ""
-    if charset not in _WESTERN + _EASTERN:
-        raise refuse("CA", name, "must be a charset of text; write UTF-8")
-    return text.decode(charset, errors="replace")
+        pass  # no charset, or none that this one text can be in
+    try:
+        return text.decode()
+    except UnicodeDecodeError:
+        return text.decode("latin-1")
 
 
 def _one(node: Node, name: str) -> str | None:
@@ -252,11 +244,23 @@ def _is_standard(rules: GoRules, black: list[int]) -> bool:
     return sorted(points) == black
 
 
-def _check_no_setup(node: Node) -> None:
-    for name in (*_SETUP, "PL"):
-        if name in node:
-            rule = "must stand in the root, where a game begins; keep the moves before"
-            raise refuse(name, node[name][0], rule)
+def _with_game_info(nodes: list[Node]) -> Node:
+    """Returns the root with what a later node may say of the whole game.
+
+    What changes the board or the game there is refused.
+    """
+    root, *later = nodes
+    for node in later:
+        for name in (*_SETUP, "PL"):
+            if name in node:
+                rule = "must stand in the root, where a game begins"
+                raise refuse(name, node[name][0], f"{rule}; keep the moves before")
+        for name in ("GM", "SZ"):
+            if name in node and node[name] != root.get(name):
+                rule = "must stand in the root alone; correct it"
+                raise refuse(name, node[name][0], rule)
+        root = {name: node[name] for name in _GAME_INFO if name in node} | root
+    return root
 
 
 def _moves(nodes: list[Node], rules: GoRules) -> tuple[list[int], list[int], list[str]]:
@@ -305,15 +309,16 @@ def _with_passes(
     if colours and colours[0] != first:
         what = f"{'BW'[colours[0]]} as move 1"
         raise refuse("move", what, "must be of the side that PL says; correct one")
-    played: list[int] = []
+    turns = GoTurns(first, rules.height * rules.width)
     said: list[str] = []
     for move, colour, comment in zip(moves, colours, comments, strict=True):
-        if colour != (first + len(played)) % 2:
-            played.append(rules.height * rules.width)
-            said.append("")
-        played.append(move)
-        said.append(comment)
-    return played, said
+        turns.add(colour, move)
+        place = len(turns.actions) - 1
+        # What was said of passes that are gone, and of one that is no move, stays.
+        gone = said[place:]
+        said = [*said[:place], *[""] * (place - len(said))]
+        said.append("\n".join(filter(None, [*gone, comment])))
+    return turns.actions, said
 
 
 def _set_plies(root: Node, rules: GoRules) -> None:

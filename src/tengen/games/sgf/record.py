@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from tengen._core import CoreError
 from tengen.errors import UsageError
-from tengen.games.protocol import State
+from tengen.games.protocol import Game, State
 from tengen.games.registry import make
+from tengen.games.vertices import write_vertex
 
 __all__ = ["GoRecord", "replay", "setup_moves"]
 
@@ -65,7 +67,7 @@ def setup_moves(record: GoRecord) -> list[int]:
     moves = []
     for turn, action in enumerate(black_turns):
         moves += [action, *white_turns[turn : turn + 1]]
-    _play(state, moves, "setup")
+    _play(game, state, moves, "setup")
     if len(state.legal_actions()) == 0 or not _has_stones(state, record):
         raise UsageError(
             f"SGF setup ({len(black)} and {len(white)} stones) must leave every stone "
@@ -80,20 +82,23 @@ def replay(record: GoRecord) -> tuple[State, list[int]]:
     Raises:
         UsageError: There is no such game, or a stone or a move is not legal.
     """
-    state = make(record.game).new_state()
+    game = make(record.game)
+    state = game.new_state()
     moves = setup_moves(record)
-    _play(state, moves, "setup")
-    _play(state, record.moves, "move")
+    _play(game, state, moves, "setup")
+    _play(game, state, record.moves, "move")
     return state, [*moves, *record.moves]
 
 
-def _play(state: State, moves: tuple[int, ...] | list[int], what: str) -> None:
+def _play(game: Game, state: State, moves: Sequence[int], what: str) -> None:
     for number, action in enumerate(moves, 1):
         try:
             state.apply(action)
         except CoreError as error:
+            is_on = 0 <= action < game.num_actions
+            vertex = write_vertex(action, game.height, game.width) if is_on else action
             raise UsageError(
-                f"SGF {what} ({action}, number {number}) must be legal; keep the moves "
+                f"SGF {what} ({vertex}, number {number}) must be legal; keep the moves "
                 f"before it"
             ) from error
 

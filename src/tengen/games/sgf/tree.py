@@ -17,6 +17,8 @@ MAX_CHARACTERS = 1 << 20
 """The longest text that is read."""
 
 _MAX_DEPTH = 1000
+_WHOLE = 'must be a whole game, "(;...)"; check the file'
+_BEGINNING = re.compile(r"\([\s\0]*;")
 _SPACE = re.compile(r"[\s\0]*")
 _NAME = re.compile(r"[A-Za-z]+")
 _VALUE = re.compile(r"\[([^\]\\]*+(?:\\.[^\]\\]*+)*+)\]", re.S)
@@ -45,7 +47,8 @@ class _Level:
 def parse_tree(text: str) -> tuple[list[Node], bool]:
     """Returns the nodes of the main line, and whether there are variations.
 
-    The main line is the first child wherever there are several.
+    The main line is the first child wherever there are several. Text around the game,
+    as that of a letter, is passed over.
 
     Raises:
         UsageError: The text is not one game tree, or it is too long or too deep.
@@ -56,12 +59,13 @@ def parse_tree(text: str) -> tuple[list[Node], bool]:
     nodes: list[Node] = []
     levels: list[_Level] = []
     has_variations = False
-    place = _skip(text, 0)
-    while place < len(text):
-        sign = text[place]
+    begun = _BEGINNING.search(text)
+    if begun is None:
+        raise refuse("text", text or "nothing", _WHOLE)
+    place = begun.start()
+    while levels or not nodes:
+        sign = text[place : place + 1]
         if sign == "(":
-            if not levels and nodes:
-                raise refuse("text", text[place:], "must be one game; keep the first")
             if len(levels) == _MAX_DEPTH:
                 rule = f"must have at most {_MAX_DEPTH} variations in one another"
                 raise refuse("text", "deep", f"{rule}; keep the main line")
@@ -81,11 +85,13 @@ def parse_tree(text: str) -> tuple[list[Node], bool]:
             levels[-1].num_nodes += 1
             if levels[-1].is_main:
                 nodes.append(node)
+        elif not sign:
+            raise refuse("text", "the end", _WHOLE)
         else:
             raise _unexpected(text, place, "( or ; or )")
-    if levels or not nodes:
-        what = "the end" if levels else "nothing"
-        raise refuse("text", what, 'must be a whole game, "(;...)"; check the file')
+    if another := _BEGINNING.search(text, place):
+        rule = "must be one game; keep the first"
+        raise refuse("text", text[another.start() :], rule)
     return nodes, has_variations
 
 

@@ -1,8 +1,7 @@
 """The board of a GTP session, where anyone may move at any time.
 
 Controllers set stones, let one side move twice and go on after two passes. The core's
-game takes turns: where a side is left out it passes, and passes that a later stone
-shows to be none are taken away again.
+game takes turns; see ``GoTurns``.
 """
 
 from __future__ import annotations
@@ -13,6 +12,7 @@ from dataclasses import dataclass, replace
 
 from tengen import _core
 from tengen.games import Game, State, go_result
+from tengen.games.go_turns import GoTurns
 from tengen.games.sgf import GoRecord, setup_moves
 
 __all__ = ["MAX_PLIES", "Position", "Start"]
@@ -65,10 +65,7 @@ class Position:
 
     Attributes:
         moves: Those that were given.
-        actions: Those of the core's game, from its first; they are legal.
         num_setup: Those of them that set the start up.
-        is_passed_to: Whether the last of them is a pass that nobody made, for a side
-            left out: a pass that answers it would end a game that nobody ends.
         state: The position after them.
 
     Raises:
@@ -84,12 +81,20 @@ class Position:
         self.moves = tuple(moves)
         setup = setup_moves(start.record())
         self.num_setup = len(setup)
-        self.actions = list(setup)
-        self._to_play = start.first_player
-        self.is_passed_to = False
+        self._turns = GoTurns(start.first_player, self._pass, setup)
         for player, action in self.moves:
             self._add(player, action)
         self.state = self._replayed()
+
+    @property
+    def actions(self) -> list[int]:
+        """Those of the core's game, from its first; they are legal."""
+        return self._turns.actions
+
+    @property
+    def is_passed_to(self) -> bool:
+        """As of ``GoTurns``."""
+        return self._turns.is_passed_to
 
     def after(self, player: int, action: int) -> Position:
         """Returns the position after one more move.
@@ -103,22 +108,14 @@ class Position:
         """Returns the position with that side to move, the other having passed."""
         if self.state.to_play == player or self.state.is_terminal():
             return self
-        turned = self._copied()
-        turned._turn(player)
-        turned.state = turned._replayed()
-        return turned
+        return self._on(self._turns.turned(player))
 
     def going_on(self) -> Position:
         """Returns the position with the two passes forgotten that ended the game.
 
         Itself where none did.
         """
-        if self._num_passes() < 2:
-            return self
-        position = self._copied()
-        del position.actions[-2:]
-        position.state = position._replayed()
-        return position
+        return self if self._turns.num_passes < 2 else self._on(self._turns.going_on())
 
     def record(self) -> GoRecord:
         """Returns the game with its moves, and its result once it is over."""
@@ -144,9 +141,11 @@ class Position:
     def _pass(self) -> int:
         return self.game.num_actions - 1
 
-    def _copied(self) -> Position:
+    def _on(self, turns: GoTurns) -> Position:
+        """Returns the position after other actions of the same moves."""
         position = copy(self)
-        position.actions = list(self.actions)
+        position._turns = turns
+        position.state = position._replayed()
         return position
 
     def _replayed(self) -> State:
@@ -155,41 +154,10 @@ class Position:
             state.apply(action)
         return state
 
-    def _num_passes(self) -> int:
-        """Returns how many passes stand at the end, of those that were moves."""
-        count = 0
-        for action in reversed(self.actions[self.num_setup :]):
-            if action != self._pass:
-                break
-            count += 1
-        return count
-
     def _add(self, player: int, action: int) -> None:
-        if action == self._pass:
-            # A side that passes out of turn changes nothing; so does a third pass.
-            is_over = self._num_passes() == 2 or len(self.actions) == self._max_plies
-            if player != self._to_play or is_over:
-                return
-        elif player != self._to_play:
-            self._turn(player)
-        elif self._num_passes() == 2:
-            del self.actions[-2:]
-        self.actions.append(action)
-        self.is_passed_to = False
-        self._to_play = 1 - player
-
-    def _turn(self, player: int) -> None:
-        """Makes it that side's turn: by a pass of the other, or one less."""
-        self.is_passed_to = self._num_passes() == 0
-        if self.is_passed_to:
-            self.actions.append(self._pass)
-        else:
-            self.actions.pop()
-        self._to_play = player
-
-    @property
-    def _max_plies(self) -> int:
-        return self.game.max_plies
+        # A pass after the last ply of all is one too many.
+        if action != self._pass or len(self.actions) < self.game.max_plies:
+            self._turns.add(player, action)
 
 
 def _is_fixed(rules: _core.GoRules, stones: tuple[int, ...]) -> bool:

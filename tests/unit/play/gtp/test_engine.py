@@ -322,7 +322,7 @@ def test_a_file_of_a_smaller_board(ask, tmp_path):
     ("text", "answer"),
     [
         ("(;SZ[9])", "? unacceptable size"),
-        ("hello", "? cannot load file: SGF line 1 (hello)"),
+        ("hello", "? cannot load file: SGF text (hello)"),
         ("(;SZ[5];B[aa];W[aa])", "? cannot load file: SGF move"),
         ("(;SZ[5]RU[NZ](;B[aa])(;B[bb]))", "="),
         ("(;SZ[5]AB[aa][bb]AW[cc]PL[W];W[dd])", "="),
