@@ -6,8 +6,8 @@
 ``train`` makes one run of one core a variant, ``--jobs`` of them side by side, so that
 all share what the machine gives. ``judge`` prints a line a variant: in Connect Four the
 share of moves that the solver calls optimal, of the bare policy and of 64 simulations;
-on other boards the score of the final network against that of ``base``, or whatever
-``--against`` names.
+on other boards the score of the final network against that of ``base``, of every seed,
+or whatever ``--against`` names.
 """
 
 from __future__ import annotations
@@ -133,6 +133,20 @@ VARIANTS |= {
         "actor.cheap_simulations=20",
         "actor.full_probability=0.25",
     ),
+    "score-puct-forced": (
+        *_SCORE,
+        "actor.search.policy=puct",
+        "actor.search.forced_playouts=2",
+        "actor.full_simulations=100",
+        "actor.cheap_simulations=20",
+        "actor.full_probability=0.25",
+    ),
+    "score-sizes": (
+        *_SCORE,
+        "net.mixed_sizes=true",
+        'actor.variety.boards=["7", "6", "5"]',
+        "actor.variety.board_weights=[2, 1, 1]",
+    ),
 }
 
 
@@ -171,11 +185,14 @@ def judge(args: argparse.Namespace) -> None:
         row: dict[str, Any] = {"run": run.name}
         row |= {name: report.get(name) for name in ("cpu_s", "generation", "num_games")}
         row |= optimal.get(str(run), {})
-        if not optimal and not run.name.startswith(f"{args.against}-"):
-            other = args.against
-            if other in VARIANTS:
-                other = str(run.parent / f"{other}-{run.name.rpartition('-')[2]}")
-            row["score"] = _score(run, other, args.games)
+        if not optimal:
+            seeds = [str(r) for r in runs if r.name.rpartition("-s")[0] == args.against]
+            others = seeds if args.against in VARIANTS else [args.against]
+            row["scores"] = {
+                Path(other).name: _score(run, other, args.games)
+                for other in others
+                if other != str(run)
+            }
         print(json.dumps(row), flush=True)
 
 

@@ -82,7 +82,7 @@ def kept_games(run, number):
 def test_players_of_the_gate_search_as_those_of_a_match_do(tmp_path, monkeypatch):
     """Whatever the search of self-play is."""
     model = SimpleNamespace(path=tmp_path)
-    monkeypatch.setattr(gate, "load_model", lambda *_: model)
+    monkeypatch.setattr(gate, "load_model", lambda *_, **__: model)
     monkeypatch.setattr(gate, "open_backend", lambda *_: SimpleNamespace())
     run = RunDirectory.create_or_resume(tmp_path / "run")
     role = make_role(run, SPRT)

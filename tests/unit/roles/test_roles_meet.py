@@ -71,10 +71,10 @@ def test_a_candidate_may_be_taken_while_export_looks_at_it(
     role.turn()
     read_meta = export.read_meta
 
-    def late(path: Path) -> Any:
+    def late(path: Path, **how: Any) -> Any:
         if path.parent == run.candidates.path:
             accept(run, 0)
-        return read_meta(path)
+        return read_meta(path, **how)
 
     monkeypatch.setattr(export, "read_meta", late)
     assert role.turn() is None
