@@ -87,6 +87,13 @@ def put(store: Store, values: list[int], timeout_s: float = 10.0) -> None:
         )
 
 
+def put_for_good(folder: Path, values: list[int]) -> None:
+    """Returns once the server has them: what was not flushed may go with it."""
+    with Store.connect(folder) as store:
+        put(store, values)
+        store.flush(10.0)
+
+
 def test_a_store_is_served_from_a_file_and_goes_on_from_its_run(tmp_path, config):
     # A path that no socket could have.
     folder = tmp_path / ("long" * 20) / ("name" * 20)
@@ -243,7 +250,7 @@ def test_one_store_a_run_and_a_killed_one_is_followed(tmp_path, config):
         assert second.returncode == 2
         assert f"process {server.pid}" in second.stderr
         assert second.stderr.count("\n") == 1
-        put(Store.connect(folder / "store"), [1])
+        put_for_good(folder / "store", [1])
         server.kill()
         server.wait()
         assert (folder / "store").is_symlink()
@@ -256,7 +263,7 @@ def test_one_store_a_run_and_a_killed_one_is_followed(tmp_path, config):
 def test_a_run_that_cannot_be_written_leaves_what_a_killed_store_held(tmp_path, config):
     folder = tmp_path / "run"
     with serving(folder, "--config", config) as server:
-        put(Store.connect(folder / "store"), [1, 2])
+        put_for_good(folder / "store", [1, 2])
         server.kill()
         server.wait()
     (folder / "store").unlink()
