@@ -87,6 +87,16 @@ concept HasScore =
       { game.owners(view, owners) } -> std::same_as<void>;
     };
 
+// Cells of the board that the game of a position is played on.
+template <Game G>
+int board_area(const G& game, const typename G::State& view) {
+  if constexpr (HasScore<G>) {
+    return game.num_points(view);
+  } else {
+    return game.height() * game.width();
+  }
+}
+
 // A HasScore whose second player is given points, komi, in half points. A position may be asked for
 // as it would be with another komi.
 template <class G>

@@ -1,8 +1,12 @@
 // What only Go has of self-play: games that end when they are settled, and variants.
 
+#include <algorithm>
 #include <cmath>
+#include <memory>
+#include <numeric>
 #include <set>
 #include <string>
+#include <vector>
 
 #include "base/testing.h"
 #include "games/go/testing.h"
@@ -103,6 +107,53 @@ void check_variants() {
   TENGEN_CHECK(play(game, make_settings(0.02f), other, 30) == games);
 }
 
+// Games by a network that counts stones, whatever board they lie on.
+std::vector<GameRecord> play_by_count(const Go& game, const SelfplaySettings& settings,
+                                      const std::string& variant) {
+  const auto queue = std::make_shared<GameQueue>(
+      Generation{.seed = 5, .num_games = 20, .variants = {{variant, 1.0}}});
+  const auto sink = std::make_shared<MemorySink>();
+  SelfplayWorker<Go> worker(game, settings, queue, sink);
+  const int num_cells = game.height() * game.width();
+  while (const int num_rows = worker.next()) {
+    for (int row = 0; row < num_rows; ++row) {
+      BatchBuffers& buffers = worker.buffers();
+      const float* planes = buffers.planes_row(row);
+      const auto count = [&](int plane) {
+        return std::accumulate(planes + plane * num_cells, planes + (plane + 1) * num_cells, 0.0f);
+      };
+      std::fill_n(buffers.policy_row(row), num_cells + 1, 0.0f);
+      const float lead = count(kOwnPlane) - count(kOpponentPlane);
+      buffers.value[static_cast<size_t>(row)] = std::clamp(lead / 4.0f, -0.9f, 0.9f);
+    }
+    worker.done();
+  }
+  return sink->sorted();
+}
+
+// What is played, and how its rows are weighed, does not depend on the board around a board.
+void check_variants_are_games_of_their_own() {
+  SelfplaySettings settings = make_settings(0.02f);
+  settings.policy_surprise_share = 0.5f;
+  settings.value_surprise_share = 0.3f;
+  const auto own = play_by_count(go_game("go/4"), settings, "");
+  const auto framed = play_by_count(go_game("go/7"), settings, "go/4");
+  const auto in_frame = [](int action) { return action == 16 ? 49 : action / 4 * 7 + action % 4; };
+  bool is_weighed = false;
+  TENGEN_CHECK(own.size() == 20 && framed.size() == 20);
+  for (size_t i = 0; i < own.size(); ++i) {
+    TENGEN_CHECK(own[i].outcome == framed[i].outcome);
+    TENGEN_CHECK(own[i].plies.size() == framed[i].plies.size());
+    for (size_t j = 0; j < own[i].plies.size(); ++j) {
+      const PlyRecord &a = own[i].plies[j], &b = framed[i].plies[j];
+      TENGEN_CHECK(in_frame(a.action) == b.action);
+      TENGEN_CHECK(a.policy_weight == b.policy_weight && a.value_weight == b.value_weight);
+      is_weighed = is_weighed || (a.policy_weight != 0.0f && a.policy_weight != 1.0f);
+    }
+  }
+  TENGEN_CHECK(is_weighed);
+}
+
 // Where the score counts, games depend on it, and neither on hits of the cache nor on threads.
 void check_scores() {
   const Go game = go_game("go/5");
@@ -128,5 +179,6 @@ void check_scores() {
 int main() {
   check_settled_games();
   check_variants();
+  check_variants_are_games_of_their_own();
   check_scores();
 }

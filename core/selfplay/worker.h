@@ -348,7 +348,7 @@ class SelfplayWorker final : public SelfplayPort {
   void finish_game(Slot& slot) {
     slot.idle = true;  // also where put() throws: the game is over and must not be played on
     if (weighs_by_surprise_) {
-      weigh_by_surprise(settings_, slot.notes, game_.height() * game_.width(), slot.record);
+      weigh_by_surprise(settings_, slot.notes, board_area(game_, slot.state), slot.record);
     }
     uint64_t num_rows = 0;
     for (PlyRecord& ply : slot.record.plies) {

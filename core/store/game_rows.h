@@ -34,8 +34,9 @@ struct SegmentView {
 };
 
 // Values that a row may be asked for besides the outcome: means of what the search says from this
-// ply on, each ply weighing less than the one before it by a factor of 1 - n, n = 1 / (1 + c * H *
-// W), and the outcome taking the rest. Source: KataGo (lightvector/KataGo).
+// ply on, each ply weighing less than the one before it by a factor of 1 - n, n = 1 / (1 + c *
+// area of the game's own board), and the outcome taking the rest. Source: KataGo
+// (lightvector/KataGo).
 inline constexpr std::array<float, 3> kHorizons = {0.176f, 0.056f, 0.016f};  // c
 
 // Targets of auxiliary heads; see tengen.nets.auxiliary. All or none.

@@ -108,7 +108,7 @@ class RowsOf final : public GameRows {
     if (out.auxiliary.reply != nullptr) {
       const uint16_t* const images = game_.images(state, symmetry);
       fill_reply(segment, game, ply, images, at, out.auxiliary);
-      fill_horizons(segment, game, ply, to_first, at, out.auxiliary);
+      fill_horizons(segment, game, ply, state, to_first, at, out.auxiliary);
       fill_end(segment, game, ply, images, at, out.auxiliary);
       fill_lead(segment, ply, at, out.auxiliary);
     }
@@ -130,12 +130,12 @@ class RowsOf final : public GameRows {
     }
   }
 
-  void fill_horizons(const RowSegment& segment, size_t game, uint32_t ply, float to_first,
-                     size_t at, const AuxiliaryView& out) const {
+  void fill_horizons(const RowSegment& segment, size_t game, uint32_t ply, const State& state,
+                     float to_first, size_t at, const AuxiliaryView& out) const {
     const uint8_t player = segment.to_play[ply];
-    const auto num_cells = static_cast<float>(game_.height() * game_.width());
+    const auto area = static_cast<float>(board_area(game_, state));
     for (size_t horizon = 0; horizon < kHorizons.size(); ++horizon) {
-      const float now = 1.0f / (1.0f + kHorizons[horizon] * num_cells);
+      const float now = 1.0f / (1.0f + kHorizons[horizon] * area);
       float value = player == 0 ? to_first : -to_first;
       for (uint32_t i = segment.first_ply[game + 1]; i-- > ply;) {
         const float searched = segment.root_value[i];

@@ -52,9 +52,10 @@ def slow_targets(name: str, record: _core.GameRecord, ply: int) -> dict[str, Any
     players = players[len(record.opening) :]
     me = players[ply]
     result = {1: 1.0, 2: -1.0, 3: 0.0}[record.outcome] * (1 if me == 0 else -1)
+    board = tengen.games.make(record.variant or name)
     horizons = []
     for slowness in HORIZONS:
-        now = 1 / (1 + slowness * game.height * game.width)
+        now = 1 / (1 + slowness * board.height * board.width)
         weight, value = 1.0, 0.0
         for one, player in zip(record.plies[ply:], players[ply:], strict=True):
             value += weight * now * one.root_value * (1 if player == me else -1)
