@@ -13,7 +13,7 @@ from tengen.config import check, check_range, from_dict, override, to_dict
 from tengen.errors import UsageError
 from tengen.evaluation import AcceptAllGate, GateConfig, LadderConfig, PlayedGate
 from tengen.evaluation.match import MAX_SEED
-from tengen.games import Game, variants_of
+from tengen.games import Game, GoVariety, variants_of
 from tengen.inference import Choice, InferenceConfig
 from tengen.learners import AlphaZeroConfig, LearnerConfig, LossConfig
 from tengen.nets import NetConfig, ResNetConfig, game_features
@@ -234,7 +234,8 @@ class RunConfig:
                 network would not know smaller boards or the score that counts, or a
                 lead has no komi.
         """
-        self._check_variety(game)
+        if isinstance(self.actor, SelfplayConfig):
+            self.check_boards(game, self.actor.variety)
         self._check_scores(game)
         if isinstance(self.actor, SelfplayConfig) and game.max_score == 0:
             check(
@@ -249,11 +250,17 @@ class RunConfig:
         for name, plies in openings.items():
             check_range(f"{name}.opening_plies", plies, 0, game.max_plies - 1)
 
-    def _check_variety(self, game: Game) -> None:
-        """Smaller boards need a network that leaves out what is beyond them."""
-        if not isinstance(self.actor, SelfplayConfig):
-            return
-        variants = variants_of(self.task, self.actor.variety)
+    def check_boards(self, game: Game, variety: GoVariety) -> None:
+        """Checks that the network leaves out what is beyond smaller boards.
+
+        Args:
+            game: The task's.
+            variety: Of the games that it learns from.
+
+        Raises:
+            UsageError: It does not, and there are smaller boards.
+        """
+        variants = variants_of(self.task, variety)
         beyond = [
             name
             for name, _ in variants

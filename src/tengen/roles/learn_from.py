@@ -5,8 +5,10 @@ from __future__ import annotations
 import dataclasses
 from pathlib import Path
 
+from tengen.actors import SelfplayConfig
 from tengen.config import check
 from tengen.errors import UsageError
+from tengen.games import make
 from tengen.roles.config import RunConfig, read_config
 from tengen.run import RunDirectory
 
@@ -17,11 +19,17 @@ def checked_source(config: RunConfig) -> RunConfig:
     """Returns the config with ``learn_from`` as a full path, of a run that fits.
 
     Raises:
-        UsageError: It is no run, or one of another task, or learns from another itself.
+        UsageError: It is no run, or one of another task, or learns from another itself,
+            or plays on boards that the network would not know.
     """
     if not config.learn_from:
         return config
     source = RunDirectory.open(Path(config.learn_from).resolve())
+    _check(config, source)
+    return dataclasses.replace(config, learn_from=str(source.path))
+
+
+def _check(config: RunConfig, source: RunDirectory) -> None:
     name, theirs = str(source.path), read_config(source)
     check(
         theirs.task == config.task,
@@ -35,14 +43,16 @@ def checked_source(config: RunConfig) -> RunConfig:
         name,
         f"must have games of its own; use {theirs.learn_from}, from which it learns",
     )
-    return dataclasses.replace(config, learn_from=name)
+    if isinstance(theirs.actor, SelfplayConfig):
+        config.check_boards(make(theirs.task), theirs.actor.variety)
 
 
 def with_games(config: RunConfig, run: RunDirectory) -> RunDirectory:
     """Returns the run with the experience that its roles read.
 
     Raises:
-        UsageError: ``learn_from`` is not there any more.
+        UsageError: ``learn_from`` is not there any more, or has come to be another run
+            than ``checked_source`` lets pass.
     """
     if not config.learn_from:
         return run
@@ -51,6 +61,7 @@ def with_games(config: RunConfig, run: RunDirectory) -> RunDirectory:
         raise UsageError(
             f"learn_from ({config.learn_from}) is not a run directory; put it back"
         )
+    _check(config, source)
     view = RunDirectory(run.path)
     view.experience = source.experience
     return view

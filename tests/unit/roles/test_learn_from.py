@@ -12,7 +12,13 @@ from tengen.errors import RunError, UsageError
 from tengen.learners.checkpoint import read_extra
 from tengen.recipes import make_config
 from tengen.recipes.run import train_task
-from tengen.roles import RoleContext, RunConfig, make_role, write_config
+from tengen.roles import (
+    RoleContext,
+    RunConfig,
+    make_role,
+    read_config,
+    write_config,
+)
 from tengen.run import RunDirectory
 from tengen.store import window_memory
 from tests.unit.store.store_games import write_generation
@@ -103,6 +109,25 @@ def test_a_source_that_does_not_fit_is_refused_before_anything_is_made(
             settings=[f"learn_from={tmp_path / source}"],
         )
     assert not out.exists()
+
+
+def test_a_network_for_one_board_does_not_learn_from_smaller_ones(
+    tmp_path: Path,
+) -> None:
+    """Neither from the first, nor where the other run plays on them later."""
+    main, extra = tmp_path / "main", tmp_path / "extra"
+    train_task("go/5", out=main, games=0, settings=["net.mixed_sizes=true"])
+    settings = [f"learn_from={main}"]
+    train_task("go/5", out=extra, games=0, settings=settings)
+    boards = 'actor.variety.boards=["5", "4"]'
+    train_task("go/5", out=main, games=0, settings=[boards])
+    with pytest.raises(UsageError, match=r"net\.mixed_sizes .* smaller boards \(go/4"):
+        train_task("go/5", out=tmp_path / "late", games=0, settings=settings)
+    run = RunDirectory(extra)
+    with pytest.raises(UsageError, match=r"net\.mixed_sizes .* smaller boards \(go/4"):
+        make_role("learn", read_config(run), run, RoleContext())
+    fits = [*settings, "net.mixed_sizes=true"]
+    train_task("go/5", out=tmp_path / "fits", games=0, settings=fits)
 
 
 def test_a_run_cannot_learn_from_itself_nor_change_its_source(
