@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import dataclasses
 import sys
 import time
 from collections.abc import Sequence
@@ -149,6 +150,9 @@ def train_task(
         budget = Budget(minutes=minutes, games=games)
         resources = _resources(asked, budget, num_threads)
         fresh = make_config(task, agent, recipe, resources)
+        if games == 0 and fresh.stages:
+            # Roles by themselves have no budget of which a share could be spent.
+            fresh = dataclasses.replace(fresh, net=fresh.nets[-1], stages=())
     with ExitStack() as locks:
         # Export writes what it measured there, perhaps now.
         changing = None if run.is_new else run.lock(RUN_LOCK, wait=True)

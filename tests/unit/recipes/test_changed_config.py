@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import dataclasses
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tengen.config import override
+from tengen.nets import ResNetConfig
 from tengen.recipes import make_config
+from tengen.recipes.resources import Resources
 from tengen.recipes.run import train_task
 from tengen.roles import config_changes, read_config
 from tengen.run import RunDirectory
@@ -53,3 +56,32 @@ def test_each_field_is_named_by_its_path() -> None:
         'learner.initial_model "" -> runs/x',
         f"number of rating.anchors {num_anchors} -> 1",
     ]
+
+
+def test_a_run_for_roles_by_themselves_has_the_network_that_it_would_grow_to(
+    tmp_path: Path,
+) -> None:
+    resources = Resources(minutes=600.0, num_threads=2)
+    stages = make_config("go/9", None, None, resources).stages
+    assert len(stages) == 2
+    made = {}
+    for name, settings in (("all", []), ("own", ["net.num_blocks=3"])):
+        train_task(
+            "go/9",
+            out=tmp_path / name,
+            games=0,
+            minutes=600.0,
+            threads=2,
+            devices="cpu",
+            settings=settings,
+        )
+        made[name] = read_config(RunDirectory(tmp_path / name))
+    assert made["all"].stages == made["own"].stages == ()
+    largest = stages[-1].net
+    net = made["all"].net
+    assert isinstance(net, ResNetConfig)
+    assert (net.num_blocks, net.num_channels) == (
+        largest.num_blocks,
+        largest.num_channels,
+    )
+    assert dataclasses.replace(net, num_blocks=3) == made["own"].net
