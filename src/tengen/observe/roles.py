@@ -6,7 +6,7 @@ import time
 from typing import Any
 
 from tengen.observe.events import read_events
-from tengen.observe.ratio import ratio
+from tengen.observe.ratio import busy_share, ratio
 from tengen.run import RunDirectory, find_files, lock_holder
 
 __all__ = ["needed_roles", "read_ratio", "read_roles"]
@@ -51,11 +51,26 @@ def read_ratio(run: RunDirectory, config: dict[str, Any]) -> str | None:
     """Returns the verdict on self-play and learner; None where it cannot be told."""
     if config.get("learn_from"):
         return None
-    holders = _holders(run, "learn")
-    for events in _logs(run).get("learn", []):
-        if events[0].get("process") in holders:
-            return ratio(events, config, time.time())
-    return None
+    logs, now_s = _logs(run), time.time()
+
+    def newest(role: str) -> list[dict[str, Any]] | None:
+        """Returns what the process says that is the role now."""
+        holders = _holders(run, role)
+        alive = (e for e in logs.get(role, []) if e[0].get("process") in holders)
+        return next(alive, None)
+
+    def busy(role: str) -> float | None:
+        events = newest(role)
+        if events is None:
+            return None
+        return busy_share(events, float(events[0]["time_s"]), now_s)
+
+    learner = newest("learn")
+    if learner is None:
+        return None
+    roles = needed_roles(config)
+    suppliers = {role: busy(role) for role in roles[: roles.index("learn")]}
+    return ratio(learner, config, now_s, suppliers)
 
 
 def needed_roles(config: dict[str, Any]) -> tuple[str, ...]:

@@ -13,6 +13,7 @@ CONFIG = {
     "learner": {"batch_size": 50},
 }
 NOW_S = 10_000.0
+PLAYED = {"selfplay": 1.0}
 
 
 def turn(end_s: float, turn_s: float, num_steps: int = 10) -> dict[str, Any]:
@@ -49,7 +50,7 @@ def begin(at_s: float) -> dict[str, Any]:
 def test_the_share_of_learning_decides(
     events: list[dict[str, Any]], share: str, words: str
 ) -> None:
-    text = ratio(events, CONFIG, NOW_S)
+    text = ratio(events, CONFIG, NOW_S, PLAYED)
     assert text is not None
     assert text.startswith(
         f"the learner is busy {share} of the time, each row was used 3.0 times of 4: "
@@ -58,5 +59,25 @@ def test_the_share_of_learning_decides(
 
 
 def test_before_the_first_steps_there_is_no_verdict() -> None:
-    assert ratio([begin(-9)], CONFIG, NOW_S) is None
-    assert ratio([begin(-9), turn(-1, 1, num_steps=0)], CONFIG, NOW_S) is None
+    assert ratio([begin(-9)], CONFIG, NOW_S, PLAYED) is None
+    assert ratio([begin(-9), turn(-1, 1, num_steps=0)], CONFIG, NOW_S, PLAYED) is None
+
+
+@pytest.mark.parametrize(
+    ("suppliers", "words"),
+    [
+        ({"selfplay": None}, "nothing comes without selfplay; start tengen selfplay"),
+        ({"selfplay": 1.0, "shuffle": None}, "without shuffle; start tengen shuffle"),
+        ({"selfplay": 1.0, "shuffle": 0.9}, "shuffle too slow; give tengen shuffle"),
+        ({"selfplay": 1.0, "shuffle": 0.8}, "self-play too slow; start another"),
+    ],
+)
+def test_a_learner_that_waits_blames_who_keeps_it_waiting(
+    suppliers: dict[str, float | None], words: str
+) -> None:
+    text = ratio([turn(-90, 10)], CONFIG, NOW_S, suppliers)
+    assert text is not None
+    assert words in text
+    busy = ratio([turn(-50, 50), turn(0, 48)], CONFIG, NOW_S, suppliers)
+    assert busy is not None
+    assert "learner too slow" in busy
