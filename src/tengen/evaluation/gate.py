@@ -65,7 +65,7 @@ class PlayedGate:
     """
 
     num_simulations: int = 64
-    """Simulations a move, at least 1."""
+    """Simulations a move, at least 1 (KataGo's 150)."""
     opening_plies: int = 2
     """Random plies that each game begins with."""
     matches_kept: int = 20
@@ -89,7 +89,8 @@ class MatchGate(PlayedGate):
     kind: Literal["match"] = "match"
     """Tells this config from the others."""
     num_games: int = 100
-    """Games of the match, at least 2; it ends once no more can change the verdict."""
+    """Games of the match, at least 2; it ends once no more can change the verdict
+    (KataGo's 200)."""
     min_score: float = 0.5
     """Least score that passes, in (0, 1]; exactly this score passes."""
 

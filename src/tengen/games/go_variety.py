@@ -60,7 +60,9 @@ class GoVariety:
     """Standard deviation of those, as ``komi_stdev``, at least 0 (KataGo's 12)."""
     handicap_share: float = 0.0
     """Share of games on boards that allow one that have a handicap, of 2 stones up to
-    the most there are points for, evenly; 0 up to 1 (KataGo's 0.1)."""
+    the most there are points for, evenly; 0 up to 1. Komi stays, so that White mostly
+    loses. (KataGo: 0.1, none on boards up to 10x10, up to 5 stones on 19x19, and half
+    of them made even by komi.)"""
 
     def __post_init__(self) -> None:
         """Checks the ranges.

@@ -204,7 +204,8 @@ class AlphaZeroConfig:
     """Weight of the opponent's reply, at least 0; this and the next ones where the
     network has auxiliary heads (KataGo's 0.15)."""
     horizons_cost: float = 0.6
-    """Weight of the values some plies on, all together, at least 0."""
+    """Weight of the values some plies on, all three together, at least 0 (KataGo's 0.72
+    each)."""
     ownership_cost: float = 1.5
     """Weight of who owns each cell at the end, at least 0 (KataGo's 1.5)."""
     score_cost: float = 0.02

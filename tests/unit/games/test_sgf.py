@@ -90,6 +90,9 @@ def test_handicap_stones_that_nobody_wrote():
     assert record.moves == (40, 0)
     assert record == read_sgf("(;SZ[9]HA[2]AB[gc][cg]KM[0];W[ee];B[aa])")
     assert read_sgf("(;SZ[9]HA[3])").game == "go/9/handicap=3"
+    # Where they are Black's first moves they are that.
+    record = read_sgf("(;SZ[9]HA[2];B[gc];B[cg];W[ee];B[aa])")
+    assert record.moves == (24, 81, 56, 40, 0)
     # With other stones they are stones, too.
     record = read_sgf("(;SZ[9]HA[2]AW[ee];W[aa])")
     assert record.black_stones == (24, 56)
@@ -314,6 +317,17 @@ def test_a_charset_that_is_none_is_passed_over(charset):
     text = f"(;CA[{charset}]SZ[9]C[\\x41]PB[\u0416])"
     record = read_sgf(text.encode())
     assert (record.black, record.comment) == ("\u0416", "x41")
+
+
+def test_a_charset_that_would_eat_brackets_is_passed_over():
+    text = "(;CA[GB18030]SZ[9]PB[\u4e2d];B[ee])"
+    assert "]" not in "\u4e2d]".encode().decode("GB18030")
+    assert read_sgf(text.encode()).moves == (40,)
+    assert read_sgf(text.encode()).black == "\u4e2d"
+    # What is both is what it says to be.
+    both = "\u4e00"
+    assert both.encode("GBK").decode() != both
+    assert read_sgf(text.replace("\u4e2d", both).encode("GBK")).black == both
 
 
 def test_bytes_without_a_charset():

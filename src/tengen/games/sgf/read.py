@@ -68,7 +68,7 @@ def read_sgf(text: str | bytes, *, main_line: bool = False) -> GoRecord:
     moves, colours, comments = _moves(nodes, rules)
     if not black and not (colours and colours[0] == 0):
         black = _handicap(root, rules)
-    _check_handicap(root, black)
+    _check_handicap(root, black, colours)
     first = _first_player(root, colours, black, white)
     moves, comments = _with_passes(moves, colours, comments, first, rules)
     if black and not white and first == 1 and _is_standard(rules, black):
@@ -98,14 +98,18 @@ def _decoded(text: bytes) -> str:
     named = _CHARSET.search(text)
     name = named[1].decode("latin-1").strip() if named else ""
     try:
+        plain = text.decode()
+    except UnicodeDecodeError:
+        plain = ""
+    try:
         if name and _ASCII.encode().decode(name) == _ASCII:
-            return text.decode(name, errors="replace")
+            said = text.decode(name, errors="replace")
+            # Where an editor made UTF-8 of a file that says otherwise, brackets go.
+            if not plain or said.count("]") == plain.count("]"):
+                return said
     except (LookupError, ValueError):
         pass  # no charset, or none that this one text can be in
-    try:
-        return text.decode()
-    except UnicodeDecodeError:
-        return text.decode("latin-1")
+    return plain or text.decode("latin-1")
 
 
 def _one(node: Node, name: str) -> str | None:
@@ -229,9 +233,11 @@ def _handicap(root: Node, rules: GoRules) -> list[int]:
         raise refuse("HA", handicap, rule) from error
 
 
-def _check_handicap(root: Node, black: list[int]) -> None:
+def _check_handicap(root: Node, black: list[int], colours: list[int]) -> None:
     handicap = _whole(root, "HA", 0)
-    if handicap > 1 and handicap != len(black):
+    # Some write them as Black's first moves.
+    num_first = colours.index(1) if 1 in colours else len(colours)
+    if handicap > 1 and handicap != (len(black) or num_first):
         rule = f"must be the number of AB's stones, {len(black)}; correct one"
         raise refuse("HA", handicap, rule)
 
