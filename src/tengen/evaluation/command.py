@@ -126,6 +126,9 @@ def match(args: argparse.Namespace) -> dict[str, Any]:
         else player
         for player in (a, b)
     )
+    has_model = isinstance(a, ModelPlayer) or isinstance(b, ModelPlayer)
+    rule = "needs a model that plays; take it away"
+    check(args.devices is None or has_model, "devices", args.devices, rule)
     game = make(shared_task(a, b, args.game))
     a, b = (
         player.playing(game.name) if isinstance(player, ModelPlayer) else player

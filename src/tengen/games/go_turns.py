@@ -46,12 +46,10 @@ class GoTurns:
     @property
     def num_passes(self) -> int:
         """Passes that stand at the end, of those that are moves; two end the game."""
-        count = 0
-        for action in reversed(self.actions[self._num_setup :]):
-            if action != self._pass:
-                break
-            count += 1
-        return count
+        end = place = len(self.actions)
+        while place > self._num_setup and self.actions[place - 1] == self._pass:
+            place -= 1
+        return end - place
 
     def add(self, player: int, action: int) -> bool:
         """Adds a side's move.

@@ -39,7 +39,11 @@ Ko = Literal["positional", "situational", "simple"]
 
 @dataclass(frozen=True, kw_only=True)
 class GoVariety:
-    """Which games of Go a run plays besides the task's own; by default none."""
+    """Which games of Go a run plays besides the task's own; by default none.
+
+    For networks that are to know them: it did not make the task's own stronger, see
+    docs/go.md.
+    """
 
     boards: tuple[str, ...] = ()
     """Boards as in a task's name, ``9``, ``7`` or ``7x9``, none larger than the task's;

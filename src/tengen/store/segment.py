@@ -174,18 +174,32 @@ def seal(writer_directory: Path, generation: int) -> Path | None:
     ]
     sealed = None
     if frames:
-        sealed = paths[-1].with_suffix(".npz")
-        if sealed in writer_files(writer_directory, "npz"):
-            raise RunError(
-                f"segment ({sealed}) is sealed already, but its journal has more; "
-                f"write further games in a new incarnation"
-            )
+        sealed = _free_place(writer_directory, paths[-1])
         reach("seal.gathered", sealed)
         publish_file(sealed, _packed(meta, frames))
         reach("seal.published", sealed)
     for path in paths:
         path.unlink()
         reach("seal.journal_removed", path)
+    return sealed
+
+
+def _free_place(writer_directory: Path, journal: Path) -> Path:
+    """Returns where the segment of a journal goes: beside it.
+
+    Where somebody gave up the segment there, it goes to the newest incarnation, as
+    nobody reads that place any more.
+    """
+    sealed = journal.with_suffix(".npz")
+    if sealed.with_suffix(f".{SET_ASIDE}").exists():
+        folders = writer_directory.iterdir()
+        newest = max(int(path.name) for path in folders if path.name.isdecimal())
+        sealed = writer_directory / str(newest) / sealed.name
+    if any(sealed.with_suffix(f".{suffix}").exists() for suffix in ("npz", SET_ASIDE)):
+        raise RunError(
+            f"segment ({sealed}) is sealed already, but its journal has more; "
+            f"write further games in a new incarnation"
+        )
     return sealed
 
 

@@ -49,6 +49,7 @@ def test_a_match_for_people(capsys):
         (["random", "random", "--tree-threads", "0"], "tree-threads (0) must be N"),
         (["random", "random", "--tree-threads", "1,2,3"], "tree-threads (1,2,3)"),
         (["random", "random", "--threads", "1", "--tree-threads", "1,2"], "at most 1"),
+        (["random", "mcts:9", "--devices", "cpu"], "devices (cpu) needs a model"),
     ],
 )
 def test_bad_usage_is_one_line_and_exit_code_2(capsys, words, message):

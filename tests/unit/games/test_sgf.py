@@ -1,5 +1,8 @@
 """Games of Go as SGF: worked files, what is refused, and what comes back."""
 
+import contextlib
+import time
+
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
@@ -7,6 +10,7 @@ from hypothesis import strategies as st
 from tengen import _core, games
 from tengen.errors import UsageError
 from tengen.games.sgf import GoRecord, read_sgf, replay, setup_moves, write_sgf
+from tengen.games.sgf.tree import MAX_CHARACTERS
 
 GAME = (
     "(;FF[4]GM[1]CA[UTF-8]SZ[9]KM[6.5]RU[Tromp-Taylor]PB[Bo\\]b]PW[Wen]RE[W+R]C[a\n b]"
@@ -126,6 +130,29 @@ def test_passes_that_are_none(moves, actions):
     assert read_sgf(f"(;SZ[5]{moves})").moves == actions
 
 
+def test_the_first_moves_of_a_file():
+    # Of the file: passes that nobody wrote and those that are none are no moves of it.
+    text = "(;SZ[5]RE[B+R];B[bb];W[];B[]C[x];W[dd];W[cc]C[y])"
+    moves = [read_sgf(text, num_moves=num).moves for num in range(7)]
+    expected = [(), (6,), (6, 25), (6, 25, 25), (6, 18), (6, 18, 25, 12)]
+    assert moves == [*expected, expected[-1]]
+    assert read_sgf(text, num_moves=3).comments == ("", "", "x")
+    record = read_sgf("(;SZ[9]HA[2];B[bb];B[dd];W[cc];B[cb])", num_moves=2)
+    assert record.moves == (10, 81, 30)
+
+
+@pytest.mark.parametrize(
+    "node", [";B[aa];W[bb]", ";B[]C[x]", ";W[]C[x]", ";C[x]", ";B[ab]C[x];B[]"]
+)
+def test_many_moves_are_no_hang(node):
+    text = f"(;SZ[5];B[ee]{node * (MAX_CHARACTERS // len(node) - 4)})"
+    began = time.process_time()
+    with contextlib.suppress(UsageError):
+        read_sgf(text)
+    # A quadratic reader takes a minute and more.
+    assert time.process_time() - began < 20
+
+
 def test_what_is_said_of_passes_stays():
     text = "(;SZ[5];B[aa]C[a];W[]C[b];B[]C[c];W[]C[d];W[bb]C[e];W[]C[f];B[cc])"
     record = read_sgf(text)
@@ -143,6 +170,7 @@ def test_a_later_node_may_speak_of_the_game():
 
 def test_text_around_a_game():
     assert read_sgf("From: a (b)\n\n(\n;SZ[9];B[aa])\n-- \n(c)").moves == (0,)
+    assert read_sgf("hello (;-) (;SZ[9];B[aa]) bye (; - )").moves == (0,)
 
 
 def test_stones_that_are_no_handicap_are_kept():
@@ -222,7 +250,8 @@ def has_liberty(cells, point):
         ("(;(;)())", "SGF line 1 ())) must have ( or ; or ) here"),
         ("(;((;)))", "must have a node here"),
         ("(;x", "SGF line 1"),
-        ("(;]", "SGF line 1 (]) must have ( or ; or ) here"),
+        ("(;]", "SGF text ((;]) must be a whole game"),
+        ("(;B[aa]]", "SGF line 1 (]) must have ( or ; or ) here"),
         ("hello", "SGF text (hello) must be a whole game"),
         ("(;\nB[aa)", "SGF line 2"),
         ("(;B)", "a value of B"),

@@ -10,11 +10,13 @@ import pytest
 
 from tengen import games
 from tengen.actors import SelfplayConfig
+from tengen.errors import RunError
 from tengen.roles.forks import fork_sources
 from tengen.roles.generations import num_games_kept
 from tengen.roles.resignation import check_resignation
 from tengen.run import RunDirectory
 from tengen.store import ExperienceWriter
+from tengen.store.files import experience_files
 from tengen.store.positions import sample_positions
 from tengen.store.segment import recorded_games, seal
 from tests.unit.store.store_games import random_game, write_generation
@@ -64,7 +66,10 @@ def test_it_is_as_if_it_had_never_been(
     assert read(with_it) == expected
 
 
-def test_a_journal_that_a_kill_left_beside_it_seals_again(tmp_path: Path) -> None:
+@pytest.mark.parametrize("is_beside", [False, True])
+def test_games_of_a_journal_that_a_kill_left_there_are_not_given_up(
+    tmp_path: Path, is_beside: bool
+) -> None:
     folder = tmp_path / "selfplay-0"
     with ExperienceWriter(folder, 1) as writer:
         segment = writer.open_games(1, NAME)
@@ -73,10 +78,21 @@ def test_a_journal_that_a_kill_left_beside_it_seals_again(tmp_path: Path) -> Non
         journal = segment.path.read_bytes()
         sealed = writer.seal(1)
         assert sealed is not None
-        content = sealed.read_bytes()
-        segment.path.write_bytes(journal)
-        sealed.write_bytes(b"")
-        sealed.with_suffix(".damaged").touch()
-        assert seal(folder, 1) == sealed
-    assert sealed.read_bytes() == content
+    content = sealed.read_bytes()
+    segment.path.write_bytes(journal)
+    mark = sealed.with_suffix(".damaged")
+    sealed.write_bytes(b"")
+    if is_beside:
+        mark.touch()
+    else:
+        sealed.rename(mark)
+    with pytest.raises(RunError, match="new incarnation"):
+        seal(folder, 1)
+    with ExperienceWriter(folder, 2) as writer:
+        again = writer.seal(1)
+    assert again == folder / "2" / sealed.name
+    assert again.read_bytes() == content
+    assert mark.read_bytes() == b""
     assert not segment.path.exists()
+    assert recorded_games(folder, 1).indices == [0]
+    assert experience_files(tmp_path, "npz") == [again]

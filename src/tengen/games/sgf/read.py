@@ -35,7 +35,9 @@ _ASCII = (
 _CHARSET = re.compile(rb"\bCA\s*\[([^\]]*)\]")
 
 
-def read_sgf(text: str | bytes, *, main_line: bool = False) -> GoRecord:
+def read_sgf(
+    text: str | bytes, *, main_line: bool = False, num_moves: int | None = None
+) -> GoRecord:
     """Returns the game of an SGF text.
 
     A board of 19x19 and a komi of 7.5 are meant where nothing is said. Rules that no
@@ -50,6 +52,8 @@ def read_sgf(text: str | bytes, *, main_line: bool = False) -> GoRecord:
     Args:
         text: One game; bytes in the charset that it names, else UTF-8 or Latin-1.
         main_line: Whether a game with variations is read, along its first ones.
+        num_moves: How many ``B`` and ``W`` are read, from the first, at least 0; all
+            where it is None. The result stays that of the whole game.
 
     Raises:
         UsageError: It is no SGF, no game of Go on a board of 2 to 19, has variations,
@@ -70,7 +74,9 @@ def read_sgf(text: str | bytes, *, main_line: bool = False) -> GoRecord:
         black = _handicap(root, rules)
     _check_handicap(root, black, colours)
     first = _first_player(root, colours, black, white)
-    moves, comments = _with_passes(moves, colours, comments, first, rules)
+    moves, said = _with_passes(
+        moves[:num_moves], colours[:num_moves], comments[:num_moves], first, rules
+    )
     if black and not white and first == 1 and _is_standard(rules, black):
         rules.handicap, black = len(black), []
     _set_plies(root, rules)
@@ -84,7 +90,7 @@ def read_sgf(text: str | bytes, *, main_line: bool = False) -> GoRecord:
         black=_line(root, "PB"),
         white=_line(root, "PW"),
         comment=_comment(root) if not _has_move(root) else "",
-        comments=tuple(comments) if any(comments) else (),
+        comments=tuple(said) if any(said) else (),
     )
     replay(record)
     return record
@@ -269,25 +275,27 @@ def _with_game_info(nodes: list[Node]) -> Node:
     return root
 
 
-def _moves(nodes: list[Node], rules: GoRules) -> tuple[list[int], list[int], list[str]]:
+def _moves(
+    nodes: list[Node], rules: GoRules
+) -> tuple[list[int], list[int], list[list[str]]]:
     """Returns actions, who made them, and what is said of each."""
     num_points = rules.height * rules.width
     moves: list[int] = []
     colours: list[int] = []
-    comments: list[str] = []
+    comments: list[list[str]] = []
     for number, node in enumerate(nodes):
         if "B" in node and "W" in node:
             raise refuse("B and W", number, "must stand in nodes of their own; correct")
         if not _has_move(node):
-            if number > 0 and (said := _comment(node)) and comments:
-                comments[-1] = f"{comments[-1]}\n{said}".strip("\n")
+            if number > 0 and comments:
+                comments[-1].append(_comment(node))
             continue
         name = "B" if "B" in node else "W"
         text = (_one(node, name) or "").strip()
         is_pass = text in ("", "tt")
         moves.append(num_points if is_pass else _point(text, rules, name))
         colours.append("BW".index(name))
-        comments.append(_comment(node))
+        comments.append([_comment(node)])
     return moves, colours, comments
 
 
@@ -307,7 +315,7 @@ def _first_player(
 def _with_passes(
     moves: list[int],
     colours: list[int],
-    comments: list[str],
+    comments: list[list[str]],
     first: int,
     rules: GoRules,
 ) -> tuple[list[int], list[str]]:
@@ -316,15 +324,18 @@ def _with_passes(
         what = f"{'BW'[colours[0]]} as move 1"
         raise refuse("move", what, "must be of the side that PL says; correct one")
     turns = GoTurns(first, rules.height * rules.width)
-    said: list[str] = []
+    said: list[list[str]] = []
     for move, colour, comment in zip(moves, colours, comments, strict=True):
         turns.add(colour, move)
         place = len(turns.actions) - 1
         # What was said of passes that are gone, and of one that is no move, stays.
-        gone = said[place:]
-        said = [*said[:place], *[""] * (place - len(said))]
-        said.append("\n".join(filter(None, [*gone, comment])))
-    return turns.actions, said
+        last, *more = [*said[place:], comment]
+        for text in more:
+            last += text
+        del said[place:]
+        said += [[] for _ in range(place - len(said))]
+        said.append(last)
+    return turns.actions, ["\n".join(filter(None, texts)) for texts in said]
 
 
 def _set_plies(root: Node, rules: GoRules) -> None:

@@ -18,7 +18,8 @@ MAX_CHARACTERS = 1 << 20
 
 _MAX_DEPTH = 1000
 _WHOLE = 'must be a whole game, "(;...)"; check the file'
-_BEGINNING = re.compile(r"\([\s\0]*;")
+# No "(;-)" of a letter: what may come next in a node, or nothing.
+_BEGINNING = re.compile(r"\([\s\0]*;[\s\0]*+(?=[A-Za-z();]|$)")
 _SPACE = re.compile(r"[\s\0]*")
 _NAME = re.compile(r"[A-Za-z]+")
 _VALUE = re.compile(r"\[([^\]\\]*+(?:\\.[^\]\\]*+)*+)\]", re.S)

@@ -193,24 +193,21 @@ def _set_free_handicap(engine: Engine, command: Command) -> str:
 
 def _loadsgf(engine: Engine, command: Command) -> str:
     words = words_of(command, 1)
+    # "12" loads the position before the twelfth move of the file.
+    num_moves = max(read_whole(words[1]) - 1, 0) if len(words) > 1 else None
     try:
         with Path(words[0]).open("rb") as file:
-            record = read_sgf(file.read(_MAX_FILE_BYTES), main_line=True)
+            text = file.read(_MAX_FILE_BYTES)
+        record = read_sgf(text, main_line=True, num_moves=num_moves)
     except (OSError, ValueError, TengenError) as error:
         raise GtpError(f"cannot load file: {error}") from None
     rules = _core.parse_go_name(record.game)
     played = _rules_on(engine, rules.height, rules.width)
-    # "12" loads the position before the twelfth move.
-    count = len(record.moves)
-    if len(words) > 1:
-        count = min(max(read_whole(words[1]) - 1, 0), count)
-    engine.position = _loaded(engine, played, record, count)
+    engine.position = _loaded(engine, played, record)
     return ""
 
 
-def _loaded(
-    engine: Engine, played: _core.GoRules, record: GoRecord, count: int
-) -> Position:
+def _loaded(engine: Engine, played: _core.GoRules, record: GoRecord) -> Position:
     """Returns a file's position by the rules that are played."""
     said, black = _core.parse_go_name(record.game), record.black_stones
     if said.handicap:
@@ -225,7 +222,7 @@ def _loaded(
     )
     moves = [
         ((record.first_player + number) % 2, action)
-        for number, action in enumerate(record.moves[:count])
+        for number, action in enumerate(record.moves)
     ]
     try:
         return engine.placed(start, moves)

@@ -258,8 +258,8 @@ class Engine:
     ) -> str:
         """Plays what ``choose`` returns; returns it as GTP writes it, or ``resign``."""
         action, value_to_play = self.choose(player, report)
-        ply = len(self.position.turn_of(player).actions)
-        if self._resigning.resigns(player, ply, value_to_play):
+        actions = self.position.turn_of(player).actions
+        if self._resigning.resigns(player, actions, value_to_play):
             return "resign"
         self.position = self.position.after(player, action)
         return self.vertex(action)

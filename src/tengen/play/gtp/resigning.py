@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 __all__ = ["Resigning"]
 
 _NUM_MOVES = 3
@@ -17,21 +19,29 @@ class Resigning:
 
     def __init__(self, below: float | None) -> None:
         self._below = below
-        # Plies at which each side last looked lost, in a row.
-        self._lost_at: dict[int, list[int]] = {0: [], 1: []}
+        # What was played when each side last looked lost, a turn of it after another.
+        self._lost_after: dict[int, list[list[int]]] = {0: [], 1: []}
 
-    def resigns(self, player: int, ply: int, value_to_play: float) -> bool:
+    def resigns(
+        self, player: int, actions: Sequence[int], value_to_play: float
+    ) -> bool:
         """Takes in what a side's search has found; returns whether it resigns.
 
         Args:
             player: Whose search it was.
-            ply: Moves before it. What was seen later than that, before an undo or in
-                another game, does not count any more.
+            actions: What was played before it. What was seen where this game was not,
+                before an undo or in another game, does not count any more.
             value_to_play: The search's value to that side.
         """
         if self._below is None:
             return False
-        seen = [at for at in self._lost_at[player] if at < ply]
-        seen = [*seen, ply][-_NUM_MOVES:] if value_to_play < self._below else []
-        self._lost_at[player] = seen
+        now = list(actions)
+        seen = self._lost_after[player]
+        while seen and not (len(seen[-1]) == len(now) - 2 and now[:-2] == seen[-1]):
+            seen.pop()
+        if not value_to_play < self._below:
+            seen.clear()
+        else:
+            seen.append(now)
+        del seen[:-_NUM_MOVES]
         return len(seen) == _NUM_MOVES

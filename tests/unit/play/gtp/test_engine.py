@@ -304,6 +304,10 @@ def test_files_as_servers_write_them(ask, tmp_path):
     assert answers[2].count("X") == 2
     record = read_sgf(answers[3].removeprefix("= "))
     assert record.moves == (40, 81, 30, 81)
+    # As many of the file's moves as come before its fourth.
+    file.write_text("(;GM[1]SZ[9]HA[2];B[bb];B[dd];W[cc];B[cb])")
+    answers = ask(f"loadsgf {file} 4", "printsgf", task="go/9")
+    assert read_sgf(answers[1].removeprefix("= ")).moves == (10, 81, 30, 20)
     file.write_text("(;GM[1]SZ[9]KM[x];W[ee])")
     refused = ask(f"loadsgf {file}", task="go/9")[0]
     assert refused.startswith("? cannot load file: SGF KM (x) must be")

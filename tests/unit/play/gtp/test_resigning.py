@@ -8,7 +8,10 @@ from tengen.play.gtp.resigning import Resigning
 
 def resigned(resigning, values):
     """Returns whether Black resigns at each of its moves, two plies apart."""
-    return [resigning.resigns(0, 2 * move, value) for move, value in enumerate(values)]
+    return [
+        resigning.resigns(0, range(2 * move), value)
+        for move, value in enumerate(values)
+    ]
 
 
 def test_three_moves_in_a_row_look_lost():
@@ -20,17 +23,31 @@ def test_three_moves_in_a_row_look_lost():
 
 def test_each_side_counts_its_own():
     resigning = Resigning(-0.9)
-    found = [resigning.resigns(ply % 2, ply, -1.0) for ply in range(6)]
+    found = [resigning.resigns(ply % 2, range(ply), -1.0) for ply in range(6)]
     assert found == [False] * 4 + [True] * 2
     resigning = Resigning(-0.9)
-    found = [resigning.resigns(ply % 2, ply, 1.0 - 2 * (ply % 2)) for ply in range(6)]
+    found = [
+        resigning.resigns(ply % 2, range(ply), 1.0 - 2 * (ply % 2)) for ply in range(6)
+    ]
     assert found == [False] * 5 + [True]
 
 
 def test_what_was_taken_back_does_not_count():
     resigning = Resigning(-0.9)
-    found = [resigning.resigns(0, ply, -1.0) for ply in (4, 6, 6, 4, 6, 0, 2, 4)]
-    assert found == [False] * 7 + [True]
+    plies = (4, 6, 6, 4, 6, 0, 0, 0, 2, 4)
+    found = [resigning.resigns(0, range(ply), -1.0) for ply in plies]
+    assert found == [False] * 9 + [True]
+
+
+def test_what_was_in_another_game_does_not_count():
+    resigning = Resigning(-0.9)
+    games = [[0, 1, 2, 3], [0, 1, 2, 3, 4, 5], [6, 1, 2, 3, 4, 5, 6, 7]]
+    assert [resigning.resigns(0, game, -1.0) for game in games] == [False] * 3
+    # Nor where the side made moves between that nobody searched.
+    assert not resigning.resigns(0, range(8), -1.0)
+    assert not resigning.resigns(0, range(12), -1.0)
+    assert not resigning.resigns(0, range(14), -1.0)
+    assert resigning.resigns(0, range(16), -1.0)
 
 
 # Every value of a made-up evaluator is below it.
@@ -50,6 +67,10 @@ def test_a_session_resigns_and_plays_nothing(converse):
     asked = ["reg_genmove b"] * 4
     assert "= resign" not in converse(resigning=Resigning(ALWAYS)).ask(*asked)
     assert "= resign" not in converse().ask(*moves, *moves, "genmove b")
+    # Another game that begins with as many moves.
+    plays = ["clear_board", *(f"play {m}" for m in ("b A1", "w A2", "b A3", "w A4"))]
+    lines = [*moves, *plays, "genmove b"]
+    assert "= resign" not in converse(resigning=Resigning(ALWAYS)).ask(*lines)
 
 
 @pytest.mark.parametrize("value", ["-1", "1", "nan"])
