@@ -22,7 +22,11 @@ _MAX_CACHE_MIB = 1 << 20
 
 @dataclass(frozen=True, kw_only=True)
 class SelfplayConfig:
-    """How self-play games are played."""
+    """How self-play games are played.
+
+    Methods of KataGo's that are off by default were not shown to pay at small scale:
+    the table in docs/go.md.
+    """
 
     kind: Literal["selfplay"] = "selfplay"
     """Tells this config from the other actors'."""
