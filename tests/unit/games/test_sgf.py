@@ -1,6 +1,8 @@
 """Games of Go as SGF: worked files, what is refused, and what comes back."""
 
 import contextlib
+import itertools
+import string
 import time
 
 import pytest
@@ -142,10 +144,13 @@ def test_the_first_moves_of_a_file():
 
 
 @pytest.mark.parametrize(
-    "node", [";B[aa];W[bb]", ";B[]C[x]", ";W[]C[x]", ";C[x]", ";B[ab]C[x];B[]"]
+    "node", [";B[aa];W[bb]", ";B[]C[x]", ";W[]C[x]", ";C[x]", ";B[ab]C[x];B[]", ";KM[]"]
 )
 def test_many_moves_are_no_hang(node):
-    text = f"(;SZ[5];B[ee]{node * (MAX_CHARACTERS // len(node) - 4)})"
+    names = map("".join, itertools.product(string.ascii_uppercase[2:], repeat=3))
+    root = ";SZ[5]" + "".join(f"{name}[]" for name in names)
+    num_nodes = (MAX_CHARACTERS - len(root)) // len(node) - 4
+    text = f"({root};B[ee]{node * num_nodes})"
     began = time.process_time()
     with contextlib.suppress(UsageError):
         read_sgf(text)

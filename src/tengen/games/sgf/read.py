@@ -261,8 +261,8 @@ def _with_game_info(nodes: list[Node]) -> Node:
 
     What changes the board or the game there is refused.
     """
-    root, *later = nodes
-    for node in later:
+    root = dict(nodes[0])
+    for node in nodes[1:]:
         for name in (*_SETUP, "PL"):
             if name in node:
                 rule = "must stand in the root, where a game begins"
@@ -271,7 +271,9 @@ def _with_game_info(nodes: list[Node]) -> Node:
             if name in node and node[name] != root.get(name):
                 rule = "must stand in the root alone; correct it"
                 raise refuse(name, node[name][0], rule)
-        root = {name: node[name] for name in _GAME_INFO if name in node} | root
+        for name in _GAME_INFO:
+            if name in node:
+                root.setdefault(name, node[name])
     return root
 
 
