@@ -1,5 +1,6 @@
 // A store whose memory is lost goes on as it was when its last checkpoint began.
 
+#include <algorithm>
 #include <memory>
 #include <string>
 #include <vector>
@@ -172,6 +173,14 @@ void check_random(uint64_t seed, Counts* counts) {
       made.reset();
     }
   }
+  if (!made) return;
+  // No more are made, and there is room: what the last one names is still there.
+  owner->engine.give_up_checkpoints();
+  for (uint32_t i = 0; i < 300; ++i) {
+    act(rng, *owner, clients, &num_names);
+    owner->end_transfers();
+  }
+  check_restored(*owner, *made, false, counts);
 }
 
 // A chunk that items name to its end is complete, though no other follows.
@@ -230,6 +239,50 @@ void check_full_disk() {
   engine.end_checkpoint();
   tier.end_all(order, engine);
   TENGEN_CHECK(engine.rest_of_checkpoint().size() == 1);
+}
+
+// Where no more checkpoints are made the places that the last one names are the last to be had.
+void check_given_up() {
+  MockTier tier;
+  Memory memory("", kNumSlots * Disk::kAlignment);
+  Disk disk(&tier, 4 * Disk::kAlignment, false, true);
+  Log log;
+  Engine engine(&memory, 7, &log, &disk);
+  engine.add_pool(Schema({{"x", "u1", {kStepBytes}, 0}}, 1));
+  engine.add_table(configs(true)[1], 0);
+  const SessionId session = engine.begin_session();
+  const uint32_t writer = engine.open_writer(session, "a", 0).writer;
+  Rng order(5, 0, 0, 0, Purpose::kTest);
+  uint64_t num_inserted = 0;
+  // Inserts items, and returns the places of those that are saved.
+  const auto save = [&](uint64_t count) {
+    for (uint64_t i = 0; i < count; ++i, ++num_inserted) {
+      engine.append(writer, *engine.grant(writer));
+      engine.insert(writer, {0, num_inserted, num_inserted, 1, 1.0, 0});
+    }
+    engine.release_before(writer, num_inserted);
+    engine.begin_checkpoint();
+    std::vector<uint32_t> places;
+    while (!tier.waiting.empty()) {
+      for (const auto& [transfer, is_load] : tier.waiting) places.push_back(transfer.place);
+      tier.end_all(order, engine);
+    }
+    std::sort(places.begin(), places.end());
+    return places;
+  };
+  const auto erase = [&](uint64_t number) {
+    TENGEN_CHECK(engine.table(0).erase(key_of(number, number)));
+    engine.give_up_checkpoints();
+  };
+  TENGEN_CHECK((save(3) == std::vector<uint32_t>{0, 1, 2}));
+  engine.end_checkpoint();
+  erase(1);
+  erase(2);
+  TENGEN_CHECK((save(2) == std::vector<uint32_t>{1, 3}));
+  TENGEN_CHECK((save(1) == std::vector<uint32_t>{2}));
+  TENGEN_CHECK(save(1).empty());
+  erase(0);
+  TENGEN_CHECK((save(0) == std::vector<uint32_t>{0}));
 }
 
 // Of items that are removed while a checkpoint is made some are not in it.
@@ -291,5 +344,6 @@ int main() {
   check_full_chunks();
   check_lost();
   check_full_disk();
+  check_given_up();
   return 0;
 }

@@ -156,8 +156,8 @@ class Engine {
   void end_checkpoint();
   // Whether anybody waits for the next one, as rows are free only then.
   bool wants_checkpoint() const;
-  // There will be none any more: rows of the last one are used again, as if there were no
-  // checkpoints.
+  // There will be none any more: rows that the last one names are used again where the disk has no
+  // other room.
   void give_up_checkpoints();
   // Items that are gone as their steps could not be read.
   uint64_t num_damaged(uint32_t table) const { return tables_[table].num_damaged; }

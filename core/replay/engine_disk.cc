@@ -202,12 +202,8 @@ bool Engine::wants_checkpoint() const {
 }
 
 void Engine::give_up_checkpoints() {
-  if (!disk_->has_checkpoints()) return;
   disk_->give_up_checkpoints();
-  for (uint32_t i = 0; i < num_pools(); ++i) {
-    pools_[i]->staging()->give_up_checkpoints();
-    advance(i);
-  }
+  for (uint32_t i = 0; i < num_pools(); ++i) advance(i);
 }
 
 std::vector<OpenSteps> Engine::rest_of_checkpoint() const {

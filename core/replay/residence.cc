@@ -85,17 +85,26 @@ std::optional<uint32_t> Residence::evict() {
   return slot;
 }
 
+uint32_t Residence::take_place() {
+  if (!free_places_.empty()) {
+    const uint32_t place = free_places_.back();
+    free_places_.pop_back();
+    return place;
+  }
+  if (disk_->has_room(slots_->slot_bytes())) {
+    disk_->add(slots_->slot_bytes());
+    return num_places_++;
+  }
+  const uint32_t place = frozen_.front().place;
+  frozen_.pop_front();
+  return place;
+}
+
 Transfer Residence::begin_save() {
   const uint32_t chunk = complete_.first;
   unlink(chunk);
   Cell& cell = cells_[chunk];
-  if (free_places_.empty()) {
-    cell.place = num_places_++;
-    disk_->add(slots_->slot_bytes());
-  } else {
-    cell.place = free_places_.back();
-    free_places_.pop_back();
-  }
+  cell.place = take_place();
   cell.io = Io::kSave;
   return transfer_of(chunk);
 }
@@ -229,11 +238,6 @@ void Residence::end_checkpoint() {
     free_places_.push_back(frozen_.front().place);
     frozen_.pop_front();
   }
-}
-
-void Residence::give_up_checkpoints() {
-  for (const Frozen& frozen : frozen_) free_places_.push_back(frozen.place);
-  frozen_.clear();
 }
 
 void Residence::link(uint32_t chunk, In in, bool at_front) {

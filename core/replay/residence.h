@@ -21,8 +21,9 @@ namespace tengen::replay {
 //   begun -> complete -> being saved -> saved <-> evicted -> being loaded -> saved
 //
 // and can die in each of them; while it is being saved or loaded, slot and place outlive it. A
-// place that a checkpoint may name is used again when the next checkpoint is made. Not thread-safe;
-// every call is of constant time but where it says otherwise.
+// place that a checkpoint may name is used again when the next checkpoint is made; where none is
+// made any more, when there is no other. Not thread-safe; every call is of constant time but where
+// it says otherwise.
 class Residence {
  public:
   // `slots` and `disk` outlive it; `log` learns of every change that has come about.
@@ -57,7 +58,9 @@ class Residence {
   uint64_t num_unsaved() const { return num_unsaved_; }
   // Whether a complete chunk waits to be saved, and whether there is a place for it.
   bool has_complete() const { return complete_.size > 0; }
-  bool has_place() const { return !free_places_.empty() || disk_->has_room(slots_->slot_bytes()); }
+  bool has_place() const {
+    return !free_places_.empty() || disk_->has_room(slots_->slot_bytes()) || may_thaw();
+  }
   // Places that wait for a checkpoint, and whether they are worth one.
   uint64_t num_frozen() const { return frozen_.size(); }
   bool has_enough_frozen() const {
@@ -74,8 +77,6 @@ class Residence {
   std::vector<uint32_t> rest_of_checkpoint() const;
   // It is made: places that nobody had when it began are free. In the time of their number.
   void end_checkpoint();
-  // None will be made: all those places are.
-  void give_up_checkpoints();
 
   // The oldest complete chunk goes to a place. Precondition: has_complete() and has_place().
   Transfer begin_save();
@@ -118,6 +119,9 @@ class Residence {
     uint64_t size = 0;
   };
 
+  // Whether a place that a checkpoint may name can be had, where there is no other.
+  bool may_thaw() const { return !disk_->makes_checkpoints() && !frozen_.empty(); }
+  uint32_t take_place();
   List& list_of(In in) { return in == In::kComplete ? complete_ : evictable_; }
   void link(uint32_t chunk, In in, bool at_front = false);
   void unlink(uint32_t chunk);

@@ -94,7 +94,6 @@ class Staging {
            !residence_.has_place() && residence_.num_frozen() > 0 &&
            (residence_.has_enough_frozen() || !has_items);
   }
-  void give_up_checkpoints() { residence_.give_up_checkpoints(); }
   bool is_open(uint32_t chunk) const { return residence_.is_open(chunk); }
 
   // Whether anybody who waits may go on.

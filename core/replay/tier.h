@@ -41,19 +41,21 @@ class Disk {
 
   // `tier` outlives the disk. Rows that cannot be read cost the items that have them, or, with
   // `refuses_damage`, are an Error to who draws them. With `has_checkpoints` rows stay what they
-  // are until no checkpoint names them.
+  // are until no checkpoint names them, or, once no more are made, until there is no other room.
   Disk(Tier* tier, uint64_t budget_bytes, bool refuses_damage = false, bool has_checkpoints = false)
       : tier_(tier),
         budget_bytes_(budget_bytes),
         refuses_damage_(refuses_damage),
-        has_checkpoints_(has_checkpoints) {}
+        has_checkpoints_(has_checkpoints),
+        makes_checkpoints_(has_checkpoints) {}
 
   Tier& tier() const { return *tier_; }
   uint64_t budget_bytes() const { return budget_bytes_; }
   uint64_t used_bytes() const { return used_bytes_; }
   bool refuses_damage() const { return refuses_damage_; }
   bool has_checkpoints() const { return has_checkpoints_; }
-  void give_up_checkpoints() { has_checkpoints_ = false; }
+  void give_up_checkpoints() { makes_checkpoints_ = false; }
+  bool makes_checkpoints() const { return makes_checkpoints_; }
   // Whether there is room for one row more.
   bool has_room(uint64_t row_bytes) const { return used_bytes_ + row_bytes <= budget_bytes_; }
   void add(uint64_t num_bytes) { used_bytes_ += num_bytes; }
@@ -67,7 +69,8 @@ class Disk {
   Tier* const tier_;
   uint64_t budget_bytes_;
   const bool refuses_damage_;
-  bool has_checkpoints_;
+  const bool has_checkpoints_;
+  bool makes_checkpoints_;
   uint64_t used_bytes_ = 0;
 };
 

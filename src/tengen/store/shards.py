@@ -119,13 +119,16 @@ class Shard:
         with self._lock:
             if self._backend is None or self.num_joins != num_joins:
                 return
-            self._backend = None
-        warnings.warn(
-            f"shard ({self.name}) does not answer; its {sum(self.sizes.values())} "
-            f"items are missing until it is back",
-            TengenWarning,
-            stacklevel=2,
-        )
+            # Said before anybody goes on without it.
+            try:
+                warnings.warn(
+                    f"shard ({self.name}) does not answer; its "
+                    f"{sum(self.sizes.values())} items are missing until it is back",
+                    TengenWarning,
+                    stacklevel=2,
+                )
+            finally:
+                self._backend = None
 
     def _take(self, sizes: list[int]) -> None:
         by_number = {entry.number: name for name, entry in self._entries.items()}
