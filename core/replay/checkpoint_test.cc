@@ -207,24 +207,39 @@ void check_full_chunks() {
   TENGEN_CHECK(world.tier.waiting.size() == 1);
 }
 
+// One writer's chunks of one step, and as many rows of a disk as there shall be.
+struct SmallDisk {
+  explicit SmallDisk(uint64_t num_rows) : disk(&tier, num_rows * Disk::kAlignment, false, true) {
+    engine.add_pool(Schema({{"x", "u1", {kStepBytes}, 0}}, 1));
+    engine.add_table(configs(true)[1], 0);
+    writer = engine.open_writer(engine.begin_session(), "a", 0).writer;
+  }
+  void insert(uint64_t count) {
+    for (uint64_t i = 0; i < count; ++i, ++num_inserted) {
+      engine.append(writer, *engine.grant(writer));
+      const auto priority = static_cast<double>(num_inserted);
+      engine.insert(writer, {0, num_inserted, num_inserted, 1, priority, 0});
+    }
+  }
+
+  MockTier tier;
+  Memory memory{"", kNumSlots * Disk::kAlignment};
+  Disk disk;
+  Log log;
+  Engine engine{&memory, 7, &log, &disk};
+  uint32_t writer = 0;
+  uint64_t num_inserted = 0;
+  Rng order{5, 0, 0, 0, Purpose::kTest};  // in which transfers end
+};
+
 // What the disk has no place for is in the log, and goes to the disk afterwards.
 void check_full_disk() {
-  MockTier tier;
-  Memory memory("", kNumSlots * Disk::kAlignment);
-  Disk disk(&tier, 2 * Disk::kAlignment, false, true);
-  Log log;
-  Engine engine(&memory, 7, &log, &disk);
-  engine.add_pool(Schema({{"x", "u1", {kStepBytes}, 0}}, 1));
-  engine.add_table(configs(true)[1], 0);
-  const SessionId session = engine.begin_session();
-  const uint32_t writer = engine.open_writer(session, "a", 0).writer;
-  for (uint64_t i = 0; i < 5; ++i) {
-    engine.append(writer, *engine.grant(writer));
-    engine.insert(writer, {0, i, i, 1, static_cast<double>(i), 0});
-  }
-  Rng order(5, 0, 0, 0, Purpose::kTest);
+  SmallDisk small(2);
+  Engine& engine = small.engine;
+  small.insert(5);
   TENGEN_CHECK(engine.begin_checkpoint().empty());
-  while (engine.checkpoint_state() == Engine::Checkpoint::kUnderWay) tier.end_one(order, engine);
+  while (engine.checkpoint_state() == Engine::Checkpoint::kUnderWay)
+    small.tier.end_one(small.order, engine);
   TENGEN_CHECK(engine.checkpoint_state() == Engine::Checkpoint::kStuck);
   TENGEN_CHECK(engine.saved_of_checkpoint().size() == 2);
   const std::vector<OpenSteps> rest = engine.rest_of_checkpoint();
@@ -232,50 +247,37 @@ void check_full_disk() {
   engine.end_checkpoint();
   TENGEN_CHECK(engine.rest_of_checkpoint().size() == 3);
   // Rows of items that are gone are free after the next one.
-  engine.release_before(writer, 5);
+  engine.release_before(small.writer, 5);
   for (uint32_t i = 0; i < 2; ++i) TENGEN_CHECK(engine.table(0).erase(key_of(i, i)));
   engine.begin_checkpoint();
   TENGEN_CHECK(engine.checkpoint_state() == Engine::Checkpoint::kStuck);
   engine.end_checkpoint();
-  tier.end_all(order, engine);
+  small.tier.end_all(small.order, engine);
   TENGEN_CHECK(engine.rest_of_checkpoint().size() == 1);
 }
 
 // Where no more checkpoints are made the places that the last one names are the last to be had.
 void check_given_up() {
-  MockTier tier;
-  Memory memory("", kNumSlots * Disk::kAlignment);
-  Disk disk(&tier, 4 * Disk::kAlignment, false, true);
-  Log log;
-  Engine engine(&memory, 7, &log, &disk);
-  engine.add_pool(Schema({{"x", "u1", {kStepBytes}, 0}}, 1));
-  engine.add_table(configs(true)[1], 0);
-  const SessionId session = engine.begin_session();
-  const uint32_t writer = engine.open_writer(session, "a", 0).writer;
-  Rng order(5, 0, 0, 0, Purpose::kTest);
-  uint64_t num_inserted = 0;
+  SmallDisk small(4);
   // Inserts items, and returns the places of those that are saved.
   const auto save = [&](uint64_t count) {
-    for (uint64_t i = 0; i < count; ++i, ++num_inserted) {
-      engine.append(writer, *engine.grant(writer));
-      engine.insert(writer, {0, num_inserted, num_inserted, 1, 1.0, 0});
-    }
-    engine.release_before(writer, num_inserted);
-    engine.begin_checkpoint();
+    small.insert(count);
+    small.engine.release_before(small.writer, small.num_inserted);
+    small.engine.begin_checkpoint();
     std::vector<uint32_t> places;
-    while (!tier.waiting.empty()) {
-      for (const auto& [transfer, is_load] : tier.waiting) places.push_back(transfer.place);
-      tier.end_all(order, engine);
+    while (!small.tier.waiting.empty()) {
+      for (const auto& [transfer, is_load] : small.tier.waiting) places.push_back(transfer.place);
+      small.tier.end_all(small.order, small.engine);
     }
     std::sort(places.begin(), places.end());
     return places;
   };
   const auto erase = [&](uint64_t number) {
-    TENGEN_CHECK(engine.table(0).erase(key_of(number, number)));
-    engine.give_up_checkpoints();
+    TENGEN_CHECK(small.engine.table(0).erase(key_of(number, number)));
+    small.engine.give_up_checkpoints();
   };
   TENGEN_CHECK((save(3) == std::vector<uint32_t>{0, 1, 2}));
-  engine.end_checkpoint();
+  small.engine.end_checkpoint();
   erase(1);
   erase(2);
   TENGEN_CHECK((save(2) == std::vector<uint32_t>{1, 3}));

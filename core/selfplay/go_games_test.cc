@@ -2,8 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <memory>
-#include <numeric>
 #include <set>
 #include <string>
 #include <vector>
@@ -110,25 +108,15 @@ void check_variants() {
 // Games by a network that counts stones, whatever board they lie on.
 std::vector<GameRecord> play_by_count(const Go& game, const SelfplaySettings& settings,
                                       const std::string& variant) {
-  const auto queue = std::make_shared<GameQueue>(
-      Generation{.seed = 5, .num_games = 20, .variants = {{variant, 1.0}}});
-  const auto sink = std::make_shared<MemorySink>();
-  SelfplayWorker<Go> worker(game, settings, queue, sink);
+  const Generation generation{.seed = 5, .num_games = 20, .variants = {{variant, 1.0}}};
   const int num_cells = game.height() * game.width();
-  while (const int num_rows = worker.next()) {
-    for (int row = 0; row < num_rows; ++row) {
-      BatchBuffers& buffers = worker.buffers();
-      const float* planes = buffers.planes_row(row);
-      const auto count = [&](int plane) {
-        return std::accumulate(planes + plane * num_cells, planes + (plane + 1) * num_cells, 0.0f);
-      };
-      std::fill_n(buffers.policy_row(row), num_cells + 1, 0.0f);
-      const float lead = count(kOwnPlane) - count(kOpponentPlane);
-      buffers.value[static_cast<size_t>(row)] = std::clamp(lead / 4.0f, -0.9f, 0.9f);
-    }
-    worker.done();
-  }
-  return sink->sorted();
+  return play_by(game, settings, generation, [&](BatchBuffers& buffers, int row) {
+    const float* planes = buffers.planes_row(row);
+    std::fill_n(buffers.policy_row(row), num_cells + 1, 0.0f);
+    const float lead =
+        sum_of(planes, kOwnPlane, num_cells) - sum_of(planes, kOpponentPlane, num_cells);
+    buffers.value[static_cast<size_t>(row)] = std::clamp(lead / 4.0f, -0.9f, 0.9f);
+  });
 }
 
 // What is played, and how its rows are weighed, does not depend on the board around a board.

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <numeric>
 #include <string>
 #include <vector>
 
@@ -30,11 +29,6 @@ SelfplaySettings make_settings(float lead_share) {
 // What an evaluator takes the side to move to win by, with komi.
 using Score = float (*)(const float* planes, int num_cells);
 
-float sum_of(const float* planes, int plane, int num_cells) {
-  const float* first = planes + plane * num_cells;
-  return std::accumulate(first, first + num_cells, 0.0f);
-}
-
 float komi_of(const float* planes, int num_cells) {
   return std::round(2.0f * kGoKomiScale * planes[kGoKomiPlane * num_cells]) / 2.0f;
 }
@@ -43,25 +37,18 @@ float komi_of(const float* planes, int num_cells) {
 // and everybody does then.
 std::vector<GameRecord> play_by(const Go& game, const SelfplaySettings& settings, Score score,
                                 float scale) {
-  const auto queue = std::make_shared<GameQueue>(Generation{.seed = 7, .num_games = 30});
-  const auto sink = std::make_shared<MemorySink>();
-  SelfplayWorker<Go> worker(game, settings, queue, sink);
+  const Generation generation{.seed = 7, .num_games = 30};
   const int num_cells = game.height() * game.width();
-  while (const int num_rows = worker.next()) {
-    for (int row = 0; row < num_rows; ++row) {
-      BatchBuffers& buffers = worker.buffers();
-      evaluate_row(buffers, row);
-      const float* planes = buffers.planes_row(row);
-      const float num_alive = sum_of(planes, kGoPassAlivePlane, num_cells) +
-                              sum_of(planes, kGoPassAlivePlane + 1, num_cells);
-      const bool is_settled = num_alive == static_cast<float>(num_cells);
-      buffers.policy_row(row)[num_cells] = is_settled ? 40.0f : -40.0f;
-      buffers.value[static_cast<size_t>(row)] =
-          std::clamp(score(planes, num_cells) / scale, -1.0f, 1.0f);
-    }
-    worker.done();
-  }
-  return sink->sorted();
+  return play_by(game, settings, generation, [&](BatchBuffers& buffers, int row) {
+    evaluate_row(buffers, row);
+    const float* planes = buffers.planes_row(row);
+    const float num_alive = sum_of(planes, kGoPassAlivePlane, num_cells) +
+                            sum_of(planes, kGoPassAlivePlane + 1, num_cells);
+    const bool is_settled = num_alive == static_cast<float>(num_cells);
+    buffers.policy_row(row)[num_cells] = is_settled ? 40.0f : -40.0f;
+    buffers.value[static_cast<size_t>(row)] =
+        std::clamp(score(planes, num_cells) / scale, -1.0f, 1.0f);
+  });
 }
 
 float points(const PlyRecord& ply) { return static_cast<float>(ply.lead) / kLeadsPerPoint; }

@@ -5,6 +5,7 @@
 #include <bit>
 #include <memory>
 #include <mutex>
+#include <numeric>
 #include <thread>
 #include <vector>
 
@@ -32,13 +33,21 @@ inline void evaluate_row(BatchBuffers& buffers, int row) {
   if (float* score = buffers.score_row(row)) hash_score({hash, hash}, value, score);
 }
 
-// Drives a port to its end.
-inline void drive(Port& port) {
+// The sum of a plane of a row.
+inline float sum_of(const float* planes, int plane, int num_cells) {
+  const float* first = planes + plane * num_cells;
+  return std::accumulate(first, first + num_cells, 0.0f);
+}
+
+// Drives a port to its end; `evaluate` fills in what a network says of a row.
+template <class Evaluate>
+void drive(Port& port, Evaluate evaluate) {
   while (const int num_rows = port.next()) {
-    for (int row = 0; row < num_rows; ++row) evaluate_row(port.buffers(), row);
+    for (int row = 0; row < num_rows; ++row) evaluate(port.buffers(), row);
     port.done();
   }
 }
+inline void drive(Port& port) { drive(port, evaluate_row); }
 
 // Keeps the games in memory.
 class MemorySink final : public GameSink {
@@ -60,6 +69,16 @@ class MemorySink final : public GameSink {
   std::mutex mutex_;
   std::vector<GameRecord> records_;
 };
+
+// The games of a generation by a network of the test's own, by index.
+template <Game G, class Evaluate>
+std::vector<GameRecord> play_by(const G& game, const SelfplaySettings& settings,
+                                const Generation& generation, Evaluate evaluate) {
+  const auto sink = std::make_shared<MemorySink>();
+  SelfplayWorker<G> worker(game, settings, std::make_shared<GameQueue>(generation), sink);
+  drive(worker, evaluate);
+  return sink->sorted();
+}
 
 // How a generation is played, which must not show in its games; and which of them.
 struct Setup {
