@@ -31,11 +31,11 @@ MODULES = ("numpy", "torch", "safetensors", "onnx", "rich", "nanobind")
 CASES = "gomoku/15:6x96 gomoku/19:10x128 gomoku/15:10x128 gomoku/19:15x192"
 TARGET_SHARE = 0.9
 TRAIN_SETTINGS = (
-    "actor.games_per_generation=3072",
-    "actor.full_simulations=16",
+    "agent.actor.games_per_generation=3072",
+    "agent.actor.full_simulations=16",
     "store.min_rows=2000",
-    "rating.time_share=0",
-    "rating.final_games=0",
+    "agent.rating.time_share=0",
+    "agent.rating.final_games=0",
 )
 
 

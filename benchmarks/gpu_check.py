@@ -18,8 +18,8 @@ import torch
 from tengen import _core, games
 from tengen.bench.random_model import publish_random
 from tengen.errors import RunError
-from tengen.inference import RowLayout
-from tengen.inference.backend import FloatArray
+from tengen.inference import Arrays, RowLayout
+from tengen.inference.backend import NO_STATE
 from tengen.inference.device import make_device
 from tengen.inference.device_backend import DeviceBackend, DeviceLane
 from tengen.models import check_export
@@ -38,18 +38,14 @@ class ThroughLanes:
         self.version = backend.version
         self.precision = backend.precision
         self.batch_shape = backend.batch_shape
-        self.has_score = False
+        self.signature = backend.signature
         self._layout = _core.RowLayout(layout.planes_shape, layout.is_packed)
         self._lanes = backend.open_lanes(layout, MAX_ROWS)
 
     def bind(
-        self,
-        planes: FloatArray,
-        policy: FloatArray,
-        value: FloatArray,
-        score: FloatArray | None = None,
+        self, inputs: Arrays, outputs: Arrays, state: Arrays = NO_STATE
     ) -> LanesRunner:
-        return LanesRunner(self._lanes, self._layout, planes, policy, value)
+        return LanesRunner(self._lanes, self._layout, inputs, outputs)
 
 
 class LanesRunner:
@@ -59,13 +55,12 @@ class LanesRunner:
         self,
         lanes: list[DeviceLane],
         layout: _core.RowLayout,
-        planes: FloatArray,
-        policy: FloatArray,
-        value: FloatArray,
+        inputs: Arrays,
+        outputs: Arrays,
     ) -> None:
         self._lanes = lanes
         self._layout = layout
-        self._planes, self._policy, self._value = planes, policy, value
+        self._planes, self._outputs = inputs["planes"], outputs
 
     def run(self, num_rows: int) -> None:
         assert num_rows == sum(BATCHES)
@@ -75,8 +70,8 @@ class LanesRunner:
             rows = slice(start, start + size)
             _core.write_rows(self._layout, self._planes[rows], lane.rows[:size])
             lane.run(size)
-            self._policy[rows] = lane.policy[:size]
-            self._value[rows] = lane.value[:size]
+            for name, array in self._outputs.items():
+                array[rows] = lane.outputs[name][:size]
             start += size
 
 
@@ -106,9 +101,7 @@ def main() -> None:
                 for way, tried in ways.items():
                     name = f"{case} {precision} {way}"
                     try:
-                        found = check_export(
-                            directory, tried, planes, rules.num_actions
-                        )
+                        found = check_export(directory, tried, {"planes": planes})
                         report[name] = found.record()
                     except RunError as error:
                         errors[name] = str(error)

@@ -15,7 +15,7 @@ from typing import Any
 
 from tengen import _core, games
 from tengen.actors import GenerationReport, SelfplayConfig, play_generation
-from tengen.inference import Backend, InferenceConfig, open_backend
+from tengen.inference import Backend, InferenceConfig, open_backend, search_outputs
 from tengen.models import resolve_model
 from tengen.search import SearchConfig
 
@@ -40,7 +40,8 @@ def main() -> None:
     settings = InferenceConfig(
         devices="cpu", backend="torch", precision="fp32", batch_shape="fixed"
     )
-    backend = open_backend(model.path, settings, 1)
+    outputs = search_outputs(scores=False)
+    backend = open_backend(model.path, settings, 1, outputs=outputs)
     for name, search in SEARCHES.items():
         base = {"num_slots": 64, "max_opening_plies": 3, **search}
         without, _ = play(game, SelfplayConfig(**base), backend, args.games)

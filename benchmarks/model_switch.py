@@ -25,9 +25,9 @@ from tengen.run import RunDirectory
 SETTINGS = (
     "net.num_blocks=4",
     "net.num_channels=64",
-    "actor.games_per_generation=96",
-    "actor.full_simulations=64",
-    "actor.num_slots=16",
+    "agent.actor.games_per_generation=96",
+    "agent.actor.full_simulations=64",
+    "agent.actor.num_slots=16",
     "inference.precision=bf16",
     "inference.backend=openvino",
     "inference.batch_shape=dynamic",

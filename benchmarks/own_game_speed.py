@@ -32,8 +32,9 @@ from tengen import _core, games
 from tengen.actors import GamesOfGeneration, SelfplayConfig, SelfplayProcesses
 from tengen.bench.random_model import publish_random
 from tengen.inference import InferenceConfig, choose
-from tengen.nets import FeatureSpec, game_features, parse_net
+from tengen.nets import board_of, parse_net
 from tengen.run import RunDirectory, available_cores, machine_line
+from tengen.tensors import BoardSpec
 
 TASK = "own_connect4:ConnectFour"
 NUM_ROUNDS = 3
@@ -52,14 +53,14 @@ def cpu_seconds() -> float:
 class Reference:
     """The published loop with a network of ours."""
 
-    def __init__(self, features: FeatureSpec, net: str, simulations: int) -> None:
+    def __init__(self, features: BoardSpec, net: str, simulations: int) -> None:
         import torch
 
         from tengen.nets import InferenceHead, build_net
 
         torch.set_num_threads(1)
         torch.manual_seed(0)
-        self._head = InferenceHead(build_net(features, parse_net(net))).eval()
+        self._head = InferenceHead(build_net(features.signature, parse_net(net))).eval()
         self._torch = torch
         self._simulations = simulations
         self._rng = np.random.default_rng(0)
@@ -90,7 +91,7 @@ class Checkout(Reference):
     """
 
     def __init__(
-        self, features: FeatureSpec, net: str, simulations: int, checkout: Path
+        self, features: BoardSpec, net: str, simulations: int, checkout: Path
     ) -> None:
         super().__init__(features, net, simulations)
         np.int = int
@@ -120,14 +121,12 @@ class Checkout(Reference):
 class Ours:
     """What the self-play role does, in processes."""
 
-    def __init__(
-        self, features: FeatureSpec, args: argparse.Namespace, folder: Path
-    ) -> None:
+    def __init__(self, args: argparse.Namespace, folder: Path) -> None:
         run = RunDirectory.create_or_resume(folder)
         self._directory = publish_random(run, TASK, args.net)
         planes = games.random_positions(games.make(TASK), 64, seed=0)
         self._inference = choose(
-            self._directory, InferenceConfig(), planes, features.num_actions, 1
+            self._directory, InferenceConfig(), {"planes": planes}, 1
         ).config
         self._args = args
 
@@ -174,14 +173,15 @@ def main() -> None:
     # For the processes, which look for the game as any Python does.
     paths = [str(Path(__file__).parent), os.environ.get("PYTHONPATH", "")]
     os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, paths))
+    games.allow(TASK)
     rules = games.make(TASK)
-    features = game_features(rules)
+    features = board_of(rules)
     if args.checkout is None:
         reference = Reference(features, args.net, args.simulations)
     else:
         reference = Checkout(features, args.net, args.simulations, args.checkout)
     with tempfile.TemporaryDirectory(prefix="tengen-bench-") as folder:
-        ours = Ours(features, args, Path(folder))
+        ours = Ours(args, Path(folder))
         rounds = [
             (
                 reference.rows_per_cpu_s(args.seconds),

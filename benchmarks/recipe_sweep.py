@@ -27,17 +27,17 @@ _NET_4X64 = '{"kind": "resnet", "num_blocks": 4, "num_channels": 64}'
 
 def grown_at(share: float) -> str:
     """Returns the setting that a 4x64 network takes over at a share of the minutes."""
-    return f'stages=[{{"share": {share}, "net": {_NET_4X64}}}]'
+    return f'agent.stages=[{{"share": {share}, "net": {_NET_4X64}}}]'
 
 
 # What all variants share, said in full so that it stays when recipes change. Nothing
 # but learning and games; the precision is that of the trial.
 COMMON = (
-    "rating.time_share=0",
-    "rating.final_games=0",
+    "agent.rating.time_share=0",
+    "agent.rating.final_games=0",
     "store.limiter.samples_per_row=4",
-    "stages=[]",
-    "actor.search.score_weight=0",
+    "agent.stages=[]",
+    "agent.actor.search.score_weight=0",
 )
 VARIANTS: dict[str, tuple[str, ...]] = {
     "base": (),
@@ -52,10 +52,10 @@ VARIANTS: dict[str, tuple[str, ...]] = {
     ),
     "rows-8-simulations-64": (
         "store.limiter.samples_per_row=8",
-        "actor.full_simulations=64",
+        "agent.actor.full_simulations=64",
     ),
-    "simulations-16": ("actor.full_simulations=16",),
-    "simulations-64": ("actor.full_simulations=64",),
+    "simulations-16": ("agent.actor.full_simulations=16",),
+    "simulations-64": ("agent.actor.full_simulations=64",),
     "rate-x2": ("learner.optimizer.learning_rate=0.4",),
 }
 # KataGo's methods, each beside "aux"; for Go.
@@ -63,89 +63,89 @@ _AUX = ("store.limiter.samples_per_row=8", "net.auxiliary=true")
 VARIANTS |= {
     "aux": _AUX,
     "aux-4x64": (*_AUX, "net.num_blocks=4", "net.num_channels=64"),
-    "aux-simulations-64": (*_AUX, "actor.full_simulations=64"),
+    "aux-simulations-64": (*_AUX, "agent.actor.full_simulations=64"),
     "aux-rows-4": ("store.limiter.samples_per_row=4", "net.auxiliary=true"),
     "aux-surprise": (
         *_AUX,
-        "actor.policy_surprise_share=0.5",
-        "actor.value_surprise_share=0.1",
+        "agent.actor.policy_surprise_share=0.5",
+        "agent.actor.value_surprise_share=0.1",
     ),
     "aux-cap": (
         *_AUX,
-        "actor.full_simulations=64",
-        "actor.cheap_simulations=16",
-        "actor.full_probability=0.33",
+        "agent.actor.full_simulations=64",
+        "agent.actor.cheap_simulations=16",
+        "agent.actor.full_probability=0.33",
     ),
     "aux-puct-64": (
         *_AUX,
-        "actor.search.policy=puct",
-        "actor.full_simulations=64",
+        "agent.actor.search.policy=puct",
+        "agent.actor.full_simulations=64",
     ),
     "aux-puct-cap": (
         *_AUX,
-        "actor.search.policy=puct",
-        "actor.full_simulations=100",
-        "actor.cheap_simulations=20",
-        "actor.full_probability=0.25",
+        "agent.actor.search.policy=puct",
+        "agent.actor.full_simulations=100",
+        "agent.actor.cheap_simulations=20",
+        "agent.actor.full_probability=0.25",
     ),
     "aux-policy-opening": (
         *_AUX,
-        "actor.max_opening_plies=0",
-        "actor.policy_opening_plies=2",
+        "agent.actor.max_opening_plies=0",
+        "agent.actor.policy_opening_plies=2",
     ),
-    "aux-reduce": (*_AUX, "actor.reduce_above=0.9"),
+    "aux-reduce": (*_AUX, "agent.actor.reduce_above=0.9"),
 }
 # The same beside "score", what the recipe of Go has.
-_SCORE = ("net.auxiliary=true", "actor.search.score_weight=0.4")
+_SCORE = ("net.auxiliary=true", "agent.actor.search.score_weight=0.4")
 VARIANTS |= {
     "score": _SCORE,
     "score-rows-8": (*_SCORE, "store.limiter.samples_per_row=8"),
     "score-passes": (*_SCORE, "store.with_replacement=false"),
-    "score-reduce": (*_SCORE, "actor.reduce_above=0.9"),
-    "score-policy-surprise": (*_SCORE, "actor.policy_surprise_share=0.5"),
-    "score-value-surprise": (*_SCORE, "actor.value_surprise_share=0.1"),
+    "score-reduce": (*_SCORE, "agent.actor.reduce_above=0.9"),
+    "score-policy-surprise": (*_SCORE, "agent.actor.policy_surprise_share=0.5"),
+    "score-value-surprise": (*_SCORE, "agent.actor.value_surprise_share=0.1"),
     "score-policy-opening": (
         *_SCORE,
-        "actor.max_opening_plies=0",
-        "actor.policy_opening_plies=2",
+        "agent.actor.max_opening_plies=0",
+        "agent.actor.policy_opening_plies=2",
     ),
     "score-forks": (
         *_SCORE,
-        "actor.early_fork_share=0.04",
-        "actor.late_fork_share=0.01",
+        "agent.actor.early_fork_share=0.04",
+        "agent.actor.late_fork_share=0.01",
     ),
-    "score-lead": (*_SCORE, "net.lead=true", "actor.lead_share=0.05"),
+    "score-lead": (*_SCORE, "net.lead=true", "agent.actor.lead_share=0.05"),
     "score-komi": (
         *_SCORE,
-        "actor.variety.komi_stdev=1",
-        "actor.variety.komi_wide_share=0.06",
+        "agent.actor.variety.komi_stdev=1",
+        "agent.actor.variety.komi_wide_share=0.06",
     ),
     "score-cap": (
         *_SCORE,
-        "actor.full_simulations=64",
-        "actor.cheap_simulations=16",
-        "actor.full_probability=0.33",
+        "agent.actor.full_simulations=64",
+        "agent.actor.cheap_simulations=16",
+        "agent.actor.full_probability=0.33",
     ),
     "score-puct-cap": (
         *_SCORE,
-        "actor.search.policy=puct",
-        "actor.full_simulations=100",
-        "actor.cheap_simulations=20",
-        "actor.full_probability=0.25",
+        "agent.actor.search.policy=puct",
+        "agent.actor.full_simulations=100",
+        "agent.actor.cheap_simulations=20",
+        "agent.actor.full_probability=0.25",
     ),
     "score-puct-forced": (
         *_SCORE,
-        "actor.search.policy=puct",
-        "actor.search.forced_playouts=2",
-        "actor.full_simulations=100",
-        "actor.cheap_simulations=20",
-        "actor.full_probability=0.25",
+        "agent.actor.search.policy=puct",
+        "agent.actor.search.forced_playouts=2",
+        "agent.actor.full_simulations=100",
+        "agent.actor.cheap_simulations=20",
+        "agent.actor.full_probability=0.25",
     ),
     "score-sizes": (
         *_SCORE,
         "net.mixed_sizes=true",
-        'actor.variety.boards=["7", "6", "5"]',
-        "actor.variety.board_weights=[2, 1, 1]",
+        'agent.actor.variety.boards=["7", "6", "5"]',
+        "agent.actor.variety.board_weights=[2, 1, 1]",
     ),
 }
 

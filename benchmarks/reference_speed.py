@@ -27,15 +27,15 @@ def reference(game_name: str, net: str, simulations: int, num_threads: int) -> f
     """Returns simulations a second of one reference search after another."""
     import torch
 
-    from tengen.nets import InferenceHead, build_net, game_features, parse_net
+    from tengen.nets import InferenceHead, board_of, build_net, parse_net
     from tengen.search import SearchConfig
     from tengen.search.reference import ReferenceSearch
 
     torch.set_num_threads(num_threads)
     torch.manual_seed(0)
     game = games.make(game_name)
-    features = game_features(game)
-    head = InferenceHead(build_net(features, parse_net(net))).eval()
+    features = board_of(game)
+    head = InferenceHead(build_net(features.signature, parse_net(net))).eval()
 
     @torch.inference_mode()
     def evaluate(state: games.State) -> tuple[list[float], float]:

@@ -29,18 +29,33 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from tengen import _core
 from tengen.evaluation import ModelPlayer, Tally, open_player, play_match
 from tengen.games import core_game, make
-from tengen.inference import InferenceConfig, bind_port, drive, open_backend
+from tengen.inference import (
+    InferenceConfig,
+    bind_port,
+    drive,
+    open_backend,
+    search_outputs,
+)
 from tengen.recipes.run import train_task
 from tengen.search import SearchConfig
 from tests.oracle.connect4_solver import optimal_moves, random_positions
 
-GUMBEL = ("actor.search.policy=gumbel",)
-PUCT = ("actor.search.policy=puct", "actor.full_simulations=64")
-SURPRISE = ("actor.policy_surprise_share=0.5", "actor.value_surprise_share=0.1")
-OPENINGS = ("actor.max_opening_plies=0", "actor.policy_opening_plies=3")
-FORCED = ("actor.search.forced_playouts=2", "actor.search.noise_shaped=true")
-REDUCE = ("actor.reduce_above=0.9", "actor.cheap_simulations=8")
-NO_SURPRISE = ("actor.policy_surprise_share=0", "actor.value_surprise_share=0")
+GUMBEL = ("agent.actor.search.policy=gumbel",)
+PUCT = ("agent.actor.search.policy=puct", "agent.actor.full_simulations=64")
+SURPRISE = (
+    "agent.actor.policy_surprise_share=0.5",
+    "agent.actor.value_surprise_share=0.1",
+)
+OPENINGS = ("agent.actor.max_opening_plies=0", "agent.actor.policy_opening_plies=3")
+FORCED = (
+    "agent.actor.search.forced_playouts=2",
+    "agent.actor.search.noise_shaped=true",
+)
+REDUCE = ("agent.actor.reduce_above=0.9", "agent.actor.cheap_simulations=8")
+NO_SURPRISE = (
+    "agent.actor.policy_surprise_share=0",
+    "agent.actor.value_surprise_share=0",
+)
 VARIANTS = {
     "gumbel": (*GUMBEL, *NO_SURPRISE),
     "gumbel-surprise": (*GUMBEL, *SURPRISE),
@@ -50,17 +65,17 @@ VARIANTS = {
     "puct": (*PUCT, *NO_SURPRISE),
     "puct-surprise": (*PUCT, *SURPRISE),
     "puct-forced": (*PUCT, *NO_SURPRISE, *FORCED),
-    "puct-stdev": (*PUCT, *NO_SURPRISE, "actor.search.cpuct_stdev_scale=0.85"),
+    "puct-stdev": (*PUCT, *NO_SURPRISE, "agent.actor.search.cpuct_stdev_scale=0.85"),
 }
 # One network and one precision throughout, so that games alone differ.
 COMMON = (
-    "stages=[]",
-    "rating.time_share=0",
-    "rating.final_games=0",
+    "agent.stages=[]",
+    "agent.rating.time_share=0",
+    "agent.rating.final_games=0",
     "inference.backend=openvino",
     "inference.precision=fp32",
     "inference.batch_shape=dynamic",
-    "actor.games_per_generation=256",
+    "agent.actor.games_per_generation=256",
 )
 SEARCHES = {
     "most visits": SearchConfig(),
@@ -120,7 +135,8 @@ def match(args: argparse.Namespace) -> None:
     player = open_player(args.run)
     assert isinstance(player, ModelPlayer)
     assert player.directory is not None
-    backend = open_backend(player.directory, MATCH_INFERENCE, 1)
+    outputs = search_outputs(scores=False)
+    backend = open_backend(player.directory, MATCH_INFERENCE, 1, outputs=outputs)
     plain = dataclasses.replace(player, backend=backend)
     changed = dataclasses.replace(plain, search=SEARCHES[args.search])
     tally = Tally()

@@ -17,8 +17,7 @@ import time
 from pathlib import Path
 
 from tengen.bench.learner import played_window
-from tengen.run import NumberedFolder
-from tengen.store import (
+from tengen.experience import (
     GameWindow,
     SamplesPerInsertConfig,
     SegmentReader,
@@ -27,7 +26,8 @@ from tengen.store import (
     WindowConfig,
     predicted_window_bytes,
 )
-from tengen.store.archive import pack
+from tengen.experience.archive import pack
+from tengen.run import NumberedFolder
 
 
 def main() -> None:
@@ -69,7 +69,7 @@ def measure(args: argparse.Namespace, folder: Path) -> dict[str, float]:
     rows = ShuffledRows(args.game, shuffled)
     rows.refresh()
     num_read, read_start = 0, time.process_time()
-    while rows.samples_available() >= 256 and time.process_time() - read_start < 5:
+    while rows.available() >= 256 and time.process_time() - read_start < 5:
         rows.sample(256).ack()
         num_read += 256
     read_s = time.process_time() - read_start

@@ -4,6 +4,7 @@ X, who begins, joins the top and bottom edges; O joins left and right. Six cells
 each cell: two in its row, two above and two below. Train it from this directory with
 
     tengen train own_game:Hex --minutes 5
+    tengen play runs/own_game_Hex --task own_game:Hex
 """
 
 import numpy as np

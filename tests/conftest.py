@@ -3,6 +3,8 @@
 import os
 import signal
 
+import pytest
+
 # Numbers are those of CPUs, on whatever machine: nobody sees a GPU.
 os.environ["CUDA_VISIBLE_DEVICES"] = ""
 
@@ -10,3 +12,9 @@ os.environ["CUDA_VISIBLE_DEVICES"] = ""
 # ignore SIGINT.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+@pytest.fixture(autouse=True)
+def nothing_was_typed(monkeypatch):
+    """No game in Python that one test typed can be opened by the next."""
+    monkeypatch.setattr("tengen.games.typed._allowed", set())

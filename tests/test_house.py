@@ -93,6 +93,24 @@ def test_imports_go_one_way():
     assert wrong == []
 
 
+def test_games_are_opened_by_the_door_that_imports_nothing_untyped():
+    """``games.make`` imports ``module:Class`` whoever wrote it: it is for users."""
+    wrong = []
+    for path in sorted(PACKAGE.rglob("*.py")):
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.ImportFrom):
+                found = node.module in ("tengen.games", "tengen.games.registry")
+                found &= any(alias.name == "make" for alias in node.names)
+                found &= path != PACKAGE / "games" / "__init__.py"
+            else:
+                found = isinstance(node, ast.Attribute) and (
+                    ast.unparse(node) in ("games.make", "registry.make")
+                )
+            if found:
+                wrong.append(f"{path.relative_to(ROOT)}:{node.lineno}: use open_game")
+    assert wrong == []
+
+
 def test_only_launch_imports_a_cluster():
     wrong = [
         str(path.relative_to(ROOT))

@@ -150,6 +150,24 @@ void check_files() {
   for (int i = 0; i < 50; ++i) TENGEN_CHECK(!other.take_chunk());  // there is no such folder
 }
 
+// Where a slab is made for what the log has, its other slots are free, and each once.
+void check_slots_after_a_loss() {
+  Memory memory("", 64 * 4 * 128);
+  Slots slots(&memory, 0, 64, nullptr);
+  TENGEN_CHECK(slots.slots_per_slab() == 4);
+  slots.begin_restore(0);
+  const uint32_t restored = *slots.take();
+  std::vector<bool> is_taken(slots.num_slots());
+  is_taken[restored] = true;
+  slots.end_restore(is_taken);
+  TENGEN_CHECK(slots.num_taken() == 1);
+  std::set<uint32_t> others = {restored};
+  while (const std::optional<uint32_t> slot = slots.take()) {
+    TENGEN_CHECK(others.insert(*slot).second);
+  }
+  TENGEN_CHECK(others.size() == slots.num_slots());
+}
+
 }  // namespace
 
 int main() {
@@ -159,5 +177,6 @@ int main() {
   check_full_file_system();
   check_small_file_system();
   check_files();
+  check_slots_after_a_loss();
   return 0;
 }

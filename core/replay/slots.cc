@@ -102,6 +102,8 @@ void Slots::begin_restore(uint32_t num_slabs) {
 }
 
 void Slots::end_restore(const std::vector<bool>& is_taken) {
+  // Slabs that were made meanwhile, for steps of the log, have put theirs here.
+  free_.clear();
   for (uint32_t slot = static_cast<uint32_t>(num_slots_); slot-- > 0;) {
     if (!is_taken[slot]) free_.push_back(slot);
   }

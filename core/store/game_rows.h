@@ -39,7 +39,7 @@ struct SegmentView {
 // (lightvector/KataGo).
 inline constexpr std::array<float, 3> kHorizons = {0.176f, 0.056f, 0.016f};  // c
 
-// Targets of auxiliary heads; see tengen.nets.auxiliary. All or none.
+// Targets of auxiliary heads; see tengen.nets.modules.auxiliary. All or none.
 struct AuxiliaryView {
   float* reply = nullptr;         // [B, A] the next search's policy, or the move played there
   float* reply_weight = nullptr;  // [B]; 0 where the game ends with this ply

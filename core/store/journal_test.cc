@@ -1,4 +1,4 @@
-// The journal under threads, for sanitizers; tests/unit/store holds it to its bytes.
+// The journal under threads, for sanitizers; tests/unit/experience holds it to its bytes.
 
 #include "store/journal.h"
 

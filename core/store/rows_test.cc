@@ -1,4 +1,4 @@
-// Rows beside writers, for sanitizers, and a game of one's own; tests/unit/store holds the
+// Rows beside writers, for sanitizers, and a game of one's own; tests/unit/experience holds the
 // native games' rows to a slow replay.
 
 #include "store/rows.h"

@@ -13,7 +13,8 @@ Everything meets at one centre, batched inference::
         if gate.accepts(learner.candidate()):      # every one, or by a match
             inference.use(models.publish())        # immutable and numbered
 
-``tengen.train`` trains, ``tengen.load`` returns a player, ``tengen.games.make`` a game.
+``tengen.train`` trains, ``tengen.load`` returns a player of a game or an agent of an
+environment, ``tengen.games.make`` a game.
 Importing this package imports no torch.
 """
 

@@ -52,6 +52,9 @@ COMMANDS = (
     Command("play", "tengen.play.command:play", "play against a trained agent"),
     Command("gtp", "tengen.play.gtp.command:gtp", "a model of Go for GTP controllers"),
     Command("match", "tengen.evaluation.command:match", "play two agents"),
+    Command(
+        "eval", "tengen.play.eval_command:evaluate", "score an agent of an environment"
+    ),
     Command("status", "tengen.observe.status:status", "say where a run is"),
     Command("stop", "tengen.observe.status:stop", "ask a run to save and end"),
     Command("recipes", "tengen.recipes.command:recipes", "list what can be trained"),

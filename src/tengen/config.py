@@ -15,8 +15,9 @@ A component's config lives beside the component and looks like this::
 
 A config with ``Literal`` fields calls ``check_literals(self)`` there too.
 Field types may be bool, int, float, str, ``X | None``, ``Literal[...]``,
-``tuple[X, ...]``, ``tuple[X, Y]``, ``dict[str, X]``, another config, and a union of
-configs told apart by a ``Literal`` field named ``kind``.
+``tuple[X, ...]``, ``tuple[X, Y]``, ``dict[str, X]``, another config, a union of
+configs told apart by a ``Literal`` field named ``kind``, and an open family of them
+(``tengen.open_config``).
 """
 
 from __future__ import annotations
@@ -34,6 +35,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Literal, TypeVar, Union, get_args, get_origin
 
 from tengen.errors import UsageError, did_you_mean
+from tengen.open_config import OpenConfig
 
 __all__ = [
     "check",
@@ -256,7 +258,21 @@ def _convert(kind: Any, value: Any, path: str) -> Any:
         if isinstance(value, typing.cast(type, kind)):
             return value
         return from_dict(typing.cast(type, kind), value, path)
+    if (family := _family(kind)) is not None:
+        if isinstance(value, family):
+            return value
+        if not isinstance(value, Mapping):
+            _refuse(path, value, "a mapping of fields with a kind")
+        chosen = family.of_kind(value.get("kind"), _join(path, "kind"))
+        return from_dict(chosen, value, path)
     return _convert_scalar(kind, value, path)
+
+
+def _family(kind: Any) -> type[OpenConfig] | None:
+    """Returns the family that a field of this type takes any kind of; None: none."""
+    if isinstance(kind, type) and issubclass(kind, OpenConfig):
+        return kind
+    return None
 
 
 def _check_literal(args: Sequence[Any], value: Any, path: str) -> None:
@@ -373,9 +389,11 @@ def _assign(cls: type, data: dict[str, Any], path: str, value: Any) -> None:
         here = ".".join(names[: depth + 1])
         kinds = _field_types(config) if config is not None else {}
         if config is not None and name not in kinds:
+            deeper = _paths_to(name, data, ".".join(names[:depth]))
+            advice = f'did you mean "{deeper[0]}"?' if len(deeper) == 1 else ""
             raise UsageError(
                 f"{here} ({_shown(value)}) is not a known key; "
-                f"{did_you_mean(name, kinds)}"
+                f"{advice or did_you_mean(name, kinds)}"
             )
         if depth == len(names) - 1:
             if name == "kind" and value not in get_args(kinds.get("kind")):
@@ -392,8 +410,22 @@ def _assign(cls: type, data: dict[str, Any], path: str, value: Any) -> None:
         data = data[name]
 
 
+def _paths_to(name: str, data: Mapping[str, Any], where: str) -> list[str]:
+    """Returns the paths of the fields of a name in the configs below ``where``."""
+    found = []
+    for key, value in data.items():
+        path = _join(where, key)
+        if isinstance(value, dict):
+            found += _paths_to(name, value, path)
+        if key == name:
+            found.append(path)
+    return found
+
+
 def _nested_config(kind: Any, data: Mapping[str, Any], path: str) -> type | None:
     """Returns the config class that ``data`` at ``path`` holds; None for a dict."""
+    if not dataclasses.is_dataclass(kind) and (family := _family(kind)) is not None:
+        return family.of_kind(data.get("kind"), _join(path, "kind"))
     members = (kind, *get_args(kind))
     configs = [member for member in members if dataclasses.is_dataclass(member)]
     if not configs or get_origin(kind) is dict:

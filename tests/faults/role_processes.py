@@ -15,19 +15,19 @@ from typing import Any
 import numpy as np
 
 from tengen import _core
-from tengen.learners.checkpoint import SavedModel, read_extra, read_model
-from tengen.models import load_model
-from tengen.observe.roles import read_roles
-from tengen.run import RunDirectory, find_files
-from tengen.store import SegmentReader
-from tengen.store.journal import read_journal
-from tengen.store.manifest import Manifest
-from tengen.store.shuffled_files import (
+from tengen.experience import SegmentReader
+from tengen.experience.journal import read_journal
+from tengen.experience.manifest import Manifest
+from tengen.experience.shuffled_files import (
     read_shard,
     read_turn,
     read_window_state,
     shard_name,
 )
+from tengen.learners.checkpoint import SavedModel, read_extra, read_model
+from tengen.models import load_model
+from tengen.observe.roles import read_roles
+from tengen.run import RunDirectory, find_files
 from tests.integration.runs import wait_for
 
 ROLES = ("selfplay", "selfplay", "learn", "export", "gate")
@@ -35,13 +35,13 @@ SHUFFLED_ROLES = (*ROLES, "shuffle")
 BATCH_ROWS = 32
 GAMES = 24
 SETTINGS = (
-    f"actor.games_per_generation={GAMES}",
-    "actor.full_simulations=48",
-    "actor.cheap_simulations=12",
-    "actor.full_probability=0.5",
-    "actor.snapshot_s=0.1",
-    "actor.num_slots=4",
-    "actor.cache_mib=0",
+    f"agent.actor.games_per_generation={GAMES}",
+    "agent.actor.full_simulations=48",
+    "agent.actor.cheap_simulations=12",
+    "agent.actor.full_probability=0.5",
+    "agent.actor.snapshot_s=0.1",
+    "agent.actor.num_slots=4",
+    "agent.actor.cache_mib=0",
     "store.min_rows=50",
     "store.limiter.samples_per_row=1",
     f"learner.batch_size={BATCH_ROWS}",

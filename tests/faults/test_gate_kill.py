@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
+from tengen.experience.journal import read_journal
 from tengen.models import load_model
 from tengen.run import RunDirectory, move_directory
-from tengen.store.journal import read_journal
 from tests.integration.runs import run_command, train_command
 
 GATE = {
@@ -33,7 +33,7 @@ def run(tmp_path: Path) -> RunDirectory:
     made = RunDirectory(out)
     move_directory(made.models.entry(1), made.candidates.entry(1))
     content = made.read_run()
-    content["config"]["gate"] = GATE
+    content["config"]["agent"]["gate"] = GATE
     made.write_run(content)
     return made
 
@@ -85,7 +85,7 @@ def test_killed_while_it_passes_over_older_candidates(run: RunDirectory) -> None
     for number in (2, 3):
         shutil.copytree(run.candidates.entry(1), run.candidates.entry(number))
     content = run.read_run()
-    content["config"]["gate"] |= {"max_games": 4, "num_simulations": 4}
+    content["config"]["agent"]["gate"] |= {"max_games": 4, "num_simulations": 4}
     run.write_run(content)
     for number in (1, 2):
         gate(run, fault=f"publish.renamed:1:rejected/{number:06d}")

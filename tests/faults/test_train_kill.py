@@ -17,9 +17,9 @@ from typing import Any
 
 import pytest
 
+from tengen.experience.segment import recorded_games
 from tengen.observe import read_events
 from tengen.run import RunDirectory
-from tengen.store.segment import recorded_games
 from tests.integration.runs import (
     SMALL,
     events,
@@ -55,7 +55,7 @@ def reference(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 # A generation that only a kill can end.
-ENDLESS = (*SMALL, "actor.games_per_generation=1000000")
+ENDLESS = (*SMALL, "agent.actor.games_per_generation=1000000")
 
 
 def kill_after(command: list[str], seconds: float) -> None:
@@ -121,7 +121,7 @@ def test_durable_games_are_taken_over(tmp_path: Path, number: int) -> None:
     before = len(turns(out, generation))
     # The same generation, now with two games more than anyone has finished.
     num_games = games[-1] + 3
-    length = f"actor.games_per_generation={num_games}"
+    length = f"agent.actor.games_per_generation={num_games}"
     done = run_command(train_command(out, 1, settings=(*SMALL, length)))
     assert done.returncode == 0, done.stderr
     resumed = turns(out, generation)[before:]

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tengen.store.unfinished import unfinished_games
+from tengen.experience.unfinished import unfinished_games
 from tests.integration.runs import (
     SMALL,
     events,
@@ -23,14 +23,14 @@ from tests.integration.runs import (
 # searches use the trees before them, which a restart does not have.
 SLOW = (
     *SMALL,
-    "actor.games_per_generation=6",
-    "actor.num_slots=6",
-    "actor.search.policy=puct",
-    "actor.full_simulations=3000",
-    "actor.cheap_simulations=1000",
-    "actor.full_probability=0.5",
-    "actor.policy_surprise_share=0.5",
-    "actor.snapshot_s=0.2",
+    "agent.actor.games_per_generation=6",
+    "agent.actor.num_slots=6",
+    "agent.actor.search.policy=puct",
+    "agent.actor.full_simulations=3000",
+    "agent.actor.cheap_simulations=1000",
+    "agent.actor.full_probability=0.5",
+    "agent.actor.policy_surprise_share=0.5",
+    "agent.actor.snapshot_s=0.2",
 )
 
 

@@ -13,14 +13,14 @@ from typing import Any
 from tengen.observe import read_events
 
 SMALL = (
-    "actor.games_per_generation=24",
-    "actor.full_simulations=8",
-    "actor.num_slots=8",
+    "agent.actor.games_per_generation=24",
+    "agent.actor.full_simulations=8",
+    "agent.actor.num_slots=8",
     "store.min_rows=50",
     "store.limiter.samples_per_row=2",
     "learner.batch_size=32",
-    "rating.time_share=0",
-    "rating.final_games=0",
+    "agent.rating.time_share=0",
+    "agent.rating.final_games=0",
     "inference.precision=fp32",
     "inference.backend=openvino",
     "inference.batch_shape=dynamic",

@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
+from tengen.experience import ExperienceWriter, SegmentReader
+from tengen.experience.segment import recorded_games
 from tengen.run import RunDirectory
-from tengen.store import ExperienceWriter, SegmentReader
-from tengen.store.segment import recorded_games
 from tests.integration.runs import events, run_command, sealed, train_command
 
 

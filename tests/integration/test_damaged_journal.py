@@ -16,9 +16,9 @@ from tengen.roles import RoleContext, make_role, write_config
 from tengen.run import RunDirectory
 
 SETTINGS = (
-    "actor.games_per_generation=12",
-    "actor.full_simulations=4",
-    "actor.num_slots=4",
+    "agent.actor.games_per_generation=12",
+    "agent.actor.full_simulations=4",
+    "agent.actor.num_slots=4",
     "inference.backend=torch",
     "inference.precision=fp32",
     "inference.batch_shape=dynamic",

@@ -41,7 +41,7 @@ def test_threads_change_no_byte(reference: Path, tmp_path: Path, threads: int) -
 
 def test_slots_change_no_game(reference: Path, tmp_path: Path) -> None:
     out = tmp_path / "run"
-    settings = (*SMALL, "actor.num_slots=3")
+    settings = (*SMALL, "agent.actor.num_slots=3")
     done = run_command(train_command(out, GAMES, settings=settings))
     assert done.returncode == 0, done.stderr
     assert sealed(out) == sealed(reference)

@@ -6,12 +6,12 @@ from pathlib import Path
 
 import pytest
 
+from tengen.experience import ExperienceWriter
 from tengen.roles.forks import fork_sources
-from tengen.store import ExperienceWriter
 from tests.integration.runs import SMALL, run_command, sealed, train_command
-from tests.unit.store.store_games import random_game, write_generation
+from tests.unit.experience.store_games import random_game, write_generation
 
-FORKS = (*SMALL, "actor.early_fork_share=0.3", "actor.late_fork_share=0.4")
+FORKS = (*SMALL, "agent.actor.early_fork_share=0.3", "agent.actor.late_fork_share=0.4")
 
 
 def test_sources_are_the_games_of_the_newest_generation_before(tmp_path: Path) -> None:

@@ -16,7 +16,8 @@ pytestmark = pytest.mark.slow
 
 GROWS = (
     *SMALL,
-    'stages=[{"share": 0.6, "net": {"num_blocks": 2, "num_channels": 24}}]',
+    'agent.stages=[{"share": 0.6, "net": '
+    '{"kind": "resnet", "num_blocks": 2, "num_channels": 24}}]',
 )
 
 

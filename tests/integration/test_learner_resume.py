@@ -11,24 +11,17 @@ import numpy as np
 import pytest
 import torch
 
-from tengen.actors import unroll_columns
+from tengen.agents.alphazero import NetStage
 from tengen.config import override
-from tengen.envs import env_spec
+from tengen.experience import StepTable
+from tengen.experience.shuffled_files import read_turn
 from tengen.learners.checkpoint import read_model
 from tengen.nets import ResNetConfig, parse_net
 from tengen.recipes import make_config
-from tengen.roles import (
-    NetStage,
-    Role,
-    RoleContext,
-    RunConfig,
-    make_role,
-    write_config,
-)
-from tengen.roles.table import open_unrolls
+from tengen.roles import Role, RoleContext, RunConfig, make_role, write_config
+from tengen.roles.experience import open_experience
 from tengen.run import RunDirectory
-from tengen.store.shuffled_files import read_turn
-from tests.unit.store.store_games import write_generation
+from tests.unit.experience.store_games import write_generation
 
 NUM_TURNS = 3
 # Of a clock, and so of no run alike.
@@ -55,6 +48,11 @@ def assert_same_checkpoint(first: Path, second: Path) -> None:
     assert data[0] == data[1]
 
 
+def staged(config: RunConfig, *stages: NetStage) -> RunConfig:
+    agent = dataclasses.replace(config.agent, stages=stages)
+    return dataclasses.replace(config, agent=agent)
+
+
 class Games:
     """A run of games: each turn a generation of random ones arrives; its net grows.
 
@@ -70,10 +68,10 @@ class Games:
             "learner.precision=float32",
             "learner.optimizer.num_warmup_steps=20",
         )
-        self.config = dataclasses.replace(
-            override(make_config("tictactoe", "alphazero", None), settings),
-            net=parse_net("2x8"),
-            stages=(NetStage(share=0.5, net=parse_net("3x12")),),
+        config = override(make_config("tictactoe", "alphazero", None), settings)
+        self.config = staged(
+            dataclasses.replace(config, net=parse_net("2x8")),
+            NetStage(share=0.5, net=parse_net("3x12")),
         )
         self.run = make_run(path, self.config)
 
@@ -104,30 +102,50 @@ class Shuffled(Games):
 
 
 class Unrolls:
-    """A run of an environment: each turn some made-up unrolls are inserted."""
+    """A run of an environment: each turn some made-up unrolls are inserted.
+
+    They are whole batches: a queue is in memory alone, so what a batch leaves would go
+    with the learner's process.
+    """
+
+    agent = "vtrace"
+    settings = ("store.max_items=2000",)
+    num_blocks = 60 * 16
 
     def __init__(self, path: Path) -> None:
         pytest.importorskip("gymnasium")
-        self.config = override(
-            make_config("CartPole-v1", "vtrace", None), ("store.capacity_items=2000",)
-        )
+        config = make_config("CartPole-v1", self.agent, None)
+        self.config = override(config, self.settings)
         self.run = make_run(path, self.config)
+        self._writers: dict[StepTable, Any] = {}
 
     def learner(self, context: RoleContext) -> Role:
         return make_role("learn", self.config, self.run, context)
 
     def arrive(self, turn: int, context: RoleContext) -> None:
-        queue = open_unrolls(self.config, self.run, context)
+        steps = open_experience(self.config, self.run, context)
+        assert isinstance(steps, StepTable)
+        if steps not in self._writers:
+            self._writers[steps] = steps.writer("actor-0", 1)
         rng = np.random.default_rng(turn)
-        declared = unroll_columns(
-            env_spec(self.config.task), self.config.actor.unroll_length
-        )
-        for _ in range(60 * self.config.learner.batch_size + 5):
+        num_steps = steps.layout.num_steps
+        for _ in range(self.num_blocks):
             columns = {
-                name: rng.integers(0, 2, column.shape).astype(column.dtype)
-                for name, column in declared.items()
+                name: rng.integers(0, 2, (1, num_steps, *column.shape)).astype(
+                    column.dtype
+                )
+                for name, column in steps.columns.items()
             }
-            queue.insert("actor-0", queue.next_sequence("actor-0"), columns)
+            self._writers[steps].append(columns, {}, version=turn)
+        steps.flush()
+
+
+class Replay(Unrolls):
+    """The same, but each turn some steps are, which are kept and drawn many times."""
+
+    agent = "dqn"
+    settings = ("store.min_items=100", "store.sampler=uniform")
+    num_blocks = 150
 
 
 @pytest.fixture(autouse=True)
@@ -165,7 +183,7 @@ def test_reports_do_not_tell_whether_the_learner_was_made_anew(
     assert_same_checkpoint(tmp_path / "whole", tmp_path / "parted")
 
 
-@pytest.mark.parametrize("family", [Games, Shuffled, Unrolls])
+@pytest.mark.parametrize("family", [Games, Shuffled, Replay])
 def test_a_turn_in_two_parts_counts_as_one(family: Any, tmp_path: Path) -> None:
     whole, parted = family(tmp_path / "whole"), family(tmp_path / "parted")
     reports = {}
@@ -190,7 +208,9 @@ def test_a_turn_in_two_parts_counts_as_one(family: Any, tmp_path: Path) -> None:
     assert (first["num_new"], second["num_new"]) == (expected["num_new"], 0)
     for name in ("total_steps", "generation", "table", "stopped"):
         assert second[name] == expected[name], name
-    assert_same_checkpoint(tmp_path / "whole", tmp_path / "parted")
+    # A store's random numbers begin anew with its process.
+    if family is not Replay:
+        assert_same_checkpoint(tmp_path / "whole", tmp_path / "parted")
 
 
 def test_a_learner_of_shuffled_rows_is_one_that_draws(tmp_path: Path) -> None:
@@ -336,7 +356,7 @@ def test_stages_that_begin_in_one_turn_are_one_growth(tmp_path: Path) -> None:
     stages = [
         NetStage(share=0.1 * n, net=parse_net(f"3x{8 + 4 * n}")) for n in (1, 2, 3)
     ]
-    run.config = dataclasses.replace(run.config, stages=tuple(stages))
+    run.config = staged(run.config, *stages)
     role = run.learner(context)
     role.turn()
     run.arrive(1, context)

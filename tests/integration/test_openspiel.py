@@ -11,7 +11,11 @@ import pytest
 
 from tests.integration.runs import SMALL
 
-SETTINGS = ("actor.games_per_generation=8", "store.min_rows=20", "actor.num_slots=4")
+SETTINGS = (
+    "agent.actor.games_per_generation=8",
+    "store.min_rows=20",
+    "agent.actor.num_slots=4",
+)
 
 
 def train(task: str, out: Path, *extra: str) -> subprocess.CompletedProcess[str]:

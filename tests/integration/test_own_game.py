@@ -7,10 +7,16 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from tests.integration.runs import SMALL, sealed, weights
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
-SETTINGS = ("actor.games_per_generation=8", "store.min_rows=20", "actor.num_slots=4")
+SETTINGS = (
+    "agent.actor.games_per_generation=8",
+    "store.min_rows=20",
+    "agent.actor.num_slots=4",
+)
 
 # Right for as long as the check at the start looks, wrong in self-play.
 BREAKS_LATER = """
@@ -27,12 +33,17 @@ class Broken(Hex):
 
 
 def train(
-    task: str, cwd: Path, out: Path, games: int, threads: int = 2
+    task: str, cwd: Path, out: Path, games: int, threads: int = 2, *settings: str
 ) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "tengen", "train", task, "--json"]
-    command += ["--out", str(out), "--games", str(games), "--threads", str(threads)]
-    for setting in (*SMALL, *SETTINGS):
-        command += ["--set", setting]
+    words = ["train", task, "--json", "--out", str(out)]
+    words += ["--games", str(games), "--threads", str(threads)]
+    for setting in (*SMALL, *SETTINGS, *settings):
+        words += ["--set", setting]
+    return tengen(cwd, *words)
+
+
+def tengen(cwd: Path, *words: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "tengen", *words]
     return subprocess.run(command, cwd=cwd, capture_output=True, text=True, timeout=300)
 
 
@@ -50,6 +61,33 @@ def test_an_own_game_is_trained_and_resumed(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr
     assert sealed(tmp_path / "one") == sealed(tmp_path / "run")
     assert weights(tmp_path / "one") == weights(tmp_path / "run")
+
+
+@pytest.mark.slow
+def test_an_own_game_is_rated_and_played_where_it_is_typed(tmp_path: Path) -> None:
+    run = tmp_path / "run"
+    rated = (
+        "agent.rating.time_share=0.9",
+        "agent.rating.num_games=2",
+        "agent.rating.round_games=2",
+        "agent.rating.anchor_games=2",
+        'agent.rating.anchors=["random","mcts:1"]',
+        "agent.rating.num_simulations=2",
+        "agent.rating.final_games=2",
+        "agent.rating.final_opponent=random",
+    )
+    done = train("own_game:Hex", EXAMPLES, run, 8, 1, *rated)
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout.splitlines()[-1])["match"]["games"] == 2
+    assert f"tengen play {run} --task own_game:Hex" in done.stdout
+    assert [*run.glob("eval/00000*.json")] != []
+    playing = ("match", str(run), "random", "--games", "2", "--simulations", "2")
+    for words in (playing, ("selfplay", str(run), "--once", "--threads", "2")):
+        done = tengen(EXAMPLES, *words)
+        assert done.returncode == 2
+        assert done.stderr.startswith(f"tengen: task (own_game:Hex) of {run} is a prog")
+        done = tengen(EXAMPLES, *words, "--task", "own_game:Hex")
+        assert done.returncode == 0, done.stderr
 
 
 def test_a_game_that_breaks_in_play_ends_the_run_with_one_line(tmp_path: Path) -> None:

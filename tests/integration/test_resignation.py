@@ -8,28 +8,28 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from tengen.experience import SegmentReader
 from tengen.games import make
-from tengen.store import SegmentReader
 from tests.integration.runs import SMALL, run_command, sealed, train_command
 
 GAMES_PER_GENERATION = 768
 SETTINGS = (
     *SMALL,
-    f"actor.games_per_generation={GAMES_PER_GENERATION}",
+    f"agent.actor.games_per_generation={GAMES_PER_GENERATION}",
     # Nothing is learned: a trained net of this size may see one side win everywhere.
     "store.min_rows=1000000",
-    "stages=[]",
+    "agent.stages=[]",
     "net.num_blocks=2",
     "net.num_channels=8",
     # Its values of a young net agree with each other more often than Gumbel's, which
     # are of what each side hopes to play.
-    "actor.search.policy=puct",
-    "actor.full_simulations=4",
-    "actor.num_slots=32",
+    "agent.actor.search.policy=puct",
+    "agent.actor.full_simulations=4",
+    "agent.actor.num_slots=32",
     # Whatever five searches agree on, right or wrong.
-    "actor.resign_above=0",
-    "actor.resign_max_false_share=1",
-    "actor.resign_playout_share=0.2",
+    "agent.actor.resign_above=0",
+    "agent.actor.resign_max_false_share=1",
+    "agent.actor.resign_playout_share=0.2",
 )
 
 
@@ -90,7 +90,7 @@ def test_games_are_resigned_once_it_is_seen_to_be_safe(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_nobody_resigns_where_it_was_wrong(tmp_path: Path) -> None:
-    play(tmp_path, 2, "actor.resign_max_false_share=0.01")
+    play(tmp_path, 2, "agent.actor.resign_max_false_share=0.01")
     turns = reports(tmp_path)
     assert turns[1]["num_resignations_false"] > 1
     assert [turn["may_resign"] for turn in turns] == [False, False]

@@ -12,11 +12,11 @@ from typing import Any
 
 import pytest
 
+from tengen.experience.unfinished import unfinished_games
 from tengen.observe import read_events
 from tengen.observe.status import read_status
 from tengen.roles import RoleContext, make_role, read_config
 from tengen.run import RunDirectory
-from tengen.store.unfinished import unfinished_games
 from tests.faults.role_processes import (
     RoleProcesses,
     check_games,
@@ -66,7 +66,7 @@ def start() -> Iterator[Callable[..., RoleProcesses]]:
 
 def change(run: RunDirectory, **actor: Any) -> None:
     content = run.read_run()
-    content["config"]["actor"] |= actor
+    content["config"]["agent"]["actor"] |= actor
     run.write_run(content)
 
 
@@ -182,7 +182,7 @@ def test_a_damaged_model_fails_its_role_and_stays(
         shutil.copytree(run.models.entry(0), run.candidates.entry(number))
     if gate is not None:
         content = run.read_run()
-        content["config"]["gate"] = {"kind": gate}
+        content["config"]["agent"]["gate"] = {"kind": gate}
         run.write_run(content)
     path = folder.entry(number) / name
     path.write_bytes(path.read_bytes()[:-9])

@@ -43,13 +43,13 @@ def role_command(name: str, out: Path, *extra: str) -> list[str]:
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_a_signal_in_the_closing_match(tmp_path: Path, number: int) -> None:
     out = tmp_path / "run"
-    settings = (*SMALL, f"rating.final_games={ENDLESS}")
+    settings = (*SMALL, f"agent.rating.final_games={ENDLESS}")
     child = start_command(train_command(out, 24, settings=settings))
     wait_for(lambda: events(out, "end"))
     assert end(child, number) == 130
     assert not list(out.glob("eval/*")) + list(out.glob("games/*"))
     # The same command goes on, and the match it ends with is published.
-    done = run_command([*train_command(out, 24), "--set", "rating.final_games=4"])
+    done = run_command([*train_command(out, 24), "--set", "agent.rating.final_games=4"])
     assert done.returncode == 0, done.stderr
     record = json.loads((out / "eval" / "final-1.json").read_text())
     assert record["b"] == "mcts:1000"
@@ -62,14 +62,14 @@ def test_a_signal_in_the_closing_match(tmp_path: Path, number: int) -> None:
 
 def test_a_signal_in_the_gate_leaves_the_candidate(tmp_path: Path) -> None:
     out = tmp_path / "run"
-    gate = ("gate.kind=match", f"gate.num_games={ENDLESS}")
+    gate = ("agent.gate.kind=match", f"agent.gate.num_games={ENDLESS}")
     child = start_command(train_command(out, 48, settings=(*SMALL, *gate)))
     run = RunDirectory(out)
     wait_for(lambda: run.models.numbers() == [0] and run.candidates.numbers() == [1])
     assert end(child, signal.SIGINT) == 130
     assert (run.models.numbers(), run.candidates.numbers()) == ([0], [1])
     # Played again on resume, and decided when it can be.
-    done = run_command([*train_command(out, 1), "--set", "gate.num_games=2"])
+    done = run_command([*train_command(out, 1), "--set", "agent.gate.num_games=2"])
     assert done.returncode == 0, done.stderr
     assert 1 in run.models.numbers() + run.rejected.numbers()
 
@@ -77,7 +77,7 @@ def test_a_signal_in_the_gate_leaves_the_candidate(tmp_path: Path) -> None:
 def test_a_signal_in_a_rating_publishes_nothing(tmp_path: Path) -> None:
     out = tmp_path / "run"
     rating = ("time_share=0.9", f"num_games={ENDLESS}", f"round_games={ENDLESS}")
-    settings = (*SMALL, *(f"rating.{setting}" for setting in rating))
+    settings = (*SMALL, *(f"agent.rating.{setting}" for setting in rating))
     child = start_command(train_command(out, 24 * 1000, settings=settings))
     wait_for(lambda: RunDirectory(out).lock_holder("rate"))
     assert end(child, signal.SIGTERM) == 130
@@ -103,7 +103,7 @@ def test_stop_ends_a_single_role_in_its_turn(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr
     run = RunDirectory(out)
     content = run.read_run()
-    content["config"]["actor"]["games_per_generation"] = ENDLESS
+    content["config"]["agent"]["actor"]["games_per_generation"] = ENDLESS
     run.write_run(content)
     child = start_command(role_command("selfplay", out, "--threads", "1"))
     journals = out / "experience" / "selfplay-0"

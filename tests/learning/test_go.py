@@ -21,12 +21,12 @@ from tests.integration.runs import run_command
 GAME = "go/5"
 SETTINGS = (
     "net.num_channels=16",
-    "actor.games_per_generation=64",
-    "actor.full_simulations=16",
+    "agent.actor.games_per_generation=64",
+    "agent.actor.full_simulations=16",
     "store.min_rows=500",
     "store.limiter.samples_per_row=8",
-    "rating.time_share=0",
-    "rating.final_games=0",
+    "agent.rating.time_share=0",
+    "agent.rating.final_games=0",
 )
 
 

@@ -16,7 +16,7 @@ import tengen
 from tests.integration.runs import run_command, train_command
 
 SIMULATIONS = 32
-SETTINGS = ("rating.time_share=0", "rating.final_games=0")
+SETTINGS = ("agent.rating.time_share=0", "agent.rating.final_games=0")
 
 
 def lost_lines(player: tengen.play.Player) -> int:

@@ -1,7 +1,8 @@
 """A GTP engine on the slow rules of Go, for tests: python slow_gtp.py [FAULT [FILE]].
 
 It plays any legal move, the same ones each time, and passes after a pass. FAULT is what
-it does wrong, and FILE is where it leaves a note.
+it does wrong, and FILE is where it leaves a note. "refuse D4" refuses that move of the
+other side, and "refuse" every one.
 """
 
 from __future__ import annotations
@@ -70,7 +71,7 @@ class Engine:
         return ""
 
     def play(self, colour: int, action: int) -> None:
-        if self.fault == "refuse":
+        if self.fault == "refuse" and self.note in ("", self.vertex(action).upper()):
             raise ValueError("illegal move")
         if colour == self.game.to_play:
             self.game.apply(action)
@@ -98,6 +99,8 @@ class Engine:
         return self.vertex(action)
 
     def fail(self) -> None:
+        if self.fault == "deny":
+            raise ValueError("not now")
         if self.fault == "die":
             print("chatter\nout of order", file=sys.stderr)
             sys.exit(3)

@@ -17,14 +17,7 @@ from hypothesis.stateful import (
 )
 
 from tengen.errors import UsageError
-from tengen.store import (
-    Column,
-    RateLimits,
-    Selector,
-    Store,
-    StoreTimeout,
-    TableConfig,
-)
+from tengen.store import Column, RateLimits, Selector, Store, StoreTimeout, TableConfig
 
 # Eighths, so that priorities are exact in every float type.
 PRIORITIES = st.integers(0, 64).map(lambda eighths: eighths / 8)

@@ -10,14 +10,21 @@ import numpy as np
 import pytest
 
 from tengen.evaluation import ModelPlayer
+from tengen.tensors import Signature, TensorSpec
+
+# Of backends that answer any game; nobody checks the shapes.
+PLAIN = Signature(
+    inputs={"planes": TensorSpec(shape=(1, 1, 1))},
+    outputs={"policy": TensorSpec(shape=(1,)), "value": TensorSpec()},
+)
 
 
 class HashRunner:
     """Answers each row by a hash of its planes: a fixed, senseless network."""
 
-    def __init__(self, salt: int, planes: Any, policy: Any, value: Any) -> None:
+    def __init__(self, salt: int, inputs: Any, outputs: Any) -> None:
         self.salt = salt
-        self.arrays = planes, policy, value
+        self.arrays = inputs["planes"], outputs["policy"], outputs["value"]
 
     def run(self, num_rows: int) -> None:
         planes, policy, value = self.arrays
@@ -33,15 +40,13 @@ class HashBackend:
     version = "1"
     precision: Any = "fp32"
     batch_shape: Any = "dynamic"
-    has_score = False
+    signature = PLAIN
 
     def __init__(self, salt: int = 0) -> None:
         self.salt = salt
 
-    def bind(
-        self, planes: Any, policy: Any, value: Any, score: Any = None
-    ) -> HashRunner:
-        return HashRunner(self.salt, planes, policy, value)
+    def bind(self, inputs: Any, outputs: Any, state: Any = None) -> HashRunner:
+        return HashRunner(self.salt, inputs, outputs)
 
 
 @pytest.fixture

@@ -207,6 +207,14 @@ def test_override_reaches_into_an_absent_config():
         ("search.num_simulations", "setting (search.num_simulations) must look like"),
         ("serach.num_simulations=3", "serach (3) is not a known key; did you mean"),
         ("search.num_simulation=3", "search.num_simulation (3) is not a known key"),
+        (
+            "num_simulations=3",
+            'num_simulations (3) is not a known key; did you mean "search.num_simul',
+        ),
+        (
+            "search.c_init=3",
+            'search.c_init (3) is not a known key; did you mean "search.policy.c_init"',
+        ),
         ("mode.x=3", "mode.x (3) must name a field; mode has no fields"),
         ("search.num_simulations=many", 'search.num_simulations ("many") must be'),
         ("search.policy.kind=gumble", 'search.policy.kind ("gumble") is not known'),

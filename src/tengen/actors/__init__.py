@@ -5,36 +5,41 @@ Importing this package imports no torch.
 
 from __future__ import annotations
 
-from typing import TypeAlias
-
-from tengen.actors.environment import (
-    EnvironmentActorConfig,
-    EnvironmentPort,
-    EnvironmentStats,
-    environment_seed,
-    features_of,
+from tengen.actors.action_draws import ActionDraws, make_action_draws
+from tengen.actors.action_values import clip_actions, encode_actions, encoded_length
+from tengen.actors.block import StepBlock, step_tensors
+from tengen.actors.environment import EnvironmentPort, EnvironmentStats
+from tengen.actors.environment_config import EnvironmentActorConfig
+from tengen.actors.environment_rows import (
+    LAST_ACTION,
+    LAST_REWARD,
+    EnvironmentRows,
 )
+from tengen.actors.policy import Policy, Slots
 from tengen.actors.processes import GamesOfGeneration, SelfplayProcesses
 from tengen.actors.selfplay import GenerationReport, play_generation
 from tengen.actors.selfplay_config import MAX_SLOTS, SelfplayConfig
-from tengen.actors.unroll import Unrolls, unroll_columns, unroll_counts
 
 __all__ = [
+    "LAST_ACTION",
+    "LAST_REWARD",
     "MAX_SLOTS",
-    "ActorConfig",
+    "ActionDraws",
     "EnvironmentActorConfig",
     "EnvironmentPort",
+    "EnvironmentRows",
     "EnvironmentStats",
     "GamesOfGeneration",
     "GenerationReport",
+    "Policy",
     "SelfplayConfig",
     "SelfplayProcesses",
-    "Unrolls",
-    "environment_seed",
-    "features_of",
+    "Slots",
+    "StepBlock",
+    "clip_actions",
+    "encode_actions",
+    "encoded_length",
+    "make_action_draws",
     "play_generation",
-    "unroll_columns",
-    "unroll_counts",
+    "step_tensors",
 ]
-
-ActorConfig: TypeAlias = SelfplayConfig | EnvironmentActorConfig

@@ -89,7 +89,7 @@ def crew_of_threads(
     Raises:
         UsageError: The search needs scores, and the backend has none.
     """
-    config.search.check_scores(backend.has_score)
+    config.search.check_scores("score" in backend.signature.outputs)
     settings = config.to_native()
     workers = [
         _core.make_selfplay_worker(rules, settings, queue, sink)
@@ -112,7 +112,7 @@ def crew_on_devices(
         UsageError: The search needs scores, and the backend has none.
         RunError: A device has no memory for the smallest batch.
     """
-    config.search.check_scores(backend.has_score)
+    config.search.check_scores("score" in backend.signature.outputs)
     wanted = _BATCHES_AT_ONCE * backend.max_rows * backend.num_devices
     games_at_once = min(
         max(config.num_slots * num_threads, wanted), max(1, queue.num_wanted)
@@ -191,7 +191,13 @@ class _DevicesCrew:
         self._shared = _core.SharedPort(
             _core.RowLayout(layout.planes_shape, layout.is_packed),
             [
-                (lane.rows, lane.policy, lane.value, lane.score, lane.device)
+                (
+                    lane.rows,
+                    lane.outputs["policy"],
+                    lane.outputs["value"],
+                    lane.outputs.get("score"),
+                    lane.device,
+                )
                 for lane in lanes
             ],
             num_workers=len(groups),

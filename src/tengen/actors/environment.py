@@ -1,84 +1,40 @@
-"""The actor of the environment family: steps environments, makes unrolls.
+"""The actor of the environment family: steps environments, makes items of their steps.
 
-It has no network. Its port asks inference for the policy of every copy of the
-environment at once, draws actions, steps, and puts finished unrolls into a table::
+It has no network. Its port asks inference for the answers to every copy of the
+environment at once, lets the agent's policy draw actions, steps, and hands blocks of
+steps to a writer of experience::
 
-    port = EnvironmentPort(env, config, table, writer="actor-0", seed=seed)
-    while not stopped:                             # a turn: one model, many unrolls
-        port.begin(generation)
-        drive(port, backend.bind(port.planes, port.policy, port.value))
+    port = EnvironmentPort(env, policy, signature, writer, ...)
+    while not stopped:                             # a turn: one model, many steps
+        port.begin(version)
+        drive(port, backend.bind(port.inputs, port.outputs, port.state))
 
 Source: Espeholt et al. 2020, "SEED RL", section 3.1 (actors without a network).
-Differs from it: termination and truncation are apart, and the behaviour policy is
-kept as logits.
+Differs from it: termination and truncation are apart, and the recurrent state that is
+stored with an item is that of the item's first step.
 """
 
 from __future__ import annotations
 
 import threading
 from collections import deque
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from tengen._core import Rng
-from tengen.actors.unroll import Unrolls, unroll_columns
-from tengen.config import check, check_literals, check_range
-from tengen.envs import Env, EnvSpec
-from tengen.errors import RunError, UsageError
-from tengen.nets import FeatureSpec
-from tengen.store import ExperienceTable
+from tengen.actors.action_values import clip_actions
+from tengen.actors.block import StepBlock
+from tengen.actors.environment_rows import EnvironmentRows
+from tengen.actors.policy import Policy, Slots
+from tengen.envs import Arrays, Env, Step
+from tengen.tensors import Signature
 
-__all__ = [
-    "EnvironmentActorConfig",
-    "EnvironmentPort",
-    "EnvironmentStats",
-    "environment_seed",
-    "features_of",
-]
-
-# Purpose::kMoveChoice of core/base/rng.h.
-_MOVE_CHOICE = 3
+__all__ = ["EnvironmentPort", "EnvironmentStats"]
 
 # Episodes that a mean return is taken over, the convention of Gymnasium's thresholds.
 _NUM_RECENT_EPISODES = 100
-
-
-@dataclass(frozen=True, kw_only=True)
-class EnvironmentActorConfig:
-    """How environments are stepped and cut into unrolls."""
-
-    kind: Literal["environment"] = "environment"
-    """Tells this config from the other actors'."""
-    num_envs: int = 16
-    """Copies of the environment stepped together, the rows of a batch; 1 to 4096."""
-    unroll_length: int = 20
-    """Transitions T of an unroll, at least 1."""
-    num_unrolls: int = 32
-    """Unrolls of one turn on one model, a positive multiple of num_envs."""
-
-    def __post_init__(self) -> None:
-        """Checks the ranges.
-
-        Raises:
-            UsageError: A field is out of its range.
-        """
-        check_literals(self)
-        check_range("num_envs", self.num_envs, 1, 4096, "8 to 64 suits a CPU")
-        check(
-            self.unroll_length >= 1,
-            "unroll_length",
-            self.unroll_length,
-            "must be at least 1; use 20",
-        )
-        check(
-            self.num_unrolls >= 1 and self.num_unrolls % self.num_envs == 0,
-            "num_unrolls",
-            self.num_unrolls,
-            f"must be a positive multiple of num_envs ({self.num_envs}); round it",
-        )
 
 
 @dataclass
@@ -89,10 +45,10 @@ class EnvironmentStats:
     """Environment steps; resets are not frames."""
     num_episodes: int = 0
     """Episodes that terminated or were truncated."""
-    num_unrolls: int = 0
-    """Unrolls inserted."""
+    num_items: int = 0
+    """Items inserted."""
     num_batches: int = 0
-    """Batches evaluated, of num_envs rows each."""
+    """Batches evaluated, of N rows each."""
     recent_returns: deque[float] = field(
         default_factory=lambda: deque(maxlen=_NUM_RECENT_EPISODES)
     )
@@ -107,181 +63,137 @@ class EnvironmentStats:
         return sum(returns) / len(returns)
 
 
-def features_of(spec: EnvSpec) -> FeatureSpec:
-    """Returns the feature spec of a vector network for this environment.
-
-    Raises:
-        UsageError: An observation is not a vector.
-    """
-    if len(spec.observation_shape) != 1:
-        raise UsageError(
-            f"observation shape ({spec.observation_shape}) of {spec.name} must be one "
-            f"axis in this version; choose an environment with vector observations"
-        )
-    return FeatureSpec(
-        num_planes=spec.observation_shape[0], num_actions=spec.num_actions
-    )
-
-
-def environment_seed(seed: int, first_sequence: int) -> int:
-    """Returns the seed to make the environment of a port with.
-
-    A port that resumes gets other episodes than the one before it began with.
-
-    Args:
-        seed: Of the run, at least 0.
-        first_sequence: Of the port, at least 0.
-    """
-    state = np.random.SeedSequence((seed, first_sequence)).generate_state(1, np.uint64)
-    return int(state[0])
-
-
 class EnvironmentPort:
     """A ``tengen.inference.Port`` over N copies of an environment.
 
-    Every batch has a row for every copy, in order. One thread drives it; ``stop`` may
-    be called from any. The environments run on from turn to turn. A port that is made
-    anew, after a crash, begins with a reset, and the transitions of unrolls that were
-    not finished are lost; those of finished ones are in the table.
+    Every batch has a row for every copy, in order. One thread drives it. The
+    environments run on from turn to turn. A port that is made anew, after a crash,
+    begins with a reset, and the steps of a block that was not finished are lost.
 
-    The unrolls are a function of the environment's seed, ``seed``, the generations
-    and the models. An action of copy i at step k is drawn from the stream (seed,
-    generation, i, k), whatever the other copies do.
+    What it does is a function of the environment's seed, ``seed``, the versions and the
+    models: the action of a copy at a step is drawn from uniform numbers that belong to
+    (seed, version, step, copy), whatever the other copies do and whoever steps them.
 
     Attributes:
-        planes: ``[N, C, 1, 1]`` float32, the observations; what inference reads.
-        policy: ``[N, A]`` float32, logits; what it fills.
-        value: ``[N]`` float32, filled too and not used: the learner has its own.
+        inputs: ``[N, ...]`` each, as the signature names them; what inference reads.
+        outputs: ``[N, ...]`` each; what it fills.
+        state: ``[N, ...]`` each; read and written by inference, zeroed here where an
+            episode begins.
         stats: Counters, for the view.
     """
 
     def __init__(
         self,
         env: Env,
-        config: EnvironmentActorConfig,
-        table: ExperienceTable,
+        policy: Policy,
+        signature: Signature,
+        block: StepBlock,
+        write: Callable[[Arrays, Arrays, int], int],
         *,
-        writer: str,
         seed: int,
-        first_sequence: int = 0,
+        turn_blocks: int,
+        slots: Slots | None = None,
     ) -> None:
         """Resets the environments.
 
         Args:
-            env: ``config.num_envs`` copies; the port does not close it.
-            config: How they are stepped.
-            table: Where unrolls go.
-            writer: The name that they go under.
-            seed: Of the run, at least 0.
-            first_sequence: Of the first unroll; on resume the number of unrolls that
-                the table has of this writer.
-
-        Raises:
-            UsageError: The numbers of copies differ, or an observation is not a
-                vector.
+            env: N copies; the port does not close it.
+            policy: Draws the actions.
+            signature: Of the network, its state included.
+            block: Takes the steps.
+            write: Called with a block's columns, the state before it, and the version
+                of the model that acted; returns how many items that made. Blocks while
+                there is no room.
+            seed: Of the draws, 0 to 2^64 - 1.
+            turn_blocks: Blocks of a turn, at least 1.
+            slots: Which copies these are; None: all.
         """
-        check(
-            env.num_envs == config.num_envs,
-            "num_envs",
-            config.num_envs,
-            f"must be the environment's ({env.num_envs}); make it with as many",
-        )
         self.stats = EnvironmentStats()
         self._env = env
-        self._config = config
-        self._table = table
-        self._writer = writer
+        self._policy = policy
+        self._block = block
+        self._write = write
         self._seed = seed
-        self._sequence = first_sequence
-        self._stopped = threading.Event()
-        self._generation = 0
-        self._unrolls_left = 0
-        num_envs, spec = config.num_envs, env.spec
-        # A step of a resumed port has a number, and so a stream, of its own.
-        self._step = -(-first_sequence // num_envs) * config.unroll_length
+        self._turn_blocks = turn_blocks
+        num_envs = env.num_envs
+        self._slots = slots or Slots(0, num_envs, num_envs)
+        self._stop = threading.Event()
+        self._version = 0
+        self._blocks_left = 0
+        self._step = 0
         self._returns = np.zeros(num_envs, np.float64)
-        features = features_of(spec)
-        shape = (features.num_planes, features.height, features.width)
-        self.planes = np.zeros((num_envs, *shape), np.float32)
-        self.policy = np.zeros((num_envs, spec.num_actions), np.float32)
-        self.value = np.zeros(num_envs, np.float32)
-        self._unrolls = Unrolls(unroll_columns(spec, config.unroll_length), env.reset())
+        self._rows = EnvironmentRows(signature, env.spec.actions, num_envs)
+        self.inputs = self._rows.inputs
+        self.outputs = self._rows.outputs
+        self.state = self._rows.state
+        self._state_before: Arrays = {}
+        self._rows.begin(env.reset())
 
-    def begin(self, generation: int) -> None:
-        """Begins a turn of ``config.num_unrolls`` unrolls, and forgets a stop.
+    def begin(self, version: int, stop: threading.Event | None = None) -> None:
+        """Begins a turn.
+
+        A block that a stop cut in two is of the later version.
 
         Args:
-            generation: Of the model that the turn is driven with, at least 0.
+            version: Of the model that the turn is driven with, at least 0.
+            stop: Once it is set, by whatever thread, ``next`` returns 0; the next turn
+                goes on from there.
         """
-        self._generation = generation
-        self._unrolls_left = self._config.num_unrolls
-        self._stopped.clear()
-
-    def stop(self) -> None:
-        """Makes ``next`` return 0. Thread-safe. The next turn goes on from there."""
-        self._stopped.set()
+        self._version = version
+        self._blocks_left = self._turn_blocks
+        self._stop = stop or threading.Event()
 
     def next(self) -> int:
-        """Fills ``planes`` and returns N; 0 when the turn is over or was stopped."""
-        if self._unrolls_left == 0 or self._stopped.is_set():
+        """Returns N, the rows of ``inputs``; 0 when the turn is over or was stopped."""
+        if self._blocks_left == 0 or self._stop.is_set():
             return 0
-        self.planes[:] = self._unrolls.newest_observation.reshape(self.planes.shape)
-        return len(self.planes)
+        if self._block.is_empty:
+            self._state_before = {name: a.copy() for name, a in self.state.items()}
+        return self._slots.count
 
     def done(self) -> None:
-        """Draws an action for every row, steps, and inserts unrolls that are full.
+        """Draws an action for every row, steps, and hands on a block that is full.
 
-        Blocks while the environments step or the table is full.
+        Blocks while the environments step or the experience is full.
 
         Raises:
-            RunError: A logit is not finite.
+            RunError: An answer is not finite, or what the environment or the writer
+                raised.
         """
-        if not np.isfinite(self.policy).all():
-            raise RunError(
-                f"policy (model of generation {self._generation}) must be finite; "
-                f"lower the learning rate and go on from an older model"
-            )
-        actions = self._draw_actions()
-        step = self._env.step(actions)
-        self._unrolls.append(self.policy, actions, step)
+        self._rows.check_answers(f"of version {self._version}")
+        actions = self._env.spec.actions
+        chosen = self._policy.act(self.outputs, actions, self._uniforms(), self._slots)
+        step = self._env.step(clip_actions(actions, chosen["action"]))
+        self._block.append(self.inputs, chosen, step)
         self._step += 1
-        self._count(step.reward, step.terminated | step.truncated, step.is_reset)
-        if self._unrolls.is_full:
-            self._insert()
+        self._rows.show(step.observation, chosen["action"], step.reward, step.is_reset)
+        self._count(step)
+        if self._block.is_full:
+            columns = self._block.take(self.inputs)
+            self.stats.num_items += self._write(
+                columns, self._state_before, self._version
+            )
+            self._blocks_left -= 1
 
-    def _draw_actions(self) -> NDArray[np.int64]:
-        num_envs = len(self.policy)
-        logits = self.policy.astype(np.float64)
-        weights = np.exp(logits - logits.max(axis=1, keepdims=True))
-        cumulative = weights.cumsum(axis=1)
-        uniforms = np.empty((num_envs, 1))
-        for i in range(num_envs):
-            stream = Rng(self._seed, self._generation, i, self._step, _MOVE_CHOICE)
-            uniforms[i] = stream.uniform()
-        # A uniform number is below 1, so the last action's bound is never reached.
-        actions: NDArray[np.int64] = (cumulative <= uniforms * cumulative[:, -1:]).sum(
-            axis=1, dtype=np.int64
+    def _uniforms(self) -> NDArray[np.float64]:
+        # Philox has a block of four numbers for each value of its counter, so that
+        # copies have blocks of their own in the step's stream, whoever steps them.
+        num_uniforms = self._policy.num_uniforms(self._env.spec.actions)
+        num_blocks = -(-num_uniforms // 4)
+        stream = np.random.Philox(
+            key=np.array([self._seed, self._version], np.uint64),
+            counter=[self._slots.first * num_blocks, self._step, 0, 0],
         )
-        return actions
+        uniforms = np.random.Generator(stream).random(
+            (self._slots.count, 4 * num_blocks)
+        )
+        return uniforms[:, :num_uniforms]
 
-    def _count(
-        self,
-        reward: NDArray[np.float32],
-        is_over: NDArray[np.bool_],
-        is_reset: NDArray[np.bool_],
-    ) -> None:
+    def _count(self, step: Step) -> None:
         self.stats.num_batches += 1
-        self.stats.num_frames += len(is_reset) - int(is_reset.sum())
-        self._returns += reward
-        for i in is_over.nonzero()[0]:
+        self.stats.num_frames += len(step.is_reset) - int(step.is_reset.sum())
+        self._returns += step.reward
+        for i in (step.terminated | step.truncated).nonzero()[0]:
             self.stats.num_episodes += 1
             self.stats.recent_returns.append(float(self._returns[i]))
             self._returns[i] = 0.0
-
-    def _insert(self) -> None:
-        full, self._unrolls = self._unrolls, self._unrolls.following()
-        for i in range(self._config.num_envs):
-            self._table.insert(self._writer, self._sequence, full.of(i))
-            self._sequence += 1
-            self._unrolls_left -= 1
-            self.stats.num_unrolls += 1

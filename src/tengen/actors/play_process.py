@@ -28,7 +28,7 @@ from tengen.actors.selfplay import GenerationReport, play_generation
 from tengen.actors.selfplay_config import SelfplayConfig
 from tengen.config import from_dict
 from tengen.errors import RunError, refusal
-from tengen.inference import Backend, InferenceConfig, open_backend
+from tengen.inference import Backend, InferenceConfig, open_backend, search_outputs
 
 __all__ = ["main"]
 
@@ -85,17 +85,20 @@ class _Player:
         """Plays one share of a generation; sends its games on the way.
 
         Args:
-            task: The game.
+            task: The game; the parent made sure that the user typed it.
             actor: A ``SelfplayConfig`` as JSON values.
             directory: The model's.
             inference: An ``InferenceConfig`` as JSON values.
             generation: Arguments of ``GameQueue``.
         """
         if self._game is None:
-            self._game = games.make(task)
+            games.allow(task)
+            self._game = games.open_game(task)
         if self._backend is None or self._backend[0] != directory:
             settings = from_dict(InferenceConfig, inference)
-            self._backend = (directory, open_backend(directory, settings, 1))
+            outputs = search_outputs(scores=False)
+            backend = open_backend(directory, settings, 1, outputs=outputs)
+            self._backend = (directory, backend)
         queue = _core.GameQueue(**generation)
         sink = _core.GameFrames()
 

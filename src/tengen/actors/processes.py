@@ -24,6 +24,7 @@ from tengen.actors.selfplay import GenerationReport
 from tengen.actors.selfplay_config import SelfplayConfig
 from tengen.config import to_dict
 from tengen.errors import RunError
+from tengen.games import check_allowed
 from tengen.inference import InferenceConfig
 
 __all__ = ["GamesOfGeneration", "SelfplayProcesses"]
@@ -40,7 +41,7 @@ class GamesOfGeneration:
     """What is to be played, by which model."""
 
     task: str
-    """The game, as ``tengen.games.make`` takes it."""
+    """The game, as ``tengen.games.open_game`` takes it."""
     config: SelfplayConfig
     """How to play."""
     directory: Path
@@ -105,8 +106,10 @@ class SelfplayProcesses:
 
         Raises:
             RunError: A process died again and again, or failed.
-            UsageError: The game broke the protocol, or the backend is refused.
+            UsageError: The game broke the protocol or nobody typed it, or the backend
+                is refused.
         """
+        check_allowed(games.task)  # what the processes are told counts as typed
         start_s = time.monotonic()
         self._stopping = False
         finished = set(games.finished)
@@ -194,7 +197,8 @@ def _start() -> tuple[subprocess.Popen[bytes], Connection]:
     ours, theirs = Pipe()
     descriptor = theirs.fileno()
     process = subprocess.Popen(
-        [sys.executable, "-m", "tengen.actors.play_process", str(descriptor)],
+        # -P: modules of the working directory are imported for a typed task alone.
+        [sys.executable, "-P", "-m", "tengen.actors.play_process", str(descriptor)],
         stdin=subprocess.DEVNULL,
         pass_fds=[descriptor],
     )

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Literal
 
 from tengen import _core
-from tengen.config import check, check_literals, check_range, fill_native
+from tengen.config import check, check_range, fill_native
 from tengen.games import GoVariety
 from tengen.search import MAX_SIMULATIONS, SearchConfig
 
@@ -28,8 +27,6 @@ class SelfplayConfig:
     the table in docs/go.md.
     """
 
-    kind: Literal["selfplay"] = "selfplay"
-    """Tells this config from the other actors'."""
     games_per_generation: int = 128
     """Games on one model before the learner's turn, at least 1."""
     search: SearchConfig = field(default_factory=SearchConfig)
@@ -127,7 +124,6 @@ class SelfplayConfig:
         Raises:
             UsageError: A field is out of its range.
         """
-        check_literals(self)
         games = self.games_per_generation
         check_range("games_per_generation", games, 1, _MAX_GAMES)
         for name in ("full_simulations", "cheap_simulations", "lead_simulations"):

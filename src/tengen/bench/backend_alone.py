@@ -10,7 +10,7 @@ from typing import NamedTuple, Protocol
 import numpy as np
 
 from tengen.games import Planes
-from tengen.inference import Backend, LaneBackend
+from tengen.inference import Backend, LaneBackend, allocate
 
 __all__ = ["BackendAlone", "DevicesAlone", "Rates", "ThreadsAlone"]
 
@@ -42,16 +42,12 @@ class ThreadsAlone:
     Args:
         backend: The backend.
         planes: ``[M, C, H, W]`` float32, the positions.
-        num_actions: A.
         num_threads: Threads.
     """
 
-    def __init__(
-        self, backend: Backend, planes: Planes, num_actions: int, num_threads: int
-    ) -> None:
+    def __init__(self, backend: Backend, planes: Planes, num_threads: int) -> None:
         self._backend = backend
         self._planes = planes
-        self._num_actions = num_actions
         self._num_threads = num_threads
         rates = {batch: self._measure(batch, _TRIAL_S).per_s for batch in _BATCHES}
         self.best_batch = max(rates, key=lambda batch: rates[batch])
@@ -68,9 +64,8 @@ class ThreadsAlone:
         def work(index: int) -> None:
             order = np.arange(batch) + index * batch
             rows = self._planes[order % len(self._planes)].copy()
-            policy = np.zeros((batch, self._num_actions), np.float32)
-            value = np.zeros(batch, np.float32)
-            runner = self._backend.bind(rows, policy, value)
+            outputs = allocate(self._backend.signature.outputs, batch)
+            runner = self._backend.bind({"planes": rows}, outputs)
             runner.run(batch)
             barrier.wait()
             while time.perf_counter() < end_s[0]:

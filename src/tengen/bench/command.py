@@ -51,4 +51,6 @@ def _print_table(rows: list[dict[str, Any]]) -> None:
 
 
 def _shown(value: Any) -> str:
+    if value is None:
+        return "not known"
     return f"{value:.4g}" if isinstance(value, float) else str(value)

@@ -25,13 +25,20 @@ import numpy as np
 from tengen.bench.random_model import write_random_model
 from tengen.config import check, check_range
 from tengen.errors import UsageError, did_you_mean
-from tengen.inference import Backend, InferenceConfig, Runner, open_backend
+from tengen.inference import (
+    Backend,
+    InferenceConfig,
+    Runner,
+    allocate,
+    open_backend,
+)
 from tengen.inference.backend import FloatArray
 from tengen.inference.config import BackendName, Precision
 from tengen.inference.openvino_backend import is_installed, supported_precisions
 from tengen.models import quantise
-from tengen.nets.spec import FeatureSpec, parse_net
+from tengen.nets import parse_net
 from tengen.run import available_cores
+from tengen.tensors import BoardSpec
 
 __all__ = ["add_arguments", "run"]
 
@@ -91,7 +98,7 @@ def run(namespace: argparse.Namespace) -> dict[str, Any]:
     )
     cases = _cases(namespace)
     nets = {case.net: parse_net(case.net) for case in cases}
-    features = FeatureSpec(
+    features = BoardSpec(
         num_planes=_NUM_PLANES,
         height=namespace.board,
         width=namespace.board,
@@ -170,7 +177,7 @@ def _counts(option: str, text: str, most: int) -> list[int]:
 
 
 def _measure(
-    path: Path, features: FeatureSpec, cases: Sequence[_Case], turn_s: float
+    path: Path, features: BoardSpec, cases: Sequence[_Case], turn_s: float
 ) -> list[dict[str, Any]]:
     runners = [_bound(path, features, case) for case in cases]
     best: list[dict[str, float]] = [{} for _ in cases]
@@ -185,7 +192,7 @@ def _measure(
     ]
 
 
-def _bound(path: Path, features: FeatureSpec, case: _Case) -> list[Runner]:
+def _bound(path: Path, features: BoardSpec, case: _Case) -> list[Runner]:
     """Returns one runner a thread, warmed up."""
     config = InferenceConfig(
         backend=case.backend, precision=case.precision, batch_shape="dynamic"
@@ -198,14 +205,14 @@ def _bound(path: Path, features: FeatureSpec, case: _Case) -> list[Runner]:
     runners = []
     for index, backend in enumerate(backends):
         planes = _random_planes(features, case.batch_rows, seed=index)
-        policy = np.zeros((case.batch_rows, features.num_actions), np.float32)
-        runner = backend.bind(planes, policy, np.zeros(case.batch_rows, np.float32))
+        outputs = allocate(backend.signature.outputs, case.batch_rows)
+        runner = backend.bind({"planes": planes}, outputs)
         runner.run(case.batch_rows)
         runners.append(runner)
     return runners
 
 
-def _random_planes(features: FeatureSpec, num_rows: int, seed: int) -> FloatArray:
+def _random_planes(features: BoardSpec, num_rows: int, seed: int) -> FloatArray:
     shape = (num_rows, features.num_planes, features.height, features.width)
     planes = np.random.default_rng(seed).integers(0, 2, shape).astype(np.float32)
     planes[:, 0] = 1

@@ -15,18 +15,20 @@ from typing import Any
 
 from tengen import _core, games
 from tengen.actors import SelfplayConfig, play_generation
+from tengen.agents.alphazero_loss import AlphaZeroLossConfig
+from tengen.agents.alphazero_update import AlphaZeroUpdate
 from tengen.bench.random_model import publish_random
 from tengen.config import check, check_range
-from tengen.inference import InferenceConfig, choose, open_backend
-from tengen.learners.config import AlphaZeroConfig, LearnerConfig
-from tengen.nets.spec import ResNetConfig, game_features, parse_net
-from tengen.run import RunDirectory, available_cores, keep_freed_memory
-from tengen.store import (
+from tengen.experience import (
     ExperienceWriter,
     GameWindow,
     SamplesPerInsertConfig,
     WindowConfig,
 )
+from tengen.inference import InferenceConfig, choose, open_backend
+from tengen.learners import LearnerConfig
+from tengen.nets import NetConfig, board_of, parse_net
+from tengen.run import RunDirectory, available_cores, keep_freed_memory
 
 __all__ = ["add_arguments", "played_window", "run"]
 
@@ -67,8 +69,8 @@ def run(args: argparse.Namespace) -> dict[str, Any]:
         "must be positive; use 10",
     )
     net = parse_net(args.net)
-    assert isinstance(net, ResNetConfig)
     net = dataclasses.replace(net, auxiliary=args.auxiliary)
+    games.allow(args.game)
     with tempfile.TemporaryDirectory(prefix="tengen-bench-") as folder:
         window = played_window(args.game, args.games, args.auxiliary, Path(folder))
         derived = _derive(window, args.batch)
@@ -97,11 +99,11 @@ def played_window(
         auxiliary: Whether rows have targets of auxiliary heads.
         folder: Becomes a run; empty.
     """
-    rules = games.make(game)
+    rules = games.open_game(game)
     run = RunDirectory.create_or_resume(folder)
     directory = publish_random(run, game, "2x16")
     planes = games.random_positions(rules, 64, seed=0)
-    choice = choose(directory, InferenceConfig(), planes, rules.num_actions, 1)
+    choice = choose(directory, InferenceConfig(), {"planes": planes}, 1)
     writer = ExperienceWriter(run.experience / "selfplay-0", 1)
     segment = writer.open_games(1, game)
     play_generation(
@@ -136,22 +138,20 @@ def _derive(window: GameWindow, batch: int) -> dict[str, float]:
 
 
 def _learn(
-    window: GameWindow, net: ResNetConfig, batch: int, num_threads: int, seconds: float
+    window: GameWindow, net: NetConfig, batch: int, num_threads: int, seconds: float
 ) -> dict[str, float]:
     import torch
 
     from tengen.learners import Learner
-    from tengen.learners.make import make_loss
-    from tengen.nets import build_net
 
     keep_freed_memory()
     torch.manual_seed(0)
     config = LearnerConfig(batch_size=batch, num_shards=min(2, batch), device="cpu")
-    features = game_features(games.make(window.game))
+    wanted = board_of(games.open_game(window.game)).signature
     learner = Learner(
         config,
-        build_net(features, net),
-        make_loss(AlphaZeroConfig()),
+        net.build(wanted),
+        AlphaZeroUpdate(AlphaZeroLossConfig()),
         window,
         num_threads=num_threads,
     )

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from tengen import _core
-from tengen.inference.backend import FloatArray, check_buffers
+from tengen.inference import Arrays
+from tengen.inference.backend import NO_STATE, FloatArray, check_arrays
 from tengen.inference.config import BatchShape, Precision
+from tengen.tensors import Signature
 
 __all__ = ["NO_NET", "RandomBackend"]
 
@@ -17,24 +19,25 @@ class RandomBackend:
 
     Logits are in [0, 4) and values in [-1, 1), so that trees are as deep as those of a
     network. Planes are written as for one.
+
+    Args:
+        signature: What is asked.
     """
 
     name = NO_NET
     version = "1"
     precision: Precision = "fp32"
     batch_shape: BatchShape = "dynamic"
-    has_score = False
+
+    def __init__(self, signature: Signature) -> None:
+        self.signature = signature
 
     def bind(
-        self,
-        planes: FloatArray,
-        policy: FloatArray,
-        value: FloatArray,
-        score: FloatArray | None = None,
+        self, inputs: Arrays, outputs: Arrays, state: Arrays = NO_STATE
     ) -> _RandomRunner:
-        """Returns a runner over these buffers; see ``Backend``."""
-        check_buffers(self, planes, policy, value, score)
-        return _RandomRunner(policy, value)
+        """Returns a runner over these arrays; see ``Backend``."""
+        check_arrays(self.signature, inputs, outputs, state)
+        return _RandomRunner(outputs["policy"], outputs["value"])
 
 
 class _RandomRunner:

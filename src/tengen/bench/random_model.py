@@ -6,35 +6,36 @@ import json
 from pathlib import Path
 
 from tengen.config import to_dict
-from tengen.games import make
-from tengen.nets.spec import FeatureSpec, NetConfig, game_features, parse_net
+from tengen.games import open_game
+from tengen.nets import NetConfig, board_of, parse_net
 from tengen.run import RunDirectory
+from tengen.tensors import BoardSpec
 
 __all__ = ["publish_random", "write_random_model"]
 
 
-def write_random_model(path: Path, features: FeatureSpec, config: NetConfig) -> None:
+def write_random_model(path: Path, board: BoardSpec, config: NetConfig) -> None:
     """Writes what backends read of a model.
 
     Args:
         path: The model directory, made here.
-        features: What the network sees and how its actions lie.
+        board: What the network sees and how its actions lie.
         config: The network.
     """
     import torch
     from safetensors.torch import save_file
 
     from tengen.models import ModelExporter
-    from tengen.nets import build_net
 
     path.mkdir()
     torch.manual_seed(0)
-    state = build_net(features, config).state_dict()
+    signature = config.signature(board.signature)
+    state = config.build(signature).state_dict()
     weights = {name: tensor.numpy() for name, tensor in state.items()}
-    graph = ModelExporter().export(features, config, weights)
+    graph = ModelExporter().export(signature, config, weights)
     (path / "model.onnx").write_bytes(graph)
     save_file(state, path / "weights.safetensors")
-    meta = {"net": to_dict(config), "features": to_dict(features)}
+    meta = {"net": to_dict(config), "signature": to_dict(signature)}
     (path / "meta.json").write_text(json.dumps(meta))
 
 
@@ -52,18 +53,17 @@ def publish_random(run: RunDirectory, game: str, net: str) -> Path:
     import torch
 
     from tengen.models import ModelExporter, ModelMeta, publish_model
-    from tengen.nets import build_net
 
     torch.manual_seed(0)
-    rules = make(game)
-    features = game_features(rules)
+    rules = open_game(game)
     config = parse_net(net)
-    weights = build_net(features, config).state_dict()
+    signature = config.signature(board_of(rules).signature)
+    weights = config.build(signature).state_dict()
     meta = ModelMeta(
         task=game,
         agent="alphazero",
         net=config,
-        features=features,
+        signature=signature,
         generation=0,
         num_steps=0,
         num_samples=0,

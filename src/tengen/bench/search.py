@@ -18,7 +18,7 @@ from typing import Any
 from tengen import _core
 from tengen.bench import tree_threads
 from tengen.config import check, check_range
-from tengen.games import CoreGame, core_game, make
+from tengen.games import CoreGame, allow, core_game, open_game
 from tengen.run import usable_threads
 from tengen.search import MAX_SIMULATIONS, SearchConfig
 
@@ -46,10 +46,11 @@ def run(args: argparse.Namespace) -> dict[str, Any]:
         UsageError: An option is refused.
     """
     check_range("simulations", args.simulations, 1, MAX_SIMULATIONS)
+    allow(args.game)
     if args.threads is not None or args.net is not None:
         return _run_threads(args)
     settings = SearchConfig(policy=args.policy).to_native()
-    game = core_game(make(args.game))
+    game = core_game(open_game(args.game))
     num_searches = _calibrate(game, settings, args.simulations)
     rates: dict[bool, list[float]] = {False: [], True: []}
     start_s, start_cpu_s = time.perf_counter(), time.process_time()

@@ -3,6 +3,10 @@
 Rounds take turns in one process: the backend evaluates fixed batches of real positions
 as fast as it can, at its best batch size, then games are played, written durably, with
 the same model and threads. The share is the median over pairs of neighbouring rounds.
+
+Games begin anew in each round, and rows are those of games that ended in it: a rate of
+rows is known only where games end in every round, and is too low until a round is many
+times as long as a game. ``plies_per_s`` counts every ply that was searched.
 """
 
 from __future__ import annotations
@@ -30,6 +34,7 @@ from tengen.bench.no_net import NO_NET, RandomBackend
 from tengen.bench.random_model import publish_random
 from tengen.config import check, check_range
 from tengen.errors import UsageError
+from tengen.experience import ExperienceWriter
 from tengen.inference import (
     Backend,
     InferenceConfig,
@@ -41,10 +46,9 @@ from tengen.models import (
     can_quantise,
     quantise,
 )
-from tengen.nets.spec import parse_net
+from tengen.nets import board_of, parse_net
 from tengen.run import RunDirectory, available_cores
 from tengen.search import MAX_SIMULATIONS
-from tengen.store import ExperienceWriter
 
 __all__ = ["add_arguments", "run"]
 
@@ -93,7 +97,8 @@ def run(args: argparse.Namespace) -> dict[str, Any]:
     cores = most if args.cores is None else args.cores
     check_range("cores", cores, 1, most, "leave it out for all of them")
     _check_work(args)
-    rules = games.make(args.game)
+    games.allow(args.game)
+    rules = games.open_game(args.game)
     check(
         cores == 1 or not games.is_external(rules),
         "game",
@@ -147,8 +152,39 @@ def run(args: argparse.Namespace) -> dict[str, Any]:
     peak_rss_kib = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     report["peak_rss_bytes"] = 1024 * peak_rss_kib
     for field in _Pair.__dataclass_fields__:
-        report[field] = statistics.median(getattr(pair, field) for pair in rounds)
-    return report
+        report[field] = _median([getattr(pair, field) for pair in rounds])
+    note = _note([pair.num_games for pair in rounds], cores * args.slots)
+    return report if note is None else {**report, "note": note}
+
+
+def _rate(num_things: int, seconds: float, num_seen: int) -> float | None:
+    """Returns things a second; None where nothing was seen that could have had any."""
+    return num_things / seconds if num_seen else None
+
+
+def _median(values: list[float | None]) -> float | None:
+    """Returns None where a round's value is not known: the others would be chosen."""
+    known = [value for value in values if value is not None]
+    return statistics.median(known) if len(known) == len(values) else None
+
+
+def _note(num_games: list[int], num_slots: int) -> str | None:
+    """Returns what is to be known of the rows, by the games that ended in each round.
+
+    None where there is nothing.
+    """
+    unended = sum(num == 0 for num in num_games)
+    if unended:
+        return (
+            f"no game ended in {unended} of {len(num_games)} rounds, so that games and "
+            f"rows a second are not known; give a longer --round-s"
+        )
+    if min(num_games) < num_slots:
+        return (
+            f"in a round {min(num_games)} games ended with {num_slots} under way, so "
+            f"that games and rows a second are too low; give a longer --round-s"
+        )
+    return None
 
 
 def _check_work(args: argparse.Namespace) -> None:
@@ -174,11 +210,17 @@ class _Pair:
     backend_evals_per_cpu_s: float
     evals_per_s: float
     evals_per_cpu_s: float
-    rows_per_s: float
-    rows_per_cpu_s: float
+    plies_per_s: float | None
+    """Plies searched, of games that did not end too; None where none was."""
+    plies_per_cpu_s: float | None
+    rows_per_s: float | None
+    """Of games that ended; None where none did."""
+    rows_per_cpu_s: float | None
     simulations_per_s: float
     simulations_per_cpu_s: float
-    games_per_s: float
+    num_games: int
+    """Games that ended."""
+    games_per_s: float | None
     batch_rows: float
     batch_capacity: float
     inference_busy: float
@@ -206,14 +248,12 @@ class _Bench:
         self._rules = rules
         self.inference = inference
         rows_per_s: Mapping[str, float] = {}
-        self.backend: Backend = RandomBackend()
+        self.backend: Backend = RandomBackend(board_of(rules).signature)
         if net != NO_NET:
             directory = publish_random(self._run, rules.name, net)
             if inference.backend != "torch" and can_quantise():
                 quantise(directory, self._planes)
-            choice = choose(
-                directory, inference, self._planes, rules.num_actions, cores
-            )
+            choice = choose(directory, inference, {"planes": self._planes}, cores)
             self.inference, rows_per_s = choice.config, choice.rows_per_s
             self.backend = open_backend(directory, choice.config, cores)
         self.alone = self._alone(rows_per_s)
@@ -231,11 +271,14 @@ class _Bench:
             backend_evals_per_cpu_s=raw_cpu_s,
             evals_per_s=evals_per_s,
             evals_per_cpu_s=evals_per_cpu_s,
-            rows_per_s=played.num_rows / played.seconds,
-            rows_per_cpu_s=played.num_rows / cpu_s,
+            plies_per_s=_rate(played.num_plies, played.seconds, played.num_plies),
+            plies_per_cpu_s=_rate(played.num_plies, cpu_s, played.num_plies),
+            rows_per_s=_rate(played.num_rows, played.seconds, played.num_games),
+            rows_per_cpu_s=_rate(played.num_rows, cpu_s, played.num_games),
             simulations_per_s=played.num_simulations / played.seconds,
             simulations_per_cpu_s=played.num_simulations / cpu_s,
-            games_per_s=played.num_games / played.seconds,
+            num_games=played.num_games,
+            games_per_s=_rate(played.num_games, played.seconds, played.num_games),
             batch_rows=played.batch_rows,
             batch_capacity=played.batch_capacity,
             inference_busy=played.inference_s / played.threads_s,
@@ -247,9 +290,7 @@ class _Bench:
         if isinstance(self.backend, LaneBackend):
             rates = {int(rows): rate for rows, rate in rows_per_s.items()}
             return DevicesAlone(self.backend, rates)
-        return ThreadsAlone(
-            self.backend, self._planes, self._rules.num_actions, self._cores
-        )
+        return ThreadsAlone(self.backend, self._planes, self._cores)
 
     def _play(self, index: int) -> tuple[GenerationReport, float]:
         queue = _core.GameQueue(

@@ -4,11 +4,14 @@ Every figure counts the CPU-seconds of the client and of the server together. Se
 writers and samplers are processes of their own. ``sample`` draws batches, gathers
 them, and sends new priorities where the workload has them; ``insert`` copies items in;
 ``copy`` is what copying random items of as large an array costs on the same machine.
-They take turns, as a machine's memory is not as fast from minute to minute, and a
+Who samples or copies reads every byte of its batch; ``read_share`` is that part of the
+CPU-seconds of samples, and ``unread_share_of_copies`` the share without it on either
+side. They take turns, as a machine's memory is not as fast from minute to minute, and a
 figure is the median of its turns. With ``--cold`` memory holds a tenth, and the rest
 lies on a disk, whose own rate is measured beside it. With ``--paced`` all workloads run
-at once at the reference's rates. The processes share memory, or with ``--over tcp``
-speak over the loopback interface, as if they were on different hosts. With
+at once at the reference's rates, and a call's latency is from when it was due. The
+processes share memory, or with ``--over tcp`` speak over the loopback interface, as if
+they were on different hosts. With
 ``--selection`` there are neither, and which items come next is all that is measured.
 """
 
@@ -20,8 +23,14 @@ import statistics
 from pathlib import Path
 from typing import Any
 
-from tengen.bench.store_clients import Client, run_copies, run_sampler, run_writer
-from tengen.bench.store_cold import run_cold
+from tengen.bench.store_clients import (
+    Client,
+    latencies,
+    run_copies,
+    run_sampler,
+    run_writer,
+)
+from tengen.bench.store_cold import BASELINE, run_cold
 from tengen.bench.store_processes import Role, ServerProcess, together
 from tengen.bench.store_selection import run_selection
 from tengen.bench.store_workloads import VARIANTS, WORKLOADS, Workload
@@ -97,7 +106,13 @@ def run(args: argparse.Namespace) -> dict[str, Any]:
             run_cold(one, args.over, memory_bytes, args.seconds, args.cold)
             for one in workloads
         ]
-        return {"name": "store", "over": args.over, "cold": True, "rows": rows}
+        return {
+            "name": "store",
+            "over": args.over,
+            "cold": True,
+            "baseline": BASELINE,
+            "rows": rows,
+        }
     rows = [_run_alone(one, args.over, memory_bytes, args.seconds) for one in workloads]
     return {"name": "store", "over": args.over, "paced": False, "rows": rows}
 
@@ -119,20 +134,27 @@ def _run_alone(
         )
         for _ in range(_NUM_TURNS):
             copies = together([(run_copies, client)])[0]
-            [sampled], cpu = server.measure([(run_sampler, client)])
+            [sampled], sample_cpu = server.measure([(run_sampler, client)])
             turn = {
                 "copies/cpu_s": copies["items"] / copies["cpu_seconds"],
-                "samples/cpu_s": sampled["items"] / cpu,
+                "samples/cpu_s": sampled["items"] / sample_cpu,
                 "samples/s": sampled["items"] / sampled["seconds"],
-                "gb/cpu_s": sampled["items"] * workload.item_bytes / cpu / 1e9,
-                "p50_ms": sampled["p50_ms"],
-                "p99_ms": sampled["p99_ms"],
+                "gb/cpu_s": sampled["items"] * workload.item_bytes / sample_cpu / 1e9,
+                "read_share": sampled["read_cpu_seconds"] / sample_cpu,
             }
+            of_calls = latencies([sampled])
+            turn |= {name: of_calls[name] for name in ("p50_ms", "p99_ms")}
             for name, size in sizes.items():
                 writer = dataclasses.replace(client, batch_size=size)
                 [written], cpu = server.measure([(run_writer, writer)])
                 turn[f"{name}s/cpu_s"] = written["items"] / cpu
             turn["share_of_copies"] = turn["samples/cpu_s"] / turn["copies/cpu_s"]
+            turn["unread_share_of_copies"] = (
+                sampled["items"]
+                / (sample_cpu - sampled["read_cpu_seconds"])
+                * (copies["cpu_seconds"] - copies["read_cpu_seconds"])
+                / copies["items"]
+            )
             turns.append(turn)
         num_items = server.capacities[0]
     return {
@@ -174,9 +196,7 @@ def _run_paced(
                 "does": "insert" if role is run_writer else "sample",
                 "items/s": result["items"] / result["seconds"],
                 "asked": client.rate,
-                "p50_ms": result["p50_ms"],
-                "p99_ms": result["p99_ms"],
-                "max_ms": result["max_ms"],
+                **latencies([result]),
             }
         )
     return {

@@ -1,21 +1,38 @@
-"""The processes of the store's benchmark: server, writers, samplers."""
+"""The processes of the store's benchmark: server, writers, samplers.
+
+A client reads every byte that it is given, by adding up the array's words. That costs
+CPU seconds and time, as the plain copies' reading does, and is told apart; a latency is
+without it.
+"""
 
 from __future__ import annotations
 
+import resource
 import time
-from collections.abc import Callable
+from array import array
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from multiprocessing.connection import Connection
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from tengen.bench.store_workloads import Workload
 from tengen.store import StepWriter, Store
 
-__all__ = ["Client", "run_copies", "run_sampler", "run_server", "run_writer"]
+__all__ = [
+    "Client",
+    "latencies",
+    "run_copies",
+    "run_sampler",
+    "run_server",
+    "run_writer",
+]
 
 _FILL_BYTES = 8 << 20
+# Of what getrusage() counts reads of a disk in.
+_BLOCK_BYTES = 512
 
 
 @dataclass(frozen=True)
@@ -27,7 +44,8 @@ class Client:
         address: The store's, as for `Store.connect`.
         warm_s: Seconds before the measurement.
         seconds: Of the measurement.
-        rate: Items a second; None: as many as go.
+        rate: Items a second, each call due at its time whatever became of those before
+            it; None: as many as go.
         batch_size: Items a command.
         num_ahead: Batches drawn ahead.
     """
@@ -47,7 +65,7 @@ def run_server(
     capacities: list[int],
     where: dict[str, Any],
 ) -> None:
-    """Makes the store, fills it, tells its address, and its CPU seconds until the end.
+    """Makes the store, fills it, tells its address, and what it used until the end.
 
     Args:
         pipe: To the benchmark.
@@ -63,8 +81,27 @@ def run_server(
         for workload, capacity in zip(workloads, capacities, strict=True):
             _fill(store, workload, capacity)
         pipe.send(store.address)
-        while pipe.recv() == "cpu":
-            pipe.send(time.process_time())
+        while pipe.recv() == "used":
+            blocks = resource.getrusage(resource.RUSAGE_SELF).ru_inblock
+            used = {"cpu_s": time.process_time(), "disk_bytes": blocks * _BLOCK_BYTES}
+            pipe.send(used)
+
+
+def latencies(results: Sequence[dict[str, Any]]) -> dict[str, float]:
+    """Returns median, 99th percentile and longest of all calls of all results, in ms.
+
+    A paced call's latency is from when it was due, and so has what it waited for the
+    calls before it; any other's is from when it was made. ``service_p99_ms`` is from
+    when a call was made.
+    """
+    waits = np.concatenate([np.frombuffer(one["waits_s"]) for one in results])
+    services = np.concatenate([np.frombuffer(one["services_s"]) for one in results])
+    return {
+        "p50_ms": 1e3 * float(np.percentile(waits, 50)),
+        "p99_ms": 1e3 * float(np.percentile(waits, 99)),
+        "max_ms": 1e3 * float(waits.max()),
+        "service_p99_ms": 1e3 * float(np.percentile(services, 99)),
+    }
 
 
 def run_writer(pipe: Connection, client: Client) -> None:
@@ -73,40 +110,69 @@ def run_writer(pipe: Connection, client: Client) -> None:
     store = Store.connect(client.address)
     with _open_writer(store, "writer", client.workload) as writer:
         step = _inserts(writer, client.workload, size)
-        pipe.send(_measure(client, step, writer.flush))
+        pipe.send(_measure(client, step, _Reading(), writer.flush))
 
 
 def run_sampler(pipe: Connection, client: Client) -> None:
-    """Draws batches, looks at each, and sends new priorities where they are used."""
+    """Draws batches, reads each, and sends new priorities where they are used."""
     store = Store.connect(client.address)
     table = store.table(client.workload.name)
     sampler = table.sampler(client.batch_size, num_ahead=client.num_ahead)
     rng = np.random.default_rng(0)
     priorities = rng.random((64, client.batch_size))
     count = 0
+    reading = _Reading()
 
     def step() -> None:
         nonlocal count
         batch = sampler.sample()
+        reading.read(batch.columns.values())
         count += 1
         batch.ack(priorities[count % 64] if client.workload.is_prioritized else None)
 
-    pipe.send(_measure(client, step, lambda: None))
+    pipe.send(_measure(client, step, reading))
 
 
 def run_copies(pipe: Connection, client: Client) -> None:
-    """Copies random items of an array into one batch: what memory alone allows."""
+    """Copies random items of an array into one batch, and reads each batch.
+
+    It is what memory alone allows.
+    """
     item_bytes, size = client.workload.item_bytes, client.batch_size
     num_items = max(2 * size, min(client.workload.entries, (2 << 30) // item_bytes))
     source = np.ones((num_items, item_bytes), np.uint8)
     batch = np.empty((size, item_bytes), np.uint8)
     rng = np.random.default_rng(0)
+    reading = _Reading()
 
     def step() -> None:
         keys = rng.integers(0, num_items, size)
         np.take(source, keys, axis=0, out=batch, mode="clip")
+        reading.read([batch])
 
-    pipe.send(_measure(client, step, lambda: None))
+    pipe.send(_measure(client, step, reading))
+
+
+class _Reading:
+    """What a client does with what it is given, and the cost of it so far."""
+
+    def __init__(self) -> None:
+        self.num_bytes = 0
+        self.seconds = 0.0
+        self.cpu_seconds = 0.0  # of this thread: others may gather the next batch
+        self.checksum = 0
+
+    def read(self, arrays: Iterable[NDArray[Any]]) -> None:
+        """Reads every byte of contiguous arrays, eight at a time."""
+        start, start_cpu = time.perf_counter(), time.thread_time()
+        for one in arrays:
+            content = one.reshape(-1).view(np.uint8)
+            num_whole = content.size // 8 * 8
+            self.checksum += int(content[:num_whole].view(np.uint64).sum())
+            self.checksum += int(content[num_whole:].sum())
+            self.num_bytes += content.size
+        self.seconds += time.perf_counter() - start
+        self.cpu_seconds += time.thread_time() - start_cpu
 
 
 def _open_writer(store: Store, role: str, workload: Workload) -> StepWriter:
@@ -147,33 +213,70 @@ def _fill(store: Store, workload: Workload, capacity: int) -> None:
             insert()
 
 
-def _measure(client: Client, step: Any, finish: Any) -> dict[str, Any]:
-    """Runs steps, paced or not; returns counts, CPU seconds and latencies in ms."""
-    size = client.batch_size
-    begin = time.perf_counter()
-    while time.perf_counter() < begin + client.warm_s:
-        step()
-        if client.rate is not None:
-            time.sleep(size / client.rate)
-    waits: list[float] = []
-    num_items = 0
+def _measure(
+    client: Client,
+    step: Callable[[], None],
+    reading: _Reading,
+    finish: Callable[[], None] = lambda: None,
+) -> dict[str, Any]:
+    """Runs steps, paced or not.
+
+    Returns:
+        ``items``, ``seconds`` and ``cpu_seconds`` of the measurement, ``read_bytes``
+        and ``read_cpu_seconds`` of them, ``all_items``, those of the warm-up too, and
+        for `latencies` ``waits_s`` and ``services_s``, float64 as bytes, a call each.
+    """
+    warm = _repeat(client, client.warm_s, step, reading)
+    num_bytes, read_cpu = reading.num_bytes, reading.cpu_seconds
     start, start_cpu = time.perf_counter(), time.process_time()
-    while (now := time.perf_counter()) < start + client.seconds:
-        if client.rate is not None:
-            due = start + num_items / client.rate
-            if due > now:
-                time.sleep(due - now)
-                now = time.perf_counter()
-        step()
-        waits.append(time.perf_counter() - now)
-        num_items += size
+    calls = _repeat(client, client.seconds, step, reading)
     finish()
-    seconds = time.perf_counter() - start
     return {
-        "items": num_items,
-        "seconds": seconds,
+        "items": calls.num_items,
+        "all_items": warm.num_items + calls.num_items,
+        "seconds": time.perf_counter() - start,
         "cpu_seconds": time.process_time() - start_cpu,
-        "p50_ms": 1e3 * float(np.percentile(waits, 50)),
-        "p99_ms": 1e3 * float(np.percentile(waits, 99)),
-        "max_ms": 1e3 * max(waits),
+        "read_bytes": reading.num_bytes - num_bytes,
+        "read_cpu_seconds": reading.cpu_seconds - read_cpu,
+        "waits_s": calls.waits.tobytes(),
+        "services_s": calls.services.tobytes(),
     }
+
+
+class _Calls:
+    """The steps of one time, and the seconds of each."""
+
+    def __init__(self) -> None:
+        self.num_items = 0
+        self.waits = array("d")
+        self.services = array("d")
+
+
+def _repeat(
+    client: Client, seconds: float, step: Callable[[], None], reading: _Reading
+) -> _Calls:
+    """Repeats a step, at the times when it is due if the client is paced.
+
+    A step that was due and not begun by the end counts with what it had waited by then.
+    """
+    calls = _Calls()
+    start = now = time.perf_counter()
+    end = start + seconds
+    interval = 0.0 if client.rate is None else client.batch_size / client.rate
+    while now < end:
+        due = start + len(calls.waits) * interval if interval else now
+        if due >= end:
+            break
+        if due > now:
+            time.sleep(due - now)
+            now = time.perf_counter()
+        read_s = reading.seconds
+        step()
+        made, now = now, time.perf_counter()
+        read_s = reading.seconds - read_s
+        calls.waits.append(now - due - read_s)
+        calls.services.append(now - made - read_s)
+        calls.num_items += client.batch_size
+    while interval and (due := start + len(calls.waits) * interval) < end:
+        calls.waits.append(now - due)
+    return calls

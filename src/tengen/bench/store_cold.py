@@ -3,42 +3,61 @@
 from __future__ import annotations
 
 import dataclasses
-import mmap
-import os
-import threading
-import time
-from multiprocessing.connection import Connection
+from dataclasses import dataclass
 from pathlib import Path
+from statistics import fmean
 from typing import Any
 
-import numpy as np
-
-from tengen.bench.store_clients import Client, run_sampler, run_writer
+from tengen.bench.disk_reads import DiskReads, run_reads
+from tengen.bench.store_clients import Client, latencies, run_sampler, run_writer
 from tengen.bench.store_processes import ServerProcess, together
 from tengen.bench.store_workloads import Workload
 
-__all__ = ["run_cold"]
+__all__ = ["BASELINE", "run_cold"]
 
 _WARM_S = 1.0
-_PAGE = 4096
-_DEPTHS = (8, 16)
+# As many rows under way as the store has at most, and twice as many; must match
+# kNumThreads of core/service/disk_tier.cc.
+_DEPTHS = (32, 64)
 # So many that the disk has enough to do while a batch is used.
 _NUM_AHEAD = 4
+_NUM_TURNS = 5
+
+BASELINE = (
+    "random rows of the store's own file, of row_bytes as the store reads them, by 32 "
+    "and 64 processes at once that do nothing else; past the system's cache as the "
+    "store reads (past_cache), into huge pages as the store's; share_of_disk is "
+    "read_gb/s, what came from the disk for the store, over the better of the two"
+)
+"""What the store is held against."""
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class _Reader(Client):
-    """Reads rows of a file at random: what the disk alone allows."""
+@dataclass(frozen=True)
+class _Turn:
+    """The disk alone by depth, and then the store, which drew from the same disk."""
 
-    path: str
-    row_bytes: int
-    depth: int
+    disk_rates: dict[int, float]  # bytes/s
+    is_past_cache: bool
+    sampled: dict[str, Any]
+    cpu_s: float
+    rows_per_item: float
+
+    def read_rate(self, row_bytes: int) -> float:
+        """Bytes a second that the store had from the disk."""
+        items_per_s = self.sampled["items"] / self.sampled["seconds"]
+        return float(items_per_s * self.rows_per_item * row_bytes)
 
 
 def run_cold(
     workload: Workload, over: str, num_bytes: int, seconds: float, disk: Path
 ) -> dict[str, Any]:
     """Returns the row of a workload.
+
+    ``gb/s`` were delivered to the sampler, ``rows/sample`` is how many rows came from
+    the disk for each item, and ``read_gb/s`` the bytes of these rows. ``share_of_disk``
+    is of all turns, beside the least and the most of one. These are None where the
+    system counts no reads of the disk, as on a memory file system. Latencies are of all
+    turns.
 
     Args:
         workload: Whose table.
@@ -57,73 +76,68 @@ def run_cold(
             workload.batch_size,
             num_ahead=_NUM_AHEAD,
         )
-        row_bytes = -(-workload.stored_bytes // _PAGE) * _PAGE
-        (path,) = server.row_files
-        reads = dict.fromkeys(_DEPTHS, 0.0)
-        sampled, sample_cpu = {"items": 0, "seconds": 0.0}, 0.0
         # In turns, as what a disk gives changes from minute to minute.
-        for _ in range(3):
-            for depth in _DEPTHS:
-                reader = _Reader(
-                    **{
-                        one.name: getattr(client, one.name)
-                        for one in dataclasses.fields(client)
-                    },
-                    path=path,
-                    row_bytes=row_bytes,
-                    depth=depth,
-                )
-                read = together([(_run_reads, reader)])[0]
-                reads[depth] += read["items"] * row_bytes / read["seconds"] / 3
-            results, cpu = server.measure([(run_sampler, client)])
-            sample_cpu += cpu
-            for name in ("items", "seconds"):
-                sampled[name] += results[0][name]
+        turns = [_turn(server, client) for _ in range(_NUM_TURNS)]
         writer = dataclasses.replace(client, batch_size=1)
-        written, _ = server.measure([(run_writer, writer)])
-    rate = sampled["items"] * workload.stored_bytes / sampled["seconds"]
+        [written], _ = server.measure([(run_writer, writer)])
+        capacity = server.capacities[0]
+    num_seconds = sum(turn.sampled["seconds"] for turn in turns)
+    num_items = sum(turn.sampled["items"] for turn in turns)
+    of_calls = latencies([turn.sampled for turn in turns])
     return {
         "workload": workload.name,
-        "stored_bytes": workload.stored_bytes,
         "batch": workload.batch_size,
-        "items": server.capacities[0],
-        **{f"disk_{depth}_gb/s": rate_ / 1e9 for depth, rate_ in reads.items()},
-        "samples/s": sampled["items"] / sampled["seconds"],
-        "gb/s": rate / 1e9,
-        "share_of_disk": rate / max(reads.values()),
-        "cpu_s/s": sample_cpu / sampled["seconds"],
-        "p50_ms": results[0]["p50_ms"],
-        "p99_ms": results[0]["p99_ms"],
-        "insert_gb/s": written[0]["items"]
+        "items": capacity,
+        "past_cache": turns[0].is_past_cache,
+        "samples/s": num_items / num_seconds,
+        "gb/s": num_items * workload.stored_bytes / num_seconds / 1e9,
+        **_beside_disk(turns, workload.row_bytes),
+        "cpu_s/s": sum(turn.cpu_s for turn in turns) / num_seconds,
+        "p50_ms": of_calls["p50_ms"],
+        "p99_ms": of_calls["p99_ms"],
+        "insert_gb/s": written["items"]
         * workload.stored_bytes
-        / written[0]["seconds"]
+        / written["seconds"]
         / 1e9,
     }
 
 
-def _run_reads(pipe: Connection, client: _Reader) -> None:
-    """Reads random rows past the system's cache, ``depth`` at once."""
-    direct = getattr(os, "O_DIRECT", 0)
-    file = os.open(client.path, os.O_RDONLY | direct)
-    num_rows = os.fstat(file).st_size // client.row_bytes
-    begin = time.perf_counter() + client.warm_s
-    end = begin + client.seconds
-    counts = [0] * client.depth
+def _turn(server: ServerProcess, client: Client) -> _Turn:
+    row_bytes = client.workload.row_bytes
+    (path,) = server.row_files
+    rates = {}
+    for depth in _DEPTHS:
+        reads = DiskReads(path, row_bytes, depth, _WARM_S, client.seconds)
+        [read] = together([(run_reads, reads)])
+        rates[depth] = read["bytes/s"]
+    before = server.disk_bytes_read()
+    [sampled], cpu_s = server.measure([(run_sampler, client)])
+    num_rows = (server.disk_bytes_read() - before) / row_bytes
+    # Drawn in the warm-up too, and ahead when the turn ended.
+    num_drawn = sampled["all_items"] + client.num_ahead * client.batch_size
+    return _Turn(rates, read["is_past_cache"], sampled, cpu_s, num_rows / num_drawn)
 
-    def read(number: int) -> None:
-        rng = np.random.default_rng(number)
-        buffer = mmap.mmap(-1, client.row_bytes)
-        while (now := time.perf_counter()) < end:
-            row = int(rng.integers(num_rows))
-            os.preadv(file, [buffer], row * client.row_bytes)
-            counts[number] += now >= begin
 
-    threads = [
-        threading.Thread(target=read, args=(number,)) for number in range(client.depth)
-    ]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    os.close(file)
-    pipe.send({"items": sum(counts), "seconds": client.seconds})
+def _beside_disk(turns: list[_Turn], row_bytes: int) -> dict[str, Any]:
+    """Returns the disk's rates, and the store's part of the better one."""
+    rates = {
+        depth: fmean(turn.disk_rates[depth] for turn in turns) for depth in _DEPTHS
+    }
+    best = max(_DEPTHS, key=lambda depth: rates[depth])
+    row: dict[str, Any] = {
+        "row_bytes": row_bytes,
+        **{f"disk_{depth}_gb/s": rate / 1e9 for depth, rate in rates.items()},
+    }
+    names = ("rows/sample", "read_gb/s", "share_of_disk", "least_share", "most_share")
+    if not any(turn.rows_per_item for turn in turns):
+        return row | dict.fromkeys(names)
+    read_rate = fmean(turn.read_rate(row_bytes) for turn in turns)
+    shares = [turn.read_rate(row_bytes) / turn.disk_rates[best] for turn in turns]
+    values = (
+        fmean(turn.rows_per_item for turn in turns),
+        read_rate / 1e9,
+        read_rate / rates[best],
+        min(shares),
+        max(shares),
+    )
+    return row | dict(zip(names, values, strict=True))

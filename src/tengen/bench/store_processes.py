@@ -5,7 +5,7 @@ from __future__ import annotations
 import multiprocessing
 import shutil
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from multiprocessing.connection import Connection
 from multiprocessing.process import BaseProcess
 from pathlib import Path
@@ -18,7 +18,7 @@ from tengen.errors import RunError, TengenError
 __all__ = ["Role", "ServerProcess", "together"]
 
 Role = Callable[..., None]
-"""What a client's process does: takes a pipe and a `Client`, and sends its results."""
+"""What a client's process does: takes a pipe and a task, as `Client`, sends results."""
 
 # The reference's machine has a terabyte of memory; here capacities are a part of it.
 _DIVISOR = 12
@@ -57,9 +57,12 @@ class ServerProcess:
             prefix="tengen-bench-", dir=shared if shared.is_dir() else None
         )
         self.address = str(Path(self._folder) / "store")
-        where: dict[str, Any] = {"directory": self.address, "memory_bytes": num_bytes}
+        where: dict[str, Any] = {"memory_bytes": num_bytes}
         if over == "tcp":
-            where = {"listen": "127.0.0.1:0", "memory_bytes": num_bytes}
+            where["listen"] = "127.0.0.1:0"
+        # Without one, a store's rows have no name that others could read them by.
+        if over != "tcp" or disk is not None:
+            where["directory"] = self.address
         self._disk: str | None = None
         if disk is not None:
             self._disk = tempfile.mkdtemp(prefix="tengen-bench-", dir=disk)
@@ -97,25 +100,33 @@ class ServerProcess:
         return [str(path) for path in Path(self._disk or "").glob("rows-*")]
 
     def measure(
-        self, clients: list[tuple[Callable[..., None], Client]]
+        self, clients: list[tuple[Role, Client]]
     ) -> tuple[list[dict[str, Any]], float]:
         """Returns what clients did, and the CPU seconds of all and the server.
 
         The server's warm-up counts as the measurement does, by its share of the time.
         """
-        before = self._cpu_seconds()
+        before = self._used()["cpu_s"]
         results = together(clients)
-        spent = self._cpu_seconds() - before
+        spent = self._used()["cpu_s"] - before
         seconds = clients[0][1].seconds
         share = seconds / (seconds + clients[0][1].warm_s)
         return results, sum(one["cpu_seconds"] for one in results) + spent * share
 
-    def _cpu_seconds(self) -> float:
-        self._pipe.send("cpu")
-        return float(_receive(self._pipe, self._process))
+    def disk_bytes_read(self) -> int:
+        """Returns the bytes that the server has had from disks so far.
+
+        Without those that came from the system's cache; 0 where the system does not
+        count them.
+        """
+        return int(self._used()["disk_bytes"])
+
+    def _used(self) -> dict[str, float]:
+        self._pipe.send("used")
+        return dict(_receive(self._pipe, self._process))
 
 
-def together(clients: list[tuple[Role, Client]]) -> list[dict[str, Any]]:
+def together(clients: Sequence[tuple[Role, object]]) -> list[dict[str, Any]]:
     """Runs clients in processes of their own, and returns what each sends."""
     started = []
     for role, client in clients:

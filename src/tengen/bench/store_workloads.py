@@ -9,7 +9,10 @@ step a frame of 84 x 84, of which a sample's step has four.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
+
+import numpy as np
 
 from tengen.store import Column, Selector, TableConfig
 
@@ -52,6 +55,22 @@ class Workload:
         """What an item adds to those before it."""
         return self.item_bytes // self.depth**2
 
+    @property
+    def row_bytes(self) -> int:
+        """What a disk is asked for at once: a chunk of the table.
+
+        Must match Schema::add() of core/replay/schema.cc, and what pool.cc adds.
+        """
+        table = self.table(1)
+        sizes = [
+            np.dtype(column.dtype).itemsize * math.prod(column.shape)
+            for column in table.columns.values()
+        ]
+        if table.is_stacked:
+            sizes.append(1)  # a step's age
+        chunk_bytes = sum(_up(size * table.chunk_length, 64) for size in sizes)
+        return _up(chunk_bytes, 4096)
+
     def at_full_speed(self) -> Workload:
         """Returns it with uses that are counted and never run out."""
         if self.max_times_sampled == 0:
@@ -74,6 +93,10 @@ class Workload:
             max_times_sampled=self.max_times_sampled,
             num_steps=self.depth,
         )
+
+
+def _up(value: int, unit: int) -> int:
+    return -(-value // unit) * unit
 
 
 WORKLOADS = {

@@ -23,8 +23,9 @@ from tengen.bench.random_model import write_random_model
 from tengen.errors import UsageError
 from tengen.evaluation.players import open_for_play
 from tengen.evaluation.searcher import Searcher, batch_rows
-from tengen.games import Game, core_game, make
-from tengen.nets.spec import game_features, parse_net
+from tengen.games import Game, core_game, open_game
+from tengen.inference import search_outputs
+from tengen.nets import board_of, parse_net
 from tengen.search import SearchConfig
 
 __all__ = ["run"]
@@ -59,7 +60,7 @@ def run(game: str, simulations: int, threads: int, net: str | None) -> dict[str,
     Raises:
         UsageError: The game is not native, or the net is no net.
     """
-    rules = make(game)
+    rules = open_game(game)
     if not isinstance(core_game(rules), str):
         raise UsageError(f"game ({game}) must be native; try gomoku/9")
     rows = batch_rows(simulations, threads)
@@ -73,7 +74,7 @@ def run(game: str, simulations: int, threads: int, net: str | None) -> dict[str,
         cases = [_Case(net, *shape) for shape in shapes]
         with tempfile.TemporaryDirectory(prefix="tengen-bench-") as folder:
             path = Path(folder) / "model"
-            write_random_model(path, game_features(rules), parse_net(net))
+            write_random_model(path, board_of(rules), parse_net(net))
             searches = [_with_net(rules, path, simulations, case) for case in cases]
             table = _measure(cases, searches)
     return {
@@ -108,7 +109,8 @@ def _tree_alone(game: Game, simulations: int, case: _Case) -> Search:
 
 
 def _with_net(game: Game, path: Path, simulations: int, case: _Case) -> Search:
-    backend = open_for_play(path, case.threads)
+    outputs = search_outputs(scores=False)
+    backend = open_for_play(path, case.threads, outputs=outputs)
     searcher = Searcher(game, backend, SearchConfig(), case.threads, case.batch_rows)
     request = _core.SearchRequest()
     request.num_simulations = simulations

@@ -6,7 +6,19 @@ environment library before one is asked for.
 
 from __future__ import annotations
 
-from tengen.envs.env import Env, EnvSpec, Step
-from tengen.envs.registry import env_spec, make, names
+from tengen.envs.env import ActionSpec, Arrays, Env, EnvSpec, Step
+from tengen.envs.gymnasium_suite import make_own
+from tengen.envs.registry import env_spec, in_suite, make, names
 
-__all__ = ["Env", "EnvSpec", "Step", "env_spec", "make", "names"]
+__all__ = [
+    "ActionSpec",
+    "Arrays",
+    "Env",
+    "EnvSpec",
+    "Step",
+    "env_spec",
+    "in_suite",
+    "make",
+    "make_own",
+    "names",
+]

@@ -16,12 +16,81 @@ episode's first, and the one row that leads from an episode to the next is marke
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["Env", "EnvSpec", "Step"]
+from tengen.config import check
+from tengen.tensors import TensorSpec
+
+__all__ = ["ActionSpec", "Arrays", "Env", "EnvSpec", "Step"]
+
+Arrays: TypeAlias = dict[str, NDArray[Any]]
+"""``[N, ...]`` each, by name."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ActionSpec:
+    """What an action is: choices, or real numbers between bounds."""
+
+    shape: tuple[int, ...] = ()
+    """Of one action: () for one choice, ``(K,)`` for K of them or K numbers."""
+    num_choices: tuple[int, ...] = ()
+    """Choices of each part, counted from 0; empty where actions are real numbers."""
+    low: tuple[float, ...] = ()
+    """Lower bound of each number, perhaps infinite; empty for choices."""
+    high: tuple[float, ...] = ()
+    """Upper bound of each number, perhaps infinite; empty for choices."""
+
+    def __post_init__(self) -> None:
+        """Checks the fields against each other.
+
+        Raises:
+            UsageError: The actions are neither choices nor bounded numbers.
+        """
+        fields = ("num_choices",) if self.is_discrete else ("low", "high")
+        check(
+            len(self.shape) == 1 or (self.shape == () and self.is_discrete),
+            "shape",
+            self.shape,
+            "must be (K,), or () for one choice; flatten the actions",
+        )
+        length = self.shape[0] if self.shape else 1
+        check(length >= 1, "shape", self.shape, "must have a part; give it one")
+        for name in ("num_choices", "low", "high"):
+            value = getattr(self, name)
+            count = length if name in fields else 0
+            check(
+                len(value) == count,
+                name,
+                value,
+                f"must have {count} entries, one a part of a choice or of a number; "
+                f"correct the environment",
+            )
+        check(
+            all(choices >= 1 for choices in self.num_choices),
+            "num_choices",
+            self.num_choices,
+            "must be at least 1 each; correct the environment",
+        )
+        check(
+            all(low <= high for low, high in zip(self.low, self.high, strict=True)),
+            "low",
+            self.low,
+            f"must be at most high ({self.high}); correct the environment",
+        )
+
+    @property
+    def is_discrete(self) -> bool:
+        """Whether actions are choices."""
+        return bool(self.num_choices)
+
+    @property
+    def tensor(self) -> TensorSpec:
+        """One action as an array: int64 choices or float32 numbers."""
+        dtype = "int64" if self.is_discrete else "float32"
+        return TensorSpec(dtype=dtype, shape=self.shape)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -30,12 +99,11 @@ class EnvSpec:
 
     name: str
     """The task, as in ``tengen train``."""
-    observation_shape: tuple[int, ...]
-    """Shape of one observation, without the axis of copies."""
-    observation_dtype: str
-    """``float32`` or ``uint8``."""
-    num_actions: int
-    """Discrete actions A; an action is 0 to A - 1."""
+    observations: dict[str, TensorSpec]
+    """One observation by name: ``observation`` alone, or ``observation/KEY`` for each
+    entry of a nested one."""
+    actions: ActionSpec
+    """What an action is."""
     max_episode_steps: int | None
     """Steps after which an episode is truncated; None where there is no limit."""
     reward_threshold: float | None
@@ -45,8 +113,8 @@ class EnvSpec:
 class Step(NamedTuple):
     """What one step of N copies gave; the arrays are the caller's to keep."""
 
-    observation: NDArray[Any]
-    """``[N, ...]`` the states reached, of the spec's dtype."""
+    observation: Arrays
+    """The states reached, as the spec's ``observations`` names them."""
     reward: NDArray[np.float32]
     """``[N]`` float32, 0 where the step was a reset."""
     terminated: NDArray[np.bool_]
@@ -69,19 +137,45 @@ class Env(Protocol):
     def num_envs(self) -> int:
         """Copies N."""
 
-    def reset(self) -> NDArray[Any]:
-        """Begins all episodes anew from the seed; returns ``[N, ...]``.
+    def reset(self) -> Arrays:
+        """Begins all episodes anew from the seed; returns the first observations.
 
         Two calls return the same observations, and the same actions after them give
         the same steps.
         """
 
-    def step(self, actions: NDArray[np.int64]) -> Step:
+    def step(self, actions: NDArray[Any]) -> Step:
         """Steps every copy; one at the end of its episode is reset instead. Blocks.
 
         Args:
-            actions: ``[N]`` int64, each 0 to ``num_actions`` - 1.
+            actions: ``[N, ...]``, each as the spec's ``actions`` says.
+
+        Raises:
+            RunError: An action is out of range, or what came back is not finite.
+        """
+
+    def observed(self, observation: Any) -> Arrays:
+        """Returns an observation that others stepped for, ``[1, ...]`` each.
+
+        Args:
+            observation: In the environment's own form, of one copy, perhaps nested.
+
+        Raises:
+            UsageError: It is none of this environment.
+        """
+
+    def own_action(self, action: NDArray[Any]) -> Any:
+        """Returns one action in the environment's own form.
+
+        Args:
+            action: As the spec's ``actions`` says.
+
+        Raises:
+            RunError: It is out of range.
         """
 
     def close(self) -> None:
-        """Releases what the copies hold. Safe to call twice."""
+        """Releases what the copies hold. Safe to call twice.
+
+        ``observed`` and ``own_action``, which need no copy, go on.
+        """

@@ -1,29 +1,41 @@
-"""Gymnasium environments as ``Env``; the only module that imports gymnasium.
+"""Copies of a Gymnasium environment as ``Env``.
 
-Source of the interface: Gymnasium 1.1 and later, ``gymnasium.vector``.
+Source of the interface: Gymnasium 1.1 and later.
 """
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from tengen.config import check
-from tengen.envs.env import EnvSpec, Step
-from tengen.errors import RunError, UsageError, did_you_mean
+from tengen.envs.copies import check_reward, copy_seeds, one_line
+from tengen.envs.env import Arrays, EnvSpec, Step
+from tengen.envs.spaces import Actions, Observations
+from tengen.errors import RunError, TengenError, UsageError
 
-__all__ = ["GymnasiumEnv", "gymnasium_names", "make_gymnasium"]
+__all__ = [
+    "RAISED",
+    "GymnasiumEnv",
+    "import_gymnasium",
+    "make_guarded",
+    "raised",
+]
+
+RAISED = (Exception, SystemExit)
+"""What an author's code may raise: one that leaves the process is broken too."""
+
+# Characters of an author's message that are shown.
+_MOST = 500
 
 
-def _gymnasium() -> Any:
+def import_gymnasium() -> Any:
     """Returns the package, imported when an environment is first asked for.
 
     Raises:
-        UsageError: It is not installed.
+        UsageError: It is not installed, or too old.
     """
     try:
         import gymnasium
@@ -41,41 +53,36 @@ def _gymnasium() -> Any:
     return gymnasium
 
 
-def gymnasium_names() -> list[str]:
-    """Returns the ids that Gymnasium knows, in order; empty when not installed."""
-    try:
-        return sorted(_gymnasium().registry)
-    except UsageError:
-        return []
-
-
-def make_gymnasium(name: str, num_envs: int, seed: int) -> GymnasiumEnv:
-    """Returns copies of the environment with a Gymnasium id.
-
-    Args:
-        name: The id, ``CartPole-v1``.
-        num_envs: Copies, at least 1.
-        seed: At least 0.
+def make_guarded(make: Callable[[], Any], name: str) -> Any:
+    """Returns ``make()``, whose failures become errors that name the environment.
 
     Raises:
-        UsageError: Gymnasium or a package that the environment needs is missing, the
-            id is unknown, or a space is of a kind that this version does not have.
+        UsageError: It raised.
     """
-    gymnasium = _gymnasium()
-    if name not in gymnasium.registry:
-        lister = "gymnasium.pprint_registry() lists the ids"
-        advice = did_you_mean(name, gymnasium.registry, lister)
-        raise UsageError(f'environment ("{name}") is not known to Gymnasium; {advice}')
-    make_one = functools.partial(gymnasium.make, name, disable_env_checker=True)
-    return GymnasiumEnv(make_one, num_envs, seed, name=name)
+    gymnasium = import_gymnasium()
+    try:
+        return make()
+    except TengenError:
+        raise
+    except (gymnasium.error.DependencyNotInstalled, ImportError) as error:
+        raise UsageError(
+            f'environment ("{name}") needs a package that is missing: '
+            f"{one_line(error, _MOST)}; install it"
+        ) from error
+    except gymnasium.error.Error as error:
+        said = one_line(error, _MOST)
+        raise UsageError(
+            f'environment ("{name}") is refused by Gymnasium: {said}; choose another'
+        ) from error
+    except RAISED as error:
+        raise UsageError(
+            f'environment ("{name}") must not raise when it is made, but raised '
+            f"{_said(error)}; correct it"
+        ) from error
 
 
 class GymnasiumEnv:
     """Copies of one Gymnasium environment in this process, stepped in turn.
-
-    Gymnasium's next-step mode of reset is chosen by name, because the library's own
-    default changed between versions: a step that ends an episode returns its final
-    observation, and the next step resets.
 
     Attributes:
         spec: What is known of the environment.
@@ -100,106 +107,133 @@ class GymnasiumEnv:
             name: The task, for messages and the spec.
 
         Raises:
-            UsageError: As ``make_gymnasium``.
+            UsageError: A copy cannot be made, is no ``gymnasium.Env``, has other spaces
+                than the first, or a space is of a kind that is not handled.
         """
-        check(num_envs >= 1, "num_envs", num_envs, "must be at least 1; raise it")
-        check(seed >= 0, "seed", seed, "must be at least 0; choose another")
-        gymnasium = _gymnasium()
-        try:
-            self._envs = gymnasium.vector.SyncVectorEnv(
-                [make_one] * num_envs,
-                autoreset_mode=gymnasium.vector.AutoresetMode.NEXT_STEP,
-            )
-        except gymnasium.error.DependencyNotInstalled as error:
-            reason = " ".join(str(error).split())
-            raise UsageError(
-                f'environment ("{name}") needs a package that is missing: {reason}; '
-                f"install it"
-            ) from None
-        except gymnasium.error.Error as error:
-            reason = " ".join(str(error).split())
-            raise UsageError(
-                f'environment ("{name}") is refused by Gymnasium: {reason}; '
-                f"choose another"
-            ) from None
+        self._seeds = copy_seeds(seed, num_envs)
         self.num_envs = num_envs
-        try:
-            self.spec = _spec(gymnasium, self._envs, name)
-        except UsageError:
-            self._envs.close()
-            raise
-        # A Discrete space may begin elsewhere than at 0.
-        self._first_action = int(self._envs.single_action_space.start)
-        # Gymnasium's own rule, seed + i, would give seed 1 the copies of seed 0.
-        streams = np.random.SeedSequence(seed).generate_state(num_envs)
-        self._seeds = [int(stream) for stream in streams]
+        self._name = name
         self._is_over = np.zeros(num_envs, np.bool_)
+        self._copies: list[Any] = []
+        try:
+            for _ in range(num_envs):
+                self._copies.append(self._made(make_one))
+            first = self._copies[0]
+            self._observations = Observations(first.observation_space, name)
+            self._actions = Actions(first.action_space, name)
+        except UsageError:
+            self.close()
+            raise
+        registered = first.spec
+        self.spec = EnvSpec(
+            name=name,
+            observations=self._observations.specs,
+            actions=self._actions.spec,
+            max_episode_steps=registered.max_episode_steps if registered else None,
+            reward_threshold=registered.reward_threshold if registered else None,
+        )
 
-    def reset(self) -> NDArray[Any]:
+    def reset(self) -> Arrays:
         """Begins all episodes anew from the seed; see ``Env.reset``."""
-        observation, _ = self._envs.reset(seed=self._seeds)
+        observation = self._observations.zeros(self.num_envs)
+        for i, seed in enumerate(self._seeds):
+            self._reset_copy(i, observation, seed=seed)
+        self._observations.check_finite(observation)
         self._is_over = np.zeros(self.num_envs, np.bool_)
-        return self._converted(observation)
+        return observation
 
-    def step(self, actions: NDArray[np.int64]) -> Step:
+    def step(self, actions: NDArray[Any]) -> Step:
         """Steps every copy; see ``Env.step``.
 
         Raises:
-            RunError: An observation or a reward is not finite.
+            RunError: An action is out of range, a copy raised, or an observation or a
+                reward is not finite.
         """
+        native = self._actions.to_gymnasium(actions, self.num_envs)
+        observation = self._observations.zeros(self.num_envs)
+        reward = np.zeros(self.num_envs, np.float32)
+        terminated, truncated = np.zeros((2, self.num_envs), np.bool_)
         is_reset = self._is_over
-        observation, reward, terminated, truncated, _ = self._envs.step(
-            actions + self._first_action
-        )
+        for i in range(self.num_envs):
+            if is_reset[i]:
+                self._reset_copy(i, observation)
+                continue
+            try:
+                state, reward[i], terminated[i], truncated[i], _ = self._copies[i].step(
+                    native[i]
+                )
+                self._observations.write(state, observation, i)
+            except TengenError:
+                raise
+            except RAISED as error:
+                raise raised(self._name, error, f"copy {i}") from error
+        self._observations.check_finite(observation)
+        check_reward(reward, self._name)
         self._is_over = terminated | truncated
-        if not np.isfinite(reward).all():
-            raise RunError(
-                f"reward ({reward}) of {self.spec.name} must be finite; "
-                f"correct the environment"
-            )
-        return Step(
-            self._converted(observation),
-            reward.astype(np.float32),
-            terminated,
-            truncated,
-            is_reset,
-        )
+        return Step(observation, reward, terminated, truncated, is_reset)
+
+    def observed(self, observation: Any) -> Arrays:
+        """Returns an observation of Gymnasium's as arrays; see ``Env.observed``."""
+        return self._observations.read(observation)
+
+    def own_action(self, action: NDArray[Any]) -> Any:
+        """Returns an action of the action space; see ``Env.own_action``."""
+        return self._actions.to_own(action)
 
     def close(self) -> None:
         """Releases what the copies hold; see ``Env.close``."""
-        self._envs.close()
+        while self._copies:
+            self._copies.pop().close()
 
-    def _converted(self, observation: Any) -> NDArray[Any]:
-        array = np.asarray(observation, self.spec.observation_dtype)
-        # One NaN, learned from, would end the run much later without a name.
-        if array.dtype == np.float32 and not np.isfinite(array).all():
-            raise RunError(
-                f"observation ({self.spec.name}) must be finite; "
-                f"correct the environment"
+    def _made(self, make_one: Callable[[], Any]) -> Any:
+        gymnasium = import_gymnasium()
+        made = make_guarded(make_one, self._name)
+        if not isinstance(made, gymnasium.Env):
+            raise UsageError(
+                f'environment ("{self._name}") must be a gymnasium.Env, not '
+                f"{type(made).__name__}; derive it from that class"
             )
-        return array
+        for space in ("observation_space", "action_space"):
+            if not isinstance(getattr(made, space, None), gymnasium.Space):
+                raise UsageError(
+                    f'environment ("{self._name}") must have an attribute {space}, a '
+                    f"gymnasium.Space; set it in __init__"
+                )
+        first = self._copies[0] if self._copies else made
+        if (made.observation_space, made.action_space) != (
+            first.observation_space,
+            first.action_space,
+        ):
+            made.close()
+            raise UsageError(
+                f'environment ("{self._name}") must have the same spaces in every '
+                f"copy; correct it"
+            )
+        return made
+
+    def _reset_copy(self, i: int, observation: Arrays, **kwargs: int) -> None:
+        try:
+            state, _ = self._copies[i].reset(**kwargs)
+            self._observations.write(state, observation, i)
+        except TengenError:
+            raise
+        except RAISED as error:
+            raise raised(self._name, error, f"copy {i}") from error
 
 
-def _spec(gymnasium: Any, envs: Any, name: str) -> EnvSpec:
-    """Returns the spec, or raises UsageError for a space that is not handled."""
-    actions, observations = envs.single_action_space, envs.single_observation_space
-    if not isinstance(actions, gymnasium.spaces.Discrete):
-        raise UsageError(
-            f"action space ({actions}) of {name} must be discrete in this version; "
-            f"choose an environment with a Discrete action space"
-        )
-    if not isinstance(observations, gymnasium.spaces.Box) or not observations.shape:
-        raise UsageError(
-            f"observation space ({observations}) of {name} must be an array of numbers "
-            f"in this version; choose an environment with a Box observation space"
-        )
-    registered = envs.envs[0].spec
-    return EnvSpec(
-        name=name,
-        observation_shape=tuple(int(length) for length in observations.shape),
-        # Any other number is exact enough, or computed as well, in float32.
-        observation_dtype="uint8" if observations.dtype == np.uint8 else "float32",
-        num_actions=int(actions.n),
-        max_episode_steps=registered.max_episode_steps if registered else None,
-        reward_threshold=registered.reward_threshold if registered else None,
+def raised(name: str, error: BaseException, what: str) -> RunError:
+    """Returns the error of an environment that raised ``error`` while it ran.
+
+    Args:
+        name: The environment's.
+        error: What it raised.
+        what: Which part of it.
+    """
+    return RunError(
+        f'environment ("{name}") must not raise, but {what} raised '
+        f"{_said(error)}; correct it"
     )
+
+
+def _said(error: BaseException) -> str:
+    return f"{type(error).__name__}: {one_line(error, _MOST)}"

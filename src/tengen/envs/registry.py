@@ -1,34 +1,72 @@
-"""From a task's name to an environment."""
+"""From a task's name to an environment: the suites, each one file.
+
+A suite is a row of ``SUITES``: the prefix of its names, and two functions of its file.
+"""
 
 from __future__ import annotations
 
-from tengen.envs.env import Env, EnvSpec
-from tengen.envs.gymnasium_env import gymnasium_names, make_gymnasium
+from collections.abc import Callable
+from dataclasses import dataclass
 
-__all__ = ["env_spec", "make", "names"]
+from tengen.envs import gymnasium_suite, minatar
+from tengen.envs.env import Env, EnvSpec
+from tengen.games import check_allowed, is_program, load_program
+
+__all__ = ["SUITES", "Suite", "env_spec", "in_suite", "make", "names"]
+
+
+@dataclass(frozen=True)
+class Suite:
+    """Environments of one origin. Making the table imports no package of theirs."""
+
+    prefix: str
+    """What their names begin with, ``minatar/``; empty for Gymnasium's ids."""
+    names: Callable[[], list[str]]
+    """Returns the full names that are installed, in order."""
+    make: Callable[[str, int, int], Env]
+    """As ``make`` below, of a full name with the prefix and without a colon."""
+
+
+SUITES = (
+    Suite("minatar/", minatar.names, minatar.make),
+    Suite("", gymnasium_suite.names, gymnasium_suite.make),
+)
+"""Every suite; the first whose prefix fits a name has it."""
 
 
 def names() -> list[str]:
-    """Returns every task that ``make`` would try, in order.
+    """Returns every task that is installed, in order.
 
-    Empty when Gymnasium is not installed. Takes about 0.1 s the first time.
+    Takes about 0.1 s the first time.
     """
-    return gymnasium_names()
+    return sorted(name for suite in SUITES for name in suite.names())
+
+
+def in_suite(name: str) -> bool:
+    """Returns whether a name has a suite's prefix; the suite may not be installed."""
+    return any(suite.prefix and name.startswith(suite.prefix) for suite in SUITES)
 
 
 def make(name: str, num_envs: int, seed: int) -> Env:
     """Returns copies of an environment; ``reset`` it first.
 
     Args:
-        name: A Gymnasium id, ``CartPole-v1``.
+        name: A Gymnasium id, ``CartPole-v1``, a name of a suite,
+            ``minatar/Breakout``, or ``module:Env`` of an own environment, see
+            ``make_own``, which must have been typed in this process's call
+            (`tengen.games.typed`): nothing is imported else.
         num_envs: Copies that are stepped together, at least 1.
         seed: At least 0; the same seed and actions give the same steps.
 
     Raises:
-        UsageError: The name is unknown, a package is missing, or the environment has
-            spaces that this version does not handle.
+        UsageError: The name is unknown or was not typed, a package is missing, or the
+            environment has spaces that are not handled.
     """
-    return make_gymnasium(name, num_envs, seed)
+    if is_program(name):
+        check_allowed(name)
+        return gymnasium_suite.make_own(load_program(name), name, num_envs, seed)
+    suite = next(suite for suite in SUITES if name.startswith(suite.prefix))
+    return suite.make(name, num_envs, seed)
 
 
 def env_spec(name: str) -> EnvSpec:

@@ -1,8 +1,8 @@
-"""Who is stronger: matches, ratings over generations, and the gate.
+"""How strong an agent is: matches, ratings over generations, the gate, episodes.
 
 ``play_match`` plays two players against each other, ``rate_generation`` rates a
 model on a ladder of fixed anchors, ``judge`` decides whether a candidate is
-published. Importing this imports no torch.
+published. ``play_episodes`` is for environments. Importing this imports no torch.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from __future__ import annotations
 from tengen.evaluation.anchors import Anchor, measure_anchors, shipped_pairings
 from tengen.evaluation.elo import Tally, elo_of_score, expected_score
 from tengen.evaluation.engine_side import EngineReport
+from tengen.evaluation.episodes import EpisodesReport, play_episodes
 from tengen.evaluation.gate import (
     AcceptAllGate,
     GateConfig,
@@ -26,11 +27,11 @@ from tengen.evaluation.ladder import LadderConfig, rate_generation, run_ratings
 from tengen.evaluation.match import (
     MatchReport,
     MatchStopped,
-    PlayedGame,
     play_match,
     stopped_by,
 )
 from tengen.evaluation.match_journal import MatchJournal
+from tengen.evaluation.played_game import Dispute, PlayedGame
 from tengen.evaluation.players import (
     GtpPlayer,
     MatchPlayer,
@@ -48,7 +49,9 @@ from tengen.evaluation.sprt import PairedTally, log_likelihood_ratio, sprt_bound
 __all__ = [
     "AcceptAllGate",
     "Anchor",
+    "Dispute",
     "EngineReport",
+    "EpisodesReport",
     "GateConfig",
     "GateResults",
     "GateVerdict",
@@ -81,6 +84,7 @@ __all__ = [
     "log_likelihood_ratio",
     "measure_anchors",
     "open_player",
+    "play_episodes",
     "play_match",
     "publish_record",
     "rate_generation",

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from tengen.config import check, override
-from tengen.errors import UsageError
+from tengen.errors import RunError, UsageError
 from tengen.evaluation.elo import Tally
 from tengen.evaluation.engine_side import EngineReport
 from tengen.evaluation.kept_games import SgfFolder
@@ -22,7 +22,7 @@ from tengen.evaluation.players import (
     PlaySettings,
     open_player,
 )
-from tengen.games import make
+from tengen.games import allow, is_program, open_game
 from tengen.run import available_cores, usable_threads
 from tengen.search import SearchConfig
 
@@ -59,9 +59,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="simulations a move of a model (64)",
     )
     parser.add_argument(
+        "--task",
         "--game",
+        dest="task",
         metavar="NAME",
-        help="the game, where no player is a model or models were trained for several",
+        help="the game, where no player is a model, models were trained for several, "
+        "or it is one in Python, module:Class",
     )
     parser.add_argument(
         "--opening-plies",
@@ -109,12 +112,17 @@ def match(args: argparse.Namespace) -> dict[str, Any]:
 
     Raises:
         UsageError: A player, a number or a setting is refused, or the games differ.
-        RunError: A model cannot be compiled, or an engine fails.
+        RunError: A model cannot be compiled, an engine fails, or every game is
+            disputed.
     """
     num_threads, trees = _threads(args.threads, args.tree_threads)
     settings = override(MatchSettings(), args.settings)
+    typed = None
+    if args.task is not None and is_program(args.task):
+        typed = args.task
+        allow(typed)
     a, b = (
-        _player(side, word, search, num_threads, tree_threads, args.devices)
+        _player(side, word, search, num_threads, tree_threads, args.devices, typed)
         for side, word, search, tree_threads in (
             ("a", args.a, settings.a.search, trees[0]),
             ("b", args.b, settings.b.search, trees[1]),
@@ -129,24 +137,34 @@ def match(args: argparse.Namespace) -> dict[str, Any]:
     has_model = isinstance(a, ModelPlayer) or isinstance(b, ModelPlayer)
     rule = "needs a model that plays; take it away"
     check(args.devices is None or has_model, "devices", args.devices, rule)
-    game = make(shared_task(a, b, args.game))
+    game = open_game(shared_task(a, b, args.task))
     a, b = (
         player.playing(game.name) if isinstance(player, ModelPlayer) else player
         for player in (a, b)
     )
     folder = args.sgf and SgfFolder(args.sgf, game.name, a.name, b.name)
-    report = play_match(
-        game,
-        a,
-        b,
-        num_games=args.games,
-        num_simulations=args.simulations,
-        seed=args.seed,
-        num_threads=max(1, num_threads // max(trees)),
-        opening_plies=args.opening_plies,
-        watch=_Counter(args.games) if sys.stderr.isatty() else None,
-        keep=folder.keep if folder else None,
-    )
+    counter = _Counter(args.games) if sys.stderr.isatty() else None
+    try:
+        report = play_match(
+            game,
+            a,
+            b,
+            num_games=args.games,
+            num_simulations=args.simulations,
+            seed=args.seed,
+            num_threads=max(1, num_threads // max(trees)),
+            opening_plies=args.opening_plies,
+            watch=counter,
+            keep=folder.keep if folder else None,
+        )
+    finally:
+        if counter is not None:
+            counter.clear()
+    if report.tally.num_games == 0:
+        raise RunError(
+            f"games ({args.games}) must not all be disputed, first: "
+            f"{_first_dispute(report)}; give the engine the same rules"
+        )
     if not args.json:
         print(_text(a.name, b.name, report))
     return report.to_json()
@@ -177,8 +195,11 @@ def _player(
     num_threads: int,
     tree_threads: int,
     devices: str | None,
+    typed: str | None,
 ) -> MatchPlayer:
-    player = open_player(word, num_threads=num_threads, search=search, devices=devices)
+    player = open_player(
+        word, num_threads=num_threads, search=search, devices=devices, task=typed
+    )
     if isinstance(player, ModelPlayer):
         return dataclasses.replace(player, tree_threads=tree_threads)
     rule = "is no model and has no search to set; take that --set away"
@@ -221,16 +242,19 @@ def shared_task(a: MatchPlayer, b: MatchPlayer, name: str | None) -> str:
 
 
 class _Counter:
-    """Counts finished games on a terminal's last line."""
+    """Counts finished games that are not disputed on a terminal's last line."""
 
     def __init__(self, num_games: int) -> None:
         self._num_games = num_games
 
     def __call__(self, tally: Tally) -> None:
-        done = tally.num_games
-        end = "\r" if done < self._num_games else "\r\033[K"
-        text = f"game {done} of {self._num_games}, A has {tally.points:g} points"
-        print(text, end=end, file=sys.stderr, flush=True)
+        text = f"game {tally.num_games} of {self._num_games}"
+        text += f", A has {tally.points:g} points"
+        print(text, end="\r", file=sys.stderr, flush=True)
+
+    def clear(self) -> None:
+        """Leaves the line to others."""
+        print("\033[K", end="", file=sys.stderr, flush=True)
 
 
 def _text(a: str, b: str, report: MatchReport) -> str:
@@ -241,6 +265,7 @@ def _text(a: str, b: str, report: MatchReport) -> str:
             f"B {b}",
             f"score of A {tally.score:.3f} in {tally.num_games} games",
             f"Elo of A above B {tally.elo_text}",
+            *_disputed(report),
             *(
                 line
                 for side, seen in report.engines.items()
@@ -248,6 +273,22 @@ def _text(a: str, b: str, report: MatchReport) -> str:
             ),
         ]
     )
+
+
+def _disputed(report: MatchReport) -> list[str]:
+    """Returns what there is to say of games that do not count."""
+    if not report.disputes:
+        return []
+    num_disputed, num_games = len(report.disputes), len(report.games)
+    return [
+        f"{num_disputed} of {num_games} games are disputed and do not count",
+        f"  first: {_first_dispute(report)}",
+    ]
+
+
+def _first_dispute(report: MatchReport) -> str:
+    index, first = next(iter(report.disputes.items()))
+    return f"in game {index} {first.text(first.side.upper())}"
 
 
 def _seen(side: str, engine: EngineReport) -> list[str]:

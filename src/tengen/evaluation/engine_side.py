@@ -11,9 +11,10 @@ from typing import Any
 
 from tengen import _core
 from tengen.evaluation.gtp_client import GtpEngine, GtpRefusal
+from tengen.evaluation.played_game import Dispute
 from tengen.evaluation.players import GtpPlayer
 from tengen.evaluation.sides import Side
-from tengen.games import Game, go_result, make
+from tengen.games import Game, go_result, open_game
 from tengen.games.go_rules import rules_as_json
 from tengen.games.vertices import read_vertex, write_vertex
 
@@ -81,12 +82,16 @@ class EngineSide(Side):
         """Of these games, as it scored them."""
         self.illegal: dict[int, str] = {}
         """By game: moves of it that are not legal."""
+        self._disputes: dict[int, Dispute] = {}  # by game
 
     def move(self, match: Any, player: int) -> None:
         """Asks for one move in every game that waits for one.
 
+        A game in which the engine refuses a legal move ends there, disputed.
+
         Raises:
-            RunError: An engine died, was too slow, or refuses what is legal.
+            RunError: An engine died, was too slow, or refuses to set up a game or to
+                move.
         """
         match.port(player).next()  # begins games
         self._score(match)
@@ -95,11 +100,7 @@ class EngineSide(Side):
             for turn in turns:
                 if turn.index not in self._seats:
                     self._seats[turn.index] = self._seat()
-            answers = list(
-                self._pool.map(
-                    lambda turn: self._seats[turn.index].choose(turn.moves), turns
-                )
-            )
+            answers = list(self._pool.map(self._ask, turns))
         except Exception:
             if self._stopped:
                 return
@@ -107,7 +108,21 @@ class EngineSide(Side):
         for turn, answer in zip(turns, answers, strict=True):
             if match.finished:
                 return
-            self._play(match, turn, answer)
+            if isinstance(answer, _MoveRefused):
+                self._disputes[turn.index] = Dispute(
+                    side="a" if player == 0 else "b",
+                    move=answer.ply + 1,
+                    vertex=answer.vertex,
+                    words=answer.words,
+                )
+                # The core ends no game without a result; the dispute takes it away.
+                match.resign(turn.index)
+            else:
+                self._play(match, turn, answer)
+
+    def dispute(self, index: int) -> Dispute | None:
+        """Returns the move of a game that the engine refuses."""
+        return self._disputes.get(index)
 
     def finish(self, match: Any, player: int) -> None:
         """Scores what is left and lets the engines leave."""
@@ -132,6 +147,12 @@ class EngineSide(Side):
         if self._free:
             return self._free.pop()
         return _Seat(self._game, GtpEngine(self._player.command, self._player.answer_s))
+
+    def _ask(self, turn: Any) -> str | _MoveRefused:
+        try:
+            return self._seats[turn.index].choose(turn.moves)
+        except _MoveRefused as refused:
+            return refused
 
     def _play(self, match: Any, turn: Any, answer: str) -> None:
         if answer.lower() == "resign":
@@ -170,6 +191,8 @@ class EngineSide(Side):
                 theirs = seat.score(list(game.moves))
                 is_same = _points(theirs) == _points(ours)
                 num_seki = 0 if is_same else seat.num_seki()
+            except _MoveRefused:
+                continue  # the last pass: the engine has another game to score
             except Exception:
                 if self._stopped:
                     return
@@ -182,6 +205,16 @@ class EngineSide(Side):
                     f"game {game.index} is {ours} here and {theirs[:20]} to the engine"
                     f"{seki}"
                 )
+
+
+class _MoveRefused(Exception):
+    """An engine refuses a legal move of its game."""
+
+    def __init__(self, ply: int, vertex: str, words: str) -> None:
+        super().__init__(words)
+        self.ply = ply
+        self.vertex = vertex
+        self.words = words
 
 
 class _Seat:
@@ -201,7 +234,11 @@ class _Seat:
             engine.ask(f"kata-set-rules {json.dumps(rules_as_json(self._rules))}")
 
     def choose(self, moves: list[int]) -> str:
-        """Returns what the engine answers to genmove after ``moves``."""
+        """Returns what the engine answers to genmove after ``moves``.
+
+        Raises:
+            _MoveRefused: It refuses one of them.
+        """
         self._follow(moves)
         answer = self.engine.ask(f"genmove {self._colour(len(moves))}")
         action = read_vertex(answer, self._game.height, self._game.width)
@@ -209,7 +246,11 @@ class _Seat:
         return answer
 
     def score(self, moves: list[int]) -> str:
-        """Returns what the engine says of the end of a game."""
+        """Returns what the engine says of the end of a game.
+
+        Raises:
+            _MoveRefused: It refuses one of its moves.
+        """
         self._follow(moves)
         return self.engine.ask("final_score")
 
@@ -222,7 +263,7 @@ class _Seat:
 
     def _follow(self, moves: list[int]) -> None:
         """Brings the engine's board to the position after ``moves``."""
-        known = self._moves
+        known, self._moves = self._moves, None  # after a refusal nothing is set up
         if known is None or known != moves[: len(known)]:
             self.engine.ask("clear_board")
             self.engine.ask(f"komi {self._rules.komi:g}")
@@ -234,7 +275,10 @@ class _Seat:
             known = []
         for ply in range(len(known), len(moves)):
             vertex = write_vertex(moves[ply], self._game.height, self._game.width)
-            self.engine.ask(f"play {self._colour(ply)} {vertex}")
+            try:
+                self.engine.ask(f"play {self._colour(ply)} {vertex}")
+            except GtpRefusal as refusal:
+                raise _MoveRefused(ply, vertex, refusal.words) from refusal
         self._moves = list(moves)
 
     def _colour(self, ply: int) -> str:
@@ -252,7 +296,7 @@ def _why_illegal(name: str, moves: list[int], action: int | None) -> str:
         return "it is no vertex"
     rules = _core.parse_go_name(name)
     superko, rules.ko = rules.ko, "simple"
-    state = make(rules.name).new_state()
+    state = open_game(rules.name).new_state()
     for move in moves:
         if state.is_terminal():
             break

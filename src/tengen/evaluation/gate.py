@@ -13,13 +13,8 @@ from typing import Any, Literal, TypeAlias
 
 from tengen.config import check, check_literals, check_range
 from tengen.evaluation.elo import Tally, expected_score
-from tengen.evaluation.match import (
-    MAX_GAMES,
-    PlayedGame,
-    check_moves,
-    play_match,
-    stopped_by,
-)
+from tengen.evaluation.match import MAX_GAMES, check_moves, play_match, stopped_by
+from tengen.evaluation.played_game import PlayedGame
 from tengen.evaluation.players import ModelPlayer
 from tengen.evaluation.sprt import PairedTally, log_likelihood_ratio, sprt_bounds
 from tengen.games import Game
@@ -299,6 +294,7 @@ def judge(
 
     def until(finished: PlayedGame) -> bool:
         nonlocal results
+        assert finished.score_a is not None  # models refuse no move
         results = GateResults(gate, results.counted.after(finished.score_a))
         return decide(results) is not None
 

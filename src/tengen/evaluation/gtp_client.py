@@ -27,7 +27,15 @@ _CHUNK_BYTES = 1 << 16
 
 
 class GtpRefusal(RunError):
-    """The engine answered ``?``: it refuses what it was asked."""
+    """The engine answered ``?``: it refuses what it was asked.
+
+    Attributes:
+        words: What it said, on one line.
+    """
+
+    def __init__(self, message: str, words: str) -> None:
+        super().__init__(message)
+        self.words = words
 
 
 class GtpEngine:
@@ -114,9 +122,11 @@ class GtpEngine:
         if answer.startswith("="):
             return answer[1:].strip()
         if answer.startswith("?"):
+            words = _short(answer[1:])
             raise GtpRefusal(
-                f'engine ({self._command}) refused "{line}": {_short(answer[1:])}; '
-                f"give it the same rules, or another engine"
+                f'engine ({self._command}) refused "{line}": {words}; '
+                f"give it the same rules, or another engine",
+                words,
             )
         raise RunError(
             f'engine ({self._command}) answered "{line}" by {_short(answer)}, which is '

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from tengen import _core
 from tengen.errors import UsageError, os_reason
-from tengen.evaluation.match import PlayedGame
+from tengen.evaluation.played_game import PlayedGame
 from tengen.games import go_result
 from tengen.games.sgf import GoRecord, write_sgf
 from tengen.run import publish_file
@@ -98,12 +98,15 @@ def _file_name(played: PlayedGame) -> str:
 def _sgf(game: str, a: str, b: str, played: PlayedGame) -> bytes:
     # Whoever has "the first move" is Black, even where White begins.
     black, white = (a, b) if played.a_moves_first else (b, a)
+    disputed = played.disputed
     record = GoRecord(
         game=game,
         moves=played.moves,
         first_player=int(_core.parse_go_name(game).handicap > 0),
-        result=go_result(game, played.moves),
+        # SGF's word for a game without a result.
+        result="Void" if disputed else go_result(game, played.moves),
         black=black,
         white=white,
+        comment=disputed.text(a if disputed.side == "a" else b) if disputed else "",
     )
     return write_sgf(record).encode(errors="replace")

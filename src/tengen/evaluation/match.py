@@ -8,6 +8,9 @@ All threads take their games from one queue, in order. Each game is a function o
 seed, the players and its index; where games are judged on the way, they are so in order
 of index. So neither threads nor timing change a result, and short games, which end
 first, do not count first.
+
+A game in which an outside engine refuses a legal move is disputed: it ends there, has
+no result and counts for nobody.
 """
 
 from __future__ import annotations
@@ -19,9 +22,10 @@ from queue import Empty, SimpleQueue
 from typing import Any
 
 from tengen import _core
-from tengen.config import check_range, to_dict
+from tengen.config import check_range
 from tengen.evaluation.elo import Tally
 from tengen.evaluation.engine_side import EngineReport, EngineSide
+from tengen.evaluation.played_game import Dispute, PlayedGame
 from tengen.evaluation.players import GtpPlayer, MatchPlayer, ModelPlayer
 from tengen.evaluation.sides import PortSide, Side, TreeSide
 from tengen.games import Game, core_game
@@ -33,7 +37,6 @@ __all__ = [
     "MAX_SEED",
     "MatchReport",
     "MatchStopped",
-    "PlayedGame",
     "check_moves",
     "play_match",
     "stopped_by",
@@ -70,47 +73,38 @@ def stopped_by(stop: Callable[[], bool]) -> Callable[[Tally], None]:
 
 
 @dataclass(frozen=True)
-class PlayedGame:
-    """One finished game of a match."""
-
-    index: int
-    """Its place in the match, from 0."""
-    a_moves_first: bool
-    """Whether A had the first move, of the opening too."""
-    moves: tuple[int, ...]
-    """Actions from the first, the opening included."""
-    num_opening_plies: int
-    """Random plies that the game began with."""
-    score_a: float
-    """1 where A won, 0.5 drawn, 0 lost."""
-
-    def to_json(self) -> dict[str, Any]:
-        """Returns the fields as JSON values; ``from_dict`` reads them."""
-        return to_dict(self)
-
-
-@dataclass(frozen=True)
 class MatchReport:
     """What a match ended with."""
 
     tally: Tally
-    """Results as A sees them."""
+    """Results as A sees them, of the games that are not disputed."""
     games: tuple[PlayedGame, ...]
-    """The games in order of index, from 0; fewer than asked for if ``until`` ended it.
-    """
+    """The games in order of index, from 0, disputed ones too; fewer than asked for if
+    ``until`` ended it."""
     engines: dict[str, EngineReport] = field(default_factory=dict)
     """What was seen of outside engines, by side: ``a`` and ``b`` where they are one."""
+
+    @property
+    def disputes(self) -> dict[int, Dispute]:
+        """Why games do not count, by index."""
+        return {
+            game.index: game.disputed
+            for game in self.games
+            if game.disputed is not None
+        }
 
     def to_json(self) -> dict[str, Any]:
         """Returns the numbers of ``tengen match --json``.
 
-        ``games``, ``wins_a``, ``draws``, ``score_a`` in [0, 1], ``elo`` of A above B
-        with its 95 % interval ``elo_low`` to ``elo_high``; see ``Tally`` for the
-        method. All are finite. ``engines``, where there are any, has the fields of
-        ``EngineReport`` by side.
+        ``games`` that count, ``wins_a``, ``draws``, ``score_a`` in [0, 1], ``elo`` of
+        A above B with its 95 % interval ``elo_low`` to ``elo_high``; see ``Tally`` for
+        the method. All are finite. Where there are outside engines, ``engines`` has
+        the fields of ``EngineReport`` by side, and ``disputed`` a list of the games
+        that do not count: ``game``, the index, and the fields of ``Dispute``.
         """
         low, high = self.tally.elo_interval
         engines = {side: asdict(seen) for side, seen in self.engines.items()}
+        disputed = [{"game": k, **asdict(seen)} for k, seen in self.disputes.items()]
         return {
             "games": self.tally.num_games,
             "wins_a": self.tally.wins,
@@ -120,6 +114,7 @@ class MatchReport:
             "elo_low": round(low, 1),
             "elo_high": round(high, 1),
             **({"engines": engines} if engines else {}),
+            **({"disputed": disputed} if engines or disputed else {}),
         }
 
 
@@ -175,18 +170,18 @@ def play_match(
         opening_plies: Random plies that each game begins with; none ends a game.
         played: Games of this match that were finished before, each once, in any order;
             they are not played again.
-        watch: Told the results of all finished games, at once and then ten times a
-            second, in this thread. What it raises ends the match within a move.
+        watch: Told the results of all finished games that count, at once and then ten
+            times a second, in this thread. What it raises ends the match within a move.
         keep: Given the games that have finished since the last time, in order of index,
             as often and in this thread, and at last even after an error. Those of
             ``played`` are not among them.
         until: Told each game in order of index, once those before it are finished, in
-            this thread. True ends the match with that game: others that were finished
-            or begun are not in the report.
+            this thread, disputed ones too. True ends the match with that game: others
+            that were finished or begun are not in the report.
 
     Raises:
         UsageError: A number is out of its range, or an engine cannot play the game.
-        RunError: An engine died, was too slow, or refuses a move that is legal.
+        RunError: An engine died, was too slow, or refuses to set up a game or to move.
         Exception: What a backend, ``watch``, ``keep`` or ``until`` raised; the match is
             ended.
     """
@@ -361,7 +356,7 @@ class _Table:
             finally:
                 if self._match.num_games > num_seen:
                     for game in self._match.games(num_seen):
-                        self._finished.put(_played_game(game))
+                        self._finished.put(self._played_game(game))
                     num_seen = self._match.num_games
         for player, side in enumerate(self.sides):
             side.finish(self._match, player)
@@ -371,12 +366,14 @@ class _Table:
         for side in self.sides:
             side.stop()
 
-
-def _played_game(game: Any) -> PlayedGame:
-    return PlayedGame(
-        index=game.index,
-        a_moves_first=game.first_player == 0,
-        moves=tuple(game.moves),
-        num_opening_plies=game.num_opening_plies,
-        score_a=0.5 + 0.5 * game.value_of_player0,
-    )
+    def _played_game(self, game: Any) -> PlayedGame:
+        disputes = [side.dispute(game.index) for side in self.sides]
+        disputed = disputes[0] or disputes[1]
+        return PlayedGame(
+            index=game.index,
+            a_moves_first=game.first_player == 0,
+            moves=tuple(game.moves),
+            num_opening_plies=game.num_opening_plies,
+            score_a=None if disputed else 0.5 + 0.5 * game.value_of_player0,
+            disputed=disputed,
+        )

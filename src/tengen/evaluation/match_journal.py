@@ -10,11 +10,11 @@ from typing import Any
 
 from tengen.config import from_dict
 from tengen.errors import RunError
-from tengen.evaluation.match import PlayedGame
+from tengen.evaluation.played_game import PlayedGame
+from tengen.experience import JournalGap, OpenSegment
+from tengen.experience.journal import read_journal
 from tengen.run import storage_error
 from tengen.run.faults import reach
-from tengen.store import JournalGap, OpenSegment
-from tengen.store.journal import read_journal
 
 __all__ = ["MatchJournal"]
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -11,7 +12,7 @@ from typing import Any, TypeAlias
 from tengen import _core
 from tengen.config import check, check_range
 from tengen.errors import UsageError
-from tengen.games import Framed, Game, make
+from tengen.games import Framed, Game, check_typed, open_game
 from tengen.inference import (
     Backend,
     InferenceConfig,
@@ -19,10 +20,10 @@ from tengen.inference import (
     default_devices,
     open_backend,
     parse_devices,
+    search_outputs,
 )
-from tengen.inference.openvino_backend import is_installed
-from tengen.models import resolve_model
-from tengen.nets import ResNetConfig
+from tengen.inference.openvino_backend import ONNX_FILE, is_installed
+from tengen.models import ModelDir, resolve_model
 from tengen.search import SearchConfig
 
 __all__ = [
@@ -34,6 +35,7 @@ __all__ = [
     "RandomPlayer",
     "fixed_player",
     "open_for_play",
+    "open_model",
     "open_player",
 ]
 
@@ -114,7 +116,7 @@ class ModelPlayer:
 
     def __post_init__(self) -> None:
         if self.search.score_weight > 0:
-            self.search.check_scores(self.backend.has_score)
+            self.search.check_scores("score" in self.backend.signature.outputs)
 
     @property
     def is_outside(self) -> bool:
@@ -134,7 +136,7 @@ class ModelPlayer:
         backend = open_for_play(
             self.directory,
             num_threads,
-            scores=self.backend.has_score,
+            outputs=tuple(self.backend.signature.outputs),
             devices=self.devices,
         )
         return dataclasses.replace(self, backend=backend, num_threads=num_threads)
@@ -149,7 +151,7 @@ class ModelPlayer:
         Raises:
             UsageError: There is no such game, or it is another one to the network.
         """
-        game, frame = make(task), make(self.frame or self.task)
+        game, frame = open_game(task), open_game(self.frame or self.task)
         shapes = [
             (g.num_planes, g.height, g.width, g.num_actions, g.policy_layout)
             for g in (game, frame)
@@ -163,9 +165,9 @@ class ModelPlayer:
 
     def framed(self, game: Game) -> Framed:
         """Returns the task's game on the planes that the network reads."""
-        return (
-            Framed.corner(game, make(self.frame)) if self.frame else Framed(game, game)
-        )
+        if not self.frame:
+            return Framed(game, game)
+        return Framed.corner(game, open_game(self.frame))
 
     def to_native(self, num_simulations: int) -> Any:
         """Returns the core's form, with so many simulations a move."""
@@ -274,6 +276,7 @@ def open_player(
     search: SearchConfig | None = None,
     scores: bool = False,
     devices: str | None = None,
+    task: str | None = None,
 ) -> MatchPlayer:
     """Returns the player of a word. Blocks while a model is read and compiled.
 
@@ -286,10 +289,12 @@ def open_player(
         scores: Whether a model shall estimate the final score, too, if it can; it
             must where the score counts in the search.
         devices: What a model computes on, as for ``open_for_play``.
+        task: The model's, as the user typed it in this call; without it no model of a
+            game in Python is opened.
 
     Raises:
-        UsageError: The word names nothing, a model that cannot be used, or a GPU that
-            is not here.
+        UsageError: The word names nothing, a model that cannot be used or is of another
+            task, or a GPU that is not here.
         RunError: The backend refuses the model.
     """
     if word.startswith(_GTP):
@@ -297,18 +302,60 @@ def open_player(
     player = fixed_player(word)
     if player is not None:
         return player
-    model = resolve_model(word)
-    if not isinstance(model.meta.net, ResNetConfig):
+    return open_model(
+        resolve_model(word),
+        word,
+        num_threads=num_threads,
+        search=search,
+        scores=scores,
+        devices=devices,
+        task=task,
+    )
+
+
+def open_model(
+    model: ModelDir,
+    word: str,
+    *,
+    num_threads: int = 1,
+    search: SearchConfig | None = None,
+    scores: bool = False,
+    devices: str | None = None,
+    task: str | None = None,
+) -> ModelPlayer:
+    """Returns the player of a model. Blocks while it is compiled.
+
+    Args:
+        model: The model.
+        word: The word that named it.
+        num_threads: As for ``open_player``.
+        search: As for ``open_player``.
+        scores: As for ``open_player``.
+        devices: As for ``open_player``.
+        task: As for ``open_player``.
+
+    Raises:
+        UsageError: It is a model of an environment or of another task, cannot be used,
+            or wants a GPU that is not here.
+        RunError: The backend refuses the model.
+    """
+    if model.meta.signature.board is None:
         raise UsageError(
             f"model ({word}) acts in the environment {model.meta.task} and plays no "
-            f"board game; name a model of a game, or see its returns by tengen status"
+            f"board game; tengen eval {word} says what it scores"
         )
+    check_typed(model.meta.task, task, word)
     search = search or SearchConfig()
     scores = scores or search.score_weight > 0
     return ModelPlayer(
         name=word,
         task=model.meta.task,
-        backend=open_for_play(model.path, num_threads, scores=scores, devices=devices),
+        backend=open_for_play(
+            model.path,
+            num_threads,
+            outputs=search_outputs(scores=scores),
+            devices=devices,
+        ),
         search=search,
         directory=model.path,
         devices=devices,
@@ -321,7 +368,7 @@ def open_for_play(
     directory: Path,
     num_threads: int,
     *,
-    scores: bool = False,
+    outputs: Sequence[str] | None = None,
     devices: str | None = None,
 ) -> Backend:
     """Returns a model's backend for play. Blocks while the model is compiled.
@@ -329,7 +376,7 @@ def open_for_play(
     Args:
         directory: A model directory.
         num_threads: Threads that will evaluate at the same time, at least 1.
-        scores: As for ``tengen.inference.open_backend``.
+        outputs: What to answer with, as for ``open_backend``; None for all.
         devices: ``cpu`` or one GPU, ``cuda:0``. None: the CPU, or the first GPU where
             OpenVINO is not installed.
 
@@ -337,8 +384,9 @@ def open_for_play(
         UsageError: The model cannot be used, or the GPU is not here.
         RunError: The backend refuses the model.
     """
-    # Nothing to measure for a few games: full precision, whatever the batch.
-    has_openvino = is_installed()
+    # Nothing to measure for a few games: full precision, whatever the batch. A model of
+    # a run that computes by torch has no graph, and plays so too.
+    has_openvino = is_installed() and (directory / ONNX_FILE).exists()
     if devices is None:
         # Without OpenVINO torch is imported anyway, and can say what there is.
         devices = "cpu" if has_openvino else default_devices()
@@ -350,7 +398,7 @@ def open_for_play(
         precision="fp32",
         batch_shape="dynamic",
     )
-    return open_backend(directory, config, num_threads, scores=scores)
+    return open_backend(directory, config, num_threads, outputs=outputs)
 
 
 def _check_devices(devices: str) -> None:

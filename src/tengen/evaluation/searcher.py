@@ -62,8 +62,8 @@ class Searcher:
     ) -> None:
         rules = core_game(game)
         settings = search.to_native()
-        search.check_scores(backend.has_score)
-        self._has_scores = backend.has_score
+        self._has_scores = "score" in backend.signature.outputs
+        search.check_scores(self._has_scores)
         self._shared: Any = None
         self._alone: Any = None
         if num_threads == batch_rows == 1:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from tengen import _core
+from tengen.evaluation.played_game import Dispute
 from tengen.evaluation.players import ModelPlayer
 from tengen.evaluation.searcher import Searcher, batch_rows
 from tengen.games import Game
@@ -24,6 +25,10 @@ class Side:
             player: Who it is there, 0 or 1.
         """
         raise NotImplementedError
+
+    def dispute(self, index: int) -> Dispute | None:
+        """Returns why a finished game has no result; None where it has one."""
+        return None
 
     def finish(self, match: Any, player: int) -> None:
         """Is told that every game was played. Blocks."""

@@ -13,9 +13,18 @@ from tengen.games.go_variety import GoVariety, variants_of
 from tengen.games.openspiel import OPENSPIEL_PREFIX
 from tengen.games.planes import stone_planes, transform_cell, transform_planes
 from tengen.games.positions import random_positions
+from tengen.games.program import load_program
 from tengen.games.protocol import Game, OwnGame, Planes, PolicyLayout, State
-from tengen.games.registry import make, names
+from tengen.games.registry import is_game, make, names, open_game
 from tengen.games.source import CoreGame, core_game, is_external
+from tengen.games.typed import (
+    add_task_argument,
+    allow,
+    check_allowed,
+    check_typed,
+    is_program,
+    task_words,
+)
 
 __all__ = [
     "OPENSPIEL_PREFIX",
@@ -27,14 +36,23 @@ __all__ = [
     "Planes",
     "PolicyLayout",
     "State",
+    "add_task_argument",
+    "allow",
+    "check_allowed",
     "check_own_game",
+    "check_typed",
     "core_game",
     "go_result",
     "is_external",
+    "is_game",
+    "is_program",
+    "load_program",
     "make",
     "names",
+    "open_game",
     "random_positions",
     "stone_planes",
+    "task_words",
     "transform_cell",
     "transform_planes",
     "variants_of",

@@ -12,7 +12,7 @@ from collections.abc import Iterable
 from tengen import _core
 from tengen.errors import UsageError
 from tengen.games.protocol import Game, State
-from tengen.games.registry import make
+from tengen.games.registry import open_game
 
 __all__ = ["Framed"]
 
@@ -53,7 +53,7 @@ class Framed:
         try:
             rules = _core.parse_go_name(frame.name)
             rules.max_plies = max(rules.max_plies, game.max_plies)
-            longest = make(rules.name)
+            longest = open_game(rules.name)
             longest.new_state(game.name)
         except _core.CoreError as error:
             raise UsageError(

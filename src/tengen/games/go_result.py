@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from tengen import _core
-from tengen.games.registry import make
+from tengen.games.registry import open_game
 
 __all__ = ["go_result"]
 
@@ -22,7 +22,7 @@ def go_result(name: str, moves: Sequence[int]) -> str:
         UsageError: There is no such game.
         CoreError: A move is not legal.
     """
-    state = make(name).new_state()
+    state = open_game(name).new_state()
     for move in moves:
         state.apply(move)
     if not state.is_terminal():

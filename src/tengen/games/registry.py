@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-import importlib
-import os
-import sys
-from typing import Any, cast
+from typing import cast
 
 from tengen._core import CoreError, known_games, make_game
 from tengen.errors import UsageError, did_you_mean
 from tengen.games.check import check_own_game
 from tengen.games.openspiel import OPENSPIEL_PREFIX, OpenSpielGame
-from tengen.games.protocol import Game, OwnGame
+from tengen.games.program import make_program, makes_environment
+from tengen.games.protocol import Game
 from tengen.games.python_game import PythonGame
-from tengen.games.raised import RAISED
+from tengen.games.typed import check_allowed, is_program
 
-__all__ = ["make", "names"]
+__all__ = ["is_game", "make", "names", "open_game"]
 
 # Enough to meet a broken method at once, short enough to do at every start;
 # `check_own_game` plays as many as one likes.
@@ -30,8 +28,24 @@ def names() -> list[str]:
     return list(known_games())
 
 
+def is_game(task: str) -> bool:
+    """Returns whether a task is a game by its name, of whatever size or rules.
+
+    ``module:Name`` is imported, for it may be an environment as well.
+
+    Raises:
+        UsageError: It is ``module:Name`` and was not typed, see `tengen.games.typed`,
+            or it cannot be imported.
+    """
+    if is_program(task):
+        check_allowed(task)
+        return not makes_environment(task)
+    families = {name.split("/")[0] for name in names()}
+    return task.startswith(OPENSPIEL_PREFIX) or task.split("/")[0] in families
+
+
 def make(name: str) -> Game:
-    """Returns the game of that name.
+    """Returns the game of that name. For users alone, who type it; see `open_game`.
 
     Args:
         name: A native game (``connect4``, ``gomoku/15``, ``gomoku/15/exact``,
@@ -47,8 +61,8 @@ def make(name: str) -> Game:
     """
     if name.startswith(OPENSPIEL_PREFIX):
         return PythonGame(OpenSpielGame(name), name)
-    if ":" in name:
-        own = _load(name)
+    if is_program(name):
+        own = make_program(name)
         check_own_game(own, name.partition(":")[2], num_games=_NUM_CHECK_GAMES)
         return PythonGame(own, name)
     try:
@@ -61,33 +75,15 @@ def make(name: str) -> Game:
         raise UsageError(f"{rule}; {advice}") from error
 
 
-def _load(name: str) -> OwnGame[Any]:
-    """Imports ``module:Class`` and calls the class."""
-    module_name, _, class_name = name.partition(":")
-    if not module_name or not class_name:
-        raise UsageError(
-            f"task ({name}) must be module:Class; name a Python module and a class"
-        )
-    if os.getcwd() not in sys.path and "" not in sys.path:
-        # A console script does not look in the current directory, `python -m` does.
-        sys.path.append(os.getcwd())
-    try:
-        module = importlib.import_module(module_name)
-    except RAISED as error:
-        raise UsageError(
-            f"task ({name}) must name a module that imports, but importing "
-            f"{module_name} raised {type(error).__name__}: {error}; "
-            f"correct it, or start where it lies"
-        ) from error
-    game_class = getattr(module, class_name, None)
-    if not callable(game_class):
-        classes = [key for key, value in vars(module).items() if callable(value)]
-        advice = did_you_mean(class_name, classes, "define it there")
-        raise UsageError(f"task ({name}) must name a class of {module_name}; {advice}")
-    try:
-        return cast(OwnGame[Any], game_class())
-    except RAISED as error:
-        raise UsageError(
-            f"task ({name}) must be made without arguments, but {class_name}() raised "
-            f"{type(error).__name__}: {error}; correct it"
-        ) from error
+def open_game(task: str) -> Game:
+    """Returns the game of a task, wherever its name was read; tengen's own door.
+
+    Args:
+        task: As for `make`. ``module:Class`` must have been typed in this process's
+            call, see `tengen.games.typed`: nothing is imported else.
+
+    Raises:
+        UsageError: As for `make`, or it was not typed.
+    """
+    check_allowed(task)
+    return make(task)

@@ -8,6 +8,7 @@ OpenVINO.
 from __future__ import annotations
 
 from tengen.inference.backend import (
+    Arrays,
     Backend,
     DriveStats,
     Lane,
@@ -15,14 +16,16 @@ from tengen.inference.backend import (
     Port,
     Runner,
     SearchPort,
+    allocate,
     bind_port,
     drive,
+    search_outputs,
 )
 from tengen.inference.choice import (
     Choice,
     check_machine,
     choose,
-    devices_of,
+    needs_graph,
     open_backend,
 )
 from tengen.inference.config import InferenceConfig
@@ -35,6 +38,7 @@ from tengen.inference.devices import (
 from tengen.inference.rows import RowLayout
 
 __all__ = [
+    "Arrays",
     "Backend",
     "Choice",
     "DriveStats",
@@ -46,14 +50,16 @@ __all__ = [
     "RowLayout",
     "Runner",
     "SearchPort",
+    "allocate",
     "bind_port",
     "check_device_words",
     "check_machine",
     "choose",
     "default_devices",
-    "devices_of",
     "drive",
+    "needs_graph",
     "open_backend",
     "parse_devices",
     "probe",
+    "search_outputs",
 ]

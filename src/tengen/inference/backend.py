@@ -1,7 +1,8 @@
 """The seam between callers and networks: ports ask, runners answer, a driver drives.
 
-A port owns three buffers and knows what to evaluate; a runner is bound to these
-buffers once and fills the answers in place. Neither knows the other.
+A port owns named arrays and knows what to evaluate; a runner is bound to these arrays
+once and fills the answers in place. Neither knows the other. What the arrays are called
+and hold is in the backend's ``Signature``.
 
 Legend: N rows of a port, n rows of one batch, C planes, H W board, A actions. A score
 is the mean and the standard deviation of the final score, in points to play.
@@ -10,17 +11,21 @@ is the mean and the standard deviation of the final score, in points to play.
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol, runtime_checkable
+from types import MappingProxyType
+from typing import Any, Protocol, TypeAlias, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tengen.inference.config import BatchShape, Precision
 from tengen.inference.rows import RowLayout
+from tengen.tensors import Signature, TensorSpec
 
 __all__ = [
+    "NO_STATE",
+    "Arrays",
     "Backend",
     "Batches",
     "DriveStats",
@@ -30,12 +35,20 @@ __all__ = [
     "Port",
     "Runner",
     "SearchPort",
+    "allocate",
     "bind_port",
-    "check_buffers",
+    "check_arrays",
     "drive",
+    "search_outputs",
 ]
 
 FloatArray = NDArray[np.float32]
+
+Arrays: TypeAlias = Mapping[str, NDArray[Any]]
+"""Arrays ``[N, ...]`` by the names of a signature."""
+
+NO_STATE: Arrays = MappingProxyType({})
+"""The state of a network without memory."""
 
 
 class Batches(Protocol):
@@ -51,8 +64,29 @@ class Batches(Protocol):
         """Takes the answers to the rows that ``next`` returned."""
 
 
+@runtime_checkable
 class Port(Batches, Protocol):
-    """The batches of one caller, in buffers of its own. Used by one thread."""
+    """The batches of one caller, in arrays of its own. Used by one thread."""
+
+    @property
+    def inputs(self) -> Arrays:
+        """What to evaluate; the port fills it."""
+
+    @property
+    def outputs(self) -> Arrays:
+        """The answers; the runner fills them."""
+
+    @property
+    def state(self) -> Arrays:
+        """What the network keeps of each row; the runner reads it and writes the next.
+
+        The port zeroes the rows of episodes that begin. Empty for a network without
+        memory.
+        """
+
+
+class SearchPort(Batches, Protocol):
+    """A port of searches in the core."""
 
     @property
     def planes(self) -> FloatArray:
@@ -66,20 +100,16 @@ class Port(Batches, Protocol):
     def value(self) -> FloatArray:
         """``[N]`` float32 in [-1, 1] to play; the runner fills it."""
 
-
-class SearchPort(Port, Protocol):
-    """A port of searches, whose evaluations may need a score."""
-
     @property
     def score(self) -> FloatArray | None:
         """``[N, 2]`` float32, scores; None where the port does not ask for them."""
 
 
 class Runner(Protocol):
-    """Evaluates rows of the buffers it was bound to. Used by one thread."""
+    """Evaluates rows of the arrays it was bound to. Used by one thread."""
 
     def run(self, num_rows: int) -> None:
-        """Fills the answers' first rows, ``policy[:num_rows]``, from the planes'.
+        """Fills the first rows of the answers and of the state, ``[:num_rows]``.
 
         Rows beyond ``num_rows`` are unspecified afterwards. Blocks, without the GIL.
 
@@ -108,28 +138,23 @@ class Backend(Protocol):
         """Whether every batch has the same number of rows inside."""
 
     @property
-    def has_score(self) -> bool:
-        """Whether it answers with scores."""
+    def signature(self) -> Signature:
+        """What it reads, answers and keeps; outputs that nobody asked for are left out.
 
-    def bind(
-        self,
-        planes: FloatArray,
-        policy: FloatArray,
-        value: FloatArray,
-        score: FloatArray | None = None,
-    ) -> Runner:
-        """Returns a runner over these buffers; they are kept alive, never copied.
+        Boards of other sizes are taken too, but for nets of a flat policy.
+        """
+
+    def bind(self, inputs: Arrays, outputs: Arrays, state: Arrays = NO_STATE) -> Runner:
+        """Returns a runner over these arrays; they are kept alive, never copied.
 
         Args:
-            planes: ``[N, C, H, W]`` float32, or ``[N, C]`` for a vector network;
-                C-contiguous.
-            policy: ``[N, A]`` float32, C-contiguous, written to.
-            value: ``[N]`` float32, written to.
-            score: ``[N, 2]`` float32, C-contiguous, written to; None to do without.
+            inputs: Exactly the signature's, ``[N, ...]`` each, C-contiguous.
+            outputs: Some of the signature's or all, likewise, written to.
+            state: Exactly the signature's, likewise, read and written to.
 
         Raises:
-            ValueError: A buffer has another dtype, layout or number of rows, or there
-                is one for scores and the backend has none.
+            ValueError: A name is missing or unknown, or an array has another dtype,
+                shape, layout or number of rows.
         """
 
 
@@ -141,16 +166,8 @@ class Lane(Runner, Protocol):
         """``[N, layout.num_bytes]``, what to evaluate."""
 
     @property
-    def policy(self) -> FloatArray:
-        """``[N, A]`` float32, logits."""
-
-    @property
-    def value(self) -> FloatArray:
-        """``[N]`` float32 in [-1, 1] to play."""
-
-    @property
-    def score(self) -> FloatArray | None:
-        """``[N, 2]`` float32; None where the backend has no scores."""
+    def outputs(self) -> Arrays:
+        """The answers, by the names of the backend's signature."""
 
     @property
     def device(self) -> int:
@@ -188,47 +205,79 @@ class LaneBackend(Backend, Protocol):
         """
 
 
-def bind_port(backend: Backend, port: SearchPort) -> Runner:
-    """Returns a runner over a port's buffers; scores where both sides have them."""
-    score = port.score if backend.has_score else None
-    return backend.bind(port.planes, port.policy, port.value, score)
+def allocate(specs: Mapping[str, TensorSpec], num_rows: int) -> dict[str, NDArray[Any]]:
+    """Returns zeros ``[num_rows, ...]`` for a signature's inputs, outputs or state."""
+    return {name: spec.zeros(num_rows) for name, spec in specs.items()}
 
 
-def check_buffers(
-    backend: Backend,
-    planes: FloatArray,
-    policy: FloatArray,
-    value: FloatArray,
-    score: FloatArray | None,
+def search_outputs(*, scores: bool) -> tuple[str, ...]:
+    """Returns the outputs that searches ask of a network.
+
+    Args:
+        scores: Whether the score is one of them, where the network estimates it.
+    """
+    return ("policy", "value", "score") if scores else ("policy", "value")
+
+
+def bind_port(backend: Backend, port: Port | SearchPort) -> Runner:
+    """Returns a runner over a port's arrays; scores where both sides have them."""
+    if isinstance(port, Port):
+        return backend.bind(port.inputs, port.outputs, port.state)
+    outputs = {"policy": port.policy, "value": port.value}
+    if port.score is not None and "score" in backend.signature.outputs:
+        outputs["score"] = port.score
+    return backend.bind({"planes": port.planes}, outputs)
+
+
+def check_arrays(
+    signature: Signature, inputs: Arrays, outputs: Arrays, state: Arrays = NO_STATE
 ) -> None:
-    """Raises ValueError unless the buffers are what ``Backend.bind`` asks for."""
-    num_rows = len(planes)
-    wanted: list[tuple[str, FloatArray, tuple[int, ...]]] = [
-        ("planes", planes, (2, 4)),
-        ("policy", policy, (2,)),
-        ("value", value, (1,)),
-    ]
-    if score is not None:
-        if not backend.has_score:
+    """Raises ValueError unless the arrays are what ``Backend.bind`` asks for."""
+    for kind, wanted, found in (
+        ("inputs", signature.inputs, inputs),
+        ("outputs", signature.outputs, outputs),
+        ("state", signature.state, state),
+    ):
+        if unknown := sorted(found.keys() - wanted.keys()):
             raise ValueError(
-                f"score ({score.shape}) must be None where the backend has none; open "
-                f"it with scores"
+                f"{kind} ({unknown[0]}) must be of {', '.join(wanted) or 'none'}; "
+                f"leave it out, or open the model with it"
             )
-        wanted.append(("score", score, (2,)))
-    for name, array, num_axes in wanted:
+        missing = wanted.keys() - found.keys()
+        if (kind != "outputs" and missing) or (wanted and not found):
+            raise ValueError(
+                f"{kind} ({', '.join(found) or 'none'}) must have {min(missing)}; "
+                f"add an array for it"
+            )
+    num_rows = max((len(a) for a in inputs.values() if a.ndim), default=0)
+    if num_rows == 0:
+        raise ValueError("inputs (0 rows) must have rows; allocate at least one")
+    specs = {**signature.inputs, **signature.outputs, **signature.state}
+    for name, array in {**inputs, **outputs, **state}.items():
+        spec = specs[name]
         if (
-            array.dtype != np.float32
-            or array.ndim not in num_axes
+            array.dtype != spec.dtype
+            or array.ndim == 0
             or len(array) != num_rows
+            or not _fits(signature, spec, array.shape[1:])
             or not array.flags.c_contiguous
         ):
             raise ValueError(
-                f"{name} ({array.dtype} {array.shape}) must be float32 and contiguous "
-                f"with {' or '.join(map(str, num_axes))} axes and {num_rows} rows; "
-                f"allocate it so"
+                f"{name} ({array.dtype} {array.shape}) must be {spec.dtype} and "
+                f"contiguous with {num_rows} rows of {spec.shape}; allocate it so"
             )
-    if num_rows == 0:
-        raise ValueError("planes (0 rows) must have rows; allocate at least one")
+
+
+def _fits(signature: Signature, spec: TensorSpec, shape: tuple[int, ...]) -> bool:
+    """Whether a row has the shape, or that of another size of the board."""
+    board = signature.board
+    if board is None or board.policy_layout == "flat":
+        return shape == spec.shape
+    if spec is signature.inputs.get("planes"):
+        return len(shape) == len(spec.shape) and shape[0] == spec.shape[0]
+    if spec is signature.outputs.get("policy"):
+        return len(shape) == 1
+    return shape == spec.shape
 
 
 @dataclass
@@ -250,7 +299,7 @@ def drive(port: Batches, runner: Runner, stats: DriveStats | None = None) -> Dri
 
     Args:
         port: Where batches come from.
-        runner: Bound to the port's buffers.
+        runner: Bound to the port's arrays.
         stats: Added to after every batch; a fresh one by default.
 
     Returns:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -15,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from tengen.errors import UsageError
-from tengen.inference.backend import Backend, FloatArray, Runner
+from tengen.inference.backend import Arrays, Backend, Runner, allocate
 from tengen.inference.config import (
     BackendName,
     BatchShape,
@@ -27,13 +28,20 @@ from tengen.inference.devices import default_devices
 from tengen.inference.fixed import FixedBackend
 from tengen.inference.openvino_backend import (
     INT8_FILE,
+    ONNX_FILE,
     OpenVinoBackend,
     is_installed,
     require_precision,
     supported_precisions,
 )
 
-__all__ = ["Choice", "check_machine", "choose", "devices_of", "open_backend"]
+__all__ = [
+    "Choice",
+    "check_machine",
+    "choose",
+    "needs_graph",
+    "open_backend",
+]
 
 # How much faster than the best before it a precision must be to be worth its rounding.
 _WORTHWHILE: dict[Precision, float] = {"bf16": 1.05, "int8": 1.1}
@@ -84,17 +92,14 @@ def check_machine(config: InferenceConfig) -> None:
         require_precision(found.precision)
 
 
-def devices_of(config: InferenceConfig) -> str:
-    """Returns the devices that a config computes on, what ``auto`` takes in its place.
+def needs_graph(config: InferenceConfig) -> bool:
+    """Returns whether a model is opened by its ONNX graph; may import torch.
 
-    May import torch, to ask for GPUs.
+    Args:
+        config: With or without an ``auto``.
     """
-    if config.devices != "auto":
-        return config.devices
-    # OpenVINO computes on CPUs alone, and int8 it alone: who asks for either asks
-    # for these.
-    is_for_cpus = config.backend == "openvino" or config.precision == "int8"
-    return "cpu" if is_for_cpus else default_devices()
+    config = dataclasses.replace(config, devices=_devices_of(config))
+    return not config.is_on_gpu and _with_backend(config).backend == "openvino"
 
 
 def open_backend(
@@ -102,7 +107,7 @@ def open_backend(
     config: InferenceConfig,
     num_threads: int,
     *,
-    scores: bool = False,
+    outputs: Sequence[str] | None = None,
 ) -> Backend:
     """Returns the model in ``directory``, compiled.
 
@@ -114,8 +119,8 @@ def open_backend(
         config: Without any ``auto`` but for the devices, which is then the CPU; see
             ``choose``.
         num_threads: Threads that will evaluate at the same time, at least 1.
-        scores: Whether to answer with scores, too, where the model estimates them;
-            the backend says. Else nothing is computed for them.
+        outputs: Names of what to answer with, as far as the model does; the backend's
+            signature says. Nothing is computed for the others. None for all.
 
     Raises:
         UsageError: The backend is not installed, cannot compute the precision, or
@@ -130,15 +135,15 @@ def open_backend(
     if config.is_on_gpu:
         from tengen.inference.device_choice import open_on_devices
 
-        return open_on_devices(directory, config, scores=scores)
+        return open_on_devices(directory, config, outputs)
     if config.backend == "openvino":
         backend = OpenVinoBackend(
-            directory, precision=precision, num_threads=num_threads, scores=scores
+            directory, precision=precision, num_threads=num_threads, outputs=outputs
         )
     else:
         from tengen.inference.torch_backend import TorchBackend
 
-        backend = TorchBackend(directory, precision=precision, scores=scores)
+        backend = TorchBackend(directory, precision=precision, outputs=outputs)
     if config.batch_shape == "fixed":
         return FixedBackend(backend, config.batch_rows)
     return backend
@@ -147,49 +152,47 @@ def open_backend(
 def choose(
     directory: Path,
     config: InferenceConfig,
-    planes: FloatArray,
-    num_actions: int,
+    inputs: Arrays,
     num_threads: int,
     *,
-    scores: bool = False,
+    outputs: Sequence[str] | None = None,
 ) -> Choice:
     """Replaces every ``auto`` by what this model on this machine does best.
 
     Blocks for one or two seconds: compiling, a trial run and the probe.
 
     Args:
-        directory: A model directory; int8 is tried where it has an int8 graph.
+        directory: A model directory; int8 is tried where it has an int8 graph, and
+            OpenVINO where it has a graph at all.
         config: What the user asked for.
-        planes: ``[M, C, H, W]`` float32, real and different positions, more than
-            ``batch_rows`` of them.
-        num_actions: A.
+        inputs: ``[M, ...]`` by name, real and different rows, more than ``batch_rows``
+            of them.
         num_threads: Threads that will evaluate at the same time, at least 1.
-        scores: As for ``open_backend``.
+        outputs: As for ``open_backend``.
 
     Raises:
         UsageError: The backend is not installed or cannot compute the precision.
         RunError: The backend refuses the model.
     """
-    config = dataclasses.replace(config, devices=devices_of(config))
+    config = dataclasses.replace(config, devices=_devices_of(config))
     if config.is_on_gpu:
         from tengen.inference.device_choice import choose_on_devices
 
-        return choose_on_devices(directory, config)
-    config = _with_backend(config)
+        return choose_on_devices(directory, config, outputs)
+    config = _with_backend(config, has_graph=(directory / ONNX_FILE).exists())
     rows_per_s: dict[str, float] = {}
     if config.precision == "auto":
-        rows_per_s = _trial(directory, config, planes, num_actions, scores)
+        rows_per_s = _trial(directory, config, inputs, outputs)
         config = dataclasses.replace(config, precision=_worthwhile(rows_per_s))
     shapes: tuple[Any, ...] = (config.batch_shape,)
     if config.batch_shape == "auto":
         shapes = ("dynamic", "fixed")
     for shape in shapes:
         config = dataclasses.replace(config, batch_shape=shape)
-        backend = open_backend(directory, config, num_threads, scores=scores)
+        backend = open_backend(directory, config, num_threads, outputs=outputs)
         result = probe(
             backend,
-            planes,
-            num_actions,
+            inputs,
             batch_rows=config.batch_rows,
             num_threads=num_threads,
         )
@@ -203,19 +206,33 @@ def choose(
     )
 
 
-def _with_backend(config: InferenceConfig) -> InferenceConfig:
+def _devices_of(config: InferenceConfig) -> str:
+    """Returns the devices that a config computes on, what ``auto`` takes in its place.
+
+    May import torch, to ask for GPUs.
+    """
+    if config.devices != "auto":
+        return config.devices
+    # OpenVINO computes on CPUs alone, and int8 it alone: who asks for either asks
+    # for these.
+    is_for_cpus = config.backend == "openvino" or config.precision == "int8"
+    return "cpu" if is_for_cpus else default_devices()
+
+
+def _with_backend(
+    config: InferenceConfig, *, has_graph: bool = True
+) -> InferenceConfig:
     if config.backend != "auto":
         return config
-    found: BackendName = "openvino" if is_installed() else "torch"
+    found: BackendName = "openvino" if has_graph and is_installed() else "torch"
     return dataclasses.replace(config, backend=found)
 
 
 def _trial(
     directory: Path,
     config: InferenceConfig,
-    planes: FloatArray,
-    num_actions: int,
-    scores: bool,
+    inputs: Arrays,
+    outputs: Sequence[str] | None,
 ) -> dict[str, float]:
     """Returns evaluations per second of one thread by precision.
 
@@ -223,15 +240,17 @@ def _trial(
     machine does hits neither.
     """
     num_rows = config.batch_rows
-    rows = planes[np.arange(num_rows) % len(planes)]
-    policy = np.zeros((num_rows, num_actions), np.float32)
-    value = np.zeros(num_rows, np.float32)
+    rows = {
+        name: array[np.arange(num_rows) % len(array)] for name, array in inputs.items()
+    }
     runners: dict[str, Runner] = {}
     for precision in _candidates(directory, config):
         shape: BatchShape = "dynamic"
         tried = dataclasses.replace(config, precision=precision, batch_shape=shape)
-        backend = open_backend(directory, tried, 1, scores=scores)
-        runners[precision] = backend.bind(rows, policy, value)
+        backend = open_backend(directory, tried, 1, outputs=outputs)
+        answers = allocate(backend.signature.outputs, num_rows)
+        state = allocate(backend.signature.state, num_rows)
+        runners[precision] = backend.bind(rows, answers, state)
         runners[precision].run(num_rows)
     fastest_s = dict.fromkeys(runners, float("inf"))
     end = time.perf_counter() + _TRIAL_S * len(runners)

@@ -47,7 +47,7 @@ class InferenceConfig:
         check_literals(self)
         check_range("batch_rows", self.batch_rows, 1, 4096, "8 to 32 suits a CPU")
         check_range(
-            "device_rows", self.device_rows, 0, 65536, "512 to 4096 suits a GPU"
+            "device_rows", self.device_rows, 0, 65536, "use 0, a trial then chooses"
         )
         check_device_words("devices", self.devices)
         is_for_torch = self.backend == "torch" or self.is_on_gpu

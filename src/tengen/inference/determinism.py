@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tengen.inference.backend import Backend, FloatArray
+from tengen.inference.backend import Arrays, Backend, allocate
 
 __all__ = ["ProbeResult", "probe"]
 
@@ -36,8 +36,7 @@ class ProbeResult:
 
 def probe(
     backend: Backend,
-    planes: FloatArray,
-    num_actions: int,
+    inputs: Arrays,
     *,
     batch_rows: int,
     num_threads: int = 1,
@@ -50,24 +49,25 @@ def probe(
 
     Args:
         backend: What to ask.
-        planes: ``[M, C, H, W]`` float32, real and different positions.
-        num_actions: A.
+        inputs: ``[M, ...]`` by name, real and different rows. A network with memory
+            sees each as the first of its episode.
         batch_rows: Most rows of a batch.
         num_threads: Threads that evaluate at the same time.
         num_rounds: Shuffles of each thread.
         seed: Of the shuffles.
     """
-    reference = _Evaluator(backend, planes, num_actions, batch_rows)
-    wanted = reference.evaluate(np.arange(len(planes)), sizes=None)
+    num_inputs = len(next(iter(inputs.values())))
+    reference = _Evaluator(backend, inputs, batch_rows)
+    wanted = reference.evaluate(np.arange(num_inputs), sizes=None)
     different = [0] * num_threads
     errors: list[BaseException] = []
 
     def work(thread: int) -> None:
         try:
             rng = np.random.default_rng((seed, thread))
-            evaluator = _Evaluator(backend, planes, num_actions, batch_rows)
+            evaluator = _Evaluator(backend, inputs, batch_rows)
             for _ in range(num_rounds):
-                order = rng.permutation(len(planes))
+                order = rng.permutation(num_inputs)
                 found = evaluator.evaluate(order, sizes=rng)
                 different[thread] += int((found != wanted).any(axis=1).sum())
         except BaseException as error:
@@ -80,47 +80,51 @@ def probe(
         thread.join()
     if errors:
         raise errors[0]
-    return ProbeResult(num_threads * num_rounds * len(planes), sum(different))
+    return ProbeResult(num_threads * num_rounds * num_inputs, sum(different))
 
 
 class _Evaluator:
-    """One caller with buffers of its own."""
+    """One caller with arrays of its own."""
 
-    def __init__(
-        self, backend: Backend, rows: FloatArray, num_actions: int, batch_rows: int
-    ) -> None:
+    def __init__(self, backend: Backend, rows: Arrays, batch_rows: int) -> None:
         self._rows = rows
-        self._planes = np.zeros((batch_rows, *rows.shape[1:]), np.float32)
-        self._answers = [
-            np.zeros((batch_rows, num_actions), np.float32),
-            np.zeros(batch_rows, np.float32),
-        ]
-        if backend.has_score:
-            self._answers.append(np.zeros((batch_rows, 2), np.float32))
-        self._runner = backend.bind(self._planes, *self._answers)
+        self._batch_rows = batch_rows
+        self._inputs = {
+            name: np.zeros((batch_rows, *array.shape[1:]), array.dtype)
+            for name, array in rows.items()
+        }
+        self._outputs = allocate(backend.signature.outputs, batch_rows)
+        self._state = allocate(backend.signature.state, batch_rows)
+        self._runner = backend.bind(self._inputs, self._outputs, self._state)
 
     def evaluate(
         self,
         order: np.ndarray[tuple[int], np.dtype[np.int64]],
         sizes: np.random.Generator | None,
-    ) -> np.ndarray[tuple[int, int], np.dtype[np.uint32]]:
-        """Returns ``[M, ...]`` bits of all answers, by row not by place.
+    ) -> np.ndarray[tuple[int, int], np.dtype[np.uint8]]:
+        """Returns ``[M, ...]`` bytes of all answers, by row not by place.
 
         Args:
             order: ``[M]`` rows in the order of evaluation.
             sizes: Draws batch sizes; None for full batches.
         """
-        capacity = len(self._planes)
-        widths = [answer[0].size for answer in self._answers]
-        answers = np.zeros((len(order), sum(widths)), np.float32)
+        capacity = self._batch_rows
+        num_bytes = sum(array.nbytes // capacity for array in self._outputs.values())
+        answers = np.zeros((len(order), num_bytes), np.uint8)
         start = 0
         while start < len(order):
             size = int(sizes.integers(1, capacity + 1)) if sizes else capacity
             chosen = order[start : start + size]
             n = len(chosen)
-            self._planes[:n] = self._rows[chosen]
+            for name, array in self._inputs.items():
+                array[:n] = self._rows[name][chosen]
+            for array in self._state.values():
+                array[:n] = 0
             self._runner.run(n)
-            parts = [answer[:n].reshape(n, -1) for answer in self._answers]
+            parts = [
+                array[:n].reshape(n, -1).view(np.uint8)
+                for array in self._outputs.values()
+            ]
             answers[chosen] = np.concatenate(parts, axis=1)
             start += n
-        return answers.view(np.uint32)
+        return answers

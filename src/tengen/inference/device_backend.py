@@ -15,13 +15,17 @@ import torch
 from numpy.typing import NDArray
 
 from tengen.errors import RunError
-from tengen.inference.backend import FloatArray
+from tengen.inference.backend import NO_STATE, Arrays
 from tengen.inference.buckets import MIN_BUCKET_ROWS
 from tengen.inference.config import BatchShape, Precision
 from tengen.inference.device import Device
 from tengen.inference.programs import Batch, Programs, rate
 from tengen.inference.rows import RowLayout
-from tengen.inference.torch_backend import TorchRunner, load_inference_head
+from tengen.inference.torch_backend import (
+    LoadedHead,
+    TorchRunner,
+    load_inference_head,
+)
 
 __all__ = ["DeviceBackend", "DeviceLane"]
 
@@ -37,9 +41,7 @@ class DeviceLane:
 
     Attributes:
         rows: ``[N, layout.num_bytes]`` uint8, what to evaluate.
-        policy: ``[N, A]`` float32, logits.
-        value: ``[N]`` float32 in [-1, 1] to play.
-        score: ``[N, 2]`` float32; None where the backend has no scores.
+        outputs: The answers, by the names of the backend's signature.
         device: The device's place among the backend's.
     """
 
@@ -52,11 +54,9 @@ class DeviceLane:
         on_device: Batch,
     ) -> None:
         self.rows: NDArray[np.uint8] = host.rows.numpy()
-        self.policy: FloatArray = host.policy.numpy()
-        self.value: FloatArray = host.value.numpy()
-        self.score: FloatArray | None = None
-        if host.score is not None:
-            self.score = host.score.numpy()
+        self.outputs: Arrays = {
+            name: answer.numpy() for name, answer in host.answers.items()
+        }
         self.device = place
         self._programs = programs
         self._lane = device.lane()
@@ -75,8 +75,8 @@ class DeviceLane:
             self._programs.run(n, batch)
 
         def copy_out() -> None:
-            for to, answer in zip(host.answers, batch.answers, strict=True):
-                to[:n].copy_(answer[:n], non_blocking=True)
+            for name, to in host.answers.items():
+                to[:n].copy_(batch.answers[name][:n], non_blocking=True)
 
         self._lane.run(copy_in, compute, copy_out)
 
@@ -89,7 +89,7 @@ class DeviceBackend:
         version: torch's version.
         precision: Arithmetic of the trunk; the heads are float32.
         batch_shape: ``dynamic``.
-        has_score: Whether it answers with scores.
+        signature: What it reads, answers and keeps.
         num_devices: How many.
         max_rows: The largest batch of a lane.
         notes: What the user should know, a line each.
@@ -105,7 +105,7 @@ class DeviceBackend:
         precision: Precision,
         devices: Sequence[Device],
         max_rows: int,
-        scores: bool = False,
+        outputs: Sequence[str] | None = None,
     ) -> None:
         """Builds the network and loads its weights on every device.
 
@@ -114,7 +114,7 @@ class DeviceBackend:
             precision: Arithmetic of the trunk.
             devices: At least one.
             max_rows: The largest batch of a lane.
-            scores: Whether to answer with scores where the network estimates them.
+            outputs: As for ``tengen.inference.open_backend``.
 
         Raises:
             UsageError: As ``load_head``.
@@ -128,21 +128,18 @@ class DeviceBackend:
         # Else torch rounds what a convolution reads to ten bits of mantissa. The flag
         # is the process's: the backend that was opened last decides.
         torch.backends.cudnn.allow_tf32 = precision != "fp32"
-        self._heads = [
-            load_inference_head(directory, precision, scores=scores).to(device.where)
-            for device in devices
+        loaded = [load_inference_head(directory, precision, outputs) for _ in devices]
+        self._loaded = [
+            LoadedHead(head.to(device.where), signature)
+            for (head, signature), device in zip(loaded, devices, strict=True)
         ]
-        self.has_score = self._heads[0].answers_score
+        self.signature = self._loaded[0].signature
 
     def bind(
-        self,
-        planes: FloatArray,
-        policy: FloatArray,
-        value: FloatArray,
-        score: FloatArray | None = None,
+        self, inputs: Arrays, outputs: Arrays, state: Arrays = NO_STATE
     ) -> TorchRunner:
-        """Returns a runner over these buffers; see ``Backend.bind``."""
-        return TorchRunner(self, self._heads[0], planes, policy, value, score)
+        """Returns a runner over these arrays; see ``Backend.bind``."""
+        return TorchRunner(self._loaded[0], inputs, outputs, state)
 
     def open_lanes(self, layout: RowLayout, num_rows: int) -> list[DeviceLane]:
         """Returns lanes of one size, some a device, ready to run.
@@ -184,18 +181,18 @@ class DeviceBackend:
         Raises:
             torch.OutOfMemoryError: The batch needs more memory than there is.
         """
-        return rate(self._heads[0], self._devices[0], num_rows, seconds)
+        return rate(self._loaded[0], self._devices[0], num_rows, seconds)
 
     def _lanes_of(self, place: int, layout: RowLayout, rows: int) -> list[DeviceLane]:
-        head, device = self._heads[place], self._devices[place]
-        programs = Programs(head, device, layout, rows)
+        loaded, device = self._loaded[place], self._devices[place]
+        programs = Programs(loaded, device, layout, rows)
         return [
             DeviceLane(
                 programs,
                 device,
                 place,
-                Batch.beside_device(device, layout, rows, head),
-                Batch.on_device(device, layout, rows, head),
+                Batch.beside_device(device, layout, rows, loaded.signature),
+                Batch.on_device(device, layout, rows, loaded.signature),
             )
             for _ in range(_LANES_PER_DEVICE)
         ]

@@ -8,6 +8,7 @@ on a GPU records that it is not deterministic.
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Sequence
 from pathlib import Path
 
 import torch
@@ -28,14 +29,14 @@ _WORTHWHILE = 1.02
 
 
 def open_on_devices(
-    directory: Path, config: InferenceConfig, *, scores: bool = False
+    directory: Path, config: InferenceConfig, outputs: Sequence[str] | None = None
 ) -> DeviceBackend:
     """Returns the model in ``directory`` on the GPUs of a config without ``auto``.
 
     Args:
         directory: A model directory.
         config: Its devices are GPUs.
-        scores: Whether to answer with scores where the network estimates them.
+        outputs: As for ``tengen.inference.open_backend``.
 
     Raises:
         UsageError: A GPU is not here, or the model cannot be read.
@@ -46,11 +47,13 @@ def open_on_devices(
         precision=precision,
         devices=_devices(config),
         max_rows=config.device_rows or _TRIAL_ROWS[-1],
-        scores=scores,
+        outputs=outputs,
     )
 
 
-def choose_on_devices(directory: Path, config: InferenceConfig) -> Choice:
+def choose_on_devices(
+    directory: Path, config: InferenceConfig, outputs: Sequence[str] | None = None
+) -> Choice:
     """Replaces every ``auto``; see ``tengen.inference.choose``.
 
     Blocks for some seconds, while batches of several sizes are timed.
@@ -58,6 +61,7 @@ def choose_on_devices(directory: Path, config: InferenceConfig) -> Choice:
     Args:
         directory: A model directory.
         config: Its devices are GPUs.
+        outputs: As for ``tengen.inference.open_backend``.
 
     Raises:
         UsageError: A GPU is not here, or something was asked for that is for CPUs.
@@ -78,7 +82,7 @@ def choose_on_devices(directory: Path, config: InferenceConfig) -> Choice:
     config = dataclasses.replace(
         config, backend="torch", precision=precision, batch_shape="dynamic"
     )
-    backend = open_on_devices(directory, config)
+    backend = open_on_devices(directory, config, outputs)
     rates: dict[int, float] = {}
     if config.device_rows == 0:
         rates = device_trial(backend)

@@ -6,12 +6,14 @@ size nor how full a batch is can change an answer. It costs a copy and the paddi
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-from tengen.inference.backend import Backend, FloatArray, check_buffers
+from tengen.inference.backend import NO_STATE, Arrays, Backend, check_arrays
 from tengen.inference.config import BatchShape, Precision
+from tengen.tensors import Signature
 
 __all__ = ["FixedBackend"]
 
@@ -24,7 +26,7 @@ class FixedBackend:
         version: The other backend's.
         precision: The other backend's.
         batch_shape: ``fixed``.
-        has_score: The other backend's.
+        signature: The other backend's.
     """
 
     batch_shape: BatchShape = "fixed"
@@ -39,47 +41,55 @@ class FixedBackend:
         self.name: str = backend.name
         self.version: str = backend.version
         self.precision: Precision = backend.precision
-        self.has_score: bool = backend.has_score
+        self.signature: Signature = backend.signature
         self._backend = backend
         self._batch_rows = batch_rows
 
     def bind(
-        self,
-        planes: FloatArray,
-        policy: FloatArray,
-        value: FloatArray,
-        score: FloatArray | None = None,
+        self, inputs: Arrays, outputs: Arrays, state: Arrays = NO_STATE
     ) -> FixedRunner:
-        """Returns a runner over these buffers; see ``Backend.bind``."""
-        check_buffers(self, planes, policy, value, score)
-        answers = [policy, value] if score is None else [policy, value, score]
-        return FixedRunner(self._backend, self._batch_rows, planes, answers)
+        """Returns a runner over these arrays; see ``Backend.bind``."""
+        check_arrays(self.signature, inputs, outputs, state)
+        return FixedRunner(self._backend, self._batch_rows, inputs, outputs, state)
+
+
+_Pairs = list[tuple[NDArray[Any], NDArray[Any]]]
 
 
 class FixedRunner:
-    """A ``Runner`` with one batch of its own between the buffers and the backend."""
+    """A ``Runner`` with one batch of its own between the arrays and the backend."""
 
     def __init__(
         self,
         backend: Backend,
         batch_rows: int,
-        planes: FloatArray,
-        answers: Sequence[FloatArray],
+        inputs: Arrays,
+        outputs: Arrays,
+        state: Arrays,
     ) -> None:
-        self._planes, self._answers = planes, answers
         self._batch_rows = batch_rows
-        self._batch_planes, *self._batch_answers = (
-            np.zeros((batch_rows, *buffer.shape[1:]), np.float32)
-            for buffer in (planes, *answers)
-        )
-        self._runner = backend.bind(self._batch_planes, *self._batch_answers)
+        own = [
+            {
+                name: np.zeros((batch_rows, *array.shape[1:]), array.dtype)
+                for name, array in arrays.items()
+            }
+            for arrays in (inputs, outputs, state)
+        ]
+        pairs: list[_Pairs] = [
+            [(array, batch[name]) for name, array in arrays.items()]
+            for arrays, batch in zip((inputs, outputs, state), own, strict=True)
+        ]
+        self._read = pairs[0] + pairs[2]
+        self._written = pairs[1] + pairs[2]
+        self._runner = backend.bind(*own)
 
     def run(self, num_rows: int) -> None:
-        """Evaluates ``planes[:num_rows]``; see ``Runner.run``."""
+        """Evaluates the first rows; see ``Runner.run``."""
         for start in range(0, num_rows, self._batch_rows):
             end = min(start + self._batch_rows, num_rows)
             n = end - start
-            self._batch_planes[:n] = self._planes[start:end]
+            for array, batch in self._read:
+                batch[:n] = array[start:end]
             self._runner.run(self._batch_rows)
-            for answer, batch in zip(self._answers, self._batch_answers, strict=True):
-                answer[start:end] = batch[:n]
+            for array, batch in self._written:
+                array[start:end] = batch[:n]

@@ -10,18 +10,21 @@ from __future__ import annotations
 import functools
 import os
 import sys
-from collections.abc import Mapping
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from tengen.errors import RunError, UsageError
-from tengen.inference.backend import FloatArray, check_buffers
+from tengen.inference.architecture import answered, read_architecture
+from tengen.inference.backend import NO_STATE, Arrays, FloatArray, check_arrays
 from tengen.inference.config import BatchShape, Precision
+from tengen.tensors import Signature
 
 __all__ = [
     "INT8_FILE",
+    "ONNX_FILE",
     "OpenVinoBackend",
     "float_precision",
     "is_installed",
@@ -29,6 +32,9 @@ __all__ = [
     "run_graph",
     "supported_precisions",
 ]
+
+ONNX_FILE = "model.onnx"
+"""The graph; a model of a run that computes by torch has none."""
 
 INT8_FILE = "model_int8.onnx"
 """The graph of int8 inference; a model that lost too much by it has none."""
@@ -146,10 +152,6 @@ def _settings(precision: Precision, num_threads: int) -> dict[str, Any]:
     }
 
 
-def _has_score(graph: Any) -> bool:
-    return any("score" in output.names for output in graph.outputs)
-
-
 class OpenVinoBackend:
     """A ``Backend`` over the graphs of a model directory.
 
@@ -159,7 +161,7 @@ class OpenVinoBackend:
         precision: Arithmetic of the trunk; of a model without an int8 graph that of
             its floats, where int8 was asked for.
         batch_shape: ``dynamic``.
-        has_score: Whether it answers with scores.
+        signature: What it reads and answers.
     """
 
     name = "openvino"
@@ -171,7 +173,7 @@ class OpenVinoBackend:
         *,
         precision: Precision,
         num_threads: int,
-        scores: bool = False,
+        outputs: Sequence[str] | None = None,
     ) -> None:
         """Compiles the model, 0.1 to 0.3 s.
 
@@ -179,25 +181,29 @@ class OpenVinoBackend:
             directory: A model directory.
             precision: Arithmetic of the trunk.
             num_threads: Threads that will call runners at the same time.
-            scores: Whether to answer with scores where the graph has them.
+            outputs: As for ``tengen.inference.open_backend``.
 
         Raises:
-            UsageError: OpenVINO is not installed, or the CPU has no such precision.
+            UsageError: OpenVINO is not installed, or the CPU has no such precision, or
+                the model has no graph.
             RunError: OpenVINO refuses the model.
         """
         require_precision(precision)
         if precision == "int8" and not (directory / INT8_FILE).exists():
             precision = float_precision()
         core = _core()
-        path = directory / (INT8_FILE if precision == "int8" else "model.onnx")
+        signature = read_architecture(directory).signature
+        path = directory / (INT8_FILE if precision == "int8" else ONNX_FILE)
+        if not path.exists():
+            raise UsageError(
+                f"model ({directory}) has no {ONNX_FILE}, which the openvino backend "
+                f"reads; set inference.backend=torch"
+            )
         floats = float_precision() if precision == "int8" else precision
         settings = _settings(floats, num_threads)
         try:
             graph = core.read_model(str(path))
-            has_score = _has_score(graph)
-            if has_score and not scores:
-                # What nobody reads is not computed, nor does it change how the rest is.
-                graph.remove_result(graph.output("score").get_node())
+            self.signature = _prepared(graph, signature, outputs)
             self._model = core.compile_model(graph, "CPU", settings)
         except RuntimeError as error:
             reason = " ".join(str(error).split())
@@ -207,37 +213,52 @@ class OpenVinoBackend:
             ) from error
         self.version = str(core.get_versions("CPU")["CPU"].build_number)
         self.precision = precision
-        self.has_score = has_score and scores
 
     def bind(
-        self,
-        planes: FloatArray,
-        policy: FloatArray,
-        value: FloatArray,
-        score: FloatArray | None = None,
+        self, inputs: Arrays, outputs: Arrays, state: Arrays = NO_STATE
     ) -> OpenVinoRunner:
-        """Returns a runner over these buffers; see ``Backend.bind``."""
-        check_buffers(self, planes, policy, value, score)
-        buffers = {"planes": planes, "policy": policy, "value": value}
-        if score is not None:
-            buffers["score"] = score
-        return OpenVinoRunner(self._model, buffers)
+        """Returns a runner over these arrays; see ``Backend.bind``."""
+        check_arrays(self.signature, inputs, outputs, state)
+        num_rows = len(next(iter(inputs.values())))
+        return OpenVinoRunner(self._model, {**inputs, **outputs}, num_rows)
+
+
+def _prepared(
+    graph: Any, signature: Signature, outputs: Sequence[str] | None
+) -> Signature:
+    """Leaves out what is not asked for; returns the signature of what is left."""
+    if len(graph.inputs) == len(signature.inputs) == 1:
+        # A vector network's was "planes" until schema 2.
+        graph.input(0).get_tensor().set_names(set(signature.inputs))
+    known = {name for output in graph.outputs for name in output.names}
+    # A graph from before scores has none, whatever the network estimates.
+    there = answered(signature, [name for name in signature.outputs if name in known])
+    wanted = answered(there, outputs)
+    for name in there.outputs.keys() - wanted.outputs.keys():
+        # What nobody reads is not computed, nor does it change how the rest is.
+        graph.remove_result(graph.output(name).get_node())
+    return wanted
 
 
 class OpenVinoRunner:
-    """A ``Runner`` whose requests have the buffers as their tensors.
+    """A ``Runner`` whose requests have the arrays as their tensors.
 
     Setting tensors or handing arrays to every call costs 6 to 50 us of Python, a
     request that was bound once costs nothing. Another batch size than the call
     before costs as much as 1 (6x96) to 10 (2x32) rows, so sizes are rounded up to
-    quarters of the buffers; the rows that nobody asked for are computed and ignored.
+    quarters of the arrays; the rows that nobody asked for are computed and ignored.
     """
 
-    def __init__(self, model: Any, buffers: Mapping[str, FloatArray]) -> None:
-        """Binds arrays by the names of the graph's input and outputs."""
+    def __init__(self, model: Any, arrays: Arrays, capacity: int) -> None:
+        """Binds arrays by the names of the graph's inputs and outputs.
+
+        Args:
+            model: Compiled.
+            arrays: ``[capacity, ...]`` each.
+            capacity: Rows.
+        """
         # A tensor over shared memory does not keep the array alive.
-        self._buffers = buffers
-        capacity = len(buffers["planes"])
+        self._arrays = arrays
         step = max(1, capacity // _NUM_SIZES)
         self._requests: list[Any] = [None]
         while len(self._requests) <= capacity:
@@ -247,13 +268,13 @@ class OpenVinoRunner:
             self._requests += [request] * missing
 
     def run(self, num_rows: int) -> None:
-        """Evaluates ``planes[:num_rows]``; see ``Runner.run``."""
+        """Evaluates the first rows; see ``Runner.run``."""
         self._requests[num_rows].infer(share_outputs=True)
 
     def _bind_rows(self, model: Any, num_rows: int) -> Any:
         from openvino import Tensor
 
         request = model.create_infer_request()
-        for name, buffer in self._buffers.items():
-            request.set_tensor(name, Tensor(buffer[:num_rows], shared_memory=True))
+        for name, array in self._arrays.items():
+            request.set_tensor(name, Tensor(array[:num_rows], shared_memory=True))
         return request

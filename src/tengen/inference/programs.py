@@ -9,20 +9,24 @@ Legend: n rows, C planes, H W board, A actions.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
+import numpy as np
 import torch
 from torch import Tensor
 
 from tengen.inference.buckets import bucket_for, bucket_sizes
 from tengen.inference.device import Device, Step
 from tengen.inference.rows import RowLayout, unpack_rows
-from tengen.nets import InferenceHead
+from tengen.inference.torch_backend import LoadedHead
+from tengen.tensors import Signature, TensorSpec
 
 __all__ = ["Batch", "Programs", "rate"]
 
 _MIN_WORK_S = 0.03
+
+_Zeros = Callable[[tuple[int, ...], torch.dtype], Tensor]
 
 
 class Batch(NamedTuple):
@@ -30,60 +34,56 @@ class Batch(NamedTuple):
 
     rows: Tensor
     """``[N, layout.num_bytes]`` uint8."""
-    policy: Tensor
-    """``[N, A]`` float32 logits."""
-    value: Tensor
-    """``[N]`` float32 in [-1, 1] to play."""
-    score: Tensor | None
-    """``[N, 2]`` float32, mean and standard deviation in points to play; None where the
-    network does not answer with it."""
-
-    @property
-    def answers(self) -> tuple[Tensor, ...]:
-        """All but the rows, in the order of the network's answers."""
-        found = (self.policy, self.value)
-        return found if self.score is None else (*found, self.score)
+    answers: dict[str, Tensor]
+    """``[N, ...]`` by name, in the order of the signature's outputs."""
 
     @classmethod
     def on_device(
-        cls, device: Device, layout: RowLayout, num_rows: int, head: InferenceHead
+        cls, device: Device, layout: RowLayout, num_rows: int, signature: Signature
     ) -> Batch:
         """Returns zeros in the device's memory."""
-
-        def zeros(shape: tuple[int, ...], dtype: torch.dtype) -> Tensor:
-            return torch.zeros(shape, dtype=dtype, device=device.where)
-
-        return cls._made(zeros, layout, num_rows, head)
+        return cls._made(_zeros_on(device), layout, num_rows, signature)
 
     @classmethod
     def beside_device(
-        cls, device: Device, layout: RowLayout, num_rows: int, head: InferenceHead
+        cls, device: Device, layout: RowLayout, num_rows: int, signature: Signature
     ) -> Batch:
         """Returns zeros in the host's memory that the device can copy by itself."""
-        return cls._made(device.host_memory, layout, num_rows, head)
+        return cls._made(device.host_memory, layout, num_rows, signature)
 
     @classmethod
     def _made(
-        cls,
-        zeros: Callable[[tuple[int, ...], torch.dtype], Tensor],
-        layout: RowLayout,
-        num_rows: int,
-        head: InferenceHead,
+        cls, zeros: _Zeros, layout: RowLayout, num_rows: int, signature: Signature
     ) -> Batch:
-        num_actions = head.net.features.num_actions
-        return cls(
-            zeros((num_rows, layout.num_bytes), torch.uint8),
-            zeros((num_rows, num_actions), torch.float32),
-            zeros((num_rows,), torch.float32),
-            zeros((num_rows, 2), torch.float32) if head.answers_score else None,
-        )
+        rows = zeros((num_rows, layout.num_bytes), torch.uint8)
+        return cls(rows, _made_of(zeros, signature.outputs, num_rows))
+
+
+def _zeros_on(device: Device) -> _Zeros:
+    def zeros(shape: tuple[int, ...], dtype: torch.dtype) -> Tensor:
+        return torch.zeros(shape, dtype=dtype, device=device.where)
+
+    return zeros
+
+
+def _made_of(
+    zeros: _Zeros, specs: dict[str, TensorSpec], num_rows: int
+) -> dict[str, Tensor]:
+    return {
+        name: zeros((num_rows, *spec.shape), _dtype(spec))
+        for name, spec in specs.items()
+    }
+
+
+def _dtype(spec: TensorSpec) -> torch.dtype:
+    return torch.from_numpy(np.zeros(0, spec.dtype)).dtype
 
 
 class Programs:
     """The programs of one network.
 
     Args:
-        head: The network, on the device, in evaluation mode.
+        loaded: The network, on the device; it reads planes alone.
         device: The device.
         layout: Of the rows.
         max_rows: The largest batch.
@@ -94,14 +94,14 @@ class Programs:
 
     def __init__(
         self,
-        head: InferenceHead,
+        loaded: LoadedHead,
         device: Device,
         layout: RowLayout,
         max_rows: int,
     ) -> None:
-        self._head = head
+        self._head = loaded.head
         self._layout = layout
-        self._batch = Batch.on_device(device, layout, max_rows, head)
+        self._batch = Batch.on_device(device, layout, max_rows, loaded.signature)
         self._sizes = bucket_sizes(max_rows)
         # The largest first: the others find room in what it took.
         self._launch: dict[int, Step] = {
@@ -113,24 +113,27 @@ class Programs:
         n = num_rows
         self._batch.rows[:n].copy_(batch.rows[:n])
         self._launch[bucket_for(n, self._sizes)]()
-        for to, answer in zip(batch.answers, self._batch.answers, strict=True):
-            to[:n].copy_(answer[:n])
+        for name, to in batch.answers.items():
+            to[:n].copy_(self._batch.answers[name][:n])
 
     def _program(self, size: int) -> Step:
         rows = self._batch.rows[:size]
-        answers = [answer[:size] for answer in self._batch.answers]
+        answers = [answer[:size] for answer in self._batch.answers.values()]
 
         def program() -> None:
             with torch.inference_mode():
-                found = self._head(unpack_rows(rows, self._layout))
-                for to, answer in zip(answers, found, strict=True):
-                    to.copy_(answer)
+                _copy(self._head(unpack_rows(rows, self._layout)), answers)
 
         return program
 
 
+def _copy(found: Iterable[Tensor], to: Iterable[Tensor]) -> None:
+    for place, answer in zip(to, found, strict=True):
+        place.copy_(answer)
+
+
 def rate(
-    head: InferenceHead,
+    loaded: LoadedHead,
     device: Device,
     num_rows: int,
     seconds: float,
@@ -143,20 +146,21 @@ def rate(
     Raises:
         torch.OutOfMemoryError: The batch needs more memory than there is.
     """
-    features = head.net.features
-    shape = (num_rows, features.num_planes, features.height, features.width)
+    head, signature = loaded
     generator = torch.Generator().manual_seed(0)
-    planes = torch.randint(0, 2, shape, generator=generator).float()
-    planes[:, 0] = 1.0
-    planes = planes.to(device.where)
-    policy = torch.zeros((num_rows, features.num_actions), device=device.where)
-    value = torch.zeros(num_rows, device=device.where)
+    read: list[Tensor] = []
+    for spec in (*signature.inputs.values(), *signature.state.values()):
+        shape = (num_rows, *spec.shape)
+        rows = torch.randint(0, 2, shape, generator=generator).to(_dtype(spec))
+        if signature.board is not None:
+            rows[:, 0] = 1.0
+        read.append(rows.to(device.where))
+    specs = {**signature.outputs, **signature.state}
+    answers = _made_of(_zeros_on(device), specs, num_rows)
 
     def program() -> None:
         with torch.inference_mode():
-            found = head(planes)
-            policy.copy_(found[0])
-            value.copy_(found[1])
+            _copy(head(*read), answers.values())
 
     launch = device.record(program)
     device.synchronize()

@@ -5,52 +5,57 @@ Each driver thread computes alone; torch's own threads would wait for each other
 
 from __future__ import annotations
 
-import json
 import threading
-from dataclasses import dataclass
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import NamedTuple
 
 import torch
 from safetensors import SafetensorError
 from safetensors.torch import load_file
 
-from tengen.config import from_dict
 from tengen.errors import UsageError
-from tengen.inference.backend import Backend, FloatArray, check_buffers
+from tengen.inference.architecture import answered, read_architecture
+from tengen.inference.backend import NO_STATE, Arrays, check_arrays
 from tengen.inference.config import BatchShape, Precision
-from tengen.nets import FeatureSpec, InferenceHead, NetConfig, ResNet, build_net
+from tengen.nets import InferenceHead
+from tengen.tensors import Signature
 
-__all__ = ["TorchBackend", "TorchRunner", "load_head", "load_inference_head"]
+__all__ = [
+    "LoadedHead",
+    "TorchBackend",
+    "TorchRunner",
+    "load_head",
+    "load_inference_head",
+]
 
 _threads = threading.local()
 
 
-@dataclass(frozen=True, kw_only=True)
-class _Architecture:
-    """The part of ``meta.json`` that a network is built from."""
+class LoadedHead(NamedTuple):
+    """A model's network with its weights, in evaluation mode."""
 
-    net: NetConfig
-    features: FeatureSpec
+    head: InferenceHead
+    """Takes inputs and state, and answers outputs and the next state."""
+    signature: Signature
+    """Of what it takes and answers, in its order."""
 
 
-def load_head(directory: Path, *, scores: bool = False) -> InferenceHead:
+def load_head(directory: Path, outputs: Sequence[str] | None = None) -> LoadedHead:
     """Returns a model's network on the CPU, float32, in evaluation mode.
 
     Args:
         directory: A model directory.
-        scores: Whether to answer with scores where the network estimates them.
+        outputs: As for ``tengen.inference.open_backend``.
 
     Raises:
         UsageError: A file is missing or damaged, or the weights are another
             network's.
     """
+    architecture = read_architecture(directory)
     try:
-        meta: Any = json.loads((directory / "meta.json").read_bytes())
-        parts = {name: meta[name] for name in ("net", "features")}
-        architecture = from_dict(_Architecture, parts, where="meta.json")
         tensors = load_file(directory / "weights.safetensors")
-        net = build_net(architecture.features, architecture.net)
+        net = architecture.net.build(architecture.signature)
         net.load_state_dict(tensors)
     except UsageError:
         raise
@@ -67,21 +72,23 @@ def load_head(directory: Path, *, scores: bool = False) -> InferenceHead:
             f"model ({directory}) cannot be built: {reason}; "
             f"restore it or export it again"
         ) from error
-    return InferenceHead(net, scores=scores).eval()
+    signature = answered(architecture.signature, outputs)
+    head = InferenceHead(net, outputs=tuple(signature.outputs))
+    return LoadedHead(head.eval(), signature)
 
 
 def load_inference_head(
-    directory: Path, precision: Precision, *, scores: bool = False
-) -> InferenceHead:
+    directory: Path, precision: Precision, outputs: Sequence[str] | None = None
+) -> LoadedHead:
     """Returns a model's network on the CPU, ready to compute in a precision.
 
     Raises:
         UsageError: As ``load_head``.
     """
-    head = load_head(directory, scores=scores)
-    if precision == "bf16" and isinstance(head.net, ResNet):
-        head.net.fix_dtype(torch.bfloat16)
-    return head
+    loaded = load_head(directory, outputs)
+    if precision == "bf16":
+        loaded.head.net.fix_dtype(torch.bfloat16)
+    return loaded
 
 
 class TorchBackend:
@@ -92,71 +99,77 @@ class TorchBackend:
         version: torch's version.
         precision: Arithmetic of the trunk; the heads are float32.
         batch_shape: ``dynamic``.
-        has_score: Whether it answers with scores.
+        signature: What it reads, answers and keeps.
     """
 
     name = "torch"
     batch_shape: BatchShape = "dynamic"
 
     def __init__(
-        self, directory: Path, *, precision: Precision, scores: bool = False
+        self,
+        directory: Path,
+        *,
+        precision: Precision,
+        outputs: Sequence[str] | None = None,
     ) -> None:
         """Builds the network and loads its weights.
 
         Args:
             directory: A model directory.
             precision: Arithmetic of the trunk.
-            scores: Whether to answer with scores where the network estimates them.
+            outputs: As for ``tengen.inference.open_backend``.
 
         Raises:
             UsageError: As ``load_head``.
         """
         self.version = torch.__version__
         self.precision = precision
-        self._head = load_inference_head(directory, precision, scores=scores)
-        self.has_score = self._head.answers_score
+        self._loaded = load_inference_head(directory, precision, outputs)
+        self.signature = self._loaded.signature
 
     def bind(
-        self,
-        planes: FloatArray,
-        policy: FloatArray,
-        value: FloatArray,
-        score: FloatArray | None = None,
+        self, inputs: Arrays, outputs: Arrays, state: Arrays = NO_STATE
     ) -> TorchRunner:
-        """Returns a runner over these buffers; see ``Backend.bind``."""
-        return TorchRunner(self, self._head, planes, policy, value, score)
+        """Returns a runner over these arrays; see ``Backend.bind``."""
+        return TorchRunner(self._loaded, inputs, outputs, state)
 
 
 class TorchRunner:
     """A ``Runner`` that leaves its thread with one torch thread.
 
-    The network may be on any device; the buffers are the host's.
+    The network may be on any device; the arrays are the host's.
     """
 
     def __init__(
-        self,
-        backend: Backend,
-        head: InferenceHead,
-        planes: FloatArray,
-        policy: FloatArray,
-        value: FloatArray,
-        score: FloatArray | None,
+        self, loaded: LoadedHead, inputs: Arrays, outputs: Arrays, state: Arrays
     ) -> None:
         """Binds a network in evaluation mode; see ``Backend.bind``."""
-        check_buffers(backend, planes, policy, value, score)
+        head, signature = loaded
+        check_arrays(signature, inputs, outputs, state)
         self._head = head
         self._device = next(head.parameters()).device
-        self._planes = torch.from_numpy(planes)
-        answers = [policy, value] if score is None else [policy, value, score]
-        self._answers = [torch.from_numpy(answer) for answer in answers]
+        self._inputs = [
+            torch.from_numpy(arrays[name])
+            for specs, arrays in ((signature.inputs, inputs), (signature.state, state))
+            for name in specs
+        ]
+        # None for answers that nobody asked for.
+        self._answers = [
+            torch.from_numpy(arrays[name]) if name in arrays else None
+            for specs, arrays in (
+                (signature.outputs, outputs),
+                (signature.state, state),
+            )
+            for name in specs
+        ]
 
     def run(self, num_rows: int) -> None:
-        """Evaluates ``planes[:num_rows]``; see ``Runner.run``."""
+        """Evaluates the first rows; see ``Runner.run``."""
         if not getattr(_threads, "is_single", False):
             torch.set_num_threads(1)
             _threads.is_single = True
         with torch.inference_mode():
-            found = self._head(self._planes[:num_rows].to(self._device))
-            # Scores that nobody asked for are left out.
-            for answer, rows in zip(self._answers, found, strict=False):
-                answer[:num_rows] = rows
+            rows = [tensor[:num_rows].to(self._device) for tensor in self._inputs]
+            for to, answer in zip(self._answers, self._head(*rows), strict=True):
+                if to is not None:
+                    to[:num_rows] = answer

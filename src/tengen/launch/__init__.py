@@ -1,8 +1,65 @@
-"""Which processes exist, and where: inline runs all roles in turn on this machine."""
+"""Where processes are, a launcher a file; and which works when, a schedule a file.
+
+``inline`` has roles take turns, in processes of this machine; ``local`` and ``ray``
+have them work all at once, in processes of this machine or actors of a Ray cluster.
+"""
 
 from __future__ import annotations
 
-from tengen.launch.inline import Budget, run_inline
-from tengen.launch.journal import RunJournal
+import importlib
+from collections.abc import Callable
 
-__all__ = ["Budget", "RunJournal", "run_inline"]
+from tengen.errors import UsageError, did_you_mean
+from tengen.launch.budget import Budget
+from tengen.launch.journal import RunJournal
+from tengen.roles import RunConfig
+
+__all__ = ["LAUNCHERS", "Budget", "RunJournal", "check_launch", "run_by"]
+
+_INLINE = "inline"
+
+LAUNCHERS = {
+    _INLINE: "tengen.launch.inline:run_inline",
+    "local": "tengen.launch.local:run_local",
+    "ray": "tengen.launch.ray:run_ray",
+}
+"""Name -> ``module:function``; each is imported when it is used."""
+
+_PACKAGES = {"ray": "ray"}
+"""What a launcher needs besides, which is an extra of the same name."""
+
+
+def run_by(name: str) -> Callable[..., None]:
+    """Returns the function of a launcher, as ``run_inline``.
+
+    Raises:
+        UsageError: There is none of that name, or it needs a package that is missing.
+    """
+    if name not in LAUNCHERS:
+        raise UsageError(
+            f"launch ({name}) is not known; {did_you_mean(name, LAUNCHERS)}"
+        )
+    if name in _PACKAGES:
+        try:
+            importlib.import_module(_PACKAGES[name])
+        except ImportError as error:
+            raise UsageError(
+                f"launch ({name}) needs a package that cannot be imported, {error}; "
+                f"pip install 'tengen[{name}]'"
+            ) from None
+    module, _, function = LAUNCHERS[name].partition(":")
+    run: Callable[..., None] = getattr(importlib.import_module(module), function)
+    return run
+
+
+def check_launch(name: str, config: RunConfig) -> None:
+    """Makes sure that a launcher can run a config.
+
+    Raises:
+        UsageError: Its roles share a process, and this one has them work all at once.
+    """
+    if name != _INLINE and config.agent.schedule(config).is_shared:
+        raise UsageError(
+            f"launch ({name}) does not go with agent {config.agent.kind}, whose actor "
+            f"and learner share a process; use --launch {_INLINE}"
+        )

@@ -1,12 +1,14 @@
 """A role process: hosts roles of one run and takes turns when the runner says so.
 
-    python -m tengen.launch.child RUN NUM_THREADS ROLE [ROLE ...]
+    python -m tengen.launch.child [--task TASK] RUN NUM_THREADS ROLE [ROLE ...]
 
+TASK is what the user typed to the runner; no other program is imported.
 What roles print goes to RUN/logs/<first role>.log; stdout belongs to the protocol.
 """
 
 from __future__ import annotations
 
+import argparse
 import contextlib
 import io
 import os
@@ -18,15 +20,9 @@ import traceback
 from typing import IO, Any
 
 from tengen.errors import RunError, TengenError, refusal
+from tengen.games import add_task_argument
 from tengen.launch.protocol import read_message, write_message
-from tengen.roles import (
-    TRAIN_WRITER,
-    Report,
-    Role,
-    RoleContext,
-    make_role,
-    read_config,
-)
+from tengen.roles import TRAIN_WRITER, Report, RoleContext, RoleHost
 from tengen.run import RunDirectory
 
 __all__ = ["main"]
@@ -36,21 +32,31 @@ _PROGRESS_INTERVAL_S = 0.2
 
 def main(argv: list[str]) -> int:
     """Serves turns until stdin closes or ``stop`` arrives."""
+    args = _arguments(argv)
     # Signals reach the whole process group; the runner alone decides what they mean.
     # Should it die, the closed pipe ends this process.
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.SIG_IGN)
     to_runner = os.fdopen(os.dup(1), "wb")
     try:
-        run = RunDirectory.open(argv[0])
-        _redirect(run, argv[2])
+        run = RunDirectory.open(args.run)
+        _redirect(run, args.roles[0])
     except Exception as error:
-        return _tell(to_runner, error, argv[2])
+        return _tell(to_runner, error, args.roles[0])
     # Unbuffered: a buffer could not be released while the thread waits in it.
     commands = io.FileIO(0, closefd=False)
-    host = _Host(run, int(argv[1]), argv[2:], to_runner)
+    host = _Child(run, args.num_threads, args.task, to_runner)
     threading.Thread(target=host.listen, args=(commands,), daemon=True).start()
     return host.serve()
+
+
+def _arguments(argv: list[str]) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="tengen.launch.child")
+    parser.add_argument("run")
+    parser.add_argument("num_threads", type=int)
+    parser.add_argument("roles", nargs="+")
+    add_task_argument(parser)
+    return parser.parse_args(argv)
 
 
 def _redirect(run: RunDirectory, name: str) -> None:
@@ -62,23 +68,21 @@ def _redirect(run: RunDirectory, name: str) -> None:
     os.close(log)
 
 
-class _Host:
+class _Child:
     def __init__(
         self,
         run: RunDirectory,
         num_threads: int,
-        names: list[str],
+        task: str | None,
         to_runner: IO[bytes],
     ) -> None:
-        self._run = run
-        self._names = names
         self._to_runner = to_runner
         self._context = RoleContext(
             num_threads=num_threads, progress=self._progress, writer=TRAIN_WRITER
         )
+        self._host = RoleHost(run, self._context, task)
         self._turns: list[dict[str, Any]] = []
         self._arrived = threading.Condition()
-        self._roles: dict[str, Role] = {}
         self._shown_s = 0.0
 
     def listen(self, stream: io.RawIOBase) -> None:
@@ -96,16 +100,7 @@ class _Host:
         try:
             while (command := self._wait()) is not None:
                 name = command["turn"]
-                self._context.remaining = command["remaining"]
-                self._context.spent = command["spent"]
-                self._context.sealed = command["sealed"]
-                if name not in self._roles:
-                    # Read late: the export role completes the config once.
-                    config = read_config(self._run)
-                    self._roles[name] = make_role(
-                        name, config, self._run, self._context
-                    )
-                report = self._roles[name].turn()
+                report = self._host.turn(name, command)
                 write_message(
                     self._to_runner,
                     {"report": None if report is None else dict(report)},
@@ -119,8 +114,7 @@ class _Host:
                 traceback.print_exc()
             return code
         finally:
-            for role in self._roles.values():
-                role.close()
+            self._host.close()
         return 0
 
     def _wait(self) -> dict[str, Any] | None:

@@ -17,15 +17,20 @@ learning never compete for caches, and a seed gives the same run.
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from tengen.agents import Schedule
 from tengen.errors import RunError
+from tengen.experience.files import experience_files
+from tengen.launch.budget import Budget, Spending
 from tengen.launch.journal import RunJournal
-from tengen.launch.process import RoleProcess
+from tengen.launch.launcher import Handle
+from tengen.launch.process import ProcessLauncher
 from tengen.roles import (
     TRAIN_WRITER,
+    RoleResources,
     RunConfig,
     StopListener,
     num_games_kept,
@@ -34,42 +39,11 @@ from tengen.roles import (
     writer_directory,
 )
 from tengen.run import RunDirectory
-from tengen.store import WindowConfig
-from tengen.store.files import experience_files
 
-__all__ = ["Budget", "run_inline"]
+__all__ = ["Turns", "run_inline"]
 
 
 _POLL_S = 0.5
-
-
-@dataclass(frozen=True, kw_only=True)
-class Budget:
-    """How much one call does; None is no limit."""
-
-    minutes: float | None = None
-    """Wall time of the call; the closing match comes after it."""
-    games: int | None = None
-    """Games (or episodes' unrolls) to play in this call, in whole generations."""
-
-    def spent(self, *, elapsed_s: float, games: int, games_before: int) -> float | None:
-        """Returns the share that is spent, in [0, 1]; None without a budget.
-
-        In games it is of the run's games at the end of the call, so that a run which
-        is interrupted and then plays the rest grows where it would have anyway. Of two
-        budgets the one that ends first counts.
-
-        Args:
-            elapsed_s: Seconds of this call.
-            games: Games that this call has played.
-            games_before: Those that the run had before.
-        """
-        shares = []
-        if self.minutes is not None:
-            shares.append(elapsed_s / (60 * self.minutes))
-        if self.games is not None:
-            shares.append((games_before + games) / (games_before + self.games))
-        return min(1.0, max(shares)) if shares else None
 
 
 def run_inline(
@@ -84,7 +58,7 @@ def run_inline(
     """Trains until the budget is spent or ``stop`` hears something. Blocks.
 
     Args:
-        config: The run's config.
+        config: The run's config; its task is what the user typed.
         run: The run; the caller holds its ``train`` lock.
         budget: Of this call.
         journal: Takes every report.
@@ -95,73 +69,69 @@ def run_inline(
         RunError: A role failed or died again and again.
         UsageError: A role refused its config or files.
     """
-    actor = "selfplay" if config.actor.kind == "selfplay" else "actor"
-    learning = _learning_roles(config)
-    processes = _processes(run, actor, learning, num_threads)
-    distinct = set(processes.values())
+    launcher = ProcessLauncher(run, config.task)
+    processes = [
+        launcher.start(roles, num_threads, RoleResources())
+        for roles in _groups(config.agent.schedule(config))
+    ]
+    handles = {role: process for process in processes for role in process.roles}
 
     def end() -> None:
-        for process in distinct:
+        for process in processes:
             process.stop()
 
     stop.tell(end)
     try:
-        _Loop(config, run, budget, journal, processes, actor, learning, stop).run()
+        Turns(config, run, budget, journal, handles, stop).run()
     finally:
         end()
-        for process in distinct:
+        for process in processes:
             process.close()
 
 
-def _learning_roles(config: RunConfig) -> tuple[str, ...]:
-    """Returns the roles between two generations, in order."""
-    store = config.store
-    is_shuffled = isinstance(store, WindowConfig) and store.drawn_by == "shuffle"
-    return (*(("shuffle",) if is_shuffled else ()), "learn", "export", "gate")
-
-
-def _processes(
-    run: RunDirectory, actor: str, learning_roles: tuple[str, ...], num_threads: int
-) -> dict[str, RoleProcess]:
-    """Returns the process of each role.
+def _groups(schedule: Schedule) -> list[tuple[str, ...]]:
+    """Returns the roles that share a process.
 
     Torch in the learner's threads slows OpenVINO in its process, so self-play has one
-    of its own; environments share one with their learner.
+    of its own; roles that share experience share a process.
     """
-    if actor == "actor":
-        shared = RoleProcess(run, (actor, *learning_roles), num_threads)
-        return dict.fromkeys(shared.roles, shared)
-    playing = RoleProcess(run, (actor, "rate"), num_threads)
-    learning = RoleProcess(run, learning_roles, num_threads)
-    return {name: p for p in (playing, learning) for name in p.roles}
+    playing = tuple(role for role in (schedule.acting, schedule.rating) if role)
+    if schedule.is_shared:
+        return [(*playing, *schedule.learning)]
+    return [roles for roles in (playing, schedule.learning) if roles]
 
 
-class _Loop:
+class Turns:
+    """The schedule of turns. Used by one thread.
+
+    Args:
+        config: The run's.
+        run: The run.
+        budget: Of the call.
+        journal: Takes every report.
+        handles: The process of each role.
+        stop: Ends the turn that is going on.
+    """
+
     def __init__(
         self,
         config: RunConfig,
         run: RunDirectory,
         budget: Budget,
         journal: RunJournal,
-        processes: dict[str, RoleProcess],
-        actor: str,
-        learning_roles: tuple[str, ...],
+        handles: Mapping[str, Handle],
         stop: StopListener,
     ) -> None:
         self._config = config
         self._run = run
-        self._budget = budget
         self._journal = journal
-        self._processes = processes
-        self._actor = actor
-        self._learning_roles = learning_roles
+        self._handles = handles
+        self._schedule = config.agent.schedule(config)
         self._stop = stop
-        self._start_s = time.monotonic()
-        self._games = 0
-        self._games_before = 0
-        if actor == "selfplay" and budget.games is not None:
-            self._games_before = num_games_kept(writer_directory(run, TRAIN_WRITER))
-        self._num_recovered: int | None = None
+        before = 0
+        if budget.games is not None:
+            before = num_games_kept(writer_directory(run, TRAIN_WRITER))
+        self._spending = Spending(budget, before)
         self._rated_s = 0.0
         self._learning_s = 0.0
         self._playing_s = 0.0
@@ -176,25 +146,15 @@ class _Loop:
             self._rate()
             if self._is_over():
                 return
-            if self._config.learn_from:
+            if self._config.agent.learn_from:
                 self._wait_for_games()
             else:
                 self._play()
             self._has_begun = True
 
-    @property
-    def elapsed_s(self) -> float:
-        """Seconds of this call."""
-        return time.monotonic() - self._start_s
-
-    def _remaining(self) -> float | None:
-        if self._budget.minutes is None:
-            return None
-        return max(0.0, 1.0 - self.elapsed_s / (60 * self._budget.minutes))
-
     def _learn(self) -> None:
         start_s = time.monotonic()
-        for role in self._learning_roles:
+        for role in self._schedule.learning:
             report = self._turn(role)
             if role == "learn":
                 self._learn_rest(report)
@@ -213,32 +173,21 @@ class _Loop:
             if report is not None and report.get("num_new"):
                 return
 
-    def _spent(self) -> float | None:
-        return self._budget.spent(
-            elapsed_s=self.elapsed_s, games=self._games, games_before=self._games_before
-        )
-
     def _is_over(self) -> bool:
-        if self._budget.games is not None and self._games >= self._budget.games:
-            return True
-        if self._budget.minutes is None:
-            return False
         # A generation is played only if it can be learned from before the end.
-        next_s = self._playing_s + self._learning_s
-        return self.elapsed_s + next_s >= 60 * self._budget.minutes
+        return self._spending.is_over(self._playing_s + self._learning_s)
 
     def _play(self) -> None:
         start_s = time.monotonic()
-        self._num_recovered = None
-        report = self._turn(self._actor)
+        self._spending.begin_turn()
+        report = self._turn(self._schedule.acting)
         self._playing_s = time.monotonic() - start_s
         if report is None:
             raise RunError(
-                f"role ({self._actor}) found no model to play with; "
+                f"role ({self._schedule.acting}) found no model to play with; "
                 f"see {self._run.logs}"
             )
-        # Games that an earlier call finished are not of this one.
-        self._games += int(report.get("num_games", 0)) - (self._num_recovered or 0)
+        self._spending.end_turn(report, counts_frames=self._schedule.counts_frames)
 
     def _wait_for_games(self) -> None:
         """Returns once the other run has sealed some, or the end has come."""
@@ -254,13 +203,14 @@ class _Loop:
 
     def _rate(self) -> None:
         """Rates the newest model when its share of the time allows it."""
-        share = self._config.rating.time_share
-        if self._actor == "actor" or share == 0 or self._stop.event.is_set():
+        rating = self._config.agent.rating
+        if rating is None or rating.time_share == 0 or self._stop.event.is_set():
             return
-        if self._rated_s > share * self.elapsed_s or self.elapsed_s < 1.0:
+        share, elapsed_s = rating.time_share, self._spending.elapsed_s
+        if self._rated_s > share * elapsed_s or elapsed_s < 1.0:
             return
         start_s = time.monotonic()
-        self._turn("rate")
+        self._turn(self._schedule.rating)
         self._rated_s += time.monotonic() - start_s
 
     def _turn(self, role: str) -> dict[str, Any] | None:
@@ -268,23 +218,18 @@ class _Loop:
             return {"stopped": True}
         start_s = time.monotonic()
         details = {
-            "remaining": self._remaining(),
-            "spent": self._spent(),
+            "remaining": self._spending.remaining(),
+            "spent": self._spending.spent(),
             "sealed": sealed_generation(writer_directory(self._run, TRAIN_WRITER)),
         }
-        report = self._processes[role].turn(
+        report = self._handles[role].turn(
             role, self._on_progress, self._journal.death, details
         )
         if report is not None:
-            self._note_recovered(report)
+            self._spending.note(report)
             self._journal.report(role, report, time.monotonic() - start_s)
         return report
 
     def _on_progress(self, report: dict[str, Any]) -> None:
-        self._note_recovered(report)
+        self._spending.note(report)
         self._journal.progress(report)
-
-    def _note_recovered(self, report: dict[str, Any]) -> None:
-        # The first word counts: a turn that is redone recovers its own games too.
-        if self._num_recovered is None:
-            self._num_recovered = report.get("num_recovered")

@@ -12,6 +12,7 @@ from tengen.observe import (
     Progress,
     Shares,
     View,
+    at_once_verdict,
     verdict,
     waiting_verdict,
 )
@@ -22,12 +23,12 @@ _WAIT = "wait"
 
 
 class RunJournal:
-    """Takes every report of a call, in order. Used by one thread.
+    """Takes every report of a call, in order. Used by one thread at a time.
 
     Args:
         view: Shows progress.
         events: Keeps every report and, after each generation, the progress.
-        kind: Of the run's actor, for the verdict.
+        acting: The role that acts, for the verdict.
         seconds_left: Returns the seconds left of the budget, None without one.
         last: The progress of the call before, to go on counting from.
     """
@@ -37,13 +38,13 @@ class RunJournal:
         view: View,
         events: EventWriter,
         *,
-        kind: str,
+        acting: str,
         seconds_left: Callable[[], float | None],
         last: Progress | None,
     ) -> None:
         self._view = view
         self._events = events
-        self._kind = kind
+        self._acting = acting
         self._seconds_left = seconds_left
         self._start_s = time.monotonic()
         self._state = dataclasses.replace(
@@ -51,8 +52,10 @@ class RunJournal:
         )
         self._spans: dict[str, float] = {}
         self._busy: dict[str, float] = {}
-        # Of sealed generations; those of the one being played come on top.
+        # Those that the learner counts, and by generation those that are sealed since;
+        # of the one being played come on top.
         self._games = self._state.num_games or 0
+        self._unlearned: dict[int, int] = {}
 
     @property
     def progress_now(self) -> Progress:
@@ -65,7 +68,7 @@ class RunJournal:
             self._events.write("gate", **report["gate"])
         changes: dict[str, Any] = {"stage": report.get("stage", self._state.stage)}
         if "num_games" in report:
-            changes["num_games"] = self._games + report["num_games"]
+            changes["num_games"] = self._num_sealed + report["num_games"]
         if report.get("seconds") and "num_evaluations" in report:
             rate = report["num_evaluations"] / report["seconds"]
             changes["evaluations_per_s"] = rate
@@ -108,14 +111,24 @@ class RunJournal:
         """Takes the time in which there were no new games of another run."""
         self._spans[_WAIT] = self._spans.get(_WAIT, 0.0) + seconds
 
-    def end_generation(self) -> None:
-        """Shows and keeps the generation that was played and learned from."""
+    def end_generation(self, busy: Mapping[str, float] | None = None) -> None:
+        """Shows and keeps the generation that was played and learned from.
+
+        Args:
+            busy: Where all roles work at once, the share of the time in which each
+                does, in [0, 1]; None where they take turns.
+        """
         spans, self._spans = self._spans, {}
-        if not spans.keys() & {"selfplay", "actor", _WAIT}:
+        if busy is not None:
+            if "learn" not in busy or (self._acting and not self._busy):
+                return  # nothing was learned, or no generation played, in this call
+            told = self._at_once_verdict(busy)
+            self._state = dataclasses.replace(self._state, num_games=self._num_sealed)
+        elif spans.keys() & {"selfplay", "actor", _WAIT}:
+            told = self._verdict(spans)
+        else:
             return  # the first turns of a call, which start processes
-        self._state = dataclasses.replace(
-            self._state, stage="", verdict=self._verdict(spans)
-        )
+        self._state = dataclasses.replace(self._state, stage="", verdict=told)
         now = self.progress_now
         self._events.write("progress", **now.to_dict())
         self._view.generation(now)
@@ -134,8 +147,12 @@ class RunJournal:
             "cache_hit_share": report.get("cache_hit_share"),
             "batch_fill": self._busy["fill"],
         }
-        if self._kind == "selfplay":
-            changes["num_games"] = self._games + report["num_games"]
+        if "num_games" in report:
+            flying = report["num_games"] if report.get("stopped") else 0
+            # Where roles work at once the learner may have counted it by now.
+            if not flying and report["generation"] > self._state.generation:
+                self._unlearned[report["generation"]] = report["num_games"]
+            changes["num_games"] = self._num_sealed + flying
         if report.get("mean_return") is not None:
             changes["mean_return"] = report["mean_return"]
         return changes
@@ -148,13 +165,34 @@ class RunJournal:
         table = report.get("table", {})
         names = ("num_games", "num_rows", "num_episodes")
         changes = {name: table[name] for name in names if name in table}
-        self._games = changes.get("num_games", self._games)
+        if "num_games" in changes:
+            self._games = changes["num_games"]
+            learned = report.get("generation", 0)
+            for generation in [g for g in self._unlearned if g <= learned]:
+                del self._unlearned[generation]
+            changes["num_games"] = self._num_sealed
         if "generation" in report:
             changes["generation"] = report["generation"]
         if report.get("num_steps"):
             changes["loss"] = report.get("loss")
             changes["num_steps"] = report.get("total_steps")
         return changes
+
+    @property
+    def _num_sealed(self) -> int:
+        return self._games + sum(self._unlearned.values())
+
+    def _at_once_verdict(self, busy: Mapping[str, float]) -> str:
+        if not self._acting:
+            return waiting_verdict(busy["learn"], 1.0 - busy["learn"])
+        shares = Shares(
+            playing=busy.get(self._acting, 0.0),
+            learning=busy["learn"],
+            inference_busy=self._busy["inference"],
+            tree_busy=self._busy["tree"],
+            batch_fill=self._busy["fill"],
+        )
+        return at_once_verdict(self._acting, shares, busy)
 
     def _verdict(self, spans: Mapping[str, float]) -> str:
         playing_s = spans.get("selfplay", 0.0) + spans.get("actor", 0.0)
@@ -164,7 +202,7 @@ class RunJournal:
                 spans.get("learn", 0.0) / total_s, spans[_WAIT] / total_s
             )
         return verdict(
-            self._kind,
+            self._acting,
             Shares(
                 playing=playing_s / total_s,
                 learning=(spans.get("shuffle", 0.0) + spans.get("learn", 0.0))

@@ -1,154 +1,213 @@
-"""The runner's end of a role process: starts it, gives it turns, notices its death."""
+"""A role process of a run, supervised: given turns, and started again when it dies."""
 
 from __future__ import annotations
 
 import contextlib
 import subprocess
 import sys
-import time
+import threading
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, NoReturn, Protocol
 
 from tengen.errors import RunError, TengenError, UsageError
+from tengen.launch.launcher import OnDeath, OnProgress
 from tengen.launch.protocol import read_message, write_message
+from tengen.roles import RoleResources
 from tengen.run import RunDirectory
 
-__all__ = ["RoleProcess"]
+__all__ = ["Child", "ProcessLauncher", "RoleProcess", "child_arguments"]
 
 _MAX_DEATHS = 5
 """Deaths in a row, without a finished turn between, that end the run."""
 _FIRST_BACKOFF_S = 0.5
-_STOP_TIMEOUT_S = 20.0
+_END_TIMEOUT_S = 20.0
+"""For a process to leave once it has nothing more to do."""
+
+
+class Child(Protocol):
+    """One process with some roles, and the pipe to it; see ``launch.protocol``."""
+
+    def send(self, message: dict[str, Any]) -> None:
+        """Sends a message; nothing happens where the process is gone. Any thread."""
+
+    def receive(self) -> dict[str, Any] | None:
+        """Returns the next message, or None when the process is gone. Blocks."""
+
+    def end(self, timeout_s: float) -> str:
+        """Waits for the end of the process, and says how it ended, in words. Blocks.
+
+        Args:
+            timeout_s: After that it is killed.
+        """
 
 
 class RoleProcess:
-    """One child process with some roles. Used by one thread, but for ``stop``.
+    """A process with some roles, a ``Handle``.
 
     A child that dies is started again with growing pauses and its turn is redone,
     which a role makes safe; after five deaths in a row the run ends and names it.
 
     Args:
-        run: The run.
         roles: What it hosts.
-        num_threads: Threads that each of its roles may use.
+        start: Starts a child. Returns soon.
+        logs: Where to read why it died, in words.
     """
 
     def __init__(
-        self, run: RunDirectory, roles: tuple[str, ...], num_threads: int
+        self, roles: tuple[str, ...], start: Callable[[], Child], logs: str
     ) -> None:
         self.roles = roles
-        self._run = run
-        self._num_threads = num_threads
-        self._child: subprocess.Popen[bytes] | None = None
-        self._stopping = False
+        self._start = start
+        self._logs = logs
+        # A child is either there when the stop comes and is told, or never starts.
+        self._lock = threading.Lock()
+        self._child: Child | None = None
+        self._is_stopping = threading.Event()
         self._deaths = 0
 
     def turn(
         self,
         role: str,
-        on_progress: Callable[[dict[str, Any]], None],
-        on_death: Callable[[str, str], None],
+        on_progress: OnProgress,
+        on_death: OnDeath,
         details: Mapping[str, Any],
     ) -> dict[str, Any] | None:
-        """Runs one turn to its end and returns its report. Blocks.
-
-        Args:
-            role: One of ``roles``.
-            on_progress: Takes what the role tells on the way.
-            on_death: Given the role and how its process died, before it is started
-                again.
-            details: ``remaining``, ``spent`` and ``sealed``, see ``RoleContext``;
-                the same when the turn is redone.
-
-        Raises:
-            RunError: The role failed, or died again and again.
-            UsageError: The role refused its config or its files.
-        """
-        while True:
-            try:
-                report = self._turn(role, on_progress, details)
-            except _DiedError as death:
-                self._child = None
-                if self._stopping:
-                    return {"stopped": True}
-                self._deaths += 1
-                if self._deaths >= _MAX_DEATHS:
-                    raise RunError(
-                        f"role ({role}) died {self._deaths} times in a row, last with "
-                        f"{death}; see {self._run.logs / (self.roles[0] + '.log')}"
-                    ) from None
-                on_death(role, str(death))
-                time.sleep(_FIRST_BACKOFF_S * 2 ** (self._deaths - 1))
-                continue
-            self._deaths = 0
-            return report
+        """See ``Handle.turn``."""
+        while (child := self._living()) is not None:
+            child.send({"turn": role, **details})
+            while (message := child.receive()) is not None:
+                if "progress" in message:
+                    on_progress(message["progress"])
+                elif "error" in message:
+                    self._bury(child)
+                    _raise(message)
+                else:
+                    self._deaths = 0
+                    report: dict[str, Any] | None = message["report"]
+                    return report
+            how = self._bury(child)
+            if not self._is_stopping.is_set():
+                self._count_death(role, how)
+                on_death(role, how)
+                self._is_stopping.wait(_FIRST_BACKOFF_S * 2 ** (self._deaths - 1))
+        return {"stopped": True}
 
     def stop(self) -> None:
-        """Asks the child to end its turn and leave. Does not block; any thread."""
-        self._stopping = True
-        child = self._child
-        if child is not None and child.stdin is not None:
-            # Gone already, or its pipe closed by another thread.
-            with contextlib.suppress(BrokenPipeError, ValueError):
-                write_message(child.stdin, {"stop": True})
+        """See ``Handle.stop``."""
+        with self._lock:
+            self._is_stopping.set()
+            child = self._child
+        if child is not None:
+            child.send({"stop": True})
 
     def close(self) -> None:
-        """Stops the child and waits for it; kills one that does not leave."""
+        """See ``Handle.close``."""
         self.stop()
         child, self._child = self._child, None
-        if child is None:
-            return
-        try:
-            child.communicate(timeout=_STOP_TIMEOUT_S)
-        except subprocess.TimeoutExpired:
-            child.kill()
-            child.communicate()
-        except ValueError:
-            child.wait(timeout=_STOP_TIMEOUT_S)
+        if child is not None:
+            child.end(_END_TIMEOUT_S)
 
-    def _turn(
-        self,
-        role: str,
-        on_progress: Callable[[dict[str, Any]], None],
-        details: Mapping[str, Any],
-    ) -> dict[str, Any] | None:
-        child = self._child or self._start()
-        assert child.stdin is not None
-        assert child.stdout is not None
-        # Gone already: its last words are read below.
-        with contextlib.suppress(BrokenPipeError):
-            write_message(child.stdin, {"turn": role, **details})
-        while (message := read_message(child.stdout)) is not None:
-            if "progress" in message:
-                on_progress(message["progress"])
-            elif "error" in message:
-                child.wait()
-                self._child = None
-                _raise(message)
-            else:
-                report: dict[str, Any] | None = message["report"]
-                return report
-        raise _DiedError(_exit_words(child))
+    def _living(self) -> Child | None:
+        """Returns the child, started where there is none; None once it is to stop."""
+        with self._lock:
+            if self._is_stopping.is_set():
+                return None
+            if self._child is None:
+                self._child = self._start()
+            return self._child
 
-    def _start(self) -> subprocess.Popen[bytes]:
-        command = [sys.executable, "-m", "tengen.launch.child", str(self._run.path)]
-        self._child = subprocess.Popen(
-            [*command, str(self._num_threads), *self.roles],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
+    def _bury(self, child: Child) -> str:
+        with self._lock:
+            self._child = None
+        return child.end(_END_TIMEOUT_S)
+
+    def _count_death(self, role: str, how: str) -> None:
+        self._deaths += 1
+        if self._deaths >= _MAX_DEATHS:
+            raise RunError(
+                f"role ({role}) died {self._deaths} times in a row, last with {how}; "
+                f"see {self._logs}"
+            )
+
+
+class ProcessLauncher:
+    """Starts processes of this machine; see ``Launcher``.
+
+    Args:
+        run: The run.
+        task: The run's, as the user typed it; None where nobody did, so that a game in
+            Python is refused.
+    """
+
+    def __init__(self, run: RunDirectory, task: str | None) -> None:
+        self._run = run
+        self._task = task
+
+    def start(
+        self, roles: tuple[str, ...], num_threads: int, resources: RoleResources
+    ) -> RoleProcess:
+        """See ``Launcher.start``; the process begins with its first turn."""
+        command = self.command(roles, num_threads)
+        log = self._run.logs / f"{roles[0]}.log"
+        return RoleProcess(roles, lambda: _Subprocess(command), str(log))
+
+    def command(self, roles: tuple[str, ...], num_threads: int) -> list[str]:
+        """Returns the command line of a process with some roles."""
+        arguments = child_arguments(self._run, roles, num_threads, self._task)
+        return [sys.executable, *arguments]
+
+
+def child_arguments(
+    run: RunDirectory, roles: tuple[str, ...], num_threads: int, task: str | None
+) -> list[str]:
+    """Returns the arguments with which Python is a process with some roles.
+
+    Args:
+        run: The run.
+        roles: What it hosts.
+        num_threads: Threads that each of its roles may use.
+        task: The run's, as the user typed it; None where nobody did.
+    """
+    # -P: modules of the working directory are imported for a typed task alone.
+    words = ["-P", "-m", "tengen.launch.child"]
+    if task is not None:
+        words.append(f"--task={task}")
+    return [*words, "--", str(run.path.absolute()), str(num_threads), *roles]
+
+
+class _Subprocess:
+    """A ``Child`` of this process."""
+
+    def __init__(self, command: list[str]) -> None:
+        self._process = subprocess.Popen(
+            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE
         )
-        return self._child
+
+    def send(self, message: dict[str, Any]) -> None:
+        assert self._process.stdin is not None
+        # Gone already, or its pipe closed by another thread.
+        with contextlib.suppress(BrokenPipeError, ValueError):
+            write_message(self._process.stdin, message)
+
+    def receive(self) -> dict[str, Any] | None:
+        assert self._process.stdout is not None
+        return read_message(self._process.stdout)
+
+    def end(self, timeout_s: float) -> str:
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        # What a dead one did not read, or another thread is sending.
+        with contextlib.suppress(BrokenPipeError, ValueError):
+            self._process.stdin.close()
+        try:
+            code = self._process.wait(timeout_s)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            code = self._process.wait()
+        self._process.stdout.close()
+        return f"signal {-code}" if code < 0 else f"exit code {code}"
 
 
-class _DiedError(Exception):
-    """The child's end of the pipe closed without a report."""
-
-
-def _exit_words(child: subprocess.Popen[bytes]) -> str:
-    code = child.wait()
-    return f"signal {-code}" if code < 0 else f"exit code {code}"
-
-
-def _raise(message: dict[str, Any]) -> None:
+def _raise(message: dict[str, Any]) -> NoReturn:
     kind: type[TengenError] = UsageError if message["exit_code"] == 2 else RunError
     raise kind(message["error"])

@@ -1,8 +1,8 @@
 """What a runner and its role processes say to each other: JSON lines over pipes.
 
 To the child: ``{"turn": ROLE, "remaining": SHARE | null, "spent": SHARE | null,
-"sealed": N}`` or ``{"stop": true}``. From the child, during a turn
-``{"progress": {...}}`` and at its end ``{"report": {...} | null}`` or
+"sealed": N, "follow_models": BOOL}`` or ``{"stop": true}``. From the child, during a
+turn ``{"progress": {...}}`` and at its end ``{"report": {...} | null}`` or
 ``{"error": MESSAGE, "exit_code": N}``. When either side closes its end, the other one
 ends too: no orphan goes on by itself.
 """

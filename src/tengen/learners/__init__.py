@@ -1,4 +1,4 @@
-"""Learners: one loop for every agent, and the losses that tell agents apart.
+"""Learners: one loop for every agent, which says by its update how it learns.
 
 Importing this package imports no torch before a learner's name is used, because
 processes that only read configs live without it.
@@ -11,48 +11,33 @@ from typing import TYPE_CHECKING, Any
 
 from tengen.learners.config import (
     AdamWConfig,
-    AlphaZeroConfig,
     LearnerConfig,
-    LossConfig,
     OptimizerConfig,
     SgdConfig,
-    VtraceConfig,
 )
+from tengen.learners.update import LossParts, Update
 
 if TYPE_CHECKING:
-    from tengen.learners.alphazero import AlphaZeroLoss
     from tengen.learners.checkpoint import load_checkpoint, save_checkpoint
     from tengen.learners.loop import Learner, LearnerState
-    from tengen.learners.loss import Loss
-    from tengen.learners.make import make_loss
-    from tengen.learners.vtrace import VtraceLoss
 
 __all__ = [
     "AdamWConfig",
-    "AlphaZeroConfig",
-    "AlphaZeroLoss",
     "Learner",
     "LearnerConfig",
     "LearnerState",
-    "Loss",
-    "LossConfig",
+    "LossParts",
     "OptimizerConfig",
     "SgdConfig",
-    "VtraceConfig",
-    "VtraceLoss",
+    "Update",
     "load_checkpoint",
-    "make_loss",
     "save_checkpoint",
 ]
 
 _TORCH_NAMES = {
-    "AlphaZeroLoss": "alphazero",
     "Learner": "loop",
     "LearnerState": "loop",
-    "Loss": "loss",
-    "VtraceLoss": "vtrace",
     "load_checkpoint": "checkpoint",
-    "make_loss": "make",
     "save_checkpoint": "checkpoint",
 }
 

@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -24,11 +23,13 @@ import safetensors.numpy
 import safetensors.torch
 from numpy.typing import NDArray
 
-from tengen.config import from_dict, to_dict
+from tengen.config import to_dict
 from tengen.errors import RunError, UsageError, os_reason
+from tengen.inference.architecture import parse_architecture
 from tengen.learners.loop import Learner, LearnerState
-from tengen.nets.spec import FeatureSpec, NetConfig
+from tengen.nets import NetConfig
 from tengen.run import NumberedFolder, read_object
+from tengen.tensors import Signature
 
 __all__ = [
     "SCHEMA",
@@ -39,9 +40,11 @@ __all__ = [
     "save_checkpoint",
 ]
 
-SCHEMA = 5
-"""The version of the files that this code writes, the only one that it reads."""
+SCHEMA = 6
+"""The version of the files that this code writes."""
 
+# The first one that it reads; until then there were features and no signature.
+_OLDEST_SCHEMA = 5
 _ADVICE = "remove its folder to resume from the one before"
 _TENSORS = "state.safetensors"
 _JSON = "state.json"
@@ -112,7 +115,7 @@ def load_checkpoint(path: Path, learner: Learner) -> Any:
     """
     content = _read_json(path / _JSON)
     # Fields that came later have their defaults.
-    saved = {**content, "net": to_dict(_net_of(content, path))}
+    saved = {**content, **to_dict(parse_architecture(content, str(path / _JSON)))}
     for name, value in _identity(learner).items():
         if saved[name] != value:
             raise UsageError(
@@ -140,8 +143,8 @@ class SavedModel(NamedTuple):
 
     net: NetConfig
     """The network."""
-    features: FeatureSpec
-    """What it reads and answers."""
+    signature: Signature
+    """What it reads, answers and keeps."""
     tensors: dict[str, NDArray[np.generic]]
     """Its averaged weights and norm statistics, by their own names."""
     num_steps: int
@@ -175,9 +178,10 @@ def read_model(path: Path) -> SavedModel:
     except safetensors.SafetensorError as error:
         raise _damaged(path / _TENSORS) from error
     prefix = "average."
+    architecture = parse_architecture(content, str(path / _JSON))
     return SavedModel(
-        net=_net_of(content, path),
-        features=from_dict(FeatureSpec, content["features"]),
+        net=architecture.net,
+        signature=architecture.signature,
         tensors={
             name.removeprefix(prefix): tensor
             for name, tensor in tensors.items()
@@ -187,17 +191,6 @@ def read_model(path: Path) -> SavedModel:
         num_samples=content["num_samples"],
         extra=content["extra"],
     )
-
-
-@dataclass(frozen=True)
-class _Net:
-    """Lets ``from_dict`` tell the networks apart by their kind."""
-
-    net: NetConfig
-
-
-def _net_of(content: dict[str, Any], path: Path) -> NetConfig:
-    return from_dict(_Net, {"net": content["net"]}, where=str(path / _JSON)).net
 
 
 def _read_tensors(path: Path, content: dict[str, Any]) -> bytes:
@@ -217,17 +210,17 @@ def _identity(learner: Learner) -> dict[str, Any]:
     """What a checkpoint and a learner must agree on; the rest may change."""
     return {
         "net": to_dict(learner.net.config),
-        "features": to_dict(learner.net.features),
+        "signature": to_dict(learner.net.signature),
         "optimizer": learner.config.optimizer.kind,
     }
 
 
 def _read_json(path: Path) -> dict[str, Any]:
     content = read_object(path, "checkpoint", schema=SCHEMA, advice=_ADVICE)
-    if content["schema"] != SCHEMA:
+    if content["schema"] < _OLDEST_SCHEMA:
         raise UsageError(
-            f"schema ({content['schema']}) of {path} must be {SCHEMA}, what this "
-            f"tengen reads; use the tengen that made it"
+            f"schema ({content['schema']}) of {path} must be {_OLDEST_SCHEMA} to "
+            f"{SCHEMA}, what this tengen reads; use the tengen that made it"
         )
     if content.pop(_JSON_HASH, None) != _hash(content):
         raise _damaged(path)

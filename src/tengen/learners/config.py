@@ -10,12 +10,9 @@ from tengen.inference import check_device_words
 
 __all__ = [
     "AdamWConfig",
-    "AlphaZeroConfig",
     "LearnerConfig",
-    "LossConfig",
     "OptimizerConfig",
     "SgdConfig",
-    "VtraceConfig",
 ]
 
 
@@ -113,6 +110,8 @@ class AdamWConfig(_ScheduleConfig):
     """Decay of the first moment, in [0, 1)."""
     beta2: float = 0.999
     """Decay of the second moment, in [0, 1)."""
+    epsilon: float = 1e-8
+    """Added to the root of the second moment, positive."""
 
     def __post_init__(self) -> None:
         """Checks the ranges.
@@ -125,6 +124,7 @@ class AdamWConfig(_ScheduleConfig):
         for name in ("beta1", "beta2"):
             value = getattr(self, name)
             check(0 <= value < 1, name, value, "must be in [0, 1); lower it")
+        check(self.epsilon > 0, "epsilon", self.epsilon, "must be positive; use 1e-8")
 
 
 OptimizerConfig: TypeAlias = SgdConfig | AdamWConfig
@@ -187,110 +187,6 @@ class LearnerConfig:
             self.device,
             "must be one device; a learner uses one",
         )
-
-
-@dataclass(frozen=True, kw_only=True)
-class AlphaZeroConfig:
-    """The loss of search-guided self-play."""
-
-    kind: Literal["alphazero"] = "alphazero"
-    """Tells this config from the other losses'."""
-    value_cost: float = 1.0
-    """Weight of the value loss beside the policy loss, at least 0."""
-    search_value_share: float = 0.3
-    """Share of the search's value in the value target, in [0, 1]; the rest is the
-    game's outcome. The outcome is unbiased, the search's value has less noise."""
-    reply_cost: float = 0.15
-    """Weight of the opponent's reply, at least 0; this and the next ones where the
-    network has auxiliary heads (KataGo's 0.15)."""
-    horizons_cost: float = 0.6
-    """Weight of the values some plies on, all three together, at least 0 (KataGo's 0.72
-    each)."""
-    ownership_cost: float = 1.5
-    """Weight of who owns each cell at the end, at least 0 (KataGo's 1.5)."""
-    score_cost: float = 0.02
-    """Weight of the distribution of the score and of its sums, at least 0 (KataGo's
-    0.02 each)."""
-    mean_score_cost: float = 0.0015
-    """Weight of the squared error of the mean score in points, at least 0 (KataGo's
-    0.0015)."""
-    lead_cost: float = 0.006
-    """Weight of the squared error of the lead in points, in the rows that have one, at
-    least 0; where the network has a head for it, ``net.lead`` (KataGo's 0.006)."""
-
-    def __post_init__(self) -> None:
-        """Checks the ranges.
-
-        Raises:
-            UsageError: A field is out of its range.
-        """
-        check_literals(self)
-        for name in (
-            "value_cost",
-            "reply_cost",
-            "horizons_cost",
-            "ownership_cost",
-            "score_cost",
-            "mean_score_cost",
-            "lead_cost",
-        ):
-            value = getattr(self, name)
-            check(value >= 0, name, value, "must be at least 0; use 0 for none")
-        check(
-            0 <= self.search_value_share <= 1,
-            "search_value_share",
-            self.search_value_share,
-            "must be in [0, 1]; use 0 for the outcome alone",
-        )
-
-
-@dataclass(frozen=True, kw_only=True)
-class VtraceConfig:
-    """The loss of the importance-weighted actor and learner (V-trace)."""
-
-    kind: Literal["vtrace"] = "vtrace"
-    """Tells this config from the other losses'."""
-    discount: float = 0.99
-    """Discount of one step, in [0, 1]."""
-    trace_lambda: float = 1.0
-    """Mixing of the traces, in [0, 1]; 0 gives one-step targets."""
-    clip_rho: float = 1.0
-    """Clip of the importance weights in the targets, positive."""
-    clip_c: float = 1.0
-    """Clip of the trace coefficients, in (0, clip_rho]."""
-    clip_pg_rho: float = 1.0
-    """Clip of the importance weights in the policy gradient, positive."""
-    baseline_cost: float = 0.5
-    """Weight of the baseline loss, at least 0."""
-    entropy_cost: float = 0.01
-    """Weight of the entropy bonus, at least 0."""
-
-    def __post_init__(self) -> None:
-        """Checks the ranges.
-
-        Raises:
-            UsageError: A field is out of its range.
-        """
-        check_literals(self)
-        for name in ("discount", "trace_lambda"):
-            value = getattr(self, name)
-            check(0 <= value <= 1, name, value, "must be in [0, 1]; change it")
-        for name in ("clip_rho", "clip_c", "clip_pg_rho"):
-            value = getattr(self, name)
-            check(value > 0, name, value, "must be positive; use 1")
-        # The paper's contraction needs it (section 4.1, below equation 1).
-        check(
-            self.clip_c <= self.clip_rho,
-            "clip_c",
-            self.clip_c,
-            f"must be at most clip_rho ({self.clip_rho}); lower it",
-        )
-        for name in ("baseline_cost", "entropy_cost"):
-            value = getattr(self, name)
-            check(value >= 0, name, value, "must be at least 0; use 0 for none")
-
-
-LossConfig: TypeAlias = AlphaZeroConfig | VtraceConfig
 
 
 def _check_learning_rate(value: float) -> None:

@@ -6,10 +6,11 @@ the weights after a step are the same bits on any number of threads.
 
 from __future__ import annotations
 
+import functools
 import threading
 import time
 from collections.abc import Iterator, Mapping
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from types import TracebackType
 from typing import NamedTuple
 
@@ -19,13 +20,18 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from tengen.errors import RunError
+from tengen.experience import Experience
 from tengen.learners.config import LearnerConfig
-from tengen.learners.loss import Loss
 from tengen.learners.optimizer import Optimizer
-from tengen.learners.shards import Part, Shards, preferred_dtype
-from tengen.nets.mlp import Mlp
-from tengen.nets.resnet import ResNet
-from tengen.store import Batch, ExperienceTable
+from tengen.learners.shards import (
+    Part,
+    Shards,
+    joined_priorities,
+    preferred_dtype,
+)
+from tengen.learners.update import Update
+from tengen.nets import Net
+from tengen.store import Batch
 
 __all__ = ["Learner", "LearnerState"]
 
@@ -34,7 +40,8 @@ class LearnerState(NamedTuple):
     """All that a learner needs to continue exactly."""
 
     tensors: dict[str, Tensor]
-    """Weights, averaged weights, moments and torch's generator, by name."""
+    """Weights, averaged weights, moments, torch's generator, and what the agent's
+    update keeps, by name."""
     num_steps: int
     """Steps made."""
     num_optimizer_steps: int
@@ -44,16 +51,18 @@ class LearnerState(NamedTuple):
 
 
 class Learner:
-    """Trains a network on a table.
+    """Trains a network on experience, as an agent's update says.
 
     The loop, as ``steps`` runs it::
 
-        batch = table.sample(batch_size)      # the next one meanwhile, in background
-        for part in split(batch):             # on num_threads threads
-            gradients += grad(loss(net, part))
-        optimizer.step(gradients)
-        optimizer.update_average()
-        batch.ack()
+        batch = experience.sample(batch_size)     # the next one meanwhile
+        for minibatch in update.minibatches(batch):
+            for part in split(minibatch):         # on num_threads threads
+                gradients += grad(update.loss(net, part))
+            optimizer.step(gradients)
+            optimizer.update_average()
+            update.stepped()
+        batch.ack(priorities)
 
     Use it as a context manager or call ``close``. Not thread-safe.
 
@@ -69,9 +78,9 @@ class Learner:
     def __init__(
         self,
         config: LearnerConfig,
-        net: ResNet | Mlp,
-        loss: Loss,
-        table: ExperienceTable,
+        net: Net,
+        update: Update,
+        experience: Experience,
         *,
         num_threads: int = 1,
         device: str = "cpu",
@@ -81,24 +90,24 @@ class Learner:
         Args:
             config: How a step is made.
             net: The network to train, put into training mode.
-            loss: The loss of one part of a batch.
-            table: Gives the batches.
+            update: How the agent learns from a batch.
+            experience: Gives the batches.
             num_threads: Parts computed at a time; more than ``config.num_shards`` do
                 not help. The result does not depend on it.
             device: Where to compute, as torch names it.
         """
         self.config = config
         self._device = torch.device(device)
-        self._table = table
+        self._experience = experience
         self.net = net.to(self._device).train()
         self.optimizer = Optimizer(config.optimizer, net)
         self.num_samples = 0
         self.remaining: float | None = None
         self._steps_before = 0
-        self._loss = loss
+        self._update = update
         self._shards = Shards(
             net,
-            loss,
+            update,
             config.num_shards,
             dtype=preferred_dtype(config.precision, self._device),
             num_threads=num_threads,
@@ -137,7 +146,7 @@ class Learner:
         in flight is the next one used.
 
         Args:
-            num_steps: How many.
+            num_steps: How many batches.
             stop: Once it is set no batch is sampled any more, so that at most two
                 more steps follow and the state can be saved.
 
@@ -156,8 +165,11 @@ class Learner:
             if left > 1 and not (stop and stop.is_set()):
                 self._next_batch = self._sampler.submit(self._sample)
             sampled_s = time.perf_counter()
-            metrics = self._train_within_memory(batch)
-            batch.ack()
+            metrics, priorities = self._train_within_memory(batch)
+            if self._next_batch is not None:
+                # Drawn by the priorities before these, however long the draw takes.
+                wait([self._next_batch])
+            batch.ack(priorities)
             metrics["sample_wait_s"] = sampled_s - start_s
             metrics["train_s"] = time.perf_counter() - sampled_s
             yield metrics
@@ -177,10 +189,10 @@ class Learner:
             name: _tensor(column).to(self._device) for name, column in columns.items()
         }
         with torch.no_grad():
-            loss, metrics = self._loss(self.optimizer.average, tensors)
+            parts = self._update.loss(self.optimizer.average, tensors)
         return {
-            "loss": loss.item(),
-            **{name: metric.item() for name, metric in metrics.items()},
+            "loss": parts.loss.item(),
+            **{name: metric.item() for name, metric in parts.metrics.items()},
         }
 
     def state(self) -> LearnerState:
@@ -209,13 +221,14 @@ class Learner:
                 changed.
         """
         moments = _below("optimizer.", state.tensors)
-        for prefix in ("net", "average"):
+        for prefix in ("net", "average", "agent"):
             _check_same(
                 prefix, self._parts()[prefix], _below(f"{prefix}.", state.tensors)
             )
         self.net.load_state_dict(_below("net.", state.tensors))
         self.optimizer.average.load_state_dict(_below("average.", state.tensors))
         self.optimizer.load_state(moments, state.num_optimizer_steps)
+        self._update.load_state(_below("agent.", state.tensors))
         self._steps_before = state.num_steps - state.num_optimizer_steps
         torch.set_rng_state(state.tensors["generator"])
         self.num_samples = state.num_samples
@@ -231,12 +244,15 @@ class Learner:
             "net": self.net.state_dict(),
             "average": self.optimizer.average.state_dict(),
             "optimizer": self.optimizer.state(),
+            "agent": self._update.state(),
         }
 
     def _sample(self) -> Batch:
-        return self._table.sample(self.config.batch_size)
+        return self._experience.sample(self.config.batch_size)
 
-    def _train_within_memory(self, batch: Batch) -> dict[str, float]:
+    def _train_within_memory(
+        self, batch: Batch
+    ) -> tuple[dict[str, float], NDArray[np.float64] | None]:
         try:
             return self._train(batch)
         except torch.OutOfMemoryError as error:
@@ -245,22 +261,42 @@ class Learner:
                 f"memory of {self._device}; lower it, or raise learner.num_shards"
             ) from error
 
-    def _train(self, batch: Batch) -> dict[str, float]:
+    def _train(
+        self, batch: Batch
+    ) -> tuple[dict[str, float], NDArray[np.float64] | None]:
+        """Learns from a batch; returns mean metrics and the items' priorities."""
+        arrays = dict(batch.columns)
+        exponent = self._update.importance_exponent
+        if exponent is not None:
+            weights = batch.importance_weights(exponent)
+            arrays["importance_weight"] = weights.astype(np.float32)
         columns = {
-            name: _tensor(column).to(self._device)
-            for name, column in batch.columns.items()
+            name: _tensor(column).to(self._device) for name, column in arrays.items()
         }
-        parts = self._shards.compute(columns)
-        metrics = self._shards.run(lambda: self._update(parts))
-        self.num_samples += len(next(iter(columns.values())))
-        return metrics
+        totals: dict[str, float] = {}
+        num_minibatches = 0
+        priorities = None
+        minibatches = self._update.minibatches(self.net, columns)
+        # What it computes is on one intra-op thread too.
+        following = functools.partial(next, minibatches, None)
+        while (minibatch := self._shards.run(following)) is not None:
+            parts = self._shards.compute(minibatch)
+            metrics = self._shards.run(functools.partial(self._step, parts))
+            num_minibatches += 1
+            for name, value in metrics.items():
+                totals[name] = totals.get(name, 0.0) + value
+            priorities = joined_priorities(parts)
+        self.num_samples += len(batch.keys)
+        means = {name: total / num_minibatches for name, total in totals.items()}
+        return means, priorities
 
-    def _update(self, parts: list[Part]) -> dict[str, float]:
-        """Makes the step that the parts of a batch ask for."""
+    def _step(self, parts: list[Part]) -> dict[str, float]:
+        """Makes the step that the parts of a minibatch ask for."""
         metrics = self._shards.add(parts)
         metrics.update(self.optimizer.step(self._shards.gradients, self.remaining))
         self._shards.merge_statistics()
         self.optimizer.update_average()
+        self._update.stepped(self.net, self.num_steps)
         return metrics
 
 

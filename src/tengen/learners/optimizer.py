@@ -14,6 +14,7 @@ from torch import Tensor, nn
 
 from tengen.errors import RunError
 from tengen.learners.config import OptimizerConfig, SgdConfig
+from tengen.nets import Net
 
 __all__ = ["Optimizer", "learning_rate_at"]
 
@@ -54,14 +55,16 @@ class Optimizer:
         num_steps: Steps that it made, which its warm-up and its average go by.
     """
 
-    def __init__(self, config: OptimizerConfig, net: nn.Module) -> None:
+    def __init__(self, config: OptimizerConfig, net: Net) -> None:
         """Starts without momentum; the average starts at the network's weights."""
         self._config = config
-        self._net = net
         self._parameters = list(net.parameters())
         self._optimizer = _torch_optimizer(config, self._parameters)
         self.num_steps = 0
-        self.average = copy.deepcopy(net).eval().requires_grad_(False)
+        self.average: Net = copy.deepcopy(net).eval().requires_grad_(False)
+        # Listed once: that costs a tenth of a small network's step.
+        current = net.state_dict()
+        self._averaged = [(t, current[n]) for n, t in self.average.state_dict().items()]
 
     def step(
         self, gradients: Sequence[Tensor], remaining: float | None = None
@@ -99,9 +102,8 @@ class Optimizer:
         """Moves the average towards the network's weights and norm statistics."""
         warm = (1.0 + self.num_steps) / (10.0 + self.num_steps)
         share = 1.0 - min(self._config.average_decay, warm)
-        current = self._net.state_dict()
-        for name, averaged in self.average.state_dict().items():
-            averaged.lerp_(current[name], share)
+        for averaged, current in self._averaged:
+            averaged.lerp_(current, share)
 
     def state(self) -> dict[str, Tensor]:
         """Returns its moments, named ``INDEX.NAME``, for a checkpoint."""
@@ -152,5 +154,6 @@ def _torch_optimizer(
         groups,
         lr=config.learning_rate,
         betas=(config.beta1, config.beta2),
+        eps=config.epsilon,
         fused=True,
     )

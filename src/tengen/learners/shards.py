@@ -9,22 +9,30 @@ from __future__ import annotations
 import copy
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from typing import TypeAlias, TypeVar
+from typing import NamedTuple, TypeVar
 
+import numpy as np
 import torch
-from torch import Tensor, nn
+from numpy.typing import NDArray
+from torch import Tensor
 
-from tengen.learners.loss import Loss
-from tengen.nets.mlp import Mlp
-from tengen.nets.resnet import ResNet
+from tengen.learners.update import Update
+from tengen.nets import Net
 
-__all__ = ["Part", "Shards", "preferred_dtype"]
+__all__ = ["Part", "Shards", "joined_priorities", "preferred_dtype"]
 
 T = TypeVar("T")
 
-Part: TypeAlias = tuple[tuple[Tensor, ...], dict[str, Tensor]]
-"""Gradients in the order of the parameters, and metrics, of a part of a batch; each
-times the part's share of the rows."""
+
+class Part(NamedTuple):
+    """What part of a batch comes to."""
+
+    gradients: tuple[Tensor, ...]
+    """In the order of the parameters, times the part's share of the rows."""
+    metrics: dict[str, Tensor]
+    """Scalars by name, times that share too."""
+    priorities: Tensor | None
+    """``[rows]`` of the part's items; None where the agent has none."""
 
 
 class Shards:
@@ -36,8 +44,8 @@ class Shards:
 
     def __init__(
         self,
-        net: ResNet | Mlp,
-        loss: Loss,
+        net: Net,
+        update: Update,
         num_shards: int,
         *,
         dtype: torch.dtype,
@@ -47,13 +55,13 @@ class Shards:
 
         Args:
             net: The network; its norm statistics are merged from the copies'.
-            loss: The loss of one part.
+            update: Has the loss of one part.
             num_shards: Parts, at least 1.
             dtype: Of the arithmetic of a residual network's trunk.
             num_threads: Parts computed at a time.
         """
         self._net = net
-        self._loss = loss
+        self._update = update
         self._parameters = list(net.parameters())
         self._replicas = [_replica(net, dtype) for _ in range(num_shards)]
         self.gradients = [
@@ -85,6 +93,8 @@ class Shards:
             for replica, first, last in zip(
                 self._replicas, bounds, bounds[1:], strict=False
             )
+            # A minibatch may have fewer rows than there are parts.
+            if first < last
         ]
         return [future.result() for future in futures]
 
@@ -96,14 +106,14 @@ class Shards:
     def add(self, parts: list[Part]) -> dict[str, float]:
         """Sums parts into ``gradients``, in order, and returns the summed metrics."""
         for total, *addends in zip(
-            self.gradients, *(gradients for gradients, _ in parts), strict=True
+            self.gradients, *(part.gradients for part in parts), strict=True
         ):
             total.copy_(addends[0])
             for addend in addends[1:]:
                 total.add_(addend)
-        names = parts[0][1]
         return {
-            name: sum(metrics[name].item() for _, metrics in parts) for name in names
+            name: sum(part.metrics[name].item() for part in parts)
+            for name in parts[0].metrics
         }
 
     @torch.no_grad()
@@ -130,13 +140,23 @@ class Shards:
         """Ends the threads."""
         self._pool.shutdown()
 
-    def _part(self, net: nn.Module, columns: dict[str, Tensor], share: float) -> Part:
-        loss, metrics = self._loss(net, columns)
-        loss = loss * share
+    def _part(self, net: Net, columns: dict[str, Tensor], share: float) -> Part:
+        found = self._update.loss(net, columns)
+        loss = found.loss * share
         # The parts share parameters, so none may write to their .grad.
         gradients = torch.autograd.grad(loss, self._parameters, materialize_grads=True)
-        named = {name: metric.detach() * share for name, metric in metrics.items()}
-        return gradients, {"loss": loss.detach(), **named}
+        named = {
+            name: metric.detach() * share for name, metric in found.metrics.items()
+        }
+        return Part(gradients, {"loss": loss.detach(), **named}, found.priorities)
+
+
+def joined_priorities(parts: list[Part]) -> NDArray[np.float64] | None:
+    """Returns the priorities ``[B]`` of a batch's items, in order; None without any."""
+    found = [part.priorities for part in parts if part.priorities is not None]
+    if not found:
+        return None
+    return torch.cat(found).detach().cpu().double().numpy()
 
 
 def preferred_dtype(precision: str, device: torch.device) -> torch.dtype:
@@ -159,9 +179,8 @@ def preferred_dtype(precision: str, device: torch.device) -> torch.dtype:
     return torch.bfloat16 if has_bfloat16 else torch.float32
 
 
-def _replica(net: ResNet | Mlp, dtype: torch.dtype) -> ResNet | Mlp:
+def _replica(net: Net, dtype: torch.dtype) -> Net:
     """Returns a copy with the same parameters and its own norm statistics."""
     replica = copy.deepcopy(net, {id(p): p for p in net.parameters()})
-    if isinstance(replica, ResNet):
-        replica.compute_dtype = dtype
+    replica.compute_dtype = dtype
     return replica

@@ -1,8 +1,8 @@
 """Models: exporting, checking, publishing, finding and verifying them.
 
-A model is a directory ``{weights.safetensors, model.onnx, meta.json}``, immutable and
-numbered; one that plays in int8 has ``model_int8.onnx`` too. Importing this imports
-no torch.
+A model is a directory ``{weights.safetensors, meta.json}``, immutable and numbered,
+with ``model.onnx`` where its run's backend reads it; one that plays in int8 has
+``model_int8.onnx`` too. Importing this imports no torch.
 """
 
 from __future__ import annotations

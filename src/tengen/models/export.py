@@ -15,20 +15,21 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tengen.config import to_dict
-from tengen.errors import RunError, os_reason
+from tengen.errors import RunError, UsageError, os_reason
 from tengen.models.onnx_template import OnnxTemplate
-from tengen.nets.spec import FeatureSpec, MlpConfig, NetConfig
+from tengen.nets import NetConfig
 from tengen.run import publish_file
+from tengen.tensors import Signature
 
 __all__ = ["ModelExporter", "architecture_hash"]
 
 # Part of every template's name: raise it when tracing or the rules change.
-_TRACE_VERSION = 2
+_TRACE_VERSION = 3
 
 
-def architecture_hash(features: FeatureSpec, config: NetConfig) -> str:
+def architecture_hash(signature: Signature, config: NetConfig) -> str:
     """Returns 16 hexadecimal digits that name an architecture's template."""
-    content = [_TRACE_VERSION, to_dict(features), to_dict(config)]
+    content = [_TRACE_VERSION, to_dict(signature), to_dict(config)]
     text = json.dumps(content, sort_keys=True).encode()
     return hashlib.sha256(text).hexdigest()[:16]
 
@@ -48,7 +49,7 @@ class ModelExporter:
 
     def export(
         self,
-        features: FeatureSpec,
+        signature: Signature,
         config: NetConfig,
         tensors: Mapping[str, NDArray[np.generic]],
     ) -> bytes:
@@ -57,33 +58,35 @@ class ModelExporter:
         Milliseconds, but for the first of an architecture: one or two seconds.
 
         Args:
-            features: What the network was built for.
+            signature: What the network reads and answers.
             config: Its size.
             tensors: Its whole state, under its own names.
 
         Raises:
+            UsageError: The network keeps state.
             RunError: A tensor is missing, unexpected or of another shape, or the
                 network cannot be traced.
         """
-        return self.template(features, config).patch(tensors)
+        return self.template(signature, config).patch(tensors)
 
-    def template(self, features: FeatureSpec, config: NetConfig) -> OnnxTemplate:
+    def template(self, signature: Signature, config: NetConfig) -> OnnxTemplate:
         """Returns the architecture's template; traces it if nobody did before.
 
         Raises:
+            UsageError: The network keeps state.
             RunError: The network cannot be traced, or the template on disk is
                 damaged.
         """
-        key = architecture_hash(features, config)
+        key = architecture_hash(signature, config)
         if key not in self._templates:
-            self._templates[key] = self._from_disk(key, features, config)
+            self._templates[key] = self._from_disk(key, signature, config)
         return self._templates[key]
 
     def _from_disk(
-        self, key: str, features: FeatureSpec, config: NetConfig
+        self, key: str, signature: Signature, config: NetConfig
     ) -> OnnxTemplate:
         if self._folder is None:
-            return _traced(features, config)
+            return _traced(signature, config)
         path = self._folder / f"{key}.onnx"
         try:
             return OnnxTemplate(path.read_bytes(), str(path))
@@ -94,24 +97,25 @@ class ModelExporter:
                 f"template ({path}) cannot be read, {os_reason(error)}; "
                 f"delete it, it is made again"
             ) from error
-        template = _traced(features, config)
+        template = _traced(signature, config)
         self._folder.mkdir(parents=True, exist_ok=True)
         publish_file(path, template.data)
         return template
 
 
-def _traced(features: FeatureSpec, config: NetConfig) -> OnnxTemplate:
+def _traced(signature: Signature, config: NetConfig) -> OnnxTemplate:
+    if signature.state:
+        raise UsageError(
+            f"net ({config.kind}) keeps state, which graphs do not; "
+            f"set inference.backend=torch"
+        )
     import torch
 
     from tengen.models.trace import trace
-    from tengen.nets import InferenceHead, build_net
+    from tengen.nets import InferenceHead
 
     # The weights are patched away; torch's generator belongs to the learner.
     with torch.random.fork_rng(devices=[]):
-        net = build_net(features, config)
-    shape: tuple[int, ...] = (features.num_planes,)
-    if not isinstance(config, MlpConfig):
-        shape += (features.height, features.width)
-    any_size = features.policy_layout != "flat"
-    graph = trace(InferenceHead(net, scores=True).eval(), shape, any_size)
-    return OnnxTemplate.from_graph(graph, set(net.state_dict()))
+        net = config.build(signature)
+    head = InferenceHead(net, outputs=tuple(signature.outputs))
+    return OnnxTemplate.from_graph(trace(head.eval(), signature), set(net.state_dict()))

@@ -14,7 +14,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from tengen.inference import InferenceConfig, open_backend
+from tengen.inference import InferenceConfig, open_backend, search_outputs
 from tengen.inference.openvino_backend import (
     is_installed,
     run_graph,
@@ -114,19 +114,20 @@ def quantise(
     }
     (directory / INT8_FILE).write_bytes(int8_graph(graph, peaks))
     policy, value = source["policy"][held_out], source["value"][held_out]
-    backend = open_backend(directory, _INT8, num_threads=1, scores=True)
-    found = evaluate(backend, planes[held_out], policy.shape[1])
+    outputs = search_outputs(scores=True)
+    backend = open_backend(directory, _INT8, num_threads=1, outputs=outputs)
+    found = evaluate(backend, {"planes": planes[held_out]})
     mask = None if legal is None else legal[held_out]
-    wanted, got = _log_policy(policy, mask), _log_policy(found[0], mask)
+    wanted, got = _log_policy(policy, mask), _log_policy(found["policy"], mask)
     divergence = (np.exp(wanted) * (wanted - got)).sum(axis=1)
     score_error = 0.0
-    if backend.has_score:
-        errors = found[2] - source["score"][held_out]
+    if "score" in found:
+        errors = found["score"] - source["score"][held_out]
         score_error = float(np.sqrt(np.mean(np.square(errors))))
     return Int8Check(
         num_rows=len(policy),
         policy_divergence=float(divergence.mean()),
-        value_error=float(np.sqrt(np.mean(np.square(found[1] - value)))),
+        value_error=float(np.sqrt(np.mean(np.square(found["value"] - value)))),
         top1_agreement=float((wanted.argmax(1) == got.argmax(1)).mean()),
         score_error=score_error,
     )

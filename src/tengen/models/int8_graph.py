@@ -151,4 +151,5 @@ def _is_rounded(node: onnx.NodeProto, weights: Mapping[str, onnx.TensorProto]) -
     """Whether a node is a convolution of more than one cell behind the first."""
     if node.op_type != "Conv" or node.input[0] == "planes":
         return False
-    return tuple(weights[node.input[1]].dims[2:]) != (1, 1)
+    weight = weights.get(node.input[1])
+    return weight is not None and tuple(weight.dims[2:]) != (1, 1)

@@ -4,22 +4,24 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
+from typing import Any
 
-from tengen.config import from_dict
+from tengen.config import from_dict, to_dict
 from tengen.errors import TengenError, UsageError, os_reason
+from tengen.inference.architecture import parse_architecture
 from tengen.models.meta import (
-    INT8_FILE,
+    GRAPH_FILES,
     META_FILE,
-    MODEL_FILES,
     MODEL_SCHEMA,
+    WEIGHTS_FILE,
     ModelDir,
     ModelMeta,
     file_sha256,
 )
-from tengen.nets.spec import FeatureSpec
 from tengen.run import RunDirectory, read_object
+from tengen.tensors import Signature
 
-__all__ = ["load_model", "read_meta", "resolve_model"]
+__all__ = ["differences", "load_model", "read_meta", "resolve_model"]
 
 _ADVICE = "restore it from a copy, or remove its folder to do without this model"
 
@@ -52,7 +54,7 @@ def resolve_model(source: str | Path) -> ModelDir:
 def load_model(
     path: Path,
     task: str | None = None,
-    features: FeatureSpec | None = None,
+    wanted: Signature | None = None,
     *,
     error: type[TengenError] = UsageError,
 ) -> ModelDir:
@@ -61,7 +63,7 @@ def load_model(
     Args:
         path: The directory.
         task: What the model must have been trained for; None takes any.
-        features: The shapes that it must have; None takes any.
+        wanted: What it must read, and answer at least; None takes any.
         error: What is raised where a file is missing or damaged; ``RunError`` where
             nobody named the model.
 
@@ -71,30 +73,47 @@ def load_model(
             or shape.
     """
     meta = read_meta(path, error=error)
-    for name, found, wanted in (
-        ("task", meta.task, task),
-        ("features", meta.features, features),
-    ):
-        if wanted is not None and found != wanted:
-            raise UsageError(
-                f"model ({path}) is foreign here, its {name} must be {wanted}, not "
-                f"{found}; {_ADVICE}"
-            )
-    for name in MODEL_FILES:
-        if name not in meta.sha256:
-            raise error(
-                f"meta.json ({path / META_FILE}) has no sha256 of {name}; "
-                f"publish the model again"
-            )
-        _verify(path / name, meta.sha256[name], error)
-    if INT8_FILE in meta.sha256:
-        _verify(path / INT8_FILE, meta.sha256[INT8_FILE], error)
-    elif (path / INT8_FILE).exists():
-        # A backend takes it for the model's own.
+    wrong = differences(meta.signature, wanted) if wanted is not None else ""
+    if task is not None and meta.task != task:
+        wrong = f"task {meta.task} instead of {task}"
+    if wrong:
+        raise UsageError(f"model ({path}) is foreign here, with {wrong}; {_ADVICE}")
+    if WEIGHTS_FILE not in meta.sha256:
         raise error(
-            f"model file ({path / INT8_FILE}) has no sha256 in meta.json; remove it"
+            f"meta.json ({path / META_FILE}) has no sha256 of {WEIGHTS_FILE}; "
+            f"publish the model again"
         )
+    for name in (WEIGHTS_FILE, *GRAPH_FILES):
+        if name in meta.sha256:
+            _verify(path / name, meta.sha256[name], error)
+        elif (path / name).exists():
+            # A backend takes it for the model's own.
+            raise error(
+                f"model file ({path / name}) has no sha256 in meta.json; remove it"
+            )
     return ModelDir(path, meta)
+
+
+def differences(found: Signature, wanted: Signature) -> str:
+    """Returns in words where a network is another one than is wanted.
+
+    It may answer more than is wanted, and keep any state.
+    """
+    theirs, ours = _described(found), _described(wanted)
+    names = {**ours, **{name: None for name in theirs if name not in found.outputs}}
+    return ", ".join(
+        f"{name} {theirs.get(name)} instead of {ours.get(name)}"
+        for name in names
+        if theirs.get(name) != ours.get(name)
+    )
+
+
+def _described(signature: Signature) -> dict[str, Any]:
+    """Returns what networks are compared by: fields of a board, or named tensors."""
+    if signature.board is not None:
+        return dict(to_dict(signature.board))
+    tensors = {**signature.inputs, **signature.outputs}
+    return {name: f"{t.dtype} {list(t.shape)}" for name, t in tensors.items()}
 
 
 def _newest(path: Path) -> ModelDir:
@@ -142,6 +161,11 @@ def read_meta(directory: Path, *, error: type[TengenError] = UsageError) -> Mode
         advice=_ADVICE,
         error=error,
     )
+    if "signature" not in content:
+        # Until schema 2 there were features, of which it is made.
+        signature = parse_architecture(content, str(path)).signature
+        content["signature"] = to_dict(signature)
+        content.pop("features", None)
     return from_dict(ModelMeta, content, where=str(path))
 
 

@@ -6,13 +6,14 @@ import hashlib
 from dataclasses import dataclass
 from pathlib import Path
 
-from tengen.inference.openvino_backend import INT8_FILE
-from tengen.nets.spec import FeatureSpec, NetConfig
+from tengen.inference.openvino_backend import INT8_FILE, ONNX_FILE
+from tengen.nets import NetConfig
+from tengen.tensors import Signature
 
 __all__ = [
+    "GRAPH_FILES",
     "INT8_FILE",
     "META_FILE",
-    "MODEL_FILES",
     "MODEL_SCHEMA",
     "ONNX_FILE",
     "WEIGHTS_FILE",
@@ -22,15 +23,15 @@ __all__ = [
     "file_sha256",
 ]
 
-MODEL_SCHEMA = 2
+MODEL_SCHEMA = 3
 """The version of model directories written here, and the newest that is read."""
 
 META_FILE = "meta.json"
 WEIGHTS_FILE = "weights.safetensors"
-ONNX_FILE = "model.onnx"
-MODEL_FILES = (WEIGHTS_FILE, ONNX_FILE)
-"""The files that every model has; INT8_FILE is there where the model plays in int8.
-``meta.json`` has the sha256 of each that is there."""
+"""The file that every model has. ``meta.json`` has its sha256."""
+GRAPH_FILES = (ONNX_FILE, INT8_FILE)
+"""Files that a model may have: a graph where its run reads graphs, and another one
+where it plays in int8. ``meta.json`` has the sha256 of each that is there."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -67,8 +68,8 @@ class ModelMeta:
     """The agent that trained it."""
     net: NetConfig
     """The network's size."""
-    features: FeatureSpec
-    """Shapes of what it reads and answers."""
+    signature: Signature
+    """What it reads, answers and keeps."""
     generation: int
     """Generation of self-play that its newest training data comes from."""
     num_steps: int
@@ -100,9 +101,9 @@ class ModelDir:
 
     @property
     def onnx_path(self) -> Path:
-        """The graph: planes ``[B, C, H, W]`` to policy ``[B, A]`` and value ``[B]``.
+        """The graph from inputs to outputs, under the signature's names; may be absent.
 
-        That of a network that estimates it answers score ``[B, 2]``, too.
+        The batch is free, and so are H and W of a board.
         """
         return self.path / ONNX_FILE
 

@@ -1,8 +1,8 @@
 """One rule for each torch operation of our networks: what it is in ONNX.
 
 The rules are our own because they keep every tensor's name, fold nothing, and take
-milliseconds where torch's exporter takes seconds and needs one more package. An
-operation without a rule is refused by name.
+milliseconds where torch's exporter takes seconds and needs one more package. A network
+with an operation without a rule goes through that exporter (``torch_exporter``).
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from tengen.errors import RunError
 
-__all__ = ["OPSET", "RULES", "GraphBuilder", "Value"]
+__all__ = ["OPSET", "RULES", "GraphBuilder", "NoRuleError", "Value"]
 
 OPSET = 18
 
@@ -24,10 +24,16 @@ OPSET = 18
 _TO_END = 2**63 - 1
 
 
+class NoRuleError(RunError):
+    """An operation, or how it is used, has no rule here."""
+
+
 class Value(str):
     """The name of a tensor in the graph; any other argument is a plain number."""
 
-    __slots__ = ("num_axes",)
+    __slots__ = ("dtype", "num_axes")
+    dtype: str
+    """As torch writes it, ``torch.float32``."""
     num_axes: int
 
 
@@ -90,8 +96,11 @@ def _reduction(operation: str) -> Rule:
     return rule
 
 
-def _same(graph: GraphBuilder, x: Value, *_: Any) -> Value:
-    return x
+def _to(graph: GraphBuilder, x: Value, dtype: Any, *_: Any, **__: Any) -> Value:
+    if str(dtype) == x.dtype:
+        return x
+    kind = np.dtype(str(dtype).removeprefix("torch."))
+    return graph.emit("Cast", x, to=onnx.helper.np_dtype_to_tensor_dtype(kind))
 
 
 def _conv2d(
@@ -181,7 +190,7 @@ def _transpose(graph: GraphBuilder, x: Value, first: int, second: int) -> Value:
 
 def _flatten(graph: GraphBuilder, x: Value, start: int = 0, end: int = -1) -> Value:
     if start != 1 or end not in (-1, x.num_axes - 1):
-        raise RunError(
+        raise NoRuleError(
             f"flatten (axes {start} to {end}) has no ONNX rule; flatten all axes "
             f"after the batch"
         )
@@ -217,8 +226,7 @@ RULES: dict[str, Rule] = {
     "aten.sub.Tensor": _binary("Sub"),
     "aten.sum.dim_IntList": _reduction("ReduceSum"),
     "aten.tanh.default": _unary("Tanh"),
-    # The export is float32 throughout: a cast changes nothing.
-    "aten.to.dtype": _same,
+    "aten.to.dtype": _to,
     "aten.transpose.int": _transpose,
     "aten.unsqueeze.default": _unsqueeze,
 }

@@ -20,9 +20,8 @@ from tengen.errors import RunError
 from tengen.models.export import ModelExporter
 from tengen.models.load import load_model
 from tengen.models.meta import (
-    INT8_FILE,
+    GRAPH_FILES,
     META_FILE,
-    MODEL_FILES,
     ONNX_FILE,
     WEIGHTS_FILE,
     ModelDir,
@@ -39,7 +38,7 @@ def publish_model(
     number: int,
     meta: ModelMeta,
     tensors: Mapping[str, NDArray[np.generic]],
-    exporter: ModelExporter,
+    exporter: ModelExporter | None,
     check: Callable[[Path], None] | None = None,
 ) -> ModelDir:
     """Writes one model directory. Blocks until it is durable.
@@ -49,19 +48,23 @@ def publish_model(
         number: Its number.
         meta: What it says about itself; ``sha256`` is filled in here.
         tensors: The network's whole state, under its own names.
-        exporter: Makes ``model.onnx``.
+        exporter: Makes ``model.onnx``; None for a model without.
         check: Called with the finished temporary directory before it is published;
             it may add an int8 graph, and what it raises keeps the model from being
             published.
 
     Raises:
-        RunError: The number is taken, the tensors are not the architecture's, or the
-            disk refuses.
+        UsageError: The network keeps state, and no graph can.
+        RunError: The number is taken, the tensors are not the architecture's, the
+            network cannot be exported, or the disk refuses.
     """
-    graph = exporter.export(meta.features, meta.net, tensors)
+    graphs = []
+    if exporter is not None:
+        graphs.append(exporter.export(meta.signature, meta.net, tensors))
 
     def write(path: Path) -> None:
-        (path / ONNX_FILE).write_bytes(graph)
+        for graph in graphs:
+            (path / ONNX_FILE).write_bytes(graph)
         contiguous = {name: np.ascontiguousarray(t) for name, t in tensors.items()}
         # Not its own save_file, which hides a full disk in an error of another kind.
         (path / WEIGHTS_FILE).write_bytes(save(contiguous))
@@ -78,7 +81,7 @@ def publish_model(
 
 
 def _write_meta(path: Path, meta: ModelMeta) -> None:
-    names = [name for name in (*MODEL_FILES, INT8_FILE) if (path / name).exists()]
+    names = [name for name in (WEIGHTS_FILE, *GRAPH_FILES) if (path / name).exists()]
     sha256 = {name: file_sha256(path / name) for name in names}
     content = to_dict(dataclasses.replace(meta, sha256=sha256))
     (path / META_FILE).write_text(json.dumps(content, indent=2) + "\n")

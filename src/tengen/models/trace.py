@@ -1,6 +1,6 @@
 """From a torch network to an ONNX graph: trace it once, apply one rule an operation.
 
-Legend: B batch, C planes, H W board, A actions.
+Legend: B batch, H W board, A actions.
 """
 
 from __future__ import annotations
@@ -8,6 +8,7 @@ from __future__ import annotations
 import warnings
 from typing import Any
 
+import numpy as np
 import onnx
 import torch
 from torch import Tensor
@@ -16,64 +17,87 @@ from torch.export.graph_signature import InputKind
 from torch.fx import Node
 
 from tengen.errors import RunError
-from tengen.models.onnx_rules import OPSET, RULES, GraphBuilder, Value
+from tengen.models.onnx_rules import OPSET, RULES, GraphBuilder, NoRuleError, Value
+from tengen.models.torch_exporter import export_by_torch
 from tengen.nets import InferenceHead
+from tengen.tensors import Signature, TensorSpec
 
 __all__ = ["trace"]
 
 # Assertions about dtypes that torch puts in for its own compiler.
 _IGNORED = "aten._assert_tensor_metadata.default"
-# Names and axes of what a head answers, in its order.
-_OUTPUTS: tuple[tuple[str, list[str | int]], ...] = (
-    ("policy", ["B", "A"]),
-    ("value", ["B"]),
-    ("score", ["B", 2]),
-)
 # What the head puts before the network's own names.
 _PREFIX = "net."
+# Tensors that training may change.
+_KEPT = (InputKind.PARAMETER, InputKind.BUFFER)
+
+_Axes = list[str | int]
 
 
-def trace(
-    head: InferenceHead, planes_shape: tuple[int, ...], any_size: bool
-) -> onnx.ModelProto:
+def trace(head: InferenceHead, signature: Signature) -> onnx.ModelProto:
     """Returns a network as an ONNX graph with its tensors under their own names.
 
     Args:
-        head: float32 on the CPU, in evaluation mode; maps planes ``[B, C, H, W]`` to
-            policy ``[B, A]``, value ``[B]`` and, if it answers it, score ``[B, 2]``.
-        planes_shape: ``(C, H, W)`` of the game, or ``(C,)`` for a vector network.
-        any_size: Whether H and W stay free; the batch always does.
+        head: float32 on the CPU, in evaluation mode; takes the signature's inputs and
+            answers its outputs, in its order.
+        signature: Without state. The batch is free; H and W of a board are too, but
+            for nets of a flat policy.
 
     Returns:
-        A graph with input ``planes``, outputs ``policy``, ``value`` and perhaps
-        ``score``.
+        A graph whose inputs and outputs have the signature's names.
 
     Raises:
-        RunError: The network cannot be traced, or has an operation without a rule.
+        RunError: The network cannot be traced, or has an operation that neither our
+            rules nor torch's exporter know.
     """
+    any_size = signature.board is not None and signature.board.policy_layout != "flat"
+    batch, size = Dim("B"), {2: Dim("H"), 3: Dim("W")} if any_size else {}
     # A batch of one would be taken for a constant.
-    example = torch.zeros(2, *planes_shape)
-    axes = {0: Dim("B")}
-    if any_size:
-        axes |= {2: Dim("H"), 3: Dim("W")}
+    examples = tuple(
+        torch.from_numpy(spec.zeros(2)) for spec in signature.inputs.values()
+    )
+    axes = tuple(
+        {0: batch, **(size if name == "planes" else {})} for name in signature.inputs
+    )
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            program = torch.export.export(head, (example,), dynamic_shapes=(axes,))
+            program = torch.export.export(head, examples, dynamic_shapes=(axes,))
     except Exception as error:
         reason = str(error).strip().partition("\n")[0]
         raise RunError(
-            f"network ({type(head).__name__}) cannot be traced: {reason}; keep its "
+            f"network ({type(head.net).__name__}) cannot be traced: {reason}; keep its "
             f"shapes free or set inference.backend=torch"
         ) from error
     state = head.net.state_dict()
-    return _Translation(program, state).model(planes_shape, any_size)
+    _check_state(program, state)
+    try:
+        translation = _Translation(program, state, tuple(signature.inputs))
+    except NoRuleError as error:
+        return export_by_torch(program, signature, _PREFIX, set(state), str(error))
+    return translation.model(signature, any_size)
+
+
+def _check_state(program: ExportedProgram, state: dict[str, Tensor]) -> None:
+    for spec in program.graph_signature.input_specs:
+        name = (spec.target or "").removeprefix(_PREFIX)
+        if spec.kind in _KEPT and name not in state:
+            raise RunError(
+                f"network tensor ({name}) is not in its state; make "
+                f"it a parameter or a persistent buffer"
+            )
 
 
 class _Translation:
     """Walks a traced program node by node."""
 
-    def __init__(self, program: ExportedProgram, state: dict[str, Tensor]) -> None:
+    def __init__(
+        self,
+        program: ExportedProgram,
+        state: dict[str, Tensor],
+        inputs: tuple[str, ...],
+    ) -> None:
+        self._inputs = iter(inputs)
         self._graph = GraphBuilder()
         self._initializers: list[onnx.TensorProto] = []
         self._values: dict[Node, Value] = {}
@@ -96,12 +120,9 @@ class _Translation:
     ) -> None:
         target = (target or node.name).removeprefix(_PREFIX)
         if kind is InputKind.USER_INPUT:
-            self._bind(node, Value("planes"))
-        elif target not in state:
-            raise RunError(
-                f"network tensor ({target}) is not in its state; make "
-                f"it a parameter or a persistent buffer"
-            )
+            self._bind(node, Value(next(self._inputs)))
+        elif kind not in _KEPT:
+            raise NoRuleError(f"constant tensor ({target}) has no ONNX rule")
         elif node.users:
             tensor = state[target].detach().numpy()
             self._initializers.append(onnx.numpy_helper.from_array(tensor, target))
@@ -110,17 +131,13 @@ class _Translation:
     def _add_operation(self, node: Node) -> None:
         rule = RULES.get(str(node.target))
         if rule is None:
-            raise RunError(
-                f"operation ({node.target}) has no ONNX rule; add one to "
-                f"tengen.models.onnx_rules or set inference.backend=torch"
-            )
+            raise NoRuleError(f"operation ({node.target}) has no ONNX rule")
         args, kwargs = torch.fx.node.map_arg((node.args, node.kwargs), self._value)
         try:
             value = rule(self._graph, *args, **kwargs)
         except TypeError as error:
-            raise RunError(
-                f"operation ({node.target}) has arguments without an ONNX rule: "
-                f"{error}; write it in its plain form"
+            raise NoRuleError(
+                f"operation ({node.target}) has arguments without an ONNX rule, {error}"
             ) from error
         self._bind(node, Value(value))
 
@@ -129,29 +146,43 @@ class _Translation:
 
     def _bind(self, node: Node, value: Value) -> None:
         value.num_axes = node.meta["val"].ndim
+        value.dtype = str(node.meta["val"].dtype)
         self._values[node] = value
 
-    def model(self, planes_shape: tuple[int, ...], any_size: bool) -> onnx.ModelProto:
+    def model(self, signature: Signature, any_size: bool) -> onnx.ModelProto:
         """Returns the finished graph."""
-        if len(self._outputs) not in (2, 3):
+        names = tuple(signature.outputs)
+        if len(self._outputs) != len(names):
             raise RunError(
-                f"network outputs ({len(self._outputs)}) must be policy, value and "
-                f"perhaps score; export an InferenceHead"
+                f"network outputs ({len(self._outputs)}) must be {', '.join(names)}; "
+                f"export an InferenceHead"
             )
-        outputs = _OUTPUTS[: len(self._outputs)]
-        for (name, _), value in zip(outputs, self._outputs, strict=True):
+        for name, value in zip(names, self._outputs, strict=True):
             node = onnx.helper.make_node("Identity", [value], [name])
             self._graph.nodes.append(node)
-        size = ["H", "W"] if any_size else planes_shape[1:]
-        describe = onnx.helper.make_tensor_value_info
+        inputs: dict[str, _Axes] = {
+            name: ["B", *spec.shape] for name, spec in signature.inputs.items()
+        }
+        outputs: dict[str, _Axes] = {
+            name: ["B", *spec.shape] for name, spec in signature.outputs.items()
+        }
+        if any_size:
+            inputs["planes"][2:] = ["H", "W"]
+        if signature.board is not None:
+            outputs["policy"][1:] = ["A"]
         graph = onnx.helper.make_graph(
             self._graph.nodes,
             "tengen",
-            [describe("planes", onnx.TensorProto.FLOAT, ["B", planes_shape[0], *size])],
-            [describe(name, onnx.TensorProto.FLOAT, axes) for name, axes in outputs],
+            [_described(n, signature.inputs[n], axes) for n, axes in inputs.items()],
+            [_described(n, signature.outputs[n], axes) for n, axes in outputs.items()],
             self._initializers,
         )
         opset = onnx.helper.make_opsetid("", OPSET)
         return onnx.helper.make_model(
             graph, opset_imports=[opset], ir_version=8, producer_name="tengen"
         )
+
+
+def _described(name: str, spec: TensorSpec, axes: _Axes) -> onnx.ValueInfoProto:
+    kind = onnx.helper.np_dtype_to_tensor_dtype(np.dtype(spec.dtype))
+    return onnx.helper.make_tensor_value_info(name, kind, axes)

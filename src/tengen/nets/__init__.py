@@ -1,9 +1,8 @@
-"""Torch networks and what they read and answer.
+"""Networks and what they read and answer: named tensors, by a ``Signature``.
 
-A board network answers ``(policy logits [B, A], outcome logits [B, 3])``, a vector
-network ``(policy logits [B, A], baseline [B])``; ``InferenceHead`` makes of either the
-pair that actors ask for. Importing this package imports no torch before a network's
-name is used, because processes that only read configs live without it.
+A config says which network and how large (``tengen.nets.config``); a kind is one file.
+Importing this package imports no torch before a network's name is used, because
+processes that only read configs live without it.
 """
 
 from __future__ import annotations
@@ -11,53 +10,42 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any
 
-from tengen.nets.spec import (
-    FeatureSpec,
-    MlpConfig,
-    NetConfig,
-    PolicyLayout,
-    ResNetConfig,
-    check_grows,
-    game_features,
-    parse_net,
-)
+from tengen.nets.config import NetConfig, board_of, build_net
+from tengen.nets.mlp import MlpConfig
+from tengen.nets.resnet import ResNetConfig, parse_net
 
 if TYPE_CHECKING:
-    from tengen.nets.auxiliary import Auxiliary
-    from tengen.nets.build import InferenceHead, build_net
-    from tengen.nets.grow import grow_net
-    from tengen.nets.mlp import Mlp
-    from tengen.nets.resnet import ResNet
+    from tengen.nets.modules.auxiliary import Auxiliary
+    from tengen.nets.modules.board_net import BoardNet
+    from tengen.nets.modules.inference_head import InferenceHead
+    from tengen.nets.modules.net import Net
+    from tengen.nets.modules.resnet import ResNet
 
 __all__ = [
     "Auxiliary",
-    "FeatureSpec",
+    "BoardNet",
     "InferenceHead",
-    "Mlp",
     "MlpConfig",
+    "Net",
     "NetConfig",
-    "PolicyLayout",
     "ResNet",
     "ResNetConfig",
+    "board_of",
     "build_net",
-    "check_grows",
-    "game_features",
-    "grow_net",
     "parse_net",
 ]
 
 _TORCH_NAMES = {
     "Auxiliary": "auxiliary",
-    "InferenceHead": "build",
-    "Mlp": "mlp",
+    "BoardNet": "board_net",
+    "InferenceHead": "inference_head",
+    "Net": "net",
     "ResNet": "resnet",
-    "build_net": "build",
-    "grow_net": "grow",
 }
 
 
 def __getattr__(name: str) -> Any:
     if name not in _TORCH_NAMES:
         raise AttributeError(f"module 'tengen.nets' has no attribute {name!r}")
-    module = importlib.import_module(f"tengen.nets.{_TORCH_NAMES[name]}")
+    module = importlib.import_module(f"tengen.nets.modules.{_TORCH_NAMES[name]}")
     return getattr(module, name)

@@ -1,57 +1,66 @@
-"""The small network for vector observations, with an unbounded baseline."""
+"""The multi-layer perceptron for vectors: how large it is."""
 
 from __future__ import annotations
 
-import torch
-from torch import Tensor, nn
+import dataclasses
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
 
-from tengen.nets.spec import FeatureSpec, MlpConfig
+from tengen.config import check_literals, check_range
+from tengen.nets.config import NetConfig
+from tengen.nets.inputs import MAX_UNITS, check_no_board, lstm_state
+from tengen.tensors import Signature
 
-__all__ = ["Mlp"]
+if TYPE_CHECKING:
+    from tengen.nets.modules.net import Net
+
+__all__ = ["MlpConfig"]
+
+_MAX_LAYERS = 64
 
 
-def _tower(num_inputs: int, num_outputs: int, config: MlpConfig) -> nn.Sequential:
-    layers: list[nn.Module] = []
-    for _ in range(config.num_layers):
-        layers += [nn.Linear(num_inputs, config.num_units), nn.Tanh()]
-        num_inputs = config.num_units
-    layers.append(nn.Linear(num_inputs, num_outputs))
-    return nn.Sequential(*layers)
+@dataclass(frozen=True, kw_only=True)
+class MlpConfig(NetConfig):
+    """A multi-layer perceptron for vectors; whatever else there is, is flattened.
 
-
-class Mlp(nn.Module):
-    """Policy and baseline of a vector observation, each with its own layers.
-
-    Attributes:
-        features: What it was built for; ``num_planes`` is the observation's length.
-        config: Its size.
+    Each output has its own tower of layers; with an LSTM they share one, the LSTM is
+    behind it, and each output is a linear layer.
     """
 
-    def __init__(self, features: FeatureSpec, config: MlpConfig) -> None:
-        """Makes a network with random weights from torch's generator."""
-        super().__init__()
-        self.features = features
-        self.config = config
-        self.policy = _tower(features.num_planes, features.num_actions, config)
-        self.baseline = _tower(features.num_planes, 1, config)
-        # A nearly uniform first policy explores; a nearly zero baseline is unbiased.
-        for tower in (self.policy, self.baseline):
-            last = tower[-1]
-            assert isinstance(last, nn.Linear)
-            with torch.no_grad():
-                last.weight.mul_(0.01)
-                last.bias.zero_()
+    kind: Literal["mlp"] = "mlp"
+    """Tells this config from the other networks'."""
+    num_layers: int = 2
+    """Hidden layers of a tower, at least 1."""
+    num_units: int = 64
+    """Units of a hidden layer, at least 1."""
+    lstm_units: int = 0
+    """Units of an LSTM; 0: none."""
 
-    def forward(self, observations: Tensor) -> tuple[Tensor, Tensor]:
-        """Returns policy logits and the baseline.
+    def __post_init__(self) -> None:
+        """Checks the ranges.
 
-        Args:
-            observations: ``[B, num_planes]`` float32, or ``[B, num_planes, 1, 1]`` as
-                ports show them.
-
-        Returns:
-            ``[B, A]`` float32 logits and ``[B]`` float32 expected return, unbounded,
-            of the acting side.
+        Raises:
+            UsageError: A field is out of its range.
         """
-        rows = observations.flatten(1)
-        return self.policy(rows), self.baseline(rows).squeeze(1)
+        check_literals(self)
+        check_range("num_layers", self.num_layers, 1, _MAX_LAYERS)
+        check_range("num_units", self.num_units, 1, MAX_UNITS)
+        check_range("lstm_units", self.lstm_units, 0, MAX_UNITS, "use 64")
+
+    def signature(self, wanted: Signature) -> Signature:
+        """Returns ``wanted`` and the LSTM's state; see ``NetConfig.signature``.
+
+        Raises:
+            UsageError: It is a board game.
+        """
+        check_no_board(self, wanted)
+        return dataclasses.replace(wanted, state=lstm_state(self.lstm_units))
+
+    def build(self, wanted: Signature) -> Net:
+        """Returns a new network; see ``NetConfig.build``."""
+        from tengen.nets.modules.mlp import Mlp, MlpTorso
+        from tengen.nets.modules.torso_net import TorsoNet
+
+        if self.lstm_units == 0:
+            return Mlp(wanted, self)
+        return TorsoNet(wanted, self, lambda: MlpTorso(wanted, self), self.lstm_units)

@@ -1,166 +1,180 @@
-"""The residual network for boards.
-
-Source: He et al. 2016, "Identity Mappings in Deep Residual Networks" (pre-activation);
-Wu 2019, "Accelerating Self-Play Learning in Go", section 3.3 (global pooling).
-
-Differs from the latter: the pooled channels of a block are also kept as ordinary
-channels, so every convolution is as wide as the trunk.
-
-Legend: B batch, C planes, H W board, A actions.
-"""
+"""The residual network for boards: how large it is, and how it grows."""
 
 from __future__ import annotations
 
-import torch
-from torch import Tensor, nn
-from torch.nn import functional
+import dataclasses
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
 
-from tengen.nets.auxiliary import Auxiliary, AuxiliaryHeads
-from tengen.nets.heads import GlobalPool, PolicyHead, ValueHead
-from tengen.nets.norm import BoardNorm
-from tengen.nets.spec import FeatureSpec, ResNetConfig
+from tengen.config import check, check_literals, check_range
+from tengen.errors import UsageError
+from tengen.nets.config import NetConfig, check_board
+from tengen.tensors import BoardSpec, Signature, TensorSpec
 
-__all__ = ["ResNet"]
+if TYPE_CHECKING:
+    from tengen.nets.modules.resnet import ResNet
 
+__all__ = ["ResNetConfig", "parse_net"]
 
-def _masked(x: Tensor, mask: Tensor | None) -> Tensor:
-    return x if mask is None else x * mask.to(x.dtype)
-
-
-class _Conv3x3(nn.Module):
-    """A 3x3 convolution without bias that computes in its input's dtype.
-
-    The weights stay float32; casting them costs far less than the convolution.
-    """
-
-    def __init__(self, num_inputs: int, num_outputs: int) -> None:
-        super().__init__()
-        self.weight = nn.Parameter(torch.empty(num_outputs, num_inputs, 3, 3))
-        nn.init.kaiming_normal_(self.weight, nonlinearity="relu")
-
-    def forward(self, x: Tensor) -> Tensor:
-        y: Tensor = functional.conv2d(x, self.weight.to(x.dtype), padding=1)
-        return y
+# A run that would need more is a typing error.
+_MAX_BLOCKS = 256
+_MAX_WEIGHTS = 250_000_000
+_MAX_CHANNELS = 2048
 
 
-class _Block(nn.Module):
-    """Two convolutions beside an identity; with ``num_pool_channels`` they see all."""
+@dataclass(frozen=True, kw_only=True)
+class ResNetConfig(NetConfig):
+    """A pre-activation residual network with global pooling."""
 
-    def __init__(self, num_channels: int, num_pool_channels: int) -> None:
-        super().__init__()
-        self.num_pool_channels = num_pool_channels
-        self.norm1 = BoardNorm(num_channels)
-        self.conv1 = _Conv3x3(num_channels, num_channels)
-        self.norm2 = BoardNorm(num_channels)
-        self.conv2 = _Conv3x3(num_channels, num_channels)
-        if num_pool_channels:
-            self.summary = GlobalPool()
-            self.pool = nn.Linear(3 * num_pool_channels, num_channels, bias=False)
+    kind: Literal["resnet"] = "resnet"
+    """Tells this config from the other networks'."""
+    num_blocks: int = 4
+    """Residual blocks of two 3x3 convolutions each, at least 2."""
+    num_channels: int = 64
+    """Channels of the trunk, a multiple of 4, at least 8."""
+    pool_every: int = 3
+    """One block in so many sees the whole board by global pooling, at least 2."""
+    head_channels: int = 32
+    """Channels of the policy head and of the value head, at least 1."""
+    auxiliary: bool = False
+    """Whether training also asks for the opponent's reply, the value some plies on and,
+    where the game has them, the score and who owns which cell at the end."""
+    lead: bool = False
+    """Whether training asks for the lead too, which self-play estimates where
+    ``actor.lead_share`` is above 0; with ``auxiliary``, in games with komi."""
+    mixed_sizes: bool = False
+    """Whether one batch may hold boards of several sizes. When False every board
+    fills its planes and the masking, which would change nothing, is left out."""
 
-    def forward(self, x: Tensor, mask: Tensor | None, area: Tensor) -> Tensor:
-        y = self.conv1(_masked(self.norm1(x, mask).relu(), mask))
-        y = self.norm2(y, mask)
-        if self.num_pool_channels:
-            pooled = _masked(y[:, : self.num_pool_channels].relu(), mask)
-            bias = self.pool(self.summary(pooled, area))
-            y = y + bias[:, :, None, None].to(y.dtype)
-        out: Tensor = x + self.conv2(_masked(y.relu(), mask))
-        return out
+    def __post_init__(self) -> None:
+        """Checks the ranges.
 
-
-class ResNet(nn.Module):
-    """Policy and value of a board position.
-
-    The forward pass has no branch on data and takes any H and W whose policy layout
-    allows it (all but ``flat``), so one export serves every size.
-
-    Attributes:
-        features: What it was built for.
-        config: Its size.
-        compute_dtype: float32, or bfloat16 for the trunk where that is faster; the
-            heads always compute in float32.
-    """
-
-    def __init__(self, features: FeatureSpec, config: ResNetConfig) -> None:
-        """Makes a network with random weights from torch's generator."""
-        super().__init__()
-        self.features = features
-        self.config = config
-        self.compute_dtype = torch.float32
-        num_channels = config.num_channels
-        self.stem = _Conv3x3(features.num_planes, num_channels)
-        self.blocks = nn.ModuleList(
-            _Block(num_channels, config.num_pool_channels if config.pools(i) else 0)
-            for i in range(config.num_blocks)
-        )
-        self.tip = BoardNorm(num_channels)
-        self.policy_head = PolicyHead(features, num_channels, config.head_channels)
-        self.value_head = ValueHead(num_channels, config.head_channels)
-        self.auxiliary_heads = (
-            AuxiliaryHeads(features, config.head_channels, config.lead)
-            if config.auxiliary
-            else None
-        )
-
-    def fix_dtype(self, dtype: torch.dtype) -> None:
-        """Makes the trunk compute in ``dtype`` for good, for inference alone.
-
-        The weights of its convolutions are cast once and not at every call, and lie as
-        the convolutions read them; the answers are those of ``compute_dtype``.
+        Raises:
+            UsageError: A field is out of its range.
         """
-        self.compute_dtype = dtype
-        for module in self.modules():
-            if isinstance(module, _Conv3x3):
-                cast = module.weight.detach().to(
-                    dtype, memory_format=torch.channels_last
-                )
-                module.weight = nn.Parameter(cast, requires_grad=False)
-
-    def forward(self, planes: Tensor) -> tuple[Tensor, Tensor]:
-        """Returns the logits of the policy and of the outcome.
-
-        Args:
-            planes: ``[B, C, H, W]`` float32, plane 0 the on-board mask.
-
-        Returns:
-            ``[B, A]`` float32 policy logits, and ``[B, 3]`` float32 logits of win,
-            draw and loss for the side to move.
-        """
-        policy, value = self._see(planes)
-        return self.policy_head(*policy), self.value_head(value[1])
-
-    def learn(self, planes: Tensor) -> tuple[Tensor, Tensor, Auxiliary | None]:
-        """Returns what ``forward`` does, and the answers of the auxiliary heads."""
-        policy, value = self._see(planes)
-        heads = self.auxiliary_heads
-        auxiliary = None if heads is None else heads(policy, value)
-        return self.policy_head(*policy), self.value_head(value[1]), auxiliary
+        check_literals(self)
+        check(
+            self.auxiliary or not self.lead,
+            "lead",
+            self.lead,
+            "needs auxiliary heads; set auxiliary too",
+        )
+        check_range(
+            "num_blocks", self.num_blocks, 2, _MAX_BLOCKS, "one of them has to pool"
+        )
+        check(
+            8 <= self.num_channels <= _MAX_CHANNELS and self.num_channels % 4 == 0,
+            "num_channels",
+            self.num_channels,
+            f"must be a multiple of 4 from 8 to {_MAX_CHANNELS}; round it",
+        )
+        check(
+            self.pool_every >= 2,
+            "pool_every",
+            self.pool_every,
+            "must be at least 2; use 3",
+        )
+        check_range("head_channels", self.head_channels, 1, _MAX_CHANNELS, "use 32")
+        num_weights = 18 * self.num_blocks * self.num_channels**2
+        check(
+            num_weights <= _MAX_WEIGHTS,
+            "net",
+            f"{self.num_blocks}x{self.num_channels}",
+            f"must have at most {_MAX_WEIGHTS / 1e6:.0f} million weights, not "
+            f"{num_weights / 1e6:.0f}; training takes some 20 bytes a weight",
+        )
 
     @property
-    def has_score(self) -> bool:
-        """Whether the network was built to estimate the final score."""
-        return self.auxiliary_heads is not None and self.auxiliary_heads.has_score
+    def can_quantise(self) -> bool:
+        """Its convolutions."""
+        return True
 
-    def estimate(self, planes: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """Returns what ``forward`` does, and ``AuxiliaryHeads.estimate_score``.
+    @property
+    def num_pool_channels(self) -> int:
+        """Channels of a pooling block that are pooled over the board."""
+        return self.num_channels // 4
 
-        Precondition: ``has_score``.
+    def pools(self, block: int) -> bool:
+        """Whether block ``block`` (from 0) has global pooling.
+
+        The rule looks at the index alone, so a deeper network keeps the pooling
+        blocks of a shallower one (see ``tengen.nets.modules.grow``).
         """
-        policy, value = self._see(planes)
-        assert self.auxiliary_heads is not None
-        score = self.auxiliary_heads.estimate_score(value[1])
-        return self.policy_head(*policy), self.value_head(value[1]), score
+        return block % self.pool_every == 1
 
-    def _see(
-        self, planes: Tensor
-    ) -> tuple[tuple[Tensor, Tensor], tuple[Tensor, Tensor]]:
-        """Returns what the policy head and the value head see."""
-        board = planes[:, :1]
-        area = board.sum((2, 3))
-        mask = board if self.config.mixed_sizes else None
-        x = planes.to(self.compute_dtype, memory_format=torch.channels_last)
-        x = self.stem(x)
-        for block in self.blocks:
-            x = block(x, mask, area)
-        x = _masked(self.tip(x, mask).relu(), mask).float()
-        return self.policy_head.see(x, mask, area), self.value_head.see(x, mask, area)
+    def signature(self, wanted: Signature) -> Signature:
+        """Returns ``wanted``, and the score of a game that it learns the score of.
+
+        ``score`` ``[2]`` are mean and standard deviation of the final score in points,
+        for the side to move.
+        """
+        if "score" not in self.targets(check_board(self, wanted)):
+            return wanted
+        outputs = {**wanted.outputs, "score": TensorSpec(shape=(2,))}
+        return dataclasses.replace(wanted, outputs=outputs)
+
+    def build(self, wanted: Signature) -> ResNet:
+        """Returns a new network; see ``NetConfig.build``."""
+        from tengen.nets.modules.resnet import ResNet
+
+        return ResNet(wanted, self)
+
+    def targets(self, board: BoardSpec) -> frozenset[str]:
+        """Returns what it learns besides; see ``NetConfig.targets``."""
+        if not self.auxiliary:
+            return frozenset()
+        found = {"reply", "horizons"}
+        if board.max_score > 0:
+            found |= {"ownership", "score"} | ({"lead"} if self.lead else set())
+        return frozenset(found)
+
+    def grown(self, size: NetConfig) -> ResNetConfig:
+        """Returns this config with the blocks and channels of another one.
+
+        Raises:
+            UsageError: The other one is of another kind.
+        """
+        size = self._checked_kind(size)
+        return dataclasses.replace(
+            self, num_blocks=size.num_blocks, num_channels=size.num_channels
+        )
+
+    def check_grows(self, new: NetConfig) -> None:
+        """Makes sure that a network can grow from this one, see ``ResNet.grown``.
+
+        Args:
+            new: At least as deep, as wide and with heads as wide, and equal otherwise;
+                it may have auxiliary heads and one for the lead where this has none.
+
+        Raises:
+            UsageError: ``new`` is smaller or differs in another field.
+        """
+        new = self._checked_kind(new)
+        for name in ("num_blocks", "num_channels", "head_channels"):
+            before, after = getattr(self, name), getattr(new, name)
+            rule = f"must not shrink from {before}; raise it"
+            check(after >= before, name, after, rule)
+        for name in ("pool_every", "mixed_sizes"):
+            before, after = getattr(self, name), getattr(new, name)
+            check(after == before, name, after, f"must stay {before}; keep it")
+        for name in ("auxiliary", "lead"):
+            before, after = getattr(self, name), getattr(new, name)
+            check(after or not before, name, after, "must stay True; keep it")
+
+    def _checked_kind(self, other: NetConfig) -> ResNetConfig:
+        if not isinstance(other, ResNetConfig):
+            raise UsageError(f"net.kind ({other.kind}) must stay {self.kind}; keep it")
+        return other
+
+
+def parse_net(text: str) -> ResNetConfig:
+    """Returns the residual network that ``"6x96"`` names: 6 blocks, 96 channels.
+
+    Raises:
+        UsageError: ``text`` is not BLOCKSxCHANNELS or a number is out of range.
+    """
+    match = re.fullmatch("([0-9]{1,9})x([0-9]{1,9})", text)
+    if match is None:
+        raise UsageError(f"net ({text}) must be BLOCKSxCHANNELS; for example 6x96")
+    return ResNetConfig(num_blocks=int(match[1]), num_channels=int(match[2]))

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+from tengen.observe.busy import BusyTimes
 from tengen.observe.events import EventWriter, read_events, read_progress
 from tengen.observe.progress import Progress
-from tengen.observe.verdict import Shares, verdict, waiting_verdict
+from tengen.observe.verdict import Shares, at_once_verdict, verdict, waiting_verdict
 from tengen.observe.view import View, make_view
 
 __all__ = [
+    "BusyTimes",
     "EventWriter",
     "Progress",
     "Shares",
     "View",
+    "at_once_verdict",
     "make_view",
     "read_events",
     "read_progress",

@@ -78,7 +78,7 @@ def _advice(busy: float, suppliers: Mapping[str, float | None]) -> str:
             return "shuffle too slow; give tengen shuffle more --threads or other cores"
         return (
             "self-play too slow; start another tengen selfplay on this run, lower "
-            "--set actor.full_simulations, or raise --set "
+            "--set agent.actor.full_simulations, or raise --set "
             "store.limiter.samples_per_row"
         )
     return "self-play and learner go together"

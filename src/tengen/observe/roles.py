@@ -9,7 +9,7 @@ from tengen.observe.events import read_events
 from tengen.observe.ratio import busy_share, ratio
 from tengen.run import RunDirectory, find_files, lock_holder
 
-__all__ = ["needed_roles", "read_ratio", "read_roles"]
+__all__ = ["needed_roles", "of_agent", "read_ratio", "read_roles"]
 
 
 def read_roles(run: RunDirectory) -> list[dict[str, Any]]:
@@ -23,7 +23,7 @@ def read_roles(run: RunDirectory) -> list[dict[str, Any]]:
     if not logs or run.lock_holder("train") is not None:
         return []
     found = []
-    needed = needed_roles(run.read_run()["config"])
+    needed = needed_roles(run.read_run())
     for role in dict.fromkeys((*needed, *sorted(logs))):
         alive = {
             events[0]["process"]: events
@@ -47,9 +47,11 @@ def read_roles(run: RunDirectory) -> list[dict[str, Any]]:
     return found
 
 
-def read_ratio(run: RunDirectory, config: dict[str, Any]) -> str | None:
+def read_ratio(run: RunDirectory) -> str | None:
     """Returns the verdict on self-play and learner; None where it cannot be told."""
-    if config.get("learn_from"):
+    content = run.read_run()
+    config = content["config"]
+    if of_agent(config, "learn_from"):
         return None
     logs, now_s = _logs(run), time.time()
 
@@ -68,18 +70,40 @@ def read_ratio(run: RunDirectory, config: dict[str, Any]) -> str | None:
     learner = newest("learn")
     if learner is None:
         return None
-    roles = needed_roles(config)
+    roles = needed_roles(content)
+    if "learn" not in roles:
+        return None
     suppliers = {role: busy(role) for role in roles[: roles.index("learn")]}
     return ratio(learner, config, now_s, suppliers)
 
 
-def needed_roles(config: dict[str, Any]) -> tuple[str, ...]:
-    """Returns the roles without which the run does not go on."""
+def needed_roles(content: dict[str, Any]) -> tuple[str, ...]:
+    """Returns the roles without which a run does not go on.
+
+    Args:
+        content: Of ``run.json``.
+    """
+    if "roles" in content:
+        return tuple(content["roles"])
+    # Runs of earlier versions: self-play alone had roles by themselves.
+    config = content["config"]
     if config.get("actor", {}).get("kind") == "environment":
-        return ()  # actor and learner share the process of tengen train
+        return ()
     plays = () if config.get("learn_from") else ("selfplay",)
     is_shuffled = config.get("store", {}).get("drawn_by") == "shuffle"
     return (*plays, *(("shuffle",) if is_shuffled else ()), "learn", "export", "gate")
+
+
+def of_agent(config: dict[str, Any], name: str) -> Any:
+    """Returns a setting of a run's agent; None where it has none.
+
+    Args:
+        config: As in ``run.json``, perhaps of an earlier version, where the agent's
+            settings stood beside its name.
+        name: Of the setting.
+    """
+    agent = config.get("agent")
+    return (agent if isinstance(agent, dict) else config).get(name)
 
 
 def _logs(run: RunDirectory) -> dict[str, list[list[dict[str, Any]]]]:

@@ -12,7 +12,7 @@ from typing import Any
 
 from tengen.observe.events import read_gate, read_progress
 from tengen.observe.progress import Progress
-from tengen.observe.roles import read_ratio, read_roles
+from tengen.observe.roles import of_agent, read_ratio, read_roles
 from tengen.observe.view import describe
 from tengen.run import RunDirectory, find_files, lock_holder
 
@@ -73,7 +73,7 @@ def read_status(run: RunDirectory) -> dict[str, Any]:
     progress = read_progress(run)
     config = run.read_run()["config"]
     num_candidates = len(run.candidates.numbers())
-    learn_from = config.get("learn_from") or None
+    learn_from = of_agent(config, "learn_from") or None
     source = run if learn_from is None else RunDirectory(learn_from)
     return {
         "run": str(run.path),
@@ -87,7 +87,7 @@ def read_status(run: RunDirectory) -> dict[str, Any]:
         "num_candidates": num_candidates,
         "gate_too_slow": num_candidates >= _MANY_CANDIDATES
         and run.lock_holder("gate") is not None
-        and config.get("gate", {}).get("kind", "accept_all") != "accept_all",
+        and (of_agent(config, "gate") or {}).get("kind", "accept_all") != "accept_all",
         "num_rejected": len(run.rejected.numbers()),
         "learn_from": learn_from,
         "experience_bytes": _size_bytes(source.experience),
@@ -95,7 +95,7 @@ def read_status(run: RunDirectory) -> dict[str, Any]:
         "gate": read_gate(run),
         "free_bytes": shutil.disk_usage(run.path).free,
         "roles": read_roles(run),
-        "ratio": read_ratio(run, config),
+        "ratio": read_ratio(run),
         "progress": None if progress is None else progress.to_dict(),
     }
 

@@ -1,13 +1,23 @@
 """What limits a run, in one line, and what to set: pure functions of shares of time.
 
-Roles take turns, so what is short shows in how the time is divided.
+Where roles take turns, what is short shows in how the time is divided. Where all work
+at once, it shows in how busy the learner is: it may use each row a number of times
+(``store.limiter.samples_per_row``) and waits when it has.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
-__all__ = ["ADVICE", "Shares", "verdict", "waiting_verdict"]
+__all__ = [
+    "ADVICE",
+    "AT_ONCE_ADVICE",
+    "Shares",
+    "at_once_verdict",
+    "verdict",
+    "waiting_verdict",
+]
 
 # Of the time, where another stage than playing is worth looking at.
 _MUCH = 0.5
@@ -16,8 +26,15 @@ _SOME = 0.25
 _SHOWN = 0.05
 # A stage that works more than this share of its time has nothing left to give.
 _FULL = 0.85
+# A role that works at the same time as others is behind them from this share on, and
+# waits for them below that one.
+_BEHIND = 0.9
+_WAITS = 0.5
 # Slots that have no game to go on with leave batches emptier than this.
 _HALF_EMPTY = 0.6
+
+_WORDS = {"selfplay": ("self-play", "trees"), "actor": ("acting", "steps")}
+"""What a role does, and what takes its time beside the net."""
 
 ADVICE = {
     "selfplay": {
@@ -26,48 +43,76 @@ ADVICE = {
             "each row less often"
         ),
         "gate": (
-            "the gate's matches take long; lower --set gate.num_simulations or raise "
-            "--set actor.games_per_generation"
+            "the gate's matches take long; lower --set agent.gate.num_simulations or "
+            "raise --set agent.actor.games_per_generation"
         ),
-        "rating": "rating takes long; lower --set rating.time_share",
+        "rating": "rating takes long; lower --set agent.rating.time_share",
         "publishing": (
-            "publishing models takes long; raise --set actor.games_per_generation"
+            "publishing models takes long; raise --set agent.actor.games_per_generation"
         ),
         "tail": (
             "cores wait for the last games of a generation; raise --set "
-            "actor.games_per_generation"
+            "agent.actor.games_per_generation"
         ),
         "batches": (
-            "batches run part empty; raise --set actor.games_per_generation or lower "
-            "--set actor.num_slots"
+            "batches run part empty; raise --set agent.actor.games_per_generation or "
+            "lower --set agent.actor.num_slots"
         ),
         "tree": (
             "games and trees take more than the net; lower --set "
-            "actor.full_simulations, or give a new run a larger --set net.num_blocks"
+            "agent.actor.full_simulations, or give a new run a larger --set "
+            "net.num_blocks"
         ),
         "inference": (
-            "the net takes most; lower --set actor.full_simulations, or give more "
-            "cores by --threads"
+            "the net takes most; lower --set agent.actor.full_simulations, or give "
+            "more cores by --threads"
         ),
     },
-    "environment": {
+    "actor": {
         "learning": (
             "learning takes most; raise --set learner.batch_size to make fewer steps"
         ),
         "publishing": (
-            "publishing models takes long; raise --set actor.num_unrolls, and --set "
-            "store.capacity_items with it"
+            "publishing models takes long; raise --set agent.actor.turn_steps, and of "
+            "a queue --set store.max_items with it"
         ),
         "tree": (
-            "stepping the environments takes most; raise --set actor.num_envs to "
-            "step more of them at once"
+            "stepping the environments takes most; raise --set agent.actor.num_envs to "
+            "step more of them at once, and of a queue --set store.max_items with it"
         ),
         "inference": (
-            "the net takes most; raise --set actor.num_envs for larger batches"
+            "the net takes most; raise --set agent.actor.num_envs for larger batches, "
+            "and of a queue --set store.max_items with it"
         ),
     },
 }
-"""What to do, by kind of actor and by what limits."""
+"""What to do, by the role that acts and by what limits."""
+
+AT_ONCE_ADVICE = {
+    "learning": (
+        "the learner cannot keep up; lower --set store.limiter.samples_per_row, or "
+        "give it more cores by --set launch.roles.learn.num_cpus"
+    ),
+    "gate": (
+        "the gate cannot keep up; lower --set agent.gate.num_simulations, or give it "
+        "more cores by --set launch.roles.gate.num_cpus"
+    ),
+    "playing": (
+        "the learner waits for self-play; lower --set agent.actor.full_simulations, "
+        "give more cores by --set launch.roles.selfplay.num_cpus, or raise --set "
+        "store.limiter.samples_per_row"
+    ),
+    "even": "self-play and learner go together",
+}
+"""What to do where all roles work at once, by what limits."""
+
+_BUSY_WORDS = {
+    "learn": "learning",
+    "shuffle": "shuffling",
+    "export": "publishing",
+    "gate": "gate",
+    "rate": "rating",
+}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -100,24 +145,45 @@ class Shares:
         }
 
 
-def verdict(kind: str, shares: Shares) -> str:
+def verdict(role: str, shares: Shares) -> str:
     """Returns the shares and the advice, ``<stage> <share>; ...: <what to do>``.
 
     Args:
-        kind: Of the actor, ``selfplay`` or ``environment``.
+        role: That acts, ``selfplay`` or ``actor``.
         shares: Of the last generation.
     """
-    stages = [
-        f"{'self-play' if kind == 'selfplay' else 'acting'} {shares.playing:.0%} "
-        f"(net {shares.inference_busy:.0%}, "
-        f"{'trees' if kind == 'selfplay' else 'steps'} {shares.tree_busy:.0%}, "
-        f"batches {shares.batch_fill:.0%} full)",
-        f"learning {shares.learning:.0%}",
-    ]
+    stages = [_playing(role, shares), f"learning {shares.learning:.0%}"]
     stages += [
         f"{name} {part:.0%}" for name, part in shares.others.items() if part >= _SHOWN
     ]
-    return f"{'; '.join(stages)}: {ADVICE[kind][_limit(kind, shares)]}"
+    return f"{'; '.join(stages)}: {ADVICE[role][_limit(ADVICE[role], shares)]}"
+
+
+def at_once_verdict(role: str, shares: Shares, busy: Mapping[str, float]) -> str:
+    """Returns the same where all roles work at once, ``at once, <role> <share>; ...``.
+
+    The shares are of the time in which each role works: together more than one.
+
+    Args:
+        role: That acts.
+        shares: Of the last generation, of which ``playing`` and what is told of a
+            player's own threads count.
+        busy: Of each other role, by its name, each in [0, 1].
+    """
+    told = [f"at once, {_playing(role, shares)}"]
+    told += [
+        f"{word} {busy[name]:.0%}"
+        for name, word in _BUSY_WORDS.items()
+        if name == "learn" or busy.get(name, 0.0) >= _SHOWN
+    ]
+    limit = "even"
+    if busy.get("gate", 0.0) >= _BEHIND:
+        limit = "gate"
+    elif busy["learn"] >= _BEHIND:
+        limit = "learning"
+    elif busy["learn"] < _WAITS:
+        limit = "playing"
+    return f"{'; '.join(told)}: {AT_ONCE_ADVICE[limit]}"
 
 
 def waiting_verdict(learning: float, waiting: float) -> str:
@@ -136,14 +202,24 @@ def waiting_verdict(learning: float, waiting: float) -> str:
     return f"waiting for games {waiting:.0%}; learning {learning:.0%}: {advice}"
 
 
-def _limit(kind: str, shares: Shares) -> str:
+def _playing(role: str, shares: Shares) -> str:
+    acting, stepping = _WORDS[role]
+    return (
+        f"{acting} {shares.playing:.0%} (net {shares.inference_busy:.0%}, "
+        f"{stepping} {shares.tree_busy:.0%}, batches {shares.batch_fill:.0%} full)"
+    )
+
+
+def _limit(advice: Mapping[str, str], shares: Shares) -> str:
+    """Returns what limits most, of what there is advice for."""
     if shares.learning > _MUCH:
         return "learning"
     others = shares.others
     if sum(others.values()) > _SOME:
-        return max(others, key=others.__getitem__)
-    if kind == "selfplay" and shares.inference_busy + shares.tree_busy < _FULL:
+        longest = max(others, key=others.__getitem__)
+        return longest if longest in advice else "publishing"
+    if "tail" in advice and shares.inference_busy + shares.tree_busy < _FULL:
         return "tail"
-    if kind == "selfplay" and shares.batch_fill < _HALF_EMPTY:
+    if "batches" in advice and shares.batch_fill < _HALF_EMPTY:
         return "batches"
     return "tree" if shares.tree_busy > shares.inference_busy else "inference"

@@ -1,14 +1,27 @@
-"""Playing against a trained agent: from Python and on a terminal.
+"""A trained agent at work: playing a game, or acting in an environment.
 
     with tengen.load("runs/connect4") as player:
         action = player.choose([3, 3, 2], simulations=200)
+
+    with tengen.load("runs/CartPole-v1") as player:
+        player.reset()
+        action = player.act(observation)
 
 Importing this imports no torch.
 """
 
 from __future__ import annotations
 
+from tengen.play.agent_player import AgentPlayer
 from tengen.play.growing import ActionAnalysis, Analysis, GrowingSearch
-from tengen.play.player import Player, load
+from tengen.play.loading import load
+from tengen.play.player import Player
 
-__all__ = ["ActionAnalysis", "Analysis", "GrowingSearch", "Player", "load"]
+__all__ = [
+    "ActionAnalysis",
+    "AgentPlayer",
+    "Analysis",
+    "GrowingSearch",
+    "Player",
+    "load",
+]

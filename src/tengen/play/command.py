@@ -10,7 +10,8 @@ from typing import Any
 
 from tengen.config import check_range, override
 from tengen.evaluation import PlaySettings
-from tengen.play.player import load
+from tengen.games import add_task_argument
+from tengen.play.loading import load_player
 from tengen.play.terminal import Session
 from tengen.run import usable_threads
 from tengen.search import MAX_SIMULATIONS
@@ -47,6 +48,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="change how it searches: search.lcb_stdevs=5; fields as those of "
         "actor.search in tengen recipes TASK",
     )
+    add_task_argument(parser)
     side = parser.add_mutually_exclusive_group()
     side.add_argument(
         "--first", action="store_true", help="you have the first move (default)"
@@ -66,7 +68,7 @@ def play(args: argparse.Namespace) -> dict[str, Any]:
     check_range("simulations", args.simulations, 1, MAX_SIMULATIONS)
     is_terminal = sys.stdin.isatty() and sys.stdout.isatty()
     settings = override(PlaySettings(), args.settings)
-    with load(args.model, settings.search, args.devices) as player:
+    with load_player(args.model, settings.search, args.devices, args.task) as player:
         session = Session(
             player,
             lambda text: print(text, flush=True),

@@ -18,7 +18,6 @@ from numpy.typing import NDArray
 
 from tengen.games import Framed, State
 from tengen.models.load import read_meta
-from tengen.nets import ResNetConfig
 
 __all__ = ["Forecast", "Forecaster"]
 
@@ -57,7 +56,7 @@ class Forecaster:
             # Here, for few models have such heads and torch takes seconds to import.
             from tengen.inference.torch_backend import load_head
 
-            self._net = load_head(directory).net
+            self._net = load_head(directory).head.net
 
     def forecast(self, framed: Framed, moves: Sequence[int]) -> Forecast | None:
         """Returns what the network expects after ``moves``; None without such heads.
@@ -79,7 +78,7 @@ class Forecaster:
     def _evaluate(self, framed: Framed, state: State) -> Forecast:
         import torch
 
-        from tengen.nets.auxiliary import score_moments
+        from tengen.nets.modules.auxiliary import score_moments
 
         game = framed.game
         symmetries = range(framed.num_symmetries)
@@ -103,6 +102,4 @@ class Forecaster:
 
 
 def _has_heads(directory: Path) -> bool:
-    meta = read_meta(directory)
-    has_heads = isinstance(meta.net, ResNetConfig) and meta.net.auxiliary
-    return has_heads and meta.features.max_score > 0
+    return "score" in read_meta(directory).signature.outputs

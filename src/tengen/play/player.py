@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from pathlib import Path
 from threading import Lock
 from types import TracebackType
 from typing import Any
@@ -12,16 +11,16 @@ from typing import Any
 from tengen import _core
 from tengen.config import check, check_range
 from tengen.errors import UsageError
-from tengen.evaluation import ModelPlayer, open_player
+from tengen.evaluation import ModelPlayer
 from tengen.evaluation.match import MAX_SEED
 from tengen.evaluation.searcher import Searcher, batch_rows
-from tengen.games import Game, make
+from tengen.games import Game, open_game
 from tengen.play.forecast import Forecast, Forecaster
 from tengen.play.growing import Analysis, GrowingSearch, to_analysis
 from tengen.run import usable_threads
-from tengen.search import MAX_SIMULATIONS, SearchConfig
+from tengen.search import MAX_SIMULATIONS
 
-__all__ = ["Player", "load"]
+__all__ = ["Player"]
 
 
 class Player:
@@ -44,7 +43,7 @@ class Player:
             UsageError: There is no such game.
         """
         self.name = model.name
-        self.game: Game = make(model.task)
+        self.game: Game = open_game(model.task)
         self._framed = model.framed(self.game)
         self._model: ModelPlayer | None = model
         self._searchers: dict[tuple[int, int], Searcher] = {}  # by threads and rows
@@ -224,33 +223,6 @@ class Player:
     def _run(self, searcher: Searcher, moves: Sequence[int], request: Any) -> Any:
         framed = self._framed
         return searcher.run(framed.to_frame(moves), request, framed.variant)
-
-
-def load(
-    word: str | Path,
-    search: SearchConfig | None = None,
-    devices: str | None = None,
-) -> Player:
-    """Returns the player of a trained model. Blocks while it is read and compiled.
-
-    Args:
-        word: RUN (its newest model), ``RUN@17`` or a model directory.
-        search: How it searches; None as usual.
-        devices: ``cpu`` or one GPU, ``cuda:0``, whose answers are not the same bits in
-            batches of other sizes. None: the CPU, or the first GPU where OpenVINO is
-            not installed.
-
-    Raises:
-        UsageError: There is no such model, it cannot be used, or the GPU is not here.
-        RunError: The backend refuses the model.
-    """
-    player = open_player(str(word), search=search, scores=True, devices=devices)
-    if not isinstance(player, ModelPlayer):
-        raise UsageError(
-            f"model ({word}) must be RUN, RUN@17 or a model directory; "
-            f"train one with tengen train"
-        )
-    return Player(player)
 
 
 def _request(

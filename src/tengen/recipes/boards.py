@@ -1,7 +1,7 @@
 """Recipes for board games by self-play, tuned by the sweeps of benchmarks/results.
 
 A network that evaluates fast plays many games early, and grows when games are no longer
-what is short: ``tengen.recipes.scale`` has the rules for time and hardware.
+what is short: ``tengen.recipes.scale`` has the rules for time and cores.
 """
 
 from __future__ import annotations
@@ -9,35 +9,37 @@ from __future__ import annotations
 import dataclasses
 
 from tengen.actors import SelfplayConfig
+from tengen.agents.alphazero import AlphaZero
 from tengen.errors import UsageError
 from tengen.evaluation import LadderConfig
-from tengen.games import OPENSPIEL_PREFIX, make
-from tengen.learners import AlphaZeroConfig, LearnerConfig
-from tengen.nets import NetConfig, ResNetConfig, parse_net
+from tengen.experience import SamplesPerInsertConfig, WindowConfig
+from tengen.games import OPENSPIEL_PREFIX, open_game
+from tengen.learners import LearnerConfig
+from tengen.nets import NetConfig, parse_net
 from tengen.recipes.resources import Resources
-from tengen.recipes.scale import fill_hardware, growth
+from tengen.recipes.scale import fill_threads, growth
 from tengen.roles import RunConfig
 from tengen.search import SearchConfig
-from tengen.store import SamplesPerInsertConfig, WindowConfig
 
 __all__ = ["connect4", "go", "gomoku", "openspiel", "own_game", "tictactoe"]
 
 
 def tictactoe(task: str, resources: Resources) -> RunConfig:
-    """A perfect player in well under a minute, whatever the hardware."""
+    """A perfect player in well under a minute, on any machine."""
     _serves(task, "tictactoe", task == "tictactoe")
     return RunConfig(
         task=task,
-        agent="alphazero",
         recipe="tictactoe",
         minutes=0.5,
         net=parse_net("2x16"),
-        actor=SelfplayConfig(
-            games_per_generation=256,
-            full_simulations=32,
-            max_opening_plies=2,
-            num_slots=32,
-            temperature_halflife=3.0,
+        agent=AlphaZero(
+            actor=SelfplayConfig(
+                games_per_generation=256,
+                full_simulations=32,
+                max_opening_plies=2,
+                num_slots=32,
+                temperature_halflife=3.0,
+            ),
         ),
         learner=LearnerConfig(batch_size=128),
         store=WindowConfig(
@@ -54,19 +56,20 @@ def connect4(task: str, resources: Resources) -> RunConfig:
     _serves(task, "connect4", task == "connect4")
     config = RunConfig(
         task=task,
-        agent="alphazero",
         recipe="connect4",
         net=parse_net("2x32"),
-        stages=growth(resources),
-        actor=SelfplayConfig(
-            games_per_generation=512,
-            search=SearchConfig(policy="gumbel"),
-            full_simulations=32,
-            max_opening_plies=8,
-            policy_surprise_share=0.5,
-            value_surprise_share=0.1,
-            num_slots=32,
-            temperature_halflife=8.0,
+        agent=AlphaZero(
+            stages=growth(resources),
+            actor=SelfplayConfig(
+                games_per_generation=512,
+                search=SearchConfig(policy="gumbel"),
+                full_simulations=32,
+                max_opening_plies=8,
+                policy_surprise_share=0.5,
+                value_surprise_share=0.1,
+                num_slots=32,
+                temperature_halflife=8.0,
+            ),
         ),
         learner=LearnerConfig(batch_size=256),
         store=WindowConfig(
@@ -75,7 +78,7 @@ def connect4(task: str, resources: Resources) -> RunConfig:
             limiter=SamplesPerInsertConfig(samples_per_row=4.0),
         ),
     )
-    return fill_hardware(config, resources)
+    return fill_threads(config, resources)
 
 
 def gomoku(task: str, resources: Resources) -> RunConfig:
@@ -102,9 +105,8 @@ def go(task: str, resources: Resources) -> RunConfig:
     Source: benchmarks/results/recipes.md.
     """
     _serves(task, "go", task.split("/")[0] == "go")
-    game = make(task)
+    game = open_game(task)
     net = parse_net("2x32")
-    assert isinstance(net, ResNetConfig)
     return _board(
         task,
         "go",
@@ -131,17 +133,18 @@ def _board(
 ) -> RunConfig:
     config = RunConfig(
         task=task,
-        agent="alphazero",
         recipe=recipe,
         net=net,
-        stages=growth(resources),
-        actor=SelfplayConfig(
-            games_per_generation=games_per_generation,
-            search=search,
-            full_simulations=32,
-            max_opening_plies=size // 2,
-            num_slots=32,
-            temperature_halflife=size / 2,
+        agent=AlphaZero(
+            stages=growth(resources),
+            actor=SelfplayConfig(
+                games_per_generation=games_per_generation,
+                search=search,
+                full_simulations=32,
+                max_opening_plies=size // 2,
+                num_slots=32,
+                temperature_halflife=size / 2,
+            ),
         ),
         learner=LearnerConfig(batch_size=256),
         store=WindowConfig(
@@ -150,7 +153,7 @@ def _board(
             limiter=SamplesPerInsertConfig(samples_per_row=samples_per_row),
         ),
     )
-    return fill_hardware(config, resources)
+    return fill_threads(config, resources)
 
 
 def own_game(task: str, resources: Resources) -> RunConfig:
@@ -168,27 +171,27 @@ def openspiel(task: str, resources: Resources) -> RunConfig:
 def _external(task: str, recipe: str, resources: Resources) -> RunConfig:
     config = RunConfig(
         task=task,
-        agent="alphazero",
         recipe=recipe,
         net=parse_net("2x32"),
-        actor=SelfplayConfig(
-            games_per_generation=64,
-            full_simulations=32,
-            search=SearchConfig(policy="gumbel"),
-            max_opening_plies=2,
+        agent=AlphaZero(
+            actor=SelfplayConfig(
+                games_per_generation=64,
+                full_simulations=32,
+                search=SearchConfig(policy="gumbel"),
+                max_opening_plies=2,
+            ),
+            # A thousand playouts of a game in Python would take longer than it learns.
+            rating=LadderConfig(
+                num_games=8,
+                anchors=("random", "mcts:10", "mcts:100"),
+                anchor_games=8,
+                final_games=16,
+                final_opponent="mcts:100",
+            ),
         ),
-        loss=AlphaZeroConfig(),
         store=WindowConfig(min_rows=1_000),
-        # A thousand playouts of a game in Python would take longer than it learns.
-        rating=LadderConfig(
-            num_games=8,
-            anchors=("random", "mcts:10", "mcts:100"),
-            anchor_games=8,
-            final_games=16,
-            final_opponent="mcts:100",
-        ),
     )
-    return fill_hardware(config, resources, is_slow=True)
+    return fill_threads(config, resources)
 
 
 def _serves(task: str, recipe: str, fits: bool) -> None:

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from tengen.config import check, field_docs, to_dict
+from tengen.games import allow
 from tengen.games.openspiel import list_openspiel
 from tengen.recipes.registry import RECIPES, make_config
 
@@ -61,6 +62,7 @@ def recipes(args: argparse.Namespace) -> dict[str, Any]:
                 print(f"{recipe.name:16} {recipe.agent:10} {recipe.tasks}")
             print("\ntengen recipes TASK shows every field, for --set.")
         return {"recipes": rows}
+    allow(args.task)
     config = make_config(args.task, None, args.recipe)
     if not args.json:
         for path, value, doc in _lines(config):

@@ -1,42 +1,35 @@
-"""Recipes for environments by actor and learner."""
+"""The recipe for environments: an agent as its own file sets it, in one process."""
 
 from __future__ import annotations
 
-from tengen.actors import EnvironmentActorConfig
+from tengen import envs
+from tengen.agents import Agent
 from tengen.inference import InferenceConfig
-from tengen.learners import AdamWConfig, LearnerConfig, VtraceConfig
-from tengen.nets import MlpConfig
 from tengen.recipes.resources import Resources
 from tengen.roles import RunConfig
-from tengen.store import QueueConfig
 
-__all__ = ["classic_control"]
+__all__ = ["environment"]
 
 
-def classic_control(task: str, resources: Resources) -> RunConfig:
-    """CartPole and its like: a small network, one process."""
+def environment(agent: str, task: str, resources: Resources) -> RunConfig:
+    """Any environment: its size of network is by its observations.
+
+    Args:
+        agent: The agent's kind.
+        task: The environment.
+        resources: What the run is given, which changes nothing.
+    """
+    made = Agent.kinds()[agent]()
+    spec = envs.env_spec(task)
     return RunConfig(
         task=task,
-        agent="vtrace",
-        recipe="classic-control",
+        agent=made,
+        recipe=agent,
         minutes=3.0,
-        net=MlpConfig(),
-        actor=EnvironmentActorConfig(),
-        learner=LearnerConfig(
-            batch_size=16,
-            num_shards=1,
-            optimizer=AdamWConfig(
-                learning_rate=4e-3,
-                weight_decay=0.0,
-                num_warmup_steps=0,
-                max_grad_norm=40.0,
-                # An average would act with weights of a hundred steps ago.
-                average_decay=0.0,
-            ),
-        ),
-        loss=VtraceConfig(),
-        store=QueueConfig(),
-        # A vector network is too small to gain from a compiler.
+        net=made.default_net(spec),
+        learner=made.default_learner(spec),
+        store=made.default_store(spec),
+        # Small networks gain nothing from a compiler, and torch has their memory.
         inference=InferenceConfig(
             devices="cpu", backend="torch", precision="fp32", batch_shape="dynamic"
         ),

@@ -52,11 +52,11 @@ def final_match(
     Raises:
         RunError: The disk refuses.
     """
-    rating = config.rating
+    rating = config.agent.rating
+    if rating is None or rating.final_games == 0:
+        return None
     model = run.models.latest()
     opponent = fixed_player(rating.final_opponent)
-    if config.actor.kind != "selfplay" or rating.final_games == 0:
-        return None
     if model is None or opponent is None or stop():
         return None
     stopped = stopped_by(stop)
@@ -68,8 +68,10 @@ def final_match(
 
     try:
         report = play_match(
-            games.make(config.task),
-            open_player(f"{run.path}@{model}", num_threads=num_threads),
+            games.open_game(config.task),
+            open_player(
+                f"{run.path}@{model}", num_threads=num_threads, task=config.task
+            ),
             opponent,
             num_games=rating.final_games,
             num_simulations=rating.num_simulations,

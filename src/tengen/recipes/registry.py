@@ -1,16 +1,20 @@
-"""Which recipe serves a task, by agent and name."""
+"""Which recipe serves a task: the first row of its agent, or of any."""
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 
+from tengen import envs, games
+from tengen.agents import Agent
 from tengen.errors import UsageError, did_you_mean
+from tengen.recipes import boards
+from tengen.recipes.environments import environment
 from tengen.recipes.resources import Resources
 from tengen.roles import RunConfig
 
-__all__ = ["RECIPES", "Recipe", "default_agent", "make_config"]
+__all__ = ["RECIPES", "Recipe", "make_config"]
 
 
 @dataclass(frozen=True)
@@ -23,58 +27,60 @@ class Recipe:
     """The agent that it trains."""
     tasks: str
     """What it is for, in words."""
-    target: str
-    """``module:function``, called with the task and the resources."""
+    build: Callable[[str, Resources], RunConfig]
+    """Returns the config of a task for what the run is given."""
+    serves: Callable[[str], bool]
+    """Whether it is for a task that its agent can train."""
 
-    def make(self, task: str, resources: Resources) -> RunConfig:
-        """Returns the config for a task.
 
-        Raises:
-            UsageError: The recipe does not serve the task.
-        """
-        module, _, function = self.target.partition(":")
-        build: Callable[[str, Resources], RunConfig] = getattr(
-            importlib.import_module(module), function
-        )
-        return build(task, resources)
+def _family(name: str) -> Callable[[str], bool]:
+    return lambda task: task.split("/")[0] == name and ":" not in task
+
+
+def _of_environments(agent: str, tasks: str) -> Recipe:
+    """Returns the row of an agent that acts in environments."""
+    return Recipe(agent, agent, tasks, partial(environment, agent), lambda task: True)
 
 
 RECIPES = (
-    Recipe("tictactoe", "alphazero", "tictactoe", "tengen.recipes.boards:tictactoe"),
-    Recipe("connect4", "alphazero", "connect4", "tengen.recipes.boards:connect4"),
     Recipe(
-        "gomoku", "alphazero", "gomoku/5 to gomoku/19", "tengen.recipes.boards:gomoku"
+        "tictactoe", "alphazero", "tictactoe", boards.tictactoe, _family("tictactoe")
+    ),
+    Recipe("connect4", "alphazero", "connect4", boards.connect4, _family("connect4")),
+    Recipe(
+        "gomoku",
+        "alphazero",
+        "gomoku/5 to gomoku/19",
+        boards.gomoku,
+        _family("gomoku"),
     ),
     Recipe(
         "go",
         "alphazero",
         "go/2 to go/19, go/9x13, with rules as in go/9/simple/komi=6.5",
-        "tengen.recipes.boards:go",
+        boards.go,
+        _family("go"),
     ),
-    Recipe("own-game", "alphazero", "module:Game", "tengen.recipes.boards:own_game"),
     Recipe(
         "openspiel",
         "alphazero",
         "openspiel/NAME, any game of tengen recipes --openspiel that fits",
-        "tengen.recipes.boards:openspiel",
+        boards.openspiel,
+        lambda task: task.startswith(games.OPENSPIEL_PREFIX),
     ),
     Recipe(
-        "classic-control",
-        "vtrace",
-        "CartPole-v1 and other Gymnasium tasks with a vector observation",
-        "tengen.recipes.environments:classic_control",
+        "own-game",
+        "alphazero",
+        "module:Game",
+        boards.own_game,
+        lambda task: ":" in task,
     ),
+    _of_environments("vtrace", "any environment, module:Env"),
+    _of_environments("ppo", "any environment"),
+    _of_environments("dqn", "environments whose actions are one choice"),
+    _of_environments("r2d2", "the same, where memory is needed"),
 )
-"""Every recipe; the first that serves a task is its default."""
-
-
-def default_agent(task: str) -> str:
-    """Returns the agent that trains a task where none is named.
-
-    Raises:
-        UsageError: The task is neither a game nor an environment.
-    """
-    return _default_recipe(task).agent
+"""Every recipe; of those that serve a task the first is its default."""
 
 
 def make_config(
@@ -88,54 +94,61 @@ def make_config(
     Args:
         task: A game or an environment.
         agent: None for the recipe's.
-        recipe: None for the task's default.
+        recipe: None for the first that serves the task, with that agent if one is
+            given.
         resources: What the run is given; None for the default.
 
     Raises:
         UsageError: The task, agent or recipe is unknown, or they do not fit.
     """
-    default = _default_recipe(task)  # refuses an unknown task
-    chosen = default if recipe is None else _named(recipe)
-    agents = sorted({row.agent for row in RECIPES})
-    if agent is not None and agent not in agents:
-        raise UsageError(f"agent ({agent}) is not known; {did_you_mean(agent, agents)}")
-    if chosen.agent != default.agent:
+    _check_known(task)
+    rows = [row for row in RECIPES if recipe is None or row.name == recipe]
+    if not rows:
+        names = [row.name for row in RECIPES]
         raise UsageError(
-            f"recipe ({chosen.name}) does not serve {task}; leave --recipe out"
+            f"recipe ({recipe}) is not known; {did_you_mean(str(recipe), names)}"
         )
-    if agent is not None and agent != chosen.agent:
-        raise UsageError(f"agent ({agent}) does not train {task}; use {chosen.agent}")
-    return chosen.make(task, resources or Resources())
+    if agent is not None:
+        _check_fits(task, agent)
+        rows = [row for row in rows if row.agent == agent]
+    for row in rows:
+        if not Agent.kinds()[row.agent].refusal(task) and row.serves(task):
+            return row.build(task, resources or Resources())
+    if recipe is not None:
+        raise UsageError(f"recipe ({recipe}) does not serve {task}; leave --recipe out")
+    raise UsageError(f"task ({task}) has no recipe; tengen recipes lists what there is")
 
 
-def _named(name: str) -> Recipe:
-    known = {row.name: row for row in RECIPES}
-    if name not in known:
-        raise UsageError(f"recipe ({name}) is not known; {did_you_mean(name, known)}")
-    return known[name]
+def _check_fits(task: str, agent: str) -> None:
+    """Refuses an agent that cannot train a task, and says which can."""
+    kinds = Agent.kinds()
+    if agent not in kinds:
+        raise UsageError(f"agent ({agent}) is not known; {did_you_mean(agent, kinds)}")
+    reason = kinds[agent].refusal(task)
+    if reason:
+        fitting = [name for name, kind in kinds.items() if not kind.refusal(task)]
+        raise UsageError(
+            f"agent ({agent}) does not train {task}, {reason}; "
+            f"use {' or '.join(fitting)}"
+        )
 
 
-def _default_recipe(task: str) -> Recipe:
-    known = {row.name: row for row in RECIPES}
-    from tengen import games
-
-    if ":" in task and not task.startswith(games.OPENSPIEL_PREFIX):
-        games.make(task)  # refuses a module or class that there is not
-        return known["own-game"]
-    if task.split("/")[0] in known or task in games.names():
-        games.make(task)  # refuses a size that there is not, or a game that fits not
-        return known[task.split("/")[0]]
-    from tengen.envs import env_spec, names
-
-    environments = names()
-    if task in environments:
-        env_spec(task)
-        return known["classic-control"]
-    tasks = [*games.names(), *environments]
+def _check_known(task: str) -> None:
+    """Refuses a task that is neither a game nor an environment, or that is broken."""
+    if games.is_game(task):
+        games.open_game(
+            task
+        )  # refuses a size that there is not, or a game that fits not
+        return
+    environments = envs.names()
+    if task in environments or envs.in_suite(task) or games.is_program(task):
+        envs.env_spec(task)
+        return
     lister = "tengen recipes lists what can be trained"
     if not environments:
         lister = (
             "environments need gymnasium, which is missing or too old; "
             "pip install --upgrade gymnasium"
         )
+    tasks = [*games.names(), *environments]
     raise UsageError(f"task ({task}) is not known; {did_you_mean(task, tasks, lister)}")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
+import re
 import sys
 import time
 from collections.abc import Sequence
@@ -13,13 +14,13 @@ from typing import Any
 
 from tengen.config import check, check_range, override
 from tengen.errors import UsageError
-from tengen.games import make as make_game
-from tengen.inference import check_machine, devices_of
-from tengen.launch import Budget, RunJournal, run_inline
+from tengen.games import allow, task_words
+from tengen.inference import check_machine
+from tengen.launch import LAUNCHERS, Budget, RunJournal, check_launch, run_by
 from tengen.observe import EventWriter, make_view, read_progress
 from tengen.observe.roles import needed_roles
 from tengen.recipes.finale import final_match, match_line
-from tengen.recipes.registry import default_agent, make_config
+from tengen.recipes.registry import make_config
 from tengen.recipes.resources import Resources
 from tengen.roles import (
     RUN_LOCK,
@@ -32,7 +33,6 @@ from tengen.roles import (
     config_changes,
     move_run,
     read_config,
-    with_devices,
     write_config,
 )
 from tengen.run import RunDirectory, usable_threads
@@ -43,26 +43,40 @@ _INTERRUPTED = 130
 # Beyond what any machine lives for or plays, and far from what a number holds.
 _MAX_MINUTES = 10_000_000
 _MAX_GAMES = 1_000_000_000
+_MAX_FRAMES = 1_000_000_000_000
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declares the arguments of ``tengen train``."""
     parser.add_argument(
         "task",
-        help="gomoku/9, connect4, openspiel/hex, module:Game, CartPole-v1, ...",
+        help="gomoku/9, connect4, openspiel/hex, CartPole-v1, module:Class of a game "
+        "or an environment of your own, ...",
     )
-    parser.add_argument("--agent", help="alphazero for games, vtrace for environments")
+    parser.add_argument(
+        "--agent", help="any that fits the task; see tengen recipes (the task's)"
+    )
     parser.add_argument("--recipe", help="see tengen recipes (default: the task's)")
-    parser.add_argument("--launch", default="inline", help="inline")
+    parser.add_argument(
+        "--launch",
+        choices=list(LAUNCHERS),
+        help="inline: roles take turns; local: all at once, as where there is a GPU; "
+        "ray: on a Ray cluster that shares the run directory",
+    )
     parser.add_argument("--minutes", type=float, help="wall time of this call")
     parser.add_argument(
         "--games", type=int, help="games of this call; 0 makes the run, for its roles"
+    )
+    parser.add_argument(
+        "--frames", type=_frames, help="steps of environments of this call; 10M, 500k"
     )
     parser.add_argument("--out", help="run directory (runs/TASK)")
     parser.add_argument("--seed", type=int, help="of a new run (0)")
     parser.add_argument("--threads", type=int, help="cores to use (all)")
     parser.add_argument(
-        "--devices", help="cpu, cuda:0 or cuda:0,cuda:1 (a GPU where there is one)"
+        "--devices",
+        help="cpu, cuda:0 or cuda:0,cuda:1 (a GPU where there is one, though the "
+        "code for GPUs has never run on one)",
     )
     parser.add_argument(
         "--set",
@@ -83,6 +97,7 @@ def train(args: argparse.Namespace) -> dict[str, Any]:
         launch=args.launch,
         minutes=args.minutes,
         games=args.games,
+        frames=args.frames,
         out=args.out,
         seed=args.seed,
         threads=args.threads,
@@ -96,9 +111,10 @@ def train_task(
     *,
     agent: str | None = None,
     recipe: str | None = None,
-    launch: str = "inline",
+    launch: str | None = None,
     minutes: float | None = None,
     games: int | None = None,
+    frames: int | None = None,
     out: Path | str | None = None,
     seed: int | None = None,
     threads: int | None = None,
@@ -111,15 +127,17 @@ def train_task(
     early with everything saved.
 
     Args:
-        task: A game or an environment.
+        task: A game or an environment. ``module:Class`` is imported.
         agent: None for the task's own.
         recipe: None for the task's own.
-        launch: ``inline``.
-        minutes: Wall time of this call; None with ``games`` None takes the recipe's.
-            A new run's config is made for it, and for the hardware.
+        launch: ``inline``, ``local`` or ``ray``; None: ``local`` on a GPU where roles
+            need not share a process, else ``inline``.
+        minutes: Wall time of this call; the recipe's where no budget is given.
+            A new run's config is made for it, and for the cores.
         games: Games of this call, in whole generations. A new run's config is then
-            one for any CPU. 0 writes the config and starts nothing: roles that run by
-            themselves do the rest.
+            one for any machine. 0 writes the config and starts nothing: roles that run
+            by themselves do the rest.
+        frames: Steps of environments of this call, in whole turns of the actors.
         out: The run directory, ``runs/TASK`` by default.
         seed: Of a new run.
         threads: Cores to use, all by default; more than there are are cut to these.
@@ -135,24 +153,28 @@ def train_task(
         UsageError: An argument, the config or the directory is refused.
         RunError: A role failed for good, or the disk refuses.
     """
-    _check_arguments(launch, minutes, games, out)
+    _check_arguments(launch, minutes, games, frames, out)
     num_threads = usable_threads(threads)
     path = Path(out) if out is not None else Path("runs") / task.replace(":", "_")
+    allow(task)
+    run = RunDirectory(path)
+    if agent is None and not run.is_new:
+        # Whoever goes on need not say again by which agent.
+        kept = read_config(run)
+        agent = kept.agent.kind if kept.task == task else None
     # What cannot work is refused before anything is written.
-    agent = agent or default_agent(task)
     fresh = make_config(task, agent, recipe)
     if seed is not None:
         settings = [f"seed={seed}", *settings]
-    run = RunDirectory(path)
     if run.is_new:
-        # As far as it goes: what was asked for says what there is to compute with.
-        asked = with_devices(override(fresh, settings), devices)
-        budget = Budget(minutes=minutes, games=games)
-        resources = _resources(asked, budget, num_threads)
+        budget = Budget(minutes=minutes, games=games, frames=frames)
+        resources = _resources(override(fresh, settings), budget, num_threads)
         fresh = make_config(task, agent, recipe, resources)
-        if games == 0 and fresh.stages:
+        if games == 0:
             # Roles by themselves have no budget of which a share could be spent.
-            fresh = dataclasses.replace(fresh, net=fresh.nets[-1], stages=())
+            fresh = dataclasses.replace(
+                fresh, net=fresh.nets[-1], agent=fresh.agent.without_stages()
+            )
     with ExitStack() as locks:
         # Export writes what it measured there, perhaps now.
         changing = None if run.is_new else run.lock(RUN_LOCK, wait=True)
@@ -160,14 +182,15 @@ def train_task(
             locks.enter_context(changing)
         known = None if run.is_new else read_config(run)
         config = _resolve(run, known, fresh, settings)
-        _check_games(config, games)
+        _check_budget(config, games, frames)
         config = checked_source(config)
         config = checked_initial_model(config, run)
         config = move_run(run, config, devices)
         check_devices(config)
         check_machine(config.inference)
-        if config.actor.kind == "selfplay":
-            config.check_game(make_game(config.task))
+        config.agent.check_task(config)
+        launch = launch or _launch_for(config)
+        check_launch(launch, config)
         run = RunDirectory.create_or_resume(path)
         locks.enter_context(run.lock("train"))
         write_config(run, config)
@@ -177,33 +200,43 @@ def train_task(
         run.clear_stop()
         if games == 0:
             return _made(run, None if known is None else config_changes(known, config))
-        if minutes is None and games is None:
+        if minutes is None and games is None and frames is None:
             minutes = config.minutes
-        return _train(run, config, Budget(minutes=minutes, games=games), num_threads)
+        budget = Budget(minutes=minutes, games=games, frames=frames)
+        return _train(run, config, budget, num_threads, launch)
 
 
-def _check_games(config: RunConfig, games: int | None) -> None:
+def _check_budget(config: RunConfig, games: int | None, frames: int | None) -> None:
+    schedule = config.agent.schedule(config)
     check(
-        not (config.learn_from and games),
+        not (config.agent.learn_from and games),
         "games",
         games,
         "must be left out where none are played; use --minutes",
     )
     check(
-        not (config.actor.kind == "environment" and games == 0),
+        games is None or not schedule.counts_frames,
         "games",
         games,
-        "must be above 0 where environments are played, by tengen train alone",
+        "must be left out where environments are stepped; use --frames",
+    )
+    check(
+        frames is None or schedule.counts_frames,
+        "frames",
+        frames,
+        "must be left out where games are played; use --games",
     )
 
 
 def _check_arguments(
-    launch: str, minutes: float | None, games: int | None, out: Path | str | None
+    launch: str | None,
+    minutes: float | None,
+    games: int | None,
+    frames: int | None,
+    out: Path | str | None,
 ) -> None:
-    if launch != "inline":
-        raise UsageError(
-            f"launch ({launch}) is not known here; use inline, the only one so far"
-        )
+    if launch is not None:
+        run_by(launch)  # refuses one that there is not
     check(
         minutes is None or 0 < minutes <= _MAX_MINUTES,
         "minutes",
@@ -212,19 +245,17 @@ def _check_arguments(
     )
     if games is not None:
         check_range("games", games, 0, _MAX_GAMES, "leave it out")
+    if frames is not None:
+        check_range("frames", frames, 1, _MAX_FRAMES, "leave it out")
     check(out != "", "out", "", "must name a directory; use . for this one")
 
 
 def _resources(config: RunConfig, budget: Budget, num_threads: int) -> Resources:
-    """Returns what a new run is given, of the budget as the caller gave it.
-
-    GPUs count in a budget in games too: nothing on them is the same to the bit.
-    """
-    gpus = [word for word in devices_of(config.inference).split(",") if word != "cpu"]
+    """Returns what a new run is given, of the budget as the caller gave it."""
     if budget.games:
-        return Resources(num_gpus=len(gpus))
+        return Resources()
     minutes = config.minutes if budget.minutes is None else budget.minutes
-    return Resources(minutes=minutes, num_threads=num_threads, num_gpus=len(gpus))
+    return Resources(minutes=minutes, num_threads=num_threads)
 
 
 def _resolve(
@@ -243,25 +274,52 @@ def _resolve(
     """
     if known is None:
         config = override(fresh, settings)
-        for name in ("task", "agent", "recipe"):
-            wanted, kept = getattr(config, name), getattr(fresh, name)
-            if wanted != kept:
+        given, kept = _identity(config), _identity(fresh)
+        for name, wanted in given.items():
+            if wanted != kept[name]:
                 raise UsageError(
                     f"{name} ({wanted}) must not be set; give it as an argument"
                 )
         return config
+    given, theirs = _identity(fresh), _identity(known)
     for name in ("task", "agent"):
-        wanted, kept = getattr(fresh, name), getattr(known, name)
-        if wanted != kept:
+        wanted, kept_name = given[name], theirs[name]
+        if wanted != kept_name:
             raise UsageError(
-                f"{name} ({wanted}) must be {kept}, that of the run at "
+                f"{name} ({wanted}) must be {kept_name}, that of the run at "
                 f"{run.path}; choose another --out"
             )
     return change_config(known, settings)
 
 
+def _launch_for(config: RunConfig) -> str:
+    """Returns the launcher of a run for which none is named.
+
+    Where self-play has a device of its own, the learner need not wait for it.
+    """
+    is_shared = config.agent.schedule(config).is_shared
+    return "local" if config.inference.is_on_gpu and not is_shared else "inline"
+
+
+def _identity(config: RunConfig) -> dict[str, str]:
+    """Returns what is given as an argument, and what a run keeps for good."""
+    return {"task": config.task, "agent": config.agent.kind, "recipe": config.recipe}
+
+
+def _frames(text: str) -> int:
+    """Returns the number that ``10M`` or ``500k`` names."""
+    match = re.fullmatch("([0-9]{1,15})([kMG]?)", text)
+    if match is None:
+        raise argparse.ArgumentTypeError(f"{text} must be a number, as 500k or 10M")
+    return int(match[1]) * {"": 1, "k": 10**3, "M": 10**6, "G": 10**9}[match[2]]
+
+
 def _train(
-    run: RunDirectory, config: RunConfig, budget: Budget, num_threads: int
+    run: RunDirectory,
+    config: RunConfig,
+    budget: Budget,
+    num_threads: int,
+    launch: str,
 ) -> dict[str, Any]:
     start_s = time.monotonic()
 
@@ -280,11 +338,11 @@ def _train(
             journal = RunJournal(
                 view,
                 events,
-                kind=config.actor.kind,
+                acting=config.agent.schedule(config).acting,
                 seconds_left=seconds_left,
                 last=last,
             )
-            run_inline(config, run, budget, journal, stop, num_threads=num_threads)
+            run_by(launch)(config, run, budget, journal, stop, num_threads=num_threads)
             events.write("end", reason=stop.reason or "budget")
             match = final_match(
                 config,
@@ -299,9 +357,9 @@ def _train(
     finally:
         events.close()
     # A live view draws its panel once more as it closes; these stand below it.
-    if match is not None:
-        view.message(match_line(match, config.rating))
-    view.message(_farewell(config, run, reason))
+    if match is not None and config.agent.rating is not None:
+        view.message(match_line(match, config.agent.rating))
+    view.message(_farewell(config, run, reason, journal.progress_now.mean_return))
     return {
         "out": str(run.path),
         "reason": reason,
@@ -313,11 +371,12 @@ def _train(
 
 def _made(run: RunDirectory, changes: list[str] | None) -> dict[str, Any]:
     """Tells the roles of a new run, or what this call changed in one that was there."""
-    roles = needed_roles(run.read_run()["config"])
+    roles = needed_roles(run.read_run())
     names = ", ".join(f"tengen {name}" for name in roles)
     report = {"out": str(run.path), "exit_code": 0}
     if changes is None:
-        print(f"{run.path} is made; start {names} on it")
+        typed = task_words(read_config(run).task)
+        print(f"{run.path} is made; start {names} on it{typed}")
         return {**report, "reason": "made"}
     if changes:
         what = ", ".join(changes)
@@ -331,14 +390,19 @@ def _made(run: RunDirectory, changes: list[str] | None) -> dict[str, Any]:
     }
 
 
-def _farewell(config: RunConfig, run: RunDirectory, reason: str) -> str:
+def _farewell(
+    config: RunConfig, run: RunDirectory, reason: str, mean_return: float | None
+) -> str:
     lines = []
+    if mean_return is not None:
+        lines.append(f"mean return of the last 100 training episodes {mean_return:.2f}")
     if reason != "budget":
         lines.append(
             f"{reason}; everything is saved, the same command goes on from here"
         )
-    if run.models.latest() is not None and config.actor.kind == "selfplay":
-        lines.append(f"play against it: tengen play {run.path}")
+    words = f"{run.path}{task_words(config.task)}"
+    if run.models.latest() is not None and config.agent.rating is not None:
+        lines.append(f"play against it: tengen play {words}")
     elif run.models.latest() is not None:
-        lines.append(f"the agent is in {run.models.path}")
+        lines.append(f"watch its score: tengen eval {words} --episodes 100")
     return "\n".join(lines) or "nothing was trained yet"

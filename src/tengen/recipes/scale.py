@@ -1,4 +1,4 @@
-"""What more time and other hardware change in a recipe for a board.
+"""What more time and more cores change in a recipe for a board.
 
 Measured, on two cores of a CPU and 10 to 60 minutes (benchmarks/results/recipes.md and
 strength.md): a 2x32 network to the end below 40 core-minutes, the growth to 4x64 in
@@ -6,19 +6,20 @@ longer runs, and games a generation, slots and shards as the recipes give them, 
 nothing here changes on two threads.
 
 Reasoned, from the rates in docs/performance_inference.md, and not measured: all the
-rest, that is longer runs with larger networks, more threads, and GPUs.
+rest, that is longer runs with larger networks, and more threads. A GPU changes nothing:
+no rate of one is known.
 """
 
 from __future__ import annotations
 
 import dataclasses
 
-from tengen.actors import SelfplayConfig
+from tengen.agents.alphazero import AlphaZero, NetStage
 from tengen.nets import parse_net
 from tengen.recipes.resources import Resources
-from tengen.roles import NetStage, RunConfig
+from tengen.roles import RunConfig
 
-__all__ = ["fill_hardware", "growth"]
+__all__ = ["fill_threads", "growth"]
 
 _GROWTH: tuple[tuple[float, tuple[tuple[float, str], ...]], ...] = (
     # With less the small network is stronger to the end: it plays many games.
@@ -35,15 +36,9 @@ _GROWTH: tuple[tuple[float, tuple[tuple[float, str], ...]], ...] = (
 
 # The last games of a generation leave slots empty: so each slot plays two at least.
 _GAMES_A_SLOT = 2
-# Three batches at once of 1,024 rows, which a GPU computes nearly as fast as 128. Slots
-# need no rule: self-play has as many as these batches want.
-_GAMES_OF_A_GPU = 3 * 1024
 # A step keeps a thread a shard busy. A shard has norm statistics of its own: from fewer
 # rows they say too little.
 _MIN_SHARD_ROWS = 16
-# A GPU has threads enough for a whole batch, and each shard costs it a launch of every
-# kernel.
-_SHARDS_ON_A_GPU = 1
 
 
 def growth(resources: Resources) -> tuple[NetStage, ...]:
@@ -52,30 +47,25 @@ def growth(resources: Resources) -> tuple[NetStage, ...]:
     return tuple(NetStage(share=share, net=parse_net(net)) for share, net in stages)
 
 
-def fill_hardware(
-    config: RunConfig, resources: Resources, *, is_slow: bool = False
-) -> RunConfig:
-    """Returns the config with games and shards enough to keep the hardware busy.
+def fill_threads(config: RunConfig, resources: Resources) -> RunConfig:
+    """Returns the config with games and shards enough to keep the threads busy.
 
     Args:
         config: As tuned on two cores, of self-play.
-        resources: Threads and GPUs.
-        is_slow: The rules or what is around them run in Python, which feeds no GPU:
-            a generation is not made longer for it.
+        resources: Threads.
     """
-    actor, learner = config.actor, config.learner
-    assert isinstance(actor, SelfplayConfig)
+    agent, learner = AlphaZero.of(config, "selfplay"), config.learner
+    actor = agent.actor
     games = max(
         actor.games_per_generation,
         _GAMES_A_SLOT * actor.num_slots * resources.num_threads,
-        0 if is_slow else _GAMES_OF_A_GPU * resources.num_gpus,
     )
     num_shards = min(resources.num_threads, learner.batch_size // _MIN_SHARD_ROWS)
     num_shards = max(learner.num_shards, num_shards)
-    if resources.num_gpus > 0:
-        num_shards = _SHARDS_ON_A_GPU
     return dataclasses.replace(
         config,
-        actor=dataclasses.replace(actor, games_per_generation=games),
+        agent=dataclasses.replace(
+            agent, actor=dataclasses.replace(actor, games_per_generation=games)
+        ),
         learner=dataclasses.replace(learner, num_shards=num_shards),
     )

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from tengen.roles.config import (
     RUN_LOCK,
-    NetStage,
     RunConfig,
     change_config,
     config_changes,
@@ -18,7 +17,9 @@ from tengen.roles.generations import (
     sealed_generation,
     writer_directory,
 )
+from tengen.roles.host import RoleHost
 from tengen.roles.initial_model import checked_initial_model
+from tengen.roles.launch_config import LaunchConfig, RoleResources
 from tengen.roles.learn_from import checked_source, with_games
 from tengen.roles.role import ROLES, Report, Role, RoleContext, make_role
 from tengen.roles.stopping import StopListener
@@ -27,10 +28,12 @@ __all__ = [
     "ROLES",
     "RUN_LOCK",
     "TRAIN_WRITER",
-    "NetStage",
+    "LaunchConfig",
     "Report",
     "Role",
     "RoleContext",
+    "RoleHost",
+    "RoleResources",
     "RunConfig",
     "StopListener",
     "change_config",

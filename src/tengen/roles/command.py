@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from tengen.errors import DiskFullError, RunError
+from tengen.games import add_task_argument, check_typed
 from tengen.roles.config import RunConfig, read_config
 from tengen.roles.devices import with_devices
 from tengen.roles.full_disk import FullDiskPause
@@ -35,6 +36,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--once", action="store_true", help="one turn, then end")
     parser.add_argument("--threads", type=int, help="cores to use (all)")
     parser.add_argument("--devices", help="cpu, cuda:0 or cuda:0,cuda:1 (the run's)")
+    add_task_argument(parser)
 
 
 def shuffle(args: argparse.Namespace) -> dict[str, Any]:
@@ -68,6 +70,8 @@ def serve(
         num_games: Ends after the turn with which so many games were played.
 
     Raises:
+        UsageError: The run's task is a program, or another, than was typed; or the role
+            is refused.
         RunError: With ``--once``, there was nothing to do, and what it lacked; the run
             is asked to stop; or the role failed.
     """
@@ -77,6 +81,7 @@ def serve(
         raise RunError(
             f"run ({run.path}) was asked to stop; remove {run.path / 'STOP'} first"
         )
+    check_typed(read_config(run).task, args.task, run.path)
     log = RoleLog(name, run, num_threads)
     report: dict[str, Any] = {"role": name, "num_turns": 0, "last": {}}
     reason = "failed"

@@ -3,26 +3,24 @@
 from __future__ import annotations
 
 import dataclasses
-import itertools
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from tengen.actors import ActorConfig, EnvironmentActorConfig, SelfplayConfig
+from tengen.agents import Agent
 from tengen.config import check, check_range, from_dict, override, to_dict
-from tengen.errors import UsageError
-from tengen.evaluation import AcceptAllGate, GateConfig, LadderConfig, PlayedGate
+from tengen.errors import UsageError, did_you_mean
 from tengen.evaluation.match import MAX_SEED
-from tengen.games import Game, GoVariety, variants_of
+from tengen.experience import ExperienceConfig
 from tengen.inference import Choice, InferenceConfig
-from tengen.learners import AlphaZeroConfig, LearnerConfig, LossConfig
-from tengen.nets import NetConfig, ResNetConfig, game_features
+from tengen.learners import LearnerConfig
+from tengen.nets import NetConfig
+from tengen.roles.launch_config import LaunchConfig
+from tengen.roles.old_config import upgraded
 from tengen.run import RunDirectory
-from tengen.store import QueueConfig, WindowConfig
 
 __all__ = [
     "RUN_LOCK",
-    "NetStage",
     "RunConfig",
     "change_config",
     "config_changes",
@@ -36,52 +34,17 @@ RUN_LOCK = "run.json"
 
 _FIXED = (
     "task",
-    "agent",
     "recipe",
     "seed",
     "net",
-    "stages",
-    "actor.kind",
-    "learn_from",
-)
-_FIXED_KINDS = (
+    "agent.kind",
     "store.kind",
+    "store.sampler",
     "store.drawn_by",
     "store.validation_share",
-    "loss.kind",
     "learner.num_shards",
     "learner.optimizer.kind",
 )
-
-
-@dataclass(frozen=True, kw_only=True)
-class NetStage:
-    """A larger network from some point of a budget on; it starts from the smaller one.
-
-    It takes over at the first turn of learning after that point. The checkpoint keeps
-    that it did, so that a run which goes on, with whatever budget, neither shrinks nor
-    grows by it again. A role that runs alone has no budget, and no stage begins.
-    """
-
-    share: float
-    """Of the budget that is spent before, in (0, 1): of the call's minutes, or of the
-    games that ``tengen train`` will have played in the run when the call ends."""
-    net: ResNetConfig
-    """The network, no smaller than the one before it. It says blocks and channels of
-    the trunk; the rest is as in the first network, whatever stands here."""
-
-    def __post_init__(self) -> None:
-        """Checks the range.
-
-        Raises:
-            UsageError: The share is out of range.
-        """
-        check(
-            0 < self.share < 1,
-            "share",
-            self.share,
-            "must be above 0 and below 1; the first network is net",
-        )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -90,220 +53,55 @@ class RunConfig:
 
     task: str
     """A game or an environment, as ``tengen train TASK`` takes it."""
-    agent: str
-    """``alphazero`` or ``vtrace``."""
     recipe: str
     """Name of the recipe that this config started from."""
+    agent: Agent
+    """The algorithm, and its settings."""
+    net: NetConfig
+    """The network that the run starts with."""
+    store: ExperienceConfig
+    """What is kept of the experience, and how often it is used."""
+    learner: LearnerConfig = field(default_factory=LearnerConfig)
+    """How steps are made."""
+    inference: InferenceConfig = field(default_factory=InferenceConfig)
+    """Who evaluates, and how."""
+    launch: LaunchConfig = field(default_factory=LaunchConfig)
+    """What roles are given where all work at once."""
     seed: int = 0
     """Of every random number of the run, at least 0."""
     minutes: float = 10.0
     """How long ``tengen train`` runs where no budget is given, positive."""
-    net: NetConfig = field(default_factory=ResNetConfig)
-    """The network that the run starts with."""
-    stages: tuple[NetStage, ...] = ()
-    """Larger networks later, in increasing order of their shares of the budget."""
-    actor: ActorConfig = field(default_factory=SelfplayConfig)
-    """How experience is made."""
-    learner: LearnerConfig = field(default_factory=LearnerConfig)
-    """How steps are made."""
-    loss: LossConfig = field(default_factory=AlphaZeroConfig)
-    """What is minimised."""
-    store: WindowConfig | QueueConfig = field(default_factory=WindowConfig)
-    """The table between actors and learner."""
-    learn_from: str = ""
-    """RUN whose games this one learns from while they are played, with its own network
-    and no self-play: several networks learn from one run's games so. Empty for its own
-    games."""
-    inference: InferenceConfig = field(default_factory=InferenceConfig)
-    """Who evaluates, and how."""
-    gate: GateConfig = field(default_factory=AcceptAllGate)
-    """Which candidates become models."""
-    rating: LadderConfig = field(default_factory=LadderConfig)
-    """How models are rated on the way."""
 
     def __post_init__(self) -> None:
-        """Checks the ranges.
+        """Checks the ranges, and the parts against each other.
 
         Raises:
-            UsageError: A field is out of its range.
+            UsageError: A field is out of its range, or a part is not for the agent.
         """
         check_range("seed", self.seed, 0, MAX_SEED, "leave it out")
         check(self.minutes > 0, "minutes", self.minutes, "must be positive; raise it")
-        self._check_family()
-        self._check_lead()
-        check(
-            not self.learn_from or self.actor.kind == "selfplay",
-            "learn_from",
-            self.learn_from,
-            "must be empty where environments are played; leave it out",
-        )
-        if isinstance(self.store, QueueConfig):
-            self._check_queue(self.store)
-        else:
-            self._check_window(self.store)
-        shares = [stage.share for stage in self.stages]
-        check(
-            shares == sorted(set(shares)),
-            "stages",
-            shares,
-            "must begin at increasing shares; sort them",
-        )
-        self._check_growth()
-
-    def _check_growth(self) -> None:
-        """Networks only grow."""
-        for index, (before, after) in enumerate(itertools.pairwise(self.nets)):
-            if isinstance(before, ResNetConfig) and isinstance(after, ResNetConfig):
-                for name in ("num_blocks", "num_channels"):
-                    least, size = getattr(before, name), getattr(after, name)
-                    rule = f"must not shrink from {least}; raise it, or set stages=[]"
-                    check(size >= least, f"stages[{index}].net.{name}", size, rule)
-
-    def _check_family(self) -> None:
-        """Games and environments differ in their parts; a mixture cannot work."""
-        kinds = {
-            "selfplay": {"loss": "alphazero", "net": "resnet", "store": "window"},
-            "environment": {"loss": "vtrace", "net": "mlp", "store": "fifo"},
-        }[self.actor.kind]
-        for name, kind in kinds.items():
-            found = getattr(self, name).kind
-            check(
-                found == kind,
-                f"{name}.kind",
-                found,
-                f"must be {kind} with actor.kind {self.actor.kind}; leave it out",
-            )
-        check(
-            self.actor.kind == "selfplay" or isinstance(self.gate, AcceptAllGate),
-            "gate.kind",
-            self.gate.kind,
-            f"must be accept_all with actor.kind {self.actor.kind}; leave it out",
-        )
-        check(
-            self.net.kind == "resnet" or self.inference.precision != "int8",
-            "inference.precision",
-            self.inference.precision,
-            f"needs convolutions, which net.kind {self.net.kind} has not; use fp32",
-        )
-
-    def _check_lead(self) -> None:
-        """Leads are estimated for a network that learns them."""
-        if not isinstance(self.actor, SelfplayConfig) or self.actor.lead_share == 0:
-            return
-        check(
-            isinstance(self.net, ResNetConfig) and self.net.lead,
-            "actor.lead_share",
-            self.actor.lead_share,
-            "needs a network that learns the lead; set net.auxiliary and net.lead",
-        )
-
-    def _check_window(self, store: WindowConfig) -> None:
-        most = store.limiter.max_samples
-        check(
-            self.learner.batch_size <= most,
-            "learner.batch_size",
-            self.learner.batch_size,
-            f"must be at most store.limiter.max_samples, {most:g}; lower it",
-        )
-        check(
-            store.with_replacement or self.learner.batch_size <= store.min_rows,
-            "learner.batch_size",
-            self.learner.batch_size,
-            f"must be at most store.min_rows, {store.min_rows}, where rows are drawn "
-            f"without replacement; lower it",
-        )
-
-    def _check_queue(self, store: QueueConfig) -> None:
-        """Actor and learner take turns in one thread: a full queue would block both."""
-        if not isinstance(self.actor, EnvironmentActorConfig):
-            return
-        needed = self.actor.num_unrolls + self.learner.batch_size - 1
-        check(
-            store.capacity_items >= needed,
-            "store.capacity_items",
-            store.capacity_items,
-            f"must be at least {needed}, a turn's unrolls and what a batch leaves; "
-            f"raise it",
-        )
-
-    def check_game(self, game: Game) -> None:
-        """Checks what depends on the game that is trained.
-
-        Raises:
-            UsageError: A match would begin with more random plies than a game has, a
-                network would not know smaller boards or the score that counts, or a
-                lead has no komi.
-        """
-        if isinstance(self.actor, SelfplayConfig):
-            self.check_boards(game, self.actor.variety)
-        self._check_scores(game)
-        if isinstance(self.actor, SelfplayConfig) and game.max_score == 0:
-            check(
-                self.actor.lead_share == 0,
-                "actor.lead_share",
-                self.actor.lead_share,
-                f"must be 0 in {game.name}, which has no komi; leave it out",
-            )
-        openings = {"rating": self.rating.opening_plies}
-        if isinstance(self.gate, PlayedGate):
-            openings["gate"] = self.gate.opening_plies
-        for name, plies in openings.items():
-            check_range(f"{name}.opening_plies", plies, 0, game.max_plies - 1)
-
-    def check_boards(self, game: Game, variety: GoVariety) -> None:
-        """Checks that the network leaves out what is beyond smaller boards.
-
-        Args:
-            game: The task's.
-            variety: Of the games that it learns from.
-
-        Raises:
-            UsageError: It does not, and there are smaller boards.
-        """
-        variants = variants_of(self.task, variety)
-        beyond = [
-            name
-            for name, _ in variants
-            if name and not game.new_state(name).observation()[0].all()
-        ]
-        if beyond:
-            check(
-                isinstance(self.net, ResNetConfig) and self.net.mixed_sizes,
-                "net.mixed_sizes",
-                False,
-                f"must be true where games are played on smaller boards ({beyond[0]}); "
-                "set it",
-            )
-
-    def _check_scores(self, game: Game) -> None:
-        if not isinstance(self.actor, SelfplayConfig):
-            return
-        features = game_features(game)
-        self.actor.search.check_scores(
-            all(
-                isinstance(net, ResNetConfig) and net.estimates_score(features)
-                for net in self.nets
-            )
-        )
+        self.agent.check(self)
+        self._check_launch()
 
     @property
     def nets(self) -> tuple[NetConfig, ...]:
-        """The first network and that of each stage."""
-        if not isinstance(self.net, ResNetConfig):
-            return (self.net, *(stage.net for stage in self.stages))
-        grown = (
-            dataclasses.replace(
-                self.net,
-                num_blocks=stage.net.num_blocks,
-                num_channels=stage.net.num_channels,
-            )
-            for stage in self.stages
-        )
-        return (self.net, *grown)
+        """The first network, and that of each later stage."""
+        return self.agent.nets(self.net)
 
-    def num_stages_begun(self, spent: float) -> int:
-        """Returns how many stages begin within a share of the budget."""
-        return sum(stage.share <= spent for stage in self.stages)
+    def _check_launch(self) -> None:
+        schedule = self.agent.schedule(self)
+        known = [role for role in (*schedule.needed, schedule.rating) if role]
+        for role in self.launch.roles:
+            if not known:
+                raise UsageError(
+                    f"launch.roles ({role}) must be left out with agent "
+                    f"{self.agent.kind}, whose roles share a process"
+                )
+            if role not in known:
+                raise UsageError(
+                    f"launch.roles ({role}) is not a role of this run; "
+                    f"{did_you_mean(role, known)}"
+                )
 
 
 def write_config(run: RunDirectory, config: RunConfig) -> None:
@@ -313,7 +111,7 @@ def write_config(run: RunDirectory, config: RunConfig) -> None:
         RunError: The disk refuses.
     """
     measured = {} if run.is_new else run.read_run().get("measured", {})
-    run.write_run({"config": to_dict(config), "measured": measured})
+    _write(run, config, measured)
 
 
 def read_config(run: RunDirectory) -> RunConfig:
@@ -324,7 +122,7 @@ def read_config(run: RunDirectory) -> RunConfig:
         RunError: It is damaged.
     """
     where = str(run.path / "run.json")
-    return from_dict(RunConfig, run.read_run()["config"], where)
+    return from_dict(RunConfig, upgraded(run.read_run()["config"], where), where)
 
 
 def record_inference(run: RunDirectory, choice: Choice) -> RunConfig:
@@ -340,7 +138,7 @@ def record_inference(run: RunDirectory, choice: Choice) -> RunConfig:
         content = run.read_run()
         config = dataclasses.replace(read_config(run), inference=choice.config)
         measured = {**content.get("measured", {}), "inference": choice.record()}
-        run.write_run({"config": to_dict(config), "measured": measured})
+        _write(run, config, measured)
     return config
 
 
@@ -354,7 +152,7 @@ def change_config(config: RunConfig, settings: Sequence[str]) -> RunConfig:
     before, after = to_dict(config), to_dict(changed)
     changes = [
         change
-        for path in (*_FIXED, *_FIXED_KINDS)
+        for path in (*_FIXED, *(f"agent.{name}" for name in config.agent.fixed))
         for change in _differences(path, _lookup(before, path), _lookup(after, path))
     ]
     if changes:
@@ -376,6 +174,17 @@ def config_changes(before: RunConfig, after: RunConfig) -> list[str]:
         for name in old
         for path, was, now in _differences(name, old[name], new[name])
     ]
+
+
+def _write(run: RunDirectory, config: RunConfig, measured: dict[str, Any]) -> None:
+    # Whoever only looks at a run knows its roles from here, and imports no agent.
+    run.write_run(
+        {
+            "config": to_dict(config),
+            "measured": measured,
+            "roles": list(config.agent.schedule(config).needed),
+        }
+    )
 
 
 def _shown(value: Any) -> str:

@@ -8,12 +8,11 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from tengen import games
 from tengen.errors import RunError, TengenError
-from tengen.inference import choose, open_backend
-from tengen.inference.openvino_backend import float_precision
+from tengen.experience import sample_positions
+from tengen.inference import choose, needs_graph, open_backend
+from tengen.inference.openvino_backend import ONNX_FILE, float_precision
 from tengen.learners.checkpoint import SavedModel, read_model
 from tengen.models import (
     INT8_FILE,
@@ -30,8 +29,6 @@ from tengen.models.publish import next_number
 from tengen.roles.config import RunConfig, record_inference
 from tengen.roles.role import Report, RoleContext
 from tengen.run import RunDirectory
-from tengen.search import SearchConfig
-from tengen.store import sample_positions
 
 __all__ = ["ExportRole"]
 
@@ -48,7 +45,7 @@ class ExportRole:
     before anyone sees it. In a run in int8 it is quantised too, on positions of the
     newest generation; where that costs too much, and for the first model, which has no
     games yet, it is published without and plays in bf16, or fp32 where the CPU has no
-    bf16.
+    bf16. In a run that computes by torch models have no graph at all.
 
     Args:
         config: The run's config.
@@ -72,12 +69,8 @@ class ExportRole:
         # The newest checkpoint and the next model when there was nothing to export, so
         # that a role that polls does not read a checkpoint each time.
         self._exported: tuple[int, int] | None = None
-        # Environments have no positions to compare on.
-        self._planes: NDArray[np.float32] | None = None
-        if config.actor.kind == "selfplay":
-            self._planes = games.random_positions(
-                games.make(config.task), _CHECK_ROWS, config.seed
-            )
+        # Where only the source itself evaluates, there is nothing to compare.
+        self._inputs = config.agent.sample_inputs(config.task, _CHECK_ROWS, config.seed)
 
     def turn(self) -> Report | None:
         """Exports the newest checkpoint; None where it is exported already."""
@@ -94,15 +87,15 @@ class ExportRole:
         number, saved = _read_newest(self._run, number)
         if saved.num_steps <= _exported_steps(self._run):
             self._exported = known
-            if self._config.inference.has_auto and self._planes is not None:
+            if self._config.inference.has_auto and self._inputs:
                 self._choose_again()
             return None
         self.waits_for = ""
         meta = ModelMeta(
             task=self._config.task,
-            agent=self._config.agent,
+            agent=self._config.agent.kind,
             net=saved.net,
-            features=saved.features,
+            signature=saved.signature,
             generation=int(saved.extra["generation"]),
             num_steps=saved.num_steps,
             num_samples=saved.num_samples,
@@ -110,7 +103,7 @@ class ExportRole:
                 run=str(self._run.path),
                 seed=self._config.seed,
                 checkpoint=number,
-                learn_from=self._config.learn_from,
+                learn_from=self._config.agent.learn_from,
                 initial_model=self._config.learner.initial_model,
                 # Checkpoints of earlier code have none.
                 **saved.extra.get("data", {}),
@@ -122,11 +115,12 @@ class ExportRole:
         report: dict[str, Any] = {"candidate": candidate, "check": {}}
 
         def check(directory: Path) -> None:
-            if self._planes is not None:
+            if self._inputs:
                 report.update(self._check(directory, meta))
 
+        exporter = self._exporter if needs_graph(self._config.inference) else None
         publish_model(
-            self._run.candidates, candidate, meta, saved.tensors, self._exporter, check
+            self._run.candidates, candidate, meta, saved.tensors, exporter, check
         )
         return report
 
@@ -135,14 +129,12 @@ class ExportRole:
         self._lock.release()
 
     def _check(self, directory: Path, meta: ModelMeta) -> dict[str, Any]:
-        assert self._planes is not None
-        num_actions = meta.features.num_actions
         if self._config.inference.has_auto:
-            self._choose(directory, num_actions)
+            self._choose(directory)
         inference = self._config.inference
         # Without an int8 graph so far, this is the float model in any case.
-        backend = open_backend(directory, inference, 1, scores=True)
-        checked = check_export(directory, backend, self._planes, num_actions)
+        backend = open_backend(directory, inference, 1)
+        checked = check_export(directory, backend, self._inputs)
         report: dict[str, Any] = {"check": checked.record()}
         if inference.precision == "int8":
             report |= self._quantise(directory, meta.generation)
@@ -157,26 +149,24 @@ class ExportRole:
             with tempfile.TemporaryDirectory() as copy:
                 directory = Path(copy) / "model"
                 shutil.copytree(folder.entry(newest), directory)
-                num_actions = read_meta(directory, error=RunError).features.num_actions
-                self._choose(directory, num_actions)
+                self._choose(directory)
             return
 
-    def _choose(self, directory: Path, num_actions: int) -> None:
+    def _choose(self, directory: Path) -> None:
         """Completes the run's config by measurement."""
-        assert self._planes is not None
         inference = self._config.inference
         is_open = inference.precision in ("auto", "int8")
-        if is_open and inference.backend != "torch" and can_quantise():
+        has_graph = (directory / ONNX_FILE).exists()
+        is_possible = can_quantise() and self._config.net.can_quantise
+        if is_open and inference.backend != "torch" and has_graph and is_possible:
             # For the trial of its speed; what it answers is of no account yet.
-            quantise(directory, self._planes)
-        actor = self._config.actor
+            quantise(directory, self._inputs["planes"].astype(np.float32))
         choice = choose(
             directory,
             inference,
-            self._planes,
-            num_actions,
+            self._inputs,
             self._context.num_threads,
-            scores=actor.kind == "selfplay" and actor.search.score_weight > 0,
+            outputs=self._config.agent.outputs(),
         )
         (directory / INT8_FILE).unlink(missing_ok=True)
         self._config = record_inference(self._run, choice)
@@ -201,9 +191,8 @@ class ExportRole:
             )
         check = quantise(directory, *positions)
         report: dict[str, Any] = {"int8": check.record()}
-        actor, num_points = self._config.actor, positions[0][0, 0].size
-        scores = actor.search if actor.kind == "selfplay" else SearchConfig()
-        refusal = check.refusal(scores.point_utility(num_points))
+        num_points = positions[0][0, 0].size
+        refusal = check.refusal(self._config.agent.point_utility(num_points))
         if refusal is not None:
             (directory / INT8_FILE).unlink()
             report |= self._refused(generation, refusal)

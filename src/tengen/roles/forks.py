@@ -6,8 +6,8 @@ from pathlib import Path
 
 import numpy as np
 
-from tengen.store import SegmentReader
-from tengen.store.files import experience_files
+from tengen.experience import SegmentReader
+from tengen.experience.files import experience_files
 
 __all__ = ["fork_sources"]
 

@@ -27,11 +27,10 @@ from tengen.evaluation import (
     write_games,
 )
 from tengen.evaluation.match import MAX_SEED
-from tengen.inference import open_backend
+from tengen.inference import open_backend, search_outputs
 from tengen.models import accept, load_model, reject
 from tengen.models.load import read_meta
 from tengen.roles.config import RunConfig
-from tengen.roles.features import task_features
 from tengen.roles.role import Report, RoleContext
 from tengen.run import NumberedFolder, RunDirectory, remove_leftovers, storage_error
 
@@ -68,7 +67,7 @@ class GateRole:
         self._run = run
         self._context = context
         self._lock = run.lock("gate")
-        self._features = task_features(config)
+        self._wanted = config.agent.signature(config.task)
         self._remove_matches()
 
     def turn(self) -> Report | None:
@@ -82,7 +81,7 @@ class GateRole:
         self.waits_for = "" if numbers else _NO_CANDIDATE
         if not numbers:
             return None
-        gate = self._config.gate
+        gate = self._config.agent.gate
         plays = not isinstance(gate, AcceptAllGate)
         candidate = self._begun_or_newest(numbers) if plays else numbers[0]
         report: dict[str, Any] = {"candidate": candidate}
@@ -119,7 +118,7 @@ class GateRole:
         else:
             reject(self._run, candidate)
         self._run.rejected.retire(_NUM_KEPT)
-        if self._config.actor.kind == "environment":
+        if not self._config.agent.keeps_models:
             self._run.models.retire(_NUM_KEPT)
         MatchJournal.remove(self._match_folder(candidate))
         return {**report, "accepted": is_accepted}
@@ -148,7 +147,7 @@ class GateRole:
 
         return judge(
             gate,
-            games.make(self._config.task),
+            games.open_game(self._config.task),
             *players,
             seed=self._seed(candidate),
             num_threads=self._context.num_threads,
@@ -163,10 +162,13 @@ class GateRole:
 
     def _player(self, folder: NumberedFolder, number: int) -> ModelPlayer:
         model = load_model(
-            folder.entry(number), self._config.task, self._features, error=RunError
+            folder.entry(number), self._config.task, self._wanted, error=RunError
         )
         backend = open_backend(
-            model.path, self._config.inference, self._context.num_threads
+            model.path,
+            self._config.inference,
+            self._context.num_threads,
+            outputs=search_outputs(scores=False),
         )
         return ModelPlayer(f"{number:06d}", self._config.task, backend)
 

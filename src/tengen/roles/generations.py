@@ -12,10 +12,10 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from tengen.errors import UsageError
+from tengen.experience import ExperienceWriter, OpenSegment
+from tengen.experience.files import SET_ASIDE, writer_files
+from tengen.experience.segment import RecordedGames, recorded_games
 from tengen.run import RunDirectory, find_files, lock_holder
-from tengen.store import ExperienceWriter, OpenSegment
-from tengen.store.files import SET_ASIDE, writer_files
-from tengen.store.segment import RecordedGames, recorded_games
 
 __all__ = [
     "TRAIN_WRITER",

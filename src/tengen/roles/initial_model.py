@@ -7,10 +7,10 @@ import dataclasses
 from tengen.config import check
 from tengen.errors import UsageError
 from tengen.models import ModelDir, resolve_model
-from tengen.nets import FeatureSpec, ResNetConfig, check_grows
+from tengen.models.load import differences
 from tengen.roles.config import RunConfig
-from tengen.roles.features import task_features
 from tengen.run import RunDirectory
+from tengen.tensors import Signature
 
 __all__ = ["checked_initial_model", "fitting_model"]
 
@@ -28,17 +28,19 @@ def checked_initial_model(config: RunConfig, run: RunDirectory) -> RunConfig:
     """
     if not config.learner.initial_model or run.checkpoints.latest() is not None:
         return config
-    path = str(fitting_model(config, task_features(config)).path.resolve())
+    path = str(
+        fitting_model(config, config.agent.signature(config.task)).path.resolve()
+    )
     learner = dataclasses.replace(config.learner, initial_model=path)
     return dataclasses.replace(config, learner=learner)
 
 
-def fitting_model(config: RunConfig, features: FeatureSpec) -> ModelDir:
+def fitting_model(config: RunConfig, wanted: Signature) -> ModelDir:
     """Returns the model that a run begins with, verified.
 
     Args:
         config: The run's; it names a model.
-        features: Of its task.
+        wanted: What the agent asks of a network for its task.
 
     Raises:
         UsageError: There is no such model, or the run's first network neither is its
@@ -50,7 +52,7 @@ def fitting_model(config: RunConfig, features: FeatureSpec) -> ModelDir:
     except UsageError as error:
         raise UsageError(f"{_NAME} ({source}) cannot be used: {error}") from error
     theirs = model.meta
-    wrong = _differences(theirs.features, features)
+    wrong = differences(theirs.signature, wanted)
     check(
         not wrong,
         _NAME,
@@ -60,24 +62,11 @@ def fitting_model(config: RunConfig, features: FeatureSpec) -> ModelDir:
     )
     if theirs.net == net:
         return model
-    if not isinstance(theirs.net, ResNetConfig) or not isinstance(net, ResNetConfig):
-        raise UsageError(
-            f"{_NAME} ({source}) must have the run's own network, for only those of "
-            f"kind resnet grow; choose another one, or set net as it is there"
-        )
     try:
-        check_grows(theirs.net, net)
+        theirs.net.check_grows(net)
     except UsageError as error:
         raise UsageError(
-            f"{_NAME} ({source}) must have a network that net can grow from: {error}"
+            f"{_NAME} ({source}) must have the run's own network, or one that net can "
+            f"grow from: {error}"
         ) from error
     return model
-
-
-def _differences(found: FeatureSpec, wanted: FeatureSpec) -> str:
-    """Returns the fields in which two shapes differ, in words."""
-    return ", ".join(
-        f"{name} {theirs} instead of {ours}"
-        for name, theirs in dataclasses.asdict(found).items()
-        if theirs != (ours := getattr(wanted, name))
-    )

@@ -9,22 +9,17 @@ from typing import Any
 
 import torch
 
-from tengen.errors import RunError
+from tengen.experience import NUM_VALIDATION_ROWS
 from tengen.inference.torch_backend import load_head
 from tengen.learners import Learner, load_checkpoint, save_checkpoint
 from tengen.learners.checkpoint import read_extra
-from tengen.learners.make import make_loss
-from tengen.nets import NetConfig, ResNetConfig, build_net
-from tengen.nets.grow import grow_net
-from tengen.nets.resnet import ResNet
+from tengen.nets import Net, NetConfig
 from tengen.roles.config import RunConfig
 from tengen.roles.devices import learner_device
-from tengen.roles.features import task_features
+from tengen.roles.experience import open_experience
 from tengen.roles.initial_model import fitting_model
 from tengen.roles.role import Report, RoleContext
-from tengen.roles.table import lack, open_table
 from tengen.run import RunDirectory, keep_freed_memory
-from tengen.store import NUM_VALIDATION_ROWS, GameWindow, ShuffledRows
 
 __all__ = ["LearnRole"]
 
@@ -57,8 +52,8 @@ class LearnRole:
         self._config = config
         self._run = run
         self._context = context
+        self._wanted = config.agent.signature(config.task)
         self._lock = run.lock("learn")
-        self._features = task_features(config)
         self._device = learner_device(config)
         learner = config.learner
         self._epoch_steps = learner.epoch_samples // learner.batch_size
@@ -70,7 +65,7 @@ class LearnRole:
         self._generation = int(extra["generation"])
         # Where each stage that has begun did.
         self._grown_at: list[int] = list(extra["grown_at"])
-        self._table = open_table(config, run, context, extra.get("table"))
+        self._experience = open_experience(config, run, context, extra.get("table"))
         self._learner = self._make_learner(self._initial_net())
         if self._number is not None:
             load_checkpoint(run.checkpoints.entry(self._number), self._learner)
@@ -84,11 +79,11 @@ class LearnRole:
         if self._number is None:
             self._save()
             return {"num_steps": 0, "checkpoint": self._number}
-        arrived = self._table.refresh()
-        generation = max(self._generation, self._table.generation)
+        arrived = self._experience.refresh()
+        generation = max(self._generation, self._experience.generation)
         num_steps = min(self._num_allowed(), self._epoch_steps)
         if num_steps == 0:
-            self.waits_for = lack(self._config, self._table)
+            self.waits_for = self._experience.lacks(self._config.learner.batch_size)
             return self._took_in(arrived, generation) if arrived else None
         self._generation = generation
         has_grown = self._begin_stages()
@@ -106,14 +101,14 @@ class LearnRole:
             "grown_at": list(self._grown_at),
             "num_new": arrived,
             **self._validate(),
-            "table": self._table.describe(),
+            "table": self._experience.describe(),
             "seconds": time.monotonic() - start_s,
         }
 
     def close(self) -> None:
         """Ends the learner's threads and lets another process learn."""
         self._learner.close()
-        self._table.close()
+        self._experience.close()
         self._lock.release()
 
     def _took_in(self, arrived: int, generation: int) -> Report:
@@ -122,45 +117,43 @@ class LearnRole:
             "num_steps": 0,
             "generation": generation,
             "num_new": arrived,
-            "table": self._table.describe(),
+            "table": self._experience.describe(),
         }
 
     def _num_allowed(self) -> int:
         """Returns how many steps the table allows now."""
-        return self._table.samples_available() // self._config.learner.batch_size
+        return self._experience.available() // self._config.learner.batch_size
 
     def _validate(self) -> dict[str, Any]:
         """The losses on games that are kept from learning; empty where none are."""
-        columns = None
-        if isinstance(self._table, GameWindow | ShuffledRows):
-            columns = self._table.validation(NUM_VALIDATION_ROWS)
+        columns = self._experience.validation(NUM_VALIDATION_ROWS)
         if columns is None:
             return {}
         return {"validation": self._learner.validate(columns)}
 
-    def _initial_net(self) -> ResNet | Any:
+    def _initial_net(self) -> Net:
         config = self._config.nets[len(self._grown_at)]
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(self._config.seed)
             if self._config.learner.initial_model and self._number is None:
                 return self._net_of_model(config)
-            return build_net(self._features, config)
+            return config.build(self._wanted)
 
-    def _net_of_model(self, config: NetConfig) -> ResNet | Any:
+    def _net_of_model(self, config: NetConfig) -> Net:
         """The network that the initial model has, or one that grows from it."""
-        net = load_head(fitting_model(self._config, self._features).path).net
+        net = load_head(fitting_model(self._config, self._wanted).path).head.net
         if net.config != config:
-            assert isinstance(net, ResNet)
-            assert isinstance(config, ResNetConfig)
-            net = grow_net(net, config)
+            net = net.grown(config)
         return net.requires_grad_(True)
 
-    def _make_learner(self, net: Any) -> Learner:
+    def _make_learner(self, net: Net) -> Learner:
+        # What an update copies of the network is then where the network is.
+        net = net.to(self._device)
         return Learner(
             self._config.learner,
             net,
-            make_loss(self._config.loss),
-            self._table,
+            self._config.agent.make_update(self._config, net),
+            self._experience,
             num_threads=self._context.num_threads,
             device=self._device,
         )
@@ -173,7 +166,9 @@ class LearnRole:
         """
         if self._context.spent is None:
             return False
-        due = self._config.num_stages_begun(self._context.spent) - len(self._grown_at)
+        due = self._config.agent.num_stages_begun(self._context.spent) - len(
+            self._grown_at
+        )
         if due > 0:
             self._grown_at += [self._generation] * due
             self._grow(self._config.nets[len(self._grown_at)])
@@ -181,15 +176,11 @@ class LearnRole:
 
     def _grow(self, config: NetConfig) -> None:
         """Moves to a larger network that computes the same; its average starts anew."""
-        if not isinstance(config, ResNetConfig):
-            raise RunError("stages (mlp) must be residual networks; leave them out")
         old = self._learner
         old.close()
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(self._config.seed + self._generation)
-            averaged = old.optimizer.average
-            assert isinstance(averaged, ResNet)
-            grown = grow_net(averaged, config).requires_grad_(True)
+            grown = old.optimizer.average.grown(config).requires_grad_(True)
         self._learner = self._make_learner(grown)
         # The optimizer begins anew, and so its warm-up and the average do.
         self._learner.load_state(
@@ -224,7 +215,7 @@ class LearnRole:
 
     def _save(self) -> None:
         self._number = 0 if self._number is None else self._number + 1
-        table, described = self._table.state(), self._table.describe()
+        table, described = self._experience.state(), self._experience.describe()
         extra = {
             "generation": self._generation,
             "grown_at": self._grown_at,
@@ -237,4 +228,3 @@ class LearnRole:
             save_checkpoint(self._run.checkpoints, number, self._learner, extra)
 
         self._context.write(save)
-        self._table.trim(table)

@@ -5,10 +5,10 @@ from __future__ import annotations
 import dataclasses
 from pathlib import Path
 
-from tengen.actors import SelfplayConfig
+from tengen.agents.alphazero import AlphaZero
 from tengen.config import check
 from tengen.errors import UsageError
-from tengen.games import make
+from tengen.games import open_game
 from tengen.roles.config import RunConfig, read_config
 from tengen.run import RunDirectory
 
@@ -22,29 +22,32 @@ def checked_source(config: RunConfig) -> RunConfig:
         UsageError: It is no run, or one of another task, or learns from another itself,
             or plays on boards that the network would not know.
     """
-    if not config.learn_from:
+    if not config.agent.learn_from:
         return config
-    source = RunDirectory.open(Path(config.learn_from).resolve())
+    agent = AlphaZero.of(config, "learn")
+    source = RunDirectory.open(Path(agent.learn_from).resolve())
     _check(config, source)
-    return dataclasses.replace(config, learn_from=str(source.path))
+    agent = dataclasses.replace(agent, learn_from=str(source.path))
+    return dataclasses.replace(config, agent=agent)
 
 
 def _check(config: RunConfig, source: RunDirectory) -> None:
     name, theirs = str(source.path), read_config(source)
     check(
         theirs.task == config.task,
-        "learn_from",
+        "agent.learn_from",
         name,
         f"must be a run of {config.task}, not of {theirs.task}; choose another one",
     )
     check(
-        not theirs.learn_from,
-        "learn_from",
+        not theirs.agent.learn_from,
+        "agent.learn_from",
         name,
-        f"must have games of its own; use {theirs.learn_from}, from which it learns",
+        f"must have games of its own; use {theirs.agent.learn_from}, from which it "
+        f"learns",
     )
-    if isinstance(theirs.actor, SelfplayConfig):
-        config.check_boards(make(theirs.task), theirs.actor.variety)
+    variety = AlphaZero.of(theirs, "selfplay").actor.variety
+    AlphaZero.check_boards(config.net, theirs.task, open_game(theirs.task), variety)
 
 
 def with_games(config: RunConfig, run: RunDirectory) -> RunDirectory:
@@ -54,12 +57,13 @@ def with_games(config: RunConfig, run: RunDirectory) -> RunDirectory:
         UsageError: ``learn_from`` is not there any more, or has come to be another run
             than ``checked_source`` lets pass.
     """
-    if not config.learn_from:
+    if not config.agent.learn_from:
         return run
-    source = RunDirectory(config.learn_from)
+    source = RunDirectory(config.agent.learn_from)
     if source.is_new:
         raise UsageError(
-            f"learn_from ({config.learn_from}) is not a run directory; put it back"
+            f"agent.learn_from ({config.agent.learn_from}) is not a run directory; put "
+            f"it back"
         )
     _check(config, source)
     view = RunDirectory(run.path)

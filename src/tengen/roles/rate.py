@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from tengen import games
+from tengen.agents.alphazero import AlphaZero
 from tengen.errors import RunError
 from tengen.evaluation import MatchStopped, ModelPlayer, rate_generation
-from tengen.inference import open_backend
+from tengen.inference import open_backend, search_outputs
 from tengen.models import load_model
-from tengen.nets import game_features
 from tengen.roles.config import RunConfig
 from tengen.roles.role import Report, RoleContext
 from tengen.run import RunDirectory
@@ -38,8 +38,9 @@ class RateRole:
         self._run = run
         self._context = context
         self._lock = run.lock("rate")
-        self._game = games.make(config.task)
-        self._features = game_features(self._game)
+        self._rating = AlphaZero.of(config, "rate").rating
+        self._game = games.open_game(config.task)
+        self._wanted = config.agent.signature(config.task)
 
     def turn(self) -> Report | None:
         """Rates the newest model; None where there is none."""
@@ -51,11 +52,14 @@ class RateRole:
         directory = load_model(
             self._run.models.entry(model),
             self._config.task,
-            self._features,
+            self._wanted,
             error=RunError,
         )
         backend = open_backend(
-            directory.path, self._config.inference, self._context.num_threads
+            directory.path,
+            self._config.inference,
+            self._context.num_threads,
+            outputs=search_outputs(scores=False),
         )
         try:
             rating = rate_generation(
@@ -63,7 +67,7 @@ class RateRole:
                 model,
                 ModelPlayer(f"{model:06d}", self._config.task, backend),
                 self._game,
-                self._config.rating,
+                self._rating,
                 seed=self._config.seed,
                 num_threads=self._context.num_threads,
                 time_limit_s=_TIME_LIMIT_S,

@@ -19,10 +19,10 @@ from pathlib import Path
 
 from tengen import _core
 from tengen.actors import SelfplayConfig
+from tengen.experience import SegmentReader
+from tengen.experience.files import experience_files
 from tengen.games import Game, core_game
 from tengen.run import RunDirectory
-from tengen.store import SegmentReader
-from tengen.store.files import experience_files
 
 __all__ = ["ResignationCheck", "check_resignation"]
 

@@ -13,10 +13,10 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from tengen.errors import UsageError, did_you_mean
+from tengen.experience import Experience
 from tengen.roles.config import RunConfig
 from tengen.roles.learn_from import with_games
 from tengen.run import RunDirectory
-from tengen.store import ExperienceTable
 
 __all__ = ["ROLES", "Report", "Role", "RoleContext", "make_role"]
 
@@ -34,10 +34,10 @@ class RoleContext:
     progress: Callable[[Report], None] = lambda report: None
     """Takes counts during a turn, for the view; cheap to call often."""
     remaining: float | None = None
-    """Part of the run's time still to come, in [0, 1], for the learning rate's
-    cool-down; None where the budget is not in minutes, so that games alone decide."""
+    """Part of the budget still to come, in minutes or in frames, in [0, 1], for the
+    learning rate's cool-down; None where it is in neither, so that games decide."""
     spent: float | None = None
-    """Part of the budget that is spent, in minutes or in games, in [0, 1], for the
+    """Part of the budget that is spent, in whatever unit, in [0, 1], for the
     growth of the network; None where there is no budget, so that nothing grows."""
     writer: int | None = None
     """The self-play writer to be; None takes one that is free."""
@@ -51,8 +51,8 @@ class RoleContext:
     sealed: int | None = None
     """The newest generation that the writer had sealed before the turn began: a turn
     that is redone after a kill, and finds a newer one, is over. None always plays."""
-    tables: dict[str, ExperienceTable] = field(default_factory=dict)
-    """Tables that roles of one process share, by name."""
+    shared: dict[str, Experience] = field(default_factory=dict)
+    """What roles of one process share, by name."""
 
 
 class Role(Protocol):

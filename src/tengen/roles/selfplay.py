@@ -10,12 +10,12 @@ from tengen import games
 from tengen.actors import (
     GamesOfGeneration,
     GenerationReport,
-    SelfplayConfig,
     SelfplayProcesses,
 )
+from tengen.agents.alphazero import AlphaZero
 from tengen.errors import RunError, UsageError
+from tengen.experience import ExperienceWriter, OpenSegment
 from tengen.models import load_model
-from tengen.nets import game_features
 from tengen.roles.config import RunConfig
 from tengen.roles.forks import fork_sources
 from tengen.roles.generations import (
@@ -29,7 +29,6 @@ from tengen.roles.resignation import check_resignation
 from tengen.roles.role import Report, RoleContext
 from tengen.roles.threads_play import PlayingThreads, take_counts
 from tengen.run import RunDirectory
-from tengen.store import ExperienceWriter, OpenSegment
 
 __all__ = ["SelfplayRole"]
 
@@ -58,19 +57,15 @@ class SelfplayRole:
     def __init__(
         self, config: RunConfig, run: RunDirectory, context: RoleContext
     ) -> None:
-        if not isinstance(config.actor, SelfplayConfig):
-            raise UsageError(
-                f"role (selfplay) is not part of a run of {config.agent}; use tengen "
-                "train, which runs its actor and learner"
-            )
-        if config.learn_from:
+        agent = AlphaZero.of(config, "selfplay")
+        if agent.learn_from:
             raise UsageError(
                 f"role (selfplay) is not part of a run that learns from the games of "
-                f"{config.learn_from}; run it there"
+                f"{agent.learn_from}; run it there"
             )
         self.waits_for = ""
         self._config = config
-        self._actor = config.actor
+        self._actor = agent.actor
         self._run = run
         self._context = context
         incarnation = run.new_incarnation("selfplay")
@@ -80,8 +75,8 @@ class SelfplayRole:
             folder = writer_directory(run, context.writer)
             self._writer = ExperienceWriter(folder, incarnation)
         run.forget_incarnations("selfplay", incarnation)
-        self._game = games.make(config.task)
-        self._features = game_features(self._game)
+        self._game = games.open_game(config.task)
+        self._wanted = agent.signature(config.task)
         self._threads = PlayingThreads(run, self._game, context, self._on_model)
         self._processes: SelfplayProcesses | None = None
         if games.is_external(self._game) and context.num_threads > 1:
@@ -174,7 +169,7 @@ class SelfplayRole:
     def _directory(self, model: int) -> Path:
         entry = self._run.models.entry(model)
         task = self._config.task
-        return load_model(entry, task, self._features, error=RunError).path
+        return load_model(entry, task, self._wanted, error=RunError).path
 
     def _seal(self, generation: int) -> None:
         """Seals a generation that is whole on the disk."""

@@ -5,14 +5,14 @@ from __future__ import annotations
 import dataclasses
 import time
 
+from tengen.agents.alphazero import AlphaZero
 from tengen.errors import RunError, UsageError
+from tengen.experience import Shuffler, ShufflingStopped
+from tengen.experience.shuffled_files import read_turn
 from tengen.learners.checkpoint import read_extra
 from tengen.roles.config import RunConfig
 from tengen.roles.role import Report, RoleContext
-from tengen.roles.table import lack, open_window
 from tengen.run import RunDirectory
-from tengen.store import Shuffler, ShufflingStopped, WindowConfig
-from tengen.store.shuffled_files import read_turn
 
 __all__ = ["ShuffleRole"]
 
@@ -36,11 +36,8 @@ class ShuffleRole:
     def __init__(
         self, config: RunConfig, run: RunDirectory, context: RoleContext
     ) -> None:
-        if not isinstance(config.store, WindowConfig):
-            raise UsageError(
-                f"role (shuffle) is not part of a run of {config.agent}; leave it out"
-            )
-        if config.store.drawn_by != "shuffle":
+        self._agent = AlphaZero.of(config, "shuffle")
+        if "shuffle" not in self._agent.schedule(config).learning:
             raise UsageError(
                 "role (shuffle) has nothing to do where the learner draws for itself; "
                 "begin the run with --set store.drawn_by=shuffle"
@@ -73,7 +70,9 @@ class ShuffleRole:
             self._shuffler = None
             return {"stopped": True}
         if turn is None:
-            self.waits_for = lack(self._config, self._shuffler.window)
+            self.waits_for = self._shuffler.window.lacks(
+                self._config.learner.batch_size
+            )
             return None
         seconds = time.monotonic() - start_s
         num_samples = sum(turn.shard_rows)
@@ -95,7 +94,7 @@ class ShuffleRole:
     def _open(self) -> Shuffler:
         return Shuffler(
             self._run.shuffled,
-            lambda state: open_window(self._config, self._run, state),
+            lambda state: self._agent.open_window(self._config, self._run, state),
             self._config.learner.batch_size,
             self._context.num_threads,
             first_turn=self._learner_turns()[1] + 1,

@@ -27,6 +27,7 @@ LINK = "store"
 ROWS = "rows"
 """In the run directory: the steps that memory does not hold."""
 
+_SHARED = Path("/dev/shm")
 _REPORT_S = 10.0
 _INTERRUPTED = 130
 
@@ -109,9 +110,13 @@ def _record(run: RunDirectory, config: StoreConfig) -> None:
 
 
 def _folder_of(run: RunDirectory) -> Path:
-    """Returns the store's folder: in memory, and of a name that a socket may have."""
-    shared = Path("/dev/shm")
-    parent = shared if shared.is_dir() else Path(tempfile.gettempdir())
+    """Returns the store's folder: in memory, and of a name that a socket may have.
+
+    It is the same each time, so that what a killed store left is found without the
+    run's link too. Another user could take the name before, and is found out
+    (`tengen.store.own_folder`).
+    """
+    parent = _SHARED if _SHARED.is_dir() else Path(tempfile.gettempdir())
     name = hashlib.sha256(os.fsencode(run.path.resolve())).hexdigest()[:16]
     return parent / f"tengen-{os.getuid()}-{name}"
 

@@ -21,12 +21,12 @@ from tengen.actors import (
     play_generation,
 )
 from tengen.errors import DiskFullError
+from tengen.experience import ExperienceWriter, OpenSegment
+from tengen.experience.core_errors import core_errors
 from tengen.games import Game
-from tengen.inference import Backend, open_backend
+from tengen.inference import Backend, open_backend, search_outputs
 from tengen.roles.role import RoleContext
 from tengen.run import RunDirectory
-from tengen.store import ExperienceWriter, OpenSegment
-from tengen.store.core_errors import core_errors
 
 __all__ = ["PlayingThreads", "take_counts"]
 
@@ -162,7 +162,7 @@ class PlayingThreads:
                 wanted.directory,
                 wanted.inference,
                 self._context.num_threads,
-                scores=wanted.config.search.score_weight > 0,
+                outputs=search_outputs(scores=wanted.config.search.score_weight > 0),
             )
             self._backend = (wanted.model, made)
         return self._backend[1]

@@ -1,15 +1,15 @@
-"""A batch, and what every table of the loop is to actors and learner."""
+"""A batch: samples that a learner has until it acknowledges them."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["Batch", "ExperienceTable"]
+__all__ = ["Batch"]
 
 
 @dataclass(frozen=True)
@@ -50,8 +50,9 @@ class Batch:
     def ack(self, priorities: NDArray[np.float64] | None = None) -> None:
         """Says that the learner is done with the batch.
 
-        Batches are acknowledged in the order of their leases, each once: what a
-        checkpoint then counts as used is a prefix.
+        Each batch is acknowledged once. Those of experience that a learner's checkpoint
+        restores, a window of games or shuffled shards, are acknowledged in the order of
+        their leases, so that what a checkpoint counts as used is a prefix.
 
         Args:
             priorities: ``[B]``, for samplers that use them; None for the others.
@@ -60,59 +61,3 @@ class Batch:
             UsageError: Out of order, twice, or with priorities that nobody uses.
         """
         self._ack(self.lease, priorities)
-
-
-class ExperienceTable(Protocol):
-    """A set of experience that actors add to and a learner draws from."""
-
-    @property
-    def generation(self) -> int:
-        """Turns of the actors behind what was taken in, 0 before the first."""
-        ...
-
-    def insert(
-        self, writer: str, sequence: int, columns: Mapping[str, NDArray[Any]]
-    ) -> bool:
-        """Adds one unit of experience; again with the same name it does nothing.
-
-        Args:
-            writer: Who sends it.
-            sequence: The sender's own increasing number for it.
-            columns: Its arrays.
-
-        Returns:
-            Whether it was new.
-        """
-        ...
-
-    def refresh(self) -> int:
-        """Takes in what arrived since the last call, and returns how much."""
-        ...
-
-    def samples_available(self) -> int:
-        """Returns how many samples may be drawn now without waiting."""
-        ...
-
-    def sample(self, num_samples: int) -> Batch:
-        """Draws a batch, as the table's sampler and rate limiter say."""
-        ...
-
-    def state(self) -> dict[str, Any]:
-        """Returns JSON values that restore the table exactly."""
-        ...
-
-    def trim(self, state: Mapping[str, Any]) -> int:
-        """Removes files that a durable checkpoint with ``state`` makes unneeded.
-
-        Returns:
-            How many were removed.
-        """
-        ...
-
-    def describe(self) -> dict[str, int]:
-        """Returns what it holds, by name, for the view."""
-        ...
-
-    def close(self) -> None:
-        """Releases what it holds. A second call does nothing."""
-        ...

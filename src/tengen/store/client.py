@@ -26,6 +26,7 @@ from tengen.store.host_protocol import (
     tables_request,
     writer_request,
 )
+from tengen.store.own_folder import check_own_folder
 from tengen.store.table_config import TableConfig
 
 __all__ = ["HostConnection"]
@@ -45,7 +46,7 @@ class HostConnection:
 
     Raises:
         RunError: Nobody answers there.
-        UsageError: It is of another version.
+        UsageError: It is of another version, or its folder may be another user's.
     """
 
     def __init__(self, directory: Path, patience_s: float) -> None:
@@ -163,6 +164,11 @@ class HostConnection:
         return connection.detach(), answer
 
     def _connect(self, until: float) -> socket.socket:
+        try:
+            # Each time: once a store's folder is gone, anybody may have its name.
+            check_own_folder("directory", self._directory)
+        except OSError as error:
+            raise no_answer(str(self._directory), error) from error
         connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         connection.settimeout(max(0.001, until - time.monotonic()))
         while True:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shutil
 from pathlib import Path
@@ -10,6 +11,7 @@ from tengen.errors import UsageError
 from tengen.store.disk_config import DiskConfig
 from tengen.store.folder_lock import LOCK_NAME, FolderLock
 from tengen.store.host_protocol import SOCKET_NAME
+from tengen.store.own_folder import check_own_folder
 from tengen.store.saved_config import (
     CONFIG_NAME,
     compare,
@@ -29,14 +31,14 @@ class StoreFolder:
     """Holds the folder for this process until `remove`, or the process's end.
 
     Args:
-        directory: The folder; made when absent.
+        directory: The folder; made when absent, for this user alone.
         configs: The tables that it is for.
         memory_bytes: For all steps.
         disk: Where those go that memory does not hold; None: nowhere.
 
     Raises:
-        UsageError: It is a live store's, holds other things, or a killed store of other
-            tables left it.
+        UsageError: It is a live store's, holds other things, may be another user's, or
+            a killed store of other tables left it.
 
     Attributes:
         path: Its absolute path.
@@ -62,6 +64,11 @@ class StoreFolder:
         self.goes_on = False
         self.differences: list[str] = []
         self.changed: list[int] = []
+        # What cannot be made or looked at is refused by the lock.
+        with contextlib.suppress(OSError):
+            with contextlib.suppress(FileExistsError):
+                os.mkdir(self.path, 0o700)
+            check_own_folder("directory", self.path)
         self._lock = FolderLock("directory", directory, _OWN)
         try:
             self._compare(configs, memory_bytes, disk)

@@ -12,9 +12,11 @@ from tengen import _core
 from tengen.errors import RunError, UsageError
 
 __all__ = [
+    "MAX_KEYS",
     "SOCKET_NAME",
     "VERSION",
     "NoAnswer",
+    "StoreFull",
     "answer_s",
     "ask",
     "check_version",
@@ -28,19 +30,19 @@ __all__ = [
     "sampler_request",
     "send_line",
     "tables_request",
+    "wait_of",
     "writer_request",
 ]
 
 VERSION = 6
 SOCKET_NAME = "socket"
-_MAX_LINE_BYTES = 64 << 20
-# What is raised where the answer comes, by the kind that it has there: what the core
-# raised it raises for the client as for a caller in the store's own process.
-_ERRORS: dict[str, type[Exception]] = {
-    "usage": UsageError,
-    "run": RunError,
-    "core": _core.CoreError,
-}
+MAX_KEYS = 16384
+"""Keys that one command may have; more go by several."""
+
+# The longest are `MAX_KEYS` keys of 20 digits with priorities of 24: 0.8 MB.
+_MAX_LINE_BYTES = 1 << 20
+# The tables of a store, or a line for each of its sessions. Who asks trusts the store.
+_MAX_ANSWER_BYTES = 64 << 20
 # The server learns of a killed client within moments; then its name is free.
 _WAIT_FOR_NAME_S = 5.0
 # An answer may take so long, however little time the caller has: servers are busy.
@@ -49,6 +51,20 @@ _LEAST_ANSWER_S = 2.0
 
 class NoAnswer(RunError):
     """Nobody answers: the store has ended, or cannot be reached."""
+
+
+class StoreFull(NoAnswer):
+    """Too many ask at once; who waits a moment may be answered."""
+
+
+# What is raised where the answer comes, by the kind that it has there: what the core
+# raised it raises for the client as for a caller in the store's own process.
+_ERRORS: dict[str, type[Exception]] = {
+    "usage": UsageError,
+    "full": StoreFull,  # before what it is one of
+    "run": RunError,
+    "core": _core.CoreError,
+}
 
 
 def tables_request() -> dict[str, Any]:
@@ -62,6 +78,11 @@ def writer_request(
     """Asks for a session of a writer of a pool's steps."""
     wait_s = _WAIT_FOR_NAME_S if timeout_s is None else min(timeout_s, _WAIT_FOR_NAME_S)
     return {"ask": "writer", "name": name, "pool": pool, "wait_s": wait_s}
+
+
+def wait_of(message: Mapping[str, Any]) -> float:
+    """Returns how long a writer's name is waited for, by who asked, within bounds."""
+    return min(max(0.0, float(message["wait_s"])), _WAIT_FOR_NAME_S)
 
 
 def sampler_request(table: int, num_samples: int, num_ahead: int) -> dict[str, Any]:
@@ -111,45 +132,52 @@ def send_line(connection: socket.socket, message: Mapping[str, Any]) -> None:
 
 def read_line(
     connection: socket.socket,
+    until: float,
     max_bytes: int = _MAX_LINE_BYTES,
-    until: float | None = None,
 ) -> dict[str, Any] | None:
     """Reads one message, and not a byte behind it.
 
     Args:
         connection: Where from.
+        until: When it must be there, by ``time.monotonic``. What lies there by then is
+            still read, as whoever reads may have stood still.
         max_bytes: Of the message.
-        until: When it must be there, by ``time.monotonic``; None: the connection's
-            timeout goes for each piece of it.
 
     Returns:
         The message; None where the other side ended.
 
     Raises:
         UsageError: It is no message.
-        OSError: The connection broke, or stayed silent for its timeout.
+        OSError: The connection broke.
+        TimeoutError: The message was not whole in time.
     """
     line = bytearray()
+    num_bytes = 0
     while not line.endswith(b"\n"):
-        if until is not None:
-            connection.settimeout(max(0.001, until - time.monotonic()))
+        left_s = until - time.monotonic()
+        # One that sends on and on would never be waited for.
+        if num_bytes and left_s <= 0:
+            raise TimeoutError("timed out")
+        connection.settimeout(max(0.001, left_s))
         # A message has one line, so that what is there up to its end is its own.
         seen = connection.recv(65536, socket.MSG_PEEK)
         if not seen:
             return None
         end = seen.find(b"\n") + 1 or len(seen)
-        line += connection.recv(end)
-        # Who speaks another language need not come to an end of a line. A session that
-        # goes on may ring before it is answered.
-        if bytes(line.lstrip(b"\0")[:1]) not in (b"", b"{"):
+        piece = connection.recv(end)
+        num_bytes += len(piece)
+        # A session that goes on may ring before it is answered.
+        line += piece if line else piece.lstrip(b"\0")
+        # Who speaks another language need not come to an end of a line.
+        if line and not line.startswith(b"{"):
             break
-        if len(line) > max_bytes:
+        if num_bytes > max_bytes:
             raise UsageError(
-                f"message ({len(line)} bytes) must be at most {max_bytes}; "
+                f"message ({num_bytes} bytes) must be at most {max_bytes}; "
                 f"send less at a time"
             )
     try:
-        message = json.loads(line.lstrip(b"\0"))
+        message = json.loads(line)
     except (ValueError, RecursionError):
         message = None
     if not isinstance(message, dict):
@@ -181,7 +209,7 @@ def ask(
         until: When the answer must be there, by ``time.monotonic``.
 
     Raises:
-        NoAnswer: Nobody answers.
+        NoAnswer: Nobody answers, or too many ask.
         RunError: The store has failed, or closes.
         UsageError: The store refused it.
         CoreError: Its core did.
@@ -189,7 +217,7 @@ def ask(
     try:
         connection.settimeout(max(0.001, until - time.monotonic()))
         send_line(connection, {"version": VERSION, **message})
-        answer = read_line(connection, until=until)
+        answer = read_line(connection, until, _MAX_ANSWER_BYTES)
         connection.settimeout(None)
     except OSError as error:
         connection.close()

@@ -19,6 +19,9 @@ from tengen.store.table_config import TableConfig
 
 __all__ = ["LocalBackend"]
 
+# What an answer to who waits for a checkpoint may take; it asks again.
+_CHECKPOINT_S = 1.0
+
 
 class LocalBackend:
     """The store in this process.
@@ -229,9 +232,9 @@ class LocalBackend:
         try:
             if not arguments:
                 return self.core.begin_checkpoint()
-            return self.core.wait_checkpoint(
-                arguments["number"], arguments["timeout_s"]
-            )
+            # Of the client's own slices none is as long.
+            wait_s = min(max(0.0, float(arguments["timeout_s"])), _CHECKPOINT_S)
+            return self.core.wait_checkpoint(arguments["number"], wait_s)
         except _core.CoreError as error:
             raise RunError(str(error)) from error
 

@@ -105,7 +105,7 @@ def check_hello(connection: socket.socket, token: str | None, until: float) -> N
         UsageError: It is of another version, or does not know the token.
         OSError: It broke off, or took too long.
     """
-    hello = read_line(connection, _MAX_HELLO_BYTES, until)
+    hello = read_line(connection, until, _MAX_HELLO_BYTES)
     if hello is None:
         raise ConnectionResetError
     check_version(hello)

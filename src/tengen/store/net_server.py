@@ -9,6 +9,7 @@ from typing import Any
 
 from tengen import _core
 from tengen.errors import UsageError, os_reason
+from tengen.store.host_protocol import wait_of
 from tengen.store.local_backend import LocalBackend
 from tengen.store.net_protocol import (
     TOKEN_VARIABLE,
@@ -100,8 +101,10 @@ class NetServer:
             backend,
             ("writer", "sampler", "replica"),
             self._open,
+            lambda: len(self._core.describe()),
             self._secure,
             self._check,
+            is_encrypted=self._tls is not None,
         )
 
     def close(self) -> None:
@@ -122,7 +125,7 @@ class NetServer:
         descriptor = connection.fileno()
         if kind == "writer":
             next_sequence = self._core.open_writer(
-                descriptor, message["name"], message["pool"], message["wait_s"]
+                descriptor, message["name"], message["pool"], wait_of(message)
             )
             return {"next_sequence": next_sequence}
         if kind == "replica":

@@ -14,17 +14,25 @@ from typing import Any
 from tengen import _core
 from tengen.errors import RunError, TengenError, UsageError
 from tengen.store.host_protocol import (
+    StoreFull,
     check_version,
     error_answer,
     read_line,
     send_line,
 )
 from tengen.store.local_backend import LocalBackend
+from tengen.store.places import Places
 
 __all__ = ["Reception"]
 
+# For the greeting; then for the question to be there, and the answer to be taken.
 _HELLO_S = 10.0
+_LINE_S = 10.0
 _MAX_HELLOS = 256
+# Each is a thread, for as long as its one question takes to be asked and answered.
+_MAX_CONNECTIONS = 1024
+# Each is a thread of the core where its client is on another host.
+_MAX_SESSIONS = 4096
 _LINGER_S = 2.0
 # What fails for want of descriptors or memory may go again in a moment.
 _PAUSE_S = 0.1
@@ -44,9 +52,12 @@ def _anybody(connection: socket.socket, until: float) -> None:
 class Reception:
     """A thread that accepts, and one for each client that speaks.
 
-    A client that says nothing, too much or nonsense is sent away, and keeps nobody
-    else waiting. Where the process has no descriptors left clients wait until it has;
-    sessions are refused before, so that commands are still answered.
+    A connection greets, asks one thing and is answered; then it is closed, or a
+    session's, which may be silent for as long as its client lives. A client that says
+    nothing, too much or nonsense is sent away, and keeps nobody else waiting. So are
+    those who are too many at once, of one peer or of all. Where the process has no
+    descriptors left clients wait until it has; sessions are refused before, so that
+    commands are still answered.
 
     Args:
         listener: The bound socket; listens from here on, closed by ``close``.
@@ -54,9 +65,11 @@ class Reception:
         kinds: What a session may be asked for as.
         open_session: Takes a connection, the kind and what was asked; opens a session
             with a descriptor of its own, and returns the answer.
+        num_sessions: Returns how many there are.
         secure: Takes a new connection and the time by which it must be done, and
             returns the one to speak on.
         check: The same, and raises a TengenError for a client that may not ask.
+        is_encrypted: Whether a line means nothing to clients before ``secure``.
     """
 
     def __init__(
@@ -65,16 +78,22 @@ class Reception:
         backend: LocalBackend,
         kinds: Sequence[str],
         open_session: Callable[[socket.socket, str, Mapping[str, Any]], dict[str, Any]],
+        num_sessions: Callable[[], int],
         secure: Callable[[socket.socket, float], socket.socket] = _as_it_is,
         check: Callable[[socket.socket, float], None] = _anybody,
+        *,
+        is_encrypted: bool = False,
     ) -> None:
         self._listener = listener
         self._backend = backend
         self._kinds = kinds
         self._open_session = open_session
+        self._num_sessions = num_sessions
         self._secure = secure
         self._check = check
-        self._room = threading.Semaphore(_MAX_HELLOS)
+        self._is_encrypted = is_encrypted
+        self._hellos = Places(_MAX_HELLOS)
+        self._connections = Places(_MAX_CONNECTIONS)
         self._opening = threading.Condition()
         self._num_opening = 0
         self._is_closed = False
@@ -100,52 +119,89 @@ class Reception:
     def _accept(self) -> None:
         while not self._is_closing.is_set():
             try:
-                connection, _ = self._listener.accept()
+                connection, address = self._listener.accept()
             except OSError:
                 self._is_closing.wait(_PAUSE_S)
                 continue
-            if not self._room.acquire(blocking=False):
-                connection.close()
+            # One of this host's own sockets has no address.
+            peer = address[0] if isinstance(address, tuple) else None
+            if not self._hellos.take(peer):
+                self._turn_away(connection)
                 continue
             hello = threading.Thread(
                 target=self._receive,
-                args=(connection,),
+                args=(connection, peer),
                 name="store-hello",
                 daemon=True,
             )
             try:
                 hello.start()
             except RuntimeError:  # no thread to be had
-                self._room.release()
+                self._hellos.leave(peer)
                 connection.close()
                 self._is_closing.wait(_PAUSE_S)
 
-    def _receive(self, connection: socket.socket) -> None:
-        known = connection
+    def _turn_away(self, connection: socket.socket) -> None:
+        """Refuses one that there is no thread for, and waits for nothing."""
+        with connection:
+            if not self._is_encrypted:
+                connection.setblocking(False)
+                _try_send(connection, error_answer(_full("greetings", _MAX_HELLOS)))
+
+    def _receive(self, connection: socket.socket, peer: str | None) -> None:
         try:
-            try:
-                until = time.monotonic() + _HELLO_S
-                known = self._secure(connection, until)
-                self._check(known, until)
-            finally:
-                self._room.release()
-            known.settimeout(_HELLO_S)
-            self._serve(known)
+            known = self._greet(connection, peer)
+        finally:
+            self._hellos.leave(peer)
+        if known is None:
+            return
+        try:
+            with known:
+                self._serve(known)
+        finally:
+            self._connections.leave(peer)
+
+    def _greet(
+        self, connection: socket.socket, peer: str | None
+    ) -> socket.socket | None:
+        """Returns what to speak on, by who has a place; None: it was sent away."""
+        known, is_let_in = connection, False
+        try:
+            until = time.monotonic() + _HELLO_S
+            known = self._secure(connection, until)
+            self._check(known, until)
+            is_let_in = self._connections.take(peer)
+            if is_let_in:
+                return known
+            raise _full("connections", _MAX_CONNECTIONS)
+        except TimeoutError:
+            _send_away(known, error_answer(_late("greeting", _HELLO_S)))
         except TengenError as error:
             _send_away(known, error_answer(error))
         except OSError:
             pass
         finally:
-            known.close()
+            if not is_let_in:
+                known.close()
+        return None
 
     def _serve(self, connection: socket.socket) -> None:
-        while (message := read_line(connection)) is not None:
-            if self._answer(connection, message):
-                return
-            connection.settimeout(None)
+        try:
+            message = read_line(connection, time.monotonic() + _LINE_S)
+        except TimeoutError:
+            _send_away(connection, error_answer(_late("question", _LINE_S)))
+        except TengenError as error:
+            _send_away(connection, error_answer(error))
+        except OSError:
+            pass
+        else:
+            if message is not None:
+                connection.settimeout(_LINE_S)
+                # A client that has gone, or takes nothing, needs no answer.
+                with contextlib.suppress(OSError):
+                    self._answer(connection, message)
 
-    def _answer(self, connection: socket.socket, message: dict[str, Any]) -> bool:
-        """Answers; whether the connection is a session's from here on."""
+    def _answer(self, connection: socket.socket, message: dict[str, Any]) -> None:
         kind = message.get("ask")
         try:
             check_version(message)
@@ -153,8 +209,7 @@ class Reception:
                 raise _closing()
             if isinstance(kind, str) and kind in self._kinds:
                 self._open(connection, kind, message)
-                return True
-            if kind == "tables":
+            elif kind == "tables":
                 send_line(connection, {"answer": self._tables()})
             elif kind == "command":
                 result = self._backend.command(message["name"], message["arguments"])
@@ -171,7 +226,6 @@ class Reception:
                 f"message ({kind}) is refused: {error!r}; send what it needs"
             )
             _try_send(connection, error_answer(wrong))
-        return False
 
     def _tables(self) -> list[dict[str, Any]]:
         answer = []
@@ -205,16 +259,23 @@ class Reception:
                 raise UsageError(
                     f"{kind} ({message[name]}) must be of a table; ask for the tables"
                 )
-        with self._while_open():
+        with self._while_open(kind):
             answer = self._open_session(connection, kind, message)
         send_line(connection, {"answer": answer})
         connection.close()
 
     @contextlib.contextmanager
-    def _while_open(self) -> Iterator[None]:
+    def _while_open(self, kind: str) -> Iterator[None]:
         with self._opening:
             if self._is_closed:
                 raise _closing()
+            # One that goes on is counted already.
+            num_sessions = self._num_sessions() + self._num_opening
+            if kind != "resume" and num_sessions >= _MAX_SESSIONS:
+                raise RunError(
+                    f"session (beside {num_sessions}) must be one of at most "
+                    f"{_MAX_SESSIONS}; close writers and samplers, or use more shards"
+                )
             self._num_opening += 1
         try:
             yield
@@ -235,6 +296,20 @@ def _check_descriptors(connection: socket.socket) -> None:
             f"session (descriptor {lowest} of {most}) must leave some of the store's "
             f"process; close writers and samplers, or raise its ulimit -n"
         )
+
+
+def _full(what: str, most: int) -> StoreFull:
+    return StoreFull(
+        f"store (full) serves at most {most} {what} at once, and of one host three "
+        f"quarters of them; try again"
+    )
+
+
+def _late(what: str, limit_s: float) -> RunError:
+    return RunError(
+        f"{what} (not whole) must come within {limit_s:g} s; connect again, and ask at "
+        f"once"
+    )
 
 
 def _closing() -> RunError:

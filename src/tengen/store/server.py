@@ -13,6 +13,7 @@ from tengen.errors import UsageError
 from tengen.store.disk_config import DiskConfig
 from tengen.store.disk_folder import DiskFolder
 from tengen.store.folder import StoreFolder
+from tengen.store.host_protocol import wait_of
 from tengen.store.local_backend import LocalBackend
 from tengen.store.reception import Reception
 from tengen.store.table_config import TableConfig
@@ -76,7 +77,11 @@ class HostServer:
             raise
         self.backend.add_sessions(lambda: self._core.describe())
         self._reception = Reception(
-            self._socket, self.backend, ("writer", "sampler", "resume"), self._open
+            self._socket,
+            self.backend,
+            ("writer", "sampler", "resume"),
+            self._open,
+            lambda: len(self._core.describe()),
         )
 
     def close(self) -> None:
@@ -121,7 +126,7 @@ class HostServer:
             return {}
         if kind == "writer":
             opened = self._core.open_writer(
-                descriptor, message["name"], message["pool"], message["wait_s"]
+                descriptor, message["name"], message["pool"], wait_of(message)
             )
         else:
             opened = self._core.open_sampler(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import threading
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from functools import partial
 from typing import Any
 
@@ -17,6 +17,7 @@ from tengen.errors import UsageError
 from tengen.store.arguments import check_batch, keys_of, vector_of, whole
 from tengen.store.backend import StoreBackend, TableEntry
 from tengen.store.batch import Batch
+from tengen.store.host_protocol import MAX_KEYS
 from tengen.store.lending import Lending
 from tengen.store.rate_limits import RateLimits
 from tengen.store.sampler import Sampler
@@ -153,18 +154,32 @@ class Table:
             UsageError: Nothing in the table goes by priority, or they are refused.
         """
         self.config.check_priorities()
-        given, values = keys_of(keys), vector_of("priorities", priorities).tolist()
+        given, values = keys_of(keys), vector_of("priorities", priorities)
         check(
             len(values) == len(given),
             "priorities",
             len(values),
             f"must be {len(given)}, one for each key; pass as many",
         )
-        self._command("set_priorities", keys=given, priorities=values)
+        # As the core does, but before the first of several commands.
+        wrong = values[~(np.isfinite(values) & (values >= 0))]
+        if wrong.size:
+            raise UsageError(
+                f"priority ({wrong[0]}) must be finite and at least 0; mend the loss "
+                f"that gave it"
+            )
+        for some in _slices(len(given)):
+            self._command(
+                "set_priorities", keys=given[some], priorities=values[some].tolist()
+            )
 
     def erase(self, keys: NDArray[np.int64]) -> int:
         """Removes items, and returns how many there were."""
-        return int(self._command("erase", keys=keys_of(keys)))
+        given = keys_of(keys)
+        return sum(
+            int(self._command("erase", keys=given[some]))
+            for some in _slices(len(given))
+        )
 
     def set_limits(self, limits: RateLimits) -> None:
         """Changes the limiter; what was inserted and sampled still counts.
@@ -221,6 +236,12 @@ class Table:
 
     def _command(self, name: str, **arguments: Any) -> Any:
         return self._backend.command(name, {"table": self._entry.number, **arguments})
+
+
+def _slices(num_keys: int) -> Iterator[slice]:
+    """Returns what each of several commands has of so many keys; one at least."""
+    for begin in range(0, max(1, num_keys), MAX_KEYS):
+        yield slice(begin, begin + MAX_KEYS)
 
 
 def _open_sampler(

@@ -24,6 +24,8 @@ __all__ = ["client_tls", "server_tls"]
 # TLS brings at most 16 KiB a record; several go on together.
 _BUFFER_BYTES = 1 << 18
 _TLS_HANDSHAKE = 0x16
+# For the peer to take what is under way when nobody speaks to it any more.
+_REST_S = 10.0
 
 Tls = Callable[[socket.socket, float], socket.socket]
 """Takes a connection and the time by which it must be done; returns a plain socket."""
@@ -211,9 +213,15 @@ class _Way:
 def _carry(tls: ssl.SSLSocket, plain: socket.socket) -> None:
     plain.setblocking(False)
     out, back = _Way(plain, tls), _Way(tls, plain)
+    # Set once the plain end was closed for good, and not for one direction: then a peer
+    # that neither takes what is left nor goes must not keep the thread.
+    until: float | None = None
     with tls, plain:
-        while not (out.is_over and back.is_over):
-            if out.move() | back.move():
+        while not (out.is_over and (back.is_over or until is not None)):
+            moved = out.move() | back.move()
+            if until is not None and time.monotonic() > until:
+                return
+            if moved:
                 continue
             events = {plain: 0, tls: 0}
             for way, source, sink in ((out, plain, tls), (back, tls, plain)):
@@ -226,6 +234,9 @@ def _carry(tls: ssl.SSLSocket, plain: socket.socket) -> None:
             # One that nothing is wanted from would tell of its end again and again.
             poll = select.poll()
             for one, wanted in events.items():
-                if wanted:
+                if wanted or (one is plain and until is None):
                     poll.register(one, wanted)
-            poll.poll()
+            if until is not None:
+                poll.poll(max(0.0, until - time.monotonic()) * 1000)
+            elif dict(poll.poll()).get(plain.fileno(), 0) & select.POLLHUP:
+                until = time.monotonic() + _REST_S

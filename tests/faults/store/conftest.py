@@ -3,5 +3,5 @@
 import sys
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).parents[2] / "unit" / "store"))
+sys.path.insert(0, str(Path(__file__).parents[2] / "unit" / "experience"))
 sys.path.insert(0, str(Path(__file__).parent))

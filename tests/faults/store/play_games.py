@@ -11,11 +11,11 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).parents[2] / "unit" / "store"))
+sys.path.insert(0, str(Path(__file__).parents[2] / "unit" / "experience"))
 
 from store_games import random_game
 
-from tengen.store import ExperienceWriter
+from tengen.experience import ExperienceWriter
 
 NUM_GENERATIONS = 4
 NUM_GAMES = 12

@@ -19,17 +19,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tengen import _core
-from tengen.run import NumberedFolder
-from tengen.store import (
+from tengen.experience import (
     ExperienceWriter,
     GameWindow,
     SamplesPerInsertConfig,
     Shuffler,
     WindowConfig,
 )
-from tengen.store.shuffled_files import read_shard, shard_name
-from tengen.store.window_draw import WindowDraw
-from tests.unit.store.store_games import random_game
+from tengen.experience.shuffled_files import read_shard, shard_name
+from tengen.experience.window_draw import WindowDraw
+from tengen.run import NumberedFolder
+from tests.unit.experience.store_games import random_game
 
 FOLDER = Path(__file__).parent
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import sys
 import threading
 from collections.abc import Callable, Sequence
@@ -16,12 +17,17 @@ from tengen import _core, games
 from tengen.actors import GenerationReport, SelfplayConfig, play_generation
 from tengen.actors.crew import crew_on_devices
 from tengen.errors import UsageError
+from tengen.experience import ExperienceWriter
 from tengen.inference import Backend, LaneBackend, RowLayout
 from tengen.inference.rows import unpack_rows
 from tengen.search import SearchConfig
-from tengen.store import ExperienceWriter
+from tengen.tensors import TensorSpec
+from tests.unit.conftest import PLAIN
 
 NUM_GAMES = 30
+SCORED = dataclasses.replace(
+    PLAIN, outputs={**PLAIN.outputs, "score": TensorSpec(shape=(2,))}
+)
 
 
 def answer(planes: Any, policy: Any, value: Any, score: Any = None) -> None:
@@ -41,12 +47,13 @@ class ThreadBackend:
 
     name, version, precision, batch_shape = "torch", "0", "fp32", "dynamic"
 
-    has_score = True
+    signature = SCORED
 
-    def bind(self, planes: Any, *answers: Any) -> Any:
+    def bind(self, inputs: Any, outputs: Any, state: Any = None) -> Any:
         class Runner:
             def run(self, num_rows: int) -> None:
-                answer(*(a if a is None else a[:num_rows] for a in (planes, *answers)))
+                arrays = {**inputs, **outputs}
+                answer(**{name: array[:num_rows] for name, array in arrays.items()})
 
         return Runner()
 
@@ -54,9 +61,11 @@ class ThreadBackend:
 class FakeLane:
     def __init__(self, owner: FakeDevices, layout: RowLayout, device: int) -> None:
         self.rows = np.zeros((owner.max_rows, layout.num_bytes), np.uint8)
-        self.policy = np.zeros((owner.max_rows, owner.num_actions), np.float32)
-        self.value = np.zeros(owner.max_rows, np.float32)
-        self.score = np.zeros((owner.max_rows, 2), np.float32)
+        self.outputs = {
+            "policy": np.zeros((owner.max_rows, owner.num_actions), np.float32),
+            "value": np.zeros(owner.max_rows, np.float32),
+            "score": np.zeros((owner.max_rows, 2), np.float32),
+        }
         self.device = device
         self._owner = owner
         self._layout = layout
@@ -64,8 +73,8 @@ class FakeLane:
     def run(self, num_rows: int) -> None:
         self._owner.on_batch(num_rows)
         planes = unpack_rows(torch.from_numpy(self.rows[:num_rows]), self._layout)
-        answers = (self.policy, self.value, self.score)
-        answer(planes.numpy(), *(array[:num_rows] for array in answers))
+        answers = {name: array[:num_rows] for name, array in self.outputs.items()}
+        answer(planes.numpy(), **answers)
 
 
 class FakeDevices(ThreadBackend):
@@ -171,7 +180,7 @@ def test_games_in_which_the_score_counts_are_those_of_threads(tmp_path: Path) ->
 def test_scores_that_count_need_a_backend_that_has_them(
     tmp_path: Path, backend: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(ThreadBackend, "has_score", False)
+    monkeypatch.setattr(ThreadBackend, "signature", PLAIN)
     counts = SearchConfig(score_weight=0.4)
     with pytest.raises(UsageError, match=r"search.score_weight \(0.4\) needs"):
         play(tmp_path, "go/4", backend, 1, search=counts)

@@ -1,382 +1,319 @@
+"""What an actor of environments hands on: rows in order of time, and their states."""
+
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from pathlib import Path
+import threading
 from typing import Any
 
 import numpy as np
 import pytest
-from numpy.typing import NDArray
+from scripted import CountingRunner, ScriptedPolicy, Written, make_port
 
-from tengen.actors import (
-    EnvironmentActorConfig,
-    EnvironmentPort,
-    environment_seed,
-    features_of,
-    unroll_columns,
-    unroll_counts,
-)
-from tengen.envs import EnvSpec
-from tengen.envs.gymnasium_env import GymnasiumEnv
+from tengen.actors import EnvironmentActorConfig, Slots
+from tengen.envs import ActionSpec
 from tengen.errors import RunError, UsageError
 from tengen.inference import drive
-from tengen.store import QueueConfig, UnrollQueue
+from tengen.tensors import TensorSpec
 
-pytest.importorskip("gymnasium")
-
-MakeOne = Callable[..., Any]
-Columns = Mapping[str, NDArray[Any]]
-
-# A logit that leaves the others no chance.
-SURE = 1e3
+MEMORY = {
+    "count": TensorSpec(),
+    "hidden": TensorSpec(dtype="int32", shape=(2, 3)),
+}
 
 
-class Inserts:
-    """The insert half of a table; checks what comes against the columns."""
-
-    def __init__(self, spec: EnvSpec, unroll_length: int) -> None:
-        self.unrolls: list[tuple[str, int, Columns]] = []
-        self._columns = unroll_columns(spec, unroll_length)
-
-    def insert(self, writer: str, sequence: int, columns: Columns) -> bool:
-        found = {name: (one.dtype, one.shape) for name, one in columns.items()}
-        assert found == {
-            name: (np.dtype(one.dtype), one.shape)
-            for name, one in self._columns.items()
-        }
-        self.unrolls.append((writer, sequence, columns))
-        return True
-
-    def of(self, sequence: int) -> Columns:
-        return next(c for _, number, c in self.unrolls if number == sequence)
+def turn(port: Any, version: int = 0) -> CountingRunner:
+    runner = CountingRunner(port)
+    port.begin(version)
+    drive(port, runner)
+    return runner
 
 
-class ScriptedRunner:
-    """Answers action ``step % 3`` for sure; step counts calls."""
-
-    def __init__(self, port: EnvironmentPort) -> None:
-        self._port = port
-        self.num_runs = 0
-        self.seen: list[NDArray[np.float32]] = []
-
-    def run(self, num_rows: int) -> None:
-        assert num_rows == len(self._port.planes)
-        self.seen.append(self._port.planes[..., 0, 0].copy())
-        self._port.policy[:] = 0
-        self._port.policy[:, self.num_runs % 3] = SURE
-        self.num_runs += 1
-
-
-class EvenRunner:
-    """Answers that all actions are equally good."""
-
-    def __init__(self, port: EnvironmentPort) -> None:
-        self._port = port
-
-    def run(self, num_rows: int) -> None:
-        self._port.policy[:] = 0
-
-
-def make_port(
-    make_one: MakeOne,
-    *,
-    lengths: tuple[int, ...] = (3, 2),
-    num_envs: int = 1,
-    unroll_length: int = 4,
-    num_unrolls: int = 2,
-    seed: int = 0,
-    **kwargs: Any,
-) -> tuple[EnvironmentPort, Inserts]:
-    env = GymnasiumEnv(lambda: make_one(lengths), num_envs, seed, name="counting")
-    config = EnvironmentActorConfig(
-        num_envs=num_envs, unroll_length=unroll_length, num_unrolls=num_unrolls
-    )
-    table = Inserts(env.spec, unroll_length)
-    port = EnvironmentPort(
-        env,
-        config,
-        table,
-        writer="actor-0",
-        seed=seed,
-        **kwargs,  # type: ignore[arg-type]
-    )
-    return port, table
-
-
-def test_columns_of_a_scripted_policy(make_counting_env: MakeOne) -> None:
-    port, table = make_port(make_counting_env)
-    runner = ScriptedRunner(port)
-    port.begin(0)
-    stats = drive(port, runner)
-    assert stats.num_evaluations == 8
-    assert [(w, s) for w, s, _ in table.unrolls] == [("actor-0", 0), ("actor-0", 1)]
-
+def test_blocks_of_a_scripted_policy() -> None:
+    policy = ScriptedPolicy(lambda step: step % 3)
+    port, written, _ = make_port([(3, 2)], policy=policy, is_closed=True)
+    turn(port)
     # Episode 0 of three steps, which terminates, a reset, and so on across the cut.
-    first, second = table.of(0), table.of(1)
-    assert first["observation"][:, 1:].tolist() == [
+    first, second = ({n: c[0] for n, c in block.items()} for block in written.blocks)
+    assert first["observation/place"][:, 1:].tolist() == [
         [0, 0, -1],
         [0, 1, 0],
         [0, 2, 1],
         [0, 3, 2],
         [1, 0, -1],
     ]
-    assert first["action"].tolist() == [0, 1, 2, 0]
-    assert first["reward"].tolist() == [1, 2, 3, 0]
-    assert first["terminated"].tolist() == [0, 0, 1, 0]
-    assert first["truncated"].tolist() == [0, 0, 0, 0]
-    assert first["is_reset"].tolist() == [0, 0, 0, 1]
-    assert first["behaviour_logits"].tolist() == [
-        [SURE, 0, 0],
-        [0, SURE, 0],
-        [0, 0, SURE],
-        [SURE, 0, 0],
-    ]
-    assert second["observation"][:, 1:].tolist() == [
+    assert first["observation/pixel"].dtype == np.uint8
+    assert first["observation/pixel"][:, 0, 0].tolist() == [255, 1, 3, 5, 0]
+    # The last row is there for what the network sees: all else of it is zero.
+    assert first["action"].tolist() == [0, 1, 2, 0, 0]
+    assert first["reward"].tolist() == [1, 2, 3, 0, 0]
+    assert first["terminated"].tolist() == [0, 0, 1, 0, 0]
+    assert first["truncated"].tolist() == [0, 0, 0, 0, 0]
+    assert first["is_reset"].tolist() == [0, 0, 0, 1, 0]
+    assert (first["numbers"][:4] > 0).all()
+    assert (first["numbers"][4] == 0).all()
+    assert second["observation/place"][:, 1:].tolist() == [
         [1, 0, -1],
         [1, 1, 1],
         [1, 2, 2],
         [2, 0, -1],
         [2, 1, 1],
     ]
-    assert second["action"].tolist() == [1, 2, 0, 1]
-    assert second["reward"].tolist() == [11, 12, 0, 21]
-    assert second["terminated"].tolist() == [0, 0, 0, 0]
-    assert second["truncated"].tolist() == [0, 1, 0, 0]
-    assert second["is_reset"].tolist() == [0, 0, 1, 0]
+    assert second["action"].tolist() == [1, 2, 0, 1, 0]
+    assert second["reward"].tolist() == [11, 12, 0, 21, 0]
+    assert second["terminated"].tolist() == [0, 0, 0, 0, 0]
+    assert second["truncated"].tolist() == [0, 1, 0, 0, 0]
+    assert second["is_reset"].tolist() == [0, 0, 1, 0, 0]
+    dtypes = {name: str(column.dtype) for name, column in first.items()}
+    assert dtypes["action"] == "int64"
+    assert dtypes["reward"] == dtypes["last_reward"] == "float32"
+    assert dtypes["is_reset"] == dtypes["terminated"] == dtypes["truncated"] == "uint8"
 
 
-def test_no_transition_bridges_two_episodes(make_counting_env: MakeOne) -> None:
-    port, table = make_port(
-        make_counting_env,
-        lengths=(1, 5, 2),
-        num_envs=3,
-        unroll_length=7,
-        num_unrolls=12,
-    )
-    port.begin(0)
-    drive(port, EvenRunner(port))
+def test_the_network_is_told_the_last_step_of_the_same_episode() -> None:
+    policy = ScriptedPolicy(lambda step: step % 3)
+    port, written, _ = make_port([(3, 2)], policy=policy, turn_blocks=2)
+    runner = turn(port)
+    told = written.joined("last_action")[0]
+    one_hot = np.eye(3, dtype=np.float32)
+    nothing = np.zeros(3, np.float32)
+    # Actions 0 1 2 | 0 a reset | 1 2 | 0 a reset | 1: after a reset nothing is told.
+    expected = [nothing, *one_hot, nothing, one_hot[1], one_hot[2], nothing]
+    assert np.array_equal(told, expected)
+    # The final observation's row is told the reward that led there.
+    assert written.joined("last_reward")[0].tolist() == [0, 1, 2, 3, 0, 11, 12, 0]
+    # What is stored is what the network saw.
+    for name in port.inputs:
+        seen = np.stack([inputs[name][0] for inputs in runner.seen])
+        assert np.array_equal(seen, written.joined(name)[0]), name
+
+
+def test_no_transition_bridges_two_episodes() -> None:
+    lengths = [(1, 5, 2), (4,), (2, 1)]
+    port, written, _ = make_port(lengths, num_steps=7, turn_blocks=12)
+    turn(port)
     num_ends = 0
-    for _, _, columns in table.unrolls:
-        episode = columns["observation"][:, 1]
-        bridges = episode[1:] != episode[:-1]
-        assert np.array_equal(bridges, columns["is_reset"] == 1)
-        is_over = columns["terminated"] + columns["truncated"]
-        assert np.array_equal(is_over[:-1], columns["is_reset"][1:])
+    for copy in range(3):
+        place = written.joined("observation/place")[copy]
+        assert (place[:, 0] == copy).all()
+        is_reset = written.joined("is_reset")[copy]
+        bridges = place[1:, 1] != place[:-1, 1]
+        assert np.array_equal(bridges, is_reset[:-1] == 1)
+        is_over = written.joined("terminated") + written.joined("truncated")
+        assert np.array_equal(is_over[copy][:-1], is_reset[1:])
         # Everywhere else the next observation says which action led to it.
         live = ~bridges
-        assert np.array_equal(
-            columns["observation"][1:, 3][live], columns["action"][live]
-        )
-        num_ends += int(is_over.sum())
+        actions = written.joined("action")[copy]
+        assert np.array_equal(place[1:, 3][live], actions[:-1][live])
+        num_ends += int(is_over[copy].sum())
+        # An episode's final observation is there, with all its steps.
+        for row in is_reset.nonzero()[0]:
+            episode, step = place[row, 1:3].astype(int)
+            assert step == lengths[copy][episode % len(lengths[copy])]
     assert num_ends == port.stats.num_episodes > 10
 
 
-def test_the_policy_sees_what_its_action_answers(make_counting_env: MakeOne) -> None:
-    port, table = make_port(make_counting_env, num_envs=2)
-    runner = ScriptedRunner(port)
-    port.begin(0)
-    drive(port, runner)
+def test_a_closed_block_ends_with_what_the_next_begins_with() -> None:
+    port, written, _ = make_port([(3, 2), (4,)], is_closed=True, turn_blocks=3)
+    turn(port)
+    turn(port, 1)
+    assert len(written.blocks) == 6
+    for before, after in zip(written.blocks, written.blocks[1:], strict=False):
+        for name in port.inputs:
+            assert np.array_equal(before[name][:, -1], after[name][:, 0]), name
+
+
+def test_memory_is_zero_exactly_where_an_episode_begins() -> None:
+    port, written, _ = make_port([(3, 2), (6,)], state=MEMORY, turn_blocks=4)
+    runner = turn(port)
+    counts = np.stack(runner.counts, axis=1)
+    is_reset = written.joined("is_reset")
     for copy in range(2):
-        seen = np.stack([rows[copy] for rows in runner.seen])
-        assert np.array_equal(seen, table.of(copy)["observation"][:-1])
+        expected, count = [], 0
+        for t in range(16):
+            count = 1 if t > 0 and is_reset[copy, t - 1] else count + 1
+            expected.append(count)
+        assert counts[copy].tolist() == expected
+    # The row of a final observation is of the episode that ended.
+    assert counts[0][:8].tolist() == [1, 2, 3, 4, 1, 2, 3, 1]
 
 
-def test_unrolls_overlap_by_one_observation(make_counting_env: MakeOne) -> None:
-    port, table = make_port(make_counting_env, num_envs=2, num_unrolls=6)
-    for turn in range(2):
-        port.begin(turn)
-        drive(port, EvenRunner(port))
-    assert [number for _, number, _ in table.unrolls] == list(range(12))
-    for number in range(10):
-        last = table.of(number)["observation"][-1]
-        assert np.array_equal(last, table.of(number + 2)["observation"][0])
+def test_the_state_of_a_block_is_that_before_its_first_step() -> None:
+    port, written, _ = make_port([(3, 2), (6,)], state=MEMORY, turn_blocks=3)
+    runner = turn(port)
+    for number, state in enumerate(written.states):
+        assert state["hidden"].dtype == np.int32
+        # What the network had after its row, less that row.
+        before = runner.counts[4 * number] - 1
+        assert np.array_equal(state["count"], before)
+        assert np.array_equal(
+            state["hidden"], np.ones((1, 2, 3)) * before[:, None, None]
+        )
+    # Copy 0 began an episode with the second block: not what memory the last one left.
+    assert [state["count"].tolist() for state in written.states] == [
+        [0, 0],
+        [0, 4],
+        [1, 1],
+    ]
 
 
-def test_unrolls_are_not_written_again(make_counting_env: MakeOne) -> None:
-    port, table = make_port(make_counting_env)
+def draws(seed: int = 3, version: int = 1, **options: Any) -> Any:
+    lengths = options.pop("lengths", [(3, 2), (4,)])
+    port, written, _ = make_port(lengths, seed=seed, turn_blocks=8, **options)
+    turn(port, version)
+    return written
+
+
+def test_the_same_seed_gives_the_same_bytes() -> None:
+    once, twice = draws(), draws()
+    for one, other in zip(once.blocks, twice.blocks, strict=True):
+        assert one.keys() == other.keys()
+        assert all(one[name].tobytes() == other[name].tobytes() for name in one)
+    numbers = once.joined("numbers")
+    assert len(np.unique(numbers)) == numbers.size
+    for others in (draws(seed=4), draws(version=2)):
+        assert not np.isin(others.joined("numbers"), numbers).any()
+
+
+def test_seeds_of_64_bits_are_told_apart() -> None:
+    numbers = [draws(seed=seed).joined("numbers") for seed in (2**64 - 1, 2**64 - 2)]
+    assert not np.isin(*numbers).any()
+
+
+def test_a_copy_draws_the_same_whatever_the_others_do_and_whoever_steps_them() -> None:
+    together = draws(lengths=[(3, 2), (4,), (1,)]).joined("numbers")
+    other_lengths = draws(lengths=[(9,), (4,), (2, 5)]).joined("numbers")
+    assert np.array_equal(other_lengths, together)
+    alone = draws(lengths=[(3, 2)]).joined("numbers")
+    assert np.array_equal(alone, together[:1])
+    rest = draws(lengths=[(4,), (1,)], slots=Slots(1, 2, 3)).joined("numbers")
+    assert np.array_equal(rest, together[1:])
+
+
+def test_a_policy_is_told_which_copies_it_acts_for() -> None:
+    policy = ScriptedPolicy()
+    port, _, _ = make_port([(3,), (4,)], policy=policy)
+    turn(port)
+    assert policy.slots == Slots(0, 2, 2)
+    port, _, _ = make_port([(3,), (4,)], policy=policy, slots=Slots(4, 2, 8))
+    turn(port)
+    assert policy.slots == Slots(4, 2, 8)
+
+
+def test_actions_are_stored_as_drawn_and_done_within_their_bounds() -> None:
+    bounds = ActionSpec(shape=(2,), low=(-1.0, -np.inf), high=(1.0, 4.0))
+    policy = ScriptedPolicy(lambda step: [1.5, 5.0] if step == 0 else [-2.0, -9.0])
+    port, written, env = make_port(
+        [(5,)], policy=policy, actions=bounds, num_steps=3, turn_blocks=1
+    )
+    turn(port)
+    assert written.joined("action")[0].tolist() == [[1.5, 5], [-2, -9], [-2, -9]]
+    assert written.joined("action").dtype == np.float32
+    assert np.array_equal(env.actions, [[[1, 4]], [[-1, -9]], [[-1, -9]]])
+    # The network is told what was done.
+    assert written.joined("last_action")[0].tolist() == [[0, 0], [1, 4], [-1, -9]]
+
+
+def test_a_stop_in_a_turn_loses_nothing() -> None:
+    expected = draws(state=MEMORY)
+
+    port, written, _ = make_port([(3, 2), (4,)], seed=3, turn_blocks=8, state=MEMORY)
+
+    stop = threading.Event()
+
+    class StoppingRunner(CountingRunner):
+        def run(self, num_rows: int) -> None:
+            super().run(num_rows)
+            if len(self.seen) == 6:
+                stop.set()
+
+    port.begin(1, stop)
+    stats = drive(port, StoppingRunner(port))
+    # Of the second block two of four steps.
+    assert stats.num_batches == 6
+    assert port.next() == 0
+    assert len(written.blocks) == 1
+    # The next turn completes the block, and then makes seven more.
+    turn(port, 1)
+    assert len(written.blocks) == 9
+    for number, block in enumerate(expected.blocks):
+        for name, column in block.items():
+            assert np.array_equal(column, written.blocks[number][name]), name
+        for name, array in expected.states[number].items():
+            assert np.array_equal(array, written.states[number][name]), name
+
+
+def test_a_block_that_was_cut_in_two_is_of_the_later_version() -> None:
+    port, written, _ = make_port([(9,)], turn_blocks=1)
+    port.begin(4)
+    port.next()
+    port.done()
+    turn(port, 5)
+    assert written.versions == [5]
+    turn(port, 6)
+    assert written.versions == [5, 6]
+
+
+def test_blocks_are_not_written_again() -> None:
+    port, written, _ = make_port([(3, 2)], state=MEMORY)
+    turn(port)
+    before = [{n: c.copy() for n, c in block.items()} for block in written.blocks]
+    states = [{n: c.copy() for n, c in state.items()} for state in written.states]
+    turn(port)
+    for number, block in enumerate(before):
+        for name, column in block.items():
+            assert np.array_equal(column, written.blocks[number][name])
+        for name, column in states[number].items():
+            assert np.array_equal(column, written.states[number][name])
+
+
+def test_a_port_without_a_turn_asks_for_nothing() -> None:
+    port, written, _ = make_port([(3,)])
+    assert port.next() == 0
     port.begin(0)
-    drive(port, ScriptedRunner(port))
-    before = {name: column.copy() for name, column in table.of(0).items()}
-    port.begin(1)
-    drive(port, EvenRunner(port))
-    for name, column in before.items():
-        assert np.array_equal(column, table.of(0)[name])
+    assert port.next() == 1
+    assert written.blocks == []
 
 
-def test_stats(make_counting_env: MakeOne) -> None:
-    port, _ = make_port(make_counting_env)
-    port.begin(0)
-    drive(port, ScriptedRunner(port))
+def test_stats() -> None:
+    port, _, _ = make_port([(3, 2)])
+    turn(port)
     assert port.stats.num_frames == 6  # eight steps, two of them resets
     assert port.stats.num_episodes == 2
-    assert port.stats.num_unrolls == 2
+    assert port.stats.num_items == 2 * 7  # as the writer said
     assert port.stats.num_batches == 8
     assert list(port.stats.recent_returns) == [1 + 2 + 3, 11 + 12]
     assert port.stats.mean_return is None
 
 
-def test_mean_return_is_of_the_last_hundred_episodes(
-    make_counting_env: MakeOne,
-) -> None:
-    port, _ = make_port(
-        make_counting_env, lengths=(1,), unroll_length=300, num_unrolls=1
-    )
-    port.begin(0)
-    drive(port, ScriptedRunner(port))
+def test_mean_return_is_of_the_last_hundred_episodes() -> None:
+    port, _, _ = make_port([(1,)], num_steps=300, turn_blocks=1)
+    turn(port)
     # One step an episode, then a reset: episode e returns 10 e + 1.
     assert port.stats.num_episodes == 150
     assert port.stats.mean_return == np.mean([10 * e + 1 for e in range(50, 150)])
 
 
-def test_the_same_seed_gives_the_same_unrolls(make_counting_env: MakeOne) -> None:
-    def unrolls(seed: int, generation: int, num_envs: int = 2) -> list[Columns]:
-        port, table = make_port(
-            make_counting_env, num_envs=num_envs, num_unrolls=8 * num_envs, seed=seed
-        )
-        port.begin(generation)
-        drive(port, EvenRunner(port))
-        return [columns for _, _, columns in table.unrolls]
-
-    def actions(columns: list[Columns]) -> Any:
-        return np.stack([unroll["action"] for unroll in columns])
-
-    once, twice = unrolls(3, 1), unrolls(3, 1)
-    for one, other in zip(once, twice, strict=True):
-        assert all(np.array_equal(one[name], other[name]) for name in one)
-    assert not np.array_equal(actions(once), actions(unrolls(4, 1)))
-    assert not np.array_equal(actions(once), actions(unrolls(3, 2)))
-    # A copy's actions do not depend on how many others there are.
-    assert np.array_equal(actions(once)[::2], actions(unrolls(3, 1, num_envs=1)))
+@pytest.mark.parametrize(("name", "value"), [("policy", np.nan), ("value", -np.inf)])
+def test_answers_that_are_not_finite_are_refused(name: str, value: float) -> None:
+    port, written, env = make_port([(3,), (4,)], num_steps=1)
+    port.begin(3)
+    assert port.next() == 2
+    port.outputs[name].reshape(-1)[-1] = value
+    refusal = rf"^{name} \(model of version 3\) must be finite; lower the learning rate"
+    with pytest.raises(RunError, match=refusal):
+        port.done()
+    assert (written.blocks, env.actions) == ([], [])
 
 
-def test_actions_follow_the_policy(make_counting_env: MakeOne) -> None:
-    port, table = make_port(make_counting_env, num_envs=8, num_unrolls=4000)
-
-    class Runner:
-        def run(self, num_rows: int) -> None:
-            # Any constant may be added to logits.
-            port.policy[:] = np.log([0.2, 0.5, 0.3]) - 700
-
-    port.begin(0)
-    drive(port, Runner())
-    actions = np.concatenate([columns["action"] for _, _, columns in table.unrolls])
-    shares = np.bincount(actions, minlength=3) / len(actions)
-    # 16,000 draws: five standard errors are 0.02.
-    assert shares == pytest.approx([0.2, 0.5, 0.3], abs=0.02)
-
-
-def test_a_stop_in_a_turn_loses_nothing(make_counting_env: MakeOne) -> None:
-    whole, expected = make_port(make_counting_env, num_unrolls=4)
-    whole.begin(0)
-    drive(whole, EvenRunner(whole))
-
-    port, table = make_port(make_counting_env, num_unrolls=4)
-
-    class StoppingRunner(EvenRunner):
-        num_runs = 0
-
-        def run(self, num_rows: int) -> None:
-            super().run(num_rows)
-            self.num_runs += 1
-            if self.num_runs == 6:
-                port.stop()
-
-    port.begin(0)
-    stats = drive(port, StoppingRunner(port))
-    assert stats.num_batches == 6
-    assert port.next() == 0
-    assert len(table.unrolls) == 1
-
-    port.begin(0)
-    drive(port, EvenRunner(port))
-    # The turn after it completes the unroll that was open, then three more.
-    assert [number for _, number, _ in table.unrolls] == [0, 1, 2, 3, 4]
-    for number in range(4):
-        for name, column in expected.of(number).items():
-            assert np.array_equal(column, table.of(number)[name]), name
-
-
-def test_a_port_without_a_turn_asks_for_nothing(make_counting_env: MakeOne) -> None:
-    port, table = make_port(make_counting_env)
-    assert port.next() == 0
-    assert table.unrolls == []
-
-
-def test_a_resumed_port_goes_on_with_other_draws(make_counting_env: MakeOne) -> None:
-    def actions(first_sequence: int) -> tuple[Any, list[int]]:
-        port, table = make_port(
-            make_counting_env,
-            num_envs=2,
-            num_unrolls=16,
-            first_sequence=first_sequence,
-        )
-        port.begin(0)
-        drive(port, EvenRunner(port))
-        rows = [columns["action"] for _, _, columns in table.unrolls]
-        return np.stack(rows), [number for _, number, _ in table.unrolls]
-
-    from_start, _ = actions(0)
-    # Killed after unroll 4, the first of copy 0's third: the round is made again.
-    resumed, numbers = actions(5)
-    assert numbers == list(range(5, 21))
-    assert np.array_equal(resumed[:10], from_start[6:])
-    assert environment_seed(1, 0) != environment_seed(1, 5)
-    assert environment_seed(1, 5) == environment_seed(1, 5)
-
-
-def test_the_queue_takes_the_unrolls(
-    make_counting_env: MakeOne, tmp_path: Path
-) -> None:
-    env = GymnasiumEnv(make_counting_env, 2, 0, name="counting")
-    config = EnvironmentActorConfig(num_envs=2, unroll_length=4, num_unrolls=6)
-    columns = unroll_columns(env.spec, config.unroll_length)
-    with UnrollQueue(
-        tmp_path / "unrolls", columns, QueueConfig(), unroll_counts
-    ) as queue:
-        port = EnvironmentPort(env, config, queue, writer="actor-0", seed=0)
-        port.begin(0)
-        drive(port, EvenRunner(port))
-        counts = {"num_items": 6, "num_rows": port.stats.num_frames}
-        counts["num_episodes"] = port.stats.num_episodes
-        assert queue.describe() == counts
-        batch = queue.sample(6)
-        assert queue.next_sequence("actor-0") == 6
-    assert batch.columns["observation"].shape == (6, 5, 4)
-    assert batch.columns["behaviour_logits"].shape == (6, 4, 3)
-
-
-def test_bad_arguments_and_answers_are_refused(make_counting_env: MakeOne) -> None:
-    with pytest.raises(UsageError, match=r"^num_unrolls \(6\) must be a positive mult"):
-        EnvironmentActorConfig(num_envs=4, num_unrolls=6)
+def test_bad_settings_are_refused_by_field() -> None:
     with pytest.raises(UsageError, match=r"^num_envs \(0\) must be 1 to 4096; "):
         EnvironmentActorConfig(num_envs=0)
-    env = GymnasiumEnv(make_counting_env, 2, 0, name="counting")
-    table = Inserts(env.spec, 20)
-    with pytest.raises(UsageError, match=r"^num_envs \(16\) must be the environment's"):
-        EnvironmentPort(
-            env,
-            EnvironmentActorConfig(),
-            table,
-            writer="a",
-            seed=0,  # type: ignore[arg-type]
-        )
-    port, _ = make_port(make_counting_env)
-    port.begin(3)
-    port.policy[0, 1] = np.nan
-    assert port.next() == 1
-    with pytest.raises(RunError, match=r"generation 3\) must be finite; "):
-        port.done()
+    with pytest.raises(UsageError, match=r"^turn_steps \(0\) must be 1 to 1000000; "):
+        EnvironmentActorConfig(turn_steps=0)
 
 
-def test_only_vectors_are_taken() -> None:
-    spec = EnvSpec(
-        name="pixels",
-        observation_shape=(3, 84, 84),
-        observation_dtype="uint8",
-        num_actions=4,
-        max_episode_steps=None,
-        reward_threshold=None,
-    )
-    with pytest.raises(UsageError, match=r"^observation shape \(\(3, 84, 84\)\) of "):
-        features_of(spec)
-    assert unroll_columns(spec, 5)["observation"].shape == (6, 3, 84, 84)
+def test_written_blocks_have_a_piece_of_memory_for_each_copy() -> None:
+    port, written, _ = make_port([(3,), (4,)])
+    assert isinstance(written, Written)
+    turn(port)
+    assert all(column[1].flags.c_contiguous for column in written.blocks[0].values())

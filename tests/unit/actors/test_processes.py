@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import json
 import subprocess
 import sys
 import time
@@ -23,10 +24,12 @@ from tengen.actors import (
     play_generation,
 )
 from tengen.actors.processes import _Child, _give, _start, _sum
+from tengen.config import to_dict
 from tengen.errors import RunError, UsageError
 from tengen.inference import InferenceConfig, open_backend
 from tengen.models import ModelExporter
-from tengen.nets import FeatureSpec, ResNetConfig, build_net
+from tengen.nets import ResNetConfig
+from tengen.tensors import BoardSpec
 
 OWN_GAMES = Path(__file__).parents[1] / "games"
 INFERENCE = InferenceConfig(backend="openvino", precision="fp32", batch_shape="dynamic")
@@ -45,12 +48,12 @@ class Obeying(TicTacToe):
     num_applied = 0
 
     def apply(self, state, action):
-        # Past the first games, which are 4 of at most 9 plies of 13 moves made, before
-        # the last. Checks of a new game are in the main thread.
+        # Past the first games, which have ended after some 500 to 900 applied moves,
+        # before the last. Checks of a new game are in the main thread.
         playing = threading.current_thread() is not threading.main_thread()
         Obeying.num_applied += playing
         end_s = time.monotonic() + 60
-        while Obeying.num_applied > 520 and (HERE / "hold").exists():
+        while Obeying.num_applied > 1000 and (HERE / "hold").exists():
             assert time.monotonic() < end_s, "nobody let go"
             time.sleep(0.01)
         if sum(cell != 0 for cell in state) > 3:
@@ -73,15 +76,18 @@ class Obeying(TicTacToe):
 def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The files of a small random model for tic-tac-toe that a backend reads."""
     path = tmp_path_factory.mktemp("model")
-    features = FeatureSpec(
+    features = BoardSpec(
         num_planes=3, height=3, width=3, num_actions=9, policy_layout="cells"
     )
     config = ResNetConfig(num_blocks=2, num_channels=8, head_channels=8)
     torch.manual_seed(0)
-    state = build_net(features, config).state_dict()
+    signature = config.signature(features.signature)
+    state = config.build(signature).state_dict()
     weights = {name: tensor.numpy() for name, tensor in state.items()}
-    graph = ModelExporter().export(features, config, weights)
+    graph = ModelExporter().export(signature, config, weights)
     (path / "model.onnx").write_bytes(graph)
+    meta = {"net": to_dict(config), "signature": to_dict(signature)}
+    (path / "meta.json").write_text(json.dumps(meta))
     return path
 
 
@@ -90,6 +96,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A folder with the game, where these processes and this one look for it."""
     (tmp_path / "obeying.py").write_text(OBEYING)
     monkeypatch.syspath_prepend(str(OWN_GAMES))
+    games.allow("obeying:Obeying")
     monkeypatch.setenv("PYTHONPATH", f"{tmp_path}:{OWN_GAMES}:{':'.join(sys.path)}")
     return tmp_path
 
@@ -268,3 +275,24 @@ def test_what_every_process_notes_is_said_once() -> None:
         seconds=1.5,
         notes=("smaller", "slower"),
     )
+
+
+def test_what_nobody_typed_is_given_to_no_process(
+    processes: SelfplayProcesses, model: Path, folder: Path
+) -> None:
+    untyped = dataclasses.replace(generation(model), task="obeying:TicTacToe")
+    with pytest.raises(UsageError, match=r"^task \(obeying:TicTacToe\) is a program"):
+        play(processes, untyped)
+    assert processes._children == []
+
+
+def test_a_process_imports_no_module_of_the_working_directory(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    mark = "from pathlib import Path\nPath(__file__).with_name('marker').touch()\n"
+    (tmp_path / "numpy.py").write_text(mark)
+    process, connection = _start()
+    connection.close()
+    assert process.wait(60) == 0
+    assert not (tmp_path / "marker").exists()

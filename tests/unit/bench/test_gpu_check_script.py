@@ -27,7 +27,7 @@ def test_answers_that_differ_are_named_with_the_way_they_came(
 
         def run_wrongly(lane: Any, num_rows: int) -> None:
             run(lane, num_rows)
-            lane.value[num_rows - 1] += 1.0
+            lane.outputs["value"][num_rows - 1] += 1.0
 
         monkeypatch.setattr(script.DeviceLane, "run", run_wrongly)
     words = ["gpu_check.py", "--devices", "cpu", "--cases", "gomoku/5:2x8"]

@@ -1,15 +1,23 @@
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import pytest
 
+from tengen import envs
+from tengen.envs import ActionSpec
 from tengen.envs.gymnasium_env import GymnasiumEnv
 from tengen.errors import RunError, UsageError
+from tengen.tensors import TensorSpec
 
-gymnasium = pytest.importorskip("gymnasium")
+pytest.importorskip("gymnasium")
+
+import gymnasium
+
+from tests.environments import MultiChoice, Nested, NotFinite, Raising
 
 MakeOne = Callable[..., Any]
 
@@ -20,7 +28,7 @@ def actions_of(*values: int) -> Any:
 
 def test_steps_have_no_off_by_one(make_counting_env: MakeOne) -> None:
     env = GymnasiumEnv(make_counting_env, 1, 0, name="counting")
-    first = env.reset()
+    first = env.reset()["observation"]
     assert first.shape == (1, 4)
     assert first.dtype == np.float32
     assert first[0, 1:].tolist() == [0, 0, -1]
@@ -28,7 +36,7 @@ def test_steps_have_no_off_by_one(make_counting_env: MakeOne) -> None:
     steps = [env.step(actions_of(action)) for action in (0, 1, 2, 0, 1, 2, 0, 1)]
 
     # [episode, step, action] of the states reached: 3 steps, reset, 2 steps, reset.
-    assert [s.observation[0, 1:].tolist() for s in steps] == [
+    assert [s.observation["observation"][0, 1:].tolist() for s in steps] == [
         [0, 1, 0],
         [0, 2, 1],
         [0, 3, 2],  # the final observation of episode 0
@@ -61,15 +69,17 @@ def test_copies_end_apart(make_counting_env: MakeOne) -> None:
         [False, True],
         [True, False],
     ]
-    assert steps[2].observation[:, 1:3].tolist() == [[0, 3], [1, 0]]
+    assert steps[2].observation["observation"][:, 1:3].tolist() == [[0, 3], [1, 0]]
 
 
 def test_reset_begins_anew_and_seeds_are_reproducible(
     make_counting_env: MakeOne,
 ) -> None:
     def tags(env: GymnasiumEnv) -> Any:
-        rows = [env.reset()]
-        rows += [env.step(actions_of(0, 0, 0)).observation for _ in range(9)]
+        rows = [env.reset()["observation"]]
+        rows += [
+            env.step(actions_of(0, 0, 0)).observation["observation"] for _ in range(9)
+        ]
         return np.stack(rows)
 
     env = GymnasiumEnv(make_counting_env, 3, 7, name="counting")
@@ -94,14 +104,14 @@ def test_a_reset_in_the_middle_of_an_episode_is_no_reset_step(
     env.reset()
     step = env.step(actions_of(1))
     assert not step.is_reset[0]
-    assert step.observation[0, 1:].tolist() == [0, 1, 1]
+    assert step.observation["observation"][0, 1:].tolist() == [0, 1, 1]
 
 
 def test_actions_may_begin_elsewhere(make_counting_env: MakeOne) -> None:
     env = GymnasiumEnv(lambda: make_counting_env((3,), 5), 1, 0, name="counting")
     env.reset()
-    assert env.spec.num_actions == 3
-    assert env.step(actions_of(2)).observation[0, 3] == 7
+    assert env.spec.actions == ActionSpec(num_choices=(3,))
+    assert env.step(actions_of(2)).observation["observation"][0, 3] == 7
 
 
 def test_spec_of_an_environment_that_is_not_registered(
@@ -109,34 +119,151 @@ def test_spec_of_an_environment_that_is_not_registered(
 ) -> None:
     env = GymnasiumEnv(make_counting_env, 2, 0, name="counting")
     assert env.num_envs == 2
-    assert env.spec.observation_shape == (4,)
-    assert env.spec.observation_dtype == "float32"
+    assert env.spec.observations == {"observation": TensorSpec(shape=(4,))}
     assert env.spec.max_episode_steps is None
     env.close()
     env.close()
 
 
-def test_a_number_that_is_not_finite_is_refused(make_counting_env: MakeOne) -> None:
-    def broken(field: int) -> GymnasiumEnv:
-        def make() -> Any:
-            one = make_counting_env()
-            step = one.step
+@pytest.mark.parametrize("what", ["observation", "reward"])
+def test_a_number_that_is_not_finite_is_refused(what: str) -> None:
+    steps = iter([5, 3])
+    env = envs.make_own(lambda: NotFinite(next(steps), what), "broken", 2, 0)
+    env.reset()
+    env.step(actions_of(0, 0))
+    env.step(actions_of(0, 0))
+    with pytest.raises(RunError) as caught:
+        env.step(actions_of(0, 0))
+    assert str(caught.value) == (
+        f"{what} (nan) of broken (copy 1) must be finite; correct the environment"
+    )
 
-            def bad_step(action: Any) -> Any:
-                answer = list(step(action))
-                answer[field] = answer[field] * np.nan
-                return tuple(answer)
 
-            one.step = bad_step
-            return one
+def test_what_an_environment_raises_is_told() -> None:
+    steps = iter([5, 3])
+    env = envs.make_own(lambda: Raising(next(steps)), "broken", 2, 0)
+    env.reset()
+    env.step(actions_of(0, 0))
+    env.step(actions_of(0, 0))
+    with pytest.raises(RunError) as caught:
+        env.step(actions_of(0, 0))
+    assert str(caught.value) == (
+        'environment ("broken") must not raise, but copy 1 raised ValueError: '
+        "step 3 of this environment always fails; correct it"
+    )
+    assert isinstance(caught.value.__cause__, ValueError)
 
-        return GymnasiumEnv(make, 1, 0, name="counting")
 
-    for field, word in ((0, "observation"), (1, "reward")):
-        env = broken(field)
+@pytest.mark.parametrize(
+    ("method", "answer", "words"),
+    [
+        ("reset", lambda **_: 1 / 0, "ZeroDivisionError: division by zero"),
+        ("reset", lambda: None, "TypeError: "),
+        ("step", lambda _: (np.zeros(4), 0.0, True, {}), "ValueError: not enough val"),
+        ("step", lambda _: (np.zeros(4), [], True, False, {}), "ValueError: "),
+        ("step", lambda _: (["a"] * 4, 0.0, True, False, {}), "ValueError: could not"),
+        ("step", lambda _: sys.exit("two\nlines"), "SystemExit: two lines; correct it"),
+    ],
+)
+def test_methods_that_do_not_answer_as_they_should(
+    make_counting_env: MakeOne, method: str, answer: Any, words: str
+) -> None:
+    def make() -> Any:
+        one = make_counting_env()
+        setattr(one, method, answer)
+        return one
+
+    env = envs.make_own(make, "broken", 2, 0)
+    pattern = rf'^environment \("broken"\) must not raise, but copy 0 raised {words}'
+
+    def run() -> None:
         env.reset()
-        with pytest.raises(RunError, match=rf"^{word} .* must be finite; "):
-            env.step(actions_of(0))
+        env.step(actions_of(0, 0))
+
+    with pytest.raises(RunError, match=pattern) as caught:
+        run()
+    assert "\n" not in str(caught.value)
+
+
+def test_nested_observations_and_several_choices() -> None:
+    env = envs.make_own(Nested, "nested", 3, 0)
+    assert env.spec.observations == {
+        "observation/image": TensorSpec(dtype="uint8", shape=(1, 8, 8)),
+        "observation/vector": TensorSpec(shape=(2,)),
+    }
+    state, total = env.reset(), np.zeros(3)
+    for _ in range(10):
+        is_right = state["observation/image"][:, 0, 0, -1] == 255
+        step = env.step(is_right ^ (state["observation/vector"][:, 0] < 0) + 0)
+        state, total = step.observation, total + step.reward
+    assert total.tolist() == [10, 10, 10]
+    assert step.terminated.all()
+    images = state["observation/image"]
+    assert images.shape == (3, 1, 8, 8)
+    assert images.dtype == np.uint8
+
+    choices = envs.make_own(MultiChoice, "choices", 2, 0)
+    assert choices.spec.actions == ActionSpec(shape=(3,), num_choices=(2, 3, 4))
+    shown = choices.reset()["observation"]
+    parts = np.split(shown, [2, 5], axis=1)
+    wanted = np.stack([part.argmax(axis=1) for part in parts], axis=1)
+    assert choices.step(wanted).reward.tolist() == [1, 1]
+
+
+def test_numbers_as_actions() -> None:
+    env = envs.make("Pendulum-v1", 2, 0)
+    assert env.spec.actions == ActionSpec(shape=(1,), low=(-2.0,), high=(2.0,))
+    env.reset()
+    step = env.step(np.array([[2.0], [-1.0]], np.float32))
+    assert step.observation["observation"].shape == (2, 3)
+    with pytest.raises(RunError, match=r"^action \(\[2\.5\]\) of Pendulum-v1 \(copy "):
+        env.step(np.array([[2.0], [2.5]], np.float32))
+    env.close()
+
+
+def test_steps_are_the_callers_to_keep() -> None:
+    env = envs.make_own(Nested, "nested", 2, 0)
+    first = env.reset()
+    kept = {name: array.copy() for name, array in first.items()}
+    steps = [env.step(actions_of(0, 0)) for _ in range(12)]
+    assert [bool(step.is_reset[0]) for step in steps] == [False] * 10 + [True, False]
+    for name, array in kept.items():
+        assert np.array_equal(first[name], array)
+
+
+def test_own_environments_that_are_refused(make_counting_env: MakeOne) -> None:
+    def message(make_one: Any) -> str:
+        with pytest.raises(UsageError) as caught:
+            envs.make_own(make_one, "own", 2, 0)
+        return str(caught.value)
+
+    def broken() -> Any:
+        raise OSError("no such\nfile")
+
+    assert message(broken) == (
+        'environment ("own") must not raise when it is made, but raised OSError: '
+        "no such file; correct it"
+    )
+    assert message(dict) == (
+        'environment ("own") must be a gymnasium.Env, not dict; '
+        "derive it from that class"
+    )
+    assert message(gymnasium.Env) == (
+        'environment ("own") must have an attribute observation_space, a '
+        "gymnasium.Space; set it in __init__"
+    )
+    closed = []
+    starts = iter([0, 1])
+
+    def uneven() -> Any:
+        one = make_counting_env((3,), next(starts))
+        one.close = lambda: closed.append(one)
+        return one
+
+    assert message(uneven) == (
+        'environment ("own") must have the same spaces in every copy; correct it'
+    )
+    assert len(closed) == 2
 
 
 def test_arguments_are_checked(make_counting_env: MakeOne) -> None:

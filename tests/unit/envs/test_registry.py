@@ -7,13 +7,8 @@ import pytest
 
 from tengen import envs
 from tengen.errors import UsageError
-
-
-def test_importing_envs_imports_no_gymnasium_until_one_is_made() -> None:
-    import subprocess
-
-    code = "import sys, tengen.envs; assert 'gymnasium' not in sys.modules"
-    subprocess.run([sys.executable, "-c", code], check=True)
+from tengen.games import allow
+from tengen.tensors import TensorSpec
 
 
 def test_cartpole_by_name() -> None:
@@ -22,16 +17,15 @@ def test_cartpole_by_name() -> None:
     env = envs.make("CartPole-v1", 3, seed=5)
     assert env.spec == envs.EnvSpec(
         name="CartPole-v1",
-        observation_shape=(4,),
-        observation_dtype="float32",
-        num_actions=2,
+        observations={"observation": TensorSpec(shape=(4,))},
+        actions=envs.ActionSpec(num_choices=(2,)),
         max_episode_steps=500,
         reward_threshold=475.0,
     )
     assert envs.env_spec("CartPole-v1") == env.spec
-    first = env.reset()
+    first = env.reset()["observation"]
     step = env.step(np.array([0, 1, 0]))
-    assert first.shape == step.observation.shape == (3, 4)
+    assert first.shape == step.observation["observation"].shape == (3, 4)
     assert step.reward.tolist() == [1, 1, 1]
     env.close()
 
@@ -62,35 +56,88 @@ def test_unknown_names_are_refused() -> None:
     assert len(str(caught.value)) < 160
 
 
+@pytest.mark.parametrize("name", ["antigravity:CartPole-v1", "minatar/a:Breakout"])
+def test_a_name_that_nobody_typed_never_imports_a_module(name: str) -> None:
+    with pytest.raises(UsageError) as caught:
+        envs.make(name, 1, 0)
+    assert str(caught.value) == (
+        f"task ({name}) is a program, which runs only where it is typed; "
+        f"add --task {name} to run it (in Python task=)"
+    )
+    assert "antigravity" not in sys.modules
+
+
+def test_an_own_environment_that_was_typed() -> None:
+    pytest.importorskip("gymnasium")
+    name = "tests.environments:Catch"
+    allow(name)
+    env = envs.make(name, 2, 3)
+    assert env.spec == envs.EnvSpec(
+        name=name,
+        observations={"observation": TensorSpec(shape=(10, 5))},
+        actions=envs.ActionSpec(num_choices=(3,)),
+        max_episode_steps=None,
+        reward_threshold=None,
+    )
+    assert envs.env_spec(name) == env.spec
+    assert env.reset()["observation"].shape == (2, 10, 5)
+    env.close()
+
+
 @pytest.mark.parametrize(
-    ("name", "message"),
+    ("name", "line"),
     [
-        ("Pendulum-v1", r"action space \(Box\(.*\)\) of Pendulum-v1 must be discrete"),
-        ("Blackjack-v1", r"observation space \(Tuple\(.*must be an array of numbers"),
+        (
+            "tests.environments:Cach",
+            'name a class of tests.environments; did you mean "',
+        ),
+        ("no_such_module:Env", "must name a module that imports, but importing"),
+        ("tests.unit.envs.test_registry:Unlike", "must be a gymnasium.Env, not Unlike"),
     ],
 )
-def test_spaces_that_are_not_handled_are_refused(name: str, message: str) -> None:
+def test_own_environments_that_are_none(name: str, line: str) -> None:
     pytest.importorskip("gymnasium")
-    with pytest.raises(UsageError, match=message):
+    allow(name)
+    with pytest.raises(UsageError) as caught:
         envs.make(name, 1, 0)
+    assert line in str(caught.value)
+
+
+class Unlike:
+    """An environment's methods, and no base class."""
+
+    def reset(self) -> None: ...
+
+    def step(self, action: object) -> None: ...
+
+
+def test_importing_envs_imports_no_suite() -> None:
+    import subprocess
+
+    code = (
+        "import sys, tengen.envs as e; e.in_suite('minatar/Pong'); "
+        "assert not {'gymnasium', 'minatar'} & set(sys.modules)"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)
 
 
 def test_a_missing_gymnasium_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "gymnasium", None)
-    assert envs.names() == []
+    assert not any("CartPole" in name for name in envs.names())
     with pytest.raises(UsageError, match=r"pip install 'gymnasium>=1\.1'"):
         envs.make("CartPole-v1", 1, 0)
 
 
-def test_a_missing_dependency_of_one_environment_is_named() -> None:
+@pytest.mark.parametrize("error", ["DependencyNotInstalled", "ModuleNotFoundError"])
+def test_a_missing_dependency_of_one_environment_is_named(error: str) -> None:
     gymnasium = pytest.importorskip("gymnasium")
-    from tengen.envs.gymnasium_env import GymnasiumEnv
+    kind = getattr(gymnasium.error, error, ModuleNotFoundError)
 
     def make() -> None:
-        raise gymnasium.error.DependencyNotInstalled("physics is not\ninstalled")
+        raise kind("physics is not\ninstalled")
 
     with pytest.raises(UsageError) as caught:
-        GymnasiumEnv(make, 1, 0, name="Ant")
+        envs.make_own(make, "Ant", 1, 0)
     assert str(caught.value) == (
         'environment ("Ant") needs a package that is missing: physics is not '
         "installed; install it"

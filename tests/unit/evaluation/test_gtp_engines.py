@@ -121,7 +121,7 @@ def test_resignations_and_illegal_moves_lose(fault):
         ("die", r'ended when it was asked "genmove [bw]", saying "out of order"'),
         ("garbage", r'answered "genmove [bw]" by hello, which is no GTP'),
         ("flood", r'answered "genmove [bw]" without an end'),
-        ("refuse", r'refused "play b .*": illegal move; give it the same rules'),
+        ("deny", r'refused "genmove [bw]": not now; give it the same rules'),
     ],
 )
 def test_a_broken_engine_ends_the_match_and_finished_games_are_kept(fault, message):

@@ -17,6 +17,7 @@ from tengen.evaluation import (
     stopped_by,
 )
 from tengen.evaluation.searcher import Searcher
+from tests.unit.conftest import PLAIN
 
 MCTS, RANDOM = MctsPlayer(20), RandomPlayer()
 
@@ -156,9 +157,9 @@ def test_two_networks_meet_each_with_its_own_backend(hash_player):
 
 
 class BrokenBackend:
-    has_score = False
+    signature = PLAIN
 
-    def bind(self, planes, policy, value, score=None):
+    def bind(self, inputs, outputs, state=None):
         return self
 
     def run(self, num_rows):
@@ -255,7 +256,7 @@ def test_threads_share_a_short_match(hash_player):
     everyone = threading.Barrier(4)
 
     class Meeting:
-        has_score = False
+        signature = PLAIN
 
         def bind(self, *arrays):
             return MeetingRunner(hash_player("connect4").backend.bind(*arrays))

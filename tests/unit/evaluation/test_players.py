@@ -4,8 +4,9 @@ from tengen import _core
 from tengen.errors import UsageError
 from tengen.evaluation import MctsPlayer, RandomPlayer, fixed_player, open_player
 from tengen.models import ModelExporter, ModelMeta, publish_model
-from tengen.nets import FeatureSpec, MlpConfig, build_net
+from tengen.nets import MlpConfig
 from tengen.run import NumberedFolder
+from tengen.tensors import Signature, TensorSpec
 
 
 def test_fixed_players_by_word():
@@ -30,19 +31,22 @@ def test_outside_engines_are_refused_by_name():
 
 
 def test_an_agent_of_an_environment_plays_no_board_game(tmp_path):
-    features = FeatureSpec(num_planes=4, num_actions=2)
     net = MlpConfig(num_layers=1, num_units=4)
+    signature = Signature(
+        inputs={"observation": TensorSpec(shape=(4,))},
+        outputs={"policy": TensorSpec(shape=(2,)), "value": TensorSpec()},
+    )
     meta = ModelMeta(
         task="CartPole-v1",
         agent="vtrace",
         net=net,
-        features=features,
+        signature=signature,
         generation=0,
         num_steps=0,
         num_samples=0,
         sha256={},
     )
-    state = build_net(features, net).state_dict()
+    state = net.build(signature).state_dict()
     tensors = {name: tensor.numpy() for name, tensor in state.items()}
     folder = NumberedFolder(tmp_path)
     model = publish_model(folder, 0, meta, tensors, ModelExporter())

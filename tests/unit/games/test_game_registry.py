@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+
 import pytest
 
 from tengen import games
@@ -43,3 +45,57 @@ def test_unknown_names_are_refused(name, advice):
     assert message.startswith(f"task ({name}) must ")
     assert advice in message
     assert "\n" not in message
+
+
+@pytest.mark.parametrize(
+    ("task", "is_game"),
+    [
+        ("tictactoe", True),
+        ("gomoku/99", True),
+        ("openspiel/hex(board_size=5)", True),
+        ("CartPole-v1", False),
+        ("minatar/Breakout", False),
+        ("tests.unit.games.own_games:TicTacToe", True),
+        ("tests.unit.games.test_game_registry:make_game", True),
+        ("tests.unit.games.test_game_registry:make_environment", False),
+        ("tests.unit.games.test_game_registry:Duck", False),
+        ("tests.environments:Catch", False),
+        ("tests.environments:MaskedCartPole", False),
+    ],
+)
+def test_games_are_told_from_environments(task, is_game):
+    if "environment" in task:
+        pytest.importorskip("gymnasium")
+    games.allow(task)
+    assert games.is_game(task) is is_game
+
+
+def test_a_program_that_nobody_typed_is_neither():
+    with pytest.raises(UsageError, match=r"^task \(antigravity:Game\) is a program"):
+        games.is_game("antigravity:Game")
+    assert "antigravity" not in sys.modules
+
+
+def make_game():
+    from tests.unit.games.own_games import TicTacToe
+
+    return TicTacToe()
+
+
+def make_environment():
+    from gymnasium.wrappers import TimeLimit
+
+    from tests.environments import Catch
+
+    return TimeLimit(Catch(), 5)
+
+
+class Duck:
+    """Has an environment's methods, and would need a base class."""
+
+    def __init__(self):
+        raise AssertionError("a class is not made to see what it is")
+
+    def reset(self): ...
+
+    def step(self, action): ...

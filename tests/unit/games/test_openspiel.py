@@ -259,5 +259,5 @@ def test_the_command_lists_them_and_their_recipe(capsys):
     listed = json.loads(capsys.readouterr().out)["openspiel"]
     assert listed == dict(list_openspiel())
     config = make_config("openspiel/hex(board_size=5)", None, None)
-    assert (config.recipe, config.agent) == ("openspiel", "alphazero")
+    assert (config.recipe, config.agent.kind) == ("openspiel", "alphazero")
     assert config.task == "openspiel/hex(board_size=5)"

@@ -16,6 +16,7 @@ from tengen.evaluation import MctsPlayer, RandomPlayer, play_match
 from tengen.games.check import check_own_game
 from tengen.games.python_game import PythonGame
 from tengen.games.source import OwnGameSource
+from tests.unit.conftest import PLAIN
 
 
 def late(method, wrong):
@@ -69,9 +70,9 @@ NAMES = [f"{method}-{i}" for i, (method, _, _) in enumerate(CASES)]
 class Zeros:
     """A backend that knows nothing."""
 
-    has_score = False
+    signature = PLAIN
 
-    def bind(self, planes, policy, value, score=None):
+    def bind(self, inputs, outputs, state=None):
         return self
 
     def run(self, num_rows):

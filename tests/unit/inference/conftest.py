@@ -12,12 +12,14 @@ from safetensors.torch import save_file
 
 from tengen.config import to_dict
 from tengen.models import ModelExporter, can_quantise, quantise
-from tengen.nets import FeatureSpec, ResNetConfig, build_net
+from tengen.nets import ResNetConfig
+from tengen.tensors import BoardSpec
 
-FEATURES = FeatureSpec(
+FEATURES = BoardSpec(
     num_planes=4, height=5, width=5, num_actions=25, policy_layout="cells"
 )
 CONFIG = ResNetConfig(num_blocks=2, num_channels=16, head_channels=8)
+SIGNATURE = CONFIG.signature(FEATURES.signature)
 
 
 @pytest.fixture(scope="session")
@@ -25,7 +27,7 @@ def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The three files of a model, of which backends read no more than they need."""
     path = tmp_path_factory.mktemp("model")
     torch.manual_seed(0)
-    net = build_net(FEATURES, CONFIG)
+    net = CONFIG.build(SIGNATURE)
     state = net.state_dict()
     for name, tensor in state.items():
         if name.endswith("running_var"):
@@ -34,9 +36,9 @@ def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
             tensor.uniform_(-0.5, 0.5).add_(name.endswith("weight"))
     save_file(state, path / "weights.safetensors")
     weights = {name: tensor.numpy() for name, tensor in state.items()}
-    graph = ModelExporter().export(FEATURES, CONFIG, weights)
+    graph = ModelExporter().export(SIGNATURE, CONFIG, weights)
     (path / "model.onnx").write_bytes(graph)
-    meta = {"net": to_dict(CONFIG), "features": to_dict(FEATURES)}
+    meta = {"net": to_dict(CONFIG), "signature": to_dict(SIGNATURE)}
     (path / "meta.json").write_text(json.dumps(meta))
     return path
 

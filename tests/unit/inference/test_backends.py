@@ -15,6 +15,7 @@ from tengen.errors import RunError, UsageError
 from tengen.inference import (
     Backend,
     InferenceConfig,
+    allocate,
     check_machine,
     open_backend,
     probe,
@@ -47,7 +48,7 @@ def answers(backend: Backend, planes: Any, num_rows: int) -> tuple[Any, Any]:
     rows = np.zeros((num_rows, *planes.shape[1:]), np.float32)
     policy = np.full((num_rows, NUM_ACTIONS), np.nan, np.float32)
     value = np.full(num_rows, np.nan, np.float32)
-    runner = backend.bind(rows, policy, value)
+    runner = backend.bind({"planes": rows}, {"policy": policy, "value": value})
     policies, values = [], []
     for start in range(0, len(planes), num_rows):
         n = min(num_rows, len(planes) - start)
@@ -62,7 +63,7 @@ def torch_answers(model: Path, planes: Any) -> tuple[Any, Any]:
     import torch
 
     with torch.inference_mode():
-        policy, value = load_head(model)(torch.from_numpy(planes))
+        policy, value = load_head(model).head(torch.from_numpy(planes))
     return policy.numpy(), value.numpy()
 
 
@@ -139,7 +140,7 @@ def test_a_fixed_batch_makes_bits_independent_of_the_callers_batch(
     model: Path, planes: Any
 ) -> None:
     fixed = opened(model, "openvino", batch_shape="fixed")
-    result = probe(fixed, planes, NUM_ACTIONS, batch_rows=8, num_threads=2)
+    result = probe(fixed, {"planes": planes}, batch_rows=8, num_threads=2)
     assert result.num_rows == 2 * 4 * 60
     assert result.is_deterministic
     assert same_in_batches_of_any_size(fixed, planes)
@@ -150,7 +151,7 @@ def test_a_probe_tells_whether_a_fixed_batch_of_torch_is_enough(
 ) -> None:
     # On some processors its bits depend on the row's place in the batch.
     fixed = opened(model, "torch", batch_shape="fixed")
-    result = probe(fixed, planes, NUM_ACTIONS, batch_rows=8, num_threads=2)
+    result = probe(fixed, {"planes": planes}, batch_rows=8, num_threads=2)
     assert result.is_deterministic == same_in_batches_of_any_size(fixed, planes)
     policy, _ = answers(fixed, planes, 8)
     np.testing.assert_allclose(policy, torch_answers(model, planes)[0], atol=2e-5)
@@ -161,7 +162,7 @@ def test_one_model_serves_another_board_size(model: Path) -> None:
     planes = np.ones((3, 4, 7, 6), np.float32)
     policy = np.zeros((3, 42), np.float32)
     value = np.zeros(3, np.float32)
-    opened(model).bind(planes, policy, value).run(3)
+    opened(model).bind({"planes": planes}, {"policy": policy, "value": value}).run(3)
     np.testing.assert_allclose(policy, torch_answers(model, planes)[0], atol=2e-5)
 
 
@@ -170,9 +171,8 @@ def test_a_runner_keeps_its_buffers_alive(model: Path) -> None:
     backend = opened(model)
     runners = [
         backend.bind(
-            np.ones((64, 4, 5, 5), np.float32),
-            np.zeros((64, NUM_ACTIONS), np.float32),
-            np.zeros(64, np.float32),
+            {"planes": np.ones((64, 4, 5, 5), np.float32)},
+            allocate(backend.signature.outputs, 64),
         )
         for _ in range(8)
     ]
@@ -198,8 +198,9 @@ def test_wrong_buffers_are_refused(model: Path, name: str, change: Any) -> None:
         "value": np.zeros(4, np.float32),
     }
     buffers[name] = change(buffers[name])
+    planes = buffers.pop("planes")
     with pytest.raises(ValueError, match=name):
-        opened(model, "torch").bind(**buffers)
+        opened(model, "torch").bind({"planes": planes}, buffers)
 
 
 def test_a_backend_that_is_not_installed_is_refused(
@@ -238,9 +239,11 @@ def test_a_precision_that_the_cpu_lacks_is_refused(
 
 @needs_openvino
 def test_a_damaged_graph_is_refused_by_name(model: Path, tmp_path: Path) -> None:
-    (tmp_path / "model.onnx").write_bytes((model / "model.onnx").read_bytes()[:-900])
+    copy = tmp_path / "model"
+    shutil.copytree(model, copy)
+    (copy / "model.onnx").write_bytes((model / "model.onnx").read_bytes()[:-900])
     with pytest.raises(RunError, match=r"model.onnx\) is refused by OpenVINO"):
-        opened(tmp_path)
+        opened(copy)
 
 
 @pytest.mark.parametrize("name", ["meta.json", "weights.safetensors"])

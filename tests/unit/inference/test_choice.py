@@ -14,6 +14,7 @@ from tengen.inference import Backend, InferenceConfig, choose, open_backend, pro
 from tengen.inference.config import BatchShape
 from tengen.inference.fixed import FixedBackend
 from tengen.inference.openvino_backend import _core, supported_precisions
+from tengen.tensors import Signature, TensorSpec
 
 needs_openvino = pytest.mark.skipif(
     importlib.util.find_spec("openvino") is None, reason="openvino is not here"
@@ -26,7 +27,10 @@ class Moody:
     name = "torch"
     version = "0"
     batch_shape: BatchShape = "dynamic"
-    has_score = False
+    signature = Signature(
+        inputs={"planes": TensorSpec(shape=(2, 3, 3))},
+        outputs={"policy": TensorSpec(shape=(4,)), "value": TensorSpec()},
+    )
 
     def __init__(
         self,
@@ -38,8 +42,8 @@ class Moody:
         self.precision = precision
         self.call_s = call_s
 
-    def bind(self, planes: Any, policy: Any, value: Any, score: Any = None) -> Any:
-        return MoodyRunner(self, planes, policy, value)
+    def bind(self, inputs: Any, outputs: Any, state: Any = None) -> Any:
+        return MoodyRunner(self, inputs["planes"], outputs["policy"], outputs["value"])
 
 
 class MoodyRunner:
@@ -80,7 +84,7 @@ def test_the_probe_finds_what_an_answer_depends_on(
     backend: Backend = Moody(depends_on)
     if batch_shape == "fixed":
         backend = FixedBackend(backend, 8)
-    result = probe(backend, rows, 4, batch_rows=8, num_threads=2)
+    result = probe(backend, {"planes": rows}, batch_rows=8, num_threads=2)
     assert result.is_deterministic is wanted
 
 
@@ -95,7 +99,7 @@ def test_the_probe_raises_what_a_thread_raised(rows: Any) -> None:
             return super().bind(*buffers)
 
     with pytest.raises(RuntimeError, match="no memory"):
-        probe(Broken("row"), rows, 4, batch_rows=8, num_threads=2)
+        probe(Broken("row"), {"planes": rows}, batch_rows=8, num_threads=2)
 
 
 def choose_with(
@@ -104,7 +108,7 @@ def choose_with(
     """Chooses among moody backends; bf16 takes half as long as fp32."""
 
     def fake(
-        _: Path, config: InferenceConfig, __: int, *, scores: bool = False
+        _: Path, config: InferenceConfig, __: int, *, outputs: Any = None
     ) -> Backend:
         call_s = {"fp32": 0.004, "bf16": 0.002}[config.precision]
         backend = Moody(depends_on, config.precision, call_s=call_s)
@@ -113,7 +117,9 @@ def choose_with(
         return backend
 
     monkeypatch.setattr("tengen.inference.choice.open_backend", fake)
-    return choose(Path(), InferenceConfig(backend="torch", **config), rows, 4, 2)
+    return choose(
+        Path(), InferenceConfig(backend="torch", **config), {"planes": rows}, 2
+    )
 
 
 @pytest.mark.parametrize(
@@ -164,13 +170,13 @@ def test_a_precision_must_be_worth_its_rounding(
     opened: list[str] = []
 
     def fake(
-        _: Path, config: InferenceConfig, __: int, *, scores: bool = False
+        _: Path, config: InferenceConfig, __: int, *, outputs: Any = None
     ) -> Backend:
         opened.append(config.precision)
         return Moody("row", config.precision)
 
     monkeypatch.setattr("tengen.inference.choice.open_backend", fake)
-    choice = choose(Path(), InferenceConfig(backend="openvino"), rows, 4, 1)
+    choice = choose(Path(), InferenceConfig(backend="openvino"), {"planes": rows}, 1)
     assert choice.config.precision == wanted
     assert opened == [wanted]  # what is chosen is what the probe looked at
     assert choice.record()["rows_per_s"] == rates
@@ -181,8 +187,8 @@ def test_int8_is_tried_where_there_is_a_graph_of_it(
     model: Path, int8_model: Path, planes: Any
 ) -> None:
     config = InferenceConfig(backend="openvino")
-    assert "int8" not in choose(model, config, planes, 25, 1).rows_per_s
-    rates = choose(int8_model, config, planes, 25, 1).rows_per_s
+    assert "int8" not in choose(model, config, {"planes": planes}, 1).rows_per_s
+    rates = choose(int8_model, config, {"planes": planes}, 1).rows_per_s
     assert list(rates) == [*supported_precisions()]
     assert rates["int8"] > 0
 
@@ -198,7 +204,7 @@ def test_what_the_user_says_is_kept(monkeypatch: pytest.MonkeyPatch, rows: Any) 
 
 
 def test_auto_leaves_nothing_open_on_a_real_model(model: Path, planes: Any) -> None:
-    choice = choose(model, InferenceConfig(), planes, 25, num_threads=2)
+    choice = choose(model, InferenceConfig(), {"planes": planes}, num_threads=2)
     assert choice.is_deterministic
     backend = open_backend(model, choice.config, 2)
     assert backend.name == choice.config.backend
@@ -212,9 +218,9 @@ def test_auto_falls_back_to_torch(
     _core.cache_clear()
     monkeypatch.setitem(sys.modules, "openvino", None)
     config = InferenceConfig(precision="fp32", batch_shape="fixed")
-    assert choose(model, config, planes, 25, 1).config.backend == "torch"
+    assert choose(model, config, {"planes": planes}, 1).config.backend == "torch"
     with pytest.raises(UsageError, match=r"precision \(int8\) .* install openvino"):
-        choose(model, InferenceConfig(precision="int8"), planes, 25, 1)
+        choose(model, InferenceConfig(precision="int8"), {"planes": planes}, 1)
 
 
 def test_an_open_choice_cannot_be_opened(model: Path) -> None:

@@ -74,12 +74,12 @@ def ask(lane: DeviceLane, layout: RowLayout, planes: Any) -> tuple[Any, Any]:
     n = len(planes)
     _core.write_rows(native, planes, lane.rows[:n])
     lane.run(n)
-    return lane.policy[:n].copy(), lane.value[:n].copy()
+    return lane.outputs["policy"][:n].copy(), lane.outputs["value"][:n].copy()
 
 
 def torch_answers(model: Path, planes: Any) -> tuple[Any, Any]:
     with torch.inference_mode():
-        policy, value = load_head(model)(torch.from_numpy(planes))
+        policy, value = load_head(model).head(torch.from_numpy(planes))
     return policy.numpy(), value.numpy()
 
 
@@ -129,7 +129,8 @@ def test_lanes_of_two_devices_run_at_once(model: Path, planes: Any) -> None:
 def test_other_callers_bind_as_everywhere(model: Path, planes: Any) -> None:
     policy = np.zeros((60, NUM_ACTIONS), np.float32)
     value = np.zeros(60, np.float32)
-    opened(model).bind(planes, policy, value).run(60)
+    outputs = {"policy": policy, "value": value}
+    opened(model).bind({"planes": planes}, outputs).run(60)
     wanted = torch_answers(model, planes)
     np.testing.assert_allclose(policy, wanted[0], atol=2e-5)
     np.testing.assert_allclose(value, wanted[1], atol=2e-5)
@@ -138,13 +139,14 @@ def test_other_callers_bind_as_everywhere(model: Path, planes: Any) -> None:
 def test_weights_cast_once_answer_as_weights_cast_at_every_call(
     model: Path, planes: Any
 ) -> None:
-    head = load_head(model)
+    head = load_head(model).head
     head.net.compute_dtype = torch.bfloat16
     with torch.inference_mode():
         wanted = head(torch.from_numpy(planes))
     policy = np.zeros((60, NUM_ACTIONS), np.float32)
     value = np.zeros(60, np.float32)
-    TorchBackend(model, precision="bf16").bind(planes, policy, value).run(60)
+    outputs = {"policy": policy, "value": value}
+    TorchBackend(model, precision="bf16").bind({"planes": planes}, outputs).run(60)
     np.testing.assert_allclose(policy, wanted[0].numpy(), atol=1e-2)
     np.testing.assert_allclose(value, wanted[1].numpy(), atol=1e-2)
 
@@ -214,7 +216,7 @@ def on_host(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Any]:
             "tengen.inference.device_choice.make_device", lambda word: HostDevice()
         )
         rows = np.zeros((1, 4, 5, 5), np.float32)
-        return choose(model, InferenceConfig(**config), rows, NUM_ACTIONS, 2)
+        return choose(model, InferenceConfig(**config), {"planes": rows}, 2)
 
     return choose_on
 
@@ -254,7 +256,7 @@ def test_who_asks_for_what_openvino_alone_has_asks_for_the_cpu(
 ) -> None:
     pytest.importorskip("openvino")
     monkeypatch.setattr("tengen.inference.devices._num_gpus", lambda: 1)
-    choice = choose(model, InferenceConfig(**asked), planes, NUM_ACTIONS, 1)
+    choice = choose(model, InferenceConfig(**asked), {"planes": planes}, 1)
     assert (choice.config.devices, choice.config.backend) == ("cpu", "openvino")
 
 

@@ -20,21 +20,24 @@ from tengen.inference import (
     Backend,
     InferenceConfig,
     RowLayout,
+    allocate,
     choose,
     open_backend,
     probe,
+    search_outputs,
 )
 from tengen.inference.device import HostDevice
 from tengen.inference.device_backend import DeviceBackend
 from tengen.inference.openvino_backend import supported_precisions
 from tengen.models import ModelExporter
 from tengen.models.check import check_export, evaluate
-from tengen.nets import FeatureSpec, InferenceHead, ResNet, ResNetConfig, build_net
-from tengen.nets.auxiliary import score_moments
+from tengen.nets import InferenceHead, ResNet, ResNetConfig
+from tengen.nets.modules.auxiliary import score_moments
+from tengen.tensors import BoardSpec, Signature
 
 HAS_OPENVINO = importlib.util.find_spec("openvino") is not None
 needs_openvino = pytest.mark.skipif(not HAS_OPENVINO, reason="openvino is not here")
-FEATURES = FeatureSpec(
+FEATURES = BoardSpec(
     num_planes=4,
     height=5,
     width=5,
@@ -43,13 +46,17 @@ FEATURES = FeatureSpec(
     max_score=30,
 )
 CONFIG = ResNetConfig(num_blocks=2, num_channels=16, head_channels=8, auxiliary=True)
-NUM_ACTIONS = FEATURES.num_actions
+
+
+def signature_of(config: ResNetConfig) -> Signature:
+    return config.signature(FEATURES.signature)
 
 
 def written(path: Path, config: ResNetConfig = CONFIG) -> ResNet:
     """Writes the files of a random model; returns its network."""
     torch.manual_seed(1)
-    net = build_net(FEATURES, config)
+    signature = signature_of(config)
+    net = config.build(signature)
     assert isinstance(net, ResNet)
     if net.auxiliary_heads is not None:
         # Else every distribution is nearly even.
@@ -57,9 +64,9 @@ def written(path: Path, config: ResNetConfig = CONFIG) -> ResNet:
     state = net.state_dict()
     save_file(state, path / "weights.safetensors")
     weights = {name: tensor.numpy() for name, tensor in state.items()}
-    graph = ModelExporter().export(FEATURES, config, weights)
+    graph = ModelExporter().export(signature, config, weights)
     (path / "model.onnx").write_bytes(graph)
-    meta = {"net": to_dict(config), "features": to_dict(FEATURES)}
+    meta = {"net": to_dict(config), "signature": to_dict(signature)}
     (path / "meta.json").write_text(json.dumps(meta))
     return net.eval()
 
@@ -75,7 +82,11 @@ def opened(path: Path, backend: Any, scores: bool = True, **config: Any) -> Back
     if backend == "openvino" and config["precision"] not in supported_precisions():
         pytest.skip(f"this CPU has no {config['precision']}")
     wanted = InferenceConfig(backend=backend, **config)
-    return open_backend(path, wanted, 1, scores=scores)
+    return open_backend(path, wanted, 1, outputs=search_outputs(scores=scores))
+
+
+def has_score(backend: Backend) -> bool:
+    return "score" in backend.signature.outputs
 
 
 def moments(net: ResNet, planes: Any) -> Any:
@@ -121,12 +132,12 @@ def test_a_backend_answers_with_the_heads_moments(
 ) -> None:
     path, net = scored
     made = opened(path, backend, precision=precision, batch_shape=batch_shape)
-    assert made.has_score
+    assert has_score(made)
     wanted = moments(net, planes)
     assert wanted.std(axis=0).min() > 0.1
-    found = evaluate(made, planes, NUM_ACTIONS)
-    np.testing.assert_allclose(found[2], wanted, atol=tolerance, rtol=0)
-    result = probe(made, planes, NUM_ACTIONS, batch_rows=8)
+    found = evaluate(made, {"planes": planes})
+    np.testing.assert_allclose(found["score"], wanted, atol=tolerance, rtol=0)
+    result = probe(made, {"planes": planes}, batch_rows=8)
     assert result.num_rows == 4 * 60
 
 
@@ -138,27 +149,29 @@ def test_scores_change_no_bit_of_the_other_answers(
 ) -> None:
     path, _ = scored
     plain = opened(path, backend, scores=False)
-    assert not plain.has_score
-    wanted = evaluate(plain, planes, NUM_ACTIONS)
-    assert len(wanted) == 2
-    found = evaluate(opened(path, backend), planes, NUM_ACTIONS)
-    for got, expected in zip(found[:2], wanted, strict=True):
-        assert got.tobytes() == expected.tobytes()
+    assert not has_score(plain)
+    wanted = evaluate(plain, {"planes": planes})
+    assert list(wanted) == ["policy", "value"]
+    found = evaluate(opened(path, backend), {"planes": planes})
+    for name, expected in wanted.items():
+        assert found[name].tobytes() == expected.tobytes()
+    wanted["score"] = np.zeros((60, 2), np.float32)
     with pytest.raises(ValueError, match="score"):
-        plain.bind(planes, wanted[0], wanted[1], np.zeros((60, 2), np.float32))
+        plain.bind({"planes": planes}, wanted)
 
 
-def test_a_wrong_buffer_of_scores_is_refused(
+def test_a_wrong_array_of_scores_is_refused(
     scored: tuple[Path, ResNet], planes: Any
 ) -> None:
     made = opened(scored[0], "torch")
-    policy, value = np.zeros((60, NUM_ACTIONS), np.float32), np.zeros(60, np.float32)
+    outputs = allocate(made.signature.outputs, 60)
     for broken in (np.zeros((59, 2), np.float32), np.zeros((60, 2))):
         with pytest.raises(ValueError, match="score"):
-            made.bind(planes, policy, value, broken)
+            made.bind({"planes": planes}, {**outputs, "score": broken})
     # Who has no room for them does without.
-    made.bind(planes, policy, value).run(60)
-    assert value.std() > 0
+    del outputs["score"]
+    made.bind({"planes": planes}, outputs).run(60)
+    assert outputs["value"].std() > 0
 
 
 def test_lanes_hold_scores(scored: tuple[Path, ResNet], planes: Any) -> None:
@@ -166,15 +179,19 @@ def test_lanes_hold_scores(scored: tuple[Path, ResNet], planes: Any) -> None:
     layout = RowLayout((4, 5, 5), is_packed=False)
     for scores in (True, False):
         backend = DeviceBackend(
-            path, precision="fp32", devices=[HostDevice()], max_rows=64, scores=scores
+            path,
+            precision="fp32",
+            devices=[HostDevice()],
+            max_rows=64,
+            outputs=search_outputs(scores=scores),
         )
         lane = backend.open_lanes(layout, 64)[0]
-        assert backend.has_score is (lane.score is not None) is scores
+        assert has_score(backend) is ("score" in lane.outputs) is scores
         lane.rows[:60] = planes.reshape(60, -1).view(np.uint8)
         lane.run(60)
-        if lane.score is not None:
+        if scores:
             wanted = moments(net, planes)
-            np.testing.assert_allclose(lane.score[:60], wanted, atol=1e-3)
+            np.testing.assert_allclose(lane.outputs["score"][:60], wanted, atol=1e-3)
 
 
 @needs_openvino
@@ -192,21 +209,21 @@ def test_a_graph_from_before_scores_serves_without_them(
     del graph.graph.output[2]
     onnx.save_model(graph, path / "model.onnx")
     old = opened(path, "openvino")
-    assert not old.has_score
-    found = evaluate(old, planes, NUM_ACTIONS)
-    wanted = evaluate(opened(scored[0], "openvino"), planes, NUM_ACTIONS)
-    assert found[0].tobytes() == wanted[0].tobytes()
+    assert not has_score(old)
+    found = evaluate(old, {"planes": planes})
+    wanted = evaluate(opened(scored[0], "openvino"), {"planes": planes})
+    assert found["policy"].tobytes() == wanted["policy"].tobytes()
     # The weights have the heads all the same.
-    assert opened(path, "torch").has_score
+    assert has_score(opened(path, "torch"))
 
 
 def test_networks_without_the_heads_answer_as_before(tmp_path: Path) -> None:
     config = ResNetConfig(num_blocks=2, num_channels=16, head_channels=8)
     net = written(tmp_path, config)
-    assert not opened(tmp_path, "torch").has_score
-    assert not config.estimates_score(FEATURES)
-    assert CONFIG.estimates_score(FEATURES)
-    assert not InferenceHead(net, scores=True).answers_score
+    assert not has_score(opened(tmp_path, "torch"))
+    assert "score" not in config.targets(FEATURES)
+    assert "score" in CONFIG.targets(FEATURES)
+    assert InferenceHead(net).outputs == ("policy", "value")
     graph = onnx.load_model(tmp_path / "model.onnx")
     assert [output.name for output in graph.graph.output] == ["policy", "value"]
 
@@ -217,10 +234,10 @@ def test_the_check_of_an_export_sees_scores(
 ) -> None:
     path = tmp_path / "model"
     shutil.copytree(scored[0], path)
-    good = check_export(path, opened(path, "openvino"), planes, NUM_ACTIONS)
+    good = check_export(path, opened(path, "openvino"), {"planes": planes})
     assert good.score_spread > 0.3
     assert good.score_error < 1e-3
-    plain = check_export(path, opened(path, "openvino", False), planes, NUM_ACTIONS)
+    plain = check_export(path, opened(path, "openvino", False), {"planes": planes})
     assert plain.score_error == plain.score_spread == 0.0
     graph = onnx.load_model(path / "model.onnx")
     for tensor in graph.graph.initializer:
@@ -229,7 +246,7 @@ def test_the_check_of_an_export_sees_scores(
             tensor.CopyFrom(onnx.numpy_helper.from_array(half, tensor.name))
     onnx.save_model(graph, path / "model.onnx")
     with pytest.raises(RunError, match="score_error"):
-        check_export(path, opened(path, "openvino"), planes, NUM_ACTIONS)
+        check_export(path, opened(path, "openvino"), {"planes": planes})
 
 
 def test_the_choice_is_made_with_scores_where_they_are_wanted(
@@ -243,10 +260,12 @@ def test_the_choice_is_made_with_scores_where_they_are_wanted(
 
     monkeypatch.setattr("tengen.inference.choice.open_backend", note)
     config = InferenceConfig(backend="torch", devices="cpu", precision="fp32")
-    choose(scored[0], config, planes, NUM_ACTIONS, 1, scores=True)
+    wanted = search_outputs(scores=True)
+    choose(scored[0], config, {"planes": planes}, 1, outputs=wanted)
     assert seen
-    assert all(backend.has_score for backend in seen)
+    assert all(has_score(backend) for backend in seen)
     seen.clear()
-    choose(scored[0], config, planes, NUM_ACTIONS, 1)
+    wanted = search_outputs(scores=False)
+    choose(scored[0], config, {"planes": planes}, 1, outputs=wanted)
     assert seen
-    assert not any(backend.has_score for backend in seen)
+    assert not any(has_score(backend) for backend in seen)

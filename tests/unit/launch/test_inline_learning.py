@@ -7,7 +7,9 @@ from typing import Any
 
 import pytest
 
-from tengen.launch.inline import Budget, _Loop
+from tengen.config import override
+from tengen.launch import Budget
+from tengen.launch.inline import Turns
 from tengen.recipes import make_config
 from tengen.roles import StopListener
 from tengen.run import RunDirectory
@@ -63,17 +65,11 @@ def test_a_generation_is_learned_whole_before_the_export(
     process: Any = Scripted(reports)
     journal: Any = NoJournal()
     with StopListener(run) as stop:
-        loop = _Loop(
-            make_config("tictactoe", None, None),
-            run,
-            Budget(),
-            journal,
-            dict.fromkeys(LEARNING, process),
-            "selfplay",
-            LEARNING,
-            stop,
+        config = override(
+            make_config("tictactoe", None, None), ("store.drawn_by=shuffle",)
         )
-        loop._learn()
+        handles = dict.fromkeys(LEARNING, process)
+        Turns(config, run, Budget(), journal, handles, stop)._learn()
     assert process.turns == ["shuffle", *["learn"] * num_turns, "export", "gate"]
 
 
@@ -88,15 +84,7 @@ def test_a_stop_between_two_epochs_ends_the_loop(tmp_path: Path) -> None:
 
         process: Any = Stopped([{"num_new": 9, "steps_left": 7, "stopped": True}])
         journal: Any = NoJournal()
-        loop = _Loop(
-            make_config("tictactoe", None, None),
-            run,
-            Budget(),
-            journal,
-            {"learn": process},
-            "selfplay",
-            ("learn",),
-            stop,
-        )
-        loop._learn()
+        config = make_config("tictactoe", None, None)
+        handles = dict.fromkeys(LEARNING, process)
+        Turns(config, run, Budget(), journal, handles, stop)._learn()
     assert process.turns == ["learn"]

@@ -58,7 +58,7 @@ def journal(run, view):
     return RunJournal(
         view,
         EventWriter(run, "train", run.new_incarnation("train")),
-        kind="selfplay",
+        acting="selfplay",
         seconds_left=lambda: None,
         last=last,
     )
@@ -131,3 +131,41 @@ def test_what_a_gate_tells_is_kept(run, view, journal):
     journal.progress({"stage": "gate, 4 pairs"})
     assert read_gate(run) == {**match, "accepted": None}
     assert [shown.stage for shown in view.shown] == ["gate, 3 pairs", "gate, 4 pairs"]
+
+
+EVEN = {"selfplay": 0.75, "learn": 0.6, "export": 0.07, "gate": 0.01}
+
+
+def test_the_verdict_at_once_is_of_busy_shares(journal, view):
+    journal.report("learn", {"num_steps": 0, "checkpoint": 0}, 9.0)
+    journal.end_generation({"learn": 0.9, "export": 0.5})
+    assert view.generations == []  # nobody has played yet
+    journal.report("selfplay", PLAYED, 3.0)
+    journal.end_generation({"selfplay": 1.0})
+    assert view.generations == []  # nobody has learned yet
+    journal.report("learn", LEARNED, 100.0)
+    journal.end_generation(EVEN)
+    assert view.generations[0].verdict == (
+        "at once, self-play 75% (net 60%, trees 30%, batches 50% full); learning 60%; "
+        "publishing 7%: self-play and learner go together"
+    )
+
+
+def test_games_at_once_are_counted_once(journal, view):
+    """Generations 3 and 4 are played before the learner takes both in."""
+    journal.report("selfplay", PLAYED, 1.0)
+    journal.progress({"num_games": 2})
+    assert view.shown[-1].num_games == 46 + 24 + 2
+    journal.report("selfplay", {**PLAYED, "generation": 4}, 1.0)
+    assert view.shown[-1].num_games == 46 + 48
+    journal.report("learn", LEARNED, 1.0)
+    assert view.shown[-1].num_games == 70 + 24
+    journal.report("selfplay", {**PLAYED, "num_games": 5, "stopped": True}, 1.0)
+    assert view.shown[-1].num_games == 70 + 24 + 5
+    table = {"num_games": 94, "num_rows": 900}
+    journal.report("learn", {**LEARNED, "generation": 4, "table": table}, 1.0)
+    # The learner was first with what a turn of self-play tells a moment later.
+    journal.report("selfplay", {**PLAYED, "generation": 4}, 1.0)
+    assert view.shown[-1].num_games == 94
+    journal.end_generation(EVEN)
+    assert view.generations[-1].num_games == 94

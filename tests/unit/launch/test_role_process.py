@@ -1,6 +1,8 @@
 import io
 import json
 import shutil
+import threading
+import time
 from pathlib import Path
 
 import pytest
@@ -8,9 +10,9 @@ import pytest
 from tengen import _core
 from tengen.errors import RunError, UsageError
 from tengen.launch.child import _tell
-from tengen.launch.process import RoleProcess
+from tengen.launch.process import ProcessLauncher, RoleProcess
 from tengen.recipes import make_config
-from tengen.roles import write_config
+from tengen.roles import RoleResources, write_config
 from tengen.run import RunDirectory
 
 DETAILS = {"remaining": None, "spent": None, "sealed": 0}
@@ -48,6 +50,10 @@ def test_the_last_words_of_a_child(error, code, line):
     assert json.loads(stream.getvalue()) == {"error": line, "exit_code": code}
 
 
+def start(run):
+    return ProcessLauncher(run, "tictactoe").start(("gate",), 1, RoleResources())
+
+
 def turn(process, deaths=None):
     def on_death(role, how):
         assert deaths is not None, how
@@ -58,9 +64,9 @@ def turn(process, deaths=None):
 
 def test_a_child_that_dies_is_told_of_and_started_again(run, monkeypatch):
     monkeypatch.setattr("tengen.launch.process._FIRST_BACKOFF_S", 0.0)
-    process = RoleProcess(run, ("gate",), 1)
+    process = start(run)
     assert turn(process) is None
-    process._child.kill()
+    process._child._process.kill()
     deaths = []
     assert turn(process, deaths) is None
     assert deaths == [("gate", "signal 9")]
@@ -72,7 +78,7 @@ def test_an_error_arrives_though_the_log_is_full(run):
         pytest.skip("a full disk is made of /dev/full")
     run.candidates.entry(0).mkdir(parents=True)
     (run.logs / "gate.log").symlink_to("/dev/full")
-    process = RoleProcess(run, ("gate",), 1)
+    process = start(run)
     with pytest.raises(RunError, match=r"^meta\.json \(.*000000/meta\.json\)"):
         turn(process)
     process.close()
@@ -81,7 +87,7 @@ def test_an_error_arrives_though_the_log_is_full(run):
 def test_a_child_that_cannot_begin_says_why(run):
     shutil.rmtree(run.logs)
     run.logs.touch()
-    process = RoleProcess(run, ("gate",), 1)
+    process = start(run)
     with pytest.raises(
         RunError, match=r"^file \(.*logs/gate\.log\) cannot be used, not"
     ):
@@ -90,7 +96,97 @@ def test_a_child_that_cannot_begin_says_why(run):
 
 
 def test_a_role_that_another_process_has_is_a_usage_error(run):
-    process = RoleProcess(run, ("gate",), 1)
+    process = start(run)
     with run.lock("gate"), pytest.raises(UsageError, match="is in use by process"):
         turn(process)
     process.close()
+
+
+class Scripted:
+    """A child that answers with what it is given, and then is gone."""
+
+    def __init__(self, *answers):
+        self.sent = []
+        self._answers = list(answers)
+
+    def send(self, message):
+        self.sent.append(message)
+
+    def receive(self):
+        return self._answers.pop(0) if self._answers else None
+
+    def end(self, timeout_s):
+        return "signal 9"
+
+
+def scripted(monkeypatch, *children):
+    """A process whose children are these, in order."""
+    monkeypatch.setattr("tengen.launch.process._FIRST_BACKOFF_S", 0.0)
+    left = list(children)
+    return RoleProcess(("gate",), lambda: left.pop(0), "its log")
+
+
+REPORT = {"report": {"candidate": 1}}
+
+
+def test_a_turn_that_begins_after_the_stop_starts_nobody(monkeypatch):
+    process = scripted(monkeypatch)  # would fail: there is no child
+    process.stop()
+    assert turn(process) == {"stopped": True}
+    process.close()
+
+
+def test_a_stop_while_a_child_starts_reaches_it(monkeypatch):
+    """It comes after the turn has seen no stop, and before there is a child to tell."""
+    was_told = threading.Event()
+
+    class Waiting(Scripted):
+        def send(self, message):
+            if "stop" in message:
+                was_told.set()
+
+        def receive(self):
+            assert was_told.wait(60)
+
+    stopper = threading.Thread(target=lambda: process.stop())
+
+    def starting():
+        stopper.start()
+        time.sleep(0.1)  # so long the stop waits for the child, or finds none
+        return Waiting()
+
+    process = RoleProcess(("gate",), starting, "its log")
+    assert turn(process) == {"stopped": True}
+    stopper.join()
+
+
+def test_a_stop_ends_the_pause_before_the_next_child(monkeypatch):
+    monkeypatch.setattr("tengen.launch.process._FIRST_BACKOFF_S", 1e6)
+    children = [Scripted()]
+    process = RoleProcess(("gate",), lambda: children.pop(0), "its log")
+
+    def on_death(role, how):
+        threading.Timer(0.01, process.stop).start()
+
+    report = process.turn("gate", lambda report: None, on_death, DETAILS)
+    assert report == {"stopped": True}
+
+
+def test_a_role_that_dies_again_and_again_is_named(monkeypatch):
+    process = scripted(monkeypatch, *(Scripted() for _ in range(5)))
+    deaths = []
+    with pytest.raises(RunError) as refused:
+        turn(process, deaths)
+    assert str(refused.value) == (
+        "role (gate) died 5 times in a row, last with signal 9; see its log"
+    )
+    assert len(deaths) == 4
+
+
+def test_a_finished_turn_between_deaths_begins_the_count_anew(monkeypatch):
+    before, after = ([Scripted() for _ in range(3)] for _ in range(2))
+    process = scripted(monkeypatch, *before, Scripted(REPORT), *after, Scripted(REPORT))
+    assert turn(process, []) == {"candidate": 1}
+    deaths = []
+    assert turn(process, deaths) == {"candidate": 1}
+    assert len(deaths) == 4  # with that of the child which had finished a turn

@@ -8,15 +8,11 @@ from typing import Any
 import pytest
 import torch
 
-from tengen.learners import (
-    AlphaZeroConfig,
-    Learner,
-    LearnerConfig,
-    OptimizerConfig,
-    SgdConfig,
-    make_loss,
-)
-from tengen.nets import FeatureSpec, ResNetConfig, build_net
+from tengen.agents.alphazero_loss import AlphaZeroLossConfig
+from tengen.agents.alphazero_update import AlphaZeroUpdate
+from tengen.learners import Learner, LearnerConfig, OptimizerConfig, SgdConfig
+from tengen.nets import ResNetConfig, build_net
+from tengen.tensors import BoardSpec
 from tests.unit.learners.learner_fakes import NUM_PLANES, SIDE, FakeTable, MakeLearner
 
 # The networks are too small for more.
@@ -36,7 +32,7 @@ def make_learner() -> Iterator[MakeLearner]:
         **fields: Any,
     ) -> Learner:
         torch.manual_seed(4)
-        features = FeatureSpec(
+        features = BoardSpec(
             num_planes=NUM_PLANES,
             height=SIDE,
             width=SIDE,
@@ -44,7 +40,7 @@ def make_learner() -> Iterator[MakeLearner]:
             policy_layout="cells",
         )
         net = build_net(
-            features,
+            features.signature,
             ResNetConfig(num_blocks=2, num_channels=num_channels, head_channels=8),
         )
         config = LearnerConfig(
@@ -53,7 +49,7 @@ def make_learner() -> Iterator[MakeLearner]:
         learner = Learner(
             config,
             net,
-            make_loss(AlphaZeroConfig()),
+            AlphaZeroUpdate(AlphaZeroLossConfig()),
             table or FakeTable(),
             num_threads=num_threads,
         )

@@ -22,7 +22,12 @@ class FakeBatch:
     columns: dict[str, NDArray[np.generic]]
     table: FakeTable
 
-    def ack(self) -> None:
+    @property
+    def keys(self) -> NDArray[np.int64]:
+        return np.arange(len(next(iter(self.columns.values()))))
+
+    def ack(self, priorities: NDArray[np.float64] | None = None) -> None:
+        assert priorities is None
         self.table.num_acks += 1
 
 

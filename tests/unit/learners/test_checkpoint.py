@@ -171,13 +171,38 @@ def test_foreign_json_is_refused(make_learner: MakeLearner, saved: Path) -> None
     refuse(saved, make_learner(), RunError, "damaged")
 
 
-@pytest.mark.parametrize(("schema", "rule"), [(4, "must be 5"), (6, "is newer than")])
+@pytest.mark.parametrize(
+    ("schema", "rule"), [(4, "must be 5 to 6"), (7, "is newer than")]
+)
 def test_another_schema_is_refused(
     make_learner: MakeLearner, saved: Path, schema: int, rule: str
 ) -> None:
     edit(saved, schema=schema)
     words = rf"^schema \({schema}\) of .* {rule}"
     refuse(saved, make_learner(), UsageError, words)
+
+
+def test_a_checkpoint_of_schema_5_is_read(
+    make_learner: MakeLearner, saved: Path
+) -> None:
+    """It has the features of a board where there is a signature now."""
+    content = json.loads((saved / "state.json").read_text())
+    del content["json_sha256"]
+    features = content.pop("signature")["board"]
+    old = {**content, "schema": 5, "features": features}
+
+    def write(content: dict[str, Any]) -> None:
+        guarded = {**content, "json_sha256": checkpoint._hash(content)}
+        (saved / "state.json").write_text(json.dumps(guarded))
+
+    write(old)
+    learner, same = make_learner(), make_learner()
+    list(same.steps(2))
+    load_checkpoint(saved, learner)
+    assert_same(learner, same)
+    assert checkpoint.read_model(saved).signature == learner.net.signature
+    write({**old, "features": {**features, "num_planes": 4}})
+    refuse(saved, learner, UsageError, r"^signature \(")
 
 
 def test_a_network_from_before_a_field_has_its_default(

@@ -10,16 +10,12 @@ import pytest
 import torch
 from numpy.typing import NDArray
 
+from tengen.agents.vtrace import Vtrace, VtraceUpdate
+from tengen.envs import ActionSpec
 from tengen.errors import RunError, UsageError
-from tengen.learners import (
-    AdamWConfig,
-    Learner,
-    LearnerConfig,
-    SgdConfig,
-    VtraceConfig,
-    make_loss,
-)
-from tengen.nets import FeatureSpec, MlpConfig, build_net
+from tengen.learners import AdamWConfig, Learner, LearnerConfig, SgdConfig
+from tengen.nets import InferenceHead, MlpConfig, build_net
+from tengen.tensors import Signature, TensorSpec
 from tests.unit.learners.learner_fakes import FakeBatch, FakeTable, MakeLearner
 
 
@@ -131,7 +127,9 @@ def test_batches_are_drawn_ahead_in_order_and_never_beyond_the_last(
     assert (learner.num_steps, learner.num_samples) == (5, 120)
 
 
-def test_the_next_batch_is_drawn_while_one_trains(make_learner: MakeLearner) -> None:
+def test_the_next_batch_is_drawn_while_one_trains(
+    make_learner: MakeLearner, monkeypatch: pytest.MonkeyPatch
+) -> None:
     drawn_second = threading.Event()
 
     class Spy(FakeTable):
@@ -142,7 +140,8 @@ def test_the_next_batch_is_drawn_while_one_trains(make_learner: MakeLearner) -> 
             return batch
 
     learner = make_learner(table=Spy())
-    learner._shards._loss = _waiting_for(drawn_second, learner._shards._loss)
+    update = learner._shards._update
+    monkeypatch.setattr(update, "loss", _waiting_for(drawn_second, update.loss))
     list(learner.steps(2))  # would fail in the first step if sampling came after it
 
 
@@ -288,31 +287,35 @@ def test_the_same_loop_learns_from_unrolls_of_another_policy() -> None:
         def sample(self, num_rows: int, /) -> FakeBatch:
             rng = np.random.default_rng([5, self.num_drawn])
             self.num_drawn += 1
-            num_steps = 4
-            seen = rng.normal(size=(num_rows, num_steps + 1, 1)).astype(np.float32)
-            action = rng.integers(0, 2, size=(num_rows, num_steps))
-            pays = action == (seen[:, :-1, 0] > 0)
+            # Four steps, and one that only bootstraps.
+            shape = (num_rows, 5)
+            seen = rng.normal(size=(*shape, 1)).astype(np.float32)
+            action = rng.integers(0, 2, size=shape)
+            pays = action == (seen[..., 0] > 0)
             columns: dict[str, NDArray[np.generic]] = {
                 "observation": seen,
                 "action": action,
                 "reward": pays.astype(np.float32),
-                "terminated": np.ones((num_rows, num_steps), dtype=np.uint8),
-                "is_reset": np.zeros((num_rows, num_steps), dtype=np.uint8),
-                "behaviour_logits": np.zeros(
-                    (num_rows, num_steps, 2), dtype=np.float32
-                ),
+                "terminated": np.ones(shape, dtype=np.uint8),
+                "is_reset": np.zeros(shape, dtype=np.uint8),
+                "behaviour_log_prob": np.full(shape, np.log(0.5), dtype=np.float32),
             }
             return FakeBatch(columns, self)
 
     torch.manual_seed(0)
-    net = build_net(FeatureSpec(num_planes=1, num_actions=2), MlpConfig())
+    wanted = Signature(
+        inputs={"observation": TensorSpec(shape=(1,))},
+        outputs={"policy": TensorSpec(shape=(2,)), "value": TensorSpec()},
+    )
+    net = build_net(wanted, MlpConfig())
     config = LearnerConfig(
         batch_size=32, optimizer=AdamWConfig(learning_rate=1e-2, num_warmup_steps=0)
     )
-    with Learner(config, net, make_loss(VtraceConfig()), Bandit()) as learner:
+    update = VtraceUpdate(Vtrace(), ActionSpec(num_choices=(2,)))
+    with Learner(config, net, update, Bandit()) as learner:
         metrics = list(learner.steps(100))
     probe = torch.tensor([[-1.0], [1.0]])
-    policy, value = learner.optimizer.average(probe)
+    policy, value = InferenceHead(learner.optimizer.average)(probe)
     right = policy.softmax(1).diagonal()
     assert (right > 0.9).all()
     assert (value - 1.0).abs().max() < 0.3

@@ -11,7 +11,7 @@ from torch import nn
 from tengen.errors import RunError, UsageError
 from tengen.learners import AdamWConfig, SgdConfig
 from tengen.learners.optimizer import Optimizer, learning_rate_at
-from tengen.nets.norm import BoardNorm
+from tengen.nets.modules.norm import BoardNorm
 
 PLAIN = SgdConfig(
     learning_rate=0.5, num_warmup_steps=0, weight_decay=0.0, max_grad_norm=1e9

@@ -9,15 +9,27 @@ import pytest
 import torch
 
 from tengen.models import ModelDir, ModelExporter, ModelMeta, publish_model
-from tengen.nets import FeatureSpec, NetConfig, ResNetConfig, build_net
+from tengen.nets import NetConfig, ResNetConfig
 from tengen.run import NumberedFolder
+from tengen.tensors import BoardSpec, Signature, TensorSpec
 
 Arrays = dict[str, np.ndarray[Any, Any]]
+MakeWeights = Callable[[BoardSpec | Signature, NetConfig, int], Arrays]
+VECTORS = Signature(
+    inputs={"observation": TensorSpec(shape=(6,))},
+    outputs={"policy": TensorSpec(shape=(3,)), "value": TensorSpec()},
+)
+
+
+def signature_of(features: BoardSpec | Signature, config: NetConfig) -> Signature:
+    """What a network of a board, or of other tensors, reads and answers."""
+    wanted = features if isinstance(features, Signature) else features.signature
+    return config.signature(wanted)
 
 
 @pytest.fixture(scope="session")
-def features() -> FeatureSpec:
-    return FeatureSpec(
+def features() -> BoardSpec:
+    return BoardSpec(
         num_planes=4, height=5, width=5, num_actions=25, policy_layout="cells"
     )
 
@@ -28,12 +40,12 @@ def config() -> ResNetConfig:
 
 
 @pytest.fixture(scope="session")
-def random_weights() -> Callable[[FeatureSpec, NetConfig, int], Arrays]:
+def random_weights() -> MakeWeights:
     """Weights of which no tensor is equal to another one, as after training."""
 
-    def make(features: FeatureSpec, config: NetConfig, seed: int) -> Arrays:
+    def make(features: BoardSpec | Signature, config: NetConfig, seed: int) -> Arrays:
         torch.manual_seed(seed)
-        state = build_net(features, config).state_dict()
+        state = config.build(signature_of(features, config)).state_dict()
         for name, tensor in state.items():
             if name.endswith("running_var"):
                 tensor.uniform_(0.5, 2.0)
@@ -50,7 +62,7 @@ def random_weights() -> Callable[[FeatureSpec, NetConfig, int], Arrays]:
 def random_planes() -> Callable[..., np.ndarray[Any, Any]]:
     """Boards with stones of two colours; plane 0 is the board."""
 
-    def make(features: FeatureSpec, num_rows: int) -> np.ndarray[Any, Any]:
+    def make(features: BoardSpec, num_rows: int) -> np.ndarray[Any, Any]:
         shape = (num_rows, features.num_planes, features.height, features.width)
         cells = np.random.default_rng(0).integers(0, 3, (num_rows, *shape[2:]))
         planes = np.zeros(shape, np.float32)
@@ -78,16 +90,16 @@ def candidates(tmp_path: Path) -> NumberedFolder:
 def publish(
     exporter: ModelExporter,
     candidates: NumberedFolder,
-    features: FeatureSpec,
+    features: BoardSpec,
     config: ResNetConfig,
-    random_weights: Callable[[FeatureSpec, NetConfig, int], Arrays],
+    random_weights: MakeWeights,
 ) -> Callable[..., ModelDir]:
     def publish(number: int = 0, **options: Any) -> ModelDir:
         meta = ModelMeta(
             task="gomoku/5",
             agent="alphazero",
             net=config,
-            features=features,
+            signature=signature_of(features, config),
             generation=3,
             num_steps=200,
             num_samples=1000,
@@ -95,6 +107,7 @@ def publish(
         )
         weights = random_weights(features, config, number)
         folder = options.pop("folder", candidates)
-        return publish_model(folder, number, meta, weights, exporter, **options)
+        made_by = options.pop("exporter", exporter)
+        return publish_model(folder, number, meta, weights, made_by, **options)
 
     return publish

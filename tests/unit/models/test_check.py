@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import dataclasses
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -13,25 +14,24 @@ from tengen.errors import RunError
 from tengen.inference import InferenceConfig, open_backend
 from tengen.models import ModelDir, check_export
 from tengen.models import check as tolerances
-from tengen.nets import FeatureSpec
 from tengen.run import NumberedFolder
+from tengen.tensors import BoardSpec
 
 pytest.importorskip("openvino")
 
+GOLDEN = Path(__file__).parents[2] / "golden" / "models"
 OPENVINO = InferenceConfig(
     backend="openvino", precision="fp32", batch_shape="dynamic", batch_rows=8
 )
 
 
 @pytest.fixture
-def check(
-    features: FeatureSpec, random_planes: Callable[..., Any]
-) -> Callable[..., Any]:
+def check(features: BoardSpec, random_planes: Callable[..., Any]) -> Callable[..., Any]:
     planes = random_planes(features, 200)
 
     def check(path: Path, config: InferenceConfig = OPENVINO) -> Any:
         backend = open_backend(path, config, num_threads=1)
-        return check_export(path, backend, planes, features.num_actions)
+        return check_export(path, backend, {"planes": planes})
 
     return check
 
@@ -98,26 +98,39 @@ def test_a_wrong_export_is_refused(
 
 
 def test_a_network_of_no_numbers_is_not_blamed_on_its_export(
-    publish: Callable[..., ModelDir], features: FeatureSpec
+    publish: Callable[..., ModelDir], features: BoardSpec
 ) -> None:
     path = publish().path
     backend = open_backend(path, OPENVINO, num_threads=1)
     shape = (8, features.num_planes, features.height, features.width)
     nowhere = np.zeros(shape, np.float32)  # no cell is on the board
     with pytest.raises(RunError, match=r"^network \(.* must answer finite numbers"):
-        check_export(path, backend, nowhere, features.num_actions)
+        check_export(path, backend, {"planes": nowhere})
 
 
 def test_a_constant_answer_passes(
-    publish: Callable[..., ModelDir], features: FeatureSpec
+    publish: Callable[..., ModelDir], features: BoardSpec
 ) -> None:
     path = publish().path
     backend = open_backend(path, OPENVINO, num_threads=1)
     shape = (8, features.num_planes, features.height, features.width)
-    result = check_export(
-        path, backend, np.ones(shape, np.float32), features.num_actions
-    )
+    result = check_export(path, backend, {"planes": np.ones(shape, np.float32)})
     assert result.value_spread < 1e-6
+
+
+def test_other_outputs_are_compared_by_name(tmp_path: Path) -> None:
+    """Those of a network that sees no board, whatever they mean."""
+    path = tmp_path / "model"
+    shutil.copytree(GOLDEN / "schema_2_cartpole", path)
+    rows = np.random.default_rng(0).normal(size=(100, 4)).astype(np.float32)
+    inputs = {"observation": rows}
+    result = check_export(path, open_backend(path, OPENVINO, 1), inputs)
+    assert result.other_errors.keys() == {"policy", "value"}
+    assert result.other_errors["policy"] < 1e-5 < result.other_spreads["policy"]
+    assert result.logit_spread == 0.0
+    change(path, lambda name, array: array * (1.2 if name == "policy.4.weight" else 1))
+    with pytest.raises(RunError, match=r"policy_error .* it is not published"):
+        check_export(path, open_backend(path, OPENVINO, 1), inputs)
 
 
 def test_weights_of_another_model_are_refused(

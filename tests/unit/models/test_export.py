@@ -1,6 +1,9 @@
 from __future__ import annotations
 
+import dataclasses
+import importlib.util
 import re
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -11,36 +14,39 @@ import pytest
 import torch
 from onnx.reference import ReferenceEvaluator
 from torch import Tensor, nn
+from torch.nn import functional
 
-from tengen.errors import RunError
+from tengen.errors import RunError, UsageError
 from tengen.models import ModelExporter
 from tengen.models.export import architecture_hash
+from tengen.models.onnx_template import OnnxTemplate
 from tengen.models.trace import trace
 from tengen.nets import (
-    FeatureSpec,
     InferenceHead,
     MlpConfig,
+    Net,
     NetConfig,
     ResNetConfig,
-    build_net,
 )
+from tengen.tensors import BoardSpec, Signature, TensorSpec
+from tests.unit.models.conftest import VECTORS, signature_of
 
 Make = Callable[..., Any]
 
 
 def torch_answers(
-    features: FeatureSpec, config: NetConfig, weights: Any, planes: Any
+    features: BoardSpec | Signature, config: NetConfig, weights: Any, planes: Any
 ) -> tuple[Any, Any]:
-    net = build_net(features, config)
+    net = config.build(signature_of(features, config))
     net.load_state_dict({k: torch.from_numpy(v.copy()) for k, v in weights.items()})
     with torch.inference_mode():
         policy, value = InferenceHead(net).eval()(torch.from_numpy(planes))
     return policy.numpy(), value.numpy()
 
 
-def onnx_answers(data: bytes, planes: Any) -> tuple[Any, Any]:
+def onnx_answers(data: bytes, planes: Any, name: str = "planes") -> tuple[Any, Any]:
     """By ONNX's own interpreter in numpy, which shares nothing with our rules."""
-    policy, value = ReferenceEvaluator(data).run(None, {"planes": planes})
+    policy, value = ReferenceEvaluator(data).run(None, {name: planes})
     return policy, value
 
 
@@ -60,14 +66,14 @@ def test_the_graph_computes_what_torch_computes(
     random_weights: Make,
     random_planes: Make,
 ) -> None:
-    features = FeatureSpec(
+    features = BoardSpec(
         num_planes=4, height=3, width=4, num_actions=num_actions, policy_layout=layout
     )
     config = ResNetConfig(
         num_blocks=2, num_channels=8, head_channels=4, mixed_sizes=mixed_sizes
     )
     weights = random_weights(features, config, 1)
-    data = ModelExporter().export(features, config, weights)
+    data = ModelExporter().export(signature_of(features, config), config, weights)
     onnx.checker.check_model(onnx.load_model_from_string(data), full_check=True)
     planes = random_planes(features, 5)
     for found, wanted in zip(
@@ -83,7 +89,7 @@ def test_the_graph_computes_what_torch_computes(
 def test_of_the_auxiliary_heads_the_score_alone_is_exported(
     max_score: int, random_weights: Make
 ) -> None:
-    features = FeatureSpec(
+    features = BoardSpec(
         num_planes=4,
         height=3,
         width=4,
@@ -100,7 +106,9 @@ def test_of_the_auxiliary_heads_the_score_alone_is_exported(
             for name, array in (models[0][0] if models else weights).items()
             if not name.startswith("auxiliary_heads.")
         }
-        data = ModelExporter().export(features, config, {**weights, **shared})
+        data = ModelExporter().export(
+            signature_of(features, config), config, {**weights, **shared}
+        )
         models.append((weights, data))
     graphs = [onnx.load_model_from_string(data).graph for _, data in models]
     plain, scored = ({t.name for t in graph.initializer} for graph in graphs)
@@ -114,26 +122,27 @@ def test_of_the_auxiliary_heads_the_score_alone_is_exported(
 
 
 def test_a_vector_network_is_exported_too(random_weights: Make) -> None:
-    features = FeatureSpec(num_planes=6, num_actions=3)
     config = MlpConfig(num_layers=2, num_units=8)
-    weights = random_weights(features, config, 1)
-    data = ModelExporter().export(features, config, weights)
+    weights = random_weights(VECTORS, config, 1)
+    data = ModelExporter().export(VECTORS, config, weights)
     rows = np.random.default_rng(0).normal(size=(5, 6)).astype(np.float32)
-    wanted = torch_answers(features, config, weights, rows)
-    for found, want in zip(onnx_answers(data, rows), wanted, strict=True):
+    wanted = torch_answers(VECTORS, config, weights, rows)
+    for found, want in zip(
+        onnx_answers(data, rows, "observation"), wanted, strict=True
+    ):
         np.testing.assert_allclose(found, want, rtol=1e-4, atol=1e-5)
 
 
 def test_one_graph_serves_every_board_size(
     exporter: ModelExporter,
-    features: FeatureSpec,
+    features: BoardSpec,
     config: ResNetConfig,
     random_weights: Make,
     random_planes: Make,
 ) -> None:
     weights = random_weights(features, config, 1)
-    data = exporter.export(features, config, weights)
-    larger = FeatureSpec(
+    data = exporter.export(signature_of(features, config), config, weights)
+    larger = BoardSpec(
         num_planes=4, height=7, width=6, num_actions=42, policy_layout="cells"
     )
     planes = random_planes(larger, 1)
@@ -145,123 +154,223 @@ def test_one_graph_serves_every_board_size(
 
 def test_patching_weights_equals_a_fresh_export(
     exporter: ModelExporter,
-    features: FeatureSpec,
+    features: BoardSpec,
     config: ResNetConfig,
     random_weights: Make,
 ) -> None:
-    exporter.export(features, config, random_weights(features, config, 1))
+    exporter.export(
+        signature_of(features, config), config, random_weights(features, config, 1)
+    )
     weights = random_weights(features, config, 2)
-    patched = exporter.export(features, config, weights)
-    assert patched == ModelExporter().export(features, config, weights)
+    patched = exporter.export(signature_of(features, config), config, weights)
+    assert patched == ModelExporter().export(
+        signature_of(features, config), config, weights
+    )
 
 
 def test_tracing_leaves_the_random_generator_alone(
-    features: FeatureSpec, config: ResNetConfig
+    features: BoardSpec, config: ResNetConfig
 ) -> None:
     before = torch.random.get_rng_state()
-    ModelExporter().template(features, config)
+    ModelExporter().template(signature_of(features, config), config)
     assert torch.equal(before, torch.random.get_rng_state())
 
 
 def test_a_missing_tensor_is_refused(
     exporter: ModelExporter,
-    features: FeatureSpec,
+    features: BoardSpec,
     config: ResNetConfig,
     random_weights: Make,
 ) -> None:
     weights = random_weights(features, config, 1)
     del weights["tip.running_var"]
     with pytest.raises(RunError, match=r"tensor \(tip.running_var\) is missing"):
-        exporter.export(features, config, weights)
+        exporter.export(signature_of(features, config), config, weights)
 
 
 def test_an_unexpected_tensor_is_refused(
     exporter: ModelExporter,
-    features: FeatureSpec,
+    features: BoardSpec,
     config: ResNetConfig,
     random_weights: Make,
 ) -> None:
     weights = random_weights(features, config, 1)
     weights["tip.weihgt"] = weights["tip.weight"]
     with pytest.raises(RunError, match=r'did you mean "tip.weight"'):
-        exporter.export(features, config, weights)
+        exporter.export(signature_of(features, config), config, weights)
 
 
 @pytest.mark.parametrize("change", [lambda w: w[:-1], lambda w: w.astype(np.float64)])
 def test_a_tensor_of_another_shape_or_dtype_is_refused(
     change: Callable[[Any], Any],
     exporter: ModelExporter,
-    features: FeatureSpec,
+    features: BoardSpec,
     config: ResNetConfig,
     random_weights: Make,
 ) -> None:
     weights = random_weights(features, config, 1)
     weights["tip.weight"] = change(weights["tip.weight"])
     with pytest.raises(RunError, match=r"tensor \(tip.weight\) is float"):
-        exporter.export(features, config, weights)
+        exporter.export(signature_of(features, config), config, weights)
 
 
 def test_a_template_on_disk_is_used_again(
-    features: FeatureSpec,
+    features: BoardSpec,
     config: ResNetConfig,
     random_weights: Make,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     weights = random_weights(features, config, 1)
-    first = ModelExporter(tmp_path / "templates").export(features, config, weights)
+    first = ModelExporter(tmp_path / "templates").export(
+        signature_of(features, config), config, weights
+    )
     monkeypatch.setattr("tengen.models.export._traced", None)
-    again = ModelExporter(tmp_path / "templates").export(features, config, weights)
+    again = ModelExporter(tmp_path / "templates").export(
+        signature_of(features, config), config, weights
+    )
     assert again == first
 
 
 def test_a_damaged_template_is_refused_by_name(
-    features: FeatureSpec, config: ResNetConfig, tmp_path: Path
+    features: BoardSpec, config: ResNetConfig, tmp_path: Path
 ) -> None:
-    path = tmp_path / f"{architecture_hash(features, config)}.onnx"
+    signature = signature_of(features, config)
+    path = tmp_path / f"{architecture_hash(signature, config)}.onnx"
     path.write_bytes(b"not a graph")
     with pytest.raises(RunError, match=re.escape(f"template ({path}) is not")):
-        ModelExporter(tmp_path).template(features, config)
+        ModelExporter(tmp_path).template(signature, config)
     path.unlink()
     path.mkdir()
     with pytest.raises(RunError, match="cannot be read, is a directory; delete it"):
-        ModelExporter(tmp_path).template(features, config)
+        ModelExporter(tmp_path).template(signature, config)
 
 
-class Net(nn.Module):
+PIXELS = Signature(
+    inputs={"pixels/near": TensorSpec(dtype="uint8", shape=(4, 5, 5))},
+    outputs={"policy": TensorSpec(shape=(3,)), "value": TensorSpec()},
+)
+
+
+class OneOperation(Net):
     """A net around one operation."""
 
     def __init__(self, operation: Callable[[Tensor], Tensor]) -> None:
-        super().__init__()
+        super().__init__(PIXELS, MlpConfig())
         self.linear = nn.Linear(4, 3)
+        self.unread = nn.Linear(2, 2)
         self.operation = operation
 
-    def forward(self, planes: Tensor) -> tuple[Tensor, Tensor]:
-        x = self.operation(self.linear(planes.mean((2, 3))))
-        return x, x
+    def answer(
+        self, inputs: dict[str, Tensor], state: dict[str, Tensor]
+    ) -> tuple[dict[str, Tensor], dict[str, Tensor]]:
+        means = inputs["pixels/near"].float().mean((2, 3))
+        x = self.operation(self.linear(means))
+        return {"policy": x, "value": x.sum(1)}, {}
 
 
-def test_an_operation_without_a_rule_is_refused_by_name() -> None:
-    head = InferenceHead(Net(torch.erfinv))  # type: ignore[arg-type]
-    with pytest.raises(RunError, match=r"operation \(aten.erfinv.default\) has no"):
-        trace(head.eval(), (4, 5, 5), any_size=True)
+def traced(net: Net) -> onnx.ModelProto:
+    return trace(InferenceHead(net).eval(), PIXELS)
 
 
-def test_an_argument_without_a_rule_is_refused_by_name() -> None:
-    head = InferenceHead(Net(lambda x: torch.add(x, x, alpha=2)))  # type: ignore[arg-type]
-    with pytest.raises(RunError, match=r"operation \(aten.add.Tensor\) has arguments"):
-        trace(head.eval(), (4, 5, 5), any_size=True)
+def answers(net: Net, rows: Any) -> tuple[Any, Any]:
+    with torch.inference_mode():
+        policy, value = InferenceHead(net).eval()(torch.from_numpy(rows))
+    return policy.numpy(), value.numpy()
+
+
+@pytest.fixture
+def without_onnxscript(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "onnxscript", None)
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
+
+
+def pixels(num_rows: int) -> Any:
+    shape = (num_rows, 4, 5, 5)
+    return np.random.default_rng(0).integers(0, 256, shape).astype(np.uint8)
+
+
+def test_tensors_have_the_names_and_types_of_the_signature() -> None:
+    torch.manual_seed(0)
+    net = OneOperation(torch.tanh)
+    data = traced(net).SerializeToString()
+    onnx.checker.check_model(onnx.load_model_from_string(data), full_check=True)
+    rows = pixels(5)
+    names = ["value", "policy"]
+    found = ReferenceEvaluator(data).run(names, {"pixels/near": rows})
+    policy, value = answers(net, rows)
+    np.testing.assert_allclose(found[0], value, rtol=1e-4, atol=1e-5)
+    np.testing.assert_allclose(found[1], policy, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("operation", "reason"),
+    [
+        (torch.erfinv, r"operation \(aten.erfinv.default\) has no ONNX rule"),
+        (
+            lambda x: torch.add(x, x, alpha=2),
+            r"operation \(aten.add.Tensor\) has arguments without an ONNX rule",
+        ),
+        (
+            lambda x: x * torch.tensor([1.0, 2.0, 3.0]),
+            r"(constant tensor|operation) \(.*\) has no ONNX rule",
+        ),
+    ],
+)
+def test_what_has_no_rule_is_refused_by_name_without_torchs_exporter(
+    operation: Any, reason: str, without_onnxscript: None
+) -> None:
+    advice = "torch's exporter needs onnxscript; set inference.backend=torch"
+    with pytest.raises(RunError, match=f"^{reason}.*, and {advice}"):
+        traced(OneOperation(operation))
+
+
+def test_what_has_no_rule_goes_through_torchs_exporter() -> None:
+    pytest.importorskip("onnxscript")
+    from openvino import Core
+
+    torch.manual_seed(0)
+    net = OneOperation(lambda x: functional.gelu(x) * torch.tensor([1.0, 2.0, 3.0]))
+    template = OnnxTemplate.from_graph(traced(net), set(net.state_dict()))
+    assert template.tensor_names == set(net.state_dict())
+    with torch.no_grad():
+        for tensor in net.parameters():
+            tensor.normal_()
+    weights = {name: tensor.numpy() for name, tensor in net.state_dict().items()}
+    model = Core().compile_model(
+        Core().read_model(template.patch(weights)),
+        "CPU",
+        {"INFERENCE_PRECISION_HINT": "f32"},
+    )
+    rows = pixels(5)
+    found = model({"pixels/near": rows})
+    policy, value = answers(net, rows)
+    np.testing.assert_allclose(found["policy"], policy, rtol=1e-4)
+    np.testing.assert_allclose(found["value"], value, rtol=1e-4)
+
+
+def test_what_torchs_exporter_does_not_know_is_refused() -> None:
+    pytest.importorskip("onnxscript")
+    with pytest.raises(RunError, match=r"torch's exporter fails: .*backend=torch"):
+        traced(OneOperation(torch.erfinv))
 
 
 def test_a_net_that_fixes_the_batch_is_refused() -> None:
-    head = InferenceHead(Net(lambda x: x.reshape(2, 3)))  # type: ignore[arg-type]
-    with pytest.raises(RunError, match="cannot be traced"):
-        trace(head.eval(), (4, 5, 5), any_size=True)
+    with pytest.raises(RunError, match=r"network \(OneOperation\) cannot be traced"):
+        traced(OneOperation(lambda x: x.reshape(2, 3)))
 
 
 def test_a_tensor_that_training_does_not_save_is_refused() -> None:
-    net = Net(lambda x: x * net.extra)
+    net = OneOperation(lambda x: x * net.extra)
     net.register_buffer("extra", torch.ones(3), persistent=False)
-    head = InferenceHead(net)  # type: ignore[arg-type]
     with pytest.raises(RunError, match=r"network tensor \(extra\) is not in its state"):
-        trace(head.eval(), (4, 5, 5), any_size=True)
+        traced(net)
+
+
+def test_a_net_that_keeps_state_has_no_graph(
+    features: BoardSpec, config: ResNetConfig
+) -> None:
+    signature = signature_of(features, config)
+    keeping = dataclasses.replace(signature, state={"hidden": TensorSpec(shape=(4,))})
+    with pytest.raises(UsageError, match=r"net \(resnet\) keeps state.*backend=torch"):
+        ModelExporter().template(keeping, config)

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from tengen.config import to_dict
 from tengen.errors import RunError, UsageError
 from tengen.inference import InferenceConfig, open_backend
 from tengen.models import (
@@ -25,7 +26,9 @@ from tengen.models import (
 )
 from tengen.models.check import evaluate
 from tengen.models.int8_graph import int8_graph, peak_graph
-from tengen.nets import FeatureSpec, MlpConfig, ResNetConfig
+from tengen.nets import MlpConfig, ResNetConfig
+from tengen.tensors import BoardSpec
+from tests.unit.models.conftest import VECTORS, signature_of
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "oracle"))
 import int8_resnet
@@ -33,7 +36,7 @@ import int8_resnet
 pytest.importorskip("openvino")
 pytestmark = pytest.mark.skipif(not can_quantise(), reason="this CPU has no int8")
 
-FEATURES = FeatureSpec(
+FEATURES = BoardSpec(
     num_planes=4, height=6, width=5, num_actions=30, policy_layout="cells"
 )
 CONFIG = ResNetConfig(num_blocks=3, num_channels=16, head_channels=8)
@@ -57,8 +60,11 @@ def made(tmp_path: Path, exporter: ModelExporter) -> Callable[..., Path]:
     """Writes what quantising reads of a model."""
 
     def made(weights: Any) -> Path:
-        graph = exporter.export(FEATURES, CONFIG, weights)
+        signature = signature_of(FEATURES, CONFIG)
+        graph = exporter.export(signature, CONFIG, weights)
         (tmp_path / "model.onnx").write_bytes(graph)
+        meta = {"net": to_dict(CONFIG), "signature": to_dict(signature)}
+        (tmp_path / "meta.json").write_text(json.dumps(meta))
         return tmp_path
 
     return made
@@ -84,10 +90,10 @@ def test_an_int8_model_answers_as_integers_do(
     exact_policy, exact_value, _ = int8_resnet.answer(weights, planes, [], POOLS)
     peaks = int8_resnet.answer(weights, calibrating, [], POOLS)[2]
     policy, value, _ = int8_resnet.answer(weights, planes, peaks, POOLS)
-    found = evaluate(open_backend(directory, INT8, 1), planes, 30)
+    found = evaluate(open_backend(directory, INT8, 1), {"planes": planes})
     # A float's last bit may tip a rounding: far less than the rounding itself.
     for got, wanted, exact in zip(
-        found, (policy, value), (exact_policy, exact_value), strict=True
+        found.values(), (policy, value), (exact_policy, exact_value), strict=True
     ):
         assert rms(wanted - exact) > 1e-4
         assert rms(got - wanted) < 0.1 * rms(wanted - exact)
@@ -110,9 +116,9 @@ def test_the_graph_is_standard_onnx(
         f"blocks.{block}.conv{i}.weight" for block in range(3) for i in (1, 2)
     }
     policy, value = ReferenceEvaluator(proto).run(None, {"planes": planes[:8]})
-    found = evaluate(open_backend(directory, INT8, 1), planes[:8], 30)
-    np.testing.assert_allclose(found[0], policy, atol=0.05)
-    np.testing.assert_allclose(found[1], value, atol=0.02)
+    found = evaluate(open_backend(directory, INT8, 1), {"planes": planes[:8]})
+    np.testing.assert_allclose(found["policy"], policy, atol=0.05)
+    np.testing.assert_allclose(found["value"], value, atol=0.02)
 
 
 def test_rows_and_batches_do_not_change_bits(
@@ -121,12 +127,12 @@ def test_rows_and_batches_do_not_change_bits(
     directory = made(weights)
     quantise(directory, planes)
     backend = open_backend(directory, INT8, 1)
-    policy, value = evaluate(backend, planes, 30)
+    wanted = evaluate(backend, {"planes": planes})
     for size in (1, 5, 8):
         chosen = np.random.default_rng(size).integers(0, len(planes), size)
-        found = evaluate(backend, planes[chosen], 30)
-        assert found[0].tobytes() == policy[chosen].tobytes()
-        assert found[1].tobytes() == value[chosen].tobytes()
+        found = evaluate(backend, {"planes": planes[chosen]})
+        for name, answers in wanted.items():
+            assert found[name].tobytes() == answers[chosen].tobytes()
 
 
 def test_held_out_positions_do_not_calibrate(
@@ -211,16 +217,18 @@ def test_what_is_refused(change: dict[str, float], refusal: str) -> None:
 def test_a_network_without_convolutions_is_refused(
     exporter: ModelExporter, random_weights: Callable[..., Any]
 ) -> None:
-    features, config = FeatureSpec(num_planes=6, num_actions=3), MlpConfig()
-    graph = exporter.export(features, config, random_weights(features, config, 1))
+    config = MlpConfig()
+    graph = exporter.export(VECTORS, config, random_weights(VECTORS, config, 1))
     with pytest.raises(RunError, match=r"set inference\.precision=bf16"):
         int8_graph(peak_graph(graph), {})
 
 
 def test_a_published_int8_graph_is_part_of_the_model(
-    publish: Callable[..., ModelDir], random_planes: Callable[..., Any]
+    publish: Callable[..., ModelDir],
+    random_planes: Callable[..., Any],
+    features: BoardSpec,
 ) -> None:
-    small = random_planes(publish(0).meta.features, 30)
+    small = random_planes(features, 30)
     model = publish(1, check=lambda path: quantise(path, small))
     assert INT8_FILE in model.meta.sha256
     assert open_backend(model.path, INT8, 1).precision == "int8"
@@ -234,9 +242,10 @@ def test_a_published_int8_graph_is_part_of_the_model(
 
 
 def test_an_int8_graph_is_a_function_of_weights_and_positions(
-    publish: Callable[..., ModelDir], random_planes: Callable[..., Any]
+    publish: Callable[..., ModelDir],
+    random_planes: Callable[..., Any],
+    features: BoardSpec,
 ) -> None:
-    features = publish(0).meta.features
     planes = random_planes(features, 30)
     folder = publish(1, check=lambda path: quantise(path, planes)).path
     again = publish(2, check=lambda path: quantise(path, planes)).path
@@ -249,10 +258,12 @@ def test_an_int8_graph_is_a_function_of_weights_and_positions(
 
 
 def test_an_int8_graph_that_the_model_does_not_know_is_refused(
-    publish: Callable[..., ModelDir], random_planes: Callable[..., Any]
+    publish: Callable[..., ModelDir],
+    random_planes: Callable[..., Any],
+    features: BoardSpec,
 ) -> None:
     model = publish(0)
-    quantise(model.path, random_planes(model.meta.features, 30))
+    quantise(model.path, random_planes(features, 30))
     with pytest.raises(UsageError, match=rf"{INT8_FILE}\) has no sha256 in meta.json"):
         load_model(model.path)
 

@@ -11,7 +11,10 @@ import numpy as np
 import pytest
 from safetensors.numpy import load_file
 
+from tengen.config import to_dict
 from tengen.errors import RunError, UsageError
+from tengen.evaluation.players import open_for_play
+from tengen.inference import InferenceConfig, choose, open_backend
 from tengen.inference.torch_backend import load_head
 from tengen.models import (
     ModelDir,
@@ -22,9 +25,11 @@ from tengen.models import (
     resolve_model,
 )
 from tengen.models.meta import file_sha256
-from tengen.nets import FeatureSpec, NetConfig
+from tengen.nets import NetConfig
 from tengen.run import RunDirectory
-from tests.unit.store.damage import damaged, reason
+from tengen.tensors import BoardSpec
+from tests.unit.experience.damage import damaged, reason
+from tests.unit.models.conftest import signature_of
 
 Publish = Callable[..., ModelDir]
 
@@ -43,13 +48,16 @@ def edit_meta(path: Path, **changes: Any) -> None:
 
 def test_a_published_model_is_what_was_given(
     publish: Publish,
-    features: FeatureSpec,
+    features: BoardSpec,
     config: NetConfig,
     random_weights: Callable[..., Any],
 ) -> None:
     model = publish(7)
     assert model.path.name == "000007"
-    assert (model.meta.features, model.meta.net) == (features, config)
+    assert (model.meta.signature, model.meta.net) == (
+        signature_of(features, config),
+        config,
+    )
     assert (model.meta.task, model.meta.num_steps) == ("gomoku/5", 200)
     wanted = random_weights(features, config, 7)
     found = load_file(model.weights_path)
@@ -57,12 +65,48 @@ def test_a_published_model_is_what_was_given(
     assert all(np.array_equal(found[name], wanted[name]) for name in wanted)
 
 
-def test_a_model_of_schema_1_is_read(publish: Publish) -> None:
+def test_a_model_of_schema_1_is_read(publish: Publish, features: BoardSpec) -> None:
     model = publish(7)
     content = json.loads((model.path / "meta.json").read_text())
-    del content["origin"]
+    del content["origin"], content["signature"]
+    content["features"] = to_dict(features)
     (model.path / "meta.json").write_text(json.dumps({**content, "schema": 1}))
     assert load_model(model.path).meta == dataclasses.replace(model.meta, schema=1)
+
+
+def test_a_model_without_a_graph_is_one_for_torch(publish: Publish) -> None:
+    model = publish(7, exporter=None)
+    names = {path.name for path in model.path.iterdir()}
+    assert names == {"meta.json", "weights.safetensors"}
+    assert model.meta.sha256.keys() == {"weights.safetensors"}
+    assert load_model(model.path) == model
+    config = InferenceConfig(
+        devices="cpu", backend="torch", precision="fp32", batch_shape="dynamic"
+    )
+    assert open_backend(model.path, config, 1).signature == model.meta.signature
+    assert open_for_play(model.path, 1, devices="cpu").name == "torch"
+    planes = np.ones((20, 4, 5, 5), np.float32)
+    chosen = choose(
+        model.path, InferenceConfig(devices="cpu"), {"planes": planes}, 1
+    ).config
+    assert chosen.backend == "torch"
+
+
+def test_a_model_without_a_graph_is_refused_by_openvino(publish: Publish) -> None:
+    pytest.importorskip("openvino")
+    path = publish(7, exporter=None).path
+    config = InferenceConfig(
+        devices="cpu", backend="openvino", precision="fp32", batch_shape="dynamic"
+    )
+    with pytest.raises(UsageError, match=r"has no model.onnx.*inference.backend=torch"):
+        open_backend(path, config, 1)
+
+
+def test_a_graph_that_the_model_does_not_know_is_refused(publish: Publish) -> None:
+    path = publish(7, exporter=None).path
+    (path / "model.onnx").write_bytes(publish(6).onnx_path.read_bytes())
+    with pytest.raises(UsageError, match=r"model.onnx\) has no sha256 in meta.json"):
+        load_model(path)
 
 
 def test_a_taken_number_is_refused(publish: Publish) -> None:
@@ -105,19 +149,22 @@ def test_a_damaged_candidate_is_never_a_model(
     assert run.candidates.numbers() == [0]
 
 
-def test_a_foreign_model_is_refused(publish: Publish, run: RunDirectory) -> None:
+def test_a_foreign_model_is_refused(
+    publish: Publish, run: RunDirectory, features: BoardSpec
+) -> None:
     model = publish(0, folder=run.models)
-    task, features = model.meta.task, model.meta.features
-    assert load_model(model.path, task, features) == model
-    with pytest.raises(UsageError, match=rf"task must be chess, not {task}; restore"):
+    task, wanted = model.meta.task, model.meta.signature
+    assert load_model(model.path, task, wanted) == model
+    foreign = f"is foreign here, with task {task} instead of chess; restore"
+    with pytest.raises(UsageError, match=foreign):
         load_model(model.path, "chess")
-    others = dataclasses.replace(features, num_planes=features.num_planes + 1)
-    with pytest.raises(UsageError, match="is foreign here, its features must be"):
-        load_model(model.path, task, others)
+    larger = dataclasses.replace(features, num_planes=features.num_planes + 1)
+    with pytest.raises(UsageError, match=r"with num_planes 4 instead of 5; restore"):
+        load_model(model.path, task, signature_of(larger, model.meta.net))
     # A run knows its task, whoever copied the model into it.
     run.write_run({"config": {"task": "chess"}})
     for name in (run.path, f"{run.path}@0"):
-        with pytest.raises(UsageError, match=rf"task must be chess, not {task}"):
+        with pytest.raises(UsageError, match=f"task {task} instead of chess"):
             resolve_model(name)
 
 

@@ -10,7 +10,8 @@ import torch
 from torch import Tensor
 
 from tengen.errors import UsageError
-from tengen.nets import FeatureSpec, ResNet, ResNetConfig, grow_net, parse_net
+from tengen.nets import ResNet, ResNetConfig, parse_net
+from tengen.tensors import BoardSpec
 
 FEATURES = {
     "cells": (6, 6, 36),
@@ -23,7 +24,7 @@ FEATURES = {
 def make_net(layout: str, config: ResNetConfig) -> tuple[ResNet, Tensor]:
     torch.manual_seed(3)
     height, width, num_actions = FEATURES[layout]
-    features = FeatureSpec(
+    features = BoardSpec(
         num_planes=4,
         height=height,
         width=width,
@@ -31,7 +32,7 @@ def make_net(layout: str, config: ResNetConfig) -> tuple[ResNet, Tensor]:
         policy_layout=layout,  # type: ignore[arg-type]
         max_score=20 * config.auxiliary,
     )
-    net = ResNet(features, config)
+    net = ResNet(features.signature, config)
     planes = torch.randn(6, 4, height, width)
     planes[:, 0] = 1.0
     with torch.no_grad():
@@ -64,7 +65,7 @@ def test_growing_keeps_outputs(layout: str, auxiliary: bool, training: bool) -> 
         config = replace(
             parse_net(text), head_channels=48, auxiliary=auxiliary, lead=auxiliary
         )
-        grown = grow_net(net, config)
+        grown = net.grown(config)
         assert grown.config == config
         assert difference(copy.deepcopy(net), copy.deepcopy(grown), planes) < 1e-5
         assert all(torch.equal(net.state_dict()[k], before[k]) for k in before)
@@ -74,7 +75,7 @@ def test_growing_keeps_outputs(layout: str, auxiliary: bool, training: bool) -> 
 def test_a_network_may_gain_a_head_for_the_lead_and_not_lose_it() -> None:
     plain = replace(parse_net("2x32"), auxiliary=True)
     net, planes = make_net("cells_and_pass", plain)
-    grown = grow_net(net, replace(plain, lead=True))
+    grown = net.grown(replace(plain, lead=True))
     before, after = net.learn(planes)[2], grown.learn(planes)[2]
     assert before is not None
     assert after is not None
@@ -83,23 +84,23 @@ def test_a_network_may_gain_a_head_for_the_lead_and_not_lose_it() -> None:
     for old, new in zip(before[:5], after[:5], strict=True):
         torch.testing.assert_close(old, new)
     with pytest.raises(UsageError, match=r"^lead \(False\) must stay True;"):
-        grow_net(grown, plain)
+        grown.grown(plain)
 
 
 def test_a_network_may_gain_auxiliary_heads_and_not_lose_them() -> None:
     plain = parse_net("2x32")
     net, planes = make_net("cells_and_pass", plain)
-    grown = grow_net(net, replace(plain, auxiliary=True))
+    grown = net.grown(replace(plain, auxiliary=True))
     for old, new in zip(net(planes), grown(planes), strict=True):
         torch.testing.assert_close(old, new)
     assert grown.learn(planes)[2] is not None
     with pytest.raises(UsageError, match=r"^auxiliary \(False\) must stay True;"):
-        grow_net(grown, plain)
+        grown.grown(plain)
 
 
 def test_new_weights_get_gradients() -> None:
     net, planes = make_net("cells", parse_net("2x32"))
-    grown = grow_net(net, parse_net("4x64"))
+    grown = net.grown(parse_net("4x64"))
     optimizer = torch.optim.SGD(grown.parameters(), lr=0.1)
     first = {name: p.detach().clone() for name, p in grown.named_parameters()}
     for _ in range(3):
@@ -129,7 +130,7 @@ def test_new_weights_get_gradients() -> None:
 def test_shrinking_or_changing_is_refused(change: dict[str, int], name: str) -> None:
     net, _ = make_net("cells", ResNetConfig(num_blocks=3, num_channels=32))
     with pytest.raises(UsageError, match=rf"^{name} \(.*;"):
-        grow_net(net, replace(net.config, **change))  # type: ignore[arg-type]
+        net.grown(replace(net.config, **change))  # type: ignore[arg-type]
 
 
 def test_a_net_that_fits_no_machine_is_refused():

@@ -1,15 +1,18 @@
-"""Feature and network specs."""
+"""Configs of networks and what is known of boards."""
 
 from __future__ import annotations
 
 import subprocess
 import sys
+from dataclasses import dataclass, field, replace
 
 import pytest
+import torch
 
-from tengen.config import from_dict, to_dict
+from tengen.config import from_dict, override, to_dict
 from tengen.errors import UsageError
-from tengen.nets import FeatureSpec, ResNetConfig, parse_net
+from tengen.nets import MlpConfig, NetConfig, ResNetConfig, parse_net
+from tengen.tensors import BoardSpec, Signature, TensorSpec
 
 
 def test_parse_net_reads_blocks_and_channels() -> None:
@@ -50,20 +53,98 @@ def test_features_refuse_actions_that_the_layout_does_not_give(
 ) -> None:
     fields = {"num_planes": 3, "height": 6, "width": 7, "num_actions": num_actions}
     with pytest.raises(UsageError, match=r"^num_actions \("):
-        from_dict(FeatureSpec, {**fields, "policy_layout": layout})
+        from_dict(BoardSpec, {**fields, "policy_layout": layout})
+
+
+@dataclass(frozen=True, kw_only=True)
+class Run:
+    net: NetConfig = field(default_factory=ResNetConfig)
+
+
+def test_a_field_takes_a_network_of_any_kind() -> None:
+    for kind, config in NetConfig.kinds().items():
+        run = override(Run(), [f"net.kind={kind}"])
+        assert run.net == config()
+        assert from_dict(Run, to_dict(run)) == run
+    with pytest.raises(UsageError, match=r"^net\.kernels \(.*must be 3 numbers"):
+        override(Run(), ["net.kind=nature", "net.kernels=[3]", "net.strides=[1]"])
+    with pytest.raises(UsageError, match=r"^net\.kind \(restnet\) .*\"resnet\""):
+        from_dict(Run, {"net": {"kind": "restnet"}})
+
+
+@pytest.mark.parametrize(
+    ("fields", "max_score", "targets"),
+    [
+        ({}, 20, set()),
+        ({"auxiliary": True}, 0, {"reply", "horizons"}),
+        ({"auxiliary": True}, 20, {"reply", "horizons", "ownership", "score"}),
+        (
+            {"auxiliary": True, "lead": True},
+            20,
+            {"reply", "horizons", "ownership", "score", "lead"},
+        ),
+    ],
+)
+def test_targets_are_what_the_heads_answer(
+    fields: dict[str, bool], max_score: int, targets: set[str]
+) -> None:
+    board = BoardSpec(
+        num_planes=2, height=3, width=3, num_actions=9, max_score=max_score
+    )
+    config = ResNetConfig(num_blocks=2, num_channels=8, **fields)  # type: ignore[arg-type]
+    assert config.targets(board) == targets
+    heads = config.build(board.signature).eval().learn(torch.ones(1, 2, 3, 3))[2]
+    answered = {} if heads is None else heads._asdict()
+    assert {name for name, x in answered.items() if x is not None} == (
+        targets | ({"mean_score"} if "score" in targets else set())
+    )
+    outputs = config.signature(board.signature).outputs
+    assert ("score" in outputs) == ("score" in targets)
+
+
+def test_a_board_network_refuses_what_it_does_not_answer() -> None:
+    vector = Signature(
+        inputs={"observation": TensorSpec(shape=(4,))},
+        outputs={"policy": TensorSpec(shape=(2,)), "value": TensorSpec()},
+    )
+    with pytest.raises(
+        UsageError, match=r"^net\.kind \(resnet\) reads boards and not "
+    ):
+        ResNetConfig().build(vector)
+    board = BoardSpec(num_planes=2, height=3, width=3, num_actions=9)
+    wanted = replace(board.signature, outputs={"q": TensorSpec(shape=(9,))})
+    with pytest.raises(UsageError, match=r"answers policy and value and not q; choose"):
+        ResNetConfig().signature(wanted)
+
+
+def test_a_stage_takes_the_size_alone() -> None:
+    config = ResNetConfig(auxiliary=True, head_channels=8)
+    size = ResNetConfig(num_blocks=6, num_channels=96, head_channels=64)
+    grown = config.grown(size)
+    assert grown == replace(config, num_blocks=6, num_channels=96)
+    with pytest.raises(
+        UsageError, match=r"^net\.kind \(mlp\) must stay resnet; keep it"
+    ):
+        config.grown(MlpConfig())
+    for refused in (MlpConfig().grown, MlpConfig().check_grows):
+        with pytest.raises(
+            UsageError, match=r"^net \(mlp\) cannot grow; keep it, and "
+        ):
+            refused(MlpConfig())
 
 
 def test_features_survive_json() -> None:
-    features = FeatureSpec(
+    features = BoardSpec(
         num_planes=3, height=6, width=7, num_actions=7, policy_layout="columns"
     )
-    assert from_dict(FeatureSpec, to_dict(features)) == features
+    assert from_dict(BoardSpec, to_dict(features)) == features
 
 
 def test_configs_are_read_without_torch() -> None:
     code = (
         "import sys; import tengen.nets, tengen.learners;"
         "tengen.learners.LearnerConfig(); tengen.nets.parse_net('2x32');"
+        "tengen.nets.NetConfig.kinds();"
         "assert 'torch' not in sys.modules"
     )
     subprocess.run([sys.executable, "-c", code], check=True)

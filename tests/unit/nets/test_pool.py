@@ -1,6 +1,6 @@
 import torch
 
-from tengen.nets.heads import GlobalPool
+from tengen.nets.modules.heads import GlobalPool
 
 
 def test_training_and_evaluation_pool_to_the_same_numbers():

@@ -8,7 +8,8 @@ import pytest
 import torch
 from torch import Tensor
 
-from tengen.nets import FeatureSpec, InferenceHead, ResNet, ResNetConfig, build_net
+from tengen.nets import InferenceHead, ResNet, ResNetConfig, build_net
+from tengen.tensors import BoardSpec
 
 LAYOUTS = {
     "cells": (9, 9, 81),
@@ -18,9 +19,9 @@ LAYOUTS = {
 }
 
 
-def make_features(layout: str) -> FeatureSpec:
+def make_features(layout: str) -> BoardSpec:
     height, width, num_actions = LAYOUTS[layout]
-    return FeatureSpec(
+    return BoardSpec(
         num_planes=3,
         height=height,
         width=width,
@@ -32,7 +33,7 @@ def make_features(layout: str) -> FeatureSpec:
 def make_net(layout: str, **fields: bool) -> ResNet:
     torch.manual_seed(0)
     config = ResNetConfig(num_blocks=2, num_channels=16, head_channels=8, **fields)
-    net = build_net(make_features(layout), config)
+    net = build_net(make_features(layout).signature, config)
     assert isinstance(net, ResNet)
     return net
 

@@ -13,7 +13,7 @@ from tengen.recipes import make_config
 from tengen.recipes.run import add_arguments
 from tengen.roles import change_config
 
-TASKS = {"selfplay": "gomoku/9", "environment": "CartPole-v1"}
+TASKS = {"selfplay": "gomoku/9", "actor": "CartPole-v1"}
 EVEN = Shares(playing=0.7, learning=0.27, inference_busy=0.7, tree_busy=0.25)
 
 
@@ -24,15 +24,15 @@ def test_the_whole_line():
     assert verdict("selfplay", shares) == (
         "self-play 50% (net 70%, trees 25%, batches 93% full); learning 27%; "
         "rating 6%; publishing 13%: the net takes most; lower --set "
-        "actor.full_simulations, or give more cores by --threads"
+        "agent.actor.full_simulations, or give more cores by --threads"
     )
-    line = verdict("environment", EVEN)
+    line = verdict("actor", EVEN)
     assert line.startswith("acting 70% (net 70%, steps 25%, batches 100% full); learn")
     assert "publishing" not in line
 
 
 @pytest.mark.parametrize(
-    ("kind", "changed", "limit"),
+    ("role", "changed", "limit"),
     [
         ("selfplay", {}, "inference"),
         ("selfplay", {"learning": 0.6, "playing": 0.4}, "learning"),
@@ -42,38 +42,39 @@ def test_the_whole_line():
         ("selfplay", {"inference_busy": 0.5}, "tail"),
         ("selfplay", {"batch_fill": 0.4}, "batches"),
         ("selfplay", {"inference_busy": 0.3, "tree_busy": 0.65}, "tree"),
-        ("environment", {}, "inference"),
-        ("environment", {"learning": 0.6, "playing": 0.2}, "learning"),
-        ("environment", {"playing": 0.3}, "publishing"),
-        ("environment", {"tree_busy": 0.8}, "tree"),
+        ("actor", {}, "inference"),
+        ("actor", {"learning": 0.6, "playing": 0.2}, "learning"),
+        ("actor", {"playing": 0.3}, "publishing"),
+        ("actor", {"tree_busy": 0.8}, "tree"),
     ],
 )
-def test_what_limits(kind, changed, limit):
-    line = verdict(kind, dataclasses.replace(EVEN, **changed))
-    assert line.partition(": ")[2] == ADVICE[kind][limit]
+def test_what_limits(role, changed, limit):
+    line = verdict(role, dataclasses.replace(EVEN, **changed))
+    assert line.partition(": ")[2] == ADVICE[role][limit]
 
 
 def test_every_advice_is_for_something_that_limits():
     cases = test_what_limits.pytestmark[0].args[1]
-    assert {(kind, limit) for kind, _, limit in cases} == {
-        (kind, limit) for kind, advices in ADVICE.items() for limit in advices
+    assert {(role, limit) for role, _, limit in cases} == {
+        (role, limit) for role, advices in ADVICE.items() for limit in advices
     }
 
 
 @pytest.mark.parametrize(
-    ("kind", "text"),
-    [(kind, text) for kind, advices in ADVICE.items() for text in advices.values()],
+    ("role", "text"),
+    [(role, text) for role, advices in ADVICE.items() for text in advices.values()],
 )
-def test_every_advice_can_be_followed(kind, text):
+def test_every_advice_can_be_followed(role, text):
     parser = argparse.ArgumentParser()
     add_arguments(parser)
     flags = re.findall(r"--[a-z]+", text)
     assert flags
     for flag in flags:
         assert flag in parser.format_help()
-    config = make_config(TASKS[kind], None, None)
-    if kind == "selfplay":
-        config = dataclasses.replace(config, gate=MatchGate())
+    config = make_config(TASKS[role], None, None)
+    if role == "selfplay":
+        agent = dataclasses.replace(config.agent, gate=MatchGate())
+        config = dataclasses.replace(config, agent=agent)
     now, _, new_run = text.partition("a new run")
     keys = re.findall(r"--set ([a-z_.]+[a-z])", now)
     change_config(config, [f"{key}={twice(config, key)}" for key in keys])

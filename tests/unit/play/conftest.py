@@ -4,8 +4,9 @@ import pytest
 import torch
 
 from tengen import games
+from tengen.agents import Agent
 from tengen.models import ModelExporter, ModelMeta, publish_model
-from tengen.nets import ResNetConfig, build_net, game_features
+from tengen.nets import MlpConfig, ResNetConfig, board_of
 from tengen.play import Player
 from tengen.run import RunDirectory
 
@@ -29,7 +30,7 @@ def publish_run():
         run = RunDirectory.create_or_resume(path)
         run.write_run({"config": {}})
         game = games.make(task)
-        features = game_features(game)
+        features = board_of(game)
         net = ResNetConfig(
             num_blocks=2,
             num_channels=8,
@@ -37,15 +38,16 @@ def publish_run():
             auxiliary=auxiliary,
             mixed_sizes=mixed_sizes,
         )
+        signature = net.signature(features.signature)
         exporter = ModelExporter()
         for number in numbers:
             torch.manual_seed(number)
-            state = build_net(features, net).state_dict()
+            state = net.build(signature).state_dict()
             meta = ModelMeta(
                 task=task,
                 agent="alphazero",
                 net=net,
-                features=features,
+                signature=signature,
                 generation=number,
                 num_steps=number,
                 num_samples=0,
@@ -53,6 +55,44 @@ def publish_run():
             )
             tensors = {name: tensor.numpy() for name, tensor in state.items()}
             publish_model(run.models, number, meta, tensors, exporter)
+        return run
+
+    return make
+
+
+@pytest.fixture(scope="package")
+def publish_agent():
+    """Makes a run of an environment whose models have random weights.
+
+    What they do differs from one observation to the next, as that of new ones hardly
+    does.
+    """
+
+    def make(path, task, kind="ppo", numbers=(0,), *, lstm_units=0, **settings):
+        agent = Agent.of_kind(kind, "agent")(**settings)
+        games.allow(task)
+        net = MlpConfig(num_layers=1, num_units=16, lstm_units=lstm_units)
+        signature = net.signature(agent.signature(task))
+        run = RunDirectory.create_or_resume(path)
+        run.write_run({"config": {"task": task}})
+        for number in numbers:
+            rng = torch.Generator().manual_seed(number)
+            state = net.build(signature).state_dict()
+            meta = ModelMeta(
+                task=task,
+                agent=kind,
+                net=net,
+                signature=signature,
+                generation=number,
+                num_steps=number,
+                num_samples=0,
+                sha256={},
+            )
+            tensors = {
+                name: 2 * torch.randn(tensor.shape, generator=rng).numpy()
+                for name, tensor in state.items()
+            }
+            publish_model(run.models, number, meta, tensors, None)
         return run
 
     return make

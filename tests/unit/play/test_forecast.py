@@ -12,7 +12,6 @@ from safetensors.torch import save_file
 from tengen import games
 from tengen.games import Framed
 from tengen.inference.torch_backend import load_head
-from tengen.nets import grow_net
 from tengen.play import load
 from tengen.play.forecast import Forecaster
 
@@ -37,7 +36,7 @@ def turned(moves, symmetry):
 
 
 def test_the_mean_over_the_symmetries(run, forecaster):
-    net = load_head(run.models.entry(0)).net
+    net = load_head(run.models.entry(0)).head.net
     game = games.make("go/5")
     owners, chances = np.zeros(25), []
     for symmetry in range(8):
@@ -69,8 +68,8 @@ def test_the_lead_is_that_of_its_head(run, tmp_path):
     """Of a network that has one, whatever the score."""
     model = run.models.entry(0)
     copy = shutil.copytree(model, tmp_path / "model")
-    head = load_head(model).net
-    grown = grow_net(head, dataclasses.replace(head.config, lead=True))
+    head = load_head(model).head.net
+    grown = head.grown(dataclasses.replace(head.config, lead=True))
     save_file(grown.state_dict(), copy / "weights.safetensors")
     meta = json.loads((copy / "meta.json").read_text())
     meta["net"]["lead"] = True
@@ -137,7 +136,7 @@ def test_players_with_and_without_such_heads(run, tmp_path, publish_run, make_pl
 def test_a_smaller_board_in_the_corner_of_the_planes(tmp_path, publish_run, board):
     """The mean over the turned positions of the small board, cut out of the planes."""
     run = publish_run(tmp_path / "go", "go/5", auxiliary=True, mixed_sizes=True)
-    net, small = load_head(run.models.entry(0)).net, games.make(f"go/{board}")
+    net, small = load_head(run.models.entry(0)).head.net, games.make(f"go/{board}")
     height, width, moves = small.height, small.width, [1, 5, 7, 2]
     owners, score = np.zeros(height * width), []
     for symmetry in range(small.num_symmetries):

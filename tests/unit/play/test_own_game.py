@@ -36,7 +36,7 @@ def joined(moves):
 
 
 def test_a_loaded_model_plays_an_own_game_to_its_end(run):
-    with tengen.load(run.path) as player:
+    with tengen.load(run.path, task="own_game:Hex") as player:
         assert player.game.name == "own_game:Hex"
         moves = []
         while not joined(moves)[0]:
@@ -50,6 +50,7 @@ def test_a_scripted_game_on_the_terminal(run, monkeypatch, capsys):
     script = "\n".join([*WALK, *cells, "quit"]) + "\n"
     monkeypatch.setattr("sys.stdin", io.StringIO(script))
     command = ["play", str(run.path), "--simulations", "2", "--json"]
+    command += ["--task", "own_game:Hex"]
     assert cli.main(command) == 0
     out = capsys.readouterr().out
     report = json.loads(out.splitlines()[-1])
@@ -72,7 +73,7 @@ def test_without_its_module_the_game_is_named(
     run = publish_run(tmp_path / "run", "moved_game:Hex")
     module.unlink()
     monkeypatch.delitem(sys.modules, "moved_game")
-    assert cli.main(["play", str(run.path)]) == 2
+    assert cli.main(["play", str(run.path), "--task", "moved_game:Hex"]) == 2
     err = capsys.readouterr().err
     assert err.startswith("tengen: task (moved_game:Hex) must name a module that")
     assert err.count("\n") == 1

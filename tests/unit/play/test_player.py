@@ -6,6 +6,7 @@ import tengen
 from tengen import _core, games
 from tengen.errors import TengenWarning, UsageError
 from tengen.play import Analysis
+from tests.unit.conftest import PLAIN
 
 
 @pytest.mark.parametrize("task", ["tictactoe", "connect4", "gomoku/9"])
@@ -120,10 +121,10 @@ class FailsOnce:
         self.backend = backend
         self.num_runs = 0
 
-    has_score = False
+    signature = PLAIN
 
-    def bind(self, planes, policy, value, score=None):
-        runner = self.backend.bind(planes, policy, value)
+    def bind(self, inputs, outputs, state=None):
+        runner = self.backend.bind(inputs, outputs)
         outer = self
 
         class Runner:
@@ -163,7 +164,7 @@ def test_threads_wait_for_each_other(make_player):
 
 @pytest.mark.parametrize("word", ["random", "mcts:10"])
 def test_load_refuses_what_is_no_model(word):
-    with pytest.raises(UsageError, match=rf"model \({word}\) must be RUN"):
+    with pytest.raises(UsageError, match=rf"model \({word}\) is neither a run"):
         tengen.load(word)
 
 

@@ -276,8 +276,8 @@ def test_value_bar(value, text):
 def piped(monkeypatch, make_player, capsys):
     """Runs ``tengen play`` with lines on stdin."""
     monkeypatch.setattr(
-        "tengen.play.command.load",
-        lambda word, search, devices: make_player("connect4"),
+        "tengen.play.command.load_player",
+        lambda word, *_: make_player("connect4"),
     )
 
     def run(text, *words):

@@ -2,6 +2,7 @@
 
 import pytest
 
+from tengen import games
 from tengen.nets import ResNetConfig
 from tengen.recipes import Resources, make_config
 from tengen.recipes.run import train_task
@@ -15,7 +16,7 @@ def stages_of(config):
     """Returns the stages as ``{"4x64": 0.4}``."""
     return {
         f"{stage.net.num_blocks}x{stage.net.num_channels}": stage.share
-        for stage in config.stages
+        for stage in config.agent.stages
     }
 
 
@@ -35,12 +36,6 @@ def stages_of(config):
             Resources(minutes=120, num_threads=64),
             {"4x64": 0.1, "6x96": 0.3, "10x128": 0.6},
         ),
-        (Resources(minutes=0.5, num_threads=8, num_gpus=1), {}),
-        (Resources(minutes=10, num_threads=8, num_gpus=1), {"4x64": 0.2, "6x96": 0.5}),
-        (
-            Resources(minutes=40, num_threads=8, num_gpus=2),
-            {"4x64": 0.1, "6x96": 0.3, "10x128": 0.6},
-        ),
     ],
 )
 def test_a_larger_budget_ends_with_a_larger_network(task, resources, stages):
@@ -58,39 +53,34 @@ def test_on_two_threads_time_changes_nothing_but_growth(task, num_threads, minut
     resources = Resources(minutes=minutes, num_threads=num_threads)
     config = make_config(task, None, None, resources)
     games = {"connect4": 512, "gomoku": 384, "go": 128}[task.split("/")[0]]
-    assert config.actor.games_per_generation == games
-    assert (config.actor.num_slots, config.learner.num_shards) == (32, 2)
+    assert config.agent.actor.games_per_generation == games
+    assert (config.agent.actor.num_slots, config.learner.num_shards) == (32, 2)
     assert (config.learner.batch_size, config.store.min_rows) == (256, 8_000)
 
 
 @pytest.mark.parametrize("task", [*ON_BOARDS, "openspiel/hex(board_size=5)"])
 @pytest.mark.parametrize("num_threads", [2, 16, 64])
-@pytest.mark.parametrize("num_gpus", [0, 1, 4])
-def test_slots_stay_filled_and_shards_busy(task, num_threads, num_gpus):
+def test_slots_stay_filled_and_shards_busy(task, num_threads):
     if task.startswith("openspiel"):
         pytest.importorskip("pyspiel")
-    resources = Resources(num_threads=num_threads, num_gpus=num_gpus)
+    resources = Resources(num_threads=num_threads)
     config = make_config(task, None, None, resources)
     learner = config.learner
-    at_once = config.actor.num_slots * num_threads
-    assert config.actor.games_per_generation >= 2 * at_once
+    at_once = config.agent.actor.num_slots * num_threads
+    assert config.agent.actor.games_per_generation >= 2 * at_once
     most = learner.batch_size // 16
-    assert learner.num_shards == (1 if num_gpus else min(num_threads, most))
-    if task in ON_BOARDS:
-        # Batches of 1,024 rows: one computed, one waiting, one with the trees.
-        assert config.actor.games_per_generation >= 3 * 1024 * num_gpus
+    assert learner.num_shards == min(num_threads, most)
 
 
-def test_python_is_what_an_own_game_waits_for():
+def test_an_own_game_plays_more_games_on_more_threads():
     task = "tests.unit.games.own_games:TicTacToe"
-    for num_gpus in (0, 1):
-        resources = Resources(num_threads=16, num_gpus=num_gpus)
-        actor = make_config(task, None, None, resources).actor
-        assert actor.games_per_generation == 2 * 16 * actor.num_slots == 512
+    games.allow(task)
+    actor = make_config(task, None, None, Resources(num_threads=16)).agent.actor
+    assert actor.games_per_generation == 2 * 16 * actor.num_slots == 512
 
 
 def test_tic_tac_toe_needs_no_more():
-    large = Resources(minutes=600, num_threads=64, num_gpus=4)
+    large = Resources(minutes=600, num_threads=64)
     assert make_config("tictactoe", None, None, large) == make_config(
         "tictactoe", None, None
     )
@@ -125,20 +115,25 @@ def test_what_a_new_run_records(tmp_path, monkeypatch, budget, stages, num_shard
 
 
 @pytest.mark.parametrize(
-    ("words", "games"),
+    "words",
     [
-        ({"minutes": 10.0}, 3072),
-        ({"games": 5}, 3072),
-        ({"minutes": 10.0, "devices": "cuda:0,cuda:1"}, 6144),
-        ({"minutes": 10.0, "settings": ["inference.devices=cuda:1"]}, 3072),
-        ({"minutes": 10.0, "devices": "cpu"}, 512),
-        ({"minutes": 10.0, "settings": ["inference.precision=int8"]}, 512),
-        ({"minutes": 10.0, "settings": ["actor.games_per_generation=9"]}, 9),
+        {"minutes": 10.0},
+        {"minutes": 100.0},
+        {"games": 5},
+        {"minutes": 10.0, "devices": "cuda:0,cuda:1"},
+        {"minutes": 10.0, "settings": ["inference.devices=cuda:1"]},
     ],
 )
-def test_the_gpus_that_a_run_will_use_count(tmp_path, monkeypatch, words, games):
-    config = record(tmp_path / "run", monkeypatch, num_gpus=2, **words)
-    assert config.actor.games_per_generation == games
+def test_a_run_with_a_gpu_has_the_recipe_of_its_cpu(tmp_path, monkeypatch, words):
+    """No rate of a GPU is known from which to make another."""
+    with_gpus = record(tmp_path / "with", monkeypatch, num_gpus=2, **words)
+    settings = [w for w in words.get("settings", []) if "devices" not in w]
+    without = {**words, "devices": "cpu", "settings": settings}
+    on_cpu = record(tmp_path / "without", monkeypatch, **without)
+    assert stages_of(with_gpus) == stages_of(on_cpu)
+    assert (with_gpus.net, with_gpus.agent.actor) == (on_cpu.net, on_cpu.agent.actor)
+    assert with_gpus.learner.num_shards == on_cpu.learner.num_shards
+    assert with_gpus.store == on_cpu.store
 
 
 def test_a_run_that_goes_on_stays_what_it_was(tmp_path, monkeypatch):

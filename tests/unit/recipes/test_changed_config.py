@@ -29,11 +29,11 @@ def test_it_says_what_it_changed(
     names = "tengen selfplay, tengen learn, tengen export, tengen gate"
     assert capsys.readouterr().out == f"{out} is made; start {names} on it\n"
 
-    report = call(out, "store.min_rows=1000", "gate.kind=match")
-    changes = ["store.min_rows 8000 -> 1000", "gate.kind accept_all -> match"]
+    report = call(out, "store.min_rows=1000", "agent.gate.kind=match")
+    changes = ["agent.gate.kind accept_all -> match", "store.min_rows 8000 -> 1000"]
     assert report["reason"] == "changed"
     assert report["changes"] == changes
-    what = "store.min_rows 8000 -> 1000, gate.kind accept_all -> match"
+    what = "agent.gate.kind accept_all -> match, store.min_rows 8000 -> 1000"
     assert capsys.readouterr().out == (
         f"{out} is changed, {what}; roles take it up at their next turn\n"
     )
@@ -48,13 +48,17 @@ def test_it_says_what_it_changed(
 def test_each_field_is_named_by_its_path() -> None:
     config = make_config("tictactoe", None, None)
     assert config_changes(config, config) == []
-    settings = ("learner.initial_model=runs/x", 'rating.anchors=["random"]', "seed=4")
+    settings = (
+        "learner.initial_model=runs/x",
+        'agent.rating.anchors=["random"]',
+        "seed=4",
+    )
     changed = override(config, settings)
-    num_anchors = len(config.rating.anchors)
-    assert config_changes(config, changed)[:3] == [
-        "seed 0 -> 4",
+    num_anchors = len(config.agent.rating.anchors)
+    assert config_changes(config, changed) == [
+        f"number of agent.rating.anchors {num_anchors} -> 1",
         'learner.initial_model "" -> runs/x',
-        f"number of rating.anchors {num_anchors} -> 1",
+        "seed 0 -> 4",
     ]
 
 
@@ -62,7 +66,7 @@ def test_a_run_for_roles_by_themselves_has_the_network_that_it_would_grow_to(
     tmp_path: Path,
 ) -> None:
     resources = Resources(minutes=600.0, num_threads=2)
-    stages = make_config("go/9", None, None, resources).stages
+    stages = make_config("go/9", None, None, resources).agent.stages
     assert len(stages) == 2
     made = {}
     for name, settings in (("all", []), ("own", ["net.num_blocks=3"])):
@@ -76,7 +80,7 @@ def test_a_run_for_roles_by_themselves_has_the_network_that_it_would_grow_to(
             settings=settings,
         )
         made[name] = read_config(RunDirectory(tmp_path / name))
-    assert made["all"].stages == made["own"].stages == ()
+    assert made["all"].agent.stages == made["own"].agent.stages == ()
     largest = stages[-1].net
     net = made["all"].net
     assert isinstance(net, ResNetConfig)

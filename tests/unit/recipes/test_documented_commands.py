@@ -42,7 +42,7 @@ def test_it_is_taken(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     words = shlex.split(command)[1:]
-    if "learn_from=main" in words:
+    if "agent.learn_from=main" in words:
         assert cli.main(["train", words[1], "--out", "main", "--games", "0"]) == 0
     for option in ("--out", "--games"):
         if option in words:

@@ -28,12 +28,15 @@ def refused(capsys, tmp_path, monkeypatch):
 @pytest.mark.parametrize(
     ("setting", "line"),
     [
-        ("rating.opening_plies=9", "rating.opening_plies (9) must be 0 to 8; "),
-        ("gate.opening_plies=9", "gate.opening_plies (9) must be 0 to 8; "),
+        (
+            "agent.rating.opening_plies=9",
+            "agent.rating.opening_plies (9) must be 0 to 8; ",
+        ),
+        ("agent.gate.opening_plies=9", "agent.gate.opening_plies (9) must be 0 to 8; "),
     ],
 )
 def test_openings_longer_than_the_game(refused, setting, line):
-    words = ["train", "tictactoe", "--minutes", "0.1", "--set", "gate.kind=match"]
+    words = ["train", "tictactoe", "--minutes", "0.1", "--set", "agent.gate.kind=match"]
     assert f"tengen: {line}" in refused(*words, "--set", setting)
 
 
@@ -43,7 +46,7 @@ def test_openings_longer_than_the_game(refused, setting, line):
 )
 def test_a_score_that_nobody_estimates(refused, task, more):
     words = ["train", task, "--minutes", "0.1", "--set", more]
-    line = refused(*words, "--set", "actor.search.score_weight=0.4")
+    line = refused(*words, "--set", "agent.actor.search.score_weight=0.4")
     assert "search.score_weight (0.4) needs a network that estimates" in line
 
 
@@ -92,9 +95,11 @@ def test_a_file_where_the_run_should_be(capsys, tmp_path, out):
     ],
 )
 def test_a_setting_of_another_search(refused, settings, line):
-    words = [word for text in settings for word in ("--set", f"actor.search.{text}")]
+    words = [
+        word for text in settings for word in ("--set", f"agent.actor.search.{text}")
+    ]
     out = refused("train", "connect4", "--minutes", "0.1", *words)
-    assert out.startswith(f"tengen: actor.search.{line}")
+    assert out.startswith(f"tengen: agent.actor.search.{line}")
 
 
 def test_an_environment_without_gymnasium(refused, monkeypatch):

@@ -25,11 +25,12 @@ def run(tmp_path):
 
 def small(**inference):
     config = make_config("tictactoe", None, None)
+    actor = dataclasses.replace(
+        config.agent.actor, games_per_generation=16, full_simulations=4
+    )
     return dataclasses.replace(
         config,
-        actor=dataclasses.replace(
-            config.actor, games_per_generation=16, full_simulations=4
-        ),
+        agent=dataclasses.replace(config.agent, actor=actor),
         store=dataclasses.replace(config.store, min_rows=20),
         learner=dataclasses.replace(config.learner, batch_size=16),
         inference=dataclasses.replace(config.inference, **inference),
@@ -104,9 +105,10 @@ def test_a_model_that_loses_too_much_plays_in_floats_and_it_is_said_once(
 
 def test_too_few_positions_are_said_once(run):
     config = small(precision="int8")
-    actor = dataclasses.replace(config.actor, games_per_generation=2)
+    actor = dataclasses.replace(config.agent.actor, games_per_generation=2)
+    agent = dataclasses.replace(config.agent, actor=actor)
     store = dataclasses.replace(config.store, min_rows=4)
-    write_config(run, dataclasses.replace(config, actor=actor, store=store))
+    write_config(run, dataclasses.replace(config, agent=agent, store=store))
     reports = rounds(run, 3)
     assert quantised(run) == []
     assert all("int8" not in report for report in reports)

@@ -29,9 +29,9 @@ from tengen.run import RunDirectory
 from tests.unit.conftest import HashBackend, HashRunner
 
 SETTINGS = (
-    "actor.games_per_generation=24",
-    "actor.full_simulations=8",
-    "actor.snapshot_s=0.01",
+    "agent.actor.games_per_generation=24",
+    "agent.actor.full_simulations=8",
+    "agent.actor.snapshot_s=0.01",
     "store.min_rows=50",
     "learner.batch_size=32",
     "inference.precision=fp32",
@@ -131,9 +131,7 @@ class Filling(HashBackend):
         self.num_rows = num_rows
         self.fill = fill
 
-    def bind(
-        self, planes: Any, policy: Any, value: Any, score: Any = None
-    ) -> HashRunner:
+    def bind(self, inputs: Any, outputs: Any, state: Any = None) -> HashRunner:
         backend = self
 
         class Runner(HashRunner):
@@ -144,7 +142,7 @@ class Filling(HashBackend):
                     backend.fill()
                 super().run(num_rows)
 
-        return Runner(backend.salt, planes, policy, value)
+        return Runner(backend.salt, inputs, outputs)
 
 
 def play(
@@ -173,7 +171,7 @@ def test_selfplay_goes_on_with_the_games_it_had(
     tmp_path: Path, small_disk: Path, monkeypatch: pytest.MonkeyPatch, num_rows: int
 ) -> None:
     # So many that their journal outgrows the page that it has.
-    settings = ("actor.games_per_generation=200", "actor.cache_mib=0")
+    settings = ("agent.actor.games_per_generation=200", "agent.actor.cache_mib=0")
     reference = make_run(tmp_path / "reference", *settings)
     play(reference, HashBackend(), monkeypatch)
     run = make_run(small_disk / "run", *settings)
@@ -225,7 +223,9 @@ def test_export_by_itself_waits_and_exports(
 
     monkeypatch.setattr(RoleLog, "say", heard)
     ballast.fill()
-    args = argparse.Namespace(run=run.path, once=True, threads=1, devices=None)
+    args = argparse.Namespace(
+        run=run.path, once=True, threads=1, devices=None, task=None
+    )
     report = command.export(args)
     assert report["exit_code"] == 0
     assert report["last"]["candidate"] == 0

@@ -60,7 +60,8 @@ def run(tmp_path, monkeypatch, hash_player):
 
 def make_role(run, gate_config, *, num_threads=1, told=None, seed=3):
     config = make_config("connect4", None, None)
-    config = dataclasses.replace(config, gate=gate_config, seed=seed)
+    agent = dataclasses.replace(config.agent, gate=gate_config)
+    config = dataclasses.replace(config, agent=agent, seed=seed)
     told = [] if told is None else told
     context = RoleContext(num_threads=num_threads, progress=told.append)
     return gate.GateRole(config, run, context)
@@ -83,10 +84,10 @@ def test_players_of_the_gate_search_as_those_of_a_match_do(tmp_path, monkeypatch
     """Whatever the search of self-play is."""
     model = SimpleNamespace(path=tmp_path)
     monkeypatch.setattr(gate, "load_model", lambda *_, **__: model)
-    monkeypatch.setattr(gate, "open_backend", lambda *_: SimpleNamespace())
+    monkeypatch.setattr(gate, "open_backend", lambda *_, **__: SimpleNamespace())
     run = RunDirectory.create_or_resume(tmp_path / "run")
     role = make_role(run, SPRT)
-    assert role._config.actor.search != SearchConfig()
+    assert role._config.agent.actor.search != SearchConfig()
     assert role._player(run.candidates, 1).search == SearchConfig()
     role.close()
 

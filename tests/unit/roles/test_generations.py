@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from tengen.errors import RunError, UsageError
+from tengen.experience import ExperienceWriter, SegmentReader
 from tengen.roles.generations import (
     begin_generation,
     claim_writer,
@@ -14,8 +15,7 @@ from tengen.roles.generations import (
     writer_directory,
 )
 from tengen.run import RunDirectory, find_files
-from tengen.store import ExperienceWriter, SegmentReader
-from tests.unit.store.store_games import random_game, write_generation
+from tests.unit.experience.store_games import random_game, write_generation
 
 
 @pytest.fixture

@@ -11,15 +11,15 @@ import pytest
 from tengen import games
 from tengen.actors import SelfplayConfig
 from tengen.errors import RunError
+from tengen.experience import ExperienceWriter
+from tengen.experience.files import experience_files
+from tengen.experience.positions import sample_positions
+from tengen.experience.segment import recorded_games, seal
 from tengen.roles.forks import fork_sources
 from tengen.roles.generations import num_games_kept
 from tengen.roles.resignation import check_resignation
 from tengen.run import RunDirectory
-from tengen.store import ExperienceWriter
-from tengen.store.files import experience_files
-from tengen.store.positions import sample_positions
-from tengen.store.segment import recorded_games, seal
-from tests.unit.store.store_games import random_game, write_generation
+from tests.unit.experience.store_games import random_game, write_generation
 
 NAME = "connect4"
 

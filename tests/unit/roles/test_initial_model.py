@@ -17,7 +17,6 @@ from tengen.recipes import make_config
 from tengen.recipes.run import train_task
 from tengen.roles.config import RunConfig, read_config, write_config
 from tengen.roles.export import ExportRole
-from tengen.roles.features import task_features
 from tengen.roles.gate import GateRole
 from tengen.roles.initial_model import fitting_model
 from tengen.roles.learn import LearnRole
@@ -29,10 +28,10 @@ SMALL = ResNetConfig(num_blocks=2, num_channels=8)
 
 def config_of(net: ResNetConfig = SMALL, **learner: Any) -> RunConfig:
     config = make_config("tictactoe", None, None)
+    assert not config.agent.stages
     return dataclasses.replace(
         config,
         net=net,
-        stages=(),
         inference=dataclasses.replace(
             config.inference, backend="torch", precision="fp32", batch_shape="fixed"
         ),
@@ -118,7 +117,7 @@ def made(
     out: Path, source: Path | str, *settings: str, task: str = "tictactoe"
 ) -> RunDirectory:
     """Makes a run that begins with a model, and starts nothing."""
-    words = ("stages=[]", "net.num_blocks=2", "net.num_channels=8", *settings)
+    words = ("agent.stages=[]", "net.num_blocks=2", "net.num_channels=8", *settings)
     train_task(
         task,
         games=0,
@@ -172,8 +171,8 @@ def test_a_run_that_has_learned_goes_on_without_its_model(
             "tictactoe",
             "source",
             ("net.head_channels=8",),
-            r"must have a network that net can grow from: head_channels \(8\) must not "
-            "shrink from 32; raise it",
+            r"must have the run's own network, or one that net can grow from: "
+            r"head_channels \(8\) must not shrink from 32; raise it",
         ),
         ("CartPole-v1", "source", (), "must be a model with the shapes of CartPole-v1"),
     ],
@@ -192,7 +191,7 @@ def test_a_model_that_does_not_fit_is_refused_before_anything_is_made(
     budget = ["--minutes", "1"] if task == "CartPole-v1" else ["--games", "0"]
     words = [f"learner.initial_model={tmp_path / name}", *settings]
     if task != "CartPole-v1":
-        words += ["stages=[]", "net.num_blocks=2", "net.num_channels=8"]
+        words += ["agent.stages=[]", "net.num_blocks=2", "net.num_channels=8"]
     arguments = ["train", task, *budget, "--out", str(out)]
     assert main([*arguments, *(f"--set={word}" for word in words)]) == 2
     (line,) = capsys.readouterr().err.splitlines()
@@ -210,7 +209,10 @@ def test_a_vector_network_grows_from_none(tmp_path: Path) -> None:
         role.close()
     learner = dataclasses.replace(config.learner, initial_model=str(run.path))
     other = dataclasses.replace(config, learner=learner)
-    assert fitting_model(other, task_features(other)).path.name == "000000"
+    wanted = config.agent.signature(config.task)
+    assert fitting_model(other, wanted).path.name == "000000"
     wider = dataclasses.replace(other, net=MlpConfig(num_units=99))
-    with pytest.raises(UsageError, match="own network, for only those"):
-        fitting_model(wider, task_features(wider))
+    with pytest.raises(
+        UsageError, match=r"own network, or one .*: net \(mlp\) cannot grow; "
+    ):
+        fitting_model(wider, wanted)

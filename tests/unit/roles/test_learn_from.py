@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import dataclasses
 from pathlib import Path
 
 import pytest
 
 from tengen.config import override
 from tengen.errors import RunError, UsageError
+from tengen.experience import window_memory
 from tengen.learners.checkpoint import read_extra
 from tengen.recipes import make_config
 from tengen.recipes.run import train_task
@@ -20,8 +20,7 @@ from tengen.roles import (
     write_config,
 )
 from tengen.run import RunDirectory
-from tengen.store import window_memory
-from tests.unit.store.store_games import write_generation
+from tests.unit.experience.store_games import write_generation
 
 SETTINGS = ("store.min_rows=50", "learner.batch_size=16", "net.num_channels=8")
 
@@ -32,6 +31,10 @@ def run_of(path: Path, config: RunConfig) -> RunDirectory:
     return run
 
 
+def learning_from(config: RunConfig, source: RunDirectory) -> RunConfig:
+    return override(config, (f"agent.learn_from={source.path}",))
+
+
 @pytest.fixture
 def config() -> RunConfig:
     return override(make_config("tictactoe", None, None), SETTINGS)
@@ -39,13 +42,10 @@ def config() -> RunConfig:
 
 def test_it_learns_what_the_run_itself_would(tmp_path: Path, config: RunConfig) -> None:
     main = run_of(tmp_path / "main", config)
-    config = dataclasses.replace(config, learn_from=str(main.path))
+    alone, config = config, learning_from(config, main)
     extra = run_of(tmp_path / "extra", config)
     states = []
-    for run, its in (
-        (main, dataclasses.replace(config, learn_from="")),
-        (extra, config),
-    ):
+    for run, its in ((main, alone), (extra, config)):
         role = make_role("learn", its, run, RoleContext())
         role.turn()
         for generation in (1, 2):
@@ -73,7 +73,7 @@ def test_games_that_do_not_fit_the_memory_are_refused_before_they_are_loaded(
     main = run_of(tmp_path / "main", config)
     write_generation(main.experience, 1, 24)
     extra = run_of(tmp_path / "extra", config)
-    config = dataclasses.replace(config, learn_from=str(main.path))
+    config = learning_from(config, main)
     monkeypatch.setattr(window_memory, "available_memory_bytes", lambda: 100)
     with pytest.raises(RunError, match="lower --set store"):
         make_role("learn", config, extra, RoleContext())
@@ -96,9 +96,8 @@ def test_a_source_that_does_not_fit_is_refused_before_anything_is_made(
     games: int | None,
     message: str,
 ) -> None:
-    run_of(tmp_path / "main", config)
-    follower = dataclasses.replace(config, learn_from=str(tmp_path / "main"))
-    run_of(tmp_path / "extra", follower)
+    main = run_of(tmp_path / "main", config)
+    run_of(tmp_path / "extra", learning_from(config, main))
     out = tmp_path / "out"
     with pytest.raises(UsageError, match=message):
         train_task(
@@ -106,7 +105,7 @@ def test_a_source_that_does_not_fit_is_refused_before_anything_is_made(
             out=out,
             minutes=0.01,
             games=games,
-            settings=[f"learn_from={tmp_path / source}"],
+            settings=[f"agent.learn_from={tmp_path / source}"],
         )
     assert not out.exists()
 
@@ -117,9 +116,9 @@ def test_a_network_for_one_board_does_not_learn_from_smaller_ones(
     """Neither from the first, nor where the other run plays on them later."""
     main, extra = tmp_path / "main", tmp_path / "extra"
     train_task("go/5", out=main, games=0, settings=["net.mixed_sizes=true"])
-    settings = [f"learn_from={main}"]
+    settings = [f"agent.learn_from={main}"]
     train_task("go/5", out=extra, games=0, settings=settings)
-    boards = 'actor.variety.boards=["5", "4"]'
+    boards = 'agent.actor.variety.boards=["5", "4"]'
     train_task("go/5", out=main, games=0, settings=[boards])
     with pytest.raises(UsageError, match=r"net\.mixed_sizes .* smaller boards \(go/4"):
         train_task("go/5", out=tmp_path / "late", games=0, settings=settings)
@@ -135,6 +134,8 @@ def test_a_run_cannot_learn_from_itself_nor_change_its_source(
 ) -> None:
     main = run_of(tmp_path / "main", config)
     with pytest.raises(UsageError, match=r"learn_from .* fixed since the run began"):
-        train_task("tictactoe", out=main.path, settings=[f"learn_from={main.path}"])
-    with pytest.raises(UsageError, match="must be empty where environments"):
-        override(make_config("CartPole-v1", None, None), ("learn_from=x",))
+        train_task(
+            "tictactoe", out=main.path, settings=[f"agent.learn_from={main.path}"]
+        )
+    with pytest.raises(UsageError, match=r"^agent\.learn_from .* not a known key"):
+        override(make_config("CartPole-v1", None, None), ("agent.learn_from=x",))

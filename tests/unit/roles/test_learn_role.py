@@ -15,7 +15,7 @@ from tengen.nets import parse_net
 from tengen.recipes import make_config
 from tengen.roles import Role, RoleContext, make_role, write_config
 from tengen.run import RunDirectory
-from tests.unit.store.store_games import write_generation
+from tests.unit.experience.store_games import write_generation
 
 BATCH = 16
 EPOCH_STEPS = 5

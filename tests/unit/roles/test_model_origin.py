@@ -13,11 +13,11 @@ from tengen.models import ModelOrigin, load_model
 from tengen.recipes import make_config
 from tengen.roles import RoleContext, RunConfig, make_role, write_config
 from tengen.run import RunDirectory
-from tests.unit.store.store_games import write_generation
+from tests.unit.experience.store_games import write_generation
 
 SETTINGS = (
     "seed=5",
-    "stages=[]",
+    "agent.stages=[]",
     "net.num_channels=8",
     "store.min_rows=50",
     "learner.batch_size=16",
@@ -83,8 +83,8 @@ def test_a_model_names_what_its_run_began_with(tmp_path: Path) -> None:
     config = override(make_config("tictactoe", None, None), SETTINGS)
     main = make_run(tmp_path / "main", config)
     origin_after(config, main)
-    learner = dataclasses.replace(config.learner, initial_model=str(main.path))
-    config = dataclasses.replace(config, learner=learner, learn_from=str(main.path))
+    words = ("learner.initial_model", "agent.learn_from")
+    config = override(config, [f"{word}={main.path}" for word in words])
     origin = origin_after(config, make_run(tmp_path / "extra", config))
     assert (origin.learn_from, origin.initial_model) == (str(main.path),) * 2
 
@@ -92,7 +92,7 @@ def test_a_model_names_what_its_run_began_with(tmp_path: Path) -> None:
 def test_an_environment_counts_no_games(tmp_path: Path) -> None:
     config = make_config("CartPole-v1", None, None)
     origin = origin_after(config, make_run(tmp_path / "run", config))
-    assert (origin.num_games, origin.num_rows, origin.checkpoint) == (None, None, 0)
+    assert (origin.num_games, origin.num_rows, origin.checkpoint) == (None, 0, 0)
 
 
 def test_a_checkpoint_without_counts_is_exported(

@@ -18,25 +18,25 @@ import pytest
 from tengen import _core, games
 from tengen.actors import play_generation
 from tengen.config import override
+from tengen.experience.journal import read_journal
 from tengen.games import core_game
 from tengen.recipes import make_config
 from tengen.roles import RoleContext, make_role, read_config, threads_play, write_config
 from tengen.roles.selfplay import SelfplayRole
 from tengen.run import RunDirectory
-from tengen.store.journal import read_journal
 from tests.unit.conftest import HashBackend
 
 LONG_S = 60
 PLAYOUT_CAP = 4  # core/base/rng.h
 GAMES = 10
 SETTINGS = (
-    f"actor.games_per_generation={GAMES}",
-    "actor.search.policy=puct",
-    "actor.full_simulations=24",
-    "actor.cheap_simulations=8",
-    "actor.full_probability=0.4",
-    "actor.num_slots=6",
-    "actor.cache_mib=0",
+    f"agent.actor.games_per_generation={GAMES}",
+    "agent.actor.search.policy=puct",
+    "agent.actor.full_simulations=24",
+    "agent.actor.cheap_simulations=8",
+    "agent.actor.full_probability=0.4",
+    "agent.actor.num_slots=6",
+    "agent.actor.cache_mib=0",
 )
 
 
@@ -48,10 +48,8 @@ class Model(HashBackend):
         self.num_rows = num_rows
         self.after: Callable[[], None] | None = after
 
-    has_score = False
-
-    def bind(self, planes: Any, policy: Any, value: Any, score: Any = None) -> Any:
-        return _Runner(self, planes, policy, value)
+    def bind(self, inputs: Any, outputs: Any, state: Any = None) -> Any:
+        return _Runner(self, inputs["planes"], outputs["policy"], outputs["value"])
 
     def answer(self, planes: Any, policy: Any, value: Any) -> None:
         """Fills one row: planes ``[C, H, W]``, policy ``[A]``, value ``[1]``."""
@@ -152,14 +150,14 @@ def is_full(config: Any, record: _core.GameRecord, ply: int) -> bool:
     draw = _core.Rng(
         config.seed, record.generation, record.game_index, number, PLAYOUT_CAP
     )
-    return draw.uniform() < config.actor.full_probability
+    return draw.uniform() < config.agent.actor.full_probability
 
 
 def searched_again(
     config: Any, record: _core.GameRecord, ply: int, model: int
 ) -> _core.SearchResult:
     """Searches one ply anew, by itself, on one model."""
-    actor = config.actor
+    actor = config.agent.actor
     request = _core.SearchRequest()
     request.explore = is_full(config, record, ply)
     request.num_simulations = (
@@ -200,7 +198,7 @@ def test_each_ply_can_be_replayed_from_the_model_recorded_with_it(
     """With trees reused a cheap search depends on those before it, back to the last
     full one; each full search, and without reuse each search, stands by itself."""
     switching = Switching(
-        tmp_path / "run", monkeypatch, f"actor.reuse_tree={reuse_tree}"
+        tmp_path / "run", monkeypatch, f"agent.actor.reuse_tree={reuse_tree}"
     )
     report, records = switching.play()
     assert report["models"] == [1, 2, 3]
@@ -238,7 +236,7 @@ def test_a_switch_loses_no_game_and_doubles_none(
 
 @pytest.mark.parametrize(
     ("settings", "context"),
-    [((), {"follow_models": False}), (("actor.switch_models=false",), {})],
+    [((), {"follow_models": False}), (("agent.actor.switch_models=false",), {})],
 )
 def test_models_are_not_switched_where_nobody_wants_it(
     tmp_path: Path,

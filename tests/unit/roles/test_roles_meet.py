@@ -147,7 +147,7 @@ def test_what_export_measured_does_not_undo_another_change(
 
     role = make(run, "export")
     held = run.lock(RUN_LOCK)
-    changed = override(read_config(run), ("rating.num_games=6",))
+    changed = override(read_config(run), ("agent.rating.num_games=6",))
     monkeypatch.setattr(RunDirectory, "lock", told)
     with ThreadPoolExecutor(1) as pool:
         turn = pool.submit(role.turn)
@@ -157,5 +157,5 @@ def test_what_export_measured_does_not_undo_another_change(
         assert turn.result() is not None
     role.close()
     config = read_config(run)
-    assert config.rating.num_games == 6
+    assert config.agent.rating.num_games == 6
     assert not config.inference.has_auto

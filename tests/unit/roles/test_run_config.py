@@ -2,13 +2,13 @@ import dataclasses
 
 import pytest
 
+from tengen.agents.alphazero import NetStage
 from tengen.config import override
 from tengen.errors import UsageError
 from tengen.evaluation import MatchGate, SprtGate
-from tengen.games import make
 from tengen.nets import parse_net
 from tengen.recipes import Resources, make_config
-from tengen.roles import NetStage, change_config
+from tengen.roles import change_config
 
 
 @pytest.fixture
@@ -30,9 +30,9 @@ def config():
             "run began, as 0, 2, 32; leave it out or choose another --out",
         ),
         (
-            ["stages=[]"],
-            "number of stages (0) is fixed since the run began, as 1; leave it out or "
-            "choose another --out",
+            ["agent.stages=[]"],
+            "number of agent.stages (0) is fixed since the run began, as 1; leave it "
+            "out or choose another --out",
         ),
         (
             ["learner.optimizer.kind=adamw"],
@@ -63,15 +63,23 @@ def test_a_batch_that_no_pass_over_the_window_has_is_refused(config):
 
 
 def test_a_field_of_a_stage_is_named(config):
-    (stage,) = config.stages
-    changed = f'[{{"share": 0.7, "net": {{"num_blocks": {stage.net.num_blocks}'
-    changed += f', "num_channels": {stage.net.num_channels}}}}}]'
-    with pytest.raises(UsageError, match=r"^stages\[0\]\.share \(0\.7\) is fixed"):
-        change_config(config, [f"stages={changed}"])
+    (stage,) = config.agent.stages
+    sizes = f'"num_blocks": {stage.net.num_blocks}'
+    sizes += f', "num_channels": {stage.net.num_channels}'
+    changed = f'[{{"share": 0.7, "net": {{"kind": "resnet", {sizes}}}}}]'
+    with pytest.raises(
+        UsageError, match=r"^agent\.stages\[0\]\.share \(0\.7\) is fixed"
+    ):
+        change_config(config, [f"agent.stages={changed}"])
+    without = f'[{{"share": 0.7, "net": {{{sizes}}}}}]'
+    with pytest.raises(
+        UsageError, match=r"^agent\.stages\[0\]\.net\.kind \(missing\) must be one of"
+    ):
+        change_config(config, [f"agent.stages={without}"])
 
 
 def test_a_stage_keeps_what_the_first_network_is_asked_for(config):
-    (stage,) = config.stages
+    (stage,) = config.agent.stages
     settings = ("auxiliary", "lead", "mixed_sizes")
     changed = override(config, [f"net.{name}=true" for name in settings])
     first, grown = changed.nets
@@ -84,7 +92,8 @@ def test_a_stage_has_the_heads_of_the_first_network_and_does_not_shrink(config):
     changed = override(config, ["net.head_channels=48"])
     assert [net.head_channels for net in changed.nets] == [48, 48]
     with pytest.raises(
-        UsageError, match=r"^stages\[0\]\.net\.num_channels \(64\) must not shrink "
+        UsageError,
+        match=r"^agent\.stages\[0\]\.net\.num_channels \(64\) must not shrink ",
     ):
         override(config, ["net.num_channels=128"])
 
@@ -97,28 +106,36 @@ def test_a_stage_begins_within_a_budget(share):
         NetStage(share=share, net=parse_net("4x64"))
 
 
+def staged(config, stages):
+    agent = dataclasses.replace(config.agent, stages=tuple(stages))
+    return dataclasses.replace(config, agent=agent)
+
+
 @pytest.mark.parametrize("shares", [(0.5, 0.5), (0.5, 0.4)])
 def test_stages_begin_one_after_another(config, shares):
     stages = tuple(NetStage(share=share, net=parse_net("4x64")) for share in shares)
     with pytest.raises(
-        UsageError, match=r"^stages \(\[.*\]\) must begin at increasing"
+        UsageError, match=r"^agent\.stages \(\[.*\]\) must begin at increasing"
     ):
-        dataclasses.replace(config, stages=stages)
+        staged(config, stages)
 
 
 def test_the_stages_of_a_share(config):
     nets = [parse_net("4x64"), parse_net("6x96")]
     stages = [NetStage(share=s, net=n) for s, n in zip((0.2, 0.5), nets, strict=True)]
-    staged = dataclasses.replace(config, stages=tuple(stages))
-    assert staged.nets == (parse_net("2x32"), *nets)
-    begun = [staged.num_stages_begun(spent) for spent in (0.0, 0.19, 0.2, 0.5, 1.0)]
+    changed = staged(config, stages)
+    assert changed.nets == (parse_net("2x32"), *nets)
+    agent = changed.agent
+    begun = [agent.num_stages_begun(spent) for spent in (0.0, 0.19, 0.2, 0.5, 1.0)]
     assert begun == [0, 0, 1, 2, 2]
 
 
 def test_other_fields_may_change(config):
-    changed = change_config(config, ["actor.num_slots=7", "rating.final_games=0"])
-    assert changed.actor.num_slots == 7
-    assert changed.rating.final_games == 0
+    changed = change_config(
+        config, ["agent.actor.num_slots=7", "agent.rating.final_games=0"]
+    )
+    assert changed.agent.actor.num_slots == 7
+    assert changed.agent.rating.final_games == 0
 
 
 def test_int8_needs_convolutions():
@@ -135,27 +152,43 @@ def test_int8_needs_convolutions():
 
 def test_the_gate_may_change_when_a_run_goes_on():
     config = make_config("tictactoe", None, None)
-    changed = change_config(config, ["gate.kind=sprt", "gate.elo0=0"])
-    assert changed.gate == SprtGate(elo0=0.0)
-    assert change_config(changed, ["gate.max_games=50"]).gate.elo0 == 0.0
-    assert change_config(changed, ["gate.kind=match"]).gate == MatchGate()
+    changed = change_config(config, ["agent.gate.kind=sprt", "agent.gate.elo0=0"])
+    assert changed.agent.gate == SprtGate(elo0=0.0)
+    assert change_config(changed, ["agent.gate.max_games=50"]).agent.gate.elo0 == 0.0
+    again = change_config(changed, ["agent.gate.kind=match"])
+    assert again.agent.gate == MatchGate()
 
 
 def test_environments_have_no_matches():
     config = make_config("CartPole-v1", None, None)
-    with pytest.raises(UsageError, match=r"^gate.kind \(sprt\) must be accept_all"):
-        change_config(config, ["gate.kind=sprt"])
+    for setting in ("agent.gate.kind=sprt", "agent.rating.num_games=4"):
+        name = setting.split(".")[1]
+        with pytest.raises(UsageError, match=rf"^agent\.{name} .* is not a known key"):
+            change_config(config, [setting])
+    assert config.agent.gate.kind == "accept_all"
+    assert config.agent.rating is None
+
+
+@pytest.mark.parametrize("name", ["actor.num_slots", "gate.kind", "stages", "loss"])
+def test_where_a_setting_has_gone_is_told(config, name):
+    with pytest.raises(UsageError, match=rf'did you mean "agent.{name.split(".")[0]}"'):
+        override(config, [f"{name}=1"])
 
 
 def test_a_lead_needs_a_network_that_learns_it_and_komi(config):
     go = make_config("go/9", None, None, Resources(minutes=60.0))
-    with pytest.raises(UsageError, match=r"^actor\.lead_share \(0\.05\) needs a netw"):
-        override(go, ["actor.lead_share=0.05"])
+    alone = override(go, ["agent.actor.lead_share=0.05"])
+    with pytest.raises(
+        UsageError, match=r"^agent\.actor\.lead_share \(0\.05\) needs a netw"
+    ):
+        alone.agent.check_task(alone)
     with pytest.raises(UsageError, match=r"^net\.lead \(True\) needs auxiliary heads;"):
         override(go, ["net.auxiliary=false", "net.lead=true"])
-    lead = ["actor.lead_share=0.05", "net.auxiliary=true", "net.lead=true"]
-    override(go, lead).check_game(make("go/9"))
+    lead = ["agent.actor.lead_share=0.05", "net.auxiliary=true", "net.lead=true"]
+    both = override(go, lead)
+    both.agent.check_task(both)
+    gomoku = override(config, lead)
     with pytest.raises(
-        UsageError, match=r"^actor\.lead_share .* gomoku/9, which has no"
+        UsageError, match=r"^agent\.actor\.lead_share .* gomoku/9, which has no"
     ):
-        override(config, lead).check_game(make("gomoku/9"))
+        gomoku.agent.check_task(gomoku)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -21,8 +20,8 @@ from tengen.run import RunDirectory
 SETTINGS = (
     "inference.devices=cuda:0",
     "learner.device=cpu",
-    "actor.games_per_generation=24",
-    "actor.full_simulations=8",
+    "agent.actor.games_per_generation=24",
+    "agent.actor.full_simulations=8",
     "store.min_rows=50",
     "learner.batch_size=32",
 )
@@ -82,8 +81,8 @@ def test_what_did_not_fit_is_told_once(
 ) -> None:
     run = RunDirectory.create_or_resume(tmp_path / "run")
     config = override(make_config("tictactoe", None, None), SETTINGS)
-    actor = dataclasses.replace(config.actor, games_per_generation=96, cache_mib=0)
-    write_config(run, dataclasses.replace(config, actor=actor))
+    games = ("agent.actor.games_per_generation=96", "agent.actor.cache_mib=0")
+    write_config(run, override(config, games))
     for name in ("learn", "export", "gate"):
         turn(run, name)
 

@@ -11,7 +11,7 @@ from tengen.config import override
 from tengen.recipes import make_config
 from tengen.roles import RoleContext, make_role, read_config, write_config
 from tengen.run import RunDirectory
-from tests.unit.store.store_games import write_generation
+from tests.unit.experience.store_games import write_generation
 
 SETTINGS = (
     "learner.batch_size=64",

@@ -370,3 +370,29 @@ def test_a_flush_that_cannot_be_kept_is_refused(tmp_path, where):
         values = drain(store)
     assert len(values) >= 40
     assert values == list(range(values[0], values[-1] + 1))
+
+
+def test_writers_that_come_after_a_loss_share_no_memory(tmp_path):
+    """Steps of chunks that were not full come from the log into slabs of several."""
+    table = dataclasses.replace(QUEUE, max_items=1000)
+    numbers = {0: range(0, 100), 1: range(100, 200), 2: range(200, 300)}
+    folder = tmp_path / "0"
+    folder.mkdir()
+    expected = set()
+    for number, values in numbers.items():
+        # Chunks of 4 KiB, sixteen in a slab.
+        with durable(folder, table, memory_bytes=8 << 20, disk_bytes=64 << 20) as store:
+            writers = [store.writer(f"w{i}", "queue") for i in range(20)]
+            for value in values:
+                writer = writers[value % 20]
+                frame = np.full(9, value % 251, np.uint8)
+                writer.append({"value": value, "frame": frame})
+                writer.insert("queue", 1)
+            expected.update(values)
+            store.checkpoint()
+            folder = tmp_path / str(number + 1)
+            folder.mkdir()
+            lose_memory(tmp_path / str(number), folder)
+    with durable(folder, table, memory_bytes=8 << 20, disk_bytes=64 << 20) as store:
+        assert sorted(drain(store)) == sorted(expected)
+        assert store.table("queue").describe()["num_damaged"] == 0

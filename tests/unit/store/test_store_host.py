@@ -101,6 +101,11 @@ def leave(directory: Path, num_items: int) -> Path:
         for i in range(num_items):
             client.table("t").insert("a", i, {"value": np.int64(i)})
         client.flush()
+    for _ in range(1000):
+        if not list(directory.glob("session-*")):
+            break
+        # The server hears of the end of a socket a moment later.
+        Store.connect(directory)
     left = directory.parent / "left"
     of_others = shutil.ignore_patterns(SOCKET_NAME, LOCK_NAME)
     shutil.copytree(directory, left, ignore=of_others)

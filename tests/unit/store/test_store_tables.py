@@ -7,14 +7,7 @@ import numpy as np
 import pytest
 
 from tengen.errors import UsageError
-from tengen.store import (
-    Column,
-    RateLimits,
-    Selector,
-    Store,
-    StoreTimeout,
-    TableConfig,
-)
+from tengen.store import Column, RateLimits, Selector, Store, StoreTimeout, TableConfig
 
 STEP = {
     "pixels": Column(dtype="uint8", shape=(3, 4)),

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from tengen._core import CoreError
 from tengen.errors import UsageError
 from tengen.games.protocol import Game, State
-from tengen.games.registry import make
+from tengen.games.registry import open_game
 from tengen.games.vertices import write_vertex
 
 __all__ = ["GoRecord", "replay", "setup_moves"]
@@ -29,7 +29,8 @@ class GoRecord:
     white_stones: tuple[int, ...] = ()
     """Stones of White at the start, points in increasing order."""
     result: str = ""
-    """As SGF writes it: ``B+3.5``, ``W+R``, ``0`` for a draw; empty where unknown."""
+    """As SGF writes it: ``B+3.5``, ``W+R``, ``0`` for a draw, ``Void`` for a game
+    without a result; empty where unknown."""
     black: str = ""
     """Black's name, on one line."""
     white: str = ""
@@ -55,7 +56,7 @@ def setup_moves(record: GoRecord) -> list[int]:
             liberties, two on a point, none off the board.
     """
     black, white = record.black_stones, record.white_stones
-    game = make(record.game)
+    game = open_game(record.game)
     state = game.new_state()
     if not (black or white) and state.to_play == record.first_player:
         return []
@@ -82,7 +83,7 @@ def replay(record: GoRecord) -> tuple[State, list[int]]:
     Raises:
         UsageError: There is no such game, or a stone or a move is not legal.
     """
-    game = make(record.game)
+    game = open_game(record.game)
     state = game.new_state()
     moves = setup_moves(record)
     _play(game, state, moves, "setup")

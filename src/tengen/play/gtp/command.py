@@ -9,11 +9,12 @@ from typing import Any
 
 from tengen.config import check, check_range, override
 from tengen.evaluation import PlaySettings
+from tengen.games import add_task_argument
 from tengen.play.gtp.engine import Engine
 from tengen.play.gtp.lines import LineReader
 from tengen.play.gtp.play_commands import COMMANDS
 from tengen.play.gtp.resigning import Resigning
-from tengen.play.player import load
+from tengen.play.loading import load_player
 from tengen.run import usable_threads
 from tengen.search import MAX_SIMULATIONS
 
@@ -68,6 +69,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="change how it searches: search.lcb_stdevs=5; fields as those of "
         "actor.search in tengen recipes TASK",
     )
+    add_task_argument(parser)
 
 
 def gtp(args: argparse.Namespace) -> dict[str, Any]:
@@ -90,7 +92,7 @@ def gtp(args: argparse.Namespace) -> dict[str, Any]:
     settings = override(PlaySettings(), args.settings)
     policy = settings.search.policy
     check(policy == "puct", "search.policy", policy, "must be puct for gtp; change it")
-    with load(args.model, settings.search, args.devices) as player:
+    with load_player(args.model, settings.search, args.devices, args.task) as player:
         engine = Engine(
             player,
             simulations=args.simulations,

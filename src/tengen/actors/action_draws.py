@@ -1,0 +1,167 @@
+"""How an actor draws actions from the flat outputs of a policy, in numpy.
+
+The outputs are as ``tengen.losses.distributions`` has them, and the distributions are
+the same: the two must match. A draw is a function of the outputs and of uniform
+numbers that the caller gives, so that it can be repeated, and is made in float64.
+
+Legend: N rows, L outputs, K parts or numbers of an action.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = ["ActionDraws", "CategoricalDraws", "GaussianDraws", "make_action_draws"]
+
+# As in tengen.losses.distributions.
+_MIN_LOG_STD, _MAX_LOG_STD = -20.0, 2.0
+
+
+class ActionDraws(Protocol):
+    """Draws the actions that a policy's outputs stand for."""
+
+    @property
+    def num_uniforms(self) -> int:
+        """Uniform numbers U that one row's draw takes."""
+
+    def draw(
+        self, outputs: NDArray[np.float32], uniforms: NDArray[np.float64]
+    ) -> tuple[NDArray[Any], NDArray[np.float32]]:
+        """Returns actions and their log-probabilities or log-densities.
+
+        Args:
+            outputs: ``[N, L]`` float32, finite.
+            uniforms: ``[N, U]`` float64 in [0, 1).
+
+        Returns:
+            ``[N]`` or ``[N, K]``, int64 choices or float32 numbers; and ``[N]``
+            float32 in nats, finite.
+        """
+
+    def greedy(self, outputs: NDArray[np.float32]) -> NDArray[Any]:
+        """Returns the likeliest actions, of equal choices the first.
+
+        Args:
+            outputs: ``[N, L]`` float32, finite.
+
+        Returns:
+            ``[N]`` or ``[N, K]``, int64 choices or float32 numbers.
+        """
+
+
+class CategoricalDraws:
+    """One choice or several independent ones; a uniform number for each."""
+
+    def __init__(self, num_choices: Sequence[int], shape: tuple[int, ...]) -> None:
+        """Makes the draws.
+
+        Args:
+            num_choices: Of each part, at least 1 each.
+            shape: Of one action: () for one part, or ``(K,)``.
+        """
+        self._ends = np.cumsum(num_choices)
+        self._is_scalar = shape == ()
+
+    @property
+    def num_uniforms(self) -> int:
+        """One a part."""
+        return len(self._ends)
+
+    def draw(
+        self, outputs: NDArray[np.float32], uniforms: NDArray[np.float64]
+    ) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
+        """See ``ActionDraws``. An action whose probability underflows is not drawn."""
+        num_rows = len(outputs)
+        actions = np.empty((num_rows, len(self._ends)), np.int64)
+        log_prob = np.zeros(num_rows, np.float64)
+        for i, logits in enumerate(self._parts(outputs)):
+            below_best = logits - logits.max(axis=1, keepdims=True)
+            cumulative = np.exp(below_best).cumsum(axis=1)
+            total = cumulative[:, -1:]
+            # A uniform number is below 1, so the last bound is never reached.
+            is_passed = cumulative <= uniforms[:, i : i + 1] * total
+            actions[:, i] = is_passed.sum(axis=1)
+            chosen = np.take_along_axis(below_best, actions[:, i : i + 1], axis=1)
+            log_prob += (chosen - np.log(total))[:, 0]
+        return self._shaped(actions), log_prob.astype(np.float32)
+
+    def greedy(self, outputs: NDArray[np.float32]) -> NDArray[np.int64]:
+        """See ``ActionDraws``."""
+        best = [logits.argmax(axis=1) for logits in self._parts(outputs)]
+        return self._shaped(np.stack(best, axis=1).astype(np.int64))
+
+    def _parts(self, outputs: NDArray[np.float32]) -> list[NDArray[np.float64]]:
+        return np.split(outputs.astype(np.float64), self._ends[:-1], axis=1)
+
+    def _shaped(self, actions: NDArray[np.int64]) -> NDArray[np.int64]:
+        return actions[:, 0] if self._is_scalar else actions
+
+
+class GaussianDraws:
+    """Independent real numbers, neither squashed nor clipped; two uniforms for each.
+
+    The numbers are drawn by the method of Box and Muller: the first K uniform numbers
+    give radii, the others angles.
+    """
+
+    def __init__(self, shape: tuple[int, ...]) -> None:
+        """Makes the draws.
+
+        Args:
+            shape: Of one action: () for one number, or ``(K,)``.
+        """
+        self._is_scalar = shape == ()
+        self._num_numbers = 1 if self._is_scalar else shape[0]
+
+    @property
+    def num_uniforms(self) -> int:
+        """Two a number."""
+        return 2 * self._num_numbers
+
+    def draw(
+        self, outputs: NDArray[np.float32], uniforms: NDArray[np.float64]
+    ) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+        """See ``ActionDraws``."""
+        mean, log_std = self._split(outputs.astype(np.float64))
+        log_std = log_std.clip(_MIN_LOG_STD, _MAX_LOG_STD)
+        first, second = self._split(uniforms)
+        # 1 - u is above 0, so its logarithm is finite.
+        radii = np.sqrt(-2.0 * np.log1p(-first))
+        normals = radii * np.cos(2.0 * math.pi * second)
+        actions = (mean + np.exp(log_std) * normals).astype(np.float32)
+        # The density of the number that is kept, which is rounded.
+        distance = (actions - mean) * np.exp(-log_std)
+        log_density = -0.5 * distance**2 - log_std - 0.5 * math.log(2 * math.pi)
+        log_prob = log_density.sum(axis=1)
+        return self._shaped(actions), log_prob.astype(np.float32)
+
+    def greedy(self, outputs: NDArray[np.float32]) -> NDArray[np.float32]:
+        """See ``ActionDraws``."""
+        return self._shaped(outputs[:, : self._num_numbers].copy())
+
+    def _split(
+        self, pairs: NDArray[np.float64]
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        return pairs[:, : self._num_numbers], pairs[:, self._num_numbers :]
+
+    def _shaped(self, actions: NDArray[np.float32]) -> NDArray[np.float32]:
+        return actions[:, 0] if self._is_scalar else actions
+
+
+def make_action_draws(
+    num_choices: tuple[int, ...], shape: tuple[int, ...]
+) -> ActionDraws:
+    """Returns what draws the actions of an environment.
+
+    Args:
+        num_choices: Of each part; empty where actions are real numbers.
+        shape: Of one action: () or ``(K,)``.
+    """
+    if num_choices:
+        return CategoricalDraws(num_choices, shape)
+    return GaussianDraws(shape)

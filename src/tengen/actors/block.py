@@ -1,0 +1,132 @@
+"""Blocks of steps: what N copies of an environment did, on its way to experience.
+
+A block of K steps has these columns, in time order t = 0 to K - 1::
+
+    the network's inputs   [N, K, ...]  as the network saw them
+    action                 [N, K, ...]  int64 choices or float32 numbers
+    reward                 [N, K]       float32, of action t
+    terminated             [N, K]       uint8, action t ended the task
+    truncated              [N, K]       uint8, a limit cut the episode short after t
+    is_reset               [N, K]       uint8, no transition, see below
+    the agent's own        [N, K, ...]
+
+The observation of t + 1 is always what action t reached, so the final observation of an
+episode is there and a truncated episode is bootstrapped from it. The step that begins
+with it is marked ``is_reset``: its action did nothing, and it leads to the first
+observation of the next episode. It is not to be learned from.
+
+A closed block has one step more, for its inputs alone: those that the next block begins
+with. Its other columns are zero.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tengen.envs import ActionSpec, Arrays, Step
+from tengen.tensors import TensorSpec
+
+__all__ = ["StepBlock", "step_tensors"]
+
+
+def step_tensors(
+    inputs: Mapping[str, TensorSpec],
+    actions: ActionSpec,
+    own: Mapping[str, TensorSpec],
+) -> dict[str, TensorSpec]:
+    """Returns the columns of one step, as the module docstring lists them.
+
+    Args:
+        inputs: The network's.
+        actions: The environment's.
+        own: The agent's.
+    """
+    flags = dict.fromkeys(
+        ("terminated", "truncated", "is_reset"), TensorSpec(dtype="uint8")
+    )
+    return {
+        **inputs,
+        "action": actions.tensor,
+        "reward": TensorSpec(),
+        **flags,
+        **own,
+    }
+
+
+class StepBlock:
+    """A block that grows by a step of every copy at a time."""
+
+    def __init__(
+        self,
+        tensors: Mapping[str, TensorSpec],
+        num_slots: int,
+        num_steps: int,
+        *,
+        is_closed: bool,
+    ) -> None:
+        """Makes an empty block.
+
+        Args:
+            tensors: The columns of one step.
+            num_slots: Copies N.
+            num_steps: Steps K of a block, at least 1.
+            is_closed: Whether a block ends with a step for its inputs alone.
+        """
+        self._tensors = tensors
+        self._num_slots = num_slots
+        self._length = num_steps
+        self._is_closed = is_closed
+        self._num_steps = 0
+        self._columns = self._new()
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether the next step is a block's first."""
+        return self._num_steps == 0
+
+    @property
+    def is_full(self) -> bool:
+        """Whether all K steps are there."""
+        return self._num_steps == self._length
+
+    def append(self, inputs: Arrays, chosen: Arrays, step: Step) -> None:
+        """Adds a step of every copy.
+
+        Args:
+            inputs: ``[N, ...]`` each, that the network saw.
+            chosen: ``[N, ...]`` each, the action and the agent's own columns.
+            step: What it led to.
+        """
+        t = self._num_steps
+        for name, array in (*inputs.items(), *chosen.items()):
+            self._columns[name][:, t] = array
+        self._columns["reward"][:, t] = step.reward
+        self._columns["terminated"][:, t] = step.terminated
+        self._columns["truncated"][:, t] = step.truncated
+        self._columns["is_reset"][:, t] = step.is_reset
+        self._num_steps += 1
+
+    def take(self, inputs: Arrays) -> Arrays:
+        """Returns the columns of a full block, and begins the next one.
+
+        Args:
+            inputs: ``[N, ...]`` each, those of the step that follows.
+        """
+        columns, self._columns = self._columns, self._new()
+        self._num_steps = 0
+        if self._is_closed:
+            for name, array in inputs.items():
+                columns[name][:, -1] = array
+        return columns
+
+    def _new(self) -> dict[str, NDArray[Any]]:
+        # Copies first, so that one copy's block is one piece of memory.
+        length = self._length + self._is_closed
+        return {
+            name: np.zeros((self._num_slots, length, *spec.shape), spec.dtype)
+            for name, spec in self._tensors.items()
+        }

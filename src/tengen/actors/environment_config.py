@@ -1,0 +1,30 @@
+"""The settings of an actor of environments."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from tengen.config import check_range
+
+__all__ = ["EnvironmentActorConfig"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class EnvironmentActorConfig:
+    """How many copies are stepped together, and for how long on one model."""
+
+    num_envs: int = 16
+    """Copies of the environment that an actor steps together, the rows of a batch; 1 to
+    4096."""
+    turn_steps: int = 40
+    """Steps of each copy in one turn on one model, rounded up to whole items; 1 to
+    1,000,000."""
+
+    def __post_init__(self) -> None:
+        """Checks the ranges.
+
+        Raises:
+            UsageError: A field is out of its range.
+        """
+        check_range("num_envs", self.num_envs, 1, 4096, "8 to 64 suits a CPU")
+        check_range("turn_steps", self.turn_steps, 1, 1_000_000, "use 40")

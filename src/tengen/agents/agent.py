@@ -1,0 +1,162 @@
+"""What a run asks of an agent, whichever it is."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tengen.evaluation import AcceptAllGate, GateConfig, LadderConfig
+from tengen.nets import NetConfig
+from tengen.open_config import OpenConfig
+from tengen.tensors import Signature
+
+if TYPE_CHECKING:
+    from tengen.experience import Experience
+    from tengen.learners import Update
+    from tengen.nets import Net
+    from tengen.roles.config import RunConfig
+    from tengen.run import RunDirectory
+
+__all__ = ["Agent", "Schedule"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Schedule:
+    """Which roles a run has, for whoever starts them."""
+
+    acting: str
+    """The role that makes experience; empty where another run does."""
+    learning: tuple[str, ...]
+    """The roles between two turns of acting, in order."""
+    rating: str = ""
+    """The role that rates models now and then; empty for none."""
+    is_shared: bool = False
+    """Whether acting and learning need one process, where the experience is."""
+    counts_frames: bool = False
+    """Whether a budget is in frames, steps of environments, and not in games."""
+
+    @property
+    def needed(self) -> tuple[str, ...]:
+        """The roles without which the run does not go on, each a process of its own.
+
+        Empty where the roles share a process.
+        """
+        if self.is_shared:
+            return ()
+        return (*((self.acting,) if self.acting else ()), *self.learning)
+
+
+class Agent(OpenConfig, package="tengen.agents"):
+    """An algorithm whole: its settings, and what follows from them.
+
+    An agent is a frozen dataclass in a file of its own, ``agents/KIND.py``, which
+    imports torch only inside methods. A run has one, ``RunConfig.agent``.
+
+    Attributes:
+        gate: Which candidates become models.
+        keeps_models: Whether experience names the models that made it, so that they
+            stay.
+        rating: How models are rated on the way; None where nothing plays them.
+        learn_from: The run whose games are learned from; empty for the run's own
+            experience.
+        fixed: The agent's settings that stay as the run began, since its network or its
+            experience was made for them.
+    """
+
+    gate: GateConfig = AcceptAllGate()
+    keeps_models: ClassVar[bool] = False
+    rating: LadderConfig | None = None
+    learn_from: str = ""
+    fixed: ClassVar[tuple[str, ...]] = ()
+
+    @classmethod
+    def refusal(cls, task: str) -> str:
+        """Returns why this agent cannot train a task; empty where it can.
+
+        Raises:
+            UsageError: The task is unknown, or what it needs is not installed.
+        """
+        raise NotImplementedError(f"{cls.__name__} must say what it trains")
+
+    def check(self, config: RunConfig) -> None:
+        """Checks the parts of a run against each other.
+
+        Raises:
+            UsageError: A part is not for this agent.
+        """
+
+    def check_task(self, config: RunConfig) -> None:
+        """Checks what depends on the task, which is made for it.
+
+        Raises:
+            UsageError: A setting does not fit the task.
+        """
+
+    def signature(self, task: str) -> Signature:
+        """Returns what the agent asks of a network for a task."""
+        raise NotImplementedError(f"{type(self).__name__} must ask for a network")
+
+    def schedule(self, config: RunConfig) -> Schedule:
+        """Returns the roles of a run."""
+        raise NotImplementedError(f"{type(self).__name__} must have roles")
+
+    def open_experience(
+        self,
+        config: RunConfig,
+        run: RunDirectory,
+        state: Mapping[str, Any] | None,
+    ) -> Experience:
+        """Opens what the learner draws from.
+
+        Args:
+            config: The run's.
+            run: The run.
+            state: What ``Experience.state`` returned, to go on from; None to start.
+
+        Raises:
+            UsageError: It belongs to another process.
+            RunError: What is on the disk is missing or damaged.
+        """
+        raise NotImplementedError(f"{type(self).__name__} must have experience")
+
+    def make_update(self, config: RunConfig, net: Net) -> Update:
+        """Returns how the agent learns.
+
+        Args:
+            config: The run's.
+            net: The network in training.
+        """
+        raise NotImplementedError(f"{type(self).__name__} must learn")
+
+    def outputs(self) -> Sequence[str] | None:
+        """Returns the outputs of a network that acting needs; None for all."""
+        return None
+
+    def sample_inputs(
+        self, task: str, num_rows: int, seed: int
+    ) -> dict[str, NDArray[np.generic]]:
+        """Returns different inputs on which an export is compared with its source.
+
+        Empty where the agent's networks are evaluated by their source alone.
+        """
+        return {}
+
+    def point_utility(self, num_points: int) -> float:
+        """Returns what a point of the final score is worth to the search, or 0."""
+        return 0.0
+
+    def nets(self, net: NetConfig) -> tuple[NetConfig, ...]:
+        """Returns the network that a run begins with, and that of each later stage."""
+        return (net,)
+
+    def num_stages_begun(self, spent: float) -> int:
+        """Returns how many later stages begin within a share of the budget."""
+        return 0
+
+    def without_stages(self) -> Self:
+        """Returns the agent for a run whose network stays as it begins."""
+        return self

@@ -1,0 +1,312 @@
+"""AlphaZero: a network learns from the games that search plays with it.
+
+Source: Silver et al. 2018, "A general reinforcement learning algorithm that masters
+chess, shogi, and Go through self-play"; KataGo's and Gumbel AlphaZero's methods are
+settings of the parts.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tengen import games
+from tengen.actors import SelfplayConfig
+from tengen.agents.agent import Agent, Schedule
+from tengen.agents.alphazero_loss import AlphaZeroLossConfig
+from tengen.config import check, check_range
+from tengen.errors import UsageError
+from tengen.evaluation import AcceptAllGate, GateConfig, LadderConfig, PlayedGate
+from tengen.experience import (
+    GameWindow,
+    ShuffledRows,
+    WindowConfig,
+    check_window_memory,
+)
+from tengen.games import Game, GoVariety
+from tengen.inference import search_outputs
+from tengen.nets import NetConfig, board_of
+from tengen.tensors import Signature
+
+if TYPE_CHECKING:
+    from tengen.agents.alphazero_update import AlphaZeroUpdate
+    from tengen.nets import Net
+    from tengen.roles.config import RunConfig
+    from tengen.run import RunDirectory
+
+__all__ = ["AlphaZero", "NetStage"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class NetStage:
+    """A larger network from some point of a budget on; it starts from the smaller one.
+
+    It takes over at the first turn of learning after that point. The checkpoint keeps
+    that it did, so that a run which goes on, with whatever budget, neither shrinks nor
+    grows by it again. A role that runs alone has no budget, and no stage begins.
+    """
+
+    share: float
+    """Of the budget that is spent before, in (0, 1): of the call's minutes, or of the
+    games that ``tengen train`` will have played in the run when the call ends."""
+    net: NetConfig
+    """The network, no smaller than the one before it. It says the size of the trunk;
+    the rest is as in the first network, whatever stands here."""
+
+    def __post_init__(self) -> None:
+        """Checks the range.
+
+        Raises:
+            UsageError: The share is out of range.
+        """
+        check(
+            0 < self.share < 1,
+            "share",
+            self.share,
+            "must be above 0 and below 1; the first network is net",
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class AlphaZero(Agent):
+    """Self-play by tree search; see the module docstring."""
+
+    kind: Literal["alphazero"] = "alphazero"
+    """Tells this agent from the others."""
+    actor: SelfplayConfig = field(default_factory=SelfplayConfig)
+    """How games are played."""
+    loss: AlphaZeroLossConfig = field(default_factory=AlphaZeroLossConfig)
+    """What is minimised."""
+    stages: tuple[NetStage, ...] = ()
+    """Larger networks later, in increasing order of their shares of the budget."""
+    learn_from: str = ""
+    """RUN whose games this one learns from while they are played, with its own network
+    and no self-play: several networks learn from one run's games so. Empty for its own
+    games."""
+    gate: GateConfig = field(default_factory=AcceptAllGate)
+    """Which candidates become models."""
+    rating: LadderConfig = field(default_factory=LadderConfig)
+    """How models are rated on the way."""
+
+    keeps_models: ClassVar[bool] = True
+    fixed: ClassVar[tuple[str, ...]] = ("stages", "learn_from")
+
+    @staticmethod
+    def of(config: RunConfig, role: str) -> AlphaZero:
+        """Returns a run's agent for a role that only self-play has.
+
+        Raises:
+            UsageError: The run has another agent.
+        """
+        if not isinstance(config.agent, AlphaZero):
+            raise UsageError(
+                f"role ({role}) is not part of a run of {config.agent.kind}; use "
+                f"tengen train, which runs its actor and learner"
+            )
+        return config.agent
+
+    @classmethod
+    def refusal(cls, task: str) -> str:
+        """See ``Agent.refusal``."""
+        return "" if games.is_game(task) else "it plays games, and this is no game"
+
+    def check(self, config: RunConfig) -> None:
+        """See ``Agent.check``."""
+        store = config.store
+        check(
+            isinstance(store, WindowConfig),
+            "store.kind",
+            store.kind,
+            "must be window with agent alphazero; leave it out",
+        )
+        assert isinstance(store, WindowConfig)
+        check(
+            config.inference.precision != "int8" or config.net.can_quantise,
+            "inference.precision",
+            config.inference.precision,
+            f"needs convolutions, which net.kind {config.net.kind} has not; use fp32",
+        )
+        self._check_batches(config.learner.batch_size, store)
+        shares = [stage.share for stage in self.stages]
+        check(
+            shares == sorted(set(shares)),
+            "agent.stages",
+            shares,
+            "must begin at increasing shares; sort them",
+        )
+        for index, pair in enumerate(itertools.pairwise(self.nets(config.net))):
+            try:
+                pair[0].check_grows(pair[1])
+            except UsageError as error:
+                raise UsageError(
+                    f"agent.stages[{index}].net.{error}, or set agent.stages=[]"
+                ) from None
+
+    def check_task(self, config: RunConfig) -> None:
+        """See ``Agent.check_task``.
+
+        Raises:
+            UsageError: A match would begin with more random plies than a game has, a
+                network would not know smaller boards, the score that counts or the
+                lead, or a lead has no komi.
+        """
+        game = games.open_game(config.task)
+        board = board_of(game)
+        self.check_boards(config.net, config.task, game, self.actor.variety)
+        for net in self.nets(config.net):
+            net.signature(board.signature)
+            self.actor.search.check_scores("score" in net.targets(board))
+        if game.max_score == 0:
+            check(
+                self.actor.lead_share == 0,
+                "agent.actor.lead_share",
+                self.actor.lead_share,
+                f"must be 0 in {game.name}, which has no komi; leave it out",
+            )
+        check(
+            self.actor.lead_share == 0 or "lead" in config.net.targets(board),
+            "agent.actor.lead_share",
+            self.actor.lead_share,
+            "needs a network that learns the lead; set net.auxiliary and net.lead",
+        )
+        openings = {"rating": self.rating.opening_plies}
+        if isinstance(self.gate, PlayedGate):
+            openings["gate"] = self.gate.opening_plies
+        for name, plies in openings.items():
+            check_range(f"agent.{name}.opening_plies", plies, 0, game.max_plies - 1)
+
+    @staticmethod
+    def check_boards(net: NetConfig, task: str, game: Game, variety: GoVariety) -> None:
+        """Checks that a network leaves out what is beyond smaller boards.
+
+        Args:
+            net: The network.
+            task: What it learns.
+            game: The task's.
+            variety: Of the games that it learns from.
+
+        Raises:
+            UsageError: It does not, and there are smaller boards.
+        """
+        beyond = [
+            name
+            for name, _ in games.variants_of(task, variety)
+            if name and not game.new_state(name).observation()[0].all()
+        ]
+        if beyond:
+            check(
+                net.mixed_sizes,
+                "net.mixed_sizes",
+                False,
+                f"must be true where games are played on smaller boards ({beyond[0]}); "
+                "set it",
+            )
+
+    def signature(self, task: str) -> Signature:
+        """See ``Agent.signature``."""
+        return board_of(games.open_game(task)).signature
+
+    def schedule(self, config: RunConfig) -> Schedule:
+        """See ``Agent.schedule``."""
+        is_shuffled = _window(config).drawn_by == "shuffle"
+        return Schedule(
+            acting="" if self.learn_from else "selfplay",
+            learning=(
+                *(("shuffle",) if is_shuffled else ()),
+                "learn",
+                "export",
+                "gate",
+            ),
+            rating="rate",
+        )
+
+    def open_experience(
+        self,
+        config: RunConfig,
+        run: RunDirectory,
+        state: Mapping[str, Any] | None,
+    ) -> GameWindow | ShuffledRows:
+        """See ``Agent.open_experience``."""
+        if _window(config).drawn_by == "shuffle":
+            return ShuffledRows(config.task, run.shuffled, state)
+        return self.open_window(config, run, state)
+
+    def open_window(
+        self,
+        config: RunConfig,
+        run: RunDirectory,
+        state: Mapping[str, Any] | None,
+    ) -> GameWindow:
+        """Returns the window of games, restored to a state; see ``open_experience``."""
+        window = _window(config)
+        check_window_memory(config.task, run.experience, window, state)
+        board = board_of(games.open_game(config.task))
+        return GameWindow(
+            config.task,
+            run.experience,
+            window,
+            config.seed,
+            state,
+            auxiliary=bool(config.net.targets(board)),
+        )
+
+    def make_update(self, config: RunConfig, net: Net) -> AlphaZeroUpdate:
+        """See ``Agent.make_update``."""
+        from tengen.agents.alphazero_update import AlphaZeroUpdate
+
+        return AlphaZeroUpdate(self.loss)
+
+    def outputs(self) -> Sequence[str]:
+        """See ``Agent.outputs``: the score, where the search reads it."""
+        return search_outputs(scores=self.actor.search.score_weight > 0)
+
+    def sample_inputs(
+        self, task: str, num_rows: int, seed: int
+    ) -> dict[str, NDArray[np.generic]]:
+        """See ``Agent.sample_inputs``: positions of random games."""
+        planes = games.random_positions(games.open_game(task), num_rows, seed)
+        return {"planes": planes}
+
+    def point_utility(self, num_points: int) -> float:
+        """See ``Agent.point_utility``."""
+        return self.actor.search.point_utility(num_points)
+
+    def nets(self, net: NetConfig) -> tuple[NetConfig, ...]:
+        """See ``Agent.nets``: the first network, and that of each stage."""
+        return (net, *(net.grown(stage.net) for stage in self.stages))
+
+    def num_stages_begun(self, spent: float) -> int:
+        """See ``Agent.num_stages_begun``."""
+        return sum(stage.share <= spent for stage in self.stages)
+
+    def without_stages(self) -> Self:
+        """See ``Agent.without_stages``."""
+        return dataclasses.replace(self, stages=())
+
+    @staticmethod
+    def _check_batches(batch_size: int, store: WindowConfig) -> None:
+        most = store.limiter.max_samples
+        check(
+            batch_size <= most,
+            "learner.batch_size",
+            batch_size,
+            f"must be at most store.limiter.max_samples, {most:g}; lower it",
+        )
+        check(
+            store.with_replacement or batch_size <= store.min_rows,
+            "learner.batch_size",
+            batch_size,
+            f"must be at most store.min_rows, {store.min_rows}, where rows are drawn "
+            f"without replacement; lower it",
+        )
+
+
+def _window(config: RunConfig) -> WindowConfig:
+    assert isinstance(config.store, WindowConfig)
+    return config.store

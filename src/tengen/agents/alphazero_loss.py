@@ -1,0 +1,61 @@
+"""The weights of AlphaZero's losses."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from tengen.config import check
+
+__all__ = ["AlphaZeroLossConfig"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class AlphaZeroLossConfig:
+    """What the losses of a row weigh."""
+
+    value_cost: float = 1.0
+    """Weight of the value loss beside the policy loss, at least 0."""
+    search_value_share: float = 0.3
+    """Share of the search's value in the value target, in [0, 1]; the rest is the
+    game's outcome. The outcome is unbiased, the search's value has less noise."""
+    reply_cost: float = 0.15
+    """Weight of the opponent's reply, at least 0; this and the next ones where the
+    network has auxiliary heads (KataGo's 0.15)."""
+    horizons_cost: float = 0.6
+    """Weight of the values some plies on, all three together, at least 0 (KataGo's 0.72
+    each)."""
+    ownership_cost: float = 1.5
+    """Weight of who owns each cell at the end, at least 0 (KataGo's 1.5)."""
+    score_cost: float = 0.02
+    """Weight of the distribution of the score and of its sums, at least 0 (KataGo's
+    0.02 each)."""
+    mean_score_cost: float = 0.0015
+    """Weight of the squared error of the mean score in points, at least 0 (KataGo's
+    0.0015)."""
+    lead_cost: float = 0.006
+    """Weight of the squared error of the lead in points, in the rows that have one, at
+    least 0; where the network has a head for it, ``net.lead`` (KataGo's 0.006)."""
+
+    def __post_init__(self) -> None:
+        """Checks the ranges.
+
+        Raises:
+            UsageError: A field is out of its range.
+        """
+        for name in (
+            "value_cost",
+            "reply_cost",
+            "horizons_cost",
+            "ownership_cost",
+            "score_cost",
+            "mean_score_cost",
+            "lead_cost",
+        ):
+            value = getattr(self, name)
+            check(value >= 0, name, value, "must be at least 0; use 0 for none")
+        check(
+            0 <= self.search_value_share <= 1,
+            "search_value_share",
+            self.search_value_share,
+            "must be in [0, 1]; use 0 for the outcome alone",
+        )

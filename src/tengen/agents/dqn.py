@@ -1,0 +1,141 @@
+"""DQN: double Q-learning with n-step targets from prioritized replay, Ape-X's learner.
+
+Source: Mnih et al. 2015, "Human-level control through deep reinforcement learning";
+van Hasselt et al. 2016, "Deep Reinforcement Learning with Double Q-learning"
+(arXiv:1509.06461); Schaul et al. 2016, "Prioritized Experience Replay"
+(arXiv:1511.05952); Horgan et al. 2018, "Distributed Prioritized Experience Replay"
+(arXiv:1803.00933).
+
+Differs from the papers: every copy of the environment explores with a probability of
+its own, as in Ape-X, but new items have the greatest priority so far, as in the paper
+on priorities; rewards are not clipped; a truncated episode bootstraps.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, ClassVar, Literal
+
+from tengen.actors import EnvironmentActorConfig
+from tengen.agents.q_agent import QAgent, TargetUpdate, q_values
+from tengen.agents.unrolls import time_major
+from tengen.envs import EnvSpec
+from tengen.errors import UsageError
+from tengen.experience import ItemLayout, ReplayConfig
+from tengen.learners import AdamWConfig, LearnerConfig, LossParts
+from tengen.tensors import TensorSpec
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from tengen.nets import Net
+    from tengen.roles.config import RunConfig
+
+__all__ = ["Dqn", "DqnUpdate"]
+
+# No item is never drawn again.
+_LEAST_PRIORITY = 1e-6
+
+
+@dataclass(frozen=True, kw_only=True)
+class Dqn(QAgent):
+    """DQN; see the module docstring."""
+
+    kind: Literal["dqn"] = "dqn"
+    """Tells this agent from the others."""
+    fixed: ClassVar[tuple[str, ...]] = (*QAgent.fixed, "num_steps")
+    actor: EnvironmentActorConfig = field(
+        default_factory=lambda: EnvironmentActorConfig(turn_steps=64)
+    )
+    """How environments are stepped."""
+
+    def layout(self, state: Mapping[str, TensorSpec]) -> ItemLayout:
+        """See ``EnvironmentAgent.layout``: each transition and the n steps after it."""
+        if state:
+            raise UsageError(
+                f"net ({', '.join(state)}) must have no memory with agent dqn; set "
+                f"net.lstm_units=0, or use --agent r2d2"
+            )
+        return ItemLayout(num_steps=self.num_steps + 1, period=1)
+
+    def default_store(self, spec: EnvSpec) -> ReplayConfig:
+        """See ``EnvironmentAgent.default_store``: prioritized replay."""
+        return ReplayConfig(
+            sampler="prioritized",
+            max_items=100_000,
+            min_items=1_000,
+            samples_per_item=16.0,
+        )
+
+    def default_learner(self, spec: EnvSpec) -> LearnerConfig:
+        """See ``EnvironmentAgent.default_learner``."""
+        return LearnerConfig(
+            batch_size=64,
+            num_shards=1,
+            optimizer=AdamWConfig(
+                learning_rate=1e-3,
+                weight_decay=0.0,
+                num_warmup_steps=0,
+                max_grad_norm=10.0,
+                average_decay=0.0,
+            ),
+        )
+
+    def make_update(self, config: RunConfig, net: Net) -> DqnUpdate:
+        """See ``Agent.make_update``."""
+        assert isinstance(config.store, ReplayConfig)
+        return DqnUpdate(self, net, config.store)
+
+
+class DqnUpdate(TargetUpdate):
+    """The squared error of a transition's n-step target, Huber's beyond 1.
+
+    Columns, B transitions and the n steps after each: as ``tengen.actors.block`` lists
+    them, each ``[B, n + 1, ...]``; importance_weight ``[B]`` float32.
+    """
+
+    def __init__(self, agent: Dqn, net: Net, store: ReplayConfig) -> None:
+        """Makes the update, with a target as the network is."""
+        super().__init__(net, agent.target_period)
+        self._agent = agent
+        self.importance_exponent = store.importance_exponent_of_draws
+
+    def loss(self, net: Net, columns: dict[str, Tensor]) -> LossParts:
+        """See ``Update.loss``."""
+        import torch
+
+        from tengen import losses
+
+        agent, steps = self._agent, time_major(columns)
+        first = {name: steps[name][0] for name in net.signature.inputs}
+        q_first = q_values(net.answer(first, {})[0])
+        # The one later step whose value counts: where the episode or the item ends.
+        is_end = steps["is_reset"][1:].bool()
+        is_end[-1] = True
+        end = 1 + is_end.int().argmax(0)
+        with torch.no_grad():
+            rows = torch.arange(len(end), device=end.device)
+            last = {name: steps[name][end, rows] for name in net.signature.inputs}
+            value = losses.double_q_values(
+                q_values(net.answer(last, {})[0]),
+                q_values(self.target.answer(last, {})[0]),
+            )
+            bootstrap = torch.zeros_like(steps["reward"])
+            bootstrap[end, rows] = value
+            targets = losses.n_step_targets(
+                reward=steps["reward"][:-1],
+                terminated=steps["terminated"][:-1],
+                is_reset=steps["is_reset"],
+                bootstrap=bootstrap,
+                num_steps=agent.num_steps,
+                discount=agent.discount,
+            )[0]
+        errors = losses.td_errors(q_first, steps["action"][0], targets)
+        weighted = losses.td_loss(errors, 1.0) * _weights(columns)
+        metrics = {"td_error": errors.abs().mean(), "q": q_first.max(-1).values.mean()}
+        return LossParts(weighted.mean(), metrics, errors.abs() + _LEAST_PRIORITY)
+
+
+def _weights(columns: dict[str, Tensor]) -> Tensor | float:
+    return columns.get("importance_weight", 1.0)

@@ -1,0 +1,308 @@
+"""What the agents of environments share: from an environment's spec to experience."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tengen import envs, games
+from tengen.actors import (
+    LAST_ACTION,
+    LAST_REWARD,
+    EnvironmentActorConfig,
+    Slots,
+    StepBlock,
+    encoded_length,
+    step_tensors,
+)
+from tengen.agents.agent import Agent, Schedule
+from tengen.config import check, check_literals, check_range
+from tengen.envs import ActionSpec, Arrays, EnvSpec
+from tengen.errors import UsageError
+from tengen.experience import Experience, ItemLayout, ReplayConfig, StepTable
+from tengen.learners import LearnerConfig
+from tengen.nets import MlpConfig, NetConfig
+from tengen.nets.nature import NatureConfig
+from tengen.store import Column
+from tengen.tensors import Signature, TensorSpec
+
+if TYPE_CHECKING:
+    from tengen.roles.config import RunConfig
+    from tengen.run import RunDirectory
+
+__all__ = ["EnvironmentAgent", "net_for"]
+
+# What the three layers of the network for Atari's screens need.
+_SMALLEST_SCREEN = 36
+
+
+@dataclass(frozen=True, kw_only=True)
+class EnvironmentAgent(Agent):
+    """Base of the agents that act by a network's answers alone.
+
+    An agent says what it asks of a network (``outputs_of``), how it acts (``act``,
+    ``act_greedily``, ``num_uniforms``), what a step stores beside what all store
+    (``own_tensors``), what an item is (``layout``), and how it learns
+    (``make_update``). It is a ``tengen.actors.Policy``.
+    """
+
+    discount: float = 0.99
+    """Discount of one step, in [0, 1]."""
+    sees_last_step: bool = False
+    """Whether the network is told the last action and the last reward."""
+    actor: EnvironmentActorConfig = field(default_factory=EnvironmentActorConfig)
+    """How environments are stepped."""
+
+    def __post_init__(self) -> None:
+        """Checks the ranges.
+
+        Raises:
+            UsageError: A field is out of its range.
+        """
+        check_literals(self)
+        check_range("discount", self.discount, 0, 1)
+
+    # What an algorithm says.
+
+    @classmethod
+    def refusal_of(cls, actions: ActionSpec) -> str:
+        """Returns why actions are not for this agent; empty where they are."""
+        return ""
+
+    def outputs_of(self, actions: ActionSpec) -> dict[str, TensorSpec]:
+        """Returns what the network is asked for."""
+        raise NotImplementedError(f"{type(self).__name__} must ask for outputs")
+
+    def num_uniforms(self, actions: ActionSpec) -> int:
+        """See ``Policy.num_uniforms``."""
+        raise NotImplementedError(f"{type(self).__name__} must act")
+
+    def act(
+        self,
+        outputs: Arrays,
+        actions: ActionSpec,
+        uniforms: NDArray[np.float64],
+        slots: Slots,
+    ) -> Arrays:
+        """See ``Policy.act``."""
+        raise NotImplementedError(f"{type(self).__name__} must act")
+
+    def act_greedily(self, outputs: Arrays, actions: ActionSpec) -> Arrays:
+        """See ``Policy.act_greedily``."""
+        raise NotImplementedError(f"{type(self).__name__} must act")
+
+    @classmethod
+    def acting_settings(cls, signature: Signature) -> dict[str, Any]:
+        """Returns the settings that acting depends on, as a network's signature tells.
+
+        Args:
+            signature: Of a network that the agent trained.
+        """
+        return {"sees_last_step": LAST_REWARD in signature.inputs}
+
+    def own_tensors(self, actions: ActionSpec) -> dict[str, TensorSpec]:
+        """Returns what a step stores of the agent's own, as ``act`` returns it."""
+        return {}
+
+    def layout(self, state: Mapping[str, TensorSpec]) -> ItemLayout:
+        """Returns which steps an item has.
+
+        Args:
+            state: Of the network; empty for one without memory.
+
+        Raises:
+            UsageError: The agent does not go with a memory.
+        """
+        raise NotImplementedError(f"{type(self).__name__} must have items")
+
+    def default_net(self, spec: EnvSpec) -> NetConfig:
+        """Returns the network for an environment's observations."""
+        return net_for(spec)
+
+    def default_store(self, spec: EnvSpec) -> ReplayConfig:
+        """Returns the table that the agent learns from."""
+        raise NotImplementedError(f"{type(self).__name__} must have a table")
+
+    def default_learner(self, spec: EnvSpec) -> LearnerConfig:
+        """Returns how steps are made."""
+        raise NotImplementedError(f"{type(self).__name__} must have a learner")
+
+    # What follows from it.
+
+    @staticmethod
+    def of(config: RunConfig, role: str) -> EnvironmentAgent:
+        """Returns a run's agent for a role that only environments have.
+
+        Raises:
+            UsageError: The run has another agent.
+        """
+        if not isinstance(config.agent, EnvironmentAgent):
+            raise UsageError(
+                f"role ({role}) is not part of a run of {config.agent.kind}; use "
+                f"tengen selfplay"
+            )
+        return config.agent
+
+    @staticmethod
+    def of_model(kind: str, signature: Signature, where: object) -> EnvironmentAgent:
+        """Returns the agent that acts by a model as it did in the model's run.
+
+        Settings that acting does not depend on are the agent's own.
+
+        Args:
+            kind: The agent that trained the model.
+            signature: The model's.
+            where: The model, for messages.
+
+        Raises:
+            UsageError: There is no such agent, or it acts in no environment.
+        """
+        found = Agent.of_kind(kind, f"agent of {where}")
+        if not issubclass(found, EnvironmentAgent):
+            raise UsageError(
+                f"agent ({kind}) of {where} must act in environments; name a model of "
+                f"an environment"
+            )
+        return found(**found.acting_settings(signature))
+
+    @staticmethod
+    def steps_of(experience: Experience) -> StepTable:
+        """Returns the experience that ``open_experience`` opened, to add to it."""
+        assert isinstance(experience, StepTable)
+        return experience
+
+    @classmethod
+    def refusal(cls, task: str) -> str:
+        """See ``Agent.refusal``."""
+        if games.is_game(task):
+            return "it acts in environments, not in games"
+        return cls.refusal_of(envs.env_spec(task).actions)
+
+    def check(self, config: RunConfig) -> None:
+        """See ``Agent.check``."""
+        check(
+            isinstance(config.store, ReplayConfig),
+            "store.kind",
+            config.store.kind,
+            f"must be table with agent {self.kind}; leave it out",
+        )
+        check(
+            config.inference.precision != "int8" or config.net.can_quantise,
+            "inference.precision",
+            config.inference.precision,
+            f"needs convolutions, which net.kind {config.net.kind} has not; use fp32",
+        )
+        self._check_queue(config)
+
+    def check_task(self, config: RunConfig) -> None:
+        """See ``Agent.check_task``: the network must have what the agent asks for."""
+        self.layout(config.net.signature(self.signature(config.task)).state)
+
+    def signature(self, task: str) -> Signature:
+        """See ``Agent.signature``."""
+        spec = envs.env_spec(task)
+        return Signature(
+            inputs=self._inputs(spec), outputs=self.outputs_of(spec.actions)
+        )
+
+    def schedule(self, config: RunConfig) -> Schedule:
+        """See ``Agent.schedule``."""
+        return Schedule(
+            acting="actor",
+            learning=("learn", "export", "gate"),
+            is_shared=True,
+            counts_frames=True,
+        )
+
+    def open_experience(
+        self,
+        config: RunConfig,
+        run: RunDirectory,
+        state: Mapping[str, Any] | None,
+    ) -> StepTable:
+        """See ``Agent.open_experience``."""
+        assert isinstance(config.store, ReplayConfig)
+        spec = envs.env_spec(config.task)
+        tensors = step_tensors(
+            self._inputs(spec), spec.actions, self.own_tensors(spec.actions)
+        )
+        asked = self.signature(config.task)
+        return StepTable(
+            run.experience / "steps",
+            {
+                name: Column(dtype=tensor.dtype, shape=tensor.shape)
+                for name, tensor in tensors.items()
+            },
+            self.layout(config.net.signature(asked).state),
+            config.store,
+            config.seed,
+            state,
+            num_slots=self.actor.num_envs,
+            batch_size=config.learner.batch_size,
+        )
+
+    def make_block(self, spec: EnvSpec, layout: ItemLayout) -> StepBlock:
+        """Returns the block that an actor's steps go through."""
+        tensors = step_tensors(
+            self._inputs(spec), spec.actions, self.own_tensors(spec.actions)
+        )
+        return StepBlock(
+            tensors,
+            self.actor.num_envs,
+            layout.block_steps(self.actor.turn_steps),
+            is_closed=layout.is_closed,
+        )
+
+    def turn_blocks(self, layout: ItemLayout) -> int:
+        """Returns the blocks of a turn."""
+        turn_steps = self.actor.turn_steps
+        return -(-turn_steps // layout.block_steps(turn_steps))
+
+    def _inputs(self, spec: EnvSpec) -> dict[str, TensorSpec]:
+        last = {
+            LAST_ACTION: TensorSpec(shape=(encoded_length(spec.actions),)),
+            LAST_REWARD: TensorSpec(),
+        }
+        return {**spec.observations, **(last if self.sees_last_step else {})}
+
+    def _check_queue(self, config: RunConfig) -> None:
+        """Where actor and learner take turns, a full queue would block both."""
+        assert isinstance(config.store, ReplayConfig)
+        if not config.store.is_queue:
+            return
+        layout = self.layout({})
+        # At most: items of period 1 do not begin with a reset.
+        items_of_slot = self.turn_blocks(layout) * (
+            layout.block_steps(self.actor.turn_steps) // layout.period
+        )
+        num_items = self.actor.num_envs * items_of_slot
+        needed = num_items + config.learner.batch_size - 1
+        check(
+            config.store.max_items >= needed,
+            "store.max_items",
+            config.store.max_items,
+            f"must be at least {needed}, a turn's items and what a batch leaves; "
+            f"raise it",
+        )
+
+
+def net_for(spec: EnvSpec, *, lstm_units: int = 0) -> NetConfig:
+    """Returns a network for an environment's observations.
+
+    Args:
+        spec: The environment's.
+        lstm_units: Of its memory; 0 for none.
+    """
+    images = [s.shape for s in spec.observations.values() if len(s.shape) == 3]
+    if not images:
+        return MlpConfig(lstm_units=lstm_units)
+    if min(max(shape) for shape in images) >= _SMALLEST_SCREEN:
+        return NatureConfig(lstm_units=lstm_units)
+    # Young and Tian 2019, "MinAtar", section 4: one layer, for boards of 10x10.
+    return NatureConfig(
+        channels=(16,), kernels=(3,), strides=(1,), num_units=128, lstm_units=lstm_units
+    )

@@ -1,0 +1,84 @@
+"""What the agents that learn a policy share: actions are drawn from it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tengen.actors import Slots, make_action_draws
+from tengen.agents.environment_agent import EnvironmentAgent
+from tengen.config import check_range
+from tengen.envs import ActionSpec, Arrays
+from tengen.experience import ItemLayout
+from tengen.tensors import TensorSpec
+
+__all__ = ["PolicyAgent"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class PolicyAgent(EnvironmentAgent):
+    """Base of the agents with a policy and a baseline, which learn from unrolls.
+
+    The network answers ``policy``, the flat outputs of a distribution
+    (``tengen.losses.distributions``), and ``value`` ``[]``, the expected return. A step
+    stores the log-probability of its action under the policy that drew it. An item is
+    an unroll of T transitions and one closing step, which only bootstraps.
+    """
+
+    fixed: ClassVar[tuple[str, ...]] = ("sees_last_step",)
+
+    unroll_length: int = 20
+    """Transitions T of an unroll, 1 to 100,000."""
+
+    def __post_init__(self) -> None:
+        """Checks the ranges.
+
+        Raises:
+            UsageError: A field is out of its range.
+        """
+        super().__post_init__()
+        check_range("unroll_length", self.unroll_length, 1, 100_000, "use 20")
+
+    def outputs_of(self, actions: ActionSpec) -> dict[str, TensorSpec]:
+        """See ``EnvironmentAgent.outputs_of``."""
+        # A mean and a standard deviation for each real number.
+        length = sum(actions.num_choices) or 2 * len(actions.low)
+        return {"policy": TensorSpec(shape=(length,)), "value": TensorSpec()}
+
+    def num_uniforms(self, actions: ActionSpec) -> int:
+        """See ``Policy.num_uniforms``."""
+        return make_action_draws(actions.num_choices, actions.shape).num_uniforms
+
+    def act(
+        self,
+        outputs: Arrays,
+        actions: ActionSpec,
+        uniforms: NDArray[np.float64],
+        slots: Slots,
+    ) -> Arrays:
+        """See ``Policy.act``: draws from the policy."""
+        draws = make_action_draws(actions.num_choices, actions.shape)
+        action, log_prob = draws.draw(outputs["policy"], uniforms)
+        return {"action": action, "behaviour_log_prob": log_prob}
+
+    def act_greedily(self, outputs: Arrays, actions: ActionSpec) -> Arrays:
+        """See ``Policy.act_greedily``: the likeliest action."""
+        draws = make_action_draws(actions.num_choices, actions.shape)
+        return {"action": draws.greedy(outputs["policy"])}
+
+    def own_tensors(self, actions: ActionSpec) -> dict[str, TensorSpec]:
+        """See ``EnvironmentAgent.own_tensors``."""
+        return {"behaviour_log_prob": TensorSpec()}
+
+    def layout(self, state: Mapping[str, TensorSpec]) -> ItemLayout:
+        """See ``EnvironmentAgent.layout``."""
+        return ItemLayout(
+            num_steps=self.unroll_length + 1,
+            period=self.unroll_length,
+            is_closed=True,
+            state=dict(state),
+        )

@@ -1,0 +1,242 @@
+"""PPO: several clipped steps on each batch of unrolls.
+
+Source: Schulman et al. 2017, "Proximal Policy Optimization Algorithms"
+(arXiv:1707.06347), section 5; advantages by Schulman et al. 2016, "High-Dimensional
+Continuous Control Using Generalized Advantage Estimation" (arXiv:1506.02438).
+
+Differs from the paper: advantages are normalised over each minibatch, as usual since;
+steps that only reset are left out; the ratio is to the policy that acted, whose
+log-probabilities are stored, so that unrolls of slightly older policies may be used.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Literal
+
+from tengen import envs
+from tengen.actors import EnvironmentActorConfig
+from tengen.agents.policy_agent import PolicyAgent
+from tengen.agents.unrolls import first_steps, network_inputs, time_major, unroll
+from tengen.config import check, check_range
+from tengen.envs import EnvSpec
+from tengen.experience import STATE, ReplayConfig
+from tengen.learners import AdamWConfig, LearnerConfig, LossParts, Update
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from tengen.nets import Net
+    from tengen.roles.config import RunConfig
+
+__all__ = ["Ppo", "PpoUpdate"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Ppo(PolicyAgent):
+    """PPO; see the module docstring."""
+
+    kind: Literal["ppo"] = "ppo"
+    """Tells this agent from the others."""
+    unroll_length: int = 32
+    """Transitions T of an unroll, 1 to 100,000."""
+    actor: EnvironmentActorConfig = field(
+        default_factory=lambda: EnvironmentActorConfig(turn_steps=32)
+    )
+    """How environments are stepped; a turn is one batch."""
+    trace_lambda: float = 0.9
+    """Mixing of the advantages, in [0, 1]; 0 gives one-step advantages."""
+    clip_ratio: float = 0.2
+    """How far from 1 the ratio of probabilities may go for its advantage, above 0."""
+    clip_value: float | None = None
+    """How far a value may go from that before the batch, above 0; None for no clip."""
+    num_epochs: int = 10
+    """Times that a batch is gone through, 1 to 1,000."""
+    num_minibatches: int = 4
+    """Steps of one time, each on as large a part of the batch, 1 to 10,000."""
+    baseline_cost: float = 0.5
+    """Weight of the baseline loss, at least 0."""
+    entropy_cost: float = 0.01
+    """Weight of the entropy bonus, at least 0."""
+
+    def __post_init__(self) -> None:
+        """Checks the ranges.
+
+        Raises:
+            UsageError: A field is out of its range.
+        """
+        super().__post_init__()
+        check_range("trace_lambda", self.trace_lambda, 0, 1)
+        check_range("num_epochs", self.num_epochs, 1, 1_000)
+        check_range("num_minibatches", self.num_minibatches, 1, 10_000)
+        for name in ("clip_ratio", "clip_value"):
+            value = getattr(self, name)
+            check(value is None or value > 0, name, value, "must be positive; use 0.2")
+        for name in ("baseline_cost", "entropy_cost"):
+            value = getattr(self, name)
+            check(value >= 0, name, value, "must be at least 0; use 0 for none")
+
+    def default_store(self, spec: EnvSpec) -> ReplayConfig:
+        """See ``EnvironmentAgent.default_store``: a queue."""
+        return ReplayConfig(sampler="fifo", max_items=64)
+
+    def default_learner(self, spec: EnvSpec) -> LearnerConfig:
+        """See ``EnvironmentAgent.default_learner``: a batch is a turn's unrolls."""
+        return LearnerConfig(
+            batch_size=16,
+            num_shards=1,
+            optimizer=AdamWConfig(
+                learning_rate=1e-3,
+                weight_decay=0.0,
+                num_warmup_steps=0,
+                cooldown=1.0,
+                max_grad_norm=0.5,
+                average_decay=0.0,
+                epsilon=1e-5,
+            ),
+        )
+
+    def check(self, config: RunConfig) -> None:
+        """See ``Agent.check``."""
+        super().check(config)
+        num_rows = config.learner.batch_size * self.unroll_length
+        check(
+            self.num_minibatches <= num_rows,
+            "agent.num_minibatches",
+            self.num_minibatches,
+            f"must be at most the {num_rows} transitions of a batch; lower it",
+        )
+
+    def make_update(self, config: RunConfig, net: Net) -> PpoUpdate:
+        """See ``Agent.make_update``."""
+        return PpoUpdate(self, envs.env_spec(config.task).actions)
+
+
+class PpoUpdate(Update):
+    """Epochs of minibatches with clipped losses.
+
+    Columns, B unrolls of T transitions: as ``tengen.actors.block`` lists them, each
+    ``[B, T + 1, ...]``; the last step only bootstraps. A network without memory learns
+    from single transitions in random order, one with memory from whole unrolls.
+    """
+
+    def __init__(self, agent: Ppo, actions: envs.ActionSpec) -> None:
+        """Makes the update.
+
+        Args:
+            agent: Its settings.
+            actions: What an action is.
+        """
+        from tengen.losses import make_distribution
+
+        self._agent = agent
+        self._distribution = make_distribution(actions.num_choices, actions.shape)
+
+    def minibatches(
+        self, net: Net, columns: dict[str, Tensor]
+    ) -> Iterator[dict[str, Tensor]]:
+        """See ``Update.minibatches``."""
+        import torch
+
+        from tengen import losses
+
+        rows = self._with_targets(net, columns)
+        if not net.signature.state:
+            rows = _transitions(rows)
+        num_rows = len(rows["action"])
+        num_parts = min(self._agent.num_minibatches, num_rows)
+        for _ in range(self._agent.num_epochs):
+            # On the CPU, whose generator a checkpoint has.
+            order = torch.randperm(num_rows).to(rows["action"].device)
+            for part in order.tensor_split(num_parts):
+                chosen = {name: column[part] for name, column in rows.items()}
+                chosen["advantage"] = losses.normalise(
+                    chosen["advantage"], chosen["is_reset"] == 0
+                )
+                yield chosen
+
+    def loss(self, net: Net, columns: dict[str, Tensor]) -> LossParts:
+        """See ``Update.loss``.
+
+        Args:
+            net: The network.
+            columns: ``[rows, T, ...]`` each, of transitions, T = 1 without memory.
+        """
+        from tengen import losses
+
+        agent, steps = self._agent, time_major(columns)
+        inputs, state = network_inputs(net, columns)
+        outputs, _ = net.unroll(inputs, state, first_steps(steps["is_reset"]))
+        is_live = 1.0 - steps["is_reset"].float()
+        before = steps["behaviour_log_prob"]
+        log_prob = self._distribution.log_prob(outputs["policy"], steps["action"])
+        policy_loss = losses.clipped_surrogate_loss(
+            log_prob, before, steps["advantage"], agent.clip_ratio
+        )
+        value_loss = losses.clipped_value_loss(
+            outputs["value"],
+            steps["behaviour_value"],
+            steps["returns"],
+            agent.clip_value,
+        )
+        entropy = self._distribution.entropy(outputs["policy"])
+        clipped = losses.is_clipped(log_prob, before, agent.clip_ratio).float()
+        metrics = {
+            "policy_loss": (policy_loss * is_live).mean(),
+            "baseline_loss": (value_loss * is_live).mean(),
+            "entropy": (entropy * is_live).mean(),
+            "approximate_kl": (
+                losses.approximate_kl(log_prob, before) * is_live
+            ).mean(),
+            "clip_fraction": (clipped * is_live).mean(),
+        }
+        loss = (
+            metrics["policy_loss"]
+            + agent.baseline_cost * metrics["baseline_loss"]
+            - agent.entropy_cost * metrics["entropy"]
+        )
+        return LossParts(loss, metrics)
+
+    def _with_targets(self, net: Net, columns: dict[str, Tensor]) -> dict[str, Tensor]:
+        """Returns the transitions of a batch with what they are learned by.
+
+        ``[B, T, ...]`` each, and the stored states ``[B, ...]``.
+        """
+        import torch
+
+        from tengen import losses
+
+        with torch.no_grad():
+            rows = unroll(net, columns)
+            values = rows.outputs["value"]
+            targets = losses.gae_targets(
+                v=values,
+                reward=rows.columns["reward"],
+                terminated=rows.columns["terminated"],
+                is_reset=rows.columns["is_reset"],
+                discount=self._agent.discount,
+                trace_lambda=self._agent.trace_lambda,
+            )
+        states = {name: c for name, c in columns.items() if name.startswith(STATE)}
+        own = {
+            "advantage": targets.advantages,
+            "returns": targets.returns,
+            "behaviour_value": values[:-1],
+        }
+        transitions = {**rows.columns, **own}
+        return {
+            **{name: column.transpose(0, 1) for name, column in transitions.items()},
+            **states,
+        }
+
+
+def _transitions(columns: dict[str, Tensor]) -> dict[str, Tensor]:
+    """Returns the single transitions of unrolls, ``[rows, 1, ...]`` each."""
+    is_live = columns["is_reset"].flatten() == 0
+    # A step must have rows, and those that reset carry no loss.
+    is_live |= ~is_live.any()
+    return {
+        name: column.flatten(0, 1)[is_live].unsqueeze(1)
+        for name, column in columns.items()
+    }

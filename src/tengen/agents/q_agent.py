@@ -1,0 +1,154 @@
+"""What agents that learn values of actions share: they take the best, or explore."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tengen.actors import Slots
+from tengen.agents.environment_agent import EnvironmentAgent
+from tengen.config import check, check_range
+from tengen.envs import ActionSpec, Arrays
+from tengen.learners import Update
+from tengen.tensors import Signature, TensorSpec
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from tengen.nets import Net
+
+__all__ = ["QAgent", "TargetUpdate", "q_values"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class QAgent(EnvironmentAgent):
+    """Base of the agents whose network answers with the value of every action.
+
+    A copy of the environment explores with a probability of its own, which never
+    changes: copy i of N takes a random action with ``epsilon ** (1 + power * i / (N -
+    1))``.
+
+    Source: of the probabilities Horgan et al. 2018, "Distributed Prioritized Experience
+    Replay" (arXiv:1803.00933), section 4; of duelling heads Wang et al. 2016, "Dueling
+    Network Architectures" (arXiv:1511.06581), equation 9.
+    """
+
+    fixed: ClassVar[tuple[str, ...]] = ("sees_last_step", "is_duelling")
+
+    is_duelling: bool = True
+    """Whether the network answers ``value`` and ``advantage`` apart, or ``q``."""
+    epsilon: float = 0.4
+    """Probability of a random action in the copy that explores most, in [0, 1]."""
+    epsilon_power: float = 7.0
+    """How much less the others explore, at least 0; 0: all explore alike."""
+    num_steps: int = 3
+    """Rewards n that a target adds up before it trusts the network, 1 to 1,000."""
+    target_period: int = 100
+    """Steps of the optimizer between two copies to the target network, at least 1."""
+
+    def __post_init__(self) -> None:
+        """Checks the ranges.
+
+        Raises:
+            UsageError: A field is out of its range.
+        """
+        super().__post_init__()
+        check_range("epsilon", self.epsilon, 0, 1)
+        check_range("num_steps", self.num_steps, 1, 1_000)
+        for name, least in (("epsilon_power", 0), ("target_period", 1)):
+            value = getattr(self, name)
+            check(value >= least, name, value, f"must be at least {least}; raise it")
+
+    @classmethod
+    def refusal_of(cls, actions: ActionSpec) -> str:
+        """See ``EnvironmentAgent.refusal_of``."""
+        if actions.is_discrete and actions.shape == ():
+            return ""
+        return "its actions must be one choice among some"
+
+    def outputs_of(self, actions: ActionSpec) -> dict[str, TensorSpec]:
+        """See ``EnvironmentAgent.outputs_of``."""
+        each = TensorSpec(shape=actions.num_choices)
+        if self.is_duelling:
+            return {"value": TensorSpec(), "advantage": each}
+        return {"q": each}
+
+    def num_uniforms(self, actions: ActionSpec) -> int:
+        """See ``Policy.num_uniforms``: whether to explore, and how."""
+        return 2
+
+    def act(
+        self,
+        outputs: Arrays,
+        actions: ActionSpec,
+        uniforms: NDArray[np.float64],
+        slots: Slots,
+    ) -> Arrays:
+        """See ``Policy.act``."""
+        greedy = self.act_greedily(outputs, actions)["action"]
+        others = (uniforms[:, 1] * actions.num_choices[0]).astype(np.int64)
+        explores = uniforms[:, 0] < self.epsilons(slots)
+        return {"action": np.where(explores, others, greedy)}
+
+    def act_greedily(self, outputs: Arrays, actions: ActionSpec) -> Arrays:
+        """See ``Policy.act_greedily``."""
+        # The value of the state is the same for all actions.
+        values = outputs["advantage" if self.is_duelling else "q"]
+        return {"action": values.argmax(axis=1).astype(np.int64)}
+
+    @classmethod
+    def acting_settings(cls, signature: Signature) -> dict[str, Any]:
+        """See ``EnvironmentAgent.acting_settings``."""
+        return {
+            **super().acting_settings(signature),
+            "is_duelling": "advantage" in signature.outputs,
+        }
+
+    def epsilons(self, slots: Slots) -> NDArray[np.float64]:
+        """Returns the probability of a random action of each copy, ``[N]``."""
+        place = np.arange(slots.first, slots.first + slots.count)
+        share = place / max(1, slots.total - 1)
+        return np.asarray(self.epsilon ** (1.0 + self.epsilon_power * share))
+
+
+class TargetUpdate(Update):
+    """Base of the updates with a target network, a copy that follows now and then."""
+
+    def __init__(self, net: Net, target_period: int) -> None:
+        """Makes the target as the network is.
+
+        Args:
+            net: The network in training.
+            target_period: Steps between two copies.
+        """
+        self._period = target_period
+        self.target = copy.deepcopy(net).eval().requires_grad_(False)
+
+    def stepped(self, net: Net, num_steps: int) -> None:
+        """See ``Update.stepped``."""
+        if num_steps % self._period == 0:
+            self.target.load_state_dict(net.state_dict())
+
+    def state(self) -> dict[str, Tensor]:
+        """See ``Update.state``."""
+        return {f"target.{n}": t for n, t in self.target.state_dict().items()}
+
+    def load_state(self, tensors: Mapping[str, Tensor]) -> None:
+        """See ``Update.load_state``."""
+        self.target.load_state_dict(
+            {name.removeprefix("target."): tensor for name, tensor in tensors.items()}
+        )
+
+
+def q_values(outputs: dict[str, Tensor]) -> Tensor:
+    """Returns ``[..., A]`` of the outputs that a ``QAgent`` asks for."""
+    from tengen import losses
+
+    if "q" in outputs:
+        return outputs["q"]
+    return losses.dueling(outputs["value"], outputs["advantage"])

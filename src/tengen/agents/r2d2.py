@@ -1,0 +1,193 @@
+"""R2D2: double Q-learning of a network with memory, from sequences in replay.
+
+Source: Kapturowski et al. 2019, "Recurrent Experience Replay in Distributed
+Reinforcement Learning", sections 2.3 and 3: stored state and burn-in, value rescaling,
+priorities of sequences.
+
+Differs from the paper: the loss is a mean over the steps of a sequence, not a sum;
+sequences run on across the ends of episodes, where the memory is emptied and no reward
+or value is carried over; importance weights are used, with the exponent of the store.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, ClassVar, Literal
+
+from tengen.actors import EnvironmentActorConfig
+from tengen.agents.environment_agent import net_for
+from tengen.agents.q_agent import QAgent, TargetUpdate, q_values
+from tengen.agents.unrolls import first_steps, network_inputs, time_major
+from tengen.config import check_range
+from tengen.envs import EnvSpec
+from tengen.experience import ItemLayout, ReplayConfig
+from tengen.learners import AdamWConfig, LearnerConfig, LossParts
+from tengen.nets import NetConfig
+from tengen.tensors import TensorSpec
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from tengen.nets import Net
+    from tengen.roles.config import RunConfig
+
+__all__ = ["R2d2", "R2d2Update"]
+
+# No item is never drawn again.
+_LEAST_PRIORITY = 1e-6
+
+
+@dataclass(frozen=True, kw_only=True)
+class R2d2(QAgent):
+    """R2D2; see the module docstring."""
+
+    kind: Literal["r2d2"] = "r2d2"
+    """Tells this agent from the others."""
+    fixed: ClassVar[tuple[str, ...]] = (
+        *QAgent.fixed,
+        "unroll_length",
+        "burn_in",
+        "period",
+    )
+    sees_last_step: bool = True
+    """Whether the network is told the last action and the last reward."""
+    unroll_length: int = 40
+    """Steps of a sequence that are learned from, 1 to 100,000 (the paper's 80)."""
+    burn_in: int = 20
+    """Steps before them, over which the memory is brought up to date from the stored
+    state, 0 to 100,000 (the paper's 40)."""
+    period: int = 20
+    """Steps from one sequence's first to the next one's, 1 to ``unroll_length`` (the
+    paper's 40)."""
+    num_steps: int = 5
+    """Rewards n that a target adds up before it trusts the network, 1 to 1,000."""
+    discount: float = 0.997
+    """Discount of one step, in [0, 1]."""
+    eta: float = 0.9
+    """Share of the largest error in a sequence's priority, in [0, 1]; the rest is the
+    mean error's."""
+    rescaling_epsilon: float = 1e-3
+    """Of the rescaling of values, above 0, at most 1."""
+    actor: EnvironmentActorConfig = field(
+        default_factory=lambda: EnvironmentActorConfig(turn_steps=60)
+    )
+    """How environments are stepped."""
+
+    def __post_init__(self) -> None:
+        """Checks the ranges.
+
+        Raises:
+            UsageError: A field is out of its range.
+        """
+        super().__post_init__()
+        check_range("unroll_length", self.unroll_length, 1, 100_000, "use 40")
+        check_range("burn_in", self.burn_in, 0, 100_000, "use 20")
+        check_range("period", self.period, 1, self.unroll_length, "use half of it")
+        check_range("eta", self.eta, 0, 1)
+        check_range("rescaling_epsilon", self.rescaling_epsilon, 1e-9, 1)
+
+    def layout(self, state: Mapping[str, TensorSpec]) -> ItemLayout:
+        """See ``EnvironmentAgent.layout``: burn-in, the sequence, and one step more."""
+        return ItemLayout(
+            num_steps=self.burn_in + self.unroll_length + 1,
+            period=self.period,
+            state=dict(state),
+        )
+
+    def default_net(self, spec: EnvSpec) -> NetConfig:
+        """See ``EnvironmentAgent.default_net``: one with memory."""
+        return net_for(spec, lstm_units=64)
+
+    def default_store(self, spec: EnvSpec) -> ReplayConfig:
+        """See ``EnvironmentAgent.default_store``: prioritized replay of sequences."""
+        return ReplayConfig(
+            sampler="prioritized",
+            max_items=5_000,
+            min_items=100,
+            samples_per_item=8.0,
+            priority_exponent=0.9,
+            importance_exponent=0.6,
+        )
+
+    def default_learner(self, spec: EnvSpec) -> LearnerConfig:
+        """See ``EnvironmentAgent.default_learner``."""
+        return LearnerConfig(
+            batch_size=32,
+            num_shards=1,
+            optimizer=AdamWConfig(
+                learning_rate=1e-3,
+                weight_decay=0.0,
+                num_warmup_steps=0,
+                max_grad_norm=40.0,
+                average_decay=0.0,
+                epsilon=1e-3,
+            ),
+        )
+
+    def make_update(self, config: RunConfig, net: Net) -> R2d2Update:
+        """See ``Agent.make_update``."""
+        assert isinstance(config.store, ReplayConfig)
+        return R2d2Update(self, net, config.store)
+
+
+class R2d2Update(TargetUpdate):
+    """The squared errors of a sequence's n-step targets on the rescaled scale.
+
+    Columns, B sequences: as ``tengen.actors.block`` lists them, each ``[B, burn_in +
+    unroll_length + 1, ...]``; the states before their first steps ``[B, ...]``;
+    importance_weight ``[B]`` float32. The last step only bootstraps.
+    """
+
+    def __init__(self, agent: R2d2, net: Net, store: ReplayConfig) -> None:
+        """Makes the update, with a target as the network is."""
+        super().__init__(net, agent.target_period)
+        self._agent = agent
+        self.importance_exponent = store.importance_exponent_of_draws
+
+    def loss(self, net: Net, columns: dict[str, Tensor]) -> LossParts:
+        """See ``Update.loss``."""
+        import torch
+
+        from tengen import losses
+
+        agent, steps = self._agent, time_major(columns)
+        q_online = self._q_values(net, columns, steps)
+        with torch.no_grad():
+            q_target = self._q_values(self.target, columns, steps)
+        learned = {name: column[agent.burn_in :] for name, column in steps.items()}
+        targets = losses.n_step_targets(
+            reward=learned["reward"][:-1],
+            terminated=learned["terminated"][:-1],
+            is_reset=learned["is_reset"],
+            bootstrap=losses.double_q_values(q_online, q_target),
+            num_steps=agent.num_steps,
+            discount=agent.discount,
+            rescaling_epsilon=agent.rescaling_epsilon,
+        )
+        is_live = learned["is_reset"][:-1] == 0
+        errors = is_live * losses.td_errors(
+            q_online[:-1], learned["action"][:-1], targets
+        )
+        weights = columns.get("importance_weight", 1.0)
+        loss = (losses.td_loss(errors).mean(0) * weights).mean()
+        metrics = {"td_error": errors.abs().mean(), "q": q_online.max(-1).values.mean()}
+        priorities = losses.sequence_priorities(errors, is_live > 0, agent.eta)
+        return LossParts(loss, metrics, priorities + _LEAST_PRIORITY)
+
+    def _q_values(
+        self, net: Net, columns: dict[str, Tensor], steps: dict[str, Tensor]
+    ) -> Tensor:
+        """Returns ``[unroll_length + 1, B, A]`` after a burn-in without gradient."""
+        import torch
+
+        burn_in = self._agent.burn_in
+        inputs, state = network_inputs(net, columns)
+        is_first = first_steps(steps["is_reset"])
+        if burn_in > 0:
+            with torch.no_grad():
+                before = {name: column[:burn_in] for name, column in inputs.items()}
+                _, state = net.unroll(before, state, is_first[:burn_in])
+        learned = {name: column[burn_in:] for name, column in inputs.items()}
+        outputs, _ = net.unroll(learned, state, is_first[burn_in:])
+        return q_values(outputs)

@@ -1,0 +1,155 @@
+"""V-trace: an actor and a learner of importance-weighted policy gradients (IMPALA).
+
+Source: Espeholt et al. 2018, "IMPALA: Scalable Distributed Deep-RL with
+Importance Weighted Actor-Learner Architectures" (arXiv:1802.01561), section 4.
+
+Differs from the paper: losses are means over the transitions of a batch, not sums, so
+that learning rates do not depend on the batch; termination and truncation are apart;
+the weights come from stored log-probabilities, which actions of any kind have.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
+
+from tengen import envs
+from tengen.agents.policy_agent import PolicyAgent
+from tengen.agents.unrolls import Unrolled, unroll
+from tengen.config import check, check_range
+from tengen.envs import EnvSpec
+from tengen.experience import ReplayConfig
+from tengen.learners import AdamWConfig, LearnerConfig, LossParts, Update
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from tengen.nets import Net
+    from tengen.roles.config import RunConfig
+
+__all__ = ["Vtrace", "VtraceUpdate"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Vtrace(PolicyAgent):
+    """V-trace; see the module docstring."""
+
+    kind: Literal["vtrace"] = "vtrace"
+    """Tells this agent from the others."""
+    trace_lambda: float = 1.0
+    """Mixing of the traces, in [0, 1]; 0 gives one-step targets."""
+    clip_rho: float = 1.0
+    """Clip of the importance weights in the targets, positive."""
+    clip_c: float = 1.0
+    """Clip of the trace coefficients, in (0, clip_rho]."""
+    clip_pg_rho: float = 1.0
+    """Clip of the importance weights in the policy gradient, positive."""
+    baseline_cost: float = 0.5
+    """Weight of the baseline loss, at least 0."""
+    entropy_cost: float = 0.01
+    """Weight of the entropy bonus, at least 0."""
+
+    def __post_init__(self) -> None:
+        """Checks the ranges.
+
+        Raises:
+            UsageError: A field is out of its range.
+        """
+        super().__post_init__()
+        check_range("trace_lambda", self.trace_lambda, 0, 1)
+        for name in ("clip_rho", "clip_c", "clip_pg_rho"):
+            value = getattr(self, name)
+            check(value > 0, name, value, "must be positive; use 1")
+        # The paper's contraction needs it (section 4.1, below equation 1).
+        check(
+            self.clip_c <= self.clip_rho,
+            "clip_c",
+            self.clip_c,
+            f"must be at most clip_rho ({self.clip_rho}); lower it",
+        )
+        for name in ("baseline_cost", "entropy_cost"):
+            value = getattr(self, name)
+            check(value >= 0, name, value, "must be at least 0; use 0 for none")
+
+    def default_store(self, spec: EnvSpec) -> ReplayConfig:
+        """See ``EnvironmentAgent.default_store``: a queue."""
+        return ReplayConfig(sampler="fifo", max_items=64)
+
+    def default_learner(self, spec: EnvSpec) -> LearnerConfig:
+        """See ``EnvironmentAgent.default_learner``."""
+        return LearnerConfig(
+            batch_size=16,
+            num_shards=1,
+            optimizer=AdamWConfig(
+                learning_rate=4e-3,
+                weight_decay=0.0,
+                num_warmup_steps=0,
+                cooldown=1.0,
+                max_grad_norm=40.0,
+                # An average would act with weights of a hundred steps ago.
+                average_decay=0.0,
+            ),
+        )
+
+    def make_update(self, config: RunConfig, net: Net) -> VtraceUpdate:
+        """See ``Agent.make_update``."""
+        return VtraceUpdate(self, envs.env_spec(config.task).actions)
+
+
+class VtraceUpdate(Update):
+    """Policy gradient, baseline and entropy losses with V-trace targets.
+
+    Columns, B unrolls of T transitions: as ``tengen.actors.block`` lists them, each
+    ``[B, T + 1, ...]``; the last step only bootstraps. A step that resets carries no
+    loss, and the trace ends there: a truncated episode bootstraps from its final
+    observation and a terminated one from nothing.
+    """
+
+    def __init__(self, agent: Vtrace, actions: envs.ActionSpec) -> None:
+        """Makes the update.
+
+        Args:
+            agent: Its settings.
+            actions: What an action is.
+        """
+        from tengen.losses import make_distribution
+
+        self._agent = agent
+        self._distribution = make_distribution(actions.num_choices, actions.shape)
+
+    def loss(self, net: Net, columns: dict[str, Tensor]) -> LossParts:
+        """See ``Update.loss``; means over all B * T transitions."""
+        import torch
+
+        from tengen import losses
+
+        agent = self._agent
+        rows: Unrolled = unroll(net, columns)
+        policy, values = rows.outputs["policy"][:-1], rows.outputs["value"]
+        log_prob = self._distribution.log_prob(policy, rows.columns["action"])
+        log_rho = log_prob.detach() - rows.columns["behaviour_log_prob"]
+        ended = rows.columns["terminated"].float()
+        targets = losses.vtrace_targets(
+            v_tm1=values[:-1].detach(),
+            v_t=values[1:].detach(),
+            r_t=rows.columns["reward"],
+            discount_t=agent.discount * (1.0 - ended),
+            # A step that resets has ratio 0, so that its advantage and its error are 0.
+            rho_tm1=torch.where(rows.is_live > 0, log_rho.exp(), 0.0),
+            trace_lambda=agent.trace_lambda,
+            clip_rho=agent.clip_rho,
+            clip_c=agent.clip_c,
+            clip_pg_rho=agent.clip_pg_rho,
+        )
+        entropy = self._distribution.entropy(policy) * rows.is_live
+        metrics = {
+            "policy_loss": -(log_prob * targets.pg_advantages).mean(),
+            "baseline_loss": losses.baseline_loss(values[:-1], targets.vs_tm1).mean(),
+            "entropy": entropy.mean(),
+        }
+        loss = (
+            metrics["policy_loss"]
+            + agent.baseline_cost * metrics["baseline_loss"]
+            - agent.entropy_cost * metrics["entropy"]
+        )
+        return LossParts(loss, metrics)

@@ -1,0 +1,143 @@
+"""What a disk gives to who only reads random rows of a file: a store's ceiling.
+
+Rows are as large as those of the store whose file it is, and read as the store reads
+them: whole, at multiples of their size, past the system's cache where the file system
+allows it, into huge pages where the system has them. (A row in pages of 4 KiB is a
+request of many parts, which halved the rate of a virtual disk.) As many processes as
+rows are under way do nothing else, so that no lock of an interpreter is between two
+reads.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import itertools
+import mmap
+import os
+import random
+import time
+from collections.abc import Iterable
+from dataclasses import dataclass
+from multiprocessing.connection import Connection
+
+import numpy as np
+
+from tengen.errors import RunError
+
+__all__ = ["DiskReads", "run_reads"]
+
+# Of a process, again and again: all of them read more than any cache of a disk holds.
+_NUM_ROWS = 4096
+_HUGE_PAGE = 2 << 20
+
+
+@dataclass(frozen=True)
+class DiskReads:
+    """What is to be read.
+
+    Attributes:
+        path: The file.
+        row_bytes: Of a row; the file is rows from its begin on.
+        depth: Rows under way at once, each in a process of its own.
+        warm_s: Seconds before the measurement.
+        seconds: Of the measurement.
+    """
+
+    path: str
+    row_bytes: int
+    depth: int
+    warm_s: float
+    seconds: float
+
+
+def run_reads(pipe: Connection, reads: DiskReads) -> None:
+    """Sends ``bytes/s`` of all readers, and ``is_past_cache``. Forks.
+
+    Raises:
+        RunError: The file has no row, or a row cannot be read.
+    """
+    file, is_past_cache = _open(reads.path)
+    # Behind it lies what is reserved and was never written, which no disk is asked for.
+    num_rows = os.lseek(file, 0, os.SEEK_HOLE) // reads.row_bytes
+    if num_rows == 0:
+        raise RunError(f"file ({reads.path}) must have a row; write more to it")
+    begin = time.monotonic() + reads.warm_s
+    ours, theirs = os.pipe()
+    readers = []
+    for number in range(reads.depth):
+        reader = os.fork()
+        if reader == 0:
+            code, told = 1, "!a reader was stopped"
+            try:
+                rows = random.Random(number).choices(range(num_rows), k=_NUM_ROWS)
+                told = repr(_read(file, reads, rows, begin))
+                code = 0
+            except OSError as error:
+                told = f"!{error}"
+            finally:
+                os.write(theirs, f"{told}\n".encode())
+                os._exit(code)
+        readers.append(reader)
+    os.close(theirs)
+    with os.fdopen(ours) as lines:
+        answers = lines.read().splitlines()
+    os.close(file)
+    for reader in readers:
+        os.waitpid(reader, 0)
+    for answer in answers:
+        if answer.startswith("!"):
+            raise RunError(
+                f"file ({reads.path}) must be one that can be read, and is not: "
+                f"{answer[1:]}; look after the disk"
+            )
+    rate = sum(map(float, answers))
+    pipe.send({"bytes/s": rate, "is_past_cache": is_past_cache})
+
+
+def _open(path: str) -> tuple[int, bool]:
+    """Returns the file, and whether it is read past the system's cache.
+
+    Must match open_file() of core/service/disk_file.cc.
+    """
+    direct = getattr(os, "O_DIRECT", 0)
+    try:
+        return os.open(path, os.O_RDONLY | direct), direct != 0
+    except OSError as error:
+        if error.errno != errno.EINVAL:
+            raise
+        return os.open(path, os.O_RDONLY), False
+
+
+def _read(file: int, reads: DiskReads, rows: Iterable[int], begin: float) -> float:
+    """Reads rows one after another until the end, and returns bytes a second.
+
+    A read that is under way when the measurement begins or ends counts by the part of
+    its time that lies within, as where rows are large there are few.
+    """
+    memory = [_memory(reads.row_bytes)]
+    end = begin + reads.seconds
+    num_reads, now = 0.0, time.monotonic()
+    for row in itertools.cycle(rows):
+        count = os.preadv(file, memory, row * reads.row_bytes)
+        if count != reads.row_bytes:
+            raise OSError(f"row {row} is cut short")
+        start, now = now, time.monotonic()
+        num_reads += max(0.0, min(now, end) - max(start, begin)) / (now - start)
+        if now >= end:
+            break
+    return num_reads * reads.row_bytes / reads.seconds
+
+
+def _memory(num_bytes: int) -> memoryview:
+    """Returns memory in huge pages, if there are any, that was written before."""
+    # Private: what is shared begins at a huge page only where the system likes.
+    flags = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS
+    mapped = mmap.mmap(-1, (num_bytes // _HUGE_PAGE + 2) * _HUGE_PAGE, flags)
+    if hasattr(mmap, "MADV_HUGEPAGE"):
+        with contextlib.suppress(OSError):  # a system without huge pages
+            mapped.madvise(mmap.MADV_HUGEPAGE)
+    begin = -np.frombuffer(mapped, np.uint8).ctypes.data % _HUGE_PAGE
+    memory = memoryview(mapped)[begin : begin + num_bytes]
+    memory[:] = bytes(num_bytes)
+    return memory

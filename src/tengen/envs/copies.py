@@ -1,0 +1,113 @@
+"""What the adapters share: seeds of copies, checks of actions and rewards."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tengen.config import check
+from tengen.envs.env import ActionSpec
+from tengen.errors import RunError
+
+__all__ = ["ActionRange", "check_reward", "copy_seeds", "one_line"]
+
+# An action may be out of its bounds by so much of a bound, which float32 rounds.
+_ROUNDING = 1e-6
+
+
+def copy_seeds(seed: int, num_envs: int) -> list[int]:
+    """Returns a seed for each copy, below 2^32, as some environments need.
+
+    Gymnasium's own rule, seed + i, would give seed 1 the copies of seed 0.
+
+    Args:
+        seed: Of them all, at least 0.
+        num_envs: Copies, at least 1.
+
+    Raises:
+        UsageError: A number is out of its range.
+    """
+    check(num_envs >= 1, "num_envs", num_envs, "must be at least 1; raise it")
+    check(seed >= 0, "seed", seed, "must be at least 0; choose another")
+    return [int(word) for word in np.random.SeedSequence(seed).generate_state(num_envs)]
+
+
+def check_reward(reward: NDArray[np.float32], task: str) -> None:
+    """Checks the rewards ``[N]`` of one step.
+
+    Raises:
+        RunError: One is not finite.
+    """
+    if not np.isfinite(reward).all():
+        copy = int(np.argmin(np.isfinite(reward)))
+        raise RunError(
+            f"reward ({reward[copy]}) of {task} (copy {copy}) must be finite; "
+            f"correct the environment"
+        )
+
+
+def one_line(value: object, most: int = 100) -> str:
+    """Returns a value's words on one line of at most ``most`` characters."""
+    text = " ".join(str(value).split())
+    return text if len(text) <= most else text[: most - 3] + "..."
+
+
+class ActionRange:
+    """Checks batches of actions against what an environment takes.
+
+    Args:
+        spec: What an action is.
+        task: The environment's name, for messages.
+    """
+
+    def __init__(self, spec: ActionSpec, task: str) -> None:
+        self._spec = spec
+        self._task = task
+        self._low: NDArray[Any] = np.zeros(spec.shape, np.int64)
+        self._high: NDArray[Any]
+        if spec.is_discrete:
+            self._high = np.reshape(spec.num_choices, spec.shape) - 1
+            self._least, self._most = self._low, self._high
+            return
+        self._low, self._high = np.array(spec.low), np.array(spec.high)
+        self._least = self._low - _slack(self._low)
+        self._most = self._high + _slack(self._high)
+
+    def check(self, actions: NDArray[Any], num_envs: int) -> None:
+        """Checks a batch.
+
+        Args:
+            actions: ``[N, ...]``.
+            num_envs: N.
+
+        Raises:
+            RunError: There are not N of them, or one is out of range.
+        """
+        shape = (num_envs, *self._spec.shape)
+        kinds = "iu" if self._spec.is_discrete else "f"
+        if actions.shape != shape or actions.dtype.kind not in kinds:
+            raise RunError(
+                f"actions ({actions.dtype} {actions.shape}) of {self._task} must be "
+                f"{self._spec.tensor.dtype} {shape}; correct the agent"
+            )
+        # So that no number, which compares with nothing, is out of range too.
+        fits = (actions >= self._least) & (actions <= self._most)
+        if not fits.all():
+            copy = int(np.argwhere(~fits)[0, 0])
+            raise RunError(
+                f"action ({one_line(actions[copy].tolist())}) of {self._task} (copy "
+                f"{copy}) must be {one_line(self._low.tolist())} to "
+                f"{one_line(self._high.tolist())}; correct the agent"
+            )
+
+    def clip(self, actions: NDArray[Any]) -> NDArray[Any]:
+        """Returns numbers that were checked within their bounds exactly."""
+        clipped: NDArray[Any] = np.clip(actions, self._low, self._high)
+        return clipped
+
+
+def _slack(bounds: NDArray[np.float64]) -> NDArray[np.float64]:
+    size = np.where(np.isfinite(bounds), np.abs(bounds), 0.0)
+    return _ROUNDING * np.maximum(size, 1.0)

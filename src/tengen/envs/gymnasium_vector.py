@@ -1,0 +1,132 @@
+"""Gymnasium's environments that step all copies by one computation.
+
+They are used only where a test shows that they keep the convention of time of
+`tengen.envs.env`, step by step as copies stepped in turn do.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tengen.config import check
+from tengen.envs.copies import check_reward, copy_seeds
+from tengen.envs.env import Arrays, EnvSpec, Step
+from tengen.envs.gymnasium_env import (
+    RAISED,
+    import_gymnasium,
+    make_guarded,
+    raised,
+)
+from tengen.envs.spaces import Actions, Observations
+from tengen.errors import RunError
+
+__all__ = ["GymnasiumVectorEnv", "is_proven"]
+
+_PROVEN = frozenset({"gymnasium.envs.classic_control.cartpole:CartPoleVectorEnv"})
+
+
+def is_proven(registered: Any) -> bool:
+    """Returns whether a registered environment has a vector form that is proven.
+
+    Args:
+        registered: Its ``gymnasium.envs.registration.EnvSpec``.
+    """
+    # A vector form is made without the wrappers that belong to the id.
+    return (
+        registered.vector_entry_point in _PROVEN and not registered.additional_wrappers
+    )
+
+
+class GymnasiumVectorEnv:
+    """Copies of a Gymnasium environment with a proven vector form, such as CartPole.
+
+    All copies draw from one stream, which no other seed shares: what a copy meets when
+    it begins its next episode depends on which others began theirs before. The same
+    seed, number of copies and actions give the same steps.
+
+    Args:
+        name: A Gymnasium id that ``is_proven``.
+        num_envs: Copies, at least 1.
+        seed: At least 0.
+
+    Attributes:
+        spec: What is known of the environment.
+        num_envs: Copies N.
+
+    Raises:
+        UsageError: A number is out of its range, or the environment cannot be made.
+    """
+
+    def __init__(self, name: str, num_envs: int, seed: int) -> None:
+        (self._seed,) = copy_seeds(seed, 1)
+        check(num_envs >= 1, "num_envs", num_envs, "must be at least 1; raise it")
+        gymnasium = import_gymnasium()
+
+        def make() -> Any:
+            return gymnasium.make_vec(
+                name, num_envs, vectorization_mode="vector_entry_point"
+            )
+
+        self._envs = make_guarded(make, name)
+        self._observations = Observations(self._envs.single_observation_space, name)
+        self._actions = Actions(self._envs.single_action_space, name)
+        self._is_over = np.zeros(num_envs, np.bool_)
+        self.num_envs = num_envs
+        registered = gymnasium.registry[name]
+        self.spec = EnvSpec(
+            name=name,
+            observations=self._observations.specs,
+            actions=self._actions.spec,
+            max_episode_steps=registered.max_episode_steps,
+            reward_threshold=registered.reward_threshold,
+        )
+
+    def reset(self) -> Arrays:
+        """Begins all episodes anew from the seed; see ``Env.reset``."""
+        try:
+            states, _ = self._envs.reset(seed=self._seed)
+        except RAISED as error:
+            raise self._raised(error) from error
+        self._is_over = np.zeros(self.num_envs, np.bool_)
+        return self._converted(states)
+
+    def step(self, actions: NDArray[Any]) -> Step:
+        """Steps every copy; see ``Env.step``.
+
+        Raises:
+            RunError: An action is out of range, the environment raised, or an
+                observation or a reward is not finite.
+        """
+        native = self._actions.to_gymnasium(actions, self.num_envs)
+        try:
+            states, reward, terminated, truncated, _ = self._envs.step(native)
+        except RAISED as error:
+            raise self._raised(error) from error
+        reward = np.array(reward, np.float32)
+        check_reward(reward, self.spec.name)
+        is_reset, self._is_over = self._is_over, terminated | truncated
+        return Step(self._converted(states), reward, terminated, truncated, is_reset)
+
+    def observed(self, observation: Any) -> Arrays:
+        """Returns an observation of Gymnasium's as arrays; see ``Env.observed``."""
+        return self._observations.read(observation)
+
+    def own_action(self, action: NDArray[Any]) -> Any:
+        """Returns an action of the action space; see ``Env.own_action``."""
+        return self._actions.to_own(action)
+
+    def close(self) -> None:
+        """Releases what the copies hold; see ``Env.close``."""
+        self._envs.close()
+
+    def _converted(self, states: Any) -> Arrays:
+        arrays = self._observations.zeros(self.num_envs)
+        self._observations.write(states, arrays)
+        self._observations.check_finite(arrays)
+        return arrays
+
+    def _raised(self, error: BaseException) -> RunError:
+        return raised(self.spec.name, error, "a step of all copies")

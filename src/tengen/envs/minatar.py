@@ -1,0 +1,184 @@
+"""MinAtar's five games as ``Env``: ``minatar/Breakout``.
+
+An observation is ``[C, 10, 10]`` uint8, zeros and ones. Actions are a game's minimal
+set. Sticky actions (0.1) and the rising difficulty are MinAtar's defaults. There is no
+time limit but Freeway's own, which terminates after 2500 steps.
+
+The package is licensed under the GPL; a user installs it, and nothing of it is here.
+
+Source: Young and Tian 2019, "MinAtar: An Atari-Inspired Testbed for Thorough and
+Reproducible Reinforcement Learning Experiments".
+Differs from it: the paper's agents choose among all six actions, of which some do
+nothing in most games.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tengen.envs.copies import ActionRange, copy_seeds
+from tengen.envs.env import ActionSpec, Arrays, EnvSpec, Step
+from tengen.errors import UsageError, did_you_mean
+from tengen.tensors import TensorSpec
+
+__all__ = ["MinAtarEnv", "make", "names"]
+
+_PREFIX = "minatar/"
+_FILES = {
+    "Asterix": "asterix",
+    "Breakout": "breakout",
+    "Freeway": "freeway",
+    "Seaquest": "seaquest",
+    "SpaceInvaders": "space_invaders",
+}
+# That of minatar.Environment.
+_STICKY = 0.1
+
+
+def names() -> list[str]:
+    """Returns the games, with their prefix; none where MinAtar is not installed."""
+    if importlib.util.find_spec("minatar") is None:
+        return []
+    return [_PREFIX + game for game in _FILES]
+
+
+def make(name: str, num_envs: int, seed: int) -> MinAtarEnv:
+    """Returns copies of a game; see ``tengen.envs.make``.
+
+    Raises:
+        UsageError: The game is unknown, or MinAtar is not installed.
+    """
+    return MinAtarEnv(name, num_envs, seed)
+
+
+class MinAtarEnv:
+    """Copies of one game of MinAtar, stepped in turn.
+
+    Args:
+        name: ``minatar/Breakout``.
+        num_envs: Copies, at least 1.
+        seed: At least 0. Copies have streams of their own, which no other seed shares.
+
+    Attributes:
+        spec: What is known of the game.
+        num_envs: Copies N.
+
+    Raises:
+        UsageError: The game is unknown, MinAtar is not installed, or a number is out of
+            its range.
+    """
+
+    def __init__(self, name: str, num_envs: int, seed: int) -> None:
+        self._seeds = copy_seeds(seed, num_envs)
+        game = _load(name)
+        self.num_envs = num_envs
+        self._games = [game() for _ in range(num_envs)]
+        self._randoms: list[Any] = []
+        self._last_actions = [0] * num_envs
+        self._actions: list[int] = self._games[0].minimal_action_set()
+        self._is_over = np.zeros(num_envs, np.bool_)
+        self._shape = tuple(self._games[0].state_shape())
+        height, width, channels = self._shape
+        image = TensorSpec(dtype="uint8", shape=(channels, height, width))
+        self.spec = EnvSpec(
+            name=name,
+            observations={"observation": image},
+            actions=ActionSpec(num_choices=(len(self._actions),)),
+            max_episode_steps=None,
+            reward_threshold=None,
+        )
+        self._range = ActionRange(self.spec.actions, name)
+
+    def reset(self) -> Arrays:
+        """Begins all episodes anew from the seed; see ``Env.reset``."""
+        self._randoms = [np.random.RandomState(seed) for seed in self._seeds]
+        self._last_actions = [0] * self.num_envs
+        self._is_over = np.zeros(self.num_envs, np.bool_)
+        for game, random in zip(self._games, self._randoms, strict=True):
+            game.random = random
+            game.reset()
+        return self._observation()
+
+    def step(self, actions: NDArray[Any]) -> Step:
+        """Steps every copy; see ``Env.step``.
+
+        Raises:
+            RunError: An action is out of range.
+        """
+        self._range.check(actions, self.num_envs)
+        reward = np.zeros(self.num_envs, np.float32)
+        terminated = np.zeros(self.num_envs, np.bool_)
+        is_reset, last = self._is_over, self._last_actions
+        for i, game in enumerate(self._games):
+            if is_reset[i]:
+                game.reset()
+                continue
+            # As minatar.Environment does; it keeps the last action over a reset too.
+            if self._randoms[i].rand() >= _STICKY:
+                last[i] = self._actions[actions[i]]
+            reward[i], terminated[i] = game.act(last[i])
+        self._is_over = terminated
+        truncated = np.zeros(self.num_envs, np.bool_)
+        return Step(self._observation(), reward, terminated.copy(), truncated, is_reset)
+
+    def observed(self, observation: Any) -> Arrays:
+        """Returns a ``minatar.Environment.state()`` as arrays; see ``Env.observed``."""
+        state = np.asarray(observation)
+        if state.shape != self._shape:
+            raise UsageError(
+                f"observation ({state.shape}) of {self.spec.name} must have the shape "
+                f"{self._shape}; pass what state of minatar.Environment returned"
+            )
+        planes = state.transpose(2, 0, 1)[None].astype(np.uint8)
+        return {"observation": np.ascontiguousarray(planes)}
+
+    def own_action(self, action: NDArray[Any]) -> int:
+        """Returns a number for ``minatar.Environment.act``; see ``Env.own_action``."""
+        self._range.check(action[None], 1)
+        return self._actions[int(action)]
+
+    def close(self) -> None:
+        """Releases the games; see ``Env.close``."""
+        self._games = []
+
+    def _observation(self) -> Arrays:
+        states = np.empty((self.num_envs, *self._shape), np.uint8)
+        for i, game in enumerate(self._games):
+            states[i] = game.state()
+        return {"observation": np.ascontiguousarray(states.transpose(0, 3, 1, 2))}
+
+
+def _load(name: str) -> type[Any]:
+    """Returns the class of a game.
+
+    Raises:
+        UsageError: It is unknown, or MinAtar is not installed.
+    """
+    game = name.removeprefix(_PREFIX)
+    if game not in _FILES:
+        raise UsageError(
+            f'environment ("{name}") is not a game of MinAtar; '
+            f"{did_you_mean(name, [_PREFIX + known for known in _FILES])}"
+        )
+    package = importlib.util.find_spec("minatar")
+    if package is None or not package.submodule_search_locations:
+        raise UsageError(
+            f'environment ("{name}") needs a package that is missing: minatar; '
+            f"pip install --no-deps minatar==1.0.15"
+        )
+    # The package's own start imports what draws windows, and logs where it is missing;
+    # a game's file needs numpy alone.
+    folder = Path(package.submodule_search_locations[0])
+    path = folder / "environments" / f"{_FILES[game]}.py"
+    found = importlib.util.spec_from_file_location(f"tengen_minatar_{game}", path)
+    assert found is not None
+    assert found.loader is not None
+    module = importlib.util.module_from_spec(found)
+    found.loader.exec_module(module)
+    kind: type[Any] = module.Env
+    return kind

@@ -1,0 +1,302 @@
+"""What Gymnasium's spaces are to tengen: named arrays in, choices or numbers out.
+
+An observation space becomes named tensors. ``Box`` is an array; ``Discrete`` is a
+vector of zeros and a one; ``MultiDiscrete`` and ``MultiBinary`` are numbers; the
+entries of ``Dict`` and ``Tuple`` have names of their own, ``observation/KEY``, nested
+ones ``observation/KEY/KEY``. An action space becomes choices, each counted from 0
+(``Discrete``, ``MultiDiscrete``, ``MultiBinary``), or real numbers (``Box``); both lie
+in one axis.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tengen.envs.copies import ActionRange, one_line
+from tengen.envs.env import ActionSpec, Arrays
+from tengen.errors import RunError, UsageError
+from tengen.tensors import TensorSpec
+
+__all__ = ["Actions", "Observations"]
+
+# Torch computes with these; other numbers become the nearest that it has.
+_DTYPES = {
+    "bool": "uint8",
+    "uint8": "uint8",
+    "int8": "int8",
+    "int16": "int16",
+    "uint16": "int32",
+    "int32": "int32",
+    "uint32": "int64",
+    "int64": "int64",
+}
+
+
+@dataclass(frozen=True)
+class _Entry:
+    """One array of an observation."""
+
+    name: str
+    """As in the spec."""
+    keys: tuple[Any, ...]
+    """Where it lies in a nested observation."""
+    spec: TensorSpec
+    """One copy's."""
+    values: NDArray[np.int64] | None = None
+    """``[n]``, those of a ``Discrete`` space; None of others."""
+
+
+class Observations:
+    """From Gymnasium's observations to named arrays.
+
+    Args:
+        space: The observation space of one copy.
+        task: The environment's name, for messages.
+
+    Attributes:
+        specs: One observation by name.
+
+    Raises:
+        UsageError: A part of the space is of a kind that is not handled, or two parts
+            have one name.
+    """
+
+    def __init__(self, space: Any, task: str) -> None:
+        self._task = task
+        self._entries = list(_entries(space, task, "observation", ()))
+        self.specs = {entry.name: entry.spec for entry in self._entries}
+        if not self._entries or len(self.specs) != len(self._entries):
+            raise UsageError(
+                f"observation space ({one_line(space)}) of {task} must have entries, "
+                f"each with a name of its own; rename some"
+            )
+
+    def zeros(self, num_envs: int) -> Arrays:
+        """Returns arrays for N copies."""
+        return {name: spec.zeros(num_envs) for name, spec in self.specs.items()}
+
+    def write(self, value: Any, arrays: Arrays, copy: int | None = None) -> None:
+        """Writes the observation of one copy, or of all of them.
+
+        Args:
+            value: What Gymnasium gave: of one copy, or a batch.
+            arrays: ``[N, ...]`` by name, written.
+            copy: The copy's number; None for a batch.
+
+        Raises:
+            RunError: It is not as its space says.
+        """
+        for entry in self._entries:
+            part = value
+            for key in entry.keys:
+                part = part[key]
+            rows = arrays[entry.name]
+            self._write_entry(
+                entry, part, rows if copy is None else rows[copy, ...], copy
+            )
+
+    def read(self, value: Any) -> Arrays:
+        """Returns the observation of one copy that somebody else stepped, ``[1, ...]``.
+
+        Args:
+            value: As Gymnasium gave it.
+
+        Raises:
+            UsageError: It is not as its space says.
+        """
+        arrays = self.zeros(1)
+        try:
+            self.write(value, arrays, 0)
+            self.check_finite(arrays)
+        except _UnfitError as error:
+            raise UsageError(
+                f"{error.what} of {self._task} {error.rule}; pass what reset or step "
+                f"of the environment returned"
+            ) from None
+        except (LookupError, TypeError, ValueError) as error:
+            raise UsageError(
+                f"observation ({one_line(value)}) of {self._task} must be of its "
+                f"space, but reading it raised {type(error).__name__}: "
+                f"{one_line(error)}; pass what reset or step of the environment "
+                f"returned"
+            ) from error
+        return arrays
+
+    def check_finite(self, arrays: Arrays) -> None:
+        """Checks what was written; one NaN, learned from, would end the run much later.
+
+        Raises:
+            RunError: A number is infinite or none.
+        """
+        for name, array in arrays.items():
+            if array.dtype == np.float32 and not np.isfinite(array).all():
+                copy = int(np.argwhere(~np.isfinite(array))[0, 0])
+                row = array[copy]
+                value = float(row[~np.isfinite(row)].flat[0])
+                raise self._refusal(name, value, copy, "must be finite")
+
+    def _write_entry(
+        self, entry: _Entry, part: Any, rows: NDArray[Any], copy: int | None
+    ) -> None:
+        array = np.asarray(part)
+        if entry.values is not None:
+            one_hot: NDArray[Any] = array[..., None] == entry.values
+            if not one_hot.any(axis=-1).all():
+                rule = f"must be one of {entry.values[0]} to {entry.values[-1]}"
+                raise self._refusal(entry.name, array, copy, rule)
+            array = one_hot
+        if array.shape != rows.shape:
+            rule = f"must have the shape {rows.shape} of its space"
+            raise self._refusal(entry.name, array.shape, copy, rule)
+        if array.dtype == rows.dtype or rows.dtype == np.float32:
+            rows[...] = array
+            return
+        with np.errstate(invalid="ignore"):
+            rows[...] = array
+        # Shares of a pixel, or counts above its range, would be lost in silence.
+        if not (rows == array).all():
+            rule = f"must hold numbers of its space's type ({rows.dtype})"
+            raise self._refusal(entry.name, array.dtype, copy, rule)
+
+    def _refusal(
+        self, name: str, value: object, copy: int | None, rule: str
+    ) -> _UnfitError:
+        where = "" if copy is None else f" (copy {copy})"
+        return _UnfitError(f"{name} ({one_line(value)})", self._task + where, rule)
+
+
+class _UnfitError(RunError):
+    """An observation that is not as its space says.
+
+    Attributes:
+        what: Name and value.
+        rule: What it must be.
+    """
+
+    def __init__(self, what: str, task: str, rule: str) -> None:
+        super().__init__(f"{what} of {task} {rule}; correct the environment")
+        self.what = what
+        self.rule = rule
+
+
+class Actions:
+    """From tengen's actions to Gymnasium's.
+
+    Args:
+        space: The action space of one copy.
+        task: The environment's name, for messages.
+
+    Attributes:
+        spec: What an action is.
+
+    Raises:
+        UsageError: The space is of a kind that is not handled.
+    """
+
+    def __init__(self, space: Any, task: str) -> None:
+        from gymnasium import spaces
+
+        self._shape: tuple[int, ...] = tuple(
+            int(length) for length in space.shape or ()
+        )
+        self._dtype = space.dtype
+        self._first: Any = 0
+        if isinstance(space, spaces.Discrete):
+            self._first = int(space.start)
+            self.spec = ActionSpec(num_choices=(int(space.n),))
+        elif isinstance(space, spaces.MultiDiscrete) and space.nvec.size:
+            self._first = space.start.ravel()
+            choices = tuple(int(n) for n in space.nvec.ravel())
+            self.spec = ActionSpec(shape=(len(choices),), num_choices=choices)
+        elif isinstance(space, spaces.MultiBinary):
+            length = int(np.prod(self._shape))
+            self.spec = ActionSpec(shape=(length,), num_choices=(2,) * length)
+        elif (
+            isinstance(space, spaces.Box) and space.dtype.kind == "f" and space.low.size
+        ):
+            low, high = (
+                tuple(float(bound) for bound in bounds.ravel())
+                for bounds in (space.low, space.high)
+            )
+            self.spec = ActionSpec(shape=(len(low),), low=low, high=high)
+        else:
+            raise UsageError(
+                f"action space ({one_line(space)}) of {task} must be Discrete, "
+                f"MultiDiscrete, MultiBinary or a Box of floats; "
+                f"wrap the environment, or choose another"
+            )
+        self._range = ActionRange(self.spec, task)
+
+    def to_own(self, action: NDArray[Any]) -> Any:
+        """Returns one action as Gymnasium has it: an int of ``Discrete``, or an array.
+
+        Args:
+            action: As ``spec`` says.
+
+        Raises:
+            RunError: It is out of range.
+        """
+        (native,) = self.to_gymnasium(action[None], 1)
+        return native.item() if native.ndim == 0 else native
+
+    def to_gymnasium(self, actions: NDArray[Any], num_envs: int) -> NDArray[Any]:
+        """Returns a batch of actions as Gymnasium has it, ``[N, *shape of the space]``.
+
+        Args:
+            actions: ``[N, ...]``, each as ``spec`` says.
+            num_envs: N.
+
+        Raises:
+            RunError: There are not N of them, or one is out of range.
+        """
+        self._range.check(actions, num_envs)
+        if self.spec.is_discrete:
+            native = actions + self._first
+        else:
+            native = self._range.clip(actions)
+        batch: NDArray[Any] = native.reshape(num_envs, *self._shape)
+        return batch.astype(self._dtype)
+
+
+def _entries(
+    space: Any, task: str, name: str, keys: tuple[Any, ...]
+) -> Iterator[_Entry]:
+    """Yields the arrays of a space, in its order.
+
+    Raises:
+        UsageError: A part is of a kind that is not handled.
+    """
+    from gymnasium import spaces
+
+    if isinstance(space, spaces.Dict | spaces.Tuple):
+        parts = space.spaces
+        named = parts.items() if isinstance(parts, dict) else enumerate(parts)
+        for key, part in named:
+            yield from _entries(part, task, f"{name}/{key}", (*keys, key))
+        return
+    if isinstance(space, spaces.Discrete):
+        values = int(space.start) + np.arange(int(space.n))
+        yield _Entry(name, keys, TensorSpec(shape=values.shape), values)
+        return
+    if isinstance(space, spaces.MultiDiscrete | spaces.MultiBinary):
+        dtype = "float32"
+    elif isinstance(space, spaces.Box):
+        dtype = _DTYPES.get(space.dtype.name, "float32")
+    else:
+        raise UsageError(
+            f"{name} ({one_line(space)}) of {task} must be a Box, Discrete, "
+            f"MultiDiscrete or MultiBinary space, or a Dict or Tuple of such; "
+            f"wrap the environment, or choose another"
+        )
+    shape = tuple(int(length) for length in space.shape)
+    if 0 in shape:
+        raise UsageError(
+            f"{name} ({one_line(space)}) of {task} must not be empty; "
+            f"wrap the environment, or choose another"
+        )
+    yield _Entry(name, keys, TensorSpec(dtype=dtype, shape=shape))

@@ -1,0 +1,14 @@
+"""The family of configs that say what experience a learner draws from."""
+
+from __future__ import annotations
+
+from tengen.open_config import OpenConfig
+
+__all__ = ["ExperienceConfig"]
+
+
+class ExperienceConfig(OpenConfig, package="tengen.experience"):
+    """What a run keeps of its experience, and how often it is used.
+
+    Which kind it is, is the agent's matter: the agent opens it.
+    """

@@ -1,0 +1,129 @@
+"""Journals: open segments, durable frame by frame, and how they are read again."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from tengen import _core
+from tengen.errors import RunError
+from tengen.experience.core_errors import core_errors
+
+__all__ = ["JournalContents", "JournalGap", "OpenSegment", "read_journal"]
+
+
+class OpenSegment:
+    """A journal being written. Threads may share it.
+
+    Attributes:
+        sink: Takes finished games from the self-play engine (``_core.GameSink``).
+        path: The journal.
+    """
+
+    def __init__(self, path: Path, meta: Mapping[str, Any]) -> None:
+        self.path = path
+        with core_errors():
+            self._journal = _core.Journal(str(path), json.dumps(meta, sort_keys=True))
+            self.sink = _core.JournalSink(self._journal)
+
+    def append(self, frame: bytes) -> None:
+        """Takes one frame. Blocks only while 64 MiB wait for the disk.
+
+        Raises:
+            RunError: The disk is full or fails; the frame is not taken, those taken
+                before are kept.
+        """
+        with core_errors():
+            self._journal.append(frame)
+
+    def flush(self) -> None:
+        """Blocks until every frame taken is durable.
+
+        Raises:
+            RunError: The disk is full or fails. A later call tries again.
+        """
+        with core_errors():
+            self._journal.flush()
+
+    def close(self) -> None:
+        """Flushes, and takes no more. A second call does nothing.
+
+        Raises:
+            RunError: As ``flush``.
+        """
+        with core_errors():
+            self._journal.close()
+
+    @property
+    def num_appended(self) -> int:
+        """Frames taken."""
+        return int(self._journal.num_appended)
+
+    @property
+    def num_durable(self) -> int:
+        """Frames that survive a power cut: the first so many taken."""
+        return int(self._journal.num_durable)
+
+
+@dataclass(frozen=True)
+class JournalGap:
+    """Bytes of a journal that are no whole frame.
+
+    Attributes:
+        path: The journal.
+        offset: Where they begin.
+        num_bytes: How many.
+        is_tail: Whether nothing follows: what a kill cut short, never reported
+            durable. Otherwise whole frames follow, and the file was damaged.
+    """
+
+    path: Path
+    offset: int
+    num_bytes: int
+    is_tail: bool
+
+    def __str__(self) -> str:
+        what = "ends in a frame cut short" if self.is_tail else "is damaged"
+        return (
+            f"journal ({self.path}) {what} at byte {self.offset}, {self.num_bytes} "
+            f"bytes; every whole frame was kept"
+        )
+
+
+class JournalContents(NamedTuple):
+    """What a journal holds."""
+
+    meta: dict[str, Any]
+    """As it was opened with."""
+    frames: list[bytes]
+    """Every whole frame, in order."""
+    gaps: list[JournalGap]
+    """What is none, in order."""
+
+
+def read_journal(path: Path) -> JournalContents:
+    """Reads a journal and changes nothing.
+
+    Frames on both sides of damage come back: losing those behind it would lose games
+    that were durable, and refusing the file would stop runs over bytes that a power cut
+    may leave in a group that was never reported durable.
+
+    Raises:
+        UsageError: The file is of another schema.
+        RunError: The file is not a journal, or its header is damaged.
+    """
+    with core_errors():
+        meta, frames, gaps = _core.read_journal(str(path))
+    try:
+        content = json.loads(meta)
+    except (ValueError, RecursionError):
+        content = None
+    if not isinstance(content, dict):
+        raise RunError(
+            f"journal ({path}) has a header that is no JSON object; "
+            f"restore it from a copy"
+        )
+    return JournalContents(content, frames, [JournalGap(path, *gap) for gap in gaps])

@@ -1,0 +1,233 @@
+"""Sealed segments: what the journals of one generation of games become, for good.
+
+``seal`` may be killed at any instant and called again: it publishes the segment before
+it removes a journal, and leaves out what an earlier segment holds, so that no game is
+lost or doubled. Layout: ``<writer>/<incarnation>/<generation>.journal`` and ``.npz``.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import DTypeLike, NDArray
+
+from tengen import _core
+from tengen.errors import RunError
+from tengen.experience.archive import ArchiveReader, pack
+from tengen.experience.core_errors import core_errors
+from tengen.experience.files import SET_ASIDE, writer_files
+from tengen.experience.journal import JournalGap, read_journal
+from tengen.run.faults import reach
+from tengen.run.publish import publish_file
+
+__all__ = [
+    "GAME_COLUMNS",
+    "RecordedGames",
+    "SegmentReader",
+    "recorded_games",
+    "seal",
+]
+
+GAME_COLUMNS: dict[str, DTypeLike] = {
+    "game_index": np.uint32,
+    "outcome": np.uint8,
+    "model": np.uint32,
+    "num_variant_bytes": np.uint8,
+    "variant": np.uint8,
+    "num_opening_plies": np.uint16,
+    "num_plies": np.uint16,
+    "num_switches": np.uint16,
+    "switch_ply": np.uint16,
+    "switch_model": np.uint32,
+    "opening": np.uint16,
+    "action": np.uint16,
+    "root_value": np.float32,
+    "policy_weight": np.float32,
+    "value_weight": np.float32,
+    "num_simulations": np.uint32,
+    "lead": np.int16,
+    "num_policy_entries": np.uint16,
+    "policy_action": np.uint16,
+    "policy_mass": np.uint16,
+}
+"""Type of each column of a game segment as read; see docs/store_format.md."""
+
+# Bytes of the widest numbers that a column may be written with.
+_WIDEST = {"iu": 8, "f": 4}
+
+_LEAD_SCHEMA = 4  # of archives, from which on plies have leads
+
+
+class SegmentReader(ArchiveReader):
+    """A sealed segment: an archive whose columns come in their declared types.
+
+    Attributes:
+        generation: Of all its games.
+    """
+
+    def __init__(self, path: Path) -> None:
+        super().__init__(path)
+        try:
+            self.generation = self.number("generation")
+        except BaseException:
+            self.close()
+            raise
+
+    @staticmethod
+    def advice(path: Path) -> str:
+        """Returns what to do where the file is missing or damaged."""
+        aside = path.with_suffix(f".{SET_ASIDE}").name
+        return (
+            f"restore it from a copy, or have a file {aside} in its place to go on "
+            f"without its games"
+        )
+
+    def column(self, name: str) -> NDArray[Any]:
+        """Returns a column in its declared type, ``[num_games]`` or flat by ply.
+
+        Raises:
+            RunError: The column is absent or damaged.
+        """
+        if name == "lead" and self.meta["schema"] < _LEAD_SCHEMA:
+            return np.full(len(self.column("action")), _core.NO_LEAD, np.int16)
+        column = self.read(name)
+        if column.ndim != 1:
+            raise self._damaged(f"column {name} has {column.ndim} axes")
+        wanted = np.dtype(GAME_COLUMNS[name])
+        is_whole = wanted.kind in "iu"
+        kinds = "iu" if is_whole else "f"
+        if column.dtype.kind not in kinds or column.itemsize > _WIDEST[kinds]:
+            raise self._damaged(f"column {name} has the type {column.dtype}")
+        if is_whole and column.size > 0:
+            bounds = np.iinfo(wanted)
+            if not (column.min() >= bounds.min and column.max() <= bounds.max):
+                raise self._damaged(f"column {name} has numbers out of range")
+        return column.astype(wanted, copy=False)
+
+    def game_columns(self) -> dict[str, NDArray[Any]]:
+        """Returns every column."""
+        return {name: self.column(name) for name in GAME_COLUMNS}
+
+
+class RecordedGames(NamedTuple):
+    """What a writer keeps of one generation."""
+
+    indices: list[int]
+    """Of the games, in increasing order."""
+    gaps: list[JournalGap]
+    """Of its journals: where a kill or damage cost frames."""
+
+
+def recorded_games(writer_directory: Path, generation: int) -> RecordedGames:
+    """Returns the games that a writer keeps, sealed or in journals.
+
+    Raises:
+        UsageError: A file is of another schema.
+        RunError: A segment, or the header of a journal, is damaged.
+    """
+    found = _sealed_games(writer_directory, generation)
+    gaps: list[JournalGap] = []
+    for path in _of_generation(writer_directory, generation, "journal"):
+        contents = read_journal(path)
+        found.update(_game_index(frame) for frame in contents.frames)
+        gaps += contents.gaps
+    return RecordedGames(sorted(found), gaps)
+
+
+def seal(writer_directory: Path, generation: int) -> Path | None:
+    """Makes one segment of all that the generation's journals hold, then removes them.
+
+    The bytes depend on the games alone: not on the order in which they finished, nor on
+    how often the writer was killed. The caller is the only process that writes there,
+    and has closed its journal.
+
+    Args:
+        writer_directory: ``RUN/experience/<writer>``.
+        generation: Which one.
+
+    Returns:
+        The new segment, or None where the journals hold nothing that is not sealed.
+
+    Raises:
+        UsageError: A journal is of another schema.
+        RunError: A file is damaged, or the disk is full; the journals stay.
+    """
+    paths = _of_generation(writer_directory, generation, "journal")
+    if not paths:
+        return None
+    journals = [read_journal(path) for path in paths]
+    meta = journals[0].meta
+    for path, journal in zip(paths, journals, strict=True):
+        if journal.meta != meta or journal.meta.get("generation") != generation:
+            raise RunError(
+                f"journal ({path}) must be of the same game and generation as "
+                f"{paths[0]}; move it out of the run"
+            )
+    known = _sealed_games(writer_directory, generation)
+    frames = [
+        frame
+        for journal in journals
+        for frame in journal.frames
+        if _game_index(frame) not in known
+    ]
+    sealed = None
+    if frames:
+        sealed = _free_place(writer_directory, paths[-1])
+        reach("seal.gathered", sealed)
+        publish_file(sealed, _packed(meta, frames))
+        reach("seal.published", sealed)
+    for path in paths:
+        path.unlink()
+        reach("seal.journal_removed", path)
+    return sealed
+
+
+def _free_place(writer_directory: Path, journal: Path) -> Path:
+    """Returns where the segment of a journal goes: beside it.
+
+    Where somebody gave up the segment there, it goes to the newest incarnation, as
+    nobody reads that place any more.
+    """
+    sealed = journal.with_suffix(".npz")
+    if sealed.with_suffix(f".{SET_ASIDE}").exists():
+        folders = writer_directory.iterdir()
+        newest = max(int(path.name) for path in folders if path.name.isdecimal())
+        sealed = writer_directory / str(newest) / sealed.name
+    if any(sealed.with_suffix(f".{suffix}").exists() for suffix in ("npz", SET_ASIDE)):
+        raise RunError(
+            f"segment ({sealed}) is sealed already, but its journal has more; "
+            f"write further games in a new incarnation"
+        )
+    return sealed
+
+
+def _packed(meta: dict[str, Any], frames: list[bytes]) -> bytes:
+    with core_errors():
+        columns = _core.merge_games(frames, meta["generation"])
+    # 11 bits are plenty for a value that a search of some hundred simulations
+    # estimated.
+    for name in ("root_value", "policy_weight", "value_weight"):
+        columns[name] = columns[name].astype(np.float16)
+    is_row = (columns["policy_weight"] > 0) | (columns["value_weight"] > 0)
+    counts = {"num_games": len(columns["game_index"]), "num_rows": int(is_row.sum())}
+    return pack({**meta, **counts}, columns, deflates=True)
+
+
+def _sealed_games(writer_directory: Path, generation: int) -> set[int]:
+    found: set[int] = set()
+    for path in _of_generation(writer_directory, generation, "npz"):
+        with SegmentReader(path) as reader:
+            found.update(reader.column("game_index").tolist())
+    return found
+
+
+def _game_index(frame: bytes) -> int:
+    with core_errors():
+        return int(_core.decode_game(frame).game_index)
+
+
+def _of_generation(writer_directory: Path, generation: int, suffix: str) -> list[Path]:
+    files = writer_files(writer_directory, suffix)
+    return [path for path in files if int(path.stem) == generation]

@@ -1,0 +1,218 @@
+"""The learner's side of ``RUN/shuffled``: batches in the order of their draws."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+from warnings import warn
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tengen.errors import RunError, TengenWarning, UsageError
+from tengen.experience.leases import Leases
+from tengen.experience.shuffled_files import (
+    VALIDATION,
+    ShardRows,
+    ShuffledTurn,
+    read_shard,
+    read_turn,
+    shard_name,
+)
+from tengen.run import NumberedFolder
+from tengen.store.batch import Batch
+
+__all__ = ["ShuffledRows"]
+
+
+class ShuffledRows:
+    """Rows that the role shuffle drew as ``Experience``; each is learned from once.
+
+    The rate limit is the shuffler's: what it wrote may be used. Batches of the size
+    that it drew by are those that a ``GameWindow`` would have given, to the bit. A turn
+    whose folder was removed is stepped over, with a warning. Reads one shard at a time.
+    Not thread-safe.
+
+    Args:
+        game: The name, as `tengen.games.open_game` takes it.
+        folder: ``RUN/shuffled``.
+        state: What ``state`` returned, to continue from; None to start anew.
+
+    Raises:
+        RunError: A turn is damaged.
+    """
+
+    def __init__(
+        self, game: str, folder: NumberedFolder, state: Mapping[str, Any] | None = None
+    ) -> None:
+        self.game = game
+        self._folder = folder
+        self._turns: dict[int, ShuffledTurn] = {}
+        self._leases: Leases[tuple[int, int]] = Leases()
+        self._shard: tuple[int, int, ShardRows] | None = None
+        # The next row: of which turn, and which of its rows.
+        self._next = (0, 0)
+        # As far as batches are acknowledged.
+        self._used = (0, 0)
+        if state is not None:
+            self._next = self._used = (int(state["turn"]), int(state["row"]))
+            self._leases = Leases(int(state["num_batches"]))
+            if self._next != (0, 0):
+                self._see_turns()
+
+    @property
+    def generation(self) -> int:
+        """The newest generation that was drawn from, 0 before the first."""
+        return self._newest.generation if self._newest else 0
+
+    @property
+    def _newest(self) -> ShuffledTurn | None:
+        return self._turns[max(self._turns)] if self._turns else None
+
+    def refresh(self) -> int:
+        """Sees the turns that were published since the last call.
+
+        Returns:
+            How many new rows they were drawn for.
+
+        Raises:
+            UsageError: They are of a newer schema, or of another game.
+            RunError: One is gone or damaged.
+        """
+        for number in [number for number in self._turns if number < self._used[0]]:
+            del self._turns[number]
+        return sum(turn.num_new for turn in self._see_turns())
+
+    def available(self) -> int:
+        """Returns how many rows were drawn and not learned from."""
+        first, row = self._next
+        return sum(
+            max(0, sum(turn.shard_rows) - (row if number == first else 0))
+            for number, turn in self._turns.items()
+            if number >= first
+        )
+
+    def lacks(self, num_samples: int) -> str:
+        """Returns what is missing for a batch; see ``Experience.lacks``."""
+        available = self.available()
+        if available >= num_samples:
+            return ""
+        return (
+            f"shuffled samples ({available}) must be at least learner.batch_size "
+            f"({num_samples}); run tengen shuffle"
+        )
+
+    def sample(self, num_samples: int) -> Batch:
+        """Returns the next rows; never waits.
+
+        Args:
+            num_samples: B, at most ``available``.
+
+        Returns:
+            The batch, as ``GameWindow.sample``.
+
+        Raises:
+            RunError: There are not so many, or a shard is damaged.
+        """
+        available = self.available()
+        if num_samples > available:
+            raise RunError(
+                f"num_samples ({num_samples}) must be at most the {available} that "
+                f"were shuffled and not used; run tengen shuffle"
+            )
+        parts: list[ShardRows] = []
+        missing = num_samples
+        size = 0
+        while missing > 0:
+            part, size = self._take(missing)
+            parts.append(part)
+            missing -= len(part.keys)
+        keys = np.concatenate([part.keys for part in parts])
+        columns = {
+            name: np.concatenate([part.columns[name] for part in parts])
+            for name in parts[0].columns
+        }
+        lease = self._leases.lend(self._next)
+        probabilities = np.full(num_samples, 1 / size)
+        return Batch(lease, keys, probabilities, columns, size, self._ack)
+
+    def validation(self, num_rows: int) -> dict[str, NDArray[Any]] | None:
+        """Returns columns of rows that are never learned from; see ``GameWindow``."""
+        newest = self._newest
+        if newest is None or not newest.has_validation:
+            return None
+        path = self._folder.entry(max(self._turns)) / VALIDATION
+        columns = read_shard(path, self.game).columns
+        return {name: column[:num_rows] for name, column in columns.items()}
+
+    def state(self) -> dict[str, Any]:
+        """Returns JSON values that restore the table.
+
+        Batches not acknowledged count as never drawn.
+        """
+        turn, row = self._used
+        return {"turn": turn, "row": row, "num_batches": self._leases.num_returned}
+
+    def describe(self) -> dict[str, int]:
+        """Returns what ``GameWindow.describe`` does, as of the newest turn."""
+        newest = self._newest
+        names = ("num_games", "num_rows", "window_rows", "window_bytes")
+        return {name: getattr(newest, name) if newest else 0 for name in names}
+
+    def close(self) -> None:
+        """Frees the shard that is held. A second call does nothing."""
+        self._shard = None
+
+    def _see_turns(self) -> list[ShuffledTurn]:
+        """Reads the turns that are new here, in order."""
+        seen = []
+        numbers = self._folder.numbers()
+        if not self._turns and self._next == (0, 0) and numbers:
+            # Whoever has used nothing yet begins with the oldest that is left.
+            self._next = self._used = (numbers[0], 0)
+        for number in numbers:
+            if number < self._next[0] or number in self._turns:
+                continue
+            if number > max(self._turns, default=self._next[0] - 1) + 1:
+                warn(
+                    f"shuffled turn ({number}) does not follow the one before it, "
+                    f"which is not in {self._folder.path}; its rows are left out",
+                    TengenWarning,
+                    stacklevel=2,
+                )
+            turn = read_turn(self._folder, number)
+            if turn.game != self.game:
+                raise UsageError(
+                    f"shuffled turn ({self._folder.entry(number)}) must be of "
+                    f"{self.game}, not of {turn.game}; choose another --out"
+                )
+            self._turns[number] = turn
+            seen.append(turn)
+        return seen
+
+    def _take(self, wanted: int) -> tuple[ShardRows, int]:
+        """Returns at most ``wanted`` rows of one shard, and the size of the window."""
+        number, row = self._next
+        if number not in self._turns or row >= sum(self._turns[number].shard_rows):
+            number, row = min(n for n in self._turns if n > number), 0
+        turn = self._turns[number]
+        index, first = 0, 0
+        while first + turn.shard_rows[index] <= row:
+            first += turn.shard_rows[index]
+            index += 1
+        if self._shard is None or self._shard[:2] != (number, index):
+            path = self._folder.entry(number) / shard_name(index)
+            self._shard = (number, index, read_shard(path, self.game))
+        rows = self._shard[2]
+        start = row - first
+        end = min(start + wanted, turn.shard_rows[index])
+        self._next = (number, row + end - start)
+        columns = {name: column[start:end] for name, column in rows.columns.items()}
+        return ShardRows(rows.keys[start:end], columns), turn.window_rows
+
+    def _ack(self, lease: int, priorities: NDArray[np.float64] | None) -> None:
+        if priorities is not None:
+            raise UsageError(
+                "priorities (given) must be None, rows are drawn evenly; leave them out"
+            )
+        self._used = self._leases.take_back(lease)

@@ -1,0 +1,179 @@
+"""Drawing batches ahead of the learner, into files: the work of the role shuffle."""
+
+from __future__ import annotations
+
+import math
+import shutil
+import threading
+from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from tengen import _core
+from tengen.errors import DiskFullError
+from tengen.experience.shuffled_files import (
+    VALIDATION,
+    ShuffledTurn,
+    read_window_state,
+    shard_name,
+    write_shard,
+    write_turn,
+)
+from tengen.experience.window import GameWindow
+from tengen.experience.window_draw import WindowDraw
+from tengen.run import NumberedFolder, remove_leftovers
+
+__all__ = ["NUM_VALIDATION_ROWS", "Shuffler", "ShufflingStopped"]
+
+_SHARD_BYTES = 32 << 20
+"""Planes of a shard, about: it holds whole batches. Each thread has one in memory, and
+so has the learner."""
+_TARGET_BYTES = 512
+"""Of a row, beside its planes, on a large board; on a small one half of it."""
+NUM_VALIDATION_ROWS = 1024
+"""Rows by which a turn of learning is judged, where games are kept from it."""
+
+
+class ShufflingStopped(Exception):
+    """Somebody wanted an end before a turn was whole: none of it counts."""
+
+
+class Shuffler:
+    """Publishes what the learner would draw from the window, batch by batch.
+
+    Each folder holds all that the rate limiter allows at its time; the next is made
+    once the learner has begun with it. So the disk holds at most four buckets of rows
+    while three checkpoints are kept, and memory the games of the window and, a thread,
+    a shard two to three times. A killed turn leaves nothing, and is drawn again: to the
+    same bytes, unless more games have come.
+
+    Args:
+        folder: ``RUN/shuffled``; this process is its only writer.
+        open_window: Returns the window at a state, None for a new one.
+        batch_size: Rows of a batch: the unit of draws, as of the learner's own.
+        first_turn: The number of the first turn, where none is published: a learner
+            may have seen some that were removed.
+        num_threads: That derive rows; a game in Python has the use of one.
+
+    Raises:
+        RunError: The newest turn is damaged, or a segment is.
+    """
+
+    def __init__(
+        self,
+        folder: NumberedFolder,
+        open_window: Callable[[Mapping[str, Any] | None], GameWindow],
+        batch_size: int,
+        num_threads: int,
+        first_turn: int = 0,
+    ) -> None:
+        self._folder = folder
+        folder.path.mkdir(exist_ok=True)
+        remove_leftovers(folder.path)
+        self._batch_size = batch_size
+        newest = folder.latest()
+        self._number = first_turn - 1 if newest is None else newest
+        state = None if newest is None else read_window_state(folder, newest)
+        self.window = open_window(state)
+        self._num_threads = num_threads
+        # Rows that came since the newest turn.
+        self._num_new = 0
+
+    @property
+    def newest(self) -> int:
+        """The newest turn that is published, one less than the first before it."""
+        return self._number
+
+    def turn(self, stop: threading.Event) -> ShuffledTurn | None:
+        """Draws all that may be drawn. Blocks until it is durable.
+
+        After an error this object is of no use any more: what it counted as drawn is
+        not on the disk.
+
+        Args:
+            stop: Ends the turn.
+
+        Returns:
+            What was published; None where nothing may be drawn yet.
+
+        Raises:
+            ShufflingStopped: ``stop`` was set.
+            RunError: A segment is damaged, or the disk is full.
+        """
+        window = self.window
+        self._num_new += window.refresh()
+        num_batches = window.available() // self._batch_size
+        if num_batches == 0:
+            return None
+        self._check_room(num_batches * self._batch_size)
+        draws = [window.lend(self._batch_size) for _ in range(num_batches)]
+        batch_bytes = 4 * math.prod(window.rows.shape) * self._batch_size
+        size = max(1, _SHARD_BYTES // batch_bytes)
+        shards = [draws[i : i + size] for i in range(0, num_batches, size)]
+        validation = window.validation(NUM_VALIDATION_ROWS)
+        turn = ShuffledTurn(
+            game=window.game,
+            generation=window.generation,
+            num_new=self._num_new,
+            shard_rows=tuple(self._batch_size * len(shard) for shard in shards),
+            has_validation=validation is not None,
+            **window.describe(),
+        )
+        for draw in draws:
+            window.take_back(draw.lease)
+
+        def write(folder: Path) -> None:
+            def write_one(index: int) -> None:
+                if not stop.is_set():
+                    self._write_shard(folder / shard_name(index), shards[index])
+
+            with ThreadPoolExecutor(self._num_threads) as pool:
+                for _ in pool.map(write_one, range(len(shards))):
+                    pass
+            if stop.is_set():
+                raise ShufflingStopped
+            if validation is not None:
+                keys = np.zeros(len(validation["legal"]), np.int64)
+                write_shard(
+                    folder / VALIDATION,
+                    keys,
+                    validation,
+                    window.game,
+                    window.rows.is_native,
+                )
+            write_turn(folder, turn, window.state())
+
+        self._folder.publish(self._number + 1, write)
+        self._number += 1
+        self._num_new = 0
+        return turn
+
+    def close(self) -> None:
+        """Frees the games."""
+        self.window.close()
+
+    def _check_room(self, num_rows: int) -> None:
+        """Refuses to fill a disk that has no room for a turn of so many rows."""
+        rows = self.window.rows
+        layout = _core.RowLayout(rows.shape, rows.is_native)
+        needed = num_rows * (layout.num_bytes + _TARGET_BYTES)
+        free = shutil.disk_usage(self._folder.path).free
+        if free < needed:
+            raise DiskFullError(
+                f"disk ({free / 1e6:.0f} MB free at {self._folder.path}) must have "
+                f"room for {num_rows} shuffled rows, {needed / 1e6:.0f} MB; free some, "
+                f"or lower store.limiter.max_samples",
+                needed_bytes=needed,
+            )
+
+    def _write_shard(self, path: Path, draws: list[WindowDraw]) -> None:
+        parts = [self.window.derive(draw) for draw in draws]
+        keys = np.concatenate([keys for keys, _ in parts])
+        columns = {
+            name: np.concatenate([columns[name] for _, columns in parts])
+            for name in parts[0][1]
+        }
+        write_shard(path, keys, columns, self.window.game, self.window.rows.is_native)

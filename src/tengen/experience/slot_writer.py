@@ -1,0 +1,129 @@
+"""Writes what the slots of an actor did into a table of steps, as steps and items."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tengen.errors import RunError
+from tengen.store import StepWriter, StoreTimeout
+
+if TYPE_CHECKING:
+    from tengen.experience.steps import StepTable
+
+__all__ = ["TABLE", "SlotWriter"]
+
+TABLE = "steps"
+"""The name of the table."""
+
+
+class SlotWriter:
+    """Writes the steps of an actor's slots, and makes items of them.
+
+    For one thread; blocks while the table has no room.
+
+    Args:
+        table: Where they go.
+        writers: One a slot.
+    """
+
+    def __init__(self, table: StepTable, writers: list[StepWriter]) -> None:
+        self._table = table
+        self._writers = writers
+        self._num_steps = 0
+        reach = table.layout.num_steps - 1
+        self._is_reset = np.zeros((len(writers), reach), np.bool_)
+
+    def append(
+        self,
+        columns: Mapping[str, NDArray[Any]],
+        state: Mapping[str, NDArray[Any]],
+        version: int,
+    ) -> int:
+        """Appends a block of every slot.
+
+        Args:
+            columns: ``[N, K, ...]`` each, K as ``ItemLayout.block_steps``; or
+                ``[N, K + 1, ...]`` where items are closed, the last the closing step.
+            state: ``[N, ...]`` each, the recurrent state before the block's first step.
+            version: Of the model that acted, at least 0.
+
+        Returns:
+            How many items that made.
+
+        Raises:
+            RunError: The table stayed full for ``timeout_s``, or the disk is full.
+        """
+        layout = self._table.layout
+        num_rows = columns["is_reset"].shape[1]
+        versions = np.full((len(self._writers), num_rows), version, np.int64)
+        columns = {**columns, "model_version": versions}
+        columns |= layout.cut(state, num_rows)
+        is_reset = np.concatenate(
+            [self._is_reset, columns["is_reset"].astype(np.bool_)], axis=1
+        )
+        num_items = 0
+        for slot, writer in enumerate(self._writers):
+            rows = {name: column[slot] for name, column in columns.items()}
+            ends = layout.ends(self._num_steps, is_reset[slot])
+            num_items += self._write(writer, rows, ends, version)
+        self._num_steps += num_rows
+        self._is_reset = is_reset[:, is_reset.shape[1] - self._is_reset.shape[1] :]
+        live = num_rows - layout.is_closed
+        ended = columns["terminated"][:, :live] | columns["truncated"][:, :live]
+        self._table.count(
+            int((columns["is_reset"][:, :live] == 0).sum()), int((ended != 0).sum())
+        )
+        return num_items
+
+    def _write(
+        self,
+        writer: StepWriter,
+        rows: Mapping[str, NDArray[Any]],
+        ends: NDArray[np.bool_],
+        version: int,
+    ) -> int:
+        """Appends one slot's rows, and makes an item of each that ends one."""
+        config, layout = self._table.config, self._table.layout
+        done = num_items = 0
+        try:
+            for first, last in _runs(ends):
+                writer.append(_rows(rows, done, last), config.timeout_s)
+                num_items += writer.insert_each(
+                    TABLE,
+                    layout.num_steps,
+                    self._table.max_priority,
+                    count=last - first,
+                    version=version,
+                    timeout_s=config.timeout_s,
+                )
+                done = last
+            if done < len(ends):
+                writer.append(_rows(rows, done, len(ends)), config.timeout_s)
+        except StoreTimeout as error:
+            raise RunError(
+                f"experience ({TABLE}) was full for {config.timeout_s:g} s; look for "
+                f"a dead learner"
+            ) from error
+        return num_items
+
+
+def _runs(mask: NDArray[np.bool_]) -> list[tuple[int, int]]:
+    """Returns first and one past the last of each run of True."""
+    edges = np.flatnonzero(np.diff(np.concatenate([[False], mask, [False]])))
+    return [(int(first), int(last)) for first, last in edges.reshape(-1, 2)]
+
+
+def _rows(columns: Mapping[str, NDArray[Any]], first: int, last: int) -> dict[str, Any]:
+    """Returns some rows, nested as the store has columns with ``/`` in their names."""
+    nested: dict[str, Any] = {}
+    for name, column in columns.items():
+        *outer, inner = name.split("/")
+        place = nested
+        for word in outer:
+            place = place.setdefault(word, {})
+        place[inner] = column[first:last]
+    return nested

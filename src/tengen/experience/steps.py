@@ -1,0 +1,295 @@
+"""Steps of environments as experience: a table of a store, whose items are slices.
+
+::
+
+    steps = StepTable(
+        folder, columns, layout, ReplayConfig(), seed, num_slots=16, batch_size=32
+    )
+    writer = steps.writer("actor-0", 16)
+    writer.append(columns, state, version)      # [N, K, ...], a block of every slot
+    steps.flush()                               # what a replay has outlives a kill
+    while steps.available() >= 32:
+        batch = steps.sample(32)                # [32, T, ...]
+        batch.ack(priorities)
+
+Source: items as slices of steps that lie in a store once, Cassirer et al. 2021,
+"Reverb: a framework for experience replay", section 3.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import threading
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tengen.config import check
+from tengen.errors import RunError
+from tengen.experience.item_layout import ItemLayout
+from tengen.experience.replay_config import ReplayConfig
+from tengen.experience.slot_writer import TABLE, SlotWriter
+from tengen.experience.step_budget import check_step_memory, step_budget
+from tengen.store import (
+    Batch,
+    Column,
+    Selector,
+    Store,
+    StoreTimeout,
+    TableConfig,
+)
+
+__all__ = ["StepTable"]
+
+
+class StepTable:
+    """A table of steps as ``Experience``. One thread draws at a time, others may write.
+
+    Args:
+        folder: For the steps of a replay, on a disk; a queue is in memory alone, as
+            what it had at a kill was made for weights that have changed.
+        columns: Of a step, by flat name, without the state.
+        layout: Of the items.
+        config: What is drawn, and how often.
+        seed: Of the draws.
+        state: What ``state`` returned, to go on counting from.
+        num_slots: Of all writers, for the memory.
+        batch_size: The most items of a sample, for the memory.
+
+    Raises:
+        UsageError: Another process is this table now, or its steps have other columns.
+        RunError: The memory does not suffice, or the disk is full or fails.
+    """
+
+    def __init__(
+        self,
+        folder: Path,
+        columns: Mapping[str, Column],
+        layout: ItemLayout,
+        config: ReplayConfig,
+        seed: int,
+        state: Mapping[str, Any] | None = None,
+        *,
+        num_slots: int,
+        batch_size: int,
+    ) -> None:
+        self.config = config
+        self.layout = layout
+        self.columns = {**columns, **layout.state_columns()}
+        state = state or {}
+        self._num_seen = int(state.get("num_seen", 0))
+        self._num_turns = int(state.get("num_turns", 0))
+        self._counts = {
+            name: int(state.get(name, 0)) for name in ("num_rows", "num_episodes")
+        }
+        self._max_priority = float(state.get("max_priority", 1.0))
+        self._slots_left = num_slots
+        self._count_lock = threading.Lock()
+        # Draws wait for writers, and an acknowledgement may come from another thread.
+        self._draw_lock = threading.Lock()
+        table = TableConfig(
+            name=TABLE,
+            columns={**self.columns, "model_version": Column(dtype="int64")},
+            sampler=config.selector,
+            remover=Selector(kind="fifo"),
+            max_items=config.max_items,
+            max_times_sampled=1 if config.is_queue else 0,
+            limits=config.limits,
+            num_steps=layout.num_steps,
+        )
+        budget = step_budget(
+            table,
+            layout,
+            is_queue=config.is_queue,
+            num_slots=num_slots,
+            batch_size=batch_size,
+        )
+        check_step_memory(table, budget)
+        if config.is_queue:
+            self._store = Store([table], memory_bytes=budget.memory_bytes, seed=seed)
+        else:
+            folder.parent.mkdir(parents=True, exist_ok=True)
+            self._store = Store(
+                [table],
+                memory_bytes=budget.memory_bytes,
+                seed=seed,
+                disk_bytes=budget.disk_bytes,
+                disk_directory=folder,
+                durability="checkpoint",
+            )
+        self._table = self._store.table(TABLE)
+        described = self._table.describe()
+        if described["num_inserts"] < self._num_seen:
+            self._num_seen = described["num_inserts"]
+
+    @property
+    def generation(self) -> int:
+        """Turns of the actors: calls of ``refresh`` that found something new."""
+        return self._num_turns
+
+    def writer(self, name: str, num_slots: int) -> SlotWriter:
+        """Returns the writer of an actor's slots; see ``SlotWriter``.
+
+        Args:
+            name: The actor's, its own.
+            num_slots: N.
+
+        Raises:
+            UsageError: Another writer has the name, or there are too many slots.
+        """
+        check(
+            num_slots <= self._slots_left,
+            "num_slots",
+            num_slots,
+            f"must be at most the {self._slots_left} that the table has memory for; "
+            f"make it for more",
+        )
+        self._slots_left -= num_slots
+        reach = self.layout.num_steps
+        writers = [
+            self._store.writer(f"{name}/{slot}", TABLE, max_item_steps=reach)
+            for slot in range(num_slots)
+        ]
+        return SlotWriter(self, writers)
+
+    def refresh(self) -> int:
+        """Returns how many items were inserted since the last call."""
+        num_inserts = int(self._table.describe()["num_inserts"])
+        num_new = num_inserts - self._num_seen
+        self._num_seen = num_inserts
+        self._num_turns += num_new > 0
+        return num_new
+
+    def available(self) -> int:
+        """Returns how many items may be drawn now without waiting."""
+        found = self._table.describe()
+        return self.config.num_available(
+            found["num_inserts"], found["num_samples"], found["num_eligible"]
+        )
+
+    def lacks(self, num_samples: int) -> str:
+        """Returns what is missing for a batch; see ``Experience.lacks``."""
+        available = self.available()
+        if available >= num_samples:
+            return ""
+        num_items = int(self._table.describe()["num_eligible"])
+        if not self.config.is_queue and num_items < self.config.min_items:
+            return (
+                f"items ({num_items}) must be at least store.min_items "
+                f"({self.config.min_items}); play more, by tengen train"
+            )
+        return (
+            f"items ({available}) that may be drawn must be at least "
+            f"learner.batch_size ({num_samples}); play more"
+        )
+
+    def sample(self, num_samples: int) -> Batch:
+        """Draws items; waits until there are enough.
+
+        Args:
+            num_samples: B.
+
+        Returns:
+            The batch: columns by flat name ``[B, T, ...]``, and the states of the
+            first steps, ``state/NAME`` ``[B, ...]``.
+
+        Raises:
+            RunError: Too few came within ``timeout_s``.
+        """
+        try:
+            with self._draw_lock:
+                drawn = self._table.sample(num_samples, self.config.timeout_s)
+        except StoreTimeout as error:
+            raise RunError(
+                f"experience ({TABLE}) was short of items for "
+                f"{self.config.timeout_s:g} s; look for a dead actor"
+            ) from error
+        columns = self.layout.join(dict(_flat(drawn.columns)))
+        if "model_version" in columns:
+            columns["model_version"] = columns["model_version"][:, 0]
+        return dataclasses.replace(
+            drawn,
+            columns=columns,
+            _ack=lambda lease, priorities: self._ack(drawn, priorities),
+        )
+
+    def validation(self, num_samples: int) -> None:
+        """Returns None: every item is learned from."""
+
+    def state(self) -> dict[str, Any]:
+        """Returns JSON values that go on counting; what a replay has is its own.
+
+        Blocks until that is durable, so that after a kill it is no older than what a
+        learner saved beside these values: what was drawn stays drawn.
+
+        Raises:
+            RunError: The disk is full or fails.
+        """
+        self.flush()
+        return {
+            "num_seen": self._num_seen,
+            "num_turns": self._num_turns,
+            "max_priority": self._max_priority,
+            **self._counts,
+        }
+
+    def describe(self) -> dict[str, int]:
+        """Returns ``num_items`` that may be drawn, and what was counted so far.
+
+        ``num_rows`` are frames, ``num_episodes`` ends of episodes.
+        """
+        return {
+            "num_items": int(self._table.describe()["num_eligible"]),
+            **self._counts,
+        }
+
+    def flush(self) -> None:
+        """Blocks until every step of a replay is durable.
+
+        Raises:
+            RunError: The disk is full or fails.
+        """
+        if not self.config.is_queue:
+            self._store.checkpoint()
+
+    def close(self) -> None:
+        """Makes a replay durable and frees the memory. A second call does nothing.
+
+        Raises:
+            RunError: The disk is full or fails.
+        """
+        self._store.close()
+
+    def count(self, num_rows: int, num_episodes: int) -> None:
+        """Adds to what ``describe`` tells."""
+        with self._count_lock:
+            self._counts["num_rows"] += num_rows
+            self._counts["num_episodes"] += num_episodes
+
+    @property
+    def max_priority(self) -> float:
+        """The greatest priority so far, which new items get.
+
+        Source: Schaul et al. 2016, "Prioritized Experience Replay", algorithm 1.
+        """
+        return self._max_priority
+
+    def _ack(self, drawn: Batch, priorities: NDArray[np.float64] | None) -> None:
+        if self.config.sampler != "prioritized":
+            priorities = None
+        with self._draw_lock:
+            drawn.ack(priorities)
+        if priorities is not None:
+            self._max_priority = max(self._max_priority, float(priorities.max()))
+
+
+def _flat(columns: Mapping[str, Any], where: str = "") -> Iterator[tuple[str, Any]]:
+    """Yields nested columns by their flat names."""
+    for name, column in columns.items():
+        if isinstance(column, Mapping):
+            yield from _flat(column, f"{where}{name}/")
+        else:
+            yield f"{where}{name}", column

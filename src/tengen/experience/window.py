@@ -1,0 +1,376 @@
+"""The self-play window: the newest games of a run, sampled evenly by row."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tengen.config import check
+from tengen.errors import RunError, UsageError
+from tengen.experience.derived_rows import DerivedRows
+from tengen.experience.leases import Leases
+from tengen.experience.limiter import SamplesPerInsert
+from tengen.experience.manifest import Manifest, SegmentEntry
+from tengen.experience.validation import is_validation, select_games
+from tengen.experience.window_config import WindowConfig
+from tengen.experience.window_draw import WindowDraw, WindowPass
+from tengen.store.batch import Batch
+
+__all__ = ["GameWindow"]
+
+
+class GameWindow:
+    """Self-play games as ``Experience``: the newest rows, drawn evenly.
+
+    A row is a searched ply with a target; planes and targets are derived when it is
+    drawn, under a random symmetry. Draws are a pure function of the seed, the number of
+    the batch and the manifest, so that a restored window continues as if never stopped.
+    Not thread-safe, but for ``derive``.
+
+    Args:
+        game: The name, as `tengen.games.open_game` takes it.
+        experience: ``RUN/experience``.
+        config: Size of the window and rate of use.
+        seed: Of the draws.
+        state: What ``state`` returned, to continue from; None to start anew.
+        auxiliary: Whether batches have the targets of auxiliary heads too.
+
+    Attributes:
+        game: As given.
+        config: As given.
+        rows: What is drawn from.
+        validation_rows: Those of games that are kept from learning.
+
+    Raises:
+        UsageError: The game is unknown, or an own game breaks the protocol.
+        RunError: A segment that the window needs is missing or damaged.
+    """
+
+    def __init__(
+        self,
+        game: str,
+        experience: Path,
+        config: WindowConfig,
+        seed: int,
+        state: Mapping[str, Any] | None = None,
+        auxiliary: bool = False,
+    ) -> None:
+        self.game = game
+        self.config = config
+        self._seed = seed
+        self._known: set[tuple[str, int]] = set()
+        self._manifest = Manifest(experience)
+        # Rows of each segment that are learned from.
+        self._segment_rows: list[int] = []
+        # Where the segments that are held end, in rows and in validation rows.
+        self._ends: deque[tuple[int, int]] = deque()
+        self._leases: Leases[WindowDraw] = Leases()
+        # The pass that goes on, where rows are drawn without replacement.
+        self._pass: WindowPass | None = None
+        self._limiter = SamplesPerInsert(config.limiter)
+        held: list[SegmentEntry] = []
+        skipped = (0, 0)
+        level = 0.0
+        if state is not None:
+            try:
+                held, skipped = self._take_back(state)
+                level = float(state["limiter_level"])
+            # What a process of another mind wrote.
+            except (LookupError, TypeError, ValueError, AttributeError) as error:
+                raise RunError(
+                    f"window's state ({type(error).__name__} in it) is damaged; "
+                    f"go on from an earlier one"
+                ) from error
+        self.rows = DerivedRows(game, auxiliary, skipped[0])
+        self.validation_rows = DerivedRows(game, auxiliary, skipped[1])
+        for entry in held:
+            self._load(entry)
+        if state is not None:
+            # What was loaded has filled the bucket once before.
+            self._limiter = SamplesPerInsert(config.limiter, level)
+
+    @property
+    def num_rows(self) -> int:
+        """Rows to learn from of all segments so far, also of those that left."""
+        return self.rows.num_rows
+
+    @property
+    def num_games(self) -> int:
+        """Games of all segments in the manifest."""
+        return self._manifest.num_games
+
+    @property
+    def generation(self) -> int:
+        """The newest generation taken in, 0 before the first."""
+        return max((entry.generation for entry in self._manifest), default=0)
+
+    @property
+    def window_rows(self) -> int:
+        """Rows that are sampled now, the newest."""
+        return self.config.window_rows(self.num_rows)
+
+    def refresh(self) -> int:
+        """Takes in the segments that were sealed since the last call.
+
+        Returns:
+            How many rows to learn from they have.
+
+        Raises:
+            UsageError: A segment is of a newer schema or of another game.
+            RunError: A segment is damaged.
+        """
+        before = self.num_rows
+        for entry in self._manifest.discover():
+            self._load(entry)
+        return self.num_rows - before
+
+    def available(self) -> int:
+        """Returns how many samples may be drawn now; 0 below ``min_rows`` rows."""
+        if self.num_rows < self.config.min_rows:
+            return 0
+        return self._limiter.samples_available()
+
+    def lacks(self, num_samples: int) -> str:
+        """Returns what is missing for a batch; see ``Experience.lacks``."""
+        if self.num_rows < self.config.min_rows:
+            return (
+                f"rows ({self.num_rows}) must be at least store.min_rows "
+                f"({self.config.min_rows}); play more"
+            )
+        available = self.available()
+        if available >= num_samples:
+            return ""
+        return (
+            f"samples ({available}) that store.limiter allows must be at least "
+            f"learner.batch_size ({num_samples}); play more, or raise "
+            f"store.limiter.samples_per_row"
+        )
+
+    def sample(self, num_samples: int) -> Batch:
+        """Draws a batch; never waits.
+
+        Args:
+            num_samples: B, at most ``available``.
+
+        Returns:
+            The batch; keys are row numbers, and the columns are planes ``[B, C, H, W]
+            float32``, legal ``[B, A] uint8``, policy ``[B, A] float32`` that sums to 1
+            over the legal actions, policy_weight ``[B] float32``, outcome ``[B, 3]
+            float32`` (win, draw, loss, to play), search_value ``[B] float32`` in [-1,
+            1] to play, and value_weight ``[B] float32``; and those of auxiliary heads
+            (`tengen.learners.AlphaZeroLoss`) where they were asked for.
+
+        Raises:
+            RunError: There are not enough rows, or they were used often enough.
+        """
+        draw = self.lend(num_samples)
+        keys, columns = self.derive(draw)
+        probabilities = np.full(num_samples, 1 / draw.size)
+        return Batch(
+            draw.lease, keys, probabilities, columns, draw.size, self.take_back
+        )
+
+    def lend(self, num_samples: int) -> WindowDraw:
+        """Draws a batch whose rows are not asked for yet.
+
+        Raises:
+            RunError: There are not enough rows, or they were used often enough.
+        """
+        if num_samples > self.available():
+            raise RunError(
+                f"num_samples ({num_samples}) must be at most the "
+                f"{self.available()} that {self.num_rows} rows allow now; "
+                f"play more games or raise limiter.samples_per_row"
+            )
+        size = self.window_rows
+        first_row = self.num_rows - size
+        place = None
+        if not self.config.with_replacement:
+            place = self._place(num_samples, first_row, size)
+            self._pass = place._replace(offset=place.offset + num_samples)
+        self._limiter.sample(num_samples)
+        draw = WindowDraw(self._leases.next, num_samples, first_row, size, place)
+        self._leases.lend(draw)
+        return draw
+
+    def derive(
+        self, draw: WindowDraw
+    ) -> tuple[NDArray[np.int64], dict[str, NDArray[Any]]]:
+        """Returns keys and columns of a batch that was lent since the last refresh.
+
+        From any thread, while no other adds games.
+        """
+        keys, symmetries = self.rows.draw(self._seed, draw)
+        return keys, self.rows.derive(keys, symmetries)
+
+    def take_back(
+        self, lease: int, priorities: NDArray[np.float64] | None = None
+    ) -> None:
+        """Ends a loan; see ``Batch.ack``."""
+        if priorities is not None:
+            raise UsageError(
+                "priorities (given) must be None, rows are drawn evenly; leave them out"
+            )
+        self._leases.take_back(lease)
+
+    def validation(self, num_rows: int) -> dict[str, NDArray[Any]] | None:
+        """Returns columns of rows that are never learned from, as ``sample`` does.
+
+        They are drawn from the games of the window; None while it has none.
+
+        Args:
+            num_rows: B; fewer come where there are fewer.
+        """
+        size = self.validation_rows.num_rows - self.validation_rows.oldest_row
+        if size == 0:
+            return None
+        total = self.validation_rows.num_rows
+        draw = WindowDraw(total, min(num_rows, size), total - size, size, None)
+        keys, symmetries = self.validation_rows.draw(self._seed, draw)
+        return self.validation_rows.derive(keys, symmetries)
+
+    def state(self) -> dict[str, Any]:
+        """Returns JSON values that restore the window.
+
+        Batches not acknowledged count as never drawn.
+        """
+        lent = self._leases.outstanding()
+        place = lent[0].place if lent else self._pass
+        return {
+            "manifest": self._manifest.to_dict(),
+            "segment_rows": list(self._segment_rows),
+            "num_batches": self._leases.num_returned,
+            "limiter_level": self._limiter.level + sum(draw.num_rows for draw in lent),
+            "pass": None if place is None else list(place),
+        }
+
+    def describe(self) -> dict[str, int]:
+        """Returns ``num_games``, ``num_rows``, ``window_rows`` and ``window_bytes``."""
+        return {
+            "num_games": self.num_games,
+            "num_rows": self.num_rows,
+            "window_rows": self.window_rows,
+            "window_bytes": self.rows.num_bytes + self.validation_rows.num_bytes,
+        }
+
+    def close(self) -> None:
+        """Frees the games that are held. A second call does nothing."""
+        self.rows.drop_before(self.rows.num_rows)
+        self.validation_rows.drop_before(self.validation_rows.num_rows)
+
+    def _place(self, num_samples: int, first_row: int, size: int) -> WindowPass:
+        """Where so many rows come next: in the pass that goes on, or in a new one.
+
+        Raises:
+            UsageError: No pass has so many.
+        """
+        check(
+            num_samples <= size,
+            "num_samples",
+            num_samples,
+            f"must be at most the window's {size} rows without replacement; lower it",
+        )
+        place = self._pass
+        if (
+            place is not None
+            and (place.first_row, place.size) == (first_row, size)
+            and place.offset + num_samples <= size
+        ):
+            return place
+        return WindowPass(self._leases.next, first_row, size, 0)
+
+    def _take_back(
+        self, state: Mapping[str, Any]
+    ) -> tuple[list[SegmentEntry], tuple[int, int]]:
+        """Takes a state, but for the rows.
+
+        Returns:
+            The segments that the window reaches, and how many rows and validation rows
+            come before them.
+        """
+        self._manifest = Manifest.from_dict(
+            self._manifest.experience, state["manifest"]
+        )
+        self._leases = Leases(state["num_batches"])
+        # Older states have none.
+        if (place := state.get("pass")) is not None:
+            self._pass = WindowPass(*map(int, place))
+        aside = self._manifest.set_aside()
+        segment_rows = [
+            rows for i, rows in enumerate(state["segment_rows"]) if i not in aside
+        ]
+        entries = list(self._manifest)
+        num_rows = sum(segment_rows)
+        first = num_rows - self.config.window_rows(num_rows)
+        end = num_validation = 0
+        for index, entry in enumerate(entries):
+            num_learned = segment_rows[index]
+            if end + num_learned > first:
+                return entries[index:], (end, num_validation)
+            end += num_learned
+            num_validation += entry.num_rows - num_learned
+            self._known.add((f"{entry.writer}/{entry.incarnation}", entry.generation))
+            self._segment_rows.append(num_learned)
+        return [], (end, num_validation)
+
+    def _load(self, entry: SegmentEntry) -> None:
+        with entry.open(self._manifest.experience) as reader:
+            if reader.meta["game"] != self.game:
+                raise UsageError(
+                    f"segment ({reader.path}) must be of {self.game}, not of "
+                    f"{reader.meta['game']}; choose another --out"
+                )
+            try:
+                columns = reader.game_columns()
+                self._insert(
+                    f"{entry.writer}/{entry.incarnation}", entry.generation, columns
+                )
+            except RunError as error:
+                raise RunError(
+                    f"segment ({reader.path}) is refused: {error}"
+                ) from error
+
+    def _insert(
+        self, writer: str, sequence: int, columns: Mapping[str, NDArray[Any]]
+    ) -> bool:
+        """Adds the games of one segment.
+
+        Args:
+            writer: ``<writer>/<incarnation>``.
+            sequence: The generation.
+            columns: As ``SegmentReader.game_columns``.
+
+        Returns:
+            Whether it was new.
+
+        Raises:
+            RunError: A move is illegal or a result wrong: not games of this game.
+        """
+        if (writer, sequence) in self._known:
+            return False
+        if self.config.validation_share > 0:
+            kept = is_validation(
+                sequence, columns["game_index"], self.config.validation_share
+            )
+            self.validation_rows.add(select_games(columns, kept))
+            columns = select_games(columns, ~kept)
+        num_new = self.rows.add(columns)
+        self._known.add((writer, sequence))
+        self._segment_rows.append(num_new)
+        self._ends.append((self.rows.num_rows, self.validation_rows.num_rows))
+        self._limiter.insert(num_new)
+        self._drop_old()
+        return True
+
+    def _drop_old(self) -> None:
+        """Frees what the window has left behind, of both kinds of rows."""
+        first = self.num_rows - self.window_rows
+        while self._ends and self._ends[0][0] <= first:
+            end, validation_end = self._ends.popleft()
+            self.rows.drop_before(end)
+            self.validation_rows.drop_before(validation_end)

@@ -1,0 +1,127 @@
+"""The one process that writes ``RUN/experience/<writer>``."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import suppress
+from pathlib import Path
+from types import TracebackType
+
+from tengen.errors import UsageError
+from tengen.experience.files import writer_files
+from tengen.experience.journal import OpenSegment
+from tengen.experience.segment import RecordedGames, recorded_games, seal
+from tengen.experience.unfinished import (
+    keep_unfinished,
+    remove_unfinished,
+    unfinished_games,
+)
+from tengen.run.lock import WriterLock
+from tengen.run.publish import remove_leftovers, storage_error
+
+__all__ = ["ExperienceWriter"]
+
+
+class ExperienceWriter:
+    """Writes one writer's segments, as one incarnation of it.
+
+    Args:
+        directory: ``RUN/experience/<writer>``; made when absent.
+        incarnation: Greater than every earlier one of this writer, at least 0.
+
+    Raises:
+        UsageError: Another process is this writer now, or the incarnation was used.
+        RunError: The folder cannot be written.
+    """
+
+    def __init__(self, directory: Path, incarnation: int) -> None:
+        self.directory = directory
+        self._lock = WriterLock(directory / "lock", directory)
+        try:
+            self._folder = _new_folder(directory, incarnation)
+        except BaseException:
+            self._lock.release()
+            raise
+
+    def open_games(self, generation: int, game: str) -> OpenSegment:
+        """Opens the journal of a generation of games.
+
+        Args:
+            generation: At least 0.
+            game: The registered name, ``gomoku/9``.
+
+        Raises:
+            RunError: It was opened before, the disk is full, or another process writes
+                here too.
+        """
+        self._lock.check_held()
+        meta = {"kind": "games", "game": game, "generation": generation}
+        return OpenSegment(self._folder / f"{generation:06d}.journal", meta)
+
+    def recorded_games(self, generation: int) -> RecordedGames:
+        """Returns the games kept so far, of all incarnations."""
+        return recorded_games(self.directory, generation)
+
+    def unsealed(self) -> list[int]:
+        """Returns the generations that have journals, in increasing order."""
+        return sorted({int(p.stem) for p in writer_files(self.directory, "journal")})
+
+    def keep_unfinished(self, generation: int, games: Sequence[bytes]) -> None:
+        """Publishes the games in flight; see ``unfinished.keep_unfinished``."""
+        self._lock.check_held()
+        keep_unfinished(self._folder, generation, games)
+
+    def unfinished_games(self, generation: int) -> list[bytes]:
+        """Returns the games in flight that were kept last, by any incarnation."""
+        return unfinished_games(self.directory, generation)
+
+    def seal(self, generation: int) -> Path | None:
+        """Seals a generation whose journal is closed; see ``segment.seal``.
+
+        Raises:
+            RunError: As that, or another process writes here too.
+        """
+        self._lock.check_held()
+        sealed = seal(self.directory, generation)
+        remove_unfinished(self.directory, generation)
+        return sealed
+
+    def release(self) -> None:
+        """Lets the next writer in. A second call does nothing."""
+        self._lock.release()
+
+    def __enter__(self) -> ExperienceWriter:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.release()
+
+
+def _new_folder(directory: Path, incarnation: int) -> Path:
+    """Makes the folder of an incarnation, and clears up after the earlier ones."""
+    try:
+        names = (path.name for path in directory.iterdir() if path.is_dir())
+        earlier = sorted(int(name) for name in names if name.isdecimal())
+        if earlier and incarnation <= earlier[-1]:
+            raise UsageError(
+                f"incarnation ({incarnation}) of {directory} must be above "
+                f"{earlier[-1]}; restore RUN/events, which counts them, or run the "
+                f"same command again"
+            )
+        for number in earlier:
+            # Whoever wrote here held the lock, on whatever host.
+            remove_leftovers(directory / str(number), of_other_hosts=True)
+            for path in (directory / str(number)).glob("*.journal.tmp"):
+                path.unlink()
+            with suppress(OSError):  # it holds something
+                (directory / str(number)).rmdir()
+        folder = directory / str(incarnation)
+        folder.mkdir()
+    except OSError as error:
+        raise storage_error(directory, error) from error
+    return folder

@@ -1,0 +1,114 @@
+"""From what a model says of itself to its network and that network's tensors."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from tengen.config import from_dict
+from tengen.errors import UsageError
+from tengen.nets import NetConfig
+from tengen.tensors import BoardSpec, Signature, TensorSpec
+
+__all__ = [
+    "Architecture",
+    "answered",
+    "parse_architecture",
+    "read_architecture",
+]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Architecture:
+    """The part of ``meta.json`` that a network is built from."""
+
+    net: NetConfig
+    """The network's size."""
+    signature: Signature
+    """What it reads, answers and keeps."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class _OldArchitecture:
+    """That part until schema 2."""
+
+    net: NetConfig
+    features: BoardSpec
+
+
+def _signature_of(features: BoardSpec, net: NetConfig) -> Signature:
+    """Returns what the network of a model until schema 2 reads and answers.
+
+    Args:
+        features: Of the model; those of a vector network have one cell a plane.
+        net: Its network.
+    """
+    wanted = features.signature
+    if features.height * features.width == 1 and features.policy_layout == "flat":
+        length = TensorSpec(shape=(features.num_planes,))
+        wanted = Signature(inputs={"observation": length}, outputs=wanted.outputs)
+    return net.signature(wanted)
+
+
+def answered(signature: Signature, outputs: Sequence[str] | None) -> Signature:
+    """Returns the signature with no more outputs than are asked for.
+
+    Args:
+        signature: A network's.
+        outputs: Names; those that the network has not are passed over. None for all.
+
+    Raises:
+        UsageError: It has none of them.
+    """
+    if outputs is None:
+        return signature
+    found = {name: spec for name, spec in signature.outputs.items() if name in outputs}
+    if not found:
+        raise UsageError(
+            f"outputs ({', '.join(outputs)}) are none of the network's, which are "
+            f"{', '.join(signature.outputs)}; ask for one of these"
+        )
+    return dataclasses.replace(signature, outputs=found)
+
+
+def parse_architecture(content: Mapping[str, Any], where: str) -> Architecture:
+    """Returns the architecture in a ``meta.json`` of any schema.
+
+    Args:
+        content: Its object.
+        where: The file, for messages.
+
+    Raises:
+        UsageError: A field is missing or wrong.
+    """
+    is_old = "features" in content and "signature" not in content
+    kind = _OldArchitecture if is_old else Architecture
+    names = [field.name for field in dataclasses.fields(kind)]
+    parts = {name: content[name] for name in names if name in content}
+    found: Any = from_dict(kind, parts, where)
+    if isinstance(found, Architecture):
+        return found
+    signature = _signature_of(found.features, found.net)
+    return Architecture(net=found.net, signature=signature)
+
+
+def read_architecture(directory: Path) -> Architecture:
+    """Returns the architecture of the model in a directory.
+
+    Raises:
+        UsageError: ``meta.json`` is missing or damaged.
+    """
+    path = directory / "meta.json"
+    try:
+        content: Any = json.loads(path.read_bytes())
+    except (OSError, ValueError, RecursionError) as error:
+        reason = " ".join(str(error).split())
+        raise UsageError(
+            f"model ({directory}) cannot be built: {reason}; "
+            f"restore it or export it again"
+        ) from error
+    return parse_architecture(content if isinstance(content, dict) else {}, str(path))

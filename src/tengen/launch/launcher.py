@@ -1,0 +1,81 @@
+"""What a launcher is: where role processes are. Which of them works when is a schedule.
+
+``inline`` and ``local`` start processes of this machine, in turns and all at once;
+``ray`` starts actors of a Ray cluster. A launcher is one file, and the only place that
+knows its cluster.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, Protocol
+
+from tengen.roles import RoleResources
+
+__all__ = [
+    "Handle",
+    "Launcher",
+    "OnDeath",
+    "OnProgress",
+]
+
+OnProgress = Callable[[dict[str, Any]], None]
+"""Takes what a role tells in the middle of a turn."""
+OnDeath = Callable[[str, str], None]
+"""Takes a role, and how its process died, before it is started again."""
+
+
+class Handle(Protocol):
+    """A process with some roles, which is started again when it dies."""
+
+    @property
+    def roles(self) -> tuple[str, ...]:
+        """Its roles."""
+
+    def turn(
+        self,
+        role: str,
+        on_progress: OnProgress,
+        on_death: OnDeath,
+        details: Mapping[str, Any],
+    ) -> dict[str, Any] | None:
+        """Runs one turn to its end and returns its report; None: nothing to do. Blocks.
+
+        Used by one thread. A process that dies is started again with growing pauses and
+        its turn is redone, which a role makes safe.
+
+        Args:
+            role: One of ``roles``.
+            on_progress: Takes what the role tells on the way.
+            on_death: Told of each death.
+            details: As for ``RoleHost.turn``; the same when the turn is redone.
+
+        Raises:
+            RunError: The role failed, or died again and again.
+            UsageError: The role refused its config or its files.
+        """
+
+    def stop(self) -> None:
+        """Asks the process to end its turn and leave. Does not block; any thread.
+
+        A turn that goes on, or that begins later, returns ``{"stopped": True}`` unless
+        it has another report.
+        """
+
+    def close(self) -> None:
+        """Stops the process and waits for it; kills one that does not leave."""
+
+
+class Launcher(Protocol):
+    """Starts processes of one run."""
+
+    def start(
+        self, roles: tuple[str, ...], num_threads: int, resources: RoleResources
+    ) -> Handle:
+        """Returns the handle of a new process; it may begin with its first turn.
+
+        Args:
+            roles: What it hosts.
+            num_threads: Threads that each of its roles may use, at least 1.
+            resources: What a cluster keeps for it.
+        """

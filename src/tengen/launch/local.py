@@ -1,0 +1,31 @@
+"""The local launcher: every role at once, each in a process of this machine.
+
+It is for machines where roles do not compete for one thing: a GPU works for self-play
+while the processors learn, and the other way round. On processors alone ``inline``
+keeps all of them busy too, and gives the same run for a seed.
+"""
+
+from __future__ import annotations
+
+from tengen.launch.at_once import run_at_once
+from tengen.launch.budget import Budget
+from tengen.launch.journal import RunJournal
+from tengen.launch.process import ProcessLauncher
+from tengen.roles import RunConfig, StopListener
+from tengen.run import RunDirectory
+
+__all__ = ["run_local"]
+
+
+def run_local(
+    config: RunConfig,
+    run: RunDirectory,
+    budget: Budget,
+    journal: RunJournal,
+    stop: StopListener,
+    *,
+    num_threads: int,
+) -> None:
+    """Trains by processes of this machine; see ``run_at_once``."""
+    launcher = ProcessLauncher(run, config.task)
+    run_at_once(launcher, config, run, budget, journal, stop, num_threads=num_threads)

@@ -1,0 +1,80 @@
+"""Losses as pure functions of tensors.
+
+Time suffixes as in the field: ``_tm1`` is at the state that an action was taken in,
+``_t`` at the next one. Legend: T time, B batch, A actions.
+"""
+
+from __future__ import annotations
+
+from tengen.losses.alphazero import policy_cross_entropy, value_cross_entropy
+from tengen.losses.auxiliary import (
+    horizon_cross_entropy,
+    lead_huber,
+    mean_score_huber,
+    ownership_cross_entropy,
+    reply_cross_entropy,
+    score_distribution,
+    score_losses,
+)
+from tengen.losses.distributions import (
+    Categorical,
+    DiagonalGaussian,
+    Distribution,
+    make_distribution,
+)
+from tengen.losses.gae import GaeTargets, gae_targets
+from tengen.losses.ppo import (
+    approximate_kl,
+    clipped_surrogate_loss,
+    clipped_value_loss,
+    is_clipped,
+    normalise,
+)
+from tengen.losses.priorities import sequence_priorities
+from tengen.losses.q_learning import (
+    double_q_values,
+    dueling,
+    n_step_targets,
+    td_errors,
+    td_loss,
+)
+from tengen.losses.value_rescaling import signed_hyperbolic, signed_parabolic
+from tengen.losses.vtrace import (
+    VtraceTargets,
+    baseline_loss,
+    vtrace_targets,
+)
+
+__all__ = [
+    "Categorical",
+    "DiagonalGaussian",
+    "Distribution",
+    "GaeTargets",
+    "VtraceTargets",
+    "approximate_kl",
+    "baseline_loss",
+    "clipped_surrogate_loss",
+    "clipped_value_loss",
+    "double_q_values",
+    "dueling",
+    "gae_targets",
+    "horizon_cross_entropy",
+    "is_clipped",
+    "lead_huber",
+    "make_distribution",
+    "mean_score_huber",
+    "n_step_targets",
+    "normalise",
+    "ownership_cross_entropy",
+    "policy_cross_entropy",
+    "reply_cross_entropy",
+    "score_distribution",
+    "score_losses",
+    "sequence_priorities",
+    "signed_hyperbolic",
+    "signed_parabolic",
+    "td_errors",
+    "td_loss",
+    "value_cross_entropy",
+    "vtrace_targets",
+]

@@ -1,0 +1,134 @@
+"""Log-probabilities and entropies of actions, from the flat outputs of a policy.
+
+A policy answers one row of numbers, ``[..., L]`` float32. For choices the row holds
+the logits of every part, one part behind the other; for real numbers it holds their
+means, then the logarithms of their standard deviations. Parts are independent, so
+their log-probabilities and their entropies add up.
+
+``tengen.actors.action_draws`` is the same in numpy for actors, who draw: the two must
+match.
+
+Differs from most papers on continuous control: actions are not squashed. The actor
+clips one where it applies it and keeps the number that it drew, whose density is the
+Gaussian's.
+
+Legend: L outputs, K parts or numbers of an action.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Protocol
+
+import torch
+from torch import Tensor
+
+__all__ = ["Categorical", "DiagonalGaussian", "Distribution", "make_distribution"]
+
+# Bounds of the logarithm of a standard deviation, as in soft actor-critic.
+_MIN_LOG_STD, _MAX_LOG_STD = -20.0, 2.0
+
+# No log-probability is below this, so that sums of them are finite and 0 times one is
+# 0: a weight of 0 must silence a row, and 0 * -inf would be NaN.
+_LOWEST = -1e30
+
+
+class Distribution(Protocol):
+    """What actions a policy's outputs stand for."""
+
+    def log_prob(self, outputs: Tensor, actions: Tensor) -> Tensor:
+        """Returns ``[...]``, log-probabilities or log-densities in nats, finite.
+
+        Args:
+            outputs: ``[..., L]`` float32.
+            actions: ``[...]`` or ``[..., K]``, int64 choices or float32 numbers.
+        """
+
+    def entropy(self, outputs: Tensor) -> Tensor:
+        """Returns ``[...]``, entropies in nats; of densities they may be negative.
+
+        Args:
+            outputs: ``[..., L]`` float32.
+        """
+
+
+class Categorical:
+    """One choice or several independent ones; L is the sum of their numbers."""
+
+    def __init__(self, num_choices: Sequence[int], shape: tuple[int, ...]) -> None:
+        """Makes the distribution.
+
+        Args:
+            num_choices: Of each part, at least 1 each.
+            shape: Of one action: () for one part, or ``(K,)``.
+        """
+        self._num_choices = list(num_choices)
+        self._is_scalar = shape == ()
+
+    def log_prob(self, outputs: Tensor, actions: Tensor) -> Tensor:
+        """See ``Distribution``."""
+        parts = actions[..., None] if self._is_scalar else actions
+        chosen = [
+            log_policy.gather(-1, parts[..., i : i + 1])
+            for i, log_policy in enumerate(self._log_policies(outputs))
+        ]
+        return torch.cat(chosen, dim=-1).sum(-1)
+
+    def entropy(self, outputs: Tensor) -> Tensor:
+        """See ``Distribution``."""
+        entropies = [
+            -(log_policy.exp() * log_policy).sum(-1)
+            for log_policy in self._log_policies(outputs)
+        ]
+        return torch.stack(entropies).sum(0)
+
+    def _log_policies(self, outputs: Tensor) -> list[Tensor]:
+        return [
+            logits.log_softmax(-1).clamp_min(_LOWEST)
+            for logits in torch.split(outputs, self._num_choices, dim=-1)
+        ]
+
+
+class DiagonalGaussian:
+    """Independent real numbers; L is 2K, or 2 where an action is one number."""
+
+    def __init__(self, shape: tuple[int, ...]) -> None:
+        """Makes the distribution.
+
+        Args:
+            shape: Of one action: () for one number, or ``(K,)``.
+        """
+        self._is_scalar = shape == ()
+
+    def log_prob(self, outputs: Tensor, actions: Tensor) -> Tensor:
+        """See ``Distribution``."""
+        numbers = actions[..., None] if self._is_scalar else actions
+        mean, log_std = _split(outputs)
+        distance = (numbers - mean) * (-log_std).exp()
+        log_density = -0.5 * distance.square() - log_std - 0.5 * math.log(2 * math.pi)
+        return log_density.clamp_min(_LOWEST).sum(-1)
+
+    def entropy(self, outputs: Tensor) -> Tensor:
+        """See ``Distribution``."""
+        _, log_std = _split(outputs)
+        return (log_std + 0.5 * math.log(2 * math.pi * math.e)).sum(-1)
+
+
+def make_distribution(
+    num_choices: tuple[int, ...], shape: tuple[int, ...]
+) -> Distribution:
+    """Returns the distribution of the actions of an environment.
+
+    Args:
+        num_choices: Of each part; empty where actions are real numbers.
+        shape: Of one action: () or ``(K,)``.
+    """
+    if num_choices:
+        return Categorical(num_choices, shape)
+    return DiagonalGaussian(shape)
+
+
+def _split(outputs: Tensor) -> tuple[Tensor, Tensor]:
+    mean, log_std = outputs.chunk(2, dim=-1)
+    return mean, log_std.clamp(_MIN_LOG_STD, _MAX_LOG_STD)

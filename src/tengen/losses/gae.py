@@ -1,0 +1,73 @@
+"""Generalized advantage estimation over rows that may hold ends of episodes.
+
+Source: Schulman et al. 2016, "High-Dimensional Continuous Control Using Generalized
+Advantage Estimation", equation (16).
+
+Differs from the paper: a trace may hold several episodes and may be cut before an
+episode ends.
+
+Legend: T time, B batch. Everything is float32 and time-major.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+__all__ = ["GaeTargets", "gae_targets"]
+
+
+class GaeTargets(NamedTuple):
+    """What the estimation gives the two losses; neither carries a gradient."""
+
+    advantages: Tensor
+    """``[T, B]``, 0 in rows that reset."""
+    returns: Tensor
+    """``[T, B]`` targets of the baseline: advantages plus values."""
+
+
+def gae_targets(
+    *,
+    v: Tensor,
+    reward: Tensor,
+    terminated: Tensor,
+    is_reset: Tensor,
+    discount: float,
+    trace_lambda: float,
+) -> GaeTargets:
+    """Returns advantages and returns of one trace a column.
+
+    Within an episode::
+
+        delta[t] = reward[t] + discount * v[t + 1] - v[t]
+        advantage[t] = delta[t] + discount * trace_lambda * advantage[t + 1]
+
+    A terminated row takes v[t + 1] and advantage[t + 1] as 0. After a truncated row
+    comes one that resets, whose v is that of the final observation and whose advantage
+    is 0: so the truncated row is bootstrapped from the final observation, and no trace
+    passes from an episode to the one before it. The last row is bootstrapped from v[T].
+
+    Args:
+        v: ``[T + 1, B]`` values of the observations.
+        reward: ``[T, B]`` rewards of the actions.
+        terminated: ``[T, B]`` bool or uint8, nonzero where the action ended the task.
+        is_reset: ``[T, B]`` or ``[T + 1, B]`` bool or uint8, nonzero where a row is no
+            transition; row T is not read.
+        discount: In [0, 1].
+        trace_lambda: In [0, 1]; 0 looks one step ahead, 1 to the end of the trace.
+    """
+    with torch.no_grad():
+        num_steps = len(reward)
+        is_live = is_reset[:num_steps] == 0
+        goes_on = discount * (terminated == 0).to(v.dtype)
+        delta = (reward + goes_on * v[1:] - v[:-1]) * is_live
+        decay = trace_lambda * goes_on * is_live
+        advantage = torch.zeros_like(v[0])
+        advantages = []
+        for t in reversed(range(num_steps)):
+            advantage = delta[t] + decay[t] * advantage
+            advantages.append(advantage)
+        stacked = torch.stack(advantages[::-1])
+        return GaeTargets(stacked, stacked + v[:-1])

@@ -1,0 +1,118 @@
+"""Q-learning: n-step targets, double Q values, duelling heads, errors and their loss.
+
+Sources: van Hasselt et al. 2016, "Deep Reinforcement Learning with Double Q-learning";
+Wang et al. 2016, "Dueling Network Architectures for Deep Reinforcement Learning",
+equation (9); Kapturowski et al. 2019, "Recurrent Experience Replay in Distributed
+Reinforcement Learning", section 2.3 (n-step targets of rescaled values).
+
+Differs from the papers: a sequence may hold several episodes, and those that a limit
+cuts short are bootstrapped from their final observation.
+
+Legend: T time, B batch, A actions. Everything is float32 and time-major.
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+from torch.nn import functional
+
+from tengen.losses.value_rescaling import signed_hyperbolic, signed_parabolic
+
+__all__ = ["double_q_values", "dueling", "n_step_targets", "td_errors", "td_loss"]
+
+
+def n_step_targets(
+    *,
+    reward: Tensor,
+    terminated: Tensor,
+    is_reset: Tensor,
+    bootstrap: Tensor,
+    num_steps: int,
+    discount: float,
+    rescaling_epsilon: float | None = None,
+) -> Tensor:
+    """Returns ``[T, B]`` without gradient, the targets of the actions' Q values.
+
+    With n = num_steps, within an episode::
+
+        target[t] = reward[t] + ... + discount^(n - 1) * reward[t + n - 1]
+                    + discount^n * bootstrap[t + n]
+
+    The sum stops before n rewards in three places: at a row that terminated, with no
+    bootstrap; at a row that was truncated, which one that resets follows, with the
+    bootstrap of the final observation; and at the last row, with bootstrap[T]. In a row
+    that resets the target is 0 and is not to be learned.
+
+    Args:
+        reward: ``[T, B]`` rewards of the actions.
+        terminated: ``[T, B]`` bool or uint8, nonzero where the action ended the task.
+        is_reset: ``[T, B]`` or ``[T + 1, B]`` bool or uint8, nonzero where a row is no
+            transition; row T is not read.
+        bootstrap: ``[T + 1, B]`` values of the observations; row 0 is not read.
+        num_steps: n, at least 1.
+        discount: In [0, 1].
+        rescaling_epsilon: Of ``signed_hyperbolic``, where bootstraps and targets are on
+            its scale; rewards never are. None where values are as they are.
+    """
+    with torch.no_grad():
+        value_t = bootstrap[1:]
+        if rescaling_epsilon is not None:
+            value_t = signed_parabolic(value_t, rescaling_epsilon)
+        is_live = is_reset[: len(reward)] == 0
+        goes_on = discount * (terminated == 0).to(reward.dtype)
+        # Where the next row has no return of its own, what was reached has a value.
+        is_cut = torch.cat([~is_live[1:], torch.ones_like(is_live[:1])])
+        follows = value_t
+        for _ in range(num_steps):
+            returns = reward + goes_on * follows
+            follows = torch.where(is_cut, value_t, returns.roll(-1, dims=0))
+        if rescaling_epsilon is not None:
+            returns = signed_hyperbolic(returns, rescaling_epsilon)
+        return torch.where(is_live, returns, 0.0)
+
+
+def double_q_values(q_online: Tensor, q_target: Tensor) -> Tensor:
+    """Returns ``[...]`` without gradient, the target's value of the online's choice.
+
+    Args:
+        q_online: ``[..., A]``, which choose the action.
+        q_target: ``[..., A]``, which value it.
+    """
+    best = q_online.argmax(-1, keepdim=True)
+    return q_target.detach().gather(-1, best).squeeze(-1)
+
+
+def dueling(value: Tensor, advantage: Tensor) -> Tensor:
+    """Returns ``[..., A]`` Q values whose mean over actions is the value.
+
+    Args:
+        value: ``[...]``.
+        advantage: ``[..., A]``; only differences between actions count.
+    """
+    return value[..., None] + advantage - advantage.mean(-1, keepdim=True)
+
+
+def td_errors(q_tm1: Tensor, a_tm1: Tensor, targets: Tensor) -> Tensor:
+    """Returns ``[T, B]``, fixed targets minus the Q values of the actions taken.
+
+    Args:
+        q_tm1: ``[T, B, A]``.
+        a_tm1: ``[T, B]`` int64.
+        targets: ``[T, B]``.
+    """
+    return targets.detach() - q_tm1.gather(-1, a_tm1[..., None]).squeeze(-1)
+
+
+def td_loss(errors: Tensor, huber_delta: float | None = None) -> Tensor:
+    """Returns ``[T, B]``, half the squared errors, linear beyond ``huber_delta``.
+
+    Args:
+        errors: ``[T, B]``.
+        huber_delta: Above 0; None for squares everywhere.
+    """
+    if huber_delta is None:
+        return 0.5 * errors.square()
+    return functional.huber_loss(
+        errors, torch.zeros_like(errors), delta=huber_delta, reduction="none"
+    )

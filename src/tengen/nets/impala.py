@@ -1,0 +1,72 @@
+"""The deep residual network of IMPALA, for images: how large it is.
+
+Source: Espeholt et al. 2018, "IMPALA: Scalable Distributed Deep-RL with Importance
+Weighted Actor-Learner Architectures", figure 3, right.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
+
+from tengen.config import check_literals, check_range
+from tengen.nets.config import NetConfig
+from tengen.nets.inputs import MAX_CHANNELS, MAX_UNITS, check_images, lstm_state
+from tengen.tensors import Signature
+
+if TYPE_CHECKING:
+    from tengen.nets.modules.torso_net import TorsoNet
+
+__all__ = ["ImpalaConfig"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class ImpalaConfig(NetConfig):
+    """Residual convolutions and a dense layer, for each output a linear layer.
+
+    A section is a convolution, a pooling that halves the image, and two residual
+    blocks. For images of any size.
+    """
+
+    kind: Literal["impala"] = "impala"
+    """Tells this config from the other networks'."""
+    channels: tuple[int, ...] = (16, 32, 32)
+    """Channels of each section."""
+    num_units: int = 256
+    """Units of the dense layer."""
+    lstm_units: int = 0
+    """Units of an LSTM behind the dense layer; 0: none."""
+
+    def __post_init__(self) -> None:
+        """Checks the ranges.
+
+        Raises:
+            UsageError: A field is out of its range.
+        """
+        check_literals(self)
+        check_range("number of channels", len(self.channels), 1, 16)
+        for num_channels in self.channels:
+            check_range("channels", num_channels, 1, MAX_CHANNELS)
+        check_range("num_units", self.num_units, 1, MAX_UNITS)
+        check_range("lstm_units", self.lstm_units, 0, MAX_UNITS, "use 256")
+
+    def signature(self, wanted: Signature) -> Signature:
+        """Returns ``wanted`` and the LSTM's state; see ``NetConfig.signature``.
+
+        Raises:
+            UsageError: There is no image.
+        """
+        check_images(self, wanted)
+        return dataclasses.replace(wanted, state=lstm_state(self.lstm_units))
+
+    def build(self, wanted: Signature) -> TorsoNet:
+        """Returns a new network; see ``NetConfig.build``."""
+        from tengen.nets.modules.images import ImageTorso
+        from tengen.nets.modules.impala import impala_layers
+        from tengen.nets.modules.torso_net import TorsoNet
+
+        def torso() -> ImageTorso:
+            return ImageTorso(wanted, lambda n: impala_layers(n, self), self.num_units)
+
+        return TorsoNet(wanted, self, torso, self.lstm_units)

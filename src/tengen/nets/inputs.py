@@ -1,0 +1,101 @@
+"""What networks for environments make of named inputs; no torch here.
+
+An input of three axes is an image. Whether its channels come first or last nobody says:
+they are the shorter of the first and the last axis, the first where both are as long.
+All other inputs, such as vectors and the last action and reward, are flattened.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from tengen.config import check
+from tengen.errors import UsageError
+from tengen.nets.config import NetConfig
+from tengen.tensors import Signature, TensorSpec
+
+__all__ = [
+    "MAX_CHANNELS",
+    "MAX_UNITS",
+    "Image",
+    "check_images",
+    "check_no_board",
+    "images_of",
+    "lstm_state",
+]
+
+# A network that needs more is a typing error.
+MAX_CHANNELS = 2048
+MAX_UNITS = 16_384
+
+
+@dataclass(frozen=True, kw_only=True)
+class Image:
+    """How an input of three axes lies."""
+
+    num_channels: int
+    """Its channels."""
+    height: int
+    """Its rows."""
+    width: int
+    """Its columns."""
+    is_channel_first: bool
+    """Whether it is ``[C, H, W]``, else ``[H, W, C]``."""
+
+
+def images_of(wanted: Signature) -> dict[str, Image]:
+    """Returns the images among the inputs, in their order."""
+    return {
+        name: _image(*spec.shape)
+        for name, spec in wanted.inputs.items()
+        if len(spec.shape) == 3
+    }
+
+
+def check_no_board(config: NetConfig, wanted: Signature) -> None:
+    """Checks that an environment is asked of, and no board game.
+
+    Raises:
+        UsageError: It is a board game.
+    """
+    check(
+        wanted.board is None,
+        "net.kind",
+        config.kind,
+        "knows no outcome of a board game; choose a network for boards, as resnet",
+    )
+
+
+def check_images(config: NetConfig, wanted: Signature) -> dict[str, Image]:
+    """Returns the images of what a network for images is asked with.
+
+    Raises:
+        UsageError: There is none, or it is a board game.
+    """
+    check_no_board(config, wanted)
+    images = images_of(wanted)
+    if not images:
+        shown = ", ".join(
+            f"{name} {spec.shape}" for name, spec in wanted.inputs.items()
+        )
+        raise UsageError(
+            f"net.kind ({config.kind}) reads images, of three axes, and there is only "
+            f"{shown}; choose mlp"
+        )
+    return images
+
+
+def lstm_state(num_units: int) -> dict[str, TensorSpec]:
+    """Returns the state of an LSTM; none of one without units."""
+    if num_units == 0:
+        return {}
+    spec = TensorSpec(shape=(num_units,))
+    return {"lstm/hidden": spec, "lstm/cell": spec}
+
+
+def _image(first: int, middle: int, last: int) -> Image:
+    if first <= last:
+        return Image(
+            num_channels=first, height=middle, width=last, is_channel_first=True
+        )
+    return Image(num_channels=last, height=first, width=middle, is_channel_first=False)

@@ -1,0 +1,126 @@
+"""Heads that only training reads: they teach the trunk what a result alone does not.
+
+Source: Wu 2019, "Accelerating Self-Play Learning in Go", sections 3.4 and 4.1 (the
+opponent's reply, ownership and score); KataGo (lightvector/KataGo) for values at
+several horizons and the lead. Differs from the latter: a value at a horizon is one
+logit and not three, the distribution of the score is a plain layer of one logit a
+point, and no head estimates its own error.
+
+Legend: B batch, C channels, H W board, A actions, S points of the score.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import torch
+from torch import Tensor, nn
+
+from tengen.nets.config import NUM_HORIZONS
+from tengen.nets.modules.heads import NUM_VALUE_UNITS, PolicyLogits
+from tengen.tensors import BoardSpec
+
+__all__ = ["SCORE_SCALE", "Auxiliary", "AuxiliaryHeads", "score_moments"]
+
+SCORE_SCALE = 20.0
+"""Points that one unit of the layers of mean score and lead stands for."""
+
+
+class Auxiliary(NamedTuple):
+    """What the heads answer, for the side to move."""
+
+    reply: Tensor
+    """``[B, A]`` float32 logits of the opponent's policy after the move played; those
+    beyond the board unspecified."""
+    horizons: Tensor
+    """``[B, NUM_HORIZONS]`` float32 logits of winning as the value soon is."""
+    ownership: Tensor | None
+    """``[B, H, W]`` float32 logits of owning a cell at the end; None in games without a
+    score."""
+    score: Tensor | None
+    """``[B, 2S]`` float32 logits of the final score; entry i is i - S + 0.5 points."""
+    mean_score: Tensor | None
+    """``[B]`` float32 expected final score in points."""
+    lead: Tensor | None
+    """``[B]`` float32 points that the side to move could give away until the position
+    is even; None where it is not asked for."""
+
+
+class AuxiliaryHeads(nn.Module):
+    """One layer each on top of what the policy and the value head see."""
+
+    def __init__(
+        self, board: BoardSpec, num_channels: int, asks_for_lead: bool
+    ) -> None:
+        """Makes the heads.
+
+        Args:
+            board: Gives the layout of the policy and the points of the score.
+            num_channels: Channels inside the policy and the value head.
+            asks_for_lead: Whether there is a head for it, in games with a score.
+        """
+        super().__init__()
+        self.reply = PolicyLogits(board, num_channels)
+        self.horizons = nn.Linear(NUM_VALUE_UNITS, NUM_HORIZONS)
+        self.has_score = board.max_score > 0
+        if self.has_score:
+            self.ownership = nn.Conv2d(num_channels, 1, 1)
+            self.score = nn.Linear(NUM_VALUE_UNITS, 2 * board.max_score)
+            self.mean_score = nn.Linear(NUM_VALUE_UNITS, 1)
+        self.has_lead = self.has_score and asks_for_lead
+        if self.has_lead:
+            self.lead = nn.Linear(NUM_VALUE_UNITS, 1)
+
+    def estimate_score(self, hidden: Tensor) -> Tensor:
+        """Returns ``[B, 2]`` float32, mean and standard deviation of the final score.
+
+        In points of the side to move, both of the distribution: it is bounded and
+        agrees with itself, which two layers need not.
+
+        Args:
+            hidden: ``[B, NUM_VALUE_UNITS]``, what ``ValueHead.see`` returns last; the
+                game has a score.
+        """
+        return score_moments(self.score(hidden))
+
+    def forward(
+        self, policy: tuple[Tensor, Tensor], value: tuple[Tensor, Tensor]
+    ) -> Auxiliary:
+        """Returns the answers.
+
+        Args:
+            policy: As ``PolicyHead.see``.
+            value: As ``ValueHead.see``.
+        """
+        cells, hidden = value
+        scored = self.has_score
+        return Auxiliary(
+            reply=self.reply(*policy),
+            horizons=self.horizons(hidden),
+            ownership=self.ownership(cells).squeeze(1) if scored else None,
+            score=self.score(hidden) if scored else None,
+            mean_score=self._points(self.mean_score, hidden) if scored else None,
+            lead=self._points(self.lead, hidden) if self.has_lead else None,
+        )
+
+    @staticmethod
+    def _points(layer: nn.Linear, hidden: Tensor) -> Tensor:
+        points: Tensor = layer(hidden).squeeze(1) * SCORE_SCALE
+        return points
+
+
+def score_moments(logits: Tensor) -> Tensor:
+    """Returns ``[B, 2]`` float32, mean and standard deviation in points.
+
+    Args:
+        logits: ``[B, 2S]`` float32 of the final score; entry i is i - S + 0.5 points.
+    """
+    count = logits.shape[1]
+    first = 0.5 - count // 2
+    points = torch.arange(first, first + count, device=logits.device)
+    share = logits.softmax(1)
+    mean = (share * points).sum(1, keepdim=True)
+    offset = points - mean
+    # Around the mean, so that nothing cancels where the network is sure.
+    stdev = (share * (offset * offset)).sum(1, keepdim=True).sqrt()
+    return torch.cat([mean, stdev], dim=1)

@@ -1,0 +1,83 @@
+"""What every network for boards is to search, and to the loss of self-play.
+
+Legend: B batch, C planes, H W board, A actions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+from torch import Tensor
+
+from tengen.nets.config import NetConfig
+from tengen.nets.modules.auxiliary import Auxiliary
+from tengen.nets.modules.net import Net, Tensors
+from tengen.tensors import BoardSpec, Signature
+
+__all__ = ["BoardNet"]
+
+
+class BoardNet(Net):
+    """Policy and outcome of a position; a subclass has at least ``forward``.
+
+    Attributes:
+        board: What is known of positions and actions.
+    """
+
+    board: BoardSpec
+
+    def __init__(self, wanted: Signature, config: NetConfig) -> None:
+        """Begins a network.
+
+        Raises:
+            UsageError: It is no board game, or something else than policy and value
+                is wanted of it.
+        """
+        super().__init__(wanted, config)
+        assert wanted.board is not None  # the config refuses the rest
+        self.board = wanted.board
+
+    def forward(self, planes: Tensor) -> tuple[Tensor, Tensor]:
+        """Returns the logits of the policy and of the outcome.
+
+        Args:
+            planes: ``[B, C, H, W]`` float32, plane 0 the on-board mask.
+
+        Returns:
+            ``[B, A]`` float32 policy logits, and ``[B, 3]`` float32 logits of win,
+            draw and loss for the side to move.
+        """
+        raise NotImplementedError
+
+    def learn(self, planes: Tensor) -> tuple[Tensor, Tensor, Auxiliary | None]:
+        """Returns what ``forward`` does, and the answers of the auxiliary heads."""
+        return *self(planes), None
+
+    def estimate(self, planes: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """Returns what ``forward`` does, and ``[B, 2]`` float32, the score.
+
+        Mean and standard deviation in points, for the side to move; of a network whose
+        signature has it.
+        """
+        raise NotImplementedError
+
+    def answer(self, inputs: Tensors, state: Tensors) -> tuple[Tensors, Tensors]:
+        """Returns policy logits, the value to play and perhaps the score.
+
+        The value is p(win) - p(loss) in [-1, 1]. See ``Net.answer``.
+        """
+        return self.answer_some(inputs, state, self.signature.outputs)
+
+    def answer_some(
+        self, inputs: Tensors, state: Tensors, outputs: Collection[str]
+    ) -> tuple[Tensors, Tensors]:
+        """Returns what ``answer`` does; the score only where it is named."""
+        planes = inputs["planes"]
+        answers: Tensors = {}
+        if "score" in outputs:
+            policy, outcome, answers["score"] = self.estimate(planes)
+        else:
+            policy, outcome = self(planes)
+        share = outcome.softmax(1)
+        value = share[:, 0] - share[:, 2]
+        return {"policy": policy, "value": value, **answers}, {}

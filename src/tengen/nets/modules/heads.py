@@ -1,0 +1,173 @@
+"""Global pooling and the policy and value heads of a board network.
+
+Legend: B batch, C channels, H W board, A actions.
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+from tengen.tensors import BoardSpec
+
+__all__ = ["NUM_VALUE_UNITS", "GlobalPool", "PolicyHead", "PolicyLogits", "ValueHead"]
+
+NUM_VALUE_UNITS = 64
+"""Units of the value head's hidden layer."""
+
+
+class GlobalPool(nn.Module):
+    """Per channel the mean, the mean scaled by board side, and the maximum.
+
+    Source: Wu 2019, "Accelerating Self-Play Learning in Go", section 3.3.
+    """
+
+    def forward(self, x: Tensor, area: Tensor) -> Tensor:
+        """Returns ``[B, 3C]`` float32.
+
+        Args:
+            x: ``[B, C, H, W]`` not negative and zero beyond the board, so that
+                neither the sum nor the maximum needs the mask.
+            area: ``[B, 1]`` float32, cells on each board.
+        """
+        wide = x.float()
+        mean = wide.sum((2, 3)) / area
+        # Zero at 10 cells a side, so that the two means do not start out proportional.
+        side = area.sqrt() / 10.0 - 1.0
+        top = _largest(wide, self.training)
+        return torch.cat([mean, mean * side, top], dim=1)
+
+
+def _largest(x: Tensor, training: bool, *, of_columns: bool = False) -> Tensor:
+    """Returns the maximum over the board ``[B, C]``, or over each column ``[B, C, W]``.
+
+    In training the same numbers by an operation whose backward knows which cell each
+    came from; that of ``amax`` compares every cell again, at six times the cost.
+    """
+    if not training:
+        return x.amax(2) if of_columns else x.amax((2, 3))
+    if of_columns:
+        return functional.adaptive_max_pool2d(x, (1, x.shape[3])).squeeze(2)
+    return functional.adaptive_max_pool2d(x, 1).flatten(1)
+
+
+class PolicyLogits(nn.Module):
+    """From what a policy head sees to logits in one of ``BoardSpec``'s layouts."""
+
+    def __init__(self, board: BoardSpec, num_channels: int) -> None:
+        """Makes the last layer.
+
+        Args:
+            board: Gives the layout.
+            num_channels: Channels inside the head.
+        """
+        super().__init__()
+        self._make_layers(board, num_channels)
+
+    def _make_layers(self, board: BoardSpec, num_channels: int) -> None:
+        self.layout = board.policy_layout
+        self.out: nn.Module
+        if self.layout == "flat":
+            num_flat = num_channels * board.height * board.width
+            self.out = nn.Linear(num_flat, board.num_actions)
+        elif self.layout == "columns":
+            self.out = nn.Linear(2 * num_channels, 1)
+        else:
+            self.out = nn.Conv2d(num_channels, 1, 1)
+        if self.layout == "cells_and_pass":
+            self.out_pass = nn.Linear(3 * num_channels, 1)
+
+    def forward(self, local: Tensor, context: Tensor) -> Tensor:
+        """Returns ``[B, A]`` float32 logits; actions beyond the board unspecified.
+
+        Args:
+            local: ``[B, C, H, W]`` float32 of each cell, zero beyond the board.
+            context: ``[B, 3C]`` float32 of the whole board.
+        """
+        if self.layout == "flat":
+            logits: Tensor = self.out(local.flatten(1))
+        elif self.layout == "columns":
+            # A drop depends on the whole column: every row of it is pooled.
+            top = _largest(local, self.training, of_columns=True)
+            column = torch.cat([local.mean(2), top], dim=1)
+            logits = self.out(column.transpose(1, 2)).squeeze(2)
+        else:
+            logits = self.out(local).flatten(1)
+        if self.layout == "cells_and_pass":
+            logits = torch.cat([logits, self.out_pass(context)], dim=1)
+        return logits
+
+
+class PolicyHead(PolicyLogits):
+    """Policy logits from the trunk's activations."""
+
+    def __init__(self, board: BoardSpec, num_inputs: int, num_channels: int):
+        """Makes the head.
+
+        Args:
+            board: Gives the layout.
+            num_inputs: Channels of the trunk.
+            num_channels: Channels inside the head.
+        """
+        nn.Module.__init__(self)
+        self.local = nn.Conv2d(num_inputs, num_channels, 1)
+        self.pooled = nn.Conv2d(num_inputs, num_channels, 1)
+        self.pool = GlobalPool()
+        self.bias = nn.Linear(3 * num_channels, num_channels, bias=False)
+        # Last, so that weights are drawn in the order in which they are used.
+        self._make_layers(board, num_channels)
+
+    def see(
+        self, x: Tensor, mask: Tensor | None, area: Tensor
+    ) -> tuple[Tensor, Tensor]:
+        """Returns the arguments of ``forward``.
+
+        Args:
+            x: ``[B, C, H, W]`` float32, the trunk's activations.
+            mask: ``[B, 1, H, W]`` float32 or None when all is board.
+            area: ``[B, 1]`` float32, cells on each board.
+        """
+        pooled = self.pooled(x).relu()
+        local = self.local(x)
+        if mask is not None:
+            pooled = pooled * mask
+        context = self.pool(pooled, area)
+        local = (local + self.bias(context)[:, :, None, None]).relu()
+        if mask is not None:
+            local = local * mask
+        return local, context
+
+
+class ValueHead(nn.Module):
+    """Logits of win, draw and loss for the side to move."""
+
+    def __init__(self, num_inputs: int, num_channels: int) -> None:
+        """Makes the head.
+
+        Args:
+            num_inputs: Channels of the trunk.
+            num_channels: Channels that are pooled.
+        """
+        super().__init__()
+        self.pooled = nn.Conv2d(num_inputs, num_channels, 1)
+        self.pool = GlobalPool()
+        self.hidden = nn.Linear(3 * num_channels, NUM_VALUE_UNITS)
+        self.out = nn.Linear(NUM_VALUE_UNITS, 3)
+
+    def see(
+        self, x: Tensor, mask: Tensor | None, area: Tensor
+    ) -> tuple[Tensor, Tensor]:
+        """Returns ``[B, C, H, W]`` of each cell, and ``[B, NUM_VALUE_UNITS]`` of all.
+
+        Arguments as in ``PolicyHead.see``.
+        """
+        pooled = self.pooled(x).relu()
+        if mask is not None:
+            pooled = pooled * mask
+        return pooled, self.hidden(self.pool(pooled, area)).relu()
+
+    def forward(self, hidden: Tensor) -> Tensor:
+        """Returns ``[B, 3]`` float32 logits from what ``see`` returns last."""
+        logits: Tensor = self.out(hidden)
+        return logits

@@ -1,0 +1,41 @@
+"""The sections of ``ImpalaConfig``.
+
+Legend: B batch, C channels, H W image.
+"""
+
+from __future__ import annotations
+
+from torch import Tensor, nn
+from torch.nn import functional
+
+from tengen.nets.impala import ImpalaConfig
+
+__all__ = ["impala_layers"]
+
+_NUM_BLOCKS = 2
+
+
+class _Block(nn.Module):
+    """Two convolutions beside an identity."""
+
+    def __init__(self, num_channels: int) -> None:
+        super().__init__()
+        self.conv1 = nn.Conv2d(num_channels, num_channels, 3, padding=1)
+        self.conv2 = nn.Conv2d(num_channels, num_channels, 3, padding=1)
+
+    def forward(self, x: Tensor) -> Tensor:
+        # Not in place: the identity is read again.
+        y = self.conv1(functional.relu(x))
+        out: Tensor = x + self.conv2(functional.relu(y))
+        return out
+
+
+def impala_layers(num_channels: int, config: ImpalaConfig) -> nn.Sequential:
+    """Returns the sections over an image of so many channels, and a last ReLU."""
+    layers: list[nn.Module] = []
+    for num_outputs in config.channels:
+        layers.append(nn.Conv2d(num_channels, num_outputs, 3, padding=1))
+        layers.append(nn.MaxPool2d(3, stride=2, padding=1))
+        layers += [_Block(num_outputs) for _ in range(_NUM_BLOCKS)]
+        num_channels = num_outputs
+    return nn.Sequential(*layers, nn.ReLU())

@@ -1,0 +1,73 @@
+"""The multi-layer perceptron: a tower for each output, or one before an LSTM."""
+
+from __future__ import annotations
+
+from torch import Tensor, nn
+
+from tengen.nets.mlp import MlpConfig
+from tengen.nets.modules.layers import flat_inputs, make_small, num_flat, shaped
+from tengen.nets.modules.net import Net, Tensors
+from tengen.nets.modules.torso_net import Torso
+from tengen.tensors import Signature
+
+__all__ = ["Mlp"]
+
+_TOWERS = {"value": "baseline"}
+"""Where a tower has another name in the weights than its output."""
+
+
+def _hidden(num_inputs: int, config: MlpConfig) -> list[nn.Module]:
+    layers: list[nn.Module] = []
+    for _ in range(config.num_layers):
+        layers += [nn.Linear(num_inputs, config.num_units), nn.Tanh()]
+        num_inputs = config.num_units
+    return layers
+
+
+def _tower(num_inputs: int, num_outputs: int, config: MlpConfig) -> nn.Sequential:
+    hidden = _hidden(num_inputs, config)
+    last = nn.Linear(config.num_units, num_outputs)
+    make_small(last)
+    return nn.Sequential(*hidden, last)
+
+
+class MlpTorso(Torso):
+    """Hidden layers that all outputs share."""
+
+    def __init__(self, wanted: Signature, config: MlpConfig) -> None:
+        """Makes the layers with random weights."""
+        super().__init__(config.num_units)
+        self._names = tuple(wanted.inputs)
+        self.layers = nn.Sequential(*_hidden(num_flat(wanted, self._names), config))
+
+    def forward(self, inputs: Tensors) -> Tensor:
+        """Returns what they make of the inputs; see ``Torso``."""
+        hidden: Tensor = self.layers(flat_inputs(inputs, self._names))
+        return hidden
+
+
+class Mlp(Net):
+    """Any outputs of any inputs, which are flattened; each output has its own layers.
+
+    Attributes:
+        config: Its size.
+    """
+
+    config: MlpConfig
+
+    def __init__(self, wanted: Signature, config: MlpConfig) -> None:
+        """Makes a network with random weights from torch's generator."""
+        super().__init__(wanted, config)
+        num_inputs = num_flat(wanted, wanted.inputs)
+        for name, spec in self.signature.outputs.items():
+            tower = _tower(num_inputs, spec.num_entries, config)
+            self.add_module(_TOWERS.get(name, name), tower)
+
+    def answer(self, inputs: Tensors, state: Tensors) -> tuple[Tensors, Tensors]:
+        """Returns the outputs, float32 and unbounded; see ``Net.answer``."""
+        rows = flat_inputs(inputs, self.signature.inputs)
+        answers = {}
+        for name, spec in self.signature.outputs.items():
+            tower = self.get_submodule(_TOWERS.get(name, name))
+            answers[name] = shaped(tower(rows), spec.shape)
+        return answers, {}

@@ -1,0 +1,162 @@
+"""The residual network for boards.
+
+Source: He et al. 2016, "Identity Mappings in Deep Residual Networks" (pre-activation);
+Wu 2019, "Accelerating Self-Play Learning in Go", section 3.3 (global pooling).
+
+Differs from the latter: the pooled channels of a block are also kept as ordinary
+channels, so every convolution is as wide as the trunk.
+
+Legend: B batch, C planes, H W board, A actions.
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+from tengen.nets.config import NetConfig
+from tengen.nets.modules.auxiliary import Auxiliary, AuxiliaryHeads
+from tengen.nets.modules.board_net import BoardNet
+from tengen.nets.modules.heads import GlobalPool, PolicyHead, ValueHead
+from tengen.nets.modules.norm import BoardNorm
+from tengen.nets.resnet import ResNetConfig
+from tengen.tensors import Signature
+
+__all__ = ["ResNet"]
+
+
+def _masked(x: Tensor, mask: Tensor | None) -> Tensor:
+    return x if mask is None else x * mask.to(x.dtype)
+
+
+class _Conv3x3(nn.Module):
+    """A 3x3 convolution without bias that computes in its input's dtype.
+
+    The weights stay float32; casting them costs far less than the convolution.
+    """
+
+    def __init__(self, num_inputs: int, num_outputs: int) -> None:
+        super().__init__()
+        self.weight = nn.Parameter(torch.empty(num_outputs, num_inputs, 3, 3))
+        nn.init.kaiming_normal_(self.weight, nonlinearity="relu")
+
+    def forward(self, x: Tensor) -> Tensor:
+        y: Tensor = functional.conv2d(x, self.weight.to(x.dtype), padding=1)
+        return y
+
+
+class _Block(nn.Module):
+    """Two convolutions beside an identity; with ``num_pool_channels`` they see all."""
+
+    def __init__(self, num_channels: int, num_pool_channels: int) -> None:
+        super().__init__()
+        self.num_pool_channels = num_pool_channels
+        self.norm1 = BoardNorm(num_channels)
+        self.conv1 = _Conv3x3(num_channels, num_channels)
+        self.norm2 = BoardNorm(num_channels)
+        self.conv2 = _Conv3x3(num_channels, num_channels)
+        if num_pool_channels:
+            self.summary = GlobalPool()
+            self.pool = nn.Linear(3 * num_pool_channels, num_channels, bias=False)
+
+    def forward(self, x: Tensor, mask: Tensor | None, area: Tensor) -> Tensor:
+        y = self.conv1(_masked(self.norm1(x, mask).relu(), mask))
+        y = self.norm2(y, mask)
+        if self.num_pool_channels:
+            pooled = _masked(y[:, : self.num_pool_channels].relu(), mask)
+            bias = self.pool(self.summary(pooled, area))
+            y = y + bias[:, :, None, None].to(y.dtype)
+        out: Tensor = x + self.conv2(_masked(y.relu(), mask))
+        return out
+
+
+class ResNet(BoardNet):
+    """Policy and value of a board position.
+
+    The forward pass has no branch on data and takes any H and W whose policy layout
+    allows it (all but ``flat``), so one export serves every size.
+
+    Attributes:
+        config: Its size.
+        compute_dtype: float32, or bfloat16 for the trunk where that is faster; the
+            heads always compute in float32.
+    """
+
+    config: ResNetConfig
+
+    def __init__(self, wanted: Signature, config: ResNetConfig) -> None:
+        """Makes a network with random weights from torch's generator.
+
+        Raises:
+            UsageError: As ``BoardNet``.
+        """
+        super().__init__(wanted, config)
+        board = self.board
+        num_channels = config.num_channels
+        self.stem = _Conv3x3(board.num_planes, num_channels)
+        self.blocks = nn.ModuleList(
+            _Block(num_channels, config.num_pool_channels if config.pools(i) else 0)
+            for i in range(config.num_blocks)
+        )
+        self.tip = BoardNorm(num_channels)
+        self.policy_head = PolicyHead(board, num_channels, config.head_channels)
+        self.value_head = ValueHead(num_channels, config.head_channels)
+        self.auxiliary_heads = (
+            AuxiliaryHeads(board, config.head_channels, config.lead)
+            if config.auxiliary
+            else None
+        )
+
+    def fix_dtype(self, dtype: torch.dtype) -> None:
+        """Makes the trunk compute in ``dtype`` for good, for inference alone.
+
+        The weights of its convolutions are cast once and not at every call, and lie as
+        the convolutions read them; the answers are those of ``compute_dtype``.
+        """
+        self.compute_dtype = dtype
+        for module in self.modules():
+            if isinstance(module, _Conv3x3):
+                cast = module.weight.detach().to(
+                    dtype, memory_format=torch.channels_last
+                )
+                module.weight = nn.Parameter(cast, requires_grad=False)
+
+    def forward(self, planes: Tensor) -> tuple[Tensor, Tensor]:
+        """Returns the logits of policy and outcome; see ``BoardNet.forward``."""
+        policy, value = self._see(planes)
+        return self.policy_head(*policy), self.value_head(value[1])
+
+    def learn(self, planes: Tensor) -> tuple[Tensor, Tensor, Auxiliary | None]:
+        """Returns what ``forward`` does, and the answers of the auxiliary heads."""
+        policy, value = self._see(planes)
+        heads = self.auxiliary_heads
+        auxiliary = None if heads is None else heads(policy, value)
+        return self.policy_head(*policy), self.value_head(value[1]), auxiliary
+
+    def estimate(self, planes: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """Returns what ``forward`` does, and ``AuxiliaryHeads.estimate_score``."""
+        policy, value = self._see(planes)
+        assert self.auxiliary_heads is not None
+        score = self.auxiliary_heads.estimate_score(value[1])
+        return self.policy_head(*policy), self.value_head(value[1]), score
+
+    def grown(self, config: NetConfig) -> ResNet:
+        """Returns a larger network; see ``tengen.nets.modules.grow``."""
+        from tengen.nets.modules.grow import grow_net
+
+        return grow_net(self, config)
+
+    def _see(
+        self, planes: Tensor
+    ) -> tuple[tuple[Tensor, Tensor], tuple[Tensor, Tensor]]:
+        """Returns what the policy head and the value head see."""
+        board = planes[:, :1]
+        area = board.sum((2, 3))
+        mask = board if self.config.mixed_sizes else None
+        x = planes.to(self.compute_dtype, memory_format=torch.channels_last)
+        x = self.stem(x)
+        for block in self.blocks:
+            x = block(x, mask, area)
+        x = _masked(self.tip(x, mask).relu(), mask).float()
+        return self.policy_head.see(x, mask, area), self.value_head.see(x, mask, area)

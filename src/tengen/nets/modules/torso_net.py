@@ -1,0 +1,89 @@
+"""The network for environments: a torso, perhaps an LSTM, and a layer an output.
+
+Legend: B batch, T time, N numbers that a torso answers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from torch import Tensor, nn
+
+from tengen.nets.config import NetConfig
+from tengen.nets.modules.layers import make_small, shaped
+from tengen.nets.modules.lstm import Lstm
+from tengen.nets.modules.net import Net, Tensors, unflat
+from tengen.tensors import Signature
+
+__all__ = ["Torso", "TorsoNet"]
+
+
+class Torso(nn.Module):
+    """From named inputs ``[B, ...]`` to ``[B, N]`` float32.
+
+    Attributes:
+        num_outputs: N.
+    """
+
+    def __init__(self, num_outputs: int) -> None:
+        """Begins a torso."""
+        super().__init__()
+        self.num_outputs = num_outputs
+
+
+class TorsoNet(Net):
+    """Any outputs, float32 and unbounded, of what a torso sees."""
+
+    def __init__(
+        self,
+        wanted: Signature,
+        config: NetConfig,
+        make_torso: Callable[[], Torso],
+        lstm_units: int,
+    ) -> None:
+        """Makes a network with random weights from torch's generator.
+
+        Args:
+            wanted: What the network is asked for.
+            config: Which network, and its size.
+            make_torso: Makes what sees the inputs, after they were checked.
+            lstm_units: Units of an LSTM behind the torso; 0: none.
+
+        Raises:
+            UsageError: The network does not read or answer that.
+        """
+        super().__init__(wanted, config)
+        self.torso = torso = make_torso()
+        self.lstm = Lstm(torso.num_outputs, lstm_units) if lstm_units else None
+        num_seen = lstm_units or torso.num_outputs
+        self.heads = nn.ModuleDict()
+        for name, spec in self.signature.outputs.items():
+            head = nn.Linear(num_seen, spec.num_entries)
+            make_small(head)
+            self.heads[name] = head
+
+    def answer(self, inputs: Tensors, state: Tensors) -> tuple[Tensors, Tensors]:
+        """Returns outputs and next state; see ``Net.answer``."""
+        seen: Tensor = self.torso(inputs)
+        if self.lstm is not None:
+            seen, state = self.lstm.step(seen, state)
+        return self._answers(seen), state
+
+    def unroll(
+        self, inputs: Tensors, state: Tensors, is_first: Tensor
+    ) -> tuple[Tensors, Tensors]:
+        """Returns outputs and the state after the last; see ``Net.unroll``."""
+        if self.lstm is None:
+            return super().unroll(inputs, state, is_first)
+        steps = is_first.shape
+        rows = {name: tensor.flatten(0, 1) for name, tensor in inputs.items()}
+        seen = unflat(self.torso(rows), steps)
+        seen, state = self.lstm(seen, state, is_first)
+        answers = self._answers(seen.flatten(0, 1))
+        return {name: unflat(x, steps) for name, x in answers.items()}, state
+
+    def _answers(self, seen: Tensor) -> Tensors:
+        return {
+            name: shaped(self.heads[name](seen), spec.shape)
+            for name, spec in self.signature.outputs.items()
+        }

@@ -1,0 +1,99 @@
+"""The convolutions of the first Atari agents, for images: how large they are.
+
+Source: Mnih et al. 2015, "Human-level control through deep reinforcement learning".
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
+
+from tengen.config import check, check_literals, check_range
+from tengen.nets.config import NetConfig
+from tengen.nets.inputs import MAX_CHANNELS, MAX_UNITS, check_images, lstm_state
+from tengen.tensors import Signature
+
+if TYPE_CHECKING:
+    from tengen.nets.modules.torso_net import TorsoNet
+
+__all__ = ["NatureConfig"]
+
+_MAX_KERNEL = 64
+
+
+@dataclass(frozen=True, kw_only=True)
+class NatureConfig(NetConfig):
+    """Convolutions without padding and a dense layer, for each output a linear layer.
+
+    The defaults are the paper's, for 84 x 84. For images of 10 x 10, as those of
+    MinAtar: ``channels=[16] kernels=[3] strides=[1] num_units=128``.
+    """
+
+    kind: Literal["nature"] = "nature"
+    """Tells this config from the other networks'."""
+    channels: tuple[int, ...] = (32, 64, 64)
+    """Channels of each convolution."""
+    kernels: tuple[int, ...] = (8, 4, 3)
+    """Cells along a side that it sees, one a convolution."""
+    strides: tuple[int, ...] = (4, 2, 1)
+    """Cells between two that it sees from, one a convolution."""
+    num_units: int = 512
+    """Units of the dense layer."""
+    lstm_units: int = 0
+    """Units of an LSTM behind the dense layer; 0: none."""
+
+    def __post_init__(self) -> None:
+        """Checks the ranges.
+
+        Raises:
+            UsageError: A field is out of its range.
+        """
+        check_literals(self)
+        check_range("convolutions", len(self.channels), 1, 16)
+        for name, most in (
+            ("channels", MAX_CHANNELS),
+            ("kernels", _MAX_KERNEL),
+            ("strides", _MAX_KERNEL),
+        ):
+            values = getattr(self, name)
+            rule = f"must be {len(self.channels)} numbers, one a convolution; complete"
+            check(len(values) == len(self.channels), name, values, f"{rule} them")
+            for value in values:
+                check_range(name, value, 1, most)
+        check_range("num_units", self.num_units, 1, MAX_UNITS)
+        check_range("lstm_units", self.lstm_units, 0, MAX_UNITS, "use 256")
+
+    def signature(self, wanted: Signature) -> Signature:
+        """Returns ``wanted`` and the LSTM's state; see ``NetConfig.signature``.
+
+        Raises:
+            UsageError: There is no image, or one that is too small.
+        """
+        for name, image in check_images(self, wanted).items():
+            sides = image.height, image.width
+            check(
+                all(self._side_after(side) >= 1 for side in sides),
+                f"{name} of net.kind nature",
+                f"{image.height} x {image.width}",
+                "must be larger, or the convolutions smaller; set net.channels=[16] "
+                "net.kernels=[3] net.strides=[1] net.num_units=128",
+            )
+        return dataclasses.replace(wanted, state=lstm_state(self.lstm_units))
+
+    def build(self, wanted: Signature) -> TorsoNet:
+        """Returns a new network; see ``NetConfig.build``."""
+        from tengen.nets.modules.images import ImageTorso
+        from tengen.nets.modules.nature import nature_layers
+        from tengen.nets.modules.torso_net import TorsoNet
+
+        def torso() -> ImageTorso:
+            return ImageTorso(wanted, lambda n: nature_layers(n, self), self.num_units)
+
+        return TorsoNet(wanted, self, torso, self.lstm_units)
+
+    def _side_after(self, side: int) -> int:
+        """Returns the cells along a side that the last convolution answers."""
+        for kernel, stride in zip(self.kernels, self.strides, strict=True):
+            side = (side - kernel) // stride + 1
+        return side

@@ -1,0 +1,138 @@
+"""A small transformer for boards: cells are tokens, and every cell sees every other.
+
+Source: Vaswani et al. 2017, "Attention Is All You Need"; Xiong et al. 2020, "On Layer
+Normalization in the Transformer Architecture" (the norm before each part).
+
+Differs from the papers: a cell's place is the sum of a learned vector of its row and
+one of its column, and nothing is dropped out.
+
+Legend: B batch, C planes, H W board, A actions, D numbers of a token.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
+
+from tengen.config import check, check_literals, check_range
+from tengen.nets.config import NetConfig, check_board
+from tengen.tensors import Signature
+
+if TYPE_CHECKING:
+    from tengen.nets.modules.board_net import BoardNet
+
+__all__ = ["TransformerConfig"]
+
+_MAX_LAYERS = 64
+_MAX_UNITS = 4096
+
+
+@dataclass(frozen=True, kw_only=True)
+class TransformerConfig(NetConfig):
+    """Attention over the cells of one board size; torch computes it in float32."""
+
+    kind: Literal["transformer"] = "transformer"
+    """Tells this config from the other networks'."""
+    num_layers: int = 4
+    """Layers of attention and of two dense layers a cell, at least 1."""
+    num_units: int = 64
+    """Numbers D of a cell, a multiple of num_heads."""
+    num_heads: int = 4
+    """Heads of attention, at least 1."""
+
+    def __post_init__(self) -> None:
+        """Checks the ranges.
+
+        Raises:
+            UsageError: A field is out of its range.
+        """
+        check_literals(self)
+        check_range("num_layers", self.num_layers, 1, _MAX_LAYERS)
+        check_range("num_heads", self.num_heads, 1, _MAX_UNITS)
+        check_range("num_units", self.num_units, 1, _MAX_UNITS)
+        check(
+            self.num_units % self.num_heads == 0,
+            "num_units",
+            self.num_units,
+            f"must be a multiple of num_heads, {self.num_heads}; round it",
+        )
+
+    def signature(self, wanted: Signature) -> Signature:
+        """Returns ``wanted``; see ``NetConfig.signature``.
+
+        Raises:
+            UsageError: It is no board game.
+        """
+        check_board(self, wanted)
+        return wanted
+
+    def build(self, wanted: Signature) -> BoardNet:
+        """Returns a new network; see ``NetConfig.build``."""
+        return _build(wanted, self)
+
+
+def _build(wanted: Signature, config: TransformerConfig) -> BoardNet:
+    # All of torch is in here, for this file is imported where no network is needed.
+    import torch
+    from torch import Tensor, nn
+    from torch.nn import functional
+
+    from tengen.nets.modules.board_net import BoardNet
+    from tengen.nets.modules.heads import GlobalPool, PolicyLogits
+
+    num_units, num_heads = config.num_units, config.num_heads
+
+    class Layer(nn.Module):
+        """Attention between the cells, and two dense layers, each beside an identity.
+
+        Not torch's own layer, whose answers in evaluation mode are other operations.
+        """
+
+        def __init__(self) -> None:
+            super().__init__()
+            self.norm1 = nn.LayerNorm(num_units)
+            self.qkv = nn.Linear(num_units, 3 * num_units)
+            self.out = nn.Linear(num_units, num_units)
+            self.norm2 = nn.LayerNorm(num_units)
+            self.wide = nn.Linear(num_units, 4 * num_units)
+            self.narrow = nn.Linear(4 * num_units, num_units)
+
+        def forward(self, cells: Tensor) -> Tensor:
+            """From and to ``[B, H * W, D]``."""
+            parts = self.qkv(self.norm1(cells)).chunk(3, dim=2)
+            q, k, v = (
+                part.unflatten(2, (num_heads, -1)).transpose(1, 2) for part in parts
+            )
+            seen = functional.scaled_dot_product_attention(q, k, v)
+            cells = cells + self.out(seen.transpose(1, 2).flatten(2))
+            hidden = functional.gelu(self.wide(self.norm2(cells)))
+            narrowed: Tensor = cells + self.narrow(hidden)
+            return narrowed
+
+    class Transformer(BoardNet):
+        """Policy and outcome of a position."""
+
+        def __init__(self) -> None:
+            super().__init__(wanted, config)
+            board = self.board
+            self.stem = nn.Linear(board.num_planes, num_units)
+            self.rows = nn.Parameter(0.02 * torch.randn(board.height, 1, num_units))
+            self.columns = nn.Parameter(0.02 * torch.randn(board.width, num_units))
+            self.layers = nn.ModuleList(Layer() for _ in range(config.num_layers))
+            self.norm = nn.LayerNorm(num_units)
+            self.pool = GlobalPool()
+            self.policy = PolicyLogits(board, num_units)
+            self.outcome = nn.Linear(num_units, 3)
+
+        def forward(self, planes: Tensor) -> tuple[Tensor, Tensor]:
+            """As ``BoardNet``'s; planes are of the board's own size."""
+            cells = self.stem(planes.flatten(2).transpose(1, 2))
+            cells = cells + (self.rows + self.columns).flatten(0, 1)
+            for layer in self.layers:
+                cells = layer(cells)
+            cells = self.norm(cells)
+            local = cells.transpose(1, 2).unflatten(2, planes.shape[2:])
+            context = self.pool(local, planes[:, :1].sum((2, 3)))
+            return self.policy(local, context), self.outcome(cells.mean(1))
+
+    return Transformer()

@@ -1,0 +1,76 @@
+"""Configs of open families: a new kind is one new file, and no list knows them all.
+
+A family is a base class that names a package; its kinds are the dataclasses of the
+package's modules that derive from it, each with a ``kind`` of its own::
+
+    class NetConfig(OpenConfig, package="tengen.nets"): ...
+
+    # tengen/nets/mlp.py
+    @dataclass(frozen=True, kw_only=True)
+    class MlpConfig(NetConfig):
+        kind: Literal["mlp"] = "mlp"
+
+A field of type ``NetConfig`` then takes ``{"kind": "mlp", ...}``. The package's modules
+are imported to find a kind, so they import nothing that is slow.
+"""
+
+from __future__ import annotations
+
+import importlib
+import pkgutil
+from typing import Any, ClassVar
+
+from tengen.errors import UsageError, did_you_mean
+
+__all__ = ["OpenConfig"]
+
+
+class OpenConfig:
+    """Base of the families; see the module docstring."""
+
+    kind: str
+    """Tells a config from the others of its family."""
+    _package: ClassVar[str]
+    _kinds: ClassVar[dict[str, type[Any]]]
+
+    def __init_subclass__(cls, *, package: str | None = None) -> None:
+        """Begins a family, or adds a kind to it."""
+        super().__init_subclass__()
+        if package is not None:
+            cls._package, cls._kinds = package, {}
+        elif isinstance(kind := cls.__dict__.get("kind"), str):
+            cls._kinds[kind] = cls
+
+    @classmethod
+    def kinds(cls) -> dict[str, type[Any]]:
+        """Returns the family's classes by kind, in order of the kinds.
+
+        The first call imports the modules of the family's package.
+        """
+        package = importlib.import_module(cls._package)
+        for module in pkgutil.iter_modules(package.__path__):
+            if not module.ispkg:
+                importlib.import_module(f"{cls._package}.{module.name}")
+        return dict(sorted(cls._kinds.items()))
+
+    @classmethod
+    def of_kind(cls, kind: object, path: str) -> type[Any]:
+        """Returns the class of a kind.
+
+        Args:
+            kind: What a file or a person named.
+            path: The dotted path of the kind, for the message.
+
+        Raises:
+            UsageError: There is no such kind.
+        """
+        known = cls.kinds()
+        if kind is None:
+            raise UsageError(
+                f"{path} (missing) must be one of {', '.join(known)}; name it"
+            )
+        if not isinstance(kind, str) or kind not in known:
+            raise UsageError(
+                f"{path} ({kind}) is not known; {did_you_mean(str(kind), known)}"
+            )
+        return known[kind]

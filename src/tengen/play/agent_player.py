@@ -1,0 +1,185 @@
+"""A trained agent that acts in an environment, one observation at a time."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from types import TracebackType
+from typing import Any
+
+import numpy as np
+
+from tengen import envs
+from tengen.actors import LAST_REWARD, EnvironmentRows, clip_actions
+from tengen.agents import EnvironmentAgent
+from tengen.errors import UsageError
+from tengen.evaluation.players import open_for_play
+from tengen.games import check_typed
+from tengen.inference import Backend
+from tengen.models import ModelDir
+from tengen.models.load import differences
+
+__all__ = ["AgentModel", "AgentPlayer", "open_agent"]
+
+
+@dataclass(frozen=True)
+class AgentModel:
+    """A model of an environment, and the agent that acts by it."""
+
+    name: str
+    """The word that it was opened by."""
+    directory: ModelDir
+    """The model."""
+    agent: EnvironmentAgent
+    """Turns answers into actions."""
+    backend: Backend
+    """Answers."""
+
+    @property
+    def task(self) -> str:
+        """The environment that it was trained for."""
+        return self.directory.meta.task
+
+
+def open_agent(
+    model: ModelDir, name: str, *, task: str | None = None, devices: str | None = None
+) -> AgentModel:
+    """Returns an environment's model, ready to act. Blocks while it is compiled.
+
+    Args:
+        model: The model.
+        name: What messages call it.
+        task: The model's, as the user typed it in this call; without it no model of an
+            environment in Python is opened.
+        devices: As for ``open_for_play``; None: the CPU.
+
+    Raises:
+        UsageError: It plays a board game, was trained for another task, or its
+            environment cannot be made or has changed since.
+        RunError: The backend refuses the model.
+    """
+    meta = model.meta
+    if meta.signature.board is not None:
+        raise UsageError(
+            f"model ({name}) plays the game {meta.task}, which has no episodes; use "
+            f"tengen match {name} mcts:1000"
+        )
+    check_typed(meta.task, task, name)
+    agent = EnvironmentAgent.of_model(meta.agent, meta.signature, name)
+    wrong = differences(meta.signature, agent.signature(meta.task))
+    if wrong:
+        raise UsageError(
+            f"model ({name}) does not fit {meta.task} as it is now, with {wrong}; "
+            f"restore the environment that it was trained in"
+        )
+    backend = open_for_play(model.path, 1, devices=devices or "cpu")
+    return AgentModel(name, model, agent, backend)
+
+
+class AgentPlayer:
+    """An agent that takes the action it holds best, as ``tengen eval`` does.
+
+    Made by ``tengen.load``::
+
+        player = tengen.load("runs/CartPole-v1")
+        observation, _ = env.reset()
+        player.reset()
+        while not is_over:
+            observation, reward, *_ = env.step(player.act(observation))
+
+    What it remembers of an episode, the network's memory and the last step, is its own.
+    Used by one thread.
+
+    Args:
+        model: Who acts.
+
+    Attributes:
+        name: The word that it was loaded by.
+        spec: What the environment shows and takes.
+    """
+
+    def __init__(self, model: AgentModel) -> None:
+        """Begins an episode.
+
+        Raises:
+            UsageError: The environment cannot be made.
+        """
+        self.name = model.name
+        self._model: AgentModel | None = model
+        # Knows the forms of observations and actions, and is never stepped.
+        self._env = envs.make(model.task, 1, 0)
+        self._env.close()
+        self.spec = self._env.spec
+        signature = model.backend.signature
+        self._rows = EnvironmentRows(signature, self.spec.actions, 1)
+        self._runner = model.backend.bind(
+            self._rows.inputs, self._rows.outputs, self._rows.state
+        )
+        self.reset()
+
+    def __enter__(self) -> AgentPlayer:
+        """Returns the player itself."""
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        """Closes the player."""
+        self.close()
+
+    def close(self) -> None:
+        """Lets go of the model. Twice is fine."""
+        self._model = None
+
+    @property
+    def needs_rewards(self) -> bool:
+        """Whether ``act`` must be told rewards: the network was trained with them."""
+        return LAST_REWARD in self._rows.inputs
+
+    def reset(self) -> None:
+        """Begins an episode: forgets all that was seen."""
+        self._last_action: Any = None
+
+    def act(self, observation: Any, reward: float | None = None) -> Any:
+        """Returns the action to take.
+
+        Args:
+            observation: As ``reset`` or ``step`` of the environment returned it,
+                perhaps nested; for a suite that is not Gymnasium's, as its own package
+                returns it.
+            reward: What the action before gave. Only where ``needs_rewards``, and not
+                at an episode's first step; ignored elsewhere.
+
+        Returns:
+            The action as the environment's ``step`` takes it: an int, or an array.
+
+        Raises:
+            UsageError: The player was closed, the observation is none of the
+                environment, or the reward is missing.
+            RunError: The network's answer is not finite.
+        """
+        if self._model is None:
+            raise UsageError(f"player ({self.name}) is closed; load it again")
+        shown = self._env.observed(observation)
+        if self._last_action is None:
+            self._rows.begin(shown)
+        else:
+            self._rows.show(
+                shown, self._last_action, self._told(reward), np.zeros(1, np.bool_)
+            )
+        self._runner.run(1)
+        self._rows.check_answers(self.name)
+        chosen = self._model.agent.act_greedily(self._rows.outputs, self.spec.actions)
+        self._last_action = chosen["action"]
+        (taken,) = clip_actions(self.spec.actions, self._last_action)
+        return self._env.own_action(np.asarray(taken))
+
+    def _told(self, reward: float | None) -> Any:
+        if reward is None and self.needs_rewards:
+            raise UsageError(
+                f"reward (None) must be given after an episode's first step to "
+                f"{self.name}, whose network is told it; pass act(observation, reward)"
+            )
+        return np.array([reward or 0.0], np.float32)

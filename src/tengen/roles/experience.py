@@ -1,0 +1,46 @@
+"""Opening a run's experience, which roles of one process may share."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from tengen.experience import Experience
+from tengen.learners.checkpoint import read_extra
+from tengen.roles.config import RunConfig
+from tengen.roles.role import RoleContext
+from tengen.run import RunDirectory
+
+__all__ = ["open_experience"]
+
+_SHARED = "experience"
+
+
+def open_experience(
+    config: RunConfig,
+    run: RunDirectory,
+    context: RoleContext,
+    state: Mapping[str, Any] | None = None,
+) -> Experience:
+    """Returns what a role draws from or adds to, opened by whoever asks first.
+
+    Args:
+        config: The run's.
+        run: The run.
+        context: Has what roles of this process share.
+        state: Of the learner's checkpoint; None has it read where there is one.
+
+    Raises:
+        UsageError: It belongs to another process.
+        RunError: What is on the disk is missing or damaged.
+    """
+    agent = config.agent
+    if not agent.schedule(config).is_shared:
+        return agent.open_experience(config, run, state)
+    if _SHARED not in context.shared:
+        number = run.checkpoints.latest()
+        if state is None and number is not None:
+            # An actor whose turn is redone in a new process comes before the learner.
+            state = read_extra(run.checkpoints.entry(number))["table"]
+        context.shared[_SHARED] = agent.open_experience(config, run, state)
+    return context.shared[_SHARED]

@@ -1,0 +1,61 @@
+"""A host of roles: makes those of one run when they are first asked for a turn."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from tengen.games import check_typed
+from tengen.roles.config import read_config
+from tengen.roles.role import Report, Role, RoleContext, make_role
+from tengen.run import RunDirectory
+
+__all__ = ["RoleHost"]
+
+
+class RoleHost:
+    """Takes turns of roles that share a process. Turns are taken by one thread.
+
+    Args:
+        run: The run.
+        context: What the roles are given; ``context.stop`` ends a turn.
+        task: The run's, as the user typed it; None where nobody did, so that a game in
+            Python is refused.
+    """
+
+    def __init__(
+        self, run: RunDirectory, context: RoleContext, task: str | None
+    ) -> None:
+        self._run = run
+        self._context = context
+        self._task = task
+        self._roles: dict[str, Role] = {}
+
+    def turn(self, name: str, details: Mapping[str, Any]) -> Report | None:
+        """Takes a turn of a role. Blocks until its end.
+
+        Args:
+            name: The role.
+            details: ``remaining``, ``spent``, ``sealed`` and perhaps ``follow_models``,
+                see ``RoleContext``.
+
+        Raises:
+            UsageError: The role refuses its config or its files, or the task was not
+                typed.
+            RunError: It failed.
+        """
+        self._context.remaining = details["remaining"]
+        self._context.spent = details["spent"]
+        self._context.sealed = details["sealed"]
+        self._context.follow_models = details.get("follow_models", False)
+        if name not in self._roles:
+            # Read late: the export role completes the config once.
+            config = read_config(self._run)
+            check_typed(config.task, self._task, self._run.path)
+            self._roles[name] = make_role(name, config, self._run, self._context)
+        return self._roles[name].turn()
+
+    def close(self) -> None:
+        """Closes the roles. A second call does nothing."""
+        while self._roles:
+            self._roles.popitem()[1].close()

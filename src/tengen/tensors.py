@@ -1,0 +1,163 @@
+"""Named tensors: what networks read and answer, and all that is made from it.
+
+Ports, backends, the wire, the recurrent state and the columns of experience are made
+from a ``Signature``; shapes and names are declared once and derived everywhere else.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from typing import Literal, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tengen.config import check, check_literals, check_range, check_whole
+
+__all__ = ["BoardSpec", "PolicyLayout", "Signature", "TensorSpec"]
+
+_MAX_AXES = 8
+_MAX_SCORE = 10_000
+
+PolicyLayout: TypeAlias = Literal["cells", "cells_and_pass", "columns", "flat"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class TensorSpec:
+    """One row of a tensor."""
+
+    dtype: str = "float32"
+    """The name of numpy's bool, or of one of its integers or floats."""
+    shape: tuple[int, ...] = ()
+    """Without the axis of rows; () is a number."""
+
+    def __post_init__(self) -> None:
+        """Checks the fields.
+
+        Raises:
+            UsageError: The dtype is no number, or an axis is empty.
+        """
+        try:
+            kind = np.dtype(self.dtype).kind
+        except TypeError:
+            kind = "O"
+        check(
+            kind in "biuf",
+            "dtype",
+            self.dtype,
+            "must be a bool, integer or float type of numpy; convert the tensor",
+        )
+        object.__setattr__(self, "dtype", np.dtype(self.dtype).name)
+        check(
+            len(self.shape) <= _MAX_AXES,
+            "shape",
+            self.shape,
+            f"must have at most {_MAX_AXES} axes; flatten some",
+        )
+        for length in self.shape:
+            check_whole("shape", length, 1, 2**31)
+
+    @property
+    def num_entries(self) -> int:
+        """Numbers of one row."""
+        return math.prod(self.shape)
+
+    @property
+    def num_bytes(self) -> int:
+        """Bytes of one row."""
+        return self.num_entries * np.dtype(self.dtype).itemsize
+
+    def zeros(self, *rows: int) -> NDArray[np.generic]:
+        """Returns zeros ``[*rows, *shape]``."""
+        return np.zeros((*rows, *self.shape), self.dtype)
+
+
+@dataclass(frozen=True, kw_only=True)
+class BoardSpec:
+    """What is known of a board game's positions and actions beyond their shapes."""
+
+    num_planes: int
+    """Planes C of an observation; plane 0 is 1 on the board and 0 beyond it."""
+    height: int
+    """Rows H of a plane."""
+    width: int
+    """Columns W of a plane."""
+    num_actions: int
+    """Policy logits A."""
+    policy_layout: PolicyLayout = "flat"
+    """How actions lie on the board: one a cell (row * width + column), cells and a
+    last one for pass, one a column, or no relation (flat)."""
+    max_score: int = 0
+    """Points that a game is hardly ever won by more than; 0 for games without a score
+    and owners of cells."""
+
+    def __post_init__(self) -> None:
+        """Checks the fields against each other.
+
+        Raises:
+            UsageError: A count is not positive, or the layout does not give A.
+        """
+        check_literals(self)
+        check_range("max_score", self.max_score, 0, _MAX_SCORE)
+        for name in ("num_planes", "height", "width", "num_actions"):
+            value = getattr(self, name)
+            check(value >= 1, name, value, "must be at least 1; correct the game")
+        cells = self.height * self.width
+        expected = {
+            "cells": cells,
+            "cells_and_pass": cells + 1,
+            "columns": self.width,
+        }.get(self.policy_layout, self.num_actions)
+        check(
+            self.num_actions == expected,
+            "num_actions",
+            self.num_actions,
+            f"must be {expected} for policy_layout {self.policy_layout}; "
+            "change one of them",
+        )
+
+    @property
+    def signature(self) -> Signature:
+        """What search asks of a network: planes in, policy and value out.
+
+        ``policy`` ``[A]`` are logits, ``value`` ``[]`` is p(win) - p(loss) in [-1, 1],
+        for the side to move.
+        """
+        shape = (self.num_planes, self.height, self.width)
+        return Signature(
+            inputs={"planes": TensorSpec(shape=shape)},
+            outputs={
+                "policy": TensorSpec(shape=(self.num_actions,)),
+                "value": TensorSpec(),
+            },
+            board=self,
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Signature:
+    """Named tensors, each a dtype and a shape a row."""
+
+    inputs: dict[str, TensorSpec]
+    """What a row is asked with."""
+    outputs: dict[str, TensorSpec]
+    """What it is answered with."""
+    state: dict[str, TensorSpec] = field(default_factory=dict)
+    """What a network keeps from a row to the next one of the same slot; zeros where an
+    episode begins. Empty for a network without memory, and in what an agent asks for:
+    whether there is memory is the network's matter."""
+    board: BoardSpec | None = None
+    """Of a board game; None elsewhere."""
+
+    def __post_init__(self) -> None:
+        """Checks the names.
+
+        Raises:
+            UsageError: Inputs or outputs are missing, or a name stands twice.
+        """
+        check(bool(self.inputs), "inputs", "none", "must be at least one; name them")
+        check(bool(self.outputs), "outputs", "none", "must be at least one; name them")
+        names = [*self.inputs, *self.outputs, *self.state]
+        twice = sorted({name for name in names if names.count(name) > 1})
+        check(not twice, "signature", ", ".join(twice), "must name each tensor once")

@@ -1,0 +1,284 @@
+"""Small environments: tasks to learn in seconds, and ones that misbehave on purpose.
+
+Each class is made without arguments, so that a task may name it.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from typing import Any
+
+import gymnasium
+import numpy as np
+from gymnasium import spaces
+from gymnasium.envs.classic_control.cartpole import CartPoleEnv
+from numpy.typing import NDArray
+
+Reset = tuple[Any, dict[str, Any]]
+Answer = tuple[Any, float, bool, bool, dict[str, Any]]
+
+
+class Catch(gymnasium.Env):
+    """A ball falls down a 10 x 5 board, a paddle is moved under it: +1, or -1.
+
+    Observation ``[10, 5]`` float32: ones at the ball and the paddle. Actions: left,
+    stay, right. An episode has nine steps. Source: Osband et al. 2020, "Behaviour Suite
+    for Reinforcement Learning", catch.
+    """
+
+    num_rows, num_columns = 10, 5
+
+    def __init__(self) -> None:
+        shape = (self.num_rows, self.num_columns)
+        self.observation_space = spaces.Box(0.0, 1.0, shape, np.float32)
+        self.action_space = spaces.Discrete(3)
+
+    def reset(self, *, seed: int | None = None, options: Any = None) -> Reset:
+        super().reset(seed=seed)
+        self._row = 0
+        self._ball = int(self.np_random.integers(self.num_columns))
+        self._paddle = self.num_columns // 2
+        return self._board(), {}
+
+    def step(self, action: Any) -> Answer:
+        moved = self._paddle + int(action) - 1
+        self._paddle = min(max(moved, 0), self.num_columns - 1)
+        self._row += 1
+        is_down = self._row == self.num_rows - 1
+        reward = (1.0 if self._ball == self._paddle else -1.0) if is_down else 0.0
+        return self._board(), reward, is_down, False, {}
+
+    def _board(self) -> NDArray[np.float32]:
+        board = np.zeros((self.num_rows, self.num_columns), np.float32)
+        board[self._row, self._ball] = board[-1, self._paddle] = 1.0
+        return board
+
+
+class TMaze(gymnasium.Env):
+    """A sign at the start of a corridor says which way to turn at its far end.
+
+    Observation ``[3]`` float32: the sign 011 (north) or 110 (south) at the first step
+    only, 101 in the corridor, 010 at the junction. Actions: north, east, south, west.
+    The right turn gives 4 and the wrong one -0.1, and both end the episode; without
+    memory the mean is 1.95 at best. Any other step that does not lead east gives -0.1.
+    After ``5 * length`` steps an episode is truncated.
+
+    Source: Bakker 2001, "Reinforcement Learning with Long Short-Term Memory".
+    Differs from it: there a step back west costs nothing, and there is no limit.
+    """
+
+    north, east, south, west = range(4)
+
+    def __init__(self, length: int = 20) -> None:
+        self.length = length
+        self.observation_space = spaces.Box(0.0, 1.0, (3,), np.float32)
+        self.action_space = spaces.Discrete(4)
+
+    def reset(self, *, seed: int | None = None, options: Any = None) -> Reset:
+        super().reset(seed=seed)
+        self._place = self._steps = 0
+        self._goal = self.north if self.np_random.integers(2) else self.south
+        sign = [0, 1, 1] if self._goal == self.north else [1, 1, 0]
+        return np.array(sign, np.float32), {}
+
+    def step(self, action: Any) -> Answer:
+        self._steps += 1
+        before, reward = self._place, -0.1
+        is_turn = before == self.length and action in (self.north, self.south)
+        if is_turn:
+            reward = 4.0 if action == self._goal else -0.1
+        elif action == self.east:
+            self._place = min(before + 1, self.length)
+        elif action == self.west:
+            self._place = max(before - 1, 0)
+        if self._place > before:
+            reward = 0.0
+        seen = [0, 1, 0] if self._place == self.length else [1, 0, 1]
+        is_late = not is_turn and self._steps == 5 * self.length
+        return np.array(seen, np.float32), reward, is_turn, is_late, {}
+
+
+class MaskedCartPole(CartPoleEnv):
+    """CartPole that shows places and no speeds, ``[2]``; truncated after 500 steps."""
+
+    max_steps = 500
+
+    def __init__(self) -> None:
+        super().__init__()
+        high = self.observation_space.high[[0, 2]]
+        self.observation_space = spaces.Box(-high, high, dtype=np.float32)
+
+    def reset(self, *, seed: int | None = None, options: Any = None) -> Reset:
+        self._steps = 0
+        state, info = super().reset(seed=seed, options=options)
+        return state[[0, 2]], info
+
+    def step(self, action: Any) -> Answer:
+        self._steps += 1
+        state, reward, is_down, _, info = super().step(action)
+        return state[[0, 2]], reward, is_down, self._steps >= self.max_steps, info
+
+
+class Nested(gymnasium.Env):
+    """Which half of an image is bright, exchanged where a number is negative.
+
+    Observation: ``image`` ``[1, size, size]`` uint8, ``vector`` ``[2]`` float32: the
+    number, 1 or -1, and the share of the episode that is over. Actions: left, right.
+    The right one gives 1. An episode has ten steps; by chance it gives 5.
+    """
+
+    num_steps = 10
+
+    def __init__(self, size: int = 8) -> None:
+        self._size = size
+        image = spaces.Box(0, 255, (1, size, size), np.uint8)
+        vector = spaces.Box(-1.0, 1.0, (2,), np.float32)
+        self.observation_space = spaces.Dict({"image": image, "vector": vector})
+        self.action_space = spaces.Discrete(2)
+
+    def reset(self, *, seed: int | None = None, options: Any = None) -> Reset:
+        super().reset(seed=seed)
+        self._steps = 0
+        return self._drawn(), {}
+
+    def step(self, action: Any) -> Answer:
+        self._steps += 1
+        reward = float(action == self._answer)
+        return self._drawn(), reward, self._steps == self.num_steps, False, {}
+
+    def _drawn(self) -> dict[str, NDArray[Any]]:
+        side, is_exchanged = (int(bit) for bit in self.np_random.integers(2, size=2))
+        self._answer = side ^ is_exchanged
+        image = np.zeros((1, self._size, self._size), np.uint8)
+        half = self._size // 2
+        image[:, :, side * half : (side + 1) * half] = 255
+        share = self._steps / self.num_steps
+        vector = np.array([1.0 - 2.0 * is_exchanged, share], np.float32)
+        return {"image": image, "vector": vector}
+
+
+class MultiChoice(gymnasium.Env):
+    """Three choices, of 2, 3 and 4, each to be what the observation shows for it.
+
+    Observation ``[9]`` float32: a one for each choice in a part of its own. The reward
+    is the share of choices that are right. An episode has ten steps; by chance it
+    gives 3.6.
+    """
+
+    num_steps = 10
+    num_choices = (2, 3, 4)
+
+    def __init__(self) -> None:
+        length = sum(self.num_choices)
+        self.observation_space = spaces.Box(0.0, 1.0, (length,), np.float32)
+        self.action_space = spaces.MultiDiscrete(self.num_choices)
+
+    def reset(self, *, seed: int | None = None, options: Any = None) -> Reset:
+        super().reset(seed=seed)
+        self._steps = 0
+        return self._drawn(), {}
+
+    def step(self, action: Any) -> Answer:
+        self._steps += 1
+        reward = float(np.mean(self._wanted == action))
+        return self._drawn(), reward, self._steps == self.num_steps, False, {}
+
+    def _drawn(self) -> NDArray[np.float32]:
+        self._wanted = self.np_random.integers(self.num_choices)
+        shown = [
+            np.eye(length, dtype=np.float32)[wanted]
+            for length, wanted in zip(self.num_choices, self._wanted, strict=True)
+        ]
+        return np.concatenate(shown)
+
+
+class Plain(gymnasium.Env):
+    """Counts its steps and does nothing else, what those below are made of.
+
+    Observation ``[2]`` float32: steps of this episode, and since it was made. Each step
+    gives 1; an episode has ten and is truncated.
+    """
+
+    num_steps = 10
+
+    def __init__(self) -> None:
+        self.observation_space = spaces.Box(0.0, 1e6, (2,), np.float32)
+        self.action_space = spaces.Discrete(2)
+        self.total = 0
+
+    def reset(self, *, seed: int | None = None, options: Any = None) -> Reset:
+        super().reset(seed=seed)
+        self._steps = 0
+        return self._counts(), {}
+
+    def step(self, action: Any) -> Answer:
+        self._steps += 1
+        self.total += 1
+        return self._counts(), 1.0, False, self._steps == self.num_steps, {}
+
+    def _counts(self) -> NDArray[np.float32]:
+        return np.array([self._steps, self.total], np.float32)
+
+
+class Sleeping(Plain):
+    """Each step takes some seconds."""
+
+    def __init__(self, seconds: float = 0.01) -> None:
+        super().__init__()
+        self.seconds = seconds
+
+    def step(self, action: Any) -> Answer:
+        time.sleep(self.seconds)
+        return super().step(action)
+
+
+class Raising(Plain):
+    """Step ``at`` since it was made, counted from 1, and those after it raise."""
+
+    def __init__(self, at: int = 15) -> None:
+        super().__init__()
+        self.at = at
+
+    def step(self, action: Any) -> Answer:
+        answer = super().step(action)
+        if self.total >= self.at:
+            raise ValueError(f"step {self.total} of this environment always fails")
+        return answer
+
+
+class Hanging(Plain):
+    """Step ``at`` since it was made, counted from 1, never returns."""
+
+    def __init__(self, at: int = 15) -> None:
+        super().__init__()
+        self.at = at
+
+    def step(self, action: Any) -> Answer:
+        answer = super().step(action)
+        if self.total >= self.at:
+            threading.Event().wait()
+        return answer
+
+
+class NotFinite(Plain):
+    """Step ``at`` since it was made, counted from 1, and those after it are NaN.
+
+    Args:
+        at: The first such step.
+        what: ``observation`` or ``reward``, what is NaN.
+    """
+
+    def __init__(self, at: int = 15, what: str = "observation") -> None:
+        super().__init__()
+        self.at = at
+        self.what = what
+
+    def step(self, action: Any) -> Answer:
+        counts, reward, is_over, is_cut, info = super().step(action)
+        if self.total >= self.at:
+            if self.what == "reward":
+                reward = float("nan")
+            else:
+                counts[0] = np.nan
+        return counts, reward, is_over, is_cut, info

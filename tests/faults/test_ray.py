@@ -1,0 +1,170 @@
+"""Runs by actors of a Ray cluster, one of this machine for the call."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from tengen.errors import UsageError
+from tengen.launch import run_by
+from tengen.recipes import train
+from tengen.run import RunDirectory
+from tests.faults.role_processes import (
+    SETTINGS,
+    check_games,
+    check_learner,
+    check_leftovers,
+    check_models,
+    games_in_journals,
+)
+from tests.integration.runs import (
+    events,
+    run_command,
+    start_command,
+    train_command,
+    wait_for,
+)
+
+ENDLESS = (*SETTINGS, "agent.actor.games_per_generation=1000000")
+QUIET = ("agent.rating.time_share=0", "agent.rating.final_games=0")
+FAR = 10**8
+
+
+def needs_ray() -> None:
+    pytest.importorskip("ray", reason="Ray is not installed: pip install 'tengen[ray]'")
+
+
+def command(out: Path, launcher: str, games: int, settings: tuple[str, ...] = SETTINGS):
+    made = train_command(out, games, "--launch", launcher, settings=(*settings, *QUIET))
+    # As the command tengen: the working directory is in nobody's search path.
+    return [made[0], "-P", *made[1:]]
+
+
+@pytest.fixture
+def start() -> Iterator[Callable[[list[str]], subprocess.Popen[str]]]:
+    """Starts a command; its processes are gone at the end."""
+    started: list[subprocess.Popen[str]] = []
+
+    def begin(command: list[str]) -> subprocess.Popen[str]:
+        started.append(start_command(command))
+        return started[-1]
+
+    yield begin
+    for child in started:
+        if child.poll() is None:
+            os.killpg(child.pid, signal.SIGKILL)
+            child.communicate()
+
+
+def parent(pid: int) -> int:
+    """Returns the process that started another: the actor of a role's."""
+    words = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    assert int(words[1]) > 1
+    return int(words[1])
+
+
+def test_without_ray_it_says_what_to_install(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "ray", None)
+    line = r"^launch \(ray\) needs a package .*; pip install 'tengen\[ray\]'$"
+    with pytest.raises(UsageError, match=line):
+        train("tictactoe", launch="ray", out=tmp_path / "run")
+    with pytest.raises(UsageError, match=line):
+        run_by("ray")
+    assert not (tmp_path / "run").exists()
+
+
+@pytest.mark.slow
+def test_it_trains_where_nothing_of_the_working_directory_is_imported(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """And ``inline`` goes on with the run, and it with that of ``inline``."""
+    needs_ray()
+    monkeypatch.chdir(tmp_path)
+    marker = tmp_path / "marker"
+    for name in ("tengen", "torch", "openvino", "safetensors"):
+        (tmp_path / f"{name}.py").write_text(f"open({str(marker)!r}, 'w').close()\n")
+    out = tmp_path / "run"
+    run = RunDirectory(out)
+    total = 0
+    for launcher in ("ray", "inline", "ray"):
+        done = run_command(command(out, launcher, 48), timeout_s=400)
+        assert (done.returncode, done.stderr) == (0, "")
+        total += 48
+        assert check_games(run, {}) == total
+        assert check_learner(run) == total // 24
+        assert run.candidates.numbers() == []
+    check_models(run)
+    check_leftovers(run, num_writers=1)
+    assert events(out, "death") == []
+    assert not marker.exists()
+
+
+@pytest.mark.slow
+def test_an_actor_that_is_killed_begins_again_and_a_signal_saves_all(
+    tmp_path: Path, start: Callable[[list[str]], subprocess.Popen[str]]
+) -> None:
+    needs_ray()
+    out = tmp_path / "run"
+    run = RunDirectory(out)
+    child = start(command(out, "ray", FAR, ENDLESS))
+    journals = run.experience / "selfplay-0"
+
+    def size() -> int:
+        return sum(p.stat().st_size for p in journals.glob("*/*.journal"))
+
+    def learner() -> int | None:
+        holder = run.lock_holder("learn")
+        return None if holder is None else int(holder.split()[0])
+
+    wait_for(lambda: size() > 2048, 300)
+    killed = learner()
+    assert killed is not None
+    os.kill(parent(killed), signal.SIGKILL)
+    durable = {game: content for _, game, content in games_in_journals(run)}
+    wait_for(lambda: events(out, "death"), 300)
+    (death,) = events(out, "death")
+    assert (death["role"], death["how"]) == ("learn", "its actor's ActorDiedError")
+    wait_for(lambda: learner() not in (None, killed), 300)
+    os.kill(child.pid, signal.SIGTERM)
+    _, errors = child.communicate(timeout=120)
+    assert (child.returncode, errors) == (130, "")
+    kept = {game: content for _, game, content in games_in_journals(run)}
+    assert durable.items() <= kept.items()
+    # Inline goes on with the generation.
+    num_games = max(index for _, index in kept) + 25
+    length = f"agent.actor.games_per_generation={num_games}"
+    done = run_command(command(out, "inline", 1, (*SETTINGS, length)), timeout_s=300)
+    assert done.returncode == 0, done.stderr
+    turn = [turn for turn in events(out, "turn") if turn["role"] == "selfplay"][-1]
+    assert (turn["num_recovered"], turn["num_games"]) == (len(kept), num_games)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("number", [signal.SIGINT, None])
+def test_a_stop_ends_it_while_the_cluster_has_no_room(
+    tmp_path: Path,
+    start: Callable[[list[str]], subprocess.Popen[str]],
+    number: int | None,
+) -> None:
+    """The learner waits for a GPU that never comes, so nothing ever begins."""
+    needs_ray()
+    out = tmp_path / "run"
+    run = RunDirectory(out)
+    wanted = (*SETTINGS, "launch.roles.learn.num_gpus=9")
+    child = start(command(out, "ray", FAR, wanted))
+    wait_for(lambda: run.lock_holder("export"), 300)
+    if number is None:
+        run.request_stop()
+    else:
+        os.killpg(child.pid, number)
+    _, errors = child.communicate(timeout=120)
+    assert (child.returncode, errors) == (0 if number is None else 130, "")
+    assert run.checkpoints.numbers() == []

@@ -1,0 +1,179 @@
+"""Networks whose answers are known, items made by hand, and an environment that counts.
+
+Legend: T time, B items, A actions, S states.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, nn
+
+from tengen.envs import ActionSpec, Arrays, EnvSpec, Step
+from tengen.nets import Net, NetConfig
+from tengen.tensors import Signature, TensorSpec
+from tests.unit.losses.episodes import Rows
+
+Tensors = dict[str, Tensor]
+
+ONE_CHOICE = ActionSpec(num_choices=(3,))
+"""One choice among three."""
+
+
+class TableNet(Net):
+    """Answers from tables: row i where the observation is the number i.
+
+    Each row is a parameter, so a gradient tells which observations were learned from.
+    """
+
+    def __init__(self, **tables: object) -> None:
+        tensors = {
+            n: torch.as_tensor(t, dtype=torch.float32) for n, t in tables.items()
+        }
+        outputs = {n: TensorSpec(shape=tuple(t.shape[1:])) for n, t in tensors.items()}
+        inputs = {"observation": TensorSpec(dtype="int64")}
+        super().__init__(Signature(inputs=inputs, outputs=outputs), NetConfig())
+        self.tables = nn.ParameterDict(tensors)
+
+    def answer(self, inputs: Tensors, state: Tensors) -> tuple[Tensors, Tensors]:
+        place = inputs["observation"]
+        return {name: table[place] for name, table in self.tables.items()}, {}
+
+
+class LeakyNet(Net):
+    """A network with memory: state = leak * state + seen[i], q = state + table[i].
+
+    With leak 1 and seen 1 the state counts the observations of an episode.
+
+    Attributes:
+        unrolls: The state that each call of ``unroll`` was given, whether it had
+            gradients, and the observations.
+    """
+
+    def __init__(self, leak: float, seen: object, q: object) -> None:
+        seen_rows = torch.as_tensor(seen, dtype=torch.float32)
+        table = torch.as_tensor(q, dtype=torch.float32)
+        wanted = Signature(
+            inputs={"observation": TensorSpec(dtype="int64")},
+            outputs={"q": TensorSpec(shape=tuple(table.shape[1:]))},
+            state={"memory": TensorSpec()},
+        )
+        super().__init__(wanted, NetConfig())
+        self.leak = nn.Parameter(torch.tensor(leak))
+        self.seen = nn.Parameter(seen_rows)
+        self.table = nn.Parameter(table)
+        self.unrolls: list[tuple[Tensor, bool, Tensor]] = []
+
+    def answer(self, inputs: Tensors, state: Tensors) -> tuple[Tensors, Tensors]:
+        place = inputs["observation"]
+        memory = self.leak * state["memory"] + self.seen[place]
+        return {"q": memory[..., None] + self.table[place]}, {"memory": memory}
+
+    def unroll(
+        self, inputs: Tensors, state: Tensors, is_first: Tensor
+    ) -> tuple[Tensors, Tensors]:
+        observations = inputs["observation"]
+        given = torch.where(is_first[0], 0.0, state["memory"]).detach()
+        self.unrolls.append((given, torch.is_grad_enabled(), observations[0]))
+        answers = []
+        for place, begins in zip(observations, is_first, strict=True):
+            kept = {"memory": torch.where(begins, 0.0, state["memory"])}
+            outputs, state = self.answer({"observation": place}, kept)
+            answers.append(outputs["q"])
+        return {"q": torch.stack(answers)}, state
+
+
+def items_of(
+    rows: Rows, *, num_actions: int = 3, seed: int = 0
+) -> tuple[dict[str, Tensor], NDArray[np.int64]]:
+    """Returns items ``[B, T + 1]`` of made-up rows; no two have the same observation.
+
+    The rows that reset have rewards and actions too, which must not matter.
+
+    Returns:
+        The columns as a batch has them, and the observations ``[T + 1, B]``: the number
+        of a row's state.
+    """
+    rng = np.random.default_rng(seed)
+    shape = rows.is_reset.shape
+    places = np.arange(np.prod(shape)).reshape(shape)
+    reward = np.zeros(shape, np.float32)
+    reward[:-1] = np.where(rows.is_reset[:-1], 77.0, rows.reward)
+    terminated = np.zeros(shape, np.uint8)
+    terminated[:-1] = rows.terminated
+    columns = {
+        "observation": places,
+        "action": rng.integers(num_actions, size=shape),
+        "reward": reward,
+        "terminated": terminated,
+        "is_reset": rows.is_reset.astype(np.uint8),
+        "behaviour_log_prob": np.log(rng.uniform(0.2, 0.9, shape)).astype(np.float32),
+    }
+    return {
+        name: torch.from_numpy(np.ascontiguousarray(column.T))
+        for name, column in columns.items()
+    }, places
+
+
+def item(**columns: Sequence[float]) -> dict[str, Tensor]:
+    """Returns one item ``[1, T]`` of columns as they are written; others are zero."""
+    length = len(next(iter(columns.values())))
+    dtypes = {"observation": torch.int64, "action": torch.int64}
+    flags = ("terminated", "truncated", "is_reset")
+    dtypes |= dict.fromkeys(flags, torch.uint8)
+    names = ("observation", "action", "reward", *flags, "behaviour_log_prob")
+    return {
+        name: torch.tensor(
+            [list(columns.get(name, [0] * length))],
+            dtype=dtypes.get(name, torch.float32),
+        )
+        for name in names
+    }
+
+
+class CountingEnv:
+    """N copies whose observation is how many steps their episode has lasted.
+
+    Episode e of copy i lasts ``lengths[(e + i) % len(lengths)]`` steps; it terminates
+    where that sum is even and is truncated where it is odd. A step gives 1.
+    """
+
+    def __init__(self, num_envs: int, lengths: Sequence[int]) -> None:
+        self.num_envs = num_envs
+        self.spec = EnvSpec(
+            name="counting",
+            observations={"observation": TensorSpec(dtype="int64")},
+            actions=ONE_CHOICE,
+            max_episode_steps=None,
+            reward_threshold=None,
+        )
+        self._lengths = np.array(lengths)
+        self.reset()
+
+    def reset(self) -> Arrays:
+        self._count = np.zeros(self.num_envs, np.int64)
+        self._episode = np.arange(self.num_envs)
+        self._is_over = np.zeros(self.num_envs, np.bool_)
+        return {"observation": self._count.copy()}
+
+    def step(self, actions: NDArray[Any]) -> Step:
+        is_reset = self._is_over
+        self._count = np.where(is_reset, 0, self._count + 1)
+        self._episode = self._episode + is_reset
+        lengths = self._lengths[self._episode % len(self._lengths)]
+        self._is_over = (self._count == lengths) & ~is_reset
+        is_even = self._episode % 2 == 0
+        return Step(
+            {"observation": self._count.copy()},
+            np.where(is_reset, 0, 1).astype(np.float32),
+            self._is_over & is_even,
+            self._is_over & ~is_even,
+            is_reset,
+        )
+
+    def close(self) -> None:
+        pass

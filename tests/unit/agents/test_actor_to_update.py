@@ -1,0 +1,195 @@
+"""From acting to an agent's update: the items that arrive, and their stored states."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from tengen.actors import EnvironmentActorConfig, EnvironmentPort, step_tensors
+from tengen.agents import EnvironmentAgent
+from tengen.agents.dqn import Dqn
+from tengen.agents.r2d2 import R2d2, R2d2Update
+from tengen.agents.vtrace import Vtrace
+from tengen.experience import ItemLayout, ReplayConfig, StepTable
+from tengen.inference import drive
+from tengen.nets import Net
+from tengen.store import Column
+from tengen.tensors import Signature
+from tests.unit.agents.agent_fakes import CountingEnv, LeakyNet, TableNet, Tensors
+
+NUM_ENVS = 3
+# Of episodes, some shorter than an item and some longer.
+LENGTHS = (3, 11, 1, 6)
+NUM_STATES = max(LENGTHS) + 1
+
+
+class NetRunner:
+    """Answers of a network in this process."""
+
+    def __init__(self, net: Net, port: EnvironmentPort) -> None:
+        self._net, self._port = net, port
+
+    @torch.no_grad()
+    def run(self, num_rows: int) -> None:
+        port = self._port
+        inputs = {name: torch.from_numpy(a) for name, a in port.inputs.items()}
+        state = {name: torch.from_numpy(a) for name, a in port.state.items()}
+        outputs, state = self._net.answer(inputs, state)
+        for name, tensor in outputs.items():
+            port.outputs[name][:] = tensor.numpy()
+        for name, tensor in state.items():
+            port.state[name][:] = tensor.numpy()
+
+
+def table_of(agent: EnvironmentAgent, layout: ItemLayout, folder: Path) -> StepTable:
+    spec = CountingEnv(1, LENGTHS).spec
+    tensors = step_tensors(
+        spec.observations, spec.actions, agent.own_tensors(spec.actions)
+    )
+    return StepTable(
+        folder / "steps",
+        {name: Column(dtype=t.dtype, shape=t.shape) for name, t in tensors.items()},
+        layout,
+        ReplayConfig(sampler="fifo", max_items=10_000),
+        seed=1,
+        num_slots=NUM_ENVS,
+        batch_size=2_000,
+    )
+
+
+def items_of_turns(
+    agent: EnvironmentAgent, net: Net, folder: Path, num_turns: int
+) -> tuple[EnvironmentPort, dict[str, Any]]:
+    """Returns a port that acted for some turns, and the columns of all its items."""
+    table = table_of(agent, agent.layout(net.signature.state), folder)
+    env = CountingEnv(NUM_ENVS, LENGTHS)
+    port = EnvironmentPort(
+        env,
+        agent,
+        net.signature,
+        agent.make_block(env.spec, table.layout),
+        table.writer("actor-0", NUM_ENVS).append,
+        seed=1,
+        turn_blocks=agent.turn_blocks(table.layout),
+    )
+    try:
+        for version in range(num_turns):
+            port.begin(version)
+            drive(port, NetRunner(net, port))
+        batch = table.sample(port.stats.num_items)
+        columns = {name: column.copy() for name, column in batch.columns.items()}
+        batch.ack()
+    finally:
+        table.close()
+    return port, columns
+
+
+@pytest.mark.parametrize(
+    ("burn_in", "unroll_length", "period"),
+    [(6, 10, 8), (6, 10, 10), (0, 5, 2), (9, 3, 3), (4, 4, 1), (0, 1, 1)],
+)
+def test_the_memory_of_r2d2_is_the_one_that_acted(
+    burn_in: int, unroll_length: int, period: int, tmp_path: Path
+) -> None:
+    agent = R2d2(
+        is_duelling=False,
+        sees_last_step=False,
+        burn_in=burn_in,
+        unroll_length=unroll_length,
+        period=period,
+        actor=EnvironmentActorConfig(num_envs=NUM_ENVS, turn_steps=40),
+    )
+    # Its memory is the number of observations of the episode so far.
+    net = LeakyNet(1.0, np.ones(NUM_STATES), np.eye(NUM_STATES, 3))
+    port, columns = items_of_turns(agent, net, tmp_path, num_turns=4)
+    assert port.stats.num_items > 20
+    tensors = {name: torch.from_numpy(column) for name, column in columns.items()}
+    first = tensors["observation"][:, 0]
+    # Before an episode's first observation, which is 0, the memory is 0, and so on.
+    assert torch.equal(tensors["state/memory"], first.float())
+    assert len(first.unique()) > 3
+    # After the burn-in it is again as acting had it, across ends of episodes too.
+    net.unrolls.clear()
+    update = R2d2Update(agent, net, ReplayConfig(sampler="uniform", max_items=1))
+    update.loss(net, tensors)
+    memory, _, observation = net.unrolls[-1]
+    assert torch.equal(memory, observation.float())
+    assert torch.equal(observation, tensors["observation"][:, burn_in])
+
+
+def test_every_item_of_r2d2_begins_a_period_after_the_last(tmp_path: Path) -> None:
+    agent = R2d2(
+        is_duelling=False,
+        sees_last_step=False,
+        burn_in=4,
+        unroll_length=6,
+        period=5,
+        actor=EnvironmentActorConfig(num_envs=NUM_ENVS, turn_steps=40),
+    )
+    net = LeakyNet(1.0, np.ones(NUM_STATES), np.eye(NUM_STATES, 3))
+    port, _ = items_of_turns(agent, net, tmp_path, num_turns=2)
+    # 80 steps of each copy, and 11 steps an item.
+    assert port.stats.num_items == NUM_ENVS * ((80 - 11) // 5 + 1)
+
+
+class PolicyOfMemory(LeakyNet):
+    """A network with memory that answers an even policy and a value."""
+
+    def __init__(self) -> None:
+        super().__init__(1.0, np.ones(NUM_STATES), np.zeros((NUM_STATES, 3)))
+        self.signature = Signature(
+            inputs=self.signature.inputs,
+            outputs=Vtrace().outputs_of(CountingEnv(1, LENGTHS).spec.actions),
+            state=self.signature.state,
+        )
+
+    def answer(self, inputs: Tensors, state: Tensors) -> tuple[Tensors, Tensors]:
+        outputs, state = super().answer(inputs, state)
+        return {"policy": outputs["q"] * 0, "value": outputs["q"][..., 0]}, state
+
+
+@pytest.mark.parametrize("unroll_length", [1, 2, 7])
+@pytest.mark.parametrize("has_memory", [False, True])
+def test_every_transition_is_in_one_unroll(
+    unroll_length: int, has_memory: bool, tmp_path: Path
+) -> None:
+    agent = Vtrace(
+        unroll_length=unroll_length,
+        actor=EnvironmentActorConfig(num_envs=NUM_ENVS, turn_steps=14),
+    )
+    net: Net = TableNet(policy=np.zeros((NUM_STATES, 3)), value=np.zeros(NUM_STATES))
+    if has_memory:
+        net = PolicyOfMemory()
+    port, columns = items_of_turns(agent, net, tmp_path, num_turns=3)
+    observation = columns["observation"]
+    num_items = NUM_ENVS * 42 // unroll_length
+    assert observation.shape == (num_items, unroll_length + 1)
+    is_reset = columns["is_reset"][:, :-1] != 0
+    assert (~is_reset).sum() == port.stats.num_frames
+    # A step leads to the next number, or from the final one to 0.
+    before, after = observation[:, :-1], observation[:, 1:]
+    assert (after == np.where(is_reset, 0, before + 1)).all()
+    if has_memory:
+        assert (columns["state/memory"] == observation[:, 0]).all()
+
+
+def test_items_of_dqn_begin_with_a_transition(tmp_path: Path) -> None:
+    agent = Dqn(
+        is_duelling=False,
+        num_steps=3,
+        actor=EnvironmentActorConfig(num_envs=NUM_ENVS, turn_steps=15),
+    )
+    net = TableNet(q=np.zeros((NUM_STATES, 3)))
+    port, columns = items_of_turns(agent, net, tmp_path, num_turns=4)
+    observation, is_reset = columns["observation"], columns["is_reset"] != 0
+    assert observation.shape[1] == 4
+    assert not is_reset[:, 0].any()
+    reached = np.where(is_reset[:, :-1], 0, observation[:, :-1] + 1)
+    assert (observation[:, 1:] == reached).all()
+    # Every transition has an item but those of the last 3 of 60 steps.
+    stats = port.stats
+    assert stats.num_frames - 3 * NUM_ENVS <= stats.num_items < stats.num_frames

@@ -1,0 +1,41 @@
+"""The self-play loss of a worked batch."""
+
+from __future__ import annotations
+
+import math
+
+import torch
+
+from tengen.agents.alphazero_loss import AlphaZeroLossConfig
+from tengen.agents.alphazero_update import AlphaZeroUpdate
+
+
+class _Fixed(torch.nn.Module):
+    """Answers what it was given, whatever the planes."""
+
+    def __init__(self, policy: torch.Tensor, value: torch.Tensor) -> None:
+        super().__init__()
+        self.policy, self.value = policy, value
+
+    def forward(self, planes: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        return self.policy, self.value
+
+
+def test_loss_weighs_rows_and_divides_by_their_number() -> None:
+    net = _Fixed(torch.zeros(2, 4), torch.zeros(2, 3))
+    columns = {
+        "planes": torch.zeros(2, 1, 2, 2),
+        "legal": torch.ones(2, 4, dtype=torch.uint8),
+        "policy": torch.tensor([[1.0, 0, 0, 0], [0.25, 0.25, 0.25, 0.25]]),
+        "policy_weight": torch.tensor([1.0, 0.0]),
+        "outcome": torch.tensor([[1.0, 0, 0], [0, 1.0, 0]]),
+        "search_value": torch.zeros(2),
+        "value_weight": torch.tensor([1.0, 2.0]),
+    }
+    config = AlphaZeroLossConfig(value_cost=0.5, search_value_share=0.0)
+    loss, metrics, priorities = AlphaZeroUpdate(config).loss(net, columns)
+    policy, value = math.log(4.0) / 2, 3 * math.log(3.0) / 2
+    assert math.isclose(metrics["policy_loss"].item(), policy, rel_tol=1e-6)
+    assert math.isclose(metrics["value_loss"].item(), value, rel_tol=1e-6)
+    assert math.isclose(loss.item(), policy + 0.5 * value, rel_tol=1e-6)
+    assert priorities is None

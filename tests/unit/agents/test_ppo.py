@@ -1,0 +1,282 @@
+"""PPO's update: what a batch becomes, and the clipped losses, by slow references."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor
+
+from tengen.agents.ppo import Ppo, PpoUpdate
+from tengen.envs import ActionSpec
+from tengen.errors import UsageError
+from tests.unit.agents.agent_fakes import LeakyNet, TableNet, item, items_of
+from tests.unit.losses.episodes import Array, Rows, random_rows
+
+DISCOUNT, TRACE_LAMBDA = 0.9, 0.7
+
+Tensors = dict[str, Tensor]
+
+
+def update_of(**settings: Any) -> PpoUpdate:
+    given = {"discount": DISCOUNT, "trace_lambda": TRACE_LAMBDA, **settings}
+    return PpoUpdate(Ppo(**given), ActionSpec(num_choices=(3,)))
+
+
+def net_of(rows: Rows) -> TableNet:
+    logits = np.random.default_rng(5).normal(size=(rows.v.size, 3))
+    return TableNet(policy=logits, value=rows.v.flatten())
+
+
+class MemoryNet(LeakyNet):
+    """A policy with memory, whose items are learned from whole."""
+
+    def __init__(self, rows: Rows) -> None:
+        size = rows.v.size
+        super().__init__(0.5, np.linspace(-1, 1, size), np.zeros((size, 3)))
+
+    def unroll(
+        self, inputs: Tensors, state: Tensors, is_first: Tensor
+    ) -> tuple[Tensors, Tensors]:
+        outputs, state = super().unroll(inputs, state, is_first)
+        return {"policy": outputs["q"], "value": outputs["q"][..., 0]}, state
+
+
+def slow_advantages(rows: Rows) -> Array:
+    """Equation (16) of Schulman et al. 2016 for every transition, 0 elsewhere."""
+    advantages = np.zeros_like(rows.reward)
+    for b in range(rows.reward.shape[1]):
+        for piece in rows.pieces(b):
+            for t in range(piece.start, piece.stop):
+                for k in range(t, piece.stop):
+                    is_end = piece.terminated and k + 1 == piece.stop
+                    reached = 0.0 if is_end else rows.v[k + 1, b]
+                    delta = rows.reward[k, b] + DISCOUNT * reached - rows.v[k, b]
+                    advantages[t, b] += (DISCOUNT * TRACE_LAMBDA) ** (k - t) * delta
+    return advantages
+
+
+def test_every_transition_is_used_once_an_epoch_and_resets_never() -> None:
+    rows = random_rows(0)
+    columns, places = items_of(rows)
+    update = update_of(num_epochs=3, num_minibatches=4)
+    minibatches = list(update.minibatches(net_of(rows), columns))
+    assert len(minibatches) == 12
+    live = sorted(places[:-1][~rows.is_reset[:-1]].tolist())
+    sizes = set()
+    for epoch in range(3):
+        used = [m["observation"] for m in minibatches[4 * epoch : 4 * epoch + 4]]
+        sizes |= {len(part) for part in used}
+        assert sorted(torch.cat(used).flatten().tolist()) == live
+    assert max(sizes) - min(sizes) <= 1
+    orders = [m["observation"].flatten().tolist() for m in minibatches[::4]]
+    assert orders[0] != orders[1] != orders[2]
+
+
+def test_minibatches_have_the_columns_of_their_transitions_and_the_targets() -> None:
+    rows = random_rows(1)
+    columns, places = items_of(rows)
+    net = net_of(rows)
+    advantages = slow_advantages(rows)
+    flat = {name: column[:, :-1].T.flatten() for name, column in columns.items()}
+    where = {int(place): i for i, place in enumerate(places[:-1].flatten())}
+    for minibatch in update_of(num_epochs=1).minibatches(net, columns):
+        chosen = [where[int(place)] for place in minibatch["observation"].flatten()]
+        for name in ("action", "behaviour_log_prob", "reward", "terminated"):
+            assert minibatch[name].flatten().tolist() == flat[name][chosen].tolist()
+        raw = advantages.flatten()[chosen]
+        expected = (raw - raw.mean()) / raw.std()
+        np.testing.assert_allclose(
+            minibatch["advantage"].flatten(), expected, rtol=1e-3, atol=1e-5
+        )
+        values = rows.v[:-1].flatten()[chosen]
+        np.testing.assert_allclose(
+            minibatch["behaviour_value"].flatten(), values, rtol=1e-5
+        )
+        np.testing.assert_allclose(
+            minibatch["returns"].flatten(), raw + values, rtol=1e-3, atol=1e-5
+        )
+        assert {tuple(c.shape[:2]) for c in minibatch.values()} == {(len(chosen), 1)}
+        assert not any(c.requires_grad for c in minibatch.values())
+
+
+def test_targets_are_of_the_network_as_it_was_before_the_batch() -> None:
+    rows = random_rows(2)
+    columns, _ = items_of(rows)
+    net = net_of(rows)
+    found: list[Tensors] = []
+    torch.manual_seed(3)
+    for minibatch in update_of(num_epochs=2).minibatches(net, columns):
+        found.append(minibatch)
+        with torch.no_grad():
+            net.tables["value"].add_(100.0)
+    torch.manual_seed(3)
+    same = list(update_of(num_epochs=2).minibatches(net_of(rows), columns))
+    for one, other in zip(found, same, strict=True):
+        for name in ("advantage", "returns", "behaviour_value"):
+            assert torch.equal(one[name], other[name])
+
+
+def test_the_order_is_of_torch_s_generator() -> None:
+    rows = random_rows(0)
+    columns, _ = items_of(rows)
+
+    def order(seed: int) -> list[int]:
+        torch.manual_seed(seed)
+        parts = update_of(num_epochs=1).minibatches(net_of(rows), columns)
+        return [int(i) for part in parts for i in part["observation"].flatten()]
+
+    assert order(1) == order(1) != order(2)
+
+
+def test_a_network_with_memory_learns_from_whole_unrolls() -> None:
+    rows = random_rows(0)
+    columns, places = items_of(rows)
+    net = MemoryNet(rows)
+    columns["state/memory"] = torch.arange(6.0)
+    minibatches = list(
+        update_of(num_epochs=2, num_minibatches=3).minibatches(net, columns)
+    )
+    assert len(minibatches) == 6
+    for epoch in (minibatches[:3], minibatches[3:]):
+        seen = torch.cat([minibatch["state/memory"] for minibatch in epoch])
+        assert sorted(seen.tolist()) == list(range(6))
+    for minibatch in minibatches:
+        chosen = [int(item) for item in minibatch["state/memory"]]
+        expected = places[:-1, chosen].T
+        assert minibatch["observation"].tolist() == expected.tolist()
+        is_live = ~rows.is_reset[:-1, chosen].T
+        advantage = minibatch["advantage"].numpy()
+        assert np.abs(advantage[~is_live]).max() == 0
+        assert advantage[is_live].mean() == pytest.approx(0, abs=1e-5)
+        assert advantage[is_live].std() == pytest.approx(1, abs=1e-4)
+
+
+def test_nothing_of_a_row_that_resets_is_learnt_with_memory() -> None:
+    rows = random_rows(0)
+    columns, places = items_of(rows)
+    columns["state/memory"] = torch.arange(6.0)
+    update = update_of(num_epochs=1, num_minibatches=1)
+
+    def gradients(net: MemoryNet, columns: Tensors) -> list[Tensor]:
+        (minibatch,) = update.minibatches(net, columns)
+        order = minibatch["state/memory"].argsort()
+        minibatch = {name: column[order] for name, column in minibatch.items()}
+        with torch.no_grad():  # as an earlier minibatch's step changes it
+            net.table.add_(torch.tensor([0.3, 0.0, -0.3]))
+        loss = update.loss(net, minibatch).loss
+        return list(torch.autograd.grad(loss, [net.seen, net.table]))
+
+    before = gradients(MemoryNet(rows), columns)
+    assert before[0].abs().sum() > 0
+    is_reset = columns["is_reset"].bool()
+    is_reset[:, -1] = True  # which only bootstraps
+    other = {name: column.clone() for name, column in columns.items()}
+    other["reward"][is_reset] = -50.0
+    other["action"][is_reset] = 0
+    other["behaviour_log_prob"][is_reset] = -90.0
+    after = gradients(MemoryNet(rows), other)
+    assert all(torch.equal(a, b) for a, b in zip(before, after, strict=True))
+    # The memory of an episode before plays no part, nor do observations of resets.
+    resets = places[:-1][rows.is_reset[:-1]]
+    assert before[0][torch.from_numpy(resets)].abs().max() == 0
+
+
+def worked_minibatch(**columns: list[float]) -> Tensors:
+    """Transitions ``[rows, 1]`` as ``minibatches`` yields them."""
+    dtypes = {"observation": torch.int64, "action": torch.int64}
+    length = len(columns["action"])
+    given = {"observation": list(range(length)), "is_reset": [0] * length, **columns}
+    return {
+        name: torch.tensor(column, dtype=dtypes.get(name, torch.float32))[:, None]
+        for name, column in given.items()
+    }
+
+
+@pytest.mark.parametrize(
+    ("ratio", "advantage", "surrogate", "has_gradient", "is_clipped"),
+    [
+        (1.0, 2.0, 2.0, True, 0.0),
+        (1.1, 2.0, 2.2, True, 0.0),
+        (1.5, 2.0, 2.4, False, 1.0),
+        (1.5, -2.0, -3.0, True, 1.0),
+        (0.5, 2.0, 1.0, True, 1.0),
+        (0.5, -2.0, -1.6, False, 1.0),
+    ],
+)
+def test_the_clipped_loss_of_a_worked_transition(
+    ratio: float,
+    advantage: float,
+    surrogate: float,
+    has_gradient: bool,
+    is_clipped: float,
+) -> None:
+    net = TableNet(policy=[[0.0, 0.0, 0.0]], value=[4.0])
+    minibatch = worked_minibatch(
+        action=[1],
+        behaviour_log_prob=[math.log(1 / 3) - math.log(ratio)],
+        advantage=[advantage],
+        behaviour_value=[4.5],
+        returns=[7.0],
+    )
+    update = update_of(entropy_cost=0.1, baseline_cost=0.3)
+    found = update.loss(net, minibatch)
+    expected = {
+        "policy_loss": -surrogate,
+        "baseline_loss": 0.5 * 3.0**2,
+        "entropy": math.log(3.0),
+        "approximate_kl": ratio - 1 - math.log(ratio),
+        "clip_fraction": is_clipped,
+    }
+    for name, value in expected.items():
+        assert found.metrics[name].item() == pytest.approx(value, rel=1e-5), name
+    total = -surrogate + 0.3 * 4.5 - 0.1 * math.log(3.0)
+    assert found.loss.item() == pytest.approx(total, rel=1e-5)
+    assert found.priorities is None
+    (gradient,) = torch.autograd.grad(
+        found.metrics["policy_loss"], net.tables["policy"]
+    )
+    assert (gradient.abs().sum() > 0) == has_gradient
+
+
+@pytest.mark.parametrize(("value", "loss"), [(4.9, 0.5 * 2.1**2), (6.0, 0.5 * 2.0**2)])
+def test_values_may_be_clipped_too(value: float, loss: float) -> None:
+    # Beyond 4.5 + 0.5 the greater of the two errors counts.
+    net = TableNet(policy=[[0.0, 0.0, 0.0]], value=[value])
+    minibatch = worked_minibatch(
+        action=[0],
+        behaviour_log_prob=[-1.0],
+        advantage=[0.0],
+        behaviour_value=[4.5],
+        returns=[7.0],
+    )
+    found = update_of(clip_value=0.5).loss(net, minibatch)
+    assert found.metrics["baseline_loss"].item() == pytest.approx(loss, rel=1e-5)
+
+
+def test_a_batch_of_resets_alone_has_no_loss() -> None:
+    columns = item(observation=[0, 1], reward=[5.0, 0.0], is_reset=[1, 0])
+    net = TableNet(policy=np.zeros((2, 3)), value=[1.0, 2.0])
+    update = update_of(num_epochs=2)
+    minibatches = list(update.minibatches(net, columns))
+    assert [update.loss(net, m).loss.item() for m in minibatches] == [0.0, 0.0]
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("num_epochs", 0),
+        ("num_minibatches", 0),
+        ("clip_ratio", 0.0),
+        ("clip_value", -1.0),
+        ("trace_lambda", 1.5),
+        ("baseline_cost", -1.0),
+        ("entropy_cost", -0.1),
+    ],
+)
+def test_settings_out_of_range_are_refused(name: str, value: float) -> None:
+    with pytest.raises(UsageError, match=rf"^{name} \({value}\) must"):
+        Ppo(**{name: value})  # type: ignore[arg-type]

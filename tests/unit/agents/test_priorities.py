@@ -1,0 +1,177 @@
+"""Priorities on their way from an update to the table, and weights on theirs back."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from tengen.experience import ItemLayout, ReplayConfig, StepTable
+from tengen.learners import AdamWConfig, Learner, LearnerConfig, LossParts, Update
+from tengen.nets import Net
+from tengen.store import Column
+from tests.unit.agents.agent_fakes import TableNet, Tensors
+
+NUM_ITEMS = 60
+# Two steps an item, so that the last step begins none.
+NUM_STEPS = NUM_ITEMS + 1
+
+
+class NumberedUpdate(Update):
+    """Gives each item the priority 1 + the observation it begins with."""
+
+    def __init__(self, importance_exponent: float | None) -> None:
+        self.importance_exponent = importance_exponent
+        self.parts: list[Tensors] = []
+
+    def loss(self, net: Net, columns: Tensors) -> LossParts:
+        self.parts.append(columns)
+        first = columns["observation"][:, 0]
+        q = net.answer({"observation": first}, {})[0]["q"]
+        return LossParts(q.square().mean(), {}, 1.0 + first.float())
+
+    def priorities(self) -> dict[int, float]:
+        """Returns what it gave the items, by first observation; 1 to the rest."""
+        given = dict.fromkeys(range(NUM_ITEMS), 1.0)
+        for part in self.parts:
+            for first in part["observation"][:, 0].tolist():
+                given[first] = 1.0 + first
+        return given
+
+
+def open_table(folder: Path, state: dict[str, object] | None = None) -> StepTable:
+    flags = {
+        name: Column(dtype="uint8", shape=())
+        for name in ("terminated", "truncated", "is_reset")
+    }
+    return StepTable(
+        folder / "steps",
+        {"observation": Column(dtype="int64", shape=()), **flags},
+        ItemLayout(num_steps=2, period=1),
+        ReplayConfig(
+            sampler="prioritized",
+            max_items=100,
+            samples_per_item=1000.0,
+            priority_exponent=1.0,
+        ),
+        seed=1,
+        state=state,
+        num_slots=2,
+        batch_size=200,
+    )
+
+
+def write(table: StepTable, name: str, num_steps: int) -> None:
+    flags = dict.fromkeys(
+        ("terminated", "truncated", "is_reset"), np.zeros((1, num_steps), np.uint8)
+    )
+    columns = {"observation": np.arange(num_steps)[None], **flags}
+    table.writer(name, 1).append(columns, {}, 0)
+
+
+@pytest.fixture
+def table(tmp_path: Path) -> Iterator[StepTable]:
+    opened = open_table(tmp_path)
+    write(opened, "actor", NUM_STEPS)
+    yield opened
+    opened.close()
+
+
+def learner_of(table: StepTable, update: Update, num_shards: int) -> Learner:
+    config = LearnerConfig(
+        batch_size=33,
+        num_shards=num_shards,
+        optimizer=AdamWConfig(num_warmup_steps=0),
+    )
+    return Learner(config, TableNet(q=np.ones((NUM_STEPS, 3))), update, table)
+
+
+def learn(table: StepTable, update: Update, num_shards: int, num_steps: int) -> None:
+    learner = learner_of(table, update, num_shards)
+    for _ in learner.steps(num_steps):
+        pass
+    learner.close()
+
+
+def chances(table: StepTable) -> dict[int, float]:
+    """Returns the chance of each item that is drawn often enough to be seen."""
+    found: dict[int, float] = {}
+    for _ in range(10):
+        batch = table.sample(200)
+        first: NDArray[np.int64] = batch.columns["observation"][:, 0]
+        found.update(zip(first.tolist(), batch.probabilities.tolist(), strict=True))
+        batch.ack()
+    return found
+
+
+@pytest.mark.parametrize("num_shards", [1, 2, 5])
+def test_priorities_reach_the_items_they_are_of(
+    table: StepTable, num_shards: int
+) -> None:
+    assert set(chances(table).values()) == {1 / NUM_ITEMS}
+    update = NumberedUpdate(0.5)
+    learn(table, update, num_shards, 40)
+    assert len(update.parts) == 40 * num_shards
+    expected = update.priorities()
+    assert sum(expected.values()) > 1000
+    found = chances(table)
+    assert len(found) > NUM_ITEMS // 2
+    for first, chance in found.items():
+        total = sum(expected.values())
+        assert chance == pytest.approx(expected[first] / total, rel=1e-6)
+
+
+def test_new_items_have_the_greatest_priority_so_far(
+    table: StepTable, tmp_path: Path
+) -> None:
+    update = NumberedUpdate(0.5)
+    learn(table, update, 2, 60)
+    expected = update.priorities()
+    assert table.max_priority == max(expected.values()) == NUM_ITEMS
+    write(table, "another", 2)
+    total = sum(expected.values()) + NUM_ITEMS
+    # The new item begins with 0, as does the oldest, whose priority is 1.
+    drawn = set()
+    for _ in range(10):
+        batch = table.sample(200)
+        is_first = batch.columns["observation"][:, 0] == 0
+        drawn |= set((batch.probabilities[is_first] * total).round(3).tolist())
+        batch.ack()
+    assert NUM_ITEMS in drawn
+    assert drawn <= {1, NUM_ITEMS}
+
+
+def test_a_table_that_goes_on_knows_the_greatest_priority(tmp_path: Path) -> None:
+    table = open_table(tmp_path)
+    write(table, "actor", NUM_STEPS)
+    learn(table, NumberedUpdate(0.5), 1, 60)
+    state = table.state()
+    table.close()
+    again = open_table(tmp_path, state)
+    assert again.max_priority == NUM_ITEMS
+    again.close()
+
+
+def test_weights_are_no_column_where_nobody_asks(table: StepTable) -> None:
+    even, weighed = NumberedUpdate(None), NumberedUpdate(0.5)
+    for update in (even, weighed):
+        learn(table, update, 2, 1)
+    assert weighed.parts[0].keys() - even.parts[0].keys() == {"importance_weight"}
+
+
+def test_weights_are_of_the_whole_batch_whatever_its_parts(table: StepTable) -> None:
+    update = NumberedUpdate(0.5)
+    learn(table, update, 3, 40)
+    seen = [part["importance_weight"].numpy() for part in update.parts]
+    batches = [np.concatenate(seen[at : at + 3]) for at in range(0, len(seen), 3)]
+    assert {float(weights.max()) for weights in batches} == {1.0}
+    # A weight is (least priority of the batch / its own) ** 0.5.
+    last = np.concatenate([p["observation"][:, 0].numpy() for p in update.parts[-3:]])
+    update.parts = update.parts[:-6]  # the batch before was in flight at the same time
+    given = update.priorities()
+    priorities = np.array([given[first] for first in last.tolist()])
+    expected = (priorities.min() / priorities) ** 0.5
+    np.testing.assert_allclose(batches[-1], expected, rtol=1e-5)

@@ -1,0 +1,224 @@
+"""V-trace's update against the paper's sum over each episode, and worked items."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from tengen.agents.vtrace import Vtrace, VtraceUpdate
+from tengen.envs import ActionSpec
+from tengen.errors import UsageError
+from tengen.learners import LossParts
+from tests.unit.agents.agent_fakes import TableNet, item, items_of
+from tests.unit.losses.episodes import Piece, Rows, random_rows
+
+# Values 1 2 4 8 16 32, where states 2 and 4 are the final observations of episodes of
+# which the first terminates and the second is cut short.
+WORKED = {
+    "observation": [0, 1, 2, 3, 4, 5],
+    "action": [1, 1, 1, 1, 1, 0],
+    "reward": [1.0, 3, 7, 1, 7, 0],
+    "terminated": [0, 1, 0, 0, 0, 0],
+    "truncated": [0, 0, 0, 1, 0, 0],
+    "is_reset": [0, 0, 1, 0, 1, 0],
+    "behaviour_log_prob": [math.log(0.5)] * 2 + [-9.0, math.log(0.5), -9.0, 0.0],
+}
+
+
+def doubling_net() -> TableNet:
+    return TableNet(policy=np.zeros((6, 2)), value=2.0 ** np.arange(6))
+
+
+def update_of(num_actions: int = 2, **settings: Any) -> VtraceUpdate:
+    return VtraceUpdate(Vtrace(**settings), ActionSpec(num_choices=(num_actions,)))
+
+
+def test_the_loss_of_a_worked_unroll_of_two_episodes() -> None:
+    # Discount 1/2, on policy. Row 1 terminates: its target is its reward, 3. Row 0:
+    # 1 + 3/2. Row 3 is cut: 1 + 16/2. Rows 2 and 4 reset.
+    errors = [2.5 - 1, 3 - 2, 9 - 8]
+    advantages = [1 + 3 / 2 - 1, 3 - 2, 1 + 16 / 2 - 8]
+    log_two = math.log(2.0)
+    expected = {
+        "policy_loss": log_two * sum(advantages) / 5,
+        "baseline_loss": sum(0.5 * error**2 for error in errors) / 5,
+        "entropy": 3 * log_two / 5,
+    }
+    update = update_of(discount=0.5, baseline_cost=0.25, entropy_cost=0.1)
+    found = update.loss(doubling_net(), item(**WORKED))
+    for name, value in expected.items():
+        assert found.metrics[name].item() == pytest.approx(value, rel=1e-6), name
+    assert found.loss.item() == pytest.approx(
+        expected["policy_loss"]
+        + 0.25 * expected["baseline_loss"]
+        - 0.1 * expected["entropy"]
+    )
+    assert found.priorities is None
+
+
+@pytest.mark.parametrize("column", ["terminated", "is_reset"])
+def test_the_loss_reads_the_columns_that_end_episodes(column: str) -> None:
+    update, columns = update_of(discount=0.5), item(**WORKED)
+    before = update.loss(doubling_net(), columns).loss
+    ignored = {**columns, column: torch.zeros_like(columns[column])}
+    assert abs(update.loss(doubling_net(), ignored).loss - before) > 0.1
+
+
+@pytest.mark.parametrize("row", [2, 4])
+def test_nothing_of_a_row_that_resets_is_learnt(row: int) -> None:
+    update, columns = update_of(discount=0.5), item(**WORKED)
+    before = update.loss(doubling_net(), columns).loss
+    columns["reward"][0, row] = 100.0
+    columns["action"][0, row] = 0
+    columns["behaviour_log_prob"][0, row] = -80.0
+    assert update.loss(doubling_net(), columns).loss == before
+
+
+def gradients(parts: LossParts, net: TableNet) -> dict[str, torch.Tensor]:
+    names = list(net.tables)
+    found = torch.autograd.grad(parts.loss, [net.tables[name] for name in names])
+    return dict(zip(names, found, strict=True))
+
+
+def test_rows_that_reset_and_the_last_row_have_no_gradient() -> None:
+    net = TableNet(policy=np.eye(6, 2), value=2.0 ** np.arange(6))
+    found = gradients(update_of(discount=0.5).loss(net, item(**WORKED)), net)
+    for gradient in found.values():
+        is_learnt = gradient.reshape(6, -1).abs().sum(1) > 0
+        assert is_learnt.tolist() == [True, True, False, True, False, False]
+
+
+class Trace:
+    """One episode's part of an item, by equation (1) of the paper as it stands."""
+
+    def __init__(self, rows: Rows, piece: Piece, column: int, discount: float) -> None:
+        steps = range(piece.start, piece.stop)
+        self.v, self.reward = rows.v[:, column], rows.reward[:, column]
+        self.discounts = dict.fromkeys(steps, discount)
+        if piece.terminated:
+            self.discounts[piece.stop - 1] = 0.0
+        self.ratios: dict[int, float] = {}
+
+    def target(
+        self, start: int, trace_lambda: float, clip_rho: float, clip_c: float
+    ) -> float:
+        total, product = float(self.v[start]), 1.0
+        for t in range(start, max(self.ratios) + 1):
+            delta = self.reward[t] + self.discounts[t] * self.v[t + 1] - self.v[t]
+            total += product * min(clip_rho, self.ratios[t]) * delta
+            c = trace_lambda * min(clip_c, self.ratios[t])
+            product *= self.discounts[t] * c
+        return total
+
+
+@pytest.mark.parametrize("clips", [(1.0, 1.0, 1.0), (1.5, 0.8, 1.3)])
+@pytest.mark.parametrize("seed", range(3))
+def test_the_loss_is_the_paper_s_sum_over_each_episode(
+    seed: int, clips: tuple[float, float, float]
+) -> None:
+    rows = random_rows(seed)
+    columns, places = items_of(rows, seed=seed)
+    num_steps, num_items = rows.reward.shape
+    rng = np.random.default_rng([seed, 1])
+    logits = rng.normal(size=(places.size, 3))
+    net = TableNet(policy=logits, value=rows.v.flatten())
+    clip_rho, clip_c, clip_pg_rho = clips
+    update = update_of(
+        num_actions=3,
+        discount=0.9,
+        trace_lambda=0.8,
+        clip_rho=clip_rho,
+        clip_c=clip_c,
+        clip_pg_rho=clip_pg_rho,
+        baseline_cost=0.3,
+        entropy_cost=0.2,
+    )
+    log_pi = logits - np.log(np.exp(logits).sum(1, keepdims=True))
+    action = columns["action"].numpy().T
+    behaviour = columns["behaviour_log_prob"].numpy().T
+    policy_loss = baseline_loss = entropy = 0.0
+    for b in range(num_items):
+        for piece in rows.pieces(b):
+            trace = Trace(rows, piece, b, discount=0.9)
+            for t in range(piece.start, piece.stop):
+                taken = log_pi[places[t, b], action[t, b]]
+                trace.ratios[t] = math.exp(taken - behaviour[t, b])
+            for t in range(piece.start, piece.stop):
+                target = trace.target(t, 0.8, clip_rho, clip_c)
+                reached = rows.v[t + 1, b]
+                if t + 1 < piece.stop:
+                    reached = trace.target(t + 1, 0.8, clip_rho, clip_c)
+                advantage = rows.reward[t, b] + trace.discounts[t] * reached
+                advantage -= rows.v[t, b]
+                advantage *= min(clip_pg_rho, trace.ratios[t])
+                row = log_pi[places[t, b]]
+                policy_loss -= row[action[t, b]] * advantage
+                baseline_loss += 0.5 * (target - rows.v[t, b]) ** 2
+                entropy -= (np.exp(row) * row).sum()
+    found = update.loss(net, columns)
+    size = num_steps * num_items
+    assert found.metrics["policy_loss"].item() == pytest.approx(
+        policy_loss / size, rel=1e-4
+    )
+    assert found.metrics["baseline_loss"].item() == pytest.approx(
+        baseline_loss / size, rel=1e-4
+    )
+    assert found.metrics["entropy"].item() == pytest.approx(entropy / size, rel=1e-4)
+    expected = policy_loss + 0.3 * baseline_loss - 0.2 * entropy
+    assert found.loss.item() == pytest.approx(expected / size, rel=1e-4)
+
+
+def test_the_loss_is_a_mean_over_items() -> None:
+    columns, places = items_of(random_rows(0))
+    net = TableNet(
+        policy=np.random.default_rng(0).normal(size=(places.size, 3)),
+        value=np.arange(places.size) % 7,
+    )
+    update = update_of(num_actions=3)
+    whole = update.loss(net, columns).loss
+    parts = [
+        update.loss(net, {n: c[rows] for n, c in columns.items()}).loss
+        for rows in (slice(0, 3), slice(3, 6))
+    ]
+    torch.testing.assert_close(whole, (parts[0] + parts[1]) / 2)
+
+
+@pytest.mark.parametrize("end", ["terminated", "truncated"])
+def test_a_truncated_episode_depends_on_its_final_observation(end: str) -> None:
+    # Row 2 has the final observation of an episode that ends with row 1.
+    columns = item(
+        observation=[0, 1, 2, 3],
+        action=[0, 1, 0, 1],
+        reward=[1.0, 1, 0, 0],
+        terminated=[0, int(end == "terminated"), 0, 0],
+        is_reset=[0, 0, 1, 0],
+        behaviour_log_prob=[-0.5] * 4,
+    )
+    values = np.array([1.0, 2, 3, 4])
+    update = update_of()
+    before = update.loss(TableNet(policy=np.zeros((4, 2)), value=values), columns)
+    values[2] += 10.0
+    after = update.loss(TableNet(policy=np.zeros((4, 2)), value=values), columns)
+    assert (before.loss == after.loss) == (end == "terminated")
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("trace_lambda", 1.5),
+        ("clip_rho", 0.0),
+        ("clip_c", 2.0),
+        ("clip_pg_rho", -1.0),
+        ("baseline_cost", -1.0),
+        ("entropy_cost", -0.1),
+        ("unroll_length", 0),
+        ("discount", 1.01),
+    ],
+)
+def test_settings_out_of_range_are_refused(name: str, value: float) -> None:
+    with pytest.raises(UsageError, match=rf"^{name} \({value}\) must"):
+        Vtrace(**{name: value})  # type: ignore[arg-type]

@@ -1,0 +1,72 @@
+"""What ``tengen bench selfplay`` tells of rows where games end, and where none does."""
+
+from __future__ import annotations
+
+import json
+import os
+from typing import Any
+
+import pytest
+
+from tengen import cli
+from tengen.bench import selfplay
+
+WORDS = "--net none --cores 1 --rounds 1 --round-s 0.1 --simulations 16"
+RATES = ("rows_per_s", "rows_per_cpu_s", "games_per_s")
+
+
+@pytest.fixture
+def bench(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Any:
+    # A bench has its process to itself, and pins it.
+    monkeypatch.setattr(os, "sched_setaffinity", lambda pid, cores: None)
+
+    def run(words: str) -> str:
+        assert cli.main(["bench", "selfplay", *WORDS.split(), *words.split()]) == 0
+        return str(capsys.readouterr().out)
+
+    return run
+
+
+def test_rows_are_not_known_where_no_game_ends(bench):
+    report = json.loads(bench("--game go/19 --simulations 400 --json"))
+    assert [report[name] for name in RATES] == [None, None, None]
+    assert report["num_games"] == 0
+    assert report["note"].startswith("no game ended in 1 of 1 rounds, so that games")
+    assert report["evals_per_s"] > 0
+
+
+def test_plies_are_counted_where_no_game_ends(bench):
+    report = json.loads(bench("--game gomoku/15 --simulations 1 --slots 512 --json"))
+    assert report["plies_per_s"] > 0
+    assert report["plies_per_cpu_s"] > 0
+
+
+def test_what_is_not_known_is_said_in_text(bench):
+    lines = bench("--game go/19 --simulations 400").splitlines()
+    shown = {line.split()[0]: line.partition(" ")[2].strip() for line in lines}
+    assert [shown[name] for name in RATES] == ["not known"] * 3
+    assert "give a longer --round-s" in shown["note"]
+
+
+def test_rows_are_known_where_games_end(bench):
+    report = json.loads(bench("--game tictactoe --slots 1 --json"))
+    assert all(report[name] > 0 for name in RATES)
+    assert "note" not in report
+
+
+@pytest.mark.parametrize(
+    ("num_games", "note"),
+    [
+        ([64, 80], None),
+        ([64, 0, 80], "no game ended in 1 of 3 rounds"),
+        ([64, 63], "in a round 63 games ended with 64 under way"),
+    ],
+)
+def test_too_few_games_are_told(num_games, note):
+    told = selfplay._note(num_games, 64)
+    assert told is None if note is None else told.startswith(note)
+
+
+def test_rounds_without_a_game_are_not_left_out():
+    assert selfplay._median([1.0, None, 3.0]) is None
+    assert selfplay._median([1.0, 2.0, 9.0]) == 2.0

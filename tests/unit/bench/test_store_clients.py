@@ -1,0 +1,212 @@
+"""The clients of the store's benchmark, by a clock that only they move."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tengen.bench import store_clients
+from tengen.bench.store_clients import (
+    Client,
+    latencies,
+    run_copies,
+    run_sampler,
+    run_writer,
+)
+from tengen.bench.store_workloads import Workload
+
+SMALL = Workload("small", 1000, 1024, False, 0, 51, 51, 4)
+
+
+class Clock:
+    """Stands in for the module ``time``."""
+
+    def __init__(self) -> None:
+        self.now = 100.0
+        self.used = 0.0
+
+    def perf_counter(self) -> float:
+        return self.now
+
+    def process_time(self) -> float:
+        return self.used
+
+    thread_time = process_time
+
+    def sleep(self, seconds: float) -> None:
+        self.now += seconds
+
+    def work(self, seconds: float) -> None:
+        self.now += seconds
+        self.used += seconds
+
+
+class Pipe:
+    def send(self, result: Any) -> None:
+        self.result = result
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
+    clock = Clock()
+    monkeypatch.setattr(store_clients, "time", clock)
+    return clock
+
+
+@pytest.fixture
+def sample(
+    clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> Callable[..., dict[str, Any]]:
+    """Runs a sampler of batches whose n-th draw takes ``draw_s(n)`` seconds."""
+
+    def run(draw_s: Callable[[int], float], **options: Any) -> dict[str, Any]:
+        count = 0
+        columns = {
+            "data": np.ones((4, 1016), np.uint8),
+            "number": np.ones(4, np.int64),
+        }
+
+        def draw() -> Any:
+            nonlocal count
+            clock.work(draw_s(count))
+            count += 1
+            return SimpleNamespace(columns=columns, ack=lambda priorities: None)
+
+        table = SimpleNamespace(
+            sampler=lambda *args, **options: SimpleNamespace(sample=draw)
+        )
+        store = SimpleNamespace(table=lambda name: table)
+        monkeypatch.setattr(
+            store_clients, "Store", SimpleNamespace(connect=lambda address: store)
+        )
+        pipe: Any = Pipe()
+        options = {"warm_s": 0.0, "seconds": 10.0, "rate": 4 * 50.0, **options}
+        run_sampler(pipe, Client(SMALL, "", batch_size=4, **options))
+        return dict(pipe.result)
+
+    return run
+
+
+def test_a_stall_counts_for_every_call_that_was_due_meanwhile(sample):
+    result = sample(lambda count: 1.8 if count == 100 else 0.001)
+    times = latencies([result])
+    # 500 calls are due. 91 of them wait, the first 1.8 s and each later one 19 ms less.
+    assert result["items"] == 4 * 500
+    waits = np.frombuffer(result["waits_s"])
+    wanted = np.maximum(1.8 - 0.019 * np.arange(400), 0.001)
+    np.testing.assert_allclose(waits[100:], wanted, atol=1e-9)
+    assert times["p99_ms"] == pytest.approx(1800 - 19 * 4.99, abs=1)
+    assert times["max_ms"] == pytest.approx(1800)
+    assert times["service_p99_ms"] == pytest.approx(1)
+
+
+def test_a_call_that_was_due_and_never_made_counts_too(sample):
+    result = sample(lambda count: 9.0 if count == 50 else 0.001, seconds=2.0)
+    waits = np.frombuffer(result["waits_s"])
+    assert result["items"] == 4 * 51
+    assert len(waits) == 100
+    np.testing.assert_allclose(waits[51:], 10.0 - np.arange(51, 100) / 50, atol=1e-9)
+
+
+def test_an_unpaced_call_is_timed_from_when_it_is_made(sample):
+    result = sample(lambda count: 0.5 + (count == 3), rate=None)
+    assert latencies([result]) == pytest.approx(
+        {
+            "p50_ms": 500,
+            "p99_ms": 1330,
+            "max_ms": 1500,
+            "service_p99_ms": 1330,
+        },
+        abs=20,
+    )
+
+
+def test_latencies_are_of_all_results():
+    results = [
+        {"waits_s": np.full(100, one).tobytes(), "services_s": np.ones(1).tobytes()}
+        for one in (0.001, 0.009, 0.002)
+    ]
+    assert latencies(results)["p50_ms"] == pytest.approx(2)
+    assert latencies(results)["p99_ms"] == pytest.approx(9)
+
+
+def test_every_byte_of_a_batch_is_read_and_no_latency_has_it(
+    sample, clock, monkeypatch
+):
+    read: list[int] = []
+
+    class Slow(np.ndarray):
+        """Takes a second to be summed up."""
+
+        def sum(self, *args: Any, **options: Any) -> Any:
+            clock.work(0.5)
+            read.append(self.nbytes)
+            return super().sum(*args, **options)
+
+    monkeypatch.setattr(
+        np, "ones", lambda *args: np.full(*args[:1], 1, args[1]).view(Slow)
+    )
+    result = sample(lambda count: 0.001, rate=None)
+    num_batches = result["items"] // SMALL.batch_size
+    assert sum(read) == result["read_bytes"] == num_batches * 4 * 1024
+    assert latencies([result])["max_ms"] == pytest.approx(1)
+    assert result["read_cpu_seconds"] == pytest.approx(num_batches * 2)
+
+
+@pytest.mark.parametrize("place", [0, 7, 8, 30, 31])
+def test_reading_sees_each_byte(place):
+    reading = store_clients._Reading()
+    content = np.zeros((4, 8), np.uint8).reshape(-1)[:32]
+    reading.read([content])
+    assert reading.checksum == 0
+    content[place] = 1
+    reading.read([content])
+    assert reading.checksum > 0
+    before = reading.checksum
+    reading.read([content[1:]])  # no whole number of words
+    assert (reading.checksum > before) == (place > 0)
+
+
+def test_plain_copies_read_their_batches_too(clock, monkeypatch):
+    take = np.take
+
+    def slow(*args: Any, **options: Any) -> Any:
+        clock.work(0.1)
+        return take(*args, **options)
+
+    monkeypatch.setattr(np, "take", slow)
+    pipe: Any = Pipe()
+    run_copies(pipe, Client(SMALL, "", 0.0, 1.0, None, 4))
+    assert pipe.result["read_bytes"] == pipe.result["items"] * SMALL.item_bytes > 0
+
+
+def test_a_writer_reads_nothing(clock, monkeypatch):
+    class Writer:
+        def __enter__(self) -> Writer:
+            return self
+
+        def __exit__(self, *_: object) -> None:
+            pass
+
+        def append(self, columns: Any, is_first: Any = None) -> None:
+            clock.work(0.01)
+
+        def insert_each(self, name: str, num_steps: int) -> None:
+            pass
+
+        def flush(self) -> None:
+            clock.work(1.0)
+
+    store = SimpleNamespace(writer=lambda *args, **options: Writer())
+    monkeypatch.setattr(
+        store_clients, "Store", SimpleNamespace(connect=lambda address: store)
+    )
+    pipe: Any = Pipe()
+    run_writer(pipe, Client(SMALL, "", 0.0, 1.0, None, 4))
+    assert pipe.result["read_bytes"] == 0
+    # What it had inserted counts once it is there.
+    assert pipe.result["seconds"] == pytest.approx(2.0, abs=0.02)

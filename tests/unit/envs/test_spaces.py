@@ -1,0 +1,328 @@
+"""Gymnasium's spaces as named tensors, choices and numbers."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tengen.envs import ActionSpec
+from tengen.envs.spaces import Actions, Observations
+from tengen.errors import RunError, UsageError
+from tengen.tensors import TensorSpec
+
+gymnasium = pytest.importorskip("gymnasium")
+spaces = gymnasium.spaces
+
+
+def box(dtype: Any, shape: tuple[int, ...] = (2,)) -> Any:
+    return spaces.Box(0, 1, shape, dtype)
+
+
+@pytest.mark.parametrize(
+    ("dtype", "expected"),
+    [
+        ("bool", "uint8"),
+        ("uint8", "uint8"),
+        ("int8", "int8"),
+        ("int16", "int16"),
+        ("uint16", "int32"),
+        ("int32", "int32"),
+        ("uint32", "int64"),
+        ("int64", "int64"),
+        ("uint64", "float32"),
+        ("float16", "float32"),
+        ("float32", "float32"),
+        ("float64", "float32"),
+    ],
+)
+def test_types_of_arrays(dtype: str, expected: str) -> None:
+    observations = Observations(box(dtype), "task")
+    assert observations.specs == {"observation": TensorSpec(dtype=expected, shape=(2,))}
+    arrays = observations.zeros(3)
+    assert arrays["observation"].shape == (3, 2)
+    observations.write(np.array([1, 0], dtype), arrays, 1)
+    assert arrays["observation"].tolist() == [[0, 0], [1, 0], [0, 0]]
+    assert arrays["observation"].dtype == expected
+
+
+NESTED = spaces.Dict(
+    {
+        "image": spaces.Box(0, 255, (1, 2, 2), np.uint8),
+        "number": spaces.Box(-5, 5, (), np.float64),
+        "card": spaces.Discrete(3, start=-1),
+        "inner": spaces.Dict(
+            {
+                "pair": spaces.Tuple(
+                    (spaces.MultiDiscrete([[3, 4]]), spaces.MultiBinary(3))
+                )
+            }
+        ),
+    }
+)
+
+
+def test_a_nested_observation_is_arrays_by_name() -> None:
+    observations = Observations(NESTED, "task")
+    assert observations.specs == {
+        "observation/image": TensorSpec(dtype="uint8", shape=(1, 2, 2)),
+        "observation/number": TensorSpec(),
+        "observation/card": TensorSpec(shape=(3,)),
+        "observation/inner/pair/0": TensorSpec(shape=(1, 2)),
+        "observation/inner/pair/1": TensorSpec(shape=(3,)),
+    }
+    arrays = observations.zeros(2)
+    value = {
+        "image": np.array([[[0, 255], [7, 8]]], np.uint8),
+        "number": 2.5,
+        "card": 1,
+        "inner": {"pair": (np.array([[2, 3]]), np.array([1, 0, 1], np.int8))},
+    }
+    observations.write(value, arrays, 1)
+    assert {name: array[1].tolist() for name, array in arrays.items()} == {
+        "observation/image": [[[0, 255], [7, 8]]],
+        "observation/number": 2.5,
+        "observation/card": [0, 0, 1],
+        "observation/inner/pair/0": [[2, 3]],
+        "observation/inner/pair/1": [1, 0, 1],
+    }
+    assert not any(array[0].any() for array in arrays.values())
+
+
+def test_whatever_a_space_draws_is_taken() -> None:
+    observations = Observations(NESTED, "task")
+    NESTED.seed(0)
+    arrays = observations.zeros(1)
+    for _ in range(50):
+        value = NESTED.sample()
+        observations.write(value, arrays, 0)
+        observations.check_finite(arrays)
+        card = arrays["observation/card"][0]
+        assert card.sum() == 1
+        assert card.argmax() - 1 == value["card"]
+        assert arrays["observation/number"][0] == np.float32(value["number"])
+
+
+def test_a_batch_is_written_as_its_rows_are() -> None:
+    observations = Observations(NESTED, "task")
+    NESTED.seed(1)
+    values = [NESTED.sample() for _ in range(4)]
+    batch = gymnasium.vector.utils.concatenate(
+        NESTED, values, gymnasium.vector.utils.create_empty_array(NESTED, 4)
+    )
+    whole, single = observations.zeros(4), observations.zeros(4)
+    observations.write(batch, whole)
+    for i, value in enumerate(values):
+        observations.write(value, single, i)
+    for name in whole:
+        assert np.array_equal(whole[name], single[name])
+
+
+@pytest.mark.parametrize(
+    ("space", "message"),
+    [
+        (
+            spaces.Text(5),
+            r"^observation \(Text\(.*\) of task must be a Box, ",
+        ),
+        (
+            spaces.Dict({"a": spaces.Tuple((spaces.Sequence(box(int)),))}),
+            r"^observation/a/0 \(Sequence\(",
+        ),
+        (
+            box(np.float32, (3, 0)),
+            r"^observation \(Box.* of task must not be empty; ",
+        ),
+        (spaces.Dict({}), r"^observation space \(Dict\(\)\) of task must have entries"),
+        (
+            spaces.Dict({"a/b": box(int), "a": spaces.Dict({"b": box(int)})}),
+            r"must have entries, each with a name of its own; rename some$",
+        ),
+    ],
+)
+def test_observation_spaces_that_are_refused(space: Any, message: str) -> None:
+    with pytest.raises(UsageError, match=message) as caught:
+        Observations(space, "task")
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("space", "value", "message"),
+    [
+        (
+            box(float),
+            [1.0],
+            r"\(\(1,\)\) of task \(copy 0\) must have the shape \(2,\)",
+        ),
+        (box(float), 1.0, r"\(\(\)\) of task \(copy 0\) must have the shape "),
+        (spaces.Discrete(3, start=4), 3, r"\(3\) .* must be one of 4 to 6; "),
+        (
+            spaces.Discrete(3, start=4),
+            [5],
+            r"\(\(1, 3\)\) .* must have the shape ",
+        ),
+        (
+            box(np.uint8),
+            [0.5, 1.0],
+            r"\(float64\) .* must hold .* \(uint8\)",
+        ),
+        (box(np.uint8), np.array([256, 0]), r"\(int64\) .* must hold numbers"),
+        (box(np.int8), [np.nan, 0.0], r"\(float64\) .* must hold numbers"),
+    ],
+)
+def test_observations_that_are_refused(space: Any, value: Any, message: str) -> None:
+    observations = Observations(space, "task")
+    with pytest.raises(RunError, match=r"^observation " + message):
+        observations.write(value, observations.zeros(1), 0)
+
+
+def test_numbers_of_another_type_that_fit_are_taken() -> None:
+    observations = Observations(box(np.uint8), "task")
+    arrays = observations.zeros(1)
+    observations.write([255, 3], arrays, 0)
+    assert arrays["observation"].tolist() == [[255, 3]]
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf, 1e39])
+def test_numbers_that_are_not_finite_are_named(value: float) -> None:
+    space = spaces.Dict({"a": box(np.float64), "b": box(np.float64)})
+    observations = Observations(space, "task")
+    arrays = observations.zeros(3)
+    observations.check_finite(arrays)
+    with np.errstate(over="ignore"):
+        observations.write({"a": [0, 0], "b": [0, value]}, arrays, 2)
+    shown = np.float32(np.inf) if value == 1e39 else value
+    with pytest.raises(RunError) as caught:
+        observations.check_finite(arrays)
+    assert str(caught.value) == (
+        f"observation/b ({shown}) of task (copy 2) must be finite; "
+        f"correct the environment"
+    )
+
+
+@pytest.mark.parametrize(
+    ("space", "spec", "given", "expected"),
+    [
+        (
+            spaces.Discrete(3, start=5),
+            ActionSpec(num_choices=(3,)),
+            [0, 2],
+            np.array([5, 7]),
+        ),
+        (
+            spaces.MultiDiscrete([2, 3], start=[0, 10]),
+            ActionSpec(shape=(2,), num_choices=(2, 3)),
+            [[1, 0], [0, 2]],
+            np.array([[1, 10], [0, 12]]),
+        ),
+        (
+            spaces.MultiDiscrete([[2, 3], [4, 5]]),
+            ActionSpec(shape=(4,), num_choices=(2, 3, 4, 5)),
+            [[1, 2, 3, 4]],
+            np.array([[[1, 2], [3, 4]]]),
+        ),
+        (
+            spaces.MultiBinary((1, 3)),
+            ActionSpec(shape=(3,), num_choices=(2, 2, 2)),
+            [[1, 0, 1]],
+            np.array([[[1, 0, 1]]], np.int8),
+        ),
+        (
+            spaces.Box(-2.0, 3.0, (1, 2), np.float64),
+            ActionSpec(shape=(2,), low=(-2.0, -2.0), high=(3.0, 3.0)),
+            [[-2.0, 0.5]],
+            np.array([[[-2.0, 0.5]]]),
+        ),
+        (
+            spaces.Box(-np.inf, np.inf, (), np.float32),
+            ActionSpec(shape=(1,), low=(-np.inf,), high=(np.inf,)),
+            [[1e30]],
+            np.array([1e30], np.float32),
+        ),
+    ],
+)
+def test_actions(space: Any, spec: ActionSpec, given: Any, expected: Any) -> None:
+    actions = Actions(space, "task")
+    assert actions.spec == spec
+    batch = np.array(given, spec.tensor.dtype)
+    native = actions.to_gymnasium(batch, len(given))
+    assert native.dtype == space.dtype
+    assert native.shape == (len(given), *space.shape)
+    assert np.array_equal(native, expected)
+    assert all(space.contains(np.asarray(row)) for row in native)
+
+
+def test_an_action_out_of_bounds_by_rounding_is_clipped() -> None:
+    third = 1 / 3  # float32 rounds it up
+    space = spaces.Box(-third, third, (1,), np.float64)
+    actions = Actions(space, "task")
+    native = actions.to_gymnasium(np.array([[third]], np.float32), 1)
+    assert native[0, 0] == third < float(np.float32(third))
+    with pytest.raises(RunError, match=r"^action \(\[0\.3334"):
+        actions.to_gymnasium(np.array([[third + 1e-4]], np.float32), 1)
+
+
+@pytest.mark.parametrize(
+    ("space", "given", "message"),
+    [
+        (
+            spaces.Discrete(3, start=5),
+            np.array([0, 3]),
+            r"action \(3\) of task \(copy 1\) must be 0 to 2; correct the agent",
+        ),
+        (spaces.Discrete(3), np.array([-1, 0]), r"action \(-1\) of task \(copy 0\)"),
+        (
+            spaces.MultiDiscrete([2, 3]),
+            np.array([[0, 0], [2, 0]]),
+            r"action \(\[2, 0\]\) of task \(copy 1\) must be \[0, 0\] to \[1, 2\]; ",
+        ),
+        (
+            spaces.Box(-1, 1, (1,)),
+            np.array([[0], [np.nan]], np.float32),
+            r"action \(\[nan\]\) of task \(copy 1\) must be \[-1.0\] to \[1.0\]; ",
+        ),
+        (spaces.Box(-1, 1, (1,)), np.ones((2, 1), int), r"actions \(int64 \(2, 1\)\)"),
+        (spaces.Discrete(3), np.array([0]), r"actions .* must be int64 \(2,\); "),
+        (spaces.Discrete(3), np.ones(2), r"actions \(float64 \(2,\)\) of task must be"),
+    ],
+)
+def test_actions_out_of_range_are_refused(space: Any, given: Any, message: str) -> None:
+    with pytest.raises(RunError, match="^" + message):
+        Actions(space, "task").to_gymnasium(given, 2)
+
+
+@pytest.mark.parametrize(
+    "space",
+    [
+        spaces.Tuple((spaces.Discrete(2), spaces.Discrete(2))),
+        spaces.Dict({"a": spaces.Discrete(2)}),
+        spaces.Box(0, 255, (2,), np.uint8),
+        spaces.Text(3),
+        spaces.Box(-1, 1, (0,)),
+    ],
+)
+def test_action_spaces_that_are_refused(space: Any) -> None:
+    with pytest.raises(UsageError, match=r"^action space \(.*\) of task must be Discr"):
+        Actions(space, "task")
+
+
+@pytest.mark.parametrize(
+    ("fields", "message"),
+    [
+        ({}, r"^shape \(\(\)\) must be \(K,\), or \(\) for one choice; "),
+        ({"shape": (2, 2), "num_choices": (2, 2)}, r"^shape "),
+        ({"shape": (0,)}, r"^shape \(\(0,\)\) must have a part; "),
+        ({"shape": (2,), "num_choices": (2,)}, r"^num_choices \(\(2,\)\) must have 2 "),
+        ({"num_choices": (0,)}, r"^num_choices \(\(0,\)\) must be at least 1 each; "),
+        ({"num_choices": (2,), "low": (0.0,)}, r"^low \(\(0\.0,\)\) must have 0 "),
+        ({"shape": (1,), "low": (0.0,)}, r"^high \(\(\)\) must have 1 entries"),
+        (
+            {"shape": (1,), "low": (1.0,), "high": (0.0,)},
+            r"^low \(\(1\.0,\)\) must be at most high \(\(0\.0,\)\); ",
+        ),
+    ],
+)
+def test_action_specs_are_checked(fields: Any, message: str) -> None:
+    with pytest.raises(UsageError, match=message):
+        ActionSpec(**fields)

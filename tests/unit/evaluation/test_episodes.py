@@ -1,0 +1,260 @@
+"""Whole episodes: which ones count, what they gave, and what a network is shown."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from tengen.actors import EnvironmentPort, StepBlock, step_tensors
+from tengen.envs import ActionSpec, Arrays, EnvSpec, Step
+from tengen.errors import RunError, UsageError
+from tengen.evaluation import play_episodes
+from tengen.inference import drive
+from tengen.tensors import Signature, TensorSpec
+
+CHOICES = ActionSpec(num_choices=(3,))
+
+
+class ScriptedEnv:
+    """Episode k of copy c has ``lengths[c][k]`` steps and its last step gives a reward.
+
+    The reward of a step is ``rewards(c, k, t, action)``. Observation: c, k and the
+    steps done. Every second episode of a copy is truncated, the others terminate.
+    """
+
+    def __init__(
+        self,
+        lengths: Sequence[Sequence[int]],
+        reward: Callable[[int, int, int, int], float],
+        actions: ActionSpec = CHOICES,
+    ) -> None:
+        self.num_envs = len(lengths)
+        self.lengths = lengths
+        self.reward = reward
+        self.spec = EnvSpec(
+            name="scripted",
+            observations={"observation": TensorSpec(shape=(3,))},
+            actions=actions,
+            max_episode_steps=None,
+            reward_threshold=None,
+        )
+        self.taken: list[list[Any]] = []
+
+    def reset(self) -> Arrays:
+        self.episode = np.zeros(self.num_envs, np.int64)
+        self.time = np.zeros(self.num_envs, np.int64)
+        self.is_over = np.zeros(self.num_envs, np.bool_)
+        return self._seen()
+
+    def step(self, actions: NDArray[Any]) -> Step:
+        self.taken.append(actions.tolist())
+        reward = np.zeros(self.num_envs, np.float32)
+        terminated, truncated = np.zeros((2, self.num_envs), np.bool_)
+        is_reset = self.is_over
+        for c in range(self.num_envs):
+            if is_reset[c]:
+                self.episode[c] += 1
+                self.time[c] = 0
+                continue
+            k = int(self.episode[c])
+            reward[c] = self.reward(c, k, int(self.time[c]), actions[c])
+            self.time[c] += 1
+            # A script that is over goes on with its last episode.
+            script = self.lengths[c]
+            if self.time[c] == script[min(k, len(script) - 1)]:
+                (truncated if k % 2 else terminated)[c] = True
+        self.is_over = terminated | truncated
+        return Step(self._seen(), reward, terminated, truncated, is_reset)
+
+    def observed(self, observation: Any) -> Arrays:
+        raise NotImplementedError
+
+    def own_action(self, action: NDArray[Any]) -> Any:
+        raise NotImplementedError
+
+    def close(self) -> None:
+        pass
+
+    def _seen(self) -> Arrays:
+        copies = np.arange(self.num_envs)
+        seen = np.stack([copies, self.episode, self.time], axis=1)
+        return {"observation": seen.astype(np.float32)}
+
+
+class FirstLogit:
+    """A policy that takes the likeliest of three choices, and draws nothing."""
+
+    def num_uniforms(self, actions: ActionSpec) -> int:
+        return 0
+
+    def act(self, outputs: Arrays, actions: ActionSpec, *_: Any) -> Arrays:
+        return self.act_greedily(outputs, actions)
+
+    def act_greedily(self, outputs: Arrays, actions: ActionSpec) -> Arrays:
+        return {"action": outputs["policy"].argmax(axis=1)}
+
+
+class Counting:
+    """A network that counts its steps since its state was zeros: action count % 3."""
+
+    name = version = "counting"
+    precision: Any = "fp32"
+    batch_shape: Any = "dynamic"
+
+    def __init__(self, **inputs: TensorSpec) -> None:
+        self.signature = Signature(
+            inputs={"observation": TensorSpec(shape=(3,)), **inputs},
+            outputs={"policy": TensorSpec(shape=(3,))},
+            state={"count": TensorSpec()},
+        )
+        self.rows: list[dict[str, Any]] = []
+        self.answer = 1.0
+
+    def bind(self, inputs: Any, outputs: Any, state: Any = None) -> Counting:
+        self.arrays = inputs, outputs, state
+        return self
+
+    def run(self, num_rows: int) -> None:
+        inputs, outputs, state = self.arrays
+        self.rows.append(
+            {n: a.copy() for n, a in (*inputs.items(), *state.items())},
+        )
+        outputs["policy"][:] = 0
+        best = state["count"].astype(int) % 3
+        outputs["policy"][np.arange(num_rows), best] = self.answer
+        state["count"] += 1
+
+
+def one_a_step(c: int, k: int, t: int, action: int) -> float:
+    return 1.0
+
+
+def test_episodes_are_given_out_before_the_first_step() -> None:
+    """Copy 0 is a hundred times as slow as copy 1, and gives no episode less."""
+    env = ScriptedEnv([[100, 200, 300], [1, 2, 3]], one_a_step)
+    told: list[int] = []
+    report = play_episodes(
+        env, FirstLogit(), Counting(), 5, model="m", watch=told.append
+    )
+    assert report.returns == (100, 1, 200, 2, 300)
+    assert report.lengths == (100, 1, 200, 2, 300)
+    assert report.num_frames == 603
+    assert report.mean_return == 603 / 5
+    assert told == [1, 2, 3, 4, 5]
+    # Nobody steps on once the last episode that counts is over.
+    assert len(env.taken) == 100 + 1 + 200 + 1 + 300
+
+
+@pytest.mark.parametrize("num_envs", [1, 2, 3, 7])
+def test_every_number_of_copies_counts_as_many_episodes(num_envs: int) -> None:
+    lengths = [[1 + (c + k * num_envs) for k in range(7)] for c in range(num_envs)]
+    env = ScriptedEnv(lengths, one_a_step)
+    report = play_episodes(env, FirstLogit(), Counting(), 7, model="m")
+    assert report.returns == report.lengths == (1, 2, 3, 4, 5, 6, 7)
+
+
+def test_the_mean_and_its_interval() -> None:
+    env = ScriptedEnv([[2]], lambda c, k, t, action: (k + 1) * 0.5)
+    report = play_episodes(env, FirstLogit(), Counting(), 3, model="m")
+    assert report.returns == (1.0, 2.0, 3.0)
+    assert report.interval is not None
+    # The standard deviation is 1, and Student's t of two degrees of freedom 4.30265.
+    half = 4.30265 / 3**0.5
+    assert report.interval == pytest.approx((2 - half, 2 + half), abs=1e-4)
+    assert report.to_json() == {
+        "episodes": 3,
+        "mean_return": 2.0,
+        "low": report.interval[0],
+        "high": report.interval[1],
+        "interval": "95 % of the mean, Student's t",
+        "returns": [1.0, 2.0, 3.0],
+        "lengths": [2, 2, 2],
+        "frames": 6,
+    }
+
+
+def test_one_episode_has_no_interval() -> None:
+    env = ScriptedEnv([[4]], one_a_step)
+    report = play_episodes(env, FirstLogit(), Counting(), 1, model="m").to_json()
+    assert (report["mean_return"], report["low"], report["high"]) == (4.0, None, None)
+
+
+def test_memory_begins_anew_with_each_episode() -> None:
+    """Each action must be the step's number in its episode; it is by memory alone."""
+
+    def right(c: int, k: int, t: int, action: int) -> float:
+        return float(action == t % 3)
+
+    env = ScriptedEnv([[2, 4, 3, 5], [7, 1, 1, 4]], right)
+    report = play_episodes(env, FirstLogit(), Counting(), 8, model="m")
+    assert report.returns == report.lengths == (2, 7, 4, 1, 3, 1, 5, 4)
+
+
+def test_a_network_is_shown_what_it_was_trained_with() -> None:
+    """Row by row the same as an actor shows it, memory, action and reward too."""
+    lengths = [[3, 1, 2], [2, 2, 4]]
+    last = {"last_action": TensorSpec(shape=(3,)), "last_reward": TensorSpec()}
+
+    def reward(c: int, k: int, t: int, action: int) -> float:
+        return 100 * c + 10 * k + t + 0.25 * action
+
+    evaluated = Counting(**last)
+    play_episodes(ScriptedEnv(lengths, reward), FirstLogit(), evaluated, 6, model="m")
+
+    trained = Counting(**last)
+    env = ScriptedEnv(lengths, reward)
+    tensors = step_tensors(trained.signature.inputs, CHOICES, {})
+    port = EnvironmentPort(
+        env,
+        FirstLogit(),
+        trained.signature,
+        StepBlock(tensors, 2, 4, is_closed=False),
+        lambda columns, state, version: 1,
+        seed=0,
+        turn_blocks=3,
+    )
+    port.begin(0)
+    drive(port, trained.bind(port.inputs, port.outputs, port.state))
+
+    assert len(evaluated.rows) == 10
+    assert len(trained.rows) == 12
+    for ours, theirs in zip(evaluated.rows, trained.rows, strict=False):
+        assert ours.keys() == theirs.keys()
+        for name in ours:
+            assert np.array_equal(ours[name], theirs[name]), name
+    # The first two rows of an episode: nothing is known, then its first step.
+    begins = [row for row in evaluated.rows if row["observation"][0, 2] == 0]
+    assert [row["last_reward"][0] for row in begins] == [0] * 4
+    assert [row["count"][0] for row in begins] == [0] * 4
+    assert evaluated.rows[1]["last_action"].tolist() == [[1, 0, 0]] * 2
+    assert evaluated.rows[1]["last_reward"].tolist() == [0, 100]
+
+
+def test_real_numbers_are_taken_within_their_bounds() -> None:
+    class Beyond(FirstLogit):
+        def act_greedily(self, outputs: Arrays, actions: ActionSpec) -> Arrays:
+            return {"action": np.full((1, 2), (-3.0, 0.25), np.float32)}
+
+    bounds = ActionSpec(shape=(2,), low=(-1.0, -1.0), high=(1.0, 1.0))
+    env = ScriptedEnv([[2]], one_a_step, bounds)
+    play_episodes(env, Beyond(), Counting(), 1, model="m")
+    assert env.taken == [[[-1.0, 0.25]]] * 2
+
+
+def test_an_answer_that_is_no_number_ends_it() -> None:
+    network = Counting()
+    network.answer = float("nan")
+    with pytest.raises(RunError, match=r"^policy \(model runs/x\) must be finite; "):
+        play_episodes(
+            ScriptedEnv([[2]], one_a_step), FirstLogit(), network, 1, model="runs/x"
+        )
+
+
+def test_copies_that_no_episode_is_for_are_refused() -> None:
+    env = ScriptedEnv([[1], [1]], one_a_step)
+    with pytest.raises(UsageError, match=r"^num_envs \(2\) must be at most the epis"):
+        play_episodes(env, FirstLogit(), Counting(), 1, model="m")

@@ -1,0 +1,99 @@
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import pytest
+
+from tengen.config import from_dict, to_dict
+from tengen.errors import UsageError
+from tengen.experience import ExperienceConfig, ReplayConfig
+
+
+def test_a_queue_uses_every_item_once() -> None:
+    config = ReplayConfig(max_items=8)
+    assert config.is_queue
+    assert config.importance_exponent_of_draws is None
+    assert config.limits.max_cursor == 8
+    # Whatever was inserted and drawn, those that wait may be drawn.
+    assert config.num_available(num_inserts=20, num_samples=13, num_items=7) == 7
+
+
+@pytest.mark.parametrize(
+    ("num_inserts", "num_samples", "num_items", "expected"),
+    [
+        (9, 0, 9, 0),
+        (10, 0, 10, 0),
+        (11, 0, 11, 4),
+        (15, 7, 15, 13),
+        (15, 20, 15, 0),
+        (15, 33, 15, 0),  # as after a setting was lowered
+        # Many were inserted, and items were lost since: the store waits for new ones.
+        (100, 0, 9, 0),
+        (100, 0, 10, 360),
+    ],
+)
+def test_a_replay_counts_samples_from_min_items_on(
+    num_inserts: int, num_samples: int, num_items: int, expected: int
+) -> None:
+    config = ReplayConfig(
+        sampler="uniform", max_items=50, min_items=10, samples_per_item=4.0
+    )
+    assert config.num_available(num_inserts, num_samples, num_items) == expected
+
+
+def test_a_share_of_a_sample_is_rounded_as_the_store_rounds_it() -> None:
+    # (43 - 3) * 0.1 is 4, and 43 * 0.1 - 3 * 0.1 is less.
+    config = ReplayConfig(
+        sampler="uniform", max_items=50, min_items=3, samples_per_item=0.1
+    )
+    assert config.num_available(num_inserts=43, num_samples=2, num_items=43) == 1
+    assert math.floor((43 - 3) * 0.1 - 2) == 2
+
+
+def test_only_prioritized_draws_are_weighed() -> None:
+    config = ReplayConfig(
+        sampler="prioritized", priority_exponent=0.7, importance_exponent=0.5
+    )
+    assert config.importance_exponent_of_draws == 0.5
+    assert (config.selector.kind, config.selector.exponent) == ("prioritized", 0.7)
+    assert ReplayConfig(sampler="uniform").importance_exponent_of_draws is None
+
+
+@pytest.mark.parametrize(
+    ("fields", "message"),
+    [
+        ({"max_items": 0}, r"max_items \(0\)"),
+        ({"max_items": 2**28}, r"max_items \(268435456\)"),
+        ({"sampler": "uniform", "min_items": 65}, r"min_items \(65\)"),
+        ({"sampler": "uniform", "min_items": 0}, r"min_items \(0\)"),
+        # A queue hands out whatever it has.
+        ({"min_items": 2}, r"min_items \(2\) must be 1 where the sampler is fifo"),
+        ({"samples_per_item": 2.0}, r"samples_per_item \(2\.0\) must be 1 where"),
+        ({"sampler": "uniform", "samples_per_item": 0.0}, r"samples_per_item \(0\.0\)"),
+        (
+            {"sampler": "uniform", "samples_per_item": math.nan},
+            r"samples_per_item \(na",
+        ),
+        ({"priority_exponent": -1.0}, r"priority_exponent \(-1\.0\)"),
+        ({"importance_exponent": 1.5}, r"importance_exponent \(1\.5\)"),
+        ({"timeout_s": 0.0}, r"timeout_s \(0\.0\)"),
+        ({"timeout_s": math.inf}, r"timeout_s \(inf\)"),
+        ({"sampler": "lifo"}, r'sampler \("lifo"\)'),
+    ],
+)
+def test_bad_settings_are_refused_by_field(
+    fields: dict[str, Any], message: str
+) -> None:
+    with pytest.raises(UsageError, match="^" + message):
+        ReplayConfig(**fields)
+
+
+def test_a_replay_is_a_kind_of_experience() -> None:
+    config = ReplayConfig(sampler="prioritized", max_items=7)
+    assert ExperienceConfig.of_kind(to_dict(config)["kind"], "store.kind") is type(
+        config
+    )
+    assert from_dict(ReplayConfig, to_dict(config)) == config
+    with pytest.raises(UsageError, match=r"^store.kind \(tabel\).*table"):
+        ExperienceConfig.of_kind("tabel", "store.kind")

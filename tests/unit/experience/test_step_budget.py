@@ -1,0 +1,208 @@
+"""A table of steps holds the items that it says, and asks for little more memory."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from step_blocks import FLAGS
+
+import tengen.experience.step_budget
+from tengen.errors import RunError
+from tengen.experience import ItemLayout, ReplayConfig, StepTable
+from tengen.experience.step_budget import step_budget
+from tengen.store import Column, TableConfig
+from tengen.tensors import TensorSpec
+
+N_STEP = ItemLayout(num_steps=4, period=1)
+OVERLAPPING = ItemLayout(
+    num_steps=13, period=4, state={"hidden": TensorSpec(shape=(64,))}
+)
+CLOSED = ItemLayout(num_steps=9, period=8, is_closed=True)
+SMALL, LARGE = 1, 28_224
+
+
+def columns_of(observation_bytes: int) -> dict[str, Column]:
+    return {
+        "observation": Column(dtype="uint8", shape=(observation_bytes,)),
+        **dict.fromkeys(FLAGS, Column(dtype="uint8")),
+    }
+
+
+def fill(
+    folder: Path,
+    layout: ItemLayout,
+    sampler: Any,
+    observation_bytes: int,
+    num_slots: int,
+    max_items: int,
+    *,
+    batch_size: int = 32,
+    resets_every: int = 10**9,
+) -> StepTable:
+    """Returns a table that was filled one and a half times, as batches were drawn."""
+    config = ReplayConfig(
+        sampler=sampler,
+        max_items=max_items,
+        samples_per_item=1.0 if sampler == "fifo" else 1e6,
+        timeout_s=20.0,
+    )
+    steps = StepTable(
+        folder / "steps",
+        columns_of(observation_bytes),
+        layout,
+        config,
+        seed=1,
+        num_slots=num_slots,
+        batch_size=batch_size,
+    )
+    writer = steps.writer("actor-0", num_slots)
+    num_rows = layout.block_steps(8) + layout.is_closed
+    zeros = np.zeros((num_slots, num_rows), np.uint8)
+    state = {name: spec.zeros(num_slots) for name, spec in layout.state.items()}
+    num_items = num_steps = num_drawn = 0
+    batch = None
+    while num_items < max_items * 3 // 2:
+        numbers = num_steps + np.arange(num_rows)
+        is_reset = zeros + (numbers % resets_every == resets_every - 1)
+        value = np.uint8(num_steps % 251)
+        num_items += writer.append(
+            {
+                "observation": np.full((*zeros.shape, observation_bytes), value),
+                **dict.fromkeys(FLAGS, zeros),
+                "is_reset": is_reset.astype(np.uint8),
+            },
+            state,
+            num_steps,
+        )
+        num_steps += num_rows
+        if sampler == "fifo":
+            # None that waits was removed to make room; a batch stays on loan meanwhile.
+            assert steps.available() == num_items - num_drawn
+            while steps.available() > max_items - num_slots * num_rows:
+                held, batch = batch, steps.sample(batch_size)
+                num_drawn += batch_size
+                if held is not None:
+                    held.ack()
+        elif num_items > batch_size:
+            held, batch = batch, steps.sample(batch_size)
+            if held is not None:
+                held.ack()
+    return steps
+
+
+def test_what_budgets_are_worked_out_from() -> None:
+    table = TableConfig(
+        name="steps",
+        columns={"observation": Column(dtype="uint8", shape=(1024,))},
+        max_items=6400,
+        num_steps=4,
+    )
+    assert table.chunk_length == 64
+    queue = step_budget(table, N_STEP, is_queue=True, num_slots=10, batch_size=32)
+    # (6400 + 2 * 32) items of at most two steps are 202 chunks; a slot has 3 more.
+    num_bytes = (202 + 10 * 3) * 65536
+    assert queue == (num_bytes + num_bytes // 64 + 65536, 0)
+    replay = step_budget(table, N_STEP, is_queue=False, num_slots=10, batch_size=32)
+    # 1.25 steps an item are 127 chunks, two batches of items in two chunks each 128.
+    num_bytes = (127 + 30 + 128 + 30 // 3 + 1) * 65536
+    assert replay.memory_bytes == num_bytes + num_bytes // 64 + 65536
+    assert replay.disk_bytes == 2 * (202 + 30) * 65536
+
+
+@pytest.mark.parametrize("is_queue", [True, False])
+@pytest.mark.parametrize("layout", [N_STEP, OVERLAPPING, CLOSED])
+@pytest.mark.parametrize("step_bytes", [20, 100, 5_000, 28_224])
+@pytest.mark.parametrize("num_slots", [1, 64])
+def test_a_budget_is_at_most_twice_the_steps(
+    is_queue: bool, layout: ItemLayout, step_bytes: int, num_slots: int
+) -> None:
+    table = TableConfig(
+        name="steps",
+        columns={"observation": Column(dtype="uint8", shape=(step_bytes,))},
+        max_items=100_000,
+        num_steps=layout.num_steps,
+    )
+    budget = step_budget(
+        table, layout, is_queue=is_queue, num_slots=num_slots, batch_size=32
+    )
+    steps = table.max_items * (layout.period + layout.is_closed) * step_bytes
+    # What chunks that are shared out among slots and batches take at least.
+    shared = (4 * num_slots + 64 * (2 + layout.num_steps // table.chunk_length)) << 16
+    most = 2.1 if is_queue and layout.period == 1 else 1.5
+    assert steps <= budget.memory_bytes <= most * steps + 1.5 * shared
+    assert budget.disk_bytes <= (0 if is_queue else 5 * steps + 3 * shared)
+
+
+@pytest.mark.parametrize("sampler", ["uniform", "prioritized", "fifo"])
+@pytest.mark.parametrize(
+    ("layout", "observation_bytes", "num_slots", "max_items"),
+    [
+        (N_STEP, SMALL, 1, 20_000),
+        (N_STEP, SMALL, 64, 5_000),
+        (N_STEP, LARGE, 1, 1_000),
+        (N_STEP, LARGE, 64, 1_500),
+        (OVERLAPPING, SMALL, 64, 2_000),
+        (OVERLAPPING, LARGE, 1, 300),
+        (OVERLAPPING, LARGE, 16, 300),
+        (CLOSED, SMALL, 64, 1_000),
+        (CLOSED, LARGE, 8, 100),
+    ],
+)
+def test_a_table_holds_all_its_items(
+    tmp_path: Path,
+    sampler: str,
+    layout: ItemLayout,
+    observation_bytes: int,
+    num_slots: int,
+    max_items: int,
+) -> None:
+    steps = fill(tmp_path, layout, sampler, observation_bytes, num_slots, max_items)
+    if sampler != "fifo":
+        assert steps.describe()["num_items"] == max_items
+    steps.close()
+
+
+@pytest.mark.parametrize("sampler", ["uniform", "fifo"])
+def test_short_episodes_cost_no_items(tmp_path: Path, sampler: str) -> None:
+    """Where every second step resets, an item costs two steps."""
+    steps = fill(tmp_path, N_STEP, sampler, LARGE, 4, 1_000, resets_every=2)
+    if sampler != "fifo":
+        assert steps.describe()["num_items"] == 1_000
+    steps.close()
+
+
+@pytest.mark.parametrize("sampler", ["uniform", "fifo"])
+def test_more_slots_than_items_have_chunks(tmp_path: Path, sampler: str) -> None:
+    steps = fill(tmp_path, N_STEP, sampler, SMALL, 600, 6_000, batch_size=600)
+    if sampler != "fifo":
+        assert steps.describe()["num_items"] == 6_000
+    steps.close()
+
+
+@pytest.mark.parametrize("sampler", ["uniform", "fifo"])
+def test_what_does_not_fit_the_memory_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, sampler: Any
+) -> None:
+    monkeypatch.setattr(
+        tengen.experience.step_budget, "available_memory_bytes", lambda: 8_000_000_000
+    )
+    config = ReplayConfig(sampler=sampler, max_items=1_000_000)
+    with pytest.raises(RunError) as error:
+        StepTable(
+            tmp_path / "steps",
+            columns_of(LARGE),
+            N_STEP,
+            config,
+            seed=1,
+            num_slots=16,
+            batch_size=32,
+        )
+    needed = "36.5" if sampler == "uniform" else "57.7"
+    assert str(error.value) == (
+        "store.max_items (1000000) must fit the 8.0 GB of memory that are free, and "
+        f"takes up to {needed} GB; lower it"
+    )
+    assert list(tmp_path.iterdir()) == []

@@ -1,0 +1,430 @@
+"""Tables of steps: which items there are, how often they are drawn, what stays."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import threading
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+from step_blocks import STATE, Steps, check_states, numbers_of
+
+from tengen.errors import RunError, UsageError
+from tengen.experience import ItemLayout, StepTable
+from tengen.store import Column
+from tengen.tensors import TensorSpec
+
+CLOSED = ItemLayout(num_steps=4, period=3, is_closed=True)
+OVERLAPPING = ItemLayout(num_steps=5, period=2)
+SINGLE = ItemLayout(num_steps=3, period=1)
+
+
+def items_of(columns: dict[str, NDArray[Any]]) -> list[list[int]]:
+    """The numbers of the steps of each item; every column must tell the same."""
+    numbers = columns["observation/number"]
+    pair = np.stack([numbers, -numbers], -1).astype(np.float32)
+    np.testing.assert_array_equal(columns["observation/pair"], pair)
+    np.testing.assert_array_equal(columns["reward"], numbers / 2)
+    return [list(map(int, item)) for item in numbers]
+
+
+def num_stored(steps: Steps) -> int:
+    """Steps that lie in the store."""
+    return sum(writer.num_steps for writer in steps.writer._writers)
+
+
+def test_a_closed_block_is_an_item_at_once(tmp_path: Path) -> None:
+    with Steps(tmp_path, CLOSED, num_slots=2) as steps:
+        # Each has three transitions and the step that the next block begins with.
+        assert steps.append(3, version=7) == 2
+        assert steps.table.available() == 2
+        assert steps.append(3, version=8, is_reset=[[1, 0, 1, 0], [0, 0, 0, 0]]) == 2
+        columns = steps.all_items()
+        assert items_of(columns) == [
+            [0, 1, 2, 3],
+            [1000, 1001, 1002, 1003],
+            [3, 4, 5, 6],
+            [1003, 1004, 1005, 1006],
+        ]
+        assert columns["model_version"].tolist() == [7, 7, 8, 8]
+        assert columns["is_reset"].tolist()[2] == [1, 0, 1, 0]
+        # Nothing is shared: the closing step lies there once more.
+        assert num_stored(steps) == 2 * (4 + 4)
+        # Frames are what was done, and neither resets nor the closing steps.
+        assert steps.table.describe() == {
+            "num_items": 0,
+            "num_rows": 12 - 2,
+            "num_episodes": 1,
+        }
+
+
+def test_steps_of_overlapping_items_lie_in_the_store_once(tmp_path: Path) -> None:
+    with Steps(tmp_path, OVERLAPPING, num_slots=2) as steps:
+        # Two steps a block: the first item is there with the third block.
+        assert [steps.append(2, version=i) for i in range(6)] == [0, 0, 2, 2, 2, 2]
+        columns = steps.all_items()
+        firsts = [0, 1000, 2, 1002, 4, 1004, 6, 1006]
+        assert items_of(columns) == [list(range(n, n + 5)) for n in firsts]
+        # Of the model that acted in the item's first step.
+        assert columns["model_version"].tolist() == [0, 0, 1, 1, 2, 2, 3, 3]
+        assert num_stored(steps) == 24
+        # Eight items of five steps: as if each had its own.
+        assert steps.append(2) == 2
+        assert steps.table._table.describe()["num_steps"] == 2 * 5
+
+
+def test_every_transition_begins_an_item_and_no_reset_does(tmp_path: Path) -> None:
+    with Steps(tmp_path, SINGLE, num_slots=2) as steps:
+        is_reset = [[0, 0, 0, 1, 0, 0], [0, 0, 0, 0, 0, 1]]
+        # Item n ends with step n + 2; of slot 0 there is none that begins with 3.
+        assert steps.append(6, is_reset=is_reset) == 3 + 4
+        # The reset was the last step of slot 1: none begins with 1005.
+        assert steps.append(2, is_reset=[[0, 1], [0, 0]]) == 2 + 1
+        assert steps.append(2) == 1 + 2
+        found = [item[0] for item in items_of(steps.all_items())]
+        assert found == [0, 1, 2, 1000, 1001, 1002, 1003, 4, 5, 1004, 6, 1006, 1007]
+        assert num_stored(steps) == 2 * 10
+        assert steps.table.describe()["num_rows"] == 20 - 3
+
+
+@pytest.mark.parametrize(
+    "layout",
+    [
+        ItemLayout(num_steps=4, period=3, is_closed=True, state=STATE),
+        ItemLayout(num_steps=7, period=3, state=STATE),
+        ItemLayout(num_steps=4, period=4, state=STATE),
+        ItemLayout(num_steps=9, period=2, state=STATE),
+        ItemLayout(num_steps=3, period=1, state=STATE),
+    ],
+    ids=["closed", "overlapping", "apart", "burn-in", "single"],
+)
+@pytest.mark.parametrize("sampler", ["fifo", "uniform"])
+def test_an_item_has_the_state_of_its_own_first_step(
+    tmp_path: Path, layout: ItemLayout, sampler: str
+) -> None:
+    rate = 1.0 if sampler == "fifo" else 1e6
+    with Steps(
+        tmp_path,
+        layout,
+        num_slots=3,
+        batch_size=50,
+        sampler=sampler,
+        samples_per_item=rate,
+    ) as steps:
+        num_items = sum(steps.append(layout.block_steps(50)) for _ in range(12))
+        num_drawn = num_items if sampler == "fifo" else 50
+        columns = steps.table.sample(num_drawn).columns
+        first_numbers = columns["observation/number"][:, 0]
+        check_states(layout, columns, first_numbers)
+        # Those of the blocks after are others: to be off by one is seen.
+        with pytest.raises(AssertionError):
+            check_states(layout, columns, first_numbers + layout.period)
+
+
+def test_the_state_of_the_step_after_the_burn_in_would_be_found(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """SEED RL stored the state that the network had when burn-in was over."""
+    layout = ItemLayout(num_steps=9, period=2, state=STATE)
+    join = ItemLayout.join
+
+    def join_late(self: ItemLayout, columns: dict[str, Any]) -> Any:
+        late = {
+            name: np.roll(column, -4, axis=1) if name.startswith("state/") else column
+            for name, column in columns.items()
+        }
+        return join(self, late)
+
+    monkeypatch.setattr(ItemLayout, "join", join_late)
+    with Steps(tmp_path, layout) as steps:
+        for _ in range(8):
+            steps.append(2)
+        columns = steps.all_items()
+        first_numbers = columns["observation/number"][:, 0]
+        with pytest.raises(AssertionError):
+            check_states(layout, columns, first_numbers)
+        check_states(layout, columns, first_numbers + 4)
+
+
+class SlowSteps:
+    """Which items there are, in a list of Python's."""
+
+    def __init__(self, layout: ItemLayout, num_slots: int) -> None:
+        self._layout = layout
+        self._numbers: list[list[int]] = [[] for _ in range(num_slots)]
+        self._resets: list[list[bool]] = [[] for _ in range(num_slots)]
+        self._versions: list[list[int]] = [[] for _ in range(num_slots)]
+        self.items: list[tuple[list[int], int]] = []
+
+    def append(self, numbers: Any, resets: Any, version: int) -> int:
+        layout = self._layout
+        before = len(self.items)
+        for slot in range(len(numbers)):
+            past = self._numbers[slot]
+            for number, is_reset in zip(numbers[slot], resets[slot], strict=True):
+                past.append(int(number))
+                self._resets[slot].append(bool(is_reset))
+                self._versions[slot].append(version)
+                first = len(past) - layout.num_steps
+                if first < 0 or first % layout.period != 0:
+                    continue
+                if layout.period == 1 and self._resets[slot][first]:
+                    continue
+                self.items.append((past[first:], self._versions[slot][first]))
+        return len(self.items) - before
+
+
+@pytest.mark.parametrize("seed", range(25))
+def test_items_are_those_of_a_slow_reference(tmp_path: Path, seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    num_slots, num_steps = int(rng.integers(1, 5)), int(rng.integers(2, 12))
+    period = 1 if seed % 2 else int(rng.integers(1, num_steps + 1))
+    state = {} if rng.random() < 0.5 else STATE
+    layout = ItemLayout(num_steps=num_steps, period=period, state=state)
+    slow = SlowSteps(layout, num_slots)
+    was_reset = np.zeros(num_slots, np.bool_)
+    with Steps(tmp_path, layout, num_slots=num_slots) as steps:
+        for version in range(12):
+            length = layout.block_steps(int(rng.integers(1, 15)))
+            resets = rng.random((num_slots, length)) < rng.choice([0.1, 0.5])
+            for t in range(length):  # an episode has a step at least
+                resets[:, t] &= ~(was_reset if t == 0 else resets[:, t - 1])
+            was_reset = resets[:, -1]
+            numbers = numbers_of(num_slots, steps.num_steps, length)
+            found = steps.append(length, version, resets)
+            assert found == slow.append(numbers, resets, version)
+        assert steps.table.available() == len(slow.items)
+        if not slow.items:
+            return
+        columns = steps.all_items()
+        assert items_of(columns) == [item for item, _ in slow.items]
+        assert columns["model_version"].tolist() == [v for _, v in slow.items]
+        check_states(layout, columns, columns["observation/number"][:, 0])
+
+
+@pytest.mark.parametrize(
+    ("samples_per_item", "min_items"), [(0.1, 3), (0.7, 4), (1.0, 1), (3.3, 20)]
+)
+def test_what_is_available_is_drawn_without_waiting_and_no_more(
+    tmp_path: Path, samples_per_item: float, min_items: int
+) -> None:
+    rng = np.random.default_rng(1)
+    num_items = num_samples = 0
+    with Steps(
+        tmp_path,
+        SINGLE,
+        batch_size=1000,
+        sampler="uniform",
+        max_items=50,
+        min_items=min_items,
+        samples_per_item=samples_per_item,
+    ) as steps:
+        for _ in range(100):
+            num_items += steps.append(int(rng.integers(1, 6)))
+            available = steps.table.available()
+            assert num_items >= min_items or available == 0
+            if available > 0 and rng.random() < 0.5:
+                wanted = int(rng.integers(1, available + 1))
+                steps.table.sample(wanted).ack()
+                num_samples += wanted
+            assert num_samples <= samples_per_item * num_items
+        assert num_samples > 0.9 * samples_per_item * (num_items - 50)
+        steps.table.config = dataclasses.replace(steps.table.config, timeout_s=0.01)
+        with pytest.raises(RunError, match=r"was short of items for 0\.01 s; look for"):
+            steps.table.sample(steps.table.available() + 1)
+
+
+def test_what_is_missing_is_told(tmp_path: Path) -> None:
+    with Steps(
+        tmp_path, SINGLE, sampler="uniform", min_items=5, samples_per_item=2.0
+    ) as steps:
+        assert steps.append(6) == 4
+        told = steps.table.lacks(4)
+        assert told.startswith("items (4) must be at least store.min_items (5); play")
+        assert steps.append(2) == 2
+        told = "items (2) that may be drawn must be at least learner.batch_size (4); "
+        assert steps.table.lacks(4) == told + "play more"
+        assert steps.append(1) == 1
+        assert steps.table.lacks(4) == ""
+        assert steps.table.validation(4) is None
+
+
+def test_a_full_queue_says_so(tmp_path: Path) -> None:
+    with Steps(tmp_path, CLOSED, max_items=2, timeout_s=0.01) as steps:
+        steps.append(3)
+        steps.append(3)
+        full = r"^experience \(steps\) was full for 0\.01 s; look for a dead learner$"
+        with pytest.raises(RunError, match=full):
+            steps.append(3)
+
+
+def test_a_batch_on_loan_takes_no_room_from_those_that_wait(tmp_path: Path) -> None:
+    with Steps(tmp_path, CLOSED, max_items=3, timeout_s=0.01) as steps:
+        for _ in range(3):
+            steps.append(3)
+        batch = steps.table.sample(2)
+        assert [steps.append(3) for _ in range(2)] == [1, 1]
+        assert items_of(dict(batch.columns)) == [[0, 1, 2, 3], [3, 4, 5, 6]]
+        batch.ack()
+        assert [item[0] for item in items_of(steps.all_items())] == [6, 9, 12]
+
+
+def test_writers_go_on_while_a_sample_waits(tmp_path: Path) -> None:
+    """What a batch needs may come by several blocks."""
+    with Steps(tmp_path, CLOSED, timeout_s=30.0) as steps:
+        drawn: list[list[int]] = []
+        thread = threading.Thread(
+            target=lambda: drawn.extend(items_of(dict(steps.table.sample(2).columns)))
+        )
+        thread.start()
+        for _ in range(2):
+            steps.append(3)
+        thread.join()
+        assert drawn == [[0, 1, 2, 3], [3, 4, 5, 6]]
+
+
+def test_new_items_have_the_greatest_priority_so_far(tmp_path: Path) -> None:
+    with Steps(
+        tmp_path,
+        SINGLE,
+        batch_size=6000,
+        sampler="prioritized",
+        priority_exponent=0.5,
+        samples_per_item=1e6,
+        max_items=100,
+    ) as steps:
+        steps.append(5)
+        batch = steps.table.sample(600)
+        assert batch.probabilities.tolist() == pytest.approx([1 / 3] * 600)
+        # An item's priority is 1, 16 and 9 by its first step.
+        given = np.array([1.0, 16.0, 9.0])
+        batch.ack(given[batch.columns["observation/number"][:, 0]])
+        assert steps.table.max_priority == 16.0
+        assert steps.append(1) == 1
+        batch = steps.table.sample(6000)
+        first = batch.columns["observation/number"][:, 0]
+        # Roots of 1, 16, 9 and of 16 for the new item.
+        expected = np.array([1, 4, 3, 4]) / 12
+        assert batch.probabilities.tolist() == pytest.approx(expected[first].tolist())
+        shares = np.bincount(first, minlength=4) / 6000
+        # Five standard errors of 6,000 draws are 0.03.
+        assert shares == pytest.approx(expected, abs=0.03)
+        # (4 * P) ** -1, divided by the greatest, which is the least likely item's.
+        weights = batch.importance_weights(1.0)
+        assert weights.tolist() == pytest.approx((1 / 12 / expected[first]).tolist())
+        batch.ack(np.ones(6000))
+        assert steps.table.max_priority == 16.0
+
+
+def test_priorities_that_are_refused_change_nothing(tmp_path: Path) -> None:
+    with Steps(
+        tmp_path, SINGLE, sampler="prioritized", samples_per_item=100.0
+    ) as steps:
+        steps.append(4)
+        batch = steps.table.sample(1)
+        with pytest.raises(UsageError, match="must be finite"):
+            batch.ack(np.array([np.inf]))
+        assert steps.table.max_priority == 1.0
+
+
+def test_priorities_are_of_no_use_to_even_draws(tmp_path: Path) -> None:
+    with Steps(tmp_path, SINGLE, sampler="uniform", samples_per_item=100.0) as steps:
+        steps.append(5)
+        steps.table.sample(2).ack(np.array([5.0, 6.0]))
+        assert steps.table.max_priority == 1.0
+
+
+@pytest.mark.parametrize("sampler", ["uniform", "prioritized"])
+def test_a_replay_goes_on_after_a_stop(tmp_path: Path, sampler: str) -> None:
+    settings: dict[str, Any] = {"sampler": sampler, "min_items": 2}
+    settings |= {"samples_per_item": 40.0, "batch_size": 157}
+    layout = ItemLayout(num_steps=5, period=2, state=STATE)
+    with Steps(tmp_path, layout, num_slots=2, **settings) as steps:
+        for version in range(5):
+            steps.append(2, version, [[0, 1]] * 2)
+        assert (steps.table.refresh(), steps.table.generation) == (6, 1)
+        batch = steps.table.sample(3)
+        batch.ack(np.array([3.0, 7.0, 2.0]))
+        before = steps.table.available()
+        assert before == (6 - 2) * 40 - 3
+        state = json.loads(json.dumps(steps.table.state()))
+        described = steps.table.describe()
+        assert described == {"num_items": 6, "num_rows": 10, "num_episodes": 10}
+        greatest = steps.table.max_priority
+    with Steps(tmp_path, layout, num_slots=2, state=state, **settings) as steps:
+        assert steps.table.describe() == described
+        assert steps.table.available() == before
+        assert (steps.table.refresh(), steps.table.generation) == (0, 1)
+        assert steps.table.max_priority == greatest
+        columns = dict(steps.table.sample(before).columns)
+        assert {item[0] for item in items_of(columns)} == {0, 2, 4, 1000, 1002, 1004}
+        check_states(layout, columns, columns["observation/number"][:, 0])
+        # The actor began anew: an item has none of the steps before.
+        steps.num_steps = 100
+        assert [steps.append(2) for _ in range(3)] == [0, 0, 2]
+        assert (steps.table.refresh(), steps.table.generation) == (2, 2)
+        columns = dict(steps.table.sample(8).columns)
+        for item in items_of(columns):
+            assert item == list(range(item[0], item[0] + 5))
+
+
+def test_a_replay_without_the_learner_s_state_has_its_items(tmp_path: Path) -> None:
+    settings: dict[str, Any] = {"sampler": "uniform", "samples_per_item": 4.0}
+    with Steps(tmp_path, SINGLE, **settings) as steps:
+        steps.append(6)
+    with Steps(tmp_path, SINGLE, **settings) as steps:
+        assert (steps.table.refresh(), steps.table.generation) == (4, 1)
+        assert steps.table.available() == 3 * 4
+    # A table that counted more than there is goes on from what there is.
+    state = {"num_seen": 9, "num_turns": 3}
+    with Steps(tmp_path, SINGLE, state=state, **settings) as steps:
+        assert steps.table.refresh() == 0
+        assert steps.append(4) == 2
+        assert (steps.table.refresh(), steps.table.generation) == (2, 4)
+
+
+def test_a_queue_leaves_nothing(tmp_path: Path) -> None:
+    with Steps(tmp_path, CLOSED) as steps:
+        steps.append(3, is_reset=[[0, 1, 0, 0]])
+        steps.table.flush()
+        steps.table.refresh()
+        state = json.loads(json.dumps(steps.table.state()))
+    assert list(tmp_path.iterdir()) == []
+    with Steps(tmp_path, CLOSED, state=state) as steps:
+        assert steps.table.available() == steps.table.refresh() == 0
+        assert steps.table.describe() == {
+            "num_items": 0,
+            "num_rows": 2,
+            "num_episodes": 1,
+        }
+        assert steps.append(3) == steps.table.refresh() == 1
+        steps.table.close()
+        steps.table.close()
+
+
+def test_bad_openings_are_refused(tmp_path: Path) -> None:
+    settings: dict[str, Any] = {"sampler": "uniform"}
+    with Steps(tmp_path, SINGLE, num_slots=2, **settings) as steps:
+        with pytest.raises(
+            UsageError, match=r"^num_slots \(1\) must be at most the 0 "
+        ):
+            steps.table.writer("actor-1", 1)
+        with pytest.raises(UsageError, match="running"):
+            Steps(tmp_path, SINGLE, **settings)
+    other = {"is_reset": Column(dtype="uint8")}
+    with pytest.raises(UsageError, match="columns"):
+        Steps(tmp_path, SINGLE, columns=other, **settings)
+    state = {"hidden": TensorSpec(shape=(3,))}
+    with pytest.raises(UsageError, match="columns"):
+        Steps(tmp_path, ItemLayout(num_steps=3, period=1, state=state), **settings)
+
+
+def test_two_actors_write_side_by_side(tmp_path: Path) -> None:
+    with Steps(tmp_path, CLOSED, num_slots=3) as steps:
+        assert isinstance(steps.table, StepTable)
+        with pytest.raises(UsageError, match="num_slots"):
+            steps.table.writer("actor-1", 2)

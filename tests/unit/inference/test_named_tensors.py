@@ -1,0 +1,246 @@
+"""Rows of named tensors of any type and rank, with state that a network keeps."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor, nn
+
+from tengen.inference import DriveStats, allocate, bind_port, drive, probe
+from tengen.inference.backend import NO_STATE, Arrays, check_arrays
+from tengen.inference.config import BatchShape, Precision
+from tengen.inference.device import HostDevice
+from tengen.inference.fixed import FixedBackend
+from tengen.inference.programs import rate
+from tengen.inference.torch_backend import LoadedHead, TorchRunner
+from tengen.tensors import Signature, TensorSpec
+
+SIGNATURE = Signature(
+    inputs={
+        "observation/pixels": TensorSpec(dtype="uint8", shape=(2, 3, 3)),
+        "observation/speed": TensorSpec(),
+        "last_action": TensorSpec(dtype="int64", shape=(2,)),
+    },
+    outputs={
+        "q": TensorSpec(shape=(4,)),
+        "is_safe": TensorSpec(dtype="bool"),
+    },
+    state={
+        "sum": TensorSpec(shape=(2,)),
+        "steps": TensorSpec(dtype="int32"),
+    },
+)
+
+
+class Summing(nn.Module):
+    """Adds up what it saw; answers of the state before and of the row."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.weight = nn.Parameter(torch.arange(4.0))
+
+    def forward(
+        self, pixels: Tensor, speed: Tensor, last: Tensor, total: Tensor, steps: Tensor
+    ) -> tuple[Tensor, ...]:
+        seen = pixels.float().mean((1, 2, 3)) + speed
+        following = total + last.float()
+        q = self.weight * (seen + following.sum(1))[:, None] + steps[:, None]
+        return q, seen > 128, following, steps + 1
+
+
+class Backend:
+    name = "torch"
+    version = "0"
+    precision: Precision = "fp32"
+    batch_shape: BatchShape = "dynamic"
+    signature = SIGNATURE
+
+    def bind(
+        self, inputs: Arrays, outputs: Arrays, state: Arrays = NO_STATE
+    ) -> TorchRunner:
+        head: Any = Summing()
+        return TorchRunner(LoadedHead(head, SIGNATURE), inputs, outputs, state)
+
+
+def made_inputs(num_rows: int, seed: int = 0) -> dict[str, Any]:
+    rng = np.random.default_rng(seed)
+    return {
+        "observation/pixels": rng.integers(0, 256, (num_rows, 2, 3, 3), np.uint8),
+        "observation/speed": rng.normal(size=num_rows).astype(np.float32),
+        "last_action": rng.integers(0, 2, (num_rows, 2)),
+    }
+
+
+def by_hand(inputs: dict[str, Any], total: Any, steps: Any) -> tuple[Any, Any]:
+    seen = inputs["observation/pixels"].mean((1, 2, 3)) + inputs["observation/speed"]
+    q = np.arange(4) * (seen + total.sum(1))[:, None] + steps[:, None]
+    return q, seen > 128
+
+
+@pytest.fixture(params=[None, 3])
+def backend(request: pytest.FixtureRequest) -> Any:
+    return Backend() if request.param is None else FixedBackend(Backend(), 3)
+
+
+def test_state_is_read_and_written_in_place(backend: Any) -> None:
+    inputs = made_inputs(5)
+    outputs, state = allocate(SIGNATURE.outputs, 5), allocate(SIGNATURE.state, 5)
+    state["sum"][4] = 7.0
+    runner = backend.bind(inputs, outputs, state)
+    total, steps = np.zeros((5, 2)), np.zeros(5)
+    answered: set[bool] = set()
+    for turn in range(3):
+        for name, array in made_inputs(5, seed=turn).items():
+            inputs[name][:] = array
+        runner.run(4)
+        total[:4] += inputs["last_action"][:4]
+        q, is_safe = by_hand(inputs, total, steps)
+        np.testing.assert_allclose(outputs["q"][:4], q[:4], rtol=1e-5)
+        assert (outputs["is_safe"][:4] == is_safe[:4]).all()
+        answered |= set(is_safe[:4].tolist())
+        steps[:4] += 1
+        assert (state["sum"][:4] == total[:4]).all()
+        assert (state["steps"][:4] == steps[:4]).all()
+    assert answered == {True, False}
+    # Nobody asked for the last slot: what it has stays.
+    assert state["sum"][4].tolist() == [7.0, 7.0]
+
+
+def test_outputs_that_nobody_reads_are_left_out(backend: Any) -> None:
+    inputs, state = made_inputs(4), allocate(SIGNATURE.state, 4)
+    safe = allocate({"is_safe": SIGNATURE.outputs["is_safe"]}, 4)
+    backend.bind(inputs, safe, state).run(4)
+    assert (safe["is_safe"] == by_hand(inputs, np.zeros((4, 2)), np.zeros(4))[1]).all()
+
+
+def test_a_probe_asks_for_first_rows_of_episodes(backend: Any) -> None:
+    result = probe(backend, made_inputs(20), batch_rows=4, num_threads=2)
+    assert result.num_rows == 2 * 4 * 20
+    assert result.is_deterministic
+
+
+def test_the_rate_of_any_network_is_measured() -> None:
+    head: Any = Summing()
+    assert rate(LoadedHead(head, SIGNATURE), HostDevice(), 8, 0.01) > 0
+
+
+class Episodes:
+    """A port whose slots begin anew at the third row."""
+
+    def __init__(self) -> None:
+        self.inputs = made_inputs(2)
+        self.outputs = allocate(SIGNATURE.outputs, 2)
+        self.state = allocate(SIGNATURE.state, 2)
+        self.seen: list[int] = []
+
+    def next(self) -> int:
+        if len(self.seen) == 2:
+            self.state["steps"][:] = 0
+        return 2 if len(self.seen) < 4 else 0
+
+    def done(self) -> None:
+        self.seen.append(int(self.state["steps"][0]))
+
+
+def test_a_port_is_bound_with_its_state() -> None:
+    port = Episodes()
+    stats = drive(port, bind_port(Backend(), port), DriveStats())
+    assert stats.num_evaluations == 8
+    assert port.seen == [1, 2, 1, 2]
+
+
+class SearchPort:
+    """What ports of the core show."""
+
+    planes = np.zeros((3, 1, 2, 2), np.float32)
+    policy = np.zeros((3, 4), np.float32)
+    value = np.zeros(3, np.float32)
+    score: Any = np.zeros((3, 2), np.float32)
+
+
+@pytest.mark.parametrize("has_score", [False, True])
+@pytest.mark.parametrize("asks", [False, True])
+def test_a_search_port_is_named(has_score: bool, asks: bool) -> None:
+    given: list[Arrays] = []
+
+    class Noting(Backend):
+        signature = Signature(
+            inputs={"planes": TensorSpec(shape=(1, 2, 2))},
+            outputs={"policy": TensorSpec(shape=(4,)), "value": TensorSpec()}
+            | ({"score": TensorSpec(shape=(2,))} if has_score else {}),
+        )
+
+        def bind(self, *arrays: Any) -> Any:
+            given.extend(arrays)
+
+    port: Any = SearchPort()
+    if not asks:
+        port.score = None
+    bind_port(Noting(), port)
+    inputs, outputs = given
+    assert inputs["planes"] is port.planes
+    assert outputs["policy"] is port.policy
+    assert outputs["value"] is port.value
+    assert ("score" in outputs) is (has_score and asks)
+    assert not asks or outputs.get("score", port.score) is port.score
+
+
+def without(arrays: dict[str, Any], name: str) -> dict[str, Any]:
+    return {key: array for key, array in arrays.items() if key != name}
+
+
+def broken() -> Iterator[tuple[str, Callable[[Any, Any, Any], Any], str]]:
+    inputs, outputs, state = "inputs", "outputs", "state"
+    yield inputs, lambda a: without(a, "last_action"), r"inputs .* must have last_act"
+    yield inputs, lambda a: a | {"extra": a["last_action"]}, r"inputs \(extra\) must be"
+    yield outputs, lambda a: a | {"value": a["q"]}, r"outputs \(value\) must be of q"
+    yield outputs, lambda a: {}, r"outputs \(none\) must have is_safe"
+    yield state, lambda a: without(a, "sum"), r"state \(steps\) must have sum"
+    yield state, lambda a: {}, r"state \(none\) must have steps"
+    yield inputs, lambda a: {k: v[:0] for k, v in a.items()}, r"inputs \(0 rows\)"
+    changes: dict[str, Callable[[Any], Any]] = {
+        "rows": lambda array: array[:3],
+        "dtype": lambda array: array.astype(np.float64),
+        "rank": lambda array: array[..., None],
+        "layout": lambda array: np.repeat(array, 2, axis=0)[::2],
+    }
+    for kind, name in (
+        (inputs, "observation/pixels"),
+        (outputs, "q"),
+        (state, "sum"),
+        (state, "steps"),
+    ):
+        for change in changes.values():
+            yield (
+                kind,
+                lambda a, name=name, change=change: a | {name: change(a[name])},
+                rf"{name} \(.*\) must be .* contiguous with 4 rows",
+            )
+
+
+@pytest.mark.parametrize(("kind", "change", "message"), list(broken()))
+def test_wrong_arrays_are_refused_by_name(
+    kind: str, change: Callable[[Any], Any], message: str
+) -> None:
+    arrays = {
+        "inputs": made_inputs(4),
+        "outputs": allocate(SIGNATURE.outputs, 4),
+        "state": allocate(SIGNATURE.state, 4),
+    }
+    check_arrays(SIGNATURE, **arrays)
+    arrays[kind] = change(arrays[kind])
+    with pytest.raises(ValueError, match=message):
+        check_arrays(SIGNATURE, **arrays)
+
+
+def test_a_network_without_state_takes_none() -> None:
+    plain = dataclasses.replace(SIGNATURE, state={})
+    inputs, outputs = made_inputs(4), allocate(SIGNATURE.outputs, 4)
+    check_arrays(plain, inputs, outputs)
+    with pytest.raises(ValueError, match=r"state \(steps\) must be of none"):
+        check_arrays(plain, inputs, outputs, allocate(SIGNATURE.state, 4))

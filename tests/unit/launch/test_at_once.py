@@ -1,0 +1,288 @@
+"""The schedule of roles that all work at once, on roles that only count."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tengen.config import override
+from tengen.errors import RunError, UsageError
+from tengen.launch import Budget
+from tengen.launch.at_once import run_at_once, threads_at_once
+from tengen.recipes import make_config
+from tengen.roles import RunConfig, StopListener, write_config
+from tengen.run import RunDirectory
+
+CHOSEN = (
+    "inference.devices=cpu",
+    "inference.backend=torch",
+    "inference.precision=fp32",
+    "inference.batch_shape=dynamic",
+)
+Turn = Callable[["Fake"], "dict[str, Any] | None"]
+
+
+class Fake:
+    """A process with one role, which does what its script says."""
+
+    def __init__(self, role: str, turn: Turn) -> None:
+        self.roles = (role,)
+        self.stopped = threading.Event()
+        self.num_turns = 0
+        self.details: list[Any] = []
+        self.is_closed = False
+        self._turn = turn
+
+    def turn(
+        self, role: str, on_progress: Any, on_death: Any, details: Any
+    ) -> dict[str, Any] | None:
+        assert (role,) == self.roles
+        self.details.append(details)
+        if self.stopped.is_set():
+            return {"stopped": True}
+        self.num_turns += 1
+        on_progress({"stage": role})
+        return self._turn(self)
+
+    def stop(self) -> None:
+        self.stopped.set()
+
+    def close(self) -> None:
+        assert self.stopped.is_set()
+        self.is_closed = True
+
+
+class Journal:
+    """Keeps what it is told, and that it is told by one thread at a time."""
+
+    def __init__(self) -> None:
+        self.reports: list[tuple[str, dict[str, Any]]] = []
+        self.stages: list[str] = []
+        self.num_generations = 0
+        self._is_used = threading.Lock()
+
+    def progress(self, report: dict[str, Any]) -> None:
+        with self.alone():
+            self.stages.append(report["stage"])
+
+    def report(self, role: str, report: dict[str, Any], seconds: float) -> None:
+        with self.alone():
+            self.reports.append((role, report))
+
+    def end_generation(self, busy: dict[str, float]) -> None:
+        assert all(0.0 <= share <= 1.0 for share in busy.values())
+        self.num_generations += 1
+
+    def alone(self) -> threading.Lock:
+        assert not self._is_used.locked()
+        return self._is_used
+
+    def of(self, role: str) -> list[dict[str, Any]]:
+        return [report for name, report in self.reports if name == role]
+
+
+def played(fake: Fake) -> dict[str, Any]:
+    time.sleep(0.01)
+    return {"num_games": 10, "num_recovered": 0}
+
+
+def nothing(fake: Fake) -> None:
+    return None
+
+
+def until_stopped(fake: Fake) -> dict[str, Any]:
+    assert fake.stopped.wait(60)
+    return {"num_steps": 3, "stopped": True, "steps_left": 100}
+
+
+class Roles:
+    """A launcher of fakes.
+
+    Args:
+        scripts: By role; the others find nothing to do.
+    """
+
+    def __init__(self, scripts: dict[str, Turn]) -> None:
+        self.fakes: dict[str, Fake] = {}
+        self.num_threads: dict[str, int] = {}
+        self._scripts = scripts
+
+    def start(self, roles: tuple[str, ...], num_threads: int, resources: Any) -> Fake:
+        (role,) = roles
+        self.fakes[role] = Fake(role, self._scripts.get(role, nothing))
+        self.num_threads[role] = num_threads
+        return self.fakes[role]
+
+
+@pytest.fixture
+def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> RunDirectory:
+    monkeypatch.setattr("tengen.launch.at_once._POLL_S", 0.01)
+    return RunDirectory.create_or_resume(tmp_path / "run")
+
+
+def config(*settings: str) -> RunConfig:
+    return override(make_config("tictactoe", None, None), [*CHOSEN, *settings])
+
+
+def train(
+    run: RunDirectory,
+    scripts: dict[str, Turn],
+    budget: Budget,
+    made: RunConfig | None = None,
+    stopping: Callable[[StopListener, Roles], None] | None = None,
+) -> tuple[Roles, Any]:
+    made = made or config()
+    write_config(run, made)
+    roles, journal = Roles(scripts), Journal()
+    any_journal: Any = journal
+    with StopListener(run) as stop:
+        if stopping is not None:
+            threading.Thread(target=stopping, args=(stop, roles)).start()
+        try:
+            run_at_once(roles, made, run, budget, any_journal, stop, num_threads=8)
+        finally:
+            assert all(fake.is_closed for fake in roles.fakes.values())
+    return roles, journal
+
+
+def test_it_plays_the_budget_and_no_generation_more(run: RunDirectory) -> None:
+    roles, journal = train(run, {"selfplay": played}, Budget(games=25))
+    assert roles.fakes["selfplay"].num_turns == 3
+    assert len(journal.of("selfplay")) == 3
+    assert all(details["follow_models"] for details in roles.fakes["learn"].details)
+
+
+def test_the_end_learns_what_is_left_and_accepts_all_of_it(run: RunDirectory) -> None:
+    """Export and gate go on until there is nothing to do: the last model counts."""
+    is_over = threading.Event()
+    candidates = list(range(4))
+    steps = [{"num_steps": 1, "steps_left": left} for left in (2, 1, 0)]
+
+    def play(fake: Fake) -> dict[str, Any]:
+        is_over.set()
+        return played(fake)
+
+    def learn(fake: Fake) -> dict[str, Any] | None:
+        return steps.pop(0) if is_over.is_set() and steps else None
+
+    def accept(fake: Fake) -> dict[str, Any] | None:
+        if steps or not candidates:
+            return None
+        return {"candidate": candidates.pop(0)}
+
+    scripts: dict[str, Turn] = {"selfplay": play, "learn": learn, "gate": accept}
+    _, journal = train(run, scripts, Budget(games=1))
+    assert [report["steps_left"] for report in journal.of("learn")] == [2, 1, 0]
+    assert [report["candidate"] for report in journal.of("gate")] == [0, 1, 2, 3]
+    assert journal.num_generations == 4
+
+
+def test_a_budget_in_minutes_ends_the_learner_too(run: RunDirectory) -> None:
+    """It would learn for hours; what it has learned is exported all the same."""
+    scripts: dict[str, Turn] = {"selfplay": until_stopped, "learn": until_stopped}
+    roles, journal = train(run, scripts, Budget(minutes=0.01))
+    (learned,) = journal.of("learn")
+    assert learned["stopped"]
+    assert not roles.fakes["export"].details[-1]["remaining"]
+
+
+def test_who_plays_waits_until_the_backend_is_chosen(run: RunDirectory) -> None:
+    made = config("inference.precision=auto")
+    chosen = threading.Event()
+
+    def export(fake: Fake) -> None:
+        # Three times nothing, so that whoever did not wait had begun.
+        if fake.num_turns == 4:
+            chosen.set()
+            write_config(run, config())
+
+    def play(fake: Fake) -> dict[str, Any]:
+        assert chosen.is_set()
+        return played(fake)
+
+    def judge(fake: Fake) -> None:
+        assert chosen.is_set()
+
+    scripts: dict[str, Turn] = {"selfplay": play, "gate": judge, "export": export}
+    roles, _ = train(run, scripts, Budget(games=1), made)
+    assert roles.fakes["selfplay"].num_turns == 1
+
+
+@pytest.mark.parametrize("error", [RunError("it died"), UsageError("it is refused")])
+def test_a_role_that_fails_ends_the_others_and_is_raised(
+    run: RunDirectory, error: Exception
+) -> None:
+    def fail(fake: Fake) -> None:
+        raise error
+
+    scripts: dict[str, Turn] = {
+        "selfplay": until_stopped,
+        "learn": until_stopped,
+        "export": fail,
+    }
+    with pytest.raises(type(error), match=str(error)):
+        train(run, scripts, Budget())
+
+
+@pytest.mark.parametrize("role", ["selfplay", "learn", "export", "gate", "rate"])
+def test_a_stop_ends_whatever_role_is_at_work(run: RunDirectory, role: str) -> None:
+    def stopping(stop: StopListener, roles: Roles) -> None:
+        while not roles.fakes.get(role) or not roles.fakes[role].num_turns:
+            time.sleep(0.01)
+        run.request_stop()
+
+    rated = config("agent.rating.time_share=0.9")
+    _, journal = train(run, {role: until_stopped}, Budget(), rated, stopping)
+    assert [report["stopped"] for report in journal.of(role)] == [True]
+    others = {name for name, _ in journal.reports} - {role}
+    assert not others  # nothing is learned or published after a stop
+
+
+def test_the_stage_tells_of_every_role_at_work(run: RunDirectory) -> None:
+    together = threading.Barrier(2, timeout=60)
+
+    def work(fake: Fake) -> dict[str, Any]:
+        if fake.num_turns == 1:
+            together.wait()
+        return played(fake)
+
+    scripts: dict[str, Turn] = {"selfplay": work, "learn": work}
+    scripts["learn"] = lambda fake: work(fake) if fake.num_turns == 1 else None
+    _, journal = train(run, scripts, Budget(games=20))
+    assert "selfplay, learn" in " | ".join(journal.stages)
+
+
+def test_roles_divide_the_cores() -> None:
+    rest = {"export": 1, "gate": 1, "rate": 1}
+    for cores, selfplay, learn in ((1, 1, 1), (2, 1, 1), (4, 3, 1), (16, 12, 4)):
+        expected = {"selfplay": selfplay, "learn": learn, **rest}
+        assert threads_at_once(config(), cores) == expected
+    given = config("launch.roles.gate.num_cpus=5", "launch.roles.learn.num_cpus=7")
+    expected = {"selfplay": 12, "learn": 7, **rest, "gate": 5}
+    assert threads_at_once(given, 16) == expected
+    assert threads_at_once(config("agent.learn_from=other"), 16)["learn"] == 16
+
+
+@pytest.mark.parametrize(
+    ("setting", "line"),
+    [
+        ("launch.roles.lern.num_cpus=2", r'^launch.roles \(lern\) is not .*"learn"'),
+        ("launch.roles.learn.num_cpus=-1", r"num_cpus \(-1\) must be 0 to 1024"),
+        ("launch.roles.shuffle.num_cpus=2", r"^launch.roles \(shuffle\) is not a role"),
+    ],
+)
+def test_resources_of_roles_are_checked(setting: str, line: str) -> None:
+    with pytest.raises(UsageError, match=line):
+        config(setting)
+
+
+def test_resources_of_roles_that_share_a_process_are_refused() -> None:
+    pytest.importorskip("gymnasium")
+    made = make_config("CartPole-v1", None, None)
+    with pytest.raises(UsageError, match=r"must be left out with agent vtrace, whose"):
+        override(made, ["launch.roles.learn.num_cpus=2"])

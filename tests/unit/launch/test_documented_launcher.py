@@ -1,0 +1,51 @@
+"""The worked example of docs/adding/launcher.md, put where it says."""
+
+from __future__ import annotations
+
+import os
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tengen import launch
+from tengen.launch import LAUNCHERS, run_by
+from tengen.recipes import make_config
+from tengen.roles import RoleResources, write_config
+from tengen.run import RunDirectory
+
+PAGE = Path(__file__).parents[3] / "docs" / "adding" / "launcher.md"
+
+
+@pytest.fixture
+def run_nice(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
+    """The page's launcher, found by the page's row."""
+    text = PAGE.read_text()
+    (block,) = re.findall(r"^```python\n(.*?)^```", text, re.M | re.S)
+    (name,) = re.findall(r"`src/tengen/launch/(\w+\.py)`\. A test runs it", text)
+    (row,) = re.findall(r'^The row: `"(\w+)": "([\w.:]+)"`', text, re.M)
+    (tmp_path / name).write_text(block)
+    monkeypatch.setattr(launch, "__path__", [*launch.__path__, str(tmp_path)])
+    monkeypatch.setitem(LAUNCHERS, *row)
+    return run_by(row[0])
+
+
+def test_its_processes_take_turns_with_a_lower_priority(
+    run_nice: Any, tmp_path: Path
+) -> None:
+    run = RunDirectory.create_or_resume(tmp_path / "run")
+    write_config(run, make_config("tictactoe", None, None))
+    made = run_nice.__globals__["NiceLauncher"](run, "tictactoe")
+    process = made.start(("gate",), 1, RoleResources())
+    details = {"remaining": None, "spent": None, "sealed": 0}
+    try:
+        turn = process.turn("gate", lambda report: None, lambda *words: None, details)
+        assert turn is None  # there is no candidate
+        holder = run.lock_holder("gate")
+        assert holder is not None
+        own = os.getpriority(os.PRIO_PROCESS, 0)
+        priority = os.getpriority(os.PRIO_PROCESS, int(holder.split()[0]))
+        assert priority == min(19, own + 10)
+    finally:
+        process.close()

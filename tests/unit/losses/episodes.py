@@ -1,0 +1,86 @@
+"""Made-up rows of episodes, and where each lies, for slow readable references."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TypeAlias
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+Array: TypeAlias = NDArray[np.float64]
+
+
+def tensor(values: object) -> Tensor:
+    return torch.tensor(values, dtype=torch.float64)
+
+
+@dataclass(frozen=True)
+class Piece:
+    """Consecutive transitions of one episode in one column."""
+
+    start: int
+    stop: int
+    """One past the last, and the row of the observation that the last reached."""
+    terminated: bool
+
+
+@dataclass(frozen=True)
+class Rows:
+    """T rows and the one that only bootstraps, time-major."""
+
+    v: Array
+    """``[T + 1, B]``"""
+    reward: Array
+    """``[T, B]``, 0 where a row resets."""
+    terminated: NDArray[np.bool_]
+    """``[T, B]``"""
+    is_reset: NDArray[np.bool_]
+    """``[T + 1, B]``"""
+
+    def pieces(self, column: int) -> list[Piece]:
+        """Returns the pieces of a column, found by walking from row to row."""
+        found, start = [], None
+        num_steps = len(self.reward)
+        for t in range(num_steps):
+            if self.is_reset[t, column]:
+                start = None
+                continue
+            start = t if start is None else start
+            terminated = bool(self.terminated[t, column])
+            if terminated or self.is_reset[t + 1, column] or t + 1 == num_steps:
+                found.append(Piece(start, t + 1, terminated))
+                start = None
+        return found
+
+
+def random_rows(seed: int, num_steps: int = 40, num_columns: int = 6) -> Rows:
+    """Returns rows where about every fifth ends an episode, in either way."""
+    rng = np.random.default_rng(seed)
+    shape = (num_steps + 1, num_columns)
+    terminated = np.zeros(shape, bool)
+    truncated = np.zeros(shape, bool)
+    is_reset = np.zeros(shape, bool)
+    is_reset[0] = rng.random(num_columns) < 0.3
+    for t in range(num_steps + 1):
+        if t > 0:
+            is_reset[t] = terminated[t - 1] | truncated[t - 1]
+        terminated[t] = (rng.random(num_columns) < 0.1) & ~is_reset[t]
+        truncated[t] = (rng.random(num_columns) < 0.1) & ~is_reset[t] & ~terminated[t]
+    reward = rng.normal(size=shape) * ~is_reset
+    rows = Rows(rng.normal(size=shape), reward[:-1], terminated[:-1], is_reset)
+    kinds = [piece for column in range(num_columns) for piece in rows.pieces(column)]
+    assert sum(piece.terminated for piece in kinds) > 5
+    assert sum(not piece.terminated for piece in kinds) > num_columns + 5
+    return rows
+
+
+def tensors(rows: Rows) -> dict[str, Tensor]:
+    """Returns the rows as the losses take them, flags as a store gives them."""
+    return {
+        "reward": tensor(rows.reward),
+        "terminated": torch.from_numpy(rows.terminated.astype(np.uint8)),
+        "is_reset": torch.from_numpy(rows.is_reset.astype(np.uint8)),
+    }

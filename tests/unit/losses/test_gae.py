@@ -1,0 +1,126 @@
+"""Generalized advantage estimation against worked arrays and the paper's sum."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+
+from tengen.losses import gae_targets
+from tests.unit.losses.episodes import Array, Rows, random_rows, tensor, tensors
+
+
+def paper_advantages(rows: Rows, discount: float, trace_lambda: float) -> Array:
+    """Equation (16) as it stands: a sum over the rest of the episode for every row."""
+    advantages = np.zeros_like(rows.reward)
+    for b in range(rows.reward.shape[1]):
+        for piece in rows.pieces(b):
+            deltas = []
+            for t in range(piece.start, piece.stop):
+                is_terminal = piece.terminated and t + 1 == piece.stop
+                v_next = 0.0 if is_terminal else rows.v[t + 1, b]
+                deltas.append(rows.reward[t, b] + discount * v_next - rows.v[t, b])
+            for i in range(len(deltas)):
+                advantages[piece.start + i, b] = sum(
+                    (discount * trace_lambda) ** k * delta
+                    for k, delta in enumerate(deltas[i:])
+                )
+    return advantages
+
+
+@pytest.mark.parametrize("trace_lambda", [0.0, 0.7, 1.0])
+@pytest.mark.parametrize("seed", range(3))
+def test_advantages_equal_the_sum_of_the_paper(seed: int, trace_lambda: float) -> None:
+    rows = random_rows(seed)
+    targets = gae_targets(
+        v=tensor(rows.v), **tensors(rows), discount=0.9, trace_lambda=trace_lambda
+    )
+    expected = paper_advantages(rows, 0.9, trace_lambda)
+    np.testing.assert_allclose(targets.advantages.numpy(), expected, atol=1e-12)
+    np.testing.assert_allclose(
+        targets.returns.numpy(), expected + rows.v[:-1], atol=1e-12
+    )
+
+
+# Row 1 terminates, row 3 is truncated, rows 2 and 4 reset.
+V = [1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0]
+REWARD = [1.0, 3.0, 0.0, 1.0, 0.0, 2.0]
+TERMINATED = [0, 1, 0, 0, 0, 0]
+IS_RESET = [0, 0, 1, 0, 1, 0, 0]
+
+
+def worked_targets(
+    v: list[float], reward: list[float]
+) -> tuple[list[float], list[float]]:
+    targets = gae_targets(
+        v=torch.tensor(v)[:, None],
+        reward=torch.tensor(reward)[:, None],
+        terminated=torch.tensor(TERMINATED, dtype=torch.uint8)[:, None],
+        is_reset=torch.tensor(IS_RESET, dtype=torch.uint8)[:, None],
+        discount=0.5,
+        trace_lambda=0.5,
+    )
+    assert targets.advantages.dtype == torch.float32
+    return targets.advantages.flatten().tolist(), targets.returns.flatten().tolist()
+
+
+def test_advantages_of_worked_rows() -> None:
+    # delta = 1 + 2/2 - 1 = 1;  3 - 2 = 1;  -;  1 + 16/2 - 8 = 1;  -;  2 + 64/2 - 32 = 2
+    # advantage[0] = 1 + 1/4 * 1
+    advantages, returns = worked_targets(V, REWARD)
+    assert advantages == [1.25, 1.0, 0.0, 1.0, 0.0, 2.0]
+    assert returns == [2.25, 3.0, 4.0, 9.0, 16.0, 34.0]
+
+
+def test_the_bootstrap_is_the_value_of_the_next_row_and_not_of_its_own() -> None:
+    v = [*V]
+    v[6] = 1000.0
+    advantages, _ = worked_targets(v, REWARD)
+    assert advantages[5] == 2.0 + 1000.0 / 2 - 32.0
+
+
+def test_a_truncated_episode_is_not_taken_for_a_terminated_one() -> None:
+    # Row 3 is worth its reward and half the value of the final observation, row 4's.
+    _, returns = worked_targets(V, REWARD)
+    assert returns[3] == 1.0 + 16.0 / 2
+
+
+def test_a_terminated_episode_is_not_bootstrapped() -> None:
+    v = [*V]
+    v[2] = 1000.0
+    _, returns = worked_targets(v, REWARD)
+    assert returns[1] == 3.0
+
+
+@pytest.mark.parametrize("last", [1, 3])  # of an episode
+def test_traces_do_not_cross_the_end_of_an_episode(last: int) -> None:
+    before, _ = worked_targets(V, REWARD)
+    # Row last + 1 has the final observation, and an action that did nothing.
+    reward = REWARD[: last + 1] + [1000.0] * (5 - last)
+    v = V[: last + 2] + [-1000.0] * (5 - last)
+    after, _ = worked_targets(v, reward)
+    assert after[: last + 1] == before[: last + 1]
+    assert after[last + 1] == 0.0
+    assert after[5] != before[5]
+
+
+def test_flags_may_be_bool_and_the_last_one_left_out() -> None:
+    rows = random_rows(0)
+    given = tensors(rows)
+    as_bool = {
+        "reward": given["reward"],
+        "terminated": given["terminated"].bool(),
+        "is_reset": given["is_reset"].bool()[:-1],
+    }
+    v = tensor(rows.v)
+    one = gae_targets(v=v, **given, discount=0.9, trace_lambda=0.9)
+    other = gae_targets(v=v, **as_bool, discount=0.9, trace_lambda=0.9)
+    assert torch.equal(one.advantages, other.advantages)
+
+
+def test_targets_have_no_gradient() -> None:
+    rows = random_rows(0)
+    v = tensor(rows.v).requires_grad_()
+    targets = gae_targets(v=v, **tensors(rows), discount=0.9, trace_lambda=0.9)
+    assert not targets.advantages.requires_grad
+    assert not targets.returns.requires_grad

@@ -1,0 +1,75 @@
+"""The worked example of docs/adding/network.md, put where it says."""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+import torch
+
+from tengen import nets
+from tengen.config import from_dict, override, to_dict
+from tengen.errors import UsageError
+from tengen.nets import InferenceHead, MlpConfig, NetConfig
+from tengen.tensors import BoardSpec, Signature, TensorSpec
+
+PAGE = Path(__file__).parents[3] / "docs" / "adding" / "network.md"
+WANTED = Signature(
+    inputs={"observation": TensorSpec(shape=(4,)), "last_reward": TensorSpec()},
+    outputs={"policy": TensorSpec(shape=(2,)), "value": TensorSpec()},
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Run:
+    net: NetConfig = field(default_factory=MlpConfig)
+
+
+@pytest.fixture
+def gru(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[NetConfig]:
+    """The config of the page's network, found by its kind alone."""
+    (block,) = re.findall(r"^```python\n(.*?)^```", PAGE.read_text(), re.M | re.S)
+    (name,) = re.findall(
+        r"`src/tengen/nets/(\w+\.py)`\. A test runs it", PAGE.read_text()
+    )
+    (tmp_path / name).write_text(block)
+    monkeypatch.setattr(nets, "__path__", [*nets.__path__, str(tmp_path)])
+    yield override(Run(), ["net.kind=gru", "net.num_units=8"]).net
+    NetConfig._kinds.pop("gru")
+    del sys.modules["tengen.nets.gru"]
+
+
+def test_it_is_found_by_its_kind(gru: NetConfig) -> None:
+    run = Run(net=gru)
+    assert to_dict(run) == {"net": {"kind": "gru", "num_units": 8}}
+    assert from_dict(Run, to_dict(run)) == run
+    board = BoardSpec(num_planes=3, height=3, width=3, num_actions=9)
+    with pytest.raises(UsageError, match=r"net\.kind \(gru\) knows no outcome of a bo"):
+        gru.signature(board.signature)
+
+
+def test_it_remembers_within_an_episode(gru: NetConfig) -> None:
+    torch.manual_seed(0)
+    net = gru.build(WANTED)
+    inputs = {"observation": torch.randn(5, 3, 4), "last_reward": torch.randn(5, 3)}
+    is_first = torch.zeros(5, 3, dtype=torch.bool)
+    is_first[2, 1] = True
+    state = {"gru": torch.randn(3, 8)}
+    unrolled, after = net.unroll(inputs, state, is_first)
+    assert unrolled["policy"].shape == (5, 3, 2)
+    assert unrolled["value"].shape == (5, 3)
+    head = InferenceHead(net)
+    memory = state["gru"]
+    for step in range(5):
+        memory = memory.masked_fill(is_first[step][:, None], 0.0)
+        rows = [tensor[step] for tensor in inputs.values()]
+        policy, value, memory = head(*rows, memory)
+        torch.testing.assert_close(unrolled["policy"][step], policy)
+        torch.testing.assert_close(unrolled["value"][step], value)
+    torch.testing.assert_close(after["gru"], memory)
+    unrolled["value"][-1].sum().backward()
+    assert all(p.grad is not None for p in net.get_submodule("cell").parameters())

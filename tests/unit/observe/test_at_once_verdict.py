@@ -1,0 +1,118 @@
+"""What is told of a run whose roles all work at once."""
+
+import argparse
+import dataclasses
+import re
+
+import pytest
+
+from tengen.evaluation import MatchGate
+from tengen.observe import BusyTimes, Shares, at_once_verdict
+from tengen.observe.verdict import AT_ONCE_ADVICE
+from tengen.recipes import make_config
+from tengen.recipes.run import add_arguments
+from tengen.roles import change_config
+
+PLAYING = Shares(playing=0.99, learning=0.7, inference_busy=0.7, tree_busy=0.25)
+BUSY = {"selfplay": 0.99, "learn": 0.7, "export": 0.12, "gate": 0.01, "rate": 0.1}
+
+
+def test_the_whole_line():
+    assert at_once_verdict("selfplay", PLAYING, BUSY) == (
+        "at once, self-play 99% (net 70%, trees 25%, batches 100% full); learning 70%; "
+        "publishing 12%; rating 10%: self-play and learner go together"
+    )
+
+
+@pytest.mark.parametrize(
+    ("changed", "limit"),
+    [
+        ({}, "even"),
+        ({"learn": 0.95}, "learning"),
+        ({"learn": 0.3}, "playing"),
+        ({"gate": 0.95}, "gate"),
+        ({"gate": 0.95, "learn": 0.95}, "gate"),
+    ],
+)
+def test_what_limits(changed, limit):
+    line = at_once_verdict("selfplay", PLAYING, BUSY | changed)
+    assert line.partition(": ")[2] == AT_ONCE_ADVICE[limit]
+
+
+@pytest.mark.parametrize("limit", AT_ONCE_ADVICE)
+def test_every_advice_can_be_followed(limit):
+    parser = argparse.ArgumentParser()
+    add_arguments(parser)
+    config = make_config("gomoku/9", None, None)
+    agent = dataclasses.replace(config.agent, gate=MatchGate())
+    config = dataclasses.replace(config, agent=agent)
+    text = AT_ONCE_ADVICE[limit]
+    assert set(re.findall(r"--[a-z]+", text)) <= {"--set"}
+    for key in re.findall(r"--set ([a-z_.]+[a-z])", text):
+        assert change_config(config, [f"{key}=2"]) is not None
+
+
+@pytest.fixture
+def clock():
+    class Clock:
+        now_s = 100.0
+
+        def __call__(self):
+            return self.now_s
+
+    return Clock()
+
+
+def work(busy, clock, role, seconds, worked=True):
+    busy.begin(role)
+    clock.now_s += seconds
+    busy.end(role, worked=worked)
+
+
+def test_shares_overlap_and_are_of_the_whole_time(clock):
+    busy = BusyTimes(clock)
+    busy.begin("selfplay")
+    work(busy, clock, "learn", 6.0)
+    busy.end("selfplay", worked=True)
+    clock.now_s += 2.0
+    assert busy.shares() == {"selfplay": 0.75, "learn": 0.75}
+
+
+def test_looking_for_work_is_no_work(clock):
+    busy = BusyTimes(clock)
+    work(busy, clock, "gate", 3.0, worked=False)
+    work(busy, clock, "learn", 1.0)
+    assert busy.shares() == {"learn": 0.25}
+
+
+def test_a_turn_that_goes_on_counts_and_no_share_is_above_one(clock):
+    """A generation of an hour ends within a look at the last ten minutes."""
+    busy = BusyTimes(clock)
+    busy.begin("selfplay")
+    for _ in range(60):
+        work(busy, clock, "learn", 15.0)
+        clock.now_s += 45.0
+        shares = busy.shares()
+        assert shares["selfplay"] == 1.0
+        assert shares["learn"] == pytest.approx(0.25, abs=0.01)
+    busy.end("selfplay", worked=True)
+    assert busy.shares()["selfplay"] == 1.0
+
+
+def test_what_was_before_the_last_ten_minutes_is_forgotten(clock):
+    busy = BusyTimes(clock)
+    work(busy, clock, "learn", 300.0)
+    clock.now_s += 450.0
+    assert busy.shares()["learn"] == 0.25
+    clock.now_s += 1000.0
+    assert busy.shares()["learn"] == 0.0
+
+
+def test_a_restart_counts_an_open_turn_from_then_on(clock):
+    busy = BusyTimes(clock)
+    work(busy, clock, "learn", 5.0)
+    busy.begin("selfplay")
+    clock.now_s += 5.0
+    busy.restart()
+    clock.now_s += 4.0
+    assert busy.shares() == {"selfplay": 1.0}

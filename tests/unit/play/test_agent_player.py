@@ -1,0 +1,230 @@
+"""Agents of environments: ``tengen.load``, ``reset`` and ``act``."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tengen
+from tengen.envs.copies import copy_seeds
+from tengen.errors import UsageError
+from tengen.evaluation import play_episodes
+from tengen.models import resolve_model
+from tengen.play import AgentPlayer
+from tengen.play.agent_player import open_agent
+from tengen.search import SearchConfig
+
+pytest.importorskip("gymnasium")
+
+from tengen import envs, games
+from tests.unit.play import own_forms
+
+PublishAgent = Callable[..., Any]
+MODULE = "tests.unit.play.own_forms"
+
+
+def load(run: Any, task: str) -> AgentPlayer:
+    player = tengen.load(run.path, task=task)
+    assert isinstance(player, AgentPlayer)
+    return player
+
+
+@pytest.mark.parametrize(
+    ("name", "kind", "settings"),
+    [
+        ("Walk", "ppo", {}),
+        ("Walk", "ppo", {"lstm_units": 8, "sees_last_step": True}),
+        ("Walk", "dqn", {}),
+        ("Walk", "dqn", {"is_duelling": False}),
+        ("Walk", "r2d2", {"lstm_units": 8}),
+        ("ManyChoices", "vtrace", {"lstm_units": 8, "sees_last_step": True}),
+        ("Numbers", "ppo", {"sees_last_step": True}),
+        ("NestedWalk", "ppo", {"lstm_units": 8}),
+    ],
+)
+def test_a_player_acts_as_eval_does(
+    tmp_path: Path,
+    publish_agent: PublishAgent,
+    name: str,
+    kind: str,
+    settings: dict[str, Any],
+) -> None:
+    """Step by step: memory, last step, and the forms of observations and actions."""
+    task, walk = f"{MODULE}:{name}", getattr(own_forms, name)
+    run = publish_agent(tmp_path / "run", task, kind, **settings)
+
+    model = open_agent(resolve_model(run.path), "run", task=task)
+    env = envs.make(task, 1, 7)
+    walk.taken.clear()
+    report = play_episodes(env, model.agent, model.backend, 4, model="run")
+    evaluated = list(walk.taken)
+
+    own, player = walk(), load(run, task)
+    assert player.needs_rewards == (settings.get("sees_last_step") or kind == "r2d2")
+    (seed,) = copy_seeds(7, 1)
+    returns = []
+    walk.taken.clear()
+    for episode in range(4):
+        observation, _ = own.reset(seed=None if episode else seed)
+        player.reset()
+        reward, total, is_over = None, 0.0, False
+        while not is_over:
+            action = player.act(observation, reward)
+            observation, reward, is_over, _, _ = own.step(action)
+            total += reward
+        returns.append(total)
+    assert len(walk.taken) == report.num_frames
+    for ours, theirs in zip(walk.taken, evaluated, strict=True):
+        assert np.array_equal(ours, theirs)
+    assert returns == pytest.approx(report.returns)
+    # Weights whose actions never change would show nothing.
+    assert len({str(action) for action in evaluated}) > 1
+
+
+def test_the_forms_of_actions(tmp_path: Path, publish_agent: PublishAgent) -> None:
+    observation = np.float32([0.9, -0.3, 0.2, 0.7])
+
+    def act(name: str) -> Any:
+        task = f"{MODULE}:{name}"
+        with load(publish_agent(tmp_path / name, task), task) as player:
+            return player.act(observation)
+
+    choice, choices, numbers = (act(n) for n in ("Walk", "ManyChoices", "Numbers"))
+    assert type(choice) is int
+    assert 3 <= choice < 8
+    assert choices.shape == (2,)
+    assert own_forms.ManyChoices.action_space.contains(choices)
+    assert numbers.shape == (2, 1)
+    assert own_forms.Numbers.action_space.contains(numbers)
+    # At least one of them had to be brought within its bounds.
+    assert {-0.5, 0.5, 0.0, 2.0} & set(numbers.ravel().tolist())
+
+
+def test_memory_is_that_of_one_episode(
+    tmp_path: Path, publish_agent: PublishAgent
+) -> None:
+    task = f"{MODULE}:ManyChoices"
+    run = publish_agent(tmp_path / "run", task, lstm_units=8)
+    seen = np.random.default_rng(3).uniform(-1, 1, (20, 4)).astype(np.float32)
+    with load(run, task) as player:
+        first = [player.act(one).tolist() for one in seen]
+        player.reset()
+        assert [player.act(one).tolist() for one in seen] == first
+        # It remembers: the same again gives others.
+        assert [player.act(one).tolist() for one in seen] != first
+    with load(run, task) as player:
+        assert [player.act(one).tolist() for one in seen] == first
+
+
+def test_gymnasiums_own_environment(
+    tmp_path: Path, publish_agent: PublishAgent
+) -> None:
+    run = publish_agent(tmp_path / "run", "CartPole-v1", numbers=(3, 4))
+    for word in (run.path, f"{run.path}@3", run.models.entry(3)):
+        with tengen.load(word) as player:
+            assert isinstance(player, AgentPlayer)
+            assert player.act(np.zeros(4)) in (0, 1)
+    with tengen.load(run.path) as player:
+        assert player.spec == envs.env_spec("CartPole-v1")
+
+
+@pytest.mark.parametrize(
+    ("name", "observation", "line"),
+    [
+        (
+            "Walk",
+            [0.0] * 3,
+            "observation ((3,)) of {task} must have the shape (4,) of its space; pass "
+            "what reset or step of the environment returned",
+        ),
+        (
+            "Walk",
+            [0, 0, 0, float("nan")],
+            "observation (nan) of {task} must be finite; pass what reset or step of "
+            "the environment returned",
+        ),
+        (
+            "NestedWalk",
+            {"card": 4, "inner": (np.zeros((2, 2)), np.zeros(2))},
+            "observation/card (4) of {task} must be one of 1 to 3; pass what reset or "
+            "step of the environment returned",
+        ),
+        (
+            "NestedWalk",
+            {"card": 1},
+            "observation ({{'card': 1}}) of {task} must be of its space, but reading "
+            "it raised KeyError: 'inner'; pass what reset or step of the environment "
+            "returned",
+        ),
+        (
+            "NestedWalk",
+            3.5,
+            "observation (3.5) of {task} must be of its space, but reading it raised "
+            "TypeError: 'float' object is not subscriptable; pass what reset or step "
+            "of the environment returned",
+        ),
+    ],
+)
+def test_an_observation_of_another_form_is_one_line(
+    tmp_path: Path,
+    publish_agent: PublishAgent,
+    name: str,
+    observation: Any,
+    line: str,
+) -> None:
+    task = f"{MODULE}:{name}"
+    with (
+        load(publish_agent(tmp_path / "run", task), task) as player,
+        pytest.raises(UsageError) as caught,
+    ):
+        player.act(observation)
+    assert str(caught.value) == line.format(task=task)
+
+
+def test_a_network_that_is_told_rewards_must_be(
+    tmp_path: Path, publish_agent: PublishAgent
+) -> None:
+    task = f"{MODULE}:Walk"
+    run = publish_agent(tmp_path / "run", task, sees_last_step=True)
+    with load(run, task) as player:
+        player.act(np.zeros(4))
+        with pytest.raises(UsageError, match=r"^reward \(None\) must be given after"):
+            player.act(np.zeros(4))
+        player.act(np.zeros(4), 1.0)
+        player.reset()
+        player.act(np.zeros(4))
+
+
+def test_a_closed_player_says_so(tmp_path: Path, publish_agent: PublishAgent) -> None:
+    run = publish_agent(tmp_path / "run", "CartPole-v1")
+    with tengen.load(run.path) as player:
+        assert isinstance(player, AgentPlayer)
+    player.close()
+    with pytest.raises(UsageError, match=r"^player \(.*/run\) is closed; load it"):
+        player.act(np.zeros(4))
+
+
+def test_what_is_refused(
+    tmp_path: Path, publish_agent: PublishAgent, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    task = f"{MODULE}:Walk"
+    run = publish_agent(tmp_path / "run", task)
+    games.allow(task)
+    with pytest.raises(UsageError, match=r"is a program, which runs only where it is"):
+        tengen.load(run.path)
+    with pytest.raises(UsageError, match=rf"^task \(o:E\) must be {MODULE}:Walk, that"):
+        tengen.load(run.path, task="o:E")
+    with pytest.raises(UsageError, match=r"^search \(.*\) is for games, which are sea"):
+        tengen.load(run.path, SearchConfig(), task=task)
+    # An environment that has changed since.
+    monkeypatch.setattr(own_forms.Walk, "action_space", own_forms.spaces.Discrete(4))
+    with pytest.raises(UsageError) as caught:
+        tengen.load(run.path, task=task)
+    assert str(caught.value) == (
+        f"model ({run.path}) does not fit {task} as it is now, with policy float32 "
+        f"[5] instead of float32 [4]; restore the environment that it was trained in"
+    )

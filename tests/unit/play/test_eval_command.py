@@ -1,0 +1,182 @@
+"""``tengen eval``: the command, its numbers, and what it refuses."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tengen import cli
+
+pytest.importorskip("gymnasium")
+
+PublishAgent = Callable[..., Any]
+Report = Callable[..., dict[str, Any]]
+MODULE = "tests.unit.play.own_forms"
+
+
+@pytest.fixture
+def evaluate(capsys: pytest.CaptureFixture[str]) -> Report:
+    def run(*words: object) -> dict[str, Any]:
+        assert cli.main(["eval", *map(str, words), "--json"]) == 0
+        captured = capsys.readouterr()
+        assert captured.err == ""
+        (line,) = captured.out.splitlines()
+        report: dict[str, Any] = json.loads(line)
+        return report
+
+    return run
+
+
+def test_the_report(
+    tmp_path: Path, publish_agent: PublishAgent, evaluate: Report
+) -> None:
+    """Every step gives 1, and ten of them are an episode."""
+    task = "tests.environments:Plain"
+    run = publish_agent(tmp_path / "run", task, numbers=(3, 17))
+    report = evaluate(run.path, "--episodes", 5, "--seed", 2, "--task", task)
+    assert report == {
+        "model": str(run.models.entry(17)),
+        "task": task,
+        "seed": 2,
+        "episodes": 5,
+        "mean_return": 10.0,
+        "low": 10.0,
+        "high": 10.0,
+        "interval": "95 % of the mean, Student's t",
+        "returns": [10.0] * 5,
+        "lengths": [10] * 5,
+        "frames": 50,
+    }
+    older = run.models.entry(3)
+    for word in (f"{run.path}@3", older):
+        report = evaluate(word, "--episodes", 1, "--task", task)
+        assert (report["model"], report["low"]) == (str(older), None)
+
+
+def test_a_seed_is_its_episodes(
+    tmp_path: Path, publish_agent: PublishAgent, evaluate: Report
+) -> None:
+    run = publish_agent(tmp_path / "run", "CartPole-v1")
+    first = evaluate(run.path, "--episodes", 21)
+    assert evaluate(run.path, "--episodes", 21) == first
+    assert evaluate(run.path, "--episodes", 21, "--seed", 1) != first
+    assert len(first["returns"]) == 21
+    assert first["returns"] == first["lengths"]
+    assert len(set(first["returns"])) > 2
+    assert first["low"] < first["mean_return"] < first["high"]
+
+
+def test_more_episodes_are_more_of_the_same(
+    tmp_path: Path, publish_agent: PublishAgent, evaluate: Report
+) -> None:
+    task = f"{MODULE}:Walk"
+    run = publish_agent(tmp_path / "run", task, "dqn")
+    fewer, more = (
+        evaluate(run.path, "--episodes", n, "--task", task)["returns"] for n in (20, 37)
+    )
+    assert more[:20] == fewer
+
+
+def test_for_people(
+    tmp_path: Path, publish_agent: PublishAgent, capsys: pytest.CaptureFixture[str]
+) -> None:
+    task = "tests.environments:Plain"
+    run = publish_agent(tmp_path / "run", task)
+    words = ["eval", str(run.path), "--task", task]
+    assert cli.main(words) == 0
+    assert capsys.readouterr().out.splitlines() == [
+        f"{run.models.entry(0)} in {task}",
+        "mean return 10.00, 95 % interval 10.00 to 10.00 (Student's t)",
+        "100 episodes, returns 10.00 to 10.00, 10.0 steps each",
+    ]
+    assert cli.main([*words, "--episodes", "1"]) == 0
+    assert "mean return 10.00\n" in capsys.readouterr().out
+
+
+def test_a_terminal_shows_how_far_it_is(
+    tmp_path: Path,
+    publish_agent: PublishAgent,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    task = "tests.environments:Plain"
+    run = publish_agent(tmp_path / "run", task)
+    monkeypatch.setattr("sys.stderr.isatty", lambda: True)
+    assert cli.main(["eval", str(run.path), "--task", task, "--episodes", "2"]) == 0
+    told = capsys.readouterr().err.split("\r")
+    assert told == [*(f"episode {n} of 2" for n in range(3)), "\033[K"]
+
+
+def refused(capsys: pytest.CaptureFixture[str], code: int, *words: object) -> str:
+    assert cli.main(["eval", *map(str, words)]) == code
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    assert captured.err.count("\n") == 1
+    return captured.err.removeprefix("tengen: ").strip()
+
+
+def test_what_is_refused(
+    tmp_path: Path, publish_agent: PublishAgent, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run = publish_agent(tmp_path / "run", f"{MODULE}:Walk")
+    line = refused(capsys, 2, run.path, "--episodes", 0)
+    assert line.startswith("episodes (0) must be 1 to 1000000")
+    line = refused(capsys, 2, run.path, "--seed", -1)
+    assert line.startswith("seed (-1) must be 0 to ")
+    line = refused(capsys, 2, tmp_path / "none")
+    assert "is neither a run directory" in line
+    line = refused(capsys, 2, run.path)
+    assert line == (
+        f"task ({MODULE}:Walk) of {run.path} is a program, which runs only where it "
+        f"is typed; add --task {MODULE}:Walk to run it (in Python task=)"
+    )
+    line = refused(capsys, 2, run.path, "--task", f"{MODULE}:Numbers")
+    assert line.startswith(f"task ({MODULE}:Numbers) must be {MODULE}:Walk, that of ")
+
+
+def test_a_board_game_has_no_episodes(
+    tmp_path: Path, publish_run: PublishAgent, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run = publish_run(tmp_path / "run", "tictactoe")
+    assert refused(capsys, 2, run.path) == (
+        f"model ({run.path}) plays the game tictactoe, which has no episodes; use "
+        f"tengen match {run.path} mcts:1000"
+    )
+
+
+def test_an_environment_is_no_game(
+    tmp_path: Path, publish_agent: PublishAgent, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run = publish_agent(tmp_path / "run", "CartPole-v1")
+    for words in (["play"], ["gtp"], ["match", "random"]):
+        assert cli.main([words[0], str(run.path), *words[1:]]) == 2
+        assert capsys.readouterr().err == (
+            f"tengen: model ({run.path}) acts in the environment CartPole-v1 and plays "
+            f"no board game; tengen eval {run.path} says what it scores\n"
+        )
+
+
+@pytest.mark.parametrize(
+    ("name", "line"),
+    [
+        ("Raising", "must not raise, but copy 0 raised ValueError: step 15 of this"),
+        ("NotFinite", "observation (nan) of {task} (copy 0) must be finite; correct"),
+    ],
+)
+def test_an_environment_that_fails_is_one_line(
+    tmp_path: Path,
+    publish_agent: PublishAgent,
+    capsys: pytest.CaptureFixture[str],
+    name: str,
+    line: str,
+) -> None:
+    task = f"tests.environments:{name}"
+    run = publish_agent(tmp_path / "run", task)
+    # Of sixteen copies the first plays two of them.
+    found = refused(capsys, 1, run.path, "--task", task, "--episodes", 17)
+    assert task in found
+    assert line.format(task=task) in found

@@ -1,0 +1,169 @@
+"""A model that names a program as its task: nothing runs but what the user typed."""
+
+from __future__ import annotations
+
+import io
+import json
+import sys
+import tempfile
+from pathlib import Path
+
+import pytest
+
+import tengen
+from tengen import cli
+from tengen.errors import UsageError
+
+OWN_GAMES = Path(__file__).parents[1] / "games" / "own_games.py"
+# Tic-tac-toe, which a model of the native game plays as well.
+EVIL = """
+from pathlib import Path
+
+Path(__file__).with_name("marker").touch()
+
+class Game(TicTacToe):
+    pass
+"""
+PLAYING = ("--games", "2", "--simulations", "2", "--threads", "1")
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory, publish_run):
+    return publish_run(tmp_path_factory.mktemp("typed") / "run", "tictactoe")
+
+
+@pytest.fixture
+def model(run):
+    """Makes a directory of the run's genuine model, but for the task."""
+
+    def make(task):
+        folder = run.models.entry(0)
+        content = json.loads((folder / "meta.json").read_text())
+        (folder / "meta.json").write_text(json.dumps({**content, "task": task}))
+        return str(folder)
+
+    return make
+
+
+@pytest.fixture
+def marker(tmp_path, monkeypatch):
+    """What the module ``evil``, here in the working directory, makes when it runs."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", [*sys.path])
+    monkeypatch.setattr("sys.stdin", io.StringIO("quit\n"))
+    (tmp_path / "evil.py").write_text(OWN_GAMES.read_text() + EVIL)
+    yield tmp_path / "marker"
+    sys.modules.pop("evil", None)
+
+
+def refused(capsys, words, line):
+    path = [*sys.path]
+    assert cli.main(words) == 2
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert err.startswith("tengen: ")
+    assert line in err
+    assert err.count("\n") == 1
+    assert sys.path == path
+    assert "evil" not in sys.modules
+
+
+COMMANDS = (
+    ["play", "MODEL"],
+    ["gtp", "MODEL"],
+    ["match", "MODEL", "random", *PLAYING],
+    ["match", "random", "MODEL", *PLAYING],
+)
+
+
+@pytest.mark.parametrize("words", COMMANDS, ids=lambda words: " ".join(words[:3]))
+def test_what_a_model_names_is_not_imported(capsys, model, marker, words):
+    path = model("evil:Game")
+    words = [path if word == "MODEL" else word for word in words]
+    refused(
+        capsys,
+        words,
+        f"task (evil:Game) of {path} is a program, which runs only where it is typed; "
+        "add --task evil:Game to run it",
+    )
+    for typed in ("other:Game", "evil:TicTacToe"):
+        line = f"task ({typed}) must be evil:Game, that of {path}; "
+        refused(capsys, [*words, "--task", typed], line)
+    # A native game that is typed is none of the program's either.
+    refused(capsys, [*words, "--task", "tictactoe"], "evil:Game")
+    assert not marker.exists()
+
+
+def test_a_function_that_needs_no_arguments_is_not_called(
+    capsys, model, marker, monkeypatch
+):
+    monkeypatch.setattr(tempfile, "tempdir", str(marker.parent / "temporary"))
+    (marker.parent / "temporary").mkdir()
+    path = model("tempfile:mkdtemp")
+    for words in COMMANDS:
+        words = [path if word == "MODEL" else word for word in words]
+        refused(capsys, words, "add --task tempfile:mkdtemp to run it")
+    with pytest.raises(UsageError, match="is a program"):
+        tengen.load(path)
+    assert list((marker.parent / "temporary").iterdir()) == []
+
+
+def test_the_line_to_type_is_safe_to_copy(capsys, model):
+    path = model("evil; touch marker:Game")
+    refused(capsys, ["play", path], "; add --task 'evil; touch marker:Game' to run it")
+
+
+@pytest.mark.parametrize(
+    ("words", "code"),
+    [
+        (["play", "MODEL"], 0),
+        (["match", "MODEL", "random", *PLAYING], 0),
+        (["match", "MODEL", "MODEL", *PLAYING], 0),
+        # The game is made, and is not Go.
+        (["gtp", "MODEL"], 2),
+    ],
+    ids=lambda words: "",
+)
+def test_what_is_typed_is_imported(capsys, model, marker, words, code):
+    path = model("evil:Game")
+    words = [path if word == "MODEL" else word for word in words]
+    assert cli.main([*words, "--task", "evil:Game"]) == code
+    assert marker.exists()
+    if code:
+        assert "name a model of Go" in capsys.readouterr().err
+
+
+def test_a_match_without_a_model_plays_what_is_typed(capsys, marker):
+    words = ["match", "random", "mcts:2", *PLAYING, "--task", "evil:Game", "--json"]
+    assert cli.main(words) == 0
+    assert marker.exists()
+
+
+def test_a_typed_program_is_not_that_of_a_native_model(capsys, model, marker):
+    path = model("tictactoe")
+    line = f"task (evil:Game) must be tictactoe, that of {path}; "
+    for words in COMMANDS:
+        words = [path if word == "MODEL" else word for word in words]
+        refused(capsys, [*words, "--task", "evil:Game"], line)
+    assert not marker.exists()
+    assert cli.main(["play", path, "--task", "tictactoe"]) == 0
+
+
+def test_each_load_has_to_be_told(model, marker):
+    path = model("evil:Game")
+    for _ in range(2):
+        with pytest.raises(UsageError, match=r"^task \(evil:Game\) of .* is a program"):
+            tengen.load(path)
+        with pytest.raises(UsageError, match=r"^task \(other:Game\) must be evil:Game"):
+            tengen.load(path, task="other:Game")
+        with tengen.load(path, task="evil:Game") as player:
+            assert player.choose([0, 1], simulations=2) > 1
+    assert marker.exists()
+
+
+def test_a_game_that_python_made_allows_no_file(model, marker):
+    assert tengen.games.make("evil:Game").name == "evil:Game"
+    with pytest.raises(UsageError, match="is a program"):
+        tengen.load(model("evil:Game"))
+    with pytest.raises(UsageError, match="is a program"):
+        tengen.games.open_game("evil:Game")

@@ -1,0 +1,128 @@
+"""Whose a store's folder must be, where anybody may make one of its name."""
+
+import shutil
+import stat
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+from tengen import cli
+from tengen.errors import RunError, UsageError
+from tengen.roles import store_command
+from tengen.store import Column, Store, TableConfig, own_folder
+
+TABLE = TableConfig(name="t", columns={"value": Column(dtype="int64")})
+
+
+@pytest.fixture
+def folder() -> Iterator[Path]:
+    # pytest's folders have names too long for a socket.
+    made = Path(tempfile.mkdtemp(prefix="tengen-"))
+    yield made
+    shutil.rmtree(made)
+
+
+def make(directory: Path) -> Store:
+    return Store([TABLE], memory_bytes=1 << 20, directory=directory)
+
+
+def be_another_user(monkeypatch) -> None:
+    """Folders that are there from now on are of somebody else."""
+    user = own_folder.os.geteuid() + 1
+    monkeypatch.setattr(own_folder.os, "geteuid", lambda: user)
+
+
+def test_a_folder_is_made_for_its_user_alone(folder: Path) -> None:
+    with make(folder / "store"):
+        mode = stat.S_IMODE((folder / "store").stat().st_mode)
+        assert mode == 0o700
+
+
+@pytest.mark.parametrize("mode", [0o777, 0o1777, 0o770, 0o702])
+def test_a_folder_that_others_write_is_refused(folder: Path, mode: int) -> None:
+    (folder / "store").mkdir()
+    (folder / "store").chmod(mode)
+    with pytest.raises(UsageError, match=rf"store, mode {mode:03o}\) must be a folder"):
+        make(folder / "store")
+    assert not list((folder / "store").iterdir())
+
+
+def test_a_folder_of_another_user_is_refused(folder: Path, monkeypatch) -> None:
+    (folder / "store").mkdir(0o700)
+    be_another_user(monkeypatch)
+    with pytest.raises(UsageError, match=r"store, of user \d+\) must be a folder"):
+        make(folder / "store")
+    assert not list((folder / "store").iterdir())
+
+
+@pytest.mark.parametrize("has_target", [True, False])
+def test_a_link_is_refused(folder: Path, has_target: bool) -> None:
+    if has_target:
+        (folder / "target").mkdir(0o700)
+    (folder / "store").symlink_to(folder / "target")
+    with pytest.raises(UsageError, match=r"store, a link\) must be a folder"):
+        make(folder / "store")
+    assert (folder / "target").exists() == has_target
+    assert not has_target or not list((folder / "target").iterdir())
+
+
+def test_a_file_is_refused(folder: Path) -> None:
+    (folder / "store").touch()
+    with pytest.raises(UsageError, match=r"store, no folder\) must be a folder"):
+        make(folder / "store")
+
+
+def test_clients_go_to_no_folder_of_others(folder: Path, monkeypatch) -> None:
+    (folder / "link").symlink_to(folder / "store")
+    with make(folder / "store"):
+        client = Store.connect(folder / "link", patience_s=0.1)
+        (folder / "store").chmod(0o770)
+        with pytest.raises(UsageError, match=r"store, mode 770\) must be a folder"):
+            Store.connect(folder / "link")
+        # Those that are there already too.
+        with pytest.raises(UsageError, match=r"store, mode 770\) must be a folder"):
+            client.table("t").describe()
+        (folder / "store").chmod(0o700)
+        assert client.table("t").describe()["num_items"] == 0
+        with monkeypatch.context() as patch:
+            be_another_user(patch)
+            with pytest.raises(UsageError, match=r"store, of user \d+\) must be"):
+                Store.connect(folder / "store")
+    with pytest.raises(RunError, match="does not answer"):
+        client.table("t").describe()
+    # Whoever takes the name of a store that has ended gets none of its clients.
+    (folder / "other").mkdir(0o700)
+    (folder / "store").symlink_to(folder / "other")
+    with pytest.raises(UsageError, match=r"store, a link\) must be a folder"):
+        client.table("t").insert("a", 0, {"value": np.int64(1)})
+
+
+@pytest.mark.parametrize("kind", ["link", "open", "foreign"])
+def test_a_name_that_is_taken_is_one_line(
+    tmp_path: Path, capsys, monkeypatch, folder: Path, kind: str
+) -> None:
+    monkeypatch.setattr(store_command, "_SHARED", folder, raising=False)
+    config = tmp_path / "tables.json"
+    config.write_text('{"tables": {"t": {"columns": {"x": {"dtype": "int8"}}}}}')
+    taken = store_command._folder_of(SimpleNamespace(path=tmp_path / "run"))
+    assert taken.parent == folder
+    assert f"-{store_command.os.getuid()}-" in taken.name
+    if kind == "link":
+        (folder / "target").mkdir(0o700)
+        taken.symlink_to(folder / "target")
+    else:
+        taken.mkdir(0o700)
+        if kind == "open":
+            taken.chmod(0o777)
+        else:
+            be_another_user(monkeypatch)
+    assert cli.main(["store", str(tmp_path / "run"), "--config", str(config)]) == 2
+    line = capsys.readouterr().err
+    assert line.count("\n") == 1, line
+    assert "nobody else can write; remove it" in line
+    assert not (tmp_path / "run" / "run.json").exists()
+    assert not (tmp_path / "run" / "store").is_symlink()
