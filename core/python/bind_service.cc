@@ -29,6 +29,7 @@ nb::dict describe(service::Store& store, uint32_t number) {
     out["num_items"] = table.size();
     out["num_steps"] = table.num_steps();
     out["num_eligible"] = table.num_eligible();
+    out["max_priority"] = table.max_priority();
     out["num_inserts"] = table.limiter().num_inserts();
     out["num_samples"] = table.limiter().num_samples();
     out["newest_version"] = table.newest_version();

@@ -73,6 +73,7 @@ int64_t Table::insert(const NewItem& item) {
   num_steps_ += item.steps.num_steps;
   remover_->insert(slot, serial, item.priority);
   sampler_->insert(slot, serial, item.priority);
+  max_priority_ = std::max(max_priority_, item.priority);
   limiter_.insert(1);
   const int64_t key = key_of(serial, slot);
   if (log_ != nullptr) {
@@ -152,6 +153,7 @@ void Table::set_priorities(std::span<const int64_t> keys, std::span<const double
     const std::optional<uint32_t> slot = find(keys[i]);
     if (!slot) continue;
     items_[*slot].priority = static_cast<float>(priorities[i]);
+    max_priority_ = std::max(max_priority_, priorities[i]);
     slots_.push_back(*slot);
     priorities_.push_back(priorities[i]);
   }
@@ -229,6 +231,7 @@ void Table::restore(const SavedTable& saved, uint64_t num_restarts) {
     holder_->hold(item.steps);
     num_steps_ += item.steps.num_steps;
     remover_->insert(slot, item.serial, item.priority);
+    max_priority_ = std::max(max_priority_, double{item.priority});
     if (is_eligible(item)) sampler_->insert(slot, item.serial, item.priority);
     if (config_.max_staleness) by_version_.insert(slot, item.version, item.serial);
   }

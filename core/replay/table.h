@@ -71,6 +71,9 @@ class Table {
   uint64_t size() const { return remover_->size(); }
   uint64_t num_steps() const { return num_steps_; }  // of all items
   uint32_t num_eligible() const { return sampler_->size(); }
+  // The greatest priority that any item was given, and of those before a restart the greatest of
+  // what was there; 0 where there was none.
+  double max_priority() const { return max_priority_; }
   const RateLimiter& limiter() const { return limiter_; }
   uint32_t newest_version() const { return newest_version_; }
 
@@ -157,6 +160,7 @@ class Table {
   int64_t num_inserted_ = 0;
   uint64_t num_steps_ = 0;
   bool is_shrinking_ = false;
+  double max_priority_ = 0.0;
   uint64_t num_calls_ = 0;  // that drew random numbers
   uint32_t newest_version_ = 0;
   std::vector<Draw> draws_;  // of a batch, kept for their memory

@@ -201,6 +201,7 @@ void check_priorities() {
   table.insert(item_of(1, 0.5));
   table.insert(item_of(1, 0.7));  // 0.5 goes
   TENGEN_CHECK(table.size() == 3 && table.num_eligible() >= 2);
+  TENGEN_CHECK(table.max_priority() == 4.0);
   TENGEN_CHECK(throws([&] { table.insert(item_of(1, -0.5)); }));
 }
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
@@ -34,8 +35,12 @@ class Schedule:
     """The roles between two turns of acting, in order."""
     rating: str = ""
     """The role that rates models now and then; empty for none."""
+    serving: str = ""
+    """The role that answers those that act where all roles work at once; empty where
+    each that acts has the network itself."""
     is_shared: bool = False
-    """Whether acting and learning need one process, where the experience is."""
+    """Whether acting and learning need one process where they take turns, as the
+    experience is there; and learning in any case."""
     counts_frames: bool = False
     """Whether a budget is in frames, steps of environments, and not in games."""
 
@@ -109,6 +114,7 @@ class Agent(OpenConfig, package="tengen.agents"):
         config: RunConfig,
         run: RunDirectory,
         state: Mapping[str, Any] | None,
+        directory: Path | None = None,
     ) -> Experience:
         """Opens what the learner draws from.
 
@@ -116,6 +122,8 @@ class Agent(OpenConfig, package="tengen.agents"):
             config: The run's.
             run: The run.
             state: What ``Experience.state`` returned, to go on from; None to start.
+            directory: Of experience in memory, where those that act in other processes
+                of the host join in; None: nobody does.
 
         Raises:
             UsageError: It belongs to another process.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -200,7 +201,7 @@ class EnvironmentAgent(Agent):
 
     def check_task(self, config: RunConfig) -> None:
         """See ``Agent.check_task``: the network must have what the agent asks for."""
-        self.layout(config.net.signature(self.signature(config.task)).state)
+        self.layout(self.net_signature(config).state)
 
     def signature(self, task: str) -> Signature:
         """See ``Agent.signature``."""
@@ -214,6 +215,7 @@ class EnvironmentAgent(Agent):
         return Schedule(
             acting="actor",
             learning=("learn", "export", "gate"),
+            serving="inference",
             is_shared=True,
             counts_frames=True,
         )
@@ -223,27 +225,37 @@ class EnvironmentAgent(Agent):
         config: RunConfig,
         run: RunDirectory,
         state: Mapping[str, Any] | None,
+        directory: Path | None = None,
     ) -> StepTable:
         """See ``Agent.open_experience``."""
-        assert isinstance(config.store, ReplayConfig)
         spec = envs.env_spec(config.task)
         tensors = step_tensors(
             self._inputs(spec), spec.actions, self.own_tensors(spec.actions)
         )
-        asked = self.signature(config.task)
         return StepTable(
             run.experience / "steps",
             {
                 name: Column(dtype=tensor.dtype, shape=tensor.shape)
                 for name, tensor in tensors.items()
             },
-            self.layout(config.net.signature(asked).state),
-            config.store,
+            self.layout(self.net_signature(config).state),
+            self.table_config(config),
             config.seed,
             state,
-            num_slots=self.actor.num_envs,
+            num_slots=self.actor.num_envs * config.launch.of("actor").count,
             batch_size=config.learner.batch_size,
+            directory=directory,
         )
+
+    @staticmethod
+    def table_config(config: RunConfig) -> ReplayConfig:
+        """Returns the table of a run that ``check`` has passed."""
+        assert isinstance(config.store, ReplayConfig)
+        return config.store
+
+    def net_signature(self, config: RunConfig) -> Signature:
+        """Returns the signature of the run's network, its state included."""
+        return config.net.signature(self.signature(config.task))
 
     def make_block(self, spec: EnvSpec, layout: ItemLayout) -> StepBlock:
         """Returns the block that an actor's steps go through."""

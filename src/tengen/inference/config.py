@@ -37,6 +37,13 @@ class InferenceConfig:
     """Rows of the largest batch on a GPU, 0 to 65536; 0 takes the fewest that reach
     the best rate in a trial run."""
 
+    min_rows: int = 1
+    """Of role inference: rows that a batch waits for, 1 to 4096; 1 takes what is there
+    whenever the device is idle."""
+    max_wait_ms: float = 2.0
+    """Of role inference: the longest that a request waits for them, in milliseconds, 0
+    to 10,000."""
+
     def __post_init__(self) -> None:
         """Checks the words, the range, and the precision against the backend.
 
@@ -49,6 +56,8 @@ class InferenceConfig:
         check_range(
             "device_rows", self.device_rows, 0, 65536, "use 0, a trial then chooses"
         )
+        check_range("min_rows", self.min_rows, 1, 4096, "use 1")
+        check_range("max_wait_ms", self.max_wait_ms, 0, 10_000, "use 2")
         check_device_words("devices", self.devices)
         is_for_torch = self.backend == "torch" or self.is_on_gpu
         check(

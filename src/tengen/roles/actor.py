@@ -2,34 +2,37 @@
 
 from __future__ import annotations
 
+import threading
 import time
 from typing import Any
 
 import numpy as np
 
 from tengen import envs
-from tengen.actors import EnvironmentPort
+from tengen.actors import EnvironmentPort, Slots
 from tengen.agents import EnvironmentAgent
-from tengen.errors import RunError
-from tengen.inference import bind_port, drive, open_backend
-from tengen.models import load_model
+from tengen.inference.central import Interrupted
+from tengen.roles.actor_links import ActorLink, OwnLink, RemoteLink
 from tengen.roles.config import RunConfig
-from tengen.roles.experience import open_experience
 from tengen.roles.role import Report, RoleContext
 from tengen.run import RunDirectory
 
 __all__ = ["ActorRole"]
 
-_NAME = "actor-0"
+_LOOK_S = 0.5
 
 
 class ActorRole:
-    """Makes items; see ``Role``. It shares the learner's process and its experience.
+    """Makes items; see ``Role``.
+
+    Where roles take turns it shares the learner's process and its experience. Where all
+    work at once it has neither a network nor experience: it asks role ``inference``,
+    and writes into the learner's table.
 
     Args:
         config: The run's config.
         run: The run.
-        context: What the process's roles share.
+        context: What the process's roles share, and which actor this is.
 
     Raises:
         UsageError: The run has no environments.
@@ -40,69 +43,87 @@ class ActorRole:
     ) -> None:
         agent = EnvironmentAgent.of(config, "actor")
         self.waits_for = ""
-        self._config = config
-        self._run = run
         self._context = context
-        self._steps = agent.steps_of(open_experience(config, run, context))
-        self._asked = agent.signature(config.task)
+        self._timeout_s = agent.actor.step_timeout_s
+        self._task = config.task
         # An actor that resumes gets other episodes, and draws other actions, than the
         # one before it began with.
         incarnation = run.new_incarnation("actor")
         seeds = np.random.SeedSequence((config.seed, incarnation))
         env_seed, draw_seed = map(int, seeds.generate_state(2, np.uint64))
         num_envs = agent.actor.num_envs
+        num_actors = config.launch.of("actor").count if context.at_once else 1
+        make_link = RemoteLink if context.at_once else OwnLink
+        self._link: ActorLink = make_link(agent, config, run, context)
+        self._port: EnvironmentPort | None = None
+        self._is_closed = threading.Event()
+        threading.Thread(target=self._watch, daemon=True).start()
+        self._begun_s: float | None = time.monotonic()
         self._env = envs.make(config.task, num_envs, env_seed)
-        layout = self._steps.layout
         self._port = EnvironmentPort(
             self._env,
             agent,
-            config.net.signature(self._asked),
-            agent.make_block(self._env.spec, layout),
-            self._steps.writer(_NAME, num_envs).append,
+            agent.net_signature(config),
+            agent.make_block(self._env.spec, self._link.layout),
+            self._link.write,
             seed=draw_seed,
-            turn_blocks=agent.turn_blocks(layout),
+            turn_blocks=agent.turn_blocks(self._link.layout),
+            slots=Slots(context.index * num_envs, num_envs, num_actors * num_envs),
+            arrays=self._link.arrays,
         )
+        self._begun_s = None
 
     def turn(self) -> Report | None:
         """Makes a turn's items; None where no model is published yet."""
-        model = self._run.models.latest()
-        self.waits_for = "no model is published yet" if model is None else ""
-        if model is None:
-            return None
-        directory = load_model(
-            self._run.models.entry(model),
-            self._config.task,
-            self._asked,
-            error=RunError,
-        )
-        backend = open_backend(directory.path, self._config.inference, 1)
-        port, before = self._port, self._counts()
-        port.begin(directory.meta.num_steps, self._context.stop)
+        port = self._port
+        assert port is not None
+        before = self._counts(port)
         start_s = time.monotonic()
-        stats = drive(port, bind_port(backend, port))
-        self._steps.flush()  # what a turn has made outlives a kill
+        try:
+            driven = self._link.drive(port)
+        except Interrupted:
+            return {"stopped": True}
+        self.waits_for = "no model is published yet" if driven is None else ""
+        if driven is None:
+            return None
         seconds = max(1e-9, time.monotonic() - start_s)
-        after = self._counts()
+        after = self._counts(port)
         grown = {name: after[name] - before[name] for name in after}
         return {
             **grown,
-            "model": model,
+            "model": driven.model,
             "stopped": self._context.stop.is_set(),
-            "num_evaluations": stats.num_evaluations,
-            "batch_rows": stats.num_evaluations / max(1, stats.num_batches),
+            "num_evaluations": driven.stats.num_evaluations,
+            "batch_rows": driven.stats.num_evaluations
+            / max(1, driven.stats.num_batches),
             "batch_capacity": self._env.num_envs,
-            "inference_busy": stats.inference_s / seconds,
-            "tree_busy": stats.port_s / seconds,
+            "inference_busy": driven.stats.inference_s / seconds,
+            "tree_busy": driven.stats.port_s / seconds,
             "mean_return": port.stats.mean_return,
             "seconds": seconds,
         }
 
     def close(self) -> None:
         """Closes the environments."""
+        self._is_closed.set()
+        self._link.close()
         self._env.close()
 
-    def _counts(self) -> dict[str, Any]:
-        stats = self._port.stats
+    def _watch(self) -> None:
+        """Ends the process where an environment hangs, to be started again."""
+        while not self._is_closed.wait(min(_LOOK_S, self._timeout_s / 4)):
+            port, begun_s = self._port, self._begun_s
+            busy_s = port.busy_s if port is not None else 0.0
+            if begun_s is not None:
+                busy_s = time.monotonic() - begun_s
+            if busy_s > self._timeout_s:
+                self._context.die(
+                    f"environment ({self._task}) hangs, for {busy_s:.0f} s; correct "
+                    f"it, or raise agent.actor.step_timeout_s"
+                )
+
+    def _counts(self, port: EnvironmentPort) -> dict[str, Any]:
+        stats = port.stats
         return {
             "num_items": stats.num_items,
             "num_rows": stats.num_frames,

@@ -323,7 +323,7 @@ class Shards:
         whole: dict[str, Any] = {}
         for answer in answers:
             for name, value in answer.items():
-                if name == "newest_version":
+                if name in ("newest_version", "max_priority"):
                     whole[name] = max(whole.get(name, 0), value)
                 elif name == "limits":
                     whole.setdefault(name, value)
