@@ -17,8 +17,8 @@ from tengen.errors import UsageError
 from tengen.store.arguments import check_batch, keys_of, vector_of, whole
 from tengen.store.backend import StoreBackend, TableEntry
 from tengen.store.batch import Batch
-from tengen.store.host_protocol import MAX_KEYS
 from tengen.store.lending import Lending
+from tengen.store.messages import MAX_KEYS
 from tengen.store.rate_limits import RateLimits
 from tengen.store.sampler import Sampler
 from tengen.store.step_writer import StepWriter

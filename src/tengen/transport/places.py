@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from collections import Counter
 
 __all__ = ["Places"]
 
@@ -21,7 +22,7 @@ class Places:
         self._most = most
         self._most_of_peer = max(1, int(most * _PEER_SHARE))
         self._num_taken = 0
-        self._by_peer: dict[str, int] = {}
+        self._by_peer: Counter[str | None] = Counter()
         self._lock = threading.Lock()
 
     def take(self, peer: str | None) -> bool:
@@ -31,13 +32,11 @@ class Places:
             peer: The host that it is for; None: of this host, which is the only one.
         """
         with self._lock:
-            if self._num_taken >= self._most:
+            num_own = self._by_peer[peer]
+            is_greedy = peer is not None and num_own >= self._most_of_peer
+            if self._num_taken >= self._most or is_greedy:
                 return False
-            if peer is not None:
-                num_own = self._by_peer.get(peer, 0)
-                if num_own >= self._most_of_peer:
-                    return False
-                self._by_peer[peer] = num_own + 1
+            self._by_peer[peer] += 1
             self._num_taken += 1
             return True
 
@@ -45,7 +44,6 @@ class Places:
         """Gives back a place that was taken for the same peer."""
         with self._lock:
             self._num_taken -= 1
-            if peer is not None:
-                self._by_peer[peer] -= 1
-                if not self._by_peer[peer]:
-                    del self._by_peer[peer]
+            self._by_peer[peer] -= 1
+            if not self._by_peer[peer]:
+                del self._by_peer[peer]

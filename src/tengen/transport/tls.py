@@ -1,6 +1,6 @@
-"""Encryption between a store and its clients: TLS on one side, a plain stream behind.
+"""Encryption between a server and its clients: TLS outside, a plain stream inside.
 
-The core speaks over plain sockets; a thread a connection carries bytes between such a
+Sessions speak over plain sockets; a thread a connection carries bytes between such a
 socket and the encrypted one.
 """
 
@@ -19,22 +19,23 @@ from pathlib import Path
 
 from tengen.errors import RunError, UsageError, os_reason
 
-__all__ = ["client_tls", "server_tls"]
+__all__ = ["Tls", "client_tls", "server_tls"]
 
 # TLS brings at most 16 KiB a record; several go on together.
 _BUFFER_BYTES = 1 << 18
 _TLS_HANDSHAKE = 0x16
-# For the peer to take what is under way when nobody speaks to it any more.
+# For the peer to take what is under way when the plain end was closed.
 _REST_S = 10.0
 
 Tls = Callable[[socket.socket, float], socket.socket]
 """Takes a connection and the time by which it must be done; returns a plain socket."""
 
 
-def server_tls(certificate_file: Path, key_file: Path) -> Tls:
+def server_tls(service: str, certificate_file: Path, key_file: Path) -> Tls:
     """Returns how a server takes clients in.
 
     Args:
+        service: Its name, for threads.
         certificate_file: PEM; with what is between it and its authority, if anything.
         key_file: PEM, its key.
 
@@ -57,15 +58,19 @@ def server_tls(certificate_file: Path, key_file: Path) -> Tls:
             raise UsageError(
                 "connection (not encrypted) must be by TLS; pass ca_file or fingerprint"
             )
-        return _pump(_shake_hands(context, connection, until, server_side=True))
+        tls = _shake_hands(context, connection, until, server_side=True)
+        return _pump(tls, service)
 
     return wrap
 
 
-def client_tls(host: str, ca_file: Path | None, fingerprint: str | None) -> Tls:
+def client_tls(
+    service: str, host: str, ca_file: Path | None, fingerprint: str | None
+) -> Tls:
     """Returns how a client reaches a server.
 
     Args:
+        service: Its name, for errors.
         host: The name that the certificate must have, where an authority vouches.
         ca_file: PEM of who vouches for it.
         fingerprint: SHA-256 of the server's certificate in hex, instead.
@@ -85,7 +90,7 @@ def client_tls(host: str, ca_file: Path | None, fingerprint: str | None) -> Tls:
         if len(pinned) != hashlib.sha256().digest_size:
             raise UsageError(
                 f"fingerprint ({fingerprint}) must be the SHA-256 of the certificate "
-                f"in hex; ask the store's owner for it"
+                f"in hex; ask the {service}'s owner for it"
             )
         context.check_hostname = False
         context.verify_mode = ssl.CERT_NONE
@@ -103,18 +108,18 @@ def client_tls(host: str, ca_file: Path | None, fingerprint: str | None) -> Tls:
             tls = _shake_hands(context, connection, until, server_hostname=host)
         except ssl.SSLError as error:
             raise RunError(
-                f"store ({host}) is not trusted: {error.reason or error}; check "
-                f"ca_file or fingerprint, and that the store has a certificate"
+                f"{service} ({host}) is not trusted: {error.reason or error}; check "
+                f"ca_file or fingerprint, and that the {service} has a certificate"
             ) from error
         if fingerprint is not None:
             found = hashlib.sha256(tls.getpeercert(binary_form=True) or b"").digest()
             if not hmac.compare_digest(found, pinned):
                 tls.close()
                 raise RunError(
-                    f"store ({host}) has the fingerprint {found.hex()}; check that it "
-                    f"is yours"
+                    f"{service} ({host}) has the fingerprint {found.hex()}; check that "
+                    f"it is yours"
                 )
-        return _pump(tls)
+        return _pump(tls, service)
 
     return wrap
 
@@ -152,11 +157,11 @@ def _shake_hands(
             raise TimeoutError("timed out")
 
 
-def _pump(tls: ssl.SSLSocket) -> socket.socket:
+def _pump(tls: ssl.SSLSocket, service: str) -> socket.socket:
     """Starts the thread that carries bytes, and returns the plain end."""
     ours, theirs = socket.socketpair()
     threading.Thread(
-        target=_carry, args=(tls, theirs), name="store-tls", daemon=True
+        target=_carry, args=(tls, theirs), name=f"{service}-tls", daemon=True
     ).start()
     return ours
 
