@@ -139,8 +139,7 @@ class EnvironmentPort:
 
     @property
     def state(self) -> Arrays:
-        """``[N, ...]`` each; read and written by inference, zero where an episode
-        begins."""
+        """``[N, ...]`` each; read and written by inference, zero at a first step."""
         return self._rows.state
 
     @property

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -50,16 +50,16 @@ class RowArrays:
         self.wants_state = False
         size = self.num_bytes(signature, num_rows)
         if memory is None:
-            memory = memoryview(np.zeros(size, np.uint8)).cast("B")
+            memory = memoryview(bytearray(size))
         arrays: dict[str, dict[str, NDArray[Any]]] = {}
         for part, name, spec, first in _layout(signature, num_rows):
             arrays.setdefault(part, {})[name] = np.ndarray(
                 (num_rows, *spec.shape), spec.dtype, memory, first
             )
         self.is_first: NDArray[np.bool_] = arrays["first"][""]
-        self.inputs: Mapping[str, NDArray[Any]] = arrays["inputs"]
-        self.outputs: Mapping[str, NDArray[Any]] = arrays["outputs"]
-        self.state: Mapping[str, NDArray[Any]] = arrays.get("state", {})
+        self.inputs: dict[str, NDArray[Any]] = arrays["inputs"]
+        self.outputs: dict[str, NDArray[Any]] = arrays["outputs"]
+        self.state: dict[str, NDArray[Any]] = arrays.get("state", {})
 
     def move_to(self, other: RowArrays) -> None:
         """Copies what the caller has written to other arrays, and becomes these.

@@ -63,6 +63,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="inline: roles take turns; local: all at once, as where there is a GPU; "
         "ray: on a Ray cluster that shares the run directory",
     )
+    parser.add_argument(
+        "--actors",
+        type=int,
+        help="processes that step environments, at once with the learner (1)",
+    )
     parser.add_argument("--minutes", type=float, help="wall time of this call")
     parser.add_argument(
         "--games", type=int, help="games of this call; 0 makes the run, for its roles"
@@ -95,6 +100,7 @@ def train(args: argparse.Namespace) -> dict[str, Any]:
         agent=args.agent,
         recipe=args.recipe,
         launch=args.launch,
+        actors=args.actors,
         minutes=args.minutes,
         games=args.games,
         frames=args.frames,
@@ -112,6 +118,7 @@ def train_task(
     agent: str | None = None,
     recipe: str | None = None,
     launch: str | None = None,
+    actors: int | None = None,
     minutes: float | None = None,
     games: int | None = None,
     frames: int | None = None,
@@ -130,8 +137,10 @@ def train_task(
         task: A game or an environment. ``module:Class`` is imported.
         agent: None for the task's own.
         recipe: None for the task's own.
-        launch: ``inline``, ``local`` or ``ray``; None: ``local`` on a GPU where roles
-            need not share a process, else ``inline``.
+        launch: ``inline``, ``local`` or ``ray``; None: ``local`` on a GPU, and where
+            there are several actors, else ``inline``.
+        actors: Processes that step environments; None for as many as the run has, one
+            in a new run.
         minutes: Wall time of this call; the recipe's where no budget is given.
             A new run's config is made for it, and for the cores.
         games: Games of this call, in whole generations. A new run's config is then
@@ -153,7 +162,7 @@ def train_task(
         UsageError: An argument, the config or the directory is refused.
         RunError: A role failed for good, or the disk refuses.
     """
-    _check_arguments(launch, minutes, games, frames, out)
+    _check_arguments(launch, actors, minutes, games, frames, out)
     num_threads = usable_threads(threads)
     path = Path(out) if out is not None else Path("runs") / task.replace(":", "_")
     allow(task)
@@ -164,6 +173,8 @@ def train_task(
         agent = kept.agent.kind if kept.task == task else None
     # What cannot work is refused before anything is written.
     fresh = make_config(task, agent, recipe)
+    if actors is not None:
+        settings = [f"launch.roles.actor.count={actors}", *settings]
     if seed is not None:
         settings = [f"seed={seed}", *settings]
     if run.is_new:
@@ -230,6 +241,7 @@ def _check_budget(config: RunConfig, games: int | None, frames: int | None) -> N
 
 def _check_arguments(
     launch: str | None,
+    actors: int | None,
     minutes: float | None,
     games: int | None,
     frames: int | None,
@@ -237,6 +249,12 @@ def _check_arguments(
 ) -> None:
     if launch is not None:
         run_by(launch)  # refuses one that there is not
+        check(
+            launch != "inline" or actors is None or actors == 1,
+            "actors",
+            actors,
+            "must be 1 where roles take turns; use --launch local",
+        )
     check(
         minutes is None or 0 < minutes <= _MAX_MINUTES,
         "minutes",
@@ -295,10 +313,15 @@ def _resolve(
 def _launch_for(config: RunConfig) -> str:
     """Returns the launcher of a run for which none is named.
 
-    Where self-play has a device of its own, the learner need not wait for it.
+    Where acting has a device of its own, the learner need not wait for it; and several
+    actors are processes that work at once.
     """
-    is_shared = config.agent.schedule(config).is_shared
-    return "local" if config.inference.is_on_gpu and not is_shared else "inline"
+    schedule = config.agent.schedule(config)
+    has_many = config.launch.of(schedule.acting).count > 1
+    on_gpu = config.inference.is_on_gpu and (
+        not schedule.is_shared or bool(schedule.serving)
+    )
+    return "local" if has_many or on_gpu else "inline"
 
 
 def _identity(config: RunConfig) -> dict[str, str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -29,6 +30,8 @@ __all__ = ["ActorLink", "Driven", "OwnLink", "RemoteLink"]
 
 _PATIENCE_S = 60.0
 _GRACE_S = 2.0
+# A turn there has as many of the agent's turns as fit, for fewer reports.
+_TURN_S = 1.0
 
 
 @dataclass(frozen=True)
@@ -120,9 +123,7 @@ class RemoteLink:
         num_envs = agent.actor.num_envs
         signature = agent.net_signature(config)
         self.layout = agent.layout(signature.state)
-        client = Client(
-            INFERENCE, read_endpoint(run, "inference").reached("inference")
-        )
+        client = Client(INFERENCE, read_endpoint(run, "inference").reached("inference"))
         self._inference = InferenceClient(
             connect_rows(client, signature, num_envs),
             signature,
@@ -153,9 +154,13 @@ class RemoteLink:
 
     def drive(self, port: EnvironmentPort) -> Driven | None:
         """See ``ActorLink.drive``."""
-        port.begin(stop=self._stop)
-        stats = drive(port, self._inference)
-        return Driven(stats, self._inference.model)
+        stats = DriveStats()
+        until = time.monotonic() + _TURN_S
+        while True:
+            port.begin(stop=self._stop)
+            drive(port, self._inference, stats)
+            if self._stop.is_set() or time.monotonic() >= until:
+                return Driven(stats, self._inference.model)
 
     def close(self) -> None:
         """See ``ActorLink.close``."""

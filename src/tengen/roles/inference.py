@@ -21,13 +21,15 @@ __all__ = ["SERVICE", "InferenceRole"]
 SERVICE = "inference"
 """The name of the role among a run's services."""
 
-_LOOK_S = 0.02
+_LOOK_S = 0.005
 _TURN_S = 1.0
 
 
 class InferenceRole:
-    """Serves from the first turn to the end of the role, between turns too; see
-    ``Role``. A turn watches for models and reports what was evaluated meanwhile.
+    """Serves from the first turn to the end of the role; see ``Role``.
+
+    It serves between turns too. A turn watches for models and reports what was
+    evaluated meanwhile.
 
     Args:
         config: The run's config.

@@ -8,6 +8,7 @@ kill finds what the one before it left.
 
 from __future__ import annotations
 
+import dataclasses
 import hashlib
 import os
 import platform
@@ -22,6 +23,7 @@ from tengen.run.reading import read_object
 
 __all__ = ["Endpoint", "read_endpoint", "service_folder", "write_endpoint"]
 
+_SCHEMA = 1
 _MEMORY = Path("/dev/shm")
 
 
@@ -80,6 +82,7 @@ def write_endpoint(run: RunDirectory, name: str, address: str = "") -> None:
     """
     run.endpoints.mkdir(exist_ok=True)
     content = {
+        "schema": _SCHEMA,
         "host": platform.node(),
         "folder": str(service_folder(run, name)),
         "address": address,
@@ -96,8 +99,8 @@ def read_endpoint(run: RunDirectory, name: str) -> Endpoint:
     path = run.endpoints / f"{name}.json"
     if not path.exists():
         raise RunError(f"{name} (of {run.path}) is not there; start its role")
-    content = read_object(path)
-    try:
-        return Endpoint(**{key: str(value) for key, value in content.items()})
-    except TypeError as error:
-        raise RunError(f"{path} ({error}) is damaged; remove it") from error
+    content = read_object(path, name, schema=_SCHEMA, advice="start its role again")
+    found = {one.name: content.get(one.name) for one in dataclasses.fields(Endpoint)}
+    if not all(isinstance(value, str) for value in found.values()):
+        raise RunError(f"{name} ({path}) is damaged; start its role again")
+    return Endpoint(**{key: str(value) for key, value in found.items()})

@@ -16,7 +16,6 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from tengen.inference.row_arrays import RowArrays
-from tengen.tensors import Signature
 
 __all__ = [
     "ANSWERS",
@@ -69,12 +68,11 @@ class Reply(NamedTuple):
 def request_parts(arrays: RowArrays) -> Iterator[memoryview]:
     """Yields the bytes that follow a request on a stream."""
     for array in (arrays.is_first, *arrays.inputs.values()):
-        yield memoryview(array).cast("B")
+        yield array.data.cast("B")
 
 
 def reply_parts(arrays: RowArrays, wants_state: bool) -> Iterator[memoryview]:
     """Yields the bytes that follow an answer on a stream."""
     told = arrays.state if wants_state else {}
     for array in (*arrays.outputs.values(), *told.values()):
-        yield memoryview(array).cast("B")
-
+        yield array.data.cast("B")

@@ -287,7 +287,9 @@ class InferenceServer:
 
     def _sessions(self) -> list[Session]:
         return [
-            key.data for key in self._selector.get_map().values() if key.data is not None
+            key.data
+            for key in self._selector.get_map().values()
+            if key.data is not None
         ]
 
     def _close(self) -> None:

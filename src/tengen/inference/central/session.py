@@ -196,4 +196,3 @@ class Session:
                 count -= len(parts.pop(0))
             if count:
                 parts[0] = parts[0][count:]
-
