@@ -38,6 +38,9 @@ class Schedule:
     serving: str = ""
     """The role that answers those that act where all roles work at once; empty where
     each that acts has the network itself."""
+    model_s: float = 0.0
+    """How long a turn of the learner goes on where others act meanwhile, in seconds, as
+    each turn ends with a model."""
     is_shared: bool = False
     """Whether acting and learning need one process where they take turns, as the
     experience is there; and learning in any case."""

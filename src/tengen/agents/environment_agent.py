@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -39,6 +40,10 @@ __all__ = ["EnvironmentAgent", "net_for"]
 
 # What the three layers of the network for Atari's screens need.
 _SMALLEST_SCREEN = 36
+# A model is made after so much learning where actors go on meanwhile: often where what
+# they do must be of the newest policy, more rarely where it need not.
+_QUEUE_S = 0.02
+_REPLAY_S = 0.25
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -197,7 +202,7 @@ class EnvironmentAgent(Agent):
             config.inference.precision,
             f"needs convolutions, which net.kind {config.net.kind} has not; use fp32",
         )
-        self._check_queue(config)
+        self._check_room(config)
 
     def check_task(self, config: RunConfig) -> None:
         """See ``Agent.check_task``: the network must have what the agent asks for."""
@@ -212,10 +217,12 @@ class EnvironmentAgent(Agent):
 
     def schedule(self, config: RunConfig) -> Schedule:
         """See ``Agent.schedule``."""
+        assert isinstance(config.store, ReplayConfig)
         return Schedule(
             acting="actor",
             learning=("learn", "export", "gate"),
             serving="inference",
+            model_s=_QUEUE_S if config.store.is_queue else _REPLAY_S,
             is_shared=True,
             counts_frames=True,
         )
@@ -247,11 +254,15 @@ class EnvironmentAgent(Agent):
             directory=directory,
         )
 
-    @staticmethod
-    def table_config(config: RunConfig) -> ReplayConfig:
-        """Returns the table of a run that ``check`` has passed."""
-        assert isinstance(config.store, ReplayConfig)
-        return config.store
+    def table_config(self, config: RunConfig) -> ReplayConfig:
+        """Returns the table of a run, with what its config leaves open."""
+        store = config.store
+        assert isinstance(store, ReplayConfig)
+        if store.is_queue or store.max_ahead:
+            return store
+        num_actors = config.launch.of("actor").count
+        ahead = 2 * num_actors * self._items_of_turn()
+        return dataclasses.replace(store, max_ahead=ahead)
 
     def net_signature(self, config: RunConfig) -> Signature:
         """Returns the signature of the run's network, its state included."""
@@ -281,24 +292,31 @@ class EnvironmentAgent(Agent):
         }
         return {**spec.observations, **(last if self.sees_last_step else {})}
 
-    def _check_queue(self, config: RunConfig) -> None:
-        """Where actor and learner take turns, a full queue would block both."""
-        assert isinstance(config.store, ReplayConfig)
-        if not config.store.is_queue:
-            return
+    def _items_of_turn(self) -> int:
+        """Returns the items of an actor's turn, at most."""
         layout = self.layout({})
         # At most: items of period 1 do not begin with a reset.
         items_of_slot = self.turn_blocks(layout) * (
             layout.block_steps(self.actor.turn_steps) // layout.period
         )
-        num_items = self.actor.num_envs * items_of_slot
-        needed = num_items + config.learner.batch_size - 1
+        return self.actor.num_envs * items_of_slot
+
+    def _check_room(self, config: RunConfig) -> None:
+        """Where actor and learner take turns, a full table would block both."""
+        assert isinstance(config.store, ReplayConfig)
+        name, given = "max_items", config.store.max_items
+        needed = self._items_of_turn() + config.learner.batch_size - 1
+        what = "a turn's items and what a batch leaves"
+        if not config.store.is_queue:
+            name, given = "max_ahead", config.store.max_ahead
+            needed, what = self._items_of_turn(), "a turn's items"
+            if given == 0:
+                return
         check(
-            config.store.max_items >= needed,
-            "store.max_items",
-            config.store.max_items,
-            f"must be at least {needed}, a turn's items and what a batch leaves; "
-            f"raise it",
+            given >= needed,
+            f"store.{name}",
+            given,
+            f"must be at least {needed}, {what}; raise it",
         )
 
 

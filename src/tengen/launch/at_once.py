@@ -318,10 +318,10 @@ class _AtOnce:
         if report["mean_return"] is not None:
             self._returns[worker.name] = report["mean_return"]
         now_s = time.monotonic()
-        self._rows.append((now_s, report["num_rows"]))
-        while self._rows[0][0] < now_s - _RATE_S:
+        self._rows.append((now_s - report["seconds"], report["num_rows"]))
+        while self._rows[0][0] < now_s - _RATE_S and len(self._rows) > 1:
             self._rows.popleft()
-        span_s = max(report["seconds"], now_s - self._rows[0][0])
+        span_s = max(1e-9, now_s - self._rows[0][0])
         returns = self._returns.values()
         return {
             **report,

@@ -25,12 +25,11 @@ from tengen.run import RunDirectory, keep_freed_memory
 __all__ = ["LearnRole"]
 
 _PROGRESS_INTERVAL_S = 0.25
-# Where actors work at the same time: how long a turn waits for their items, and how
-# long it goes on with those that come. Each turn ends with a model, and the fewer steps
-# a turn has, the less are actors behind.
+# Where actors work at the same time: how long a turn waits for their items, and after
+# how many steps it looks at the clock.
 _WAIT_S = 0.5
-_TURN_S = 0.02
 _LOOK_S = 0.002
+_CLOCK_STEPS = 8
 # What a checkpoint tells the models made of it; window_bytes is a process's own.
 _DATA = ("num_games", "num_rows", "window_rows")
 
@@ -72,8 +71,8 @@ class LearnRole:
         self._generation = int(extra["generation"])
         # Where each stage that has begun did.
         self._grown_at: list[int] = list(extra["grown_at"])
-        serving = config.agent.schedule(config).serving
-        self._goes_on = context.at_once and bool(serving)
+        self._schedule = config.agent.schedule(config)
+        self._goes_on = context.at_once and bool(self._schedule.serving)
         # What actors of other processes made since the experience was opened.
         self._acted: dict[str, int] = {}
         self._experience = open_experience(config, run, context, extra.get("table"))
@@ -242,18 +241,21 @@ class LearnRole:
 
     def _steps(self, num_steps: int) -> Iterator[dict[str, float]]:
         """Makes the steps of a turn, and of what actors make meanwhile."""
-        if num_steps == 0:
+        learner, stop = self._learner, self._context.stop
+        if not self._goes_on:
+            yield from learner.steps(num_steps, stop)
             return
-        until = time.monotonic() + _TURN_S
-        done = 0
+        until = time.monotonic() + self._schedule.model_s
+        left = self._epoch_steps
         while num_steps > 0:
-            done += num_steps
-            yield from self._learner.steps(num_steps, self._context.stop)
-            left_s = until - time.monotonic()
-            if not self._goes_on or self._context.stop.is_set() or left_s <= 0:
+            num_steps = min(num_steps, _CLOCK_STEPS)
+            yield from learner.steps(num_steps, stop)
+            left -= num_steps
+            remaining_s = until - time.monotonic()
+            if stop.is_set() or remaining_s <= 0:
                 return
-            self._wait(left_s)
-            num_steps = min(self._num_allowed(), self._epoch_steps - done)
+            self._wait(remaining_s)
+            num_steps = min(self._num_allowed(), left)
 
     def _save(self) -> None:
         self._number = 0 if self._number is None else self._number + 1
