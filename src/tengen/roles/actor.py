@@ -12,7 +12,7 @@ from tengen import envs
 from tengen.actors import EnvironmentPort, Slots
 from tengen.agents import EnvironmentAgent
 from tengen.inference.central import Interrupted
-from tengen.roles.actor_links import ActorLink, OwnLink, RemoteLink
+from tengen.roles.actor_links import ActorLink
 from tengen.roles.config import RunConfig
 from tengen.roles.role import Report, RoleContext
 from tengen.run import RunDirectory
@@ -53,8 +53,7 @@ class ActorRole:
         env_seed, draw_seed = map(int, seeds.generate_state(2, np.uint64))
         num_envs = agent.actor.num_envs
         num_actors = config.launch.of("actor").count if context.at_once else 1
-        make_link = RemoteLink if context.at_once else OwnLink
-        self._link: ActorLink = make_link(agent, config, run, context)
+        self._link = _link(agent, config, run, context)
         self._port: EnvironmentPort | None = None
         self._is_closed = threading.Event()
         threading.Thread(target=self._watch, daemon=True).start()
@@ -129,3 +128,16 @@ class ActorRole:
             "num_rows": stats.num_frames,
             "num_episodes": stats.num_episodes,
         }
+
+
+def _link(
+    agent: EnvironmentAgent, config: RunConfig, run: RunDirectory, context: RoleContext
+) -> ActorLink:
+    # An actor without a network is small: it does not load what evaluates one.
+    if context.at_once:
+        from tengen.roles.remote_link import RemoteLink
+
+        return RemoteLink(agent, config, run, context)
+    from tengen.roles.own_link import OwnLink
+
+    return OwnLink(agent, config, run, context)

@@ -7,14 +7,13 @@ from typing import Any
 
 from tengen.experience import Experience
 from tengen.learners.checkpoint import read_extra
+from tengen.roles.actor_links import STORE
 from tengen.roles.config import RunConfig
 from tengen.roles.role import RoleContext
 from tengen.run import RunDirectory, service_folder, write_endpoint
 
-__all__ = ["STORE", "open_experience"]
+__all__ = ["open_experience"]
 
-STORE = "store"
-"""The name of the experience among a run's services."""
 _SHARED = "experience"
 
 

@@ -11,15 +11,13 @@ from tengen.errors import RunError
 from tengen.inference import open_backend
 from tengen.inference.central import MAX_ROWS, InferenceServer, serve_rows
 from tengen.models import load_model
+from tengen.roles.actor_links import INFERENCE
 from tengen.roles.config import RunConfig
 from tengen.roles.role import Report, RoleContext
 from tengen.run import RunDirectory, service_folder, write_endpoint
 from tengen.transport import HostFolder, Server
 
-__all__ = ["SERVICE", "InferenceRole"]
-
-SERVICE = "inference"
-"""The name of the role among a run's services."""
+__all__ = ["InferenceRole"]
 
 _LOOK_S = 0.005
 _TURN_S = 1.0
@@ -60,11 +58,11 @@ class InferenceRole:
             min_rows=min(config.inference.min_rows, num_rows),
             max_wait_s=config.inference.max_wait_ms / 1000,
         )
-        self._folder = HostFolder(SERVICE, service_folder(run, SERVICE))
+        self._folder = HostFolder(INFERENCE, service_folder(run, INFERENCE))
         self._door = Server(self._folder.listen(), serve_rows(self._server, signature))
         self._thread = threading.Thread(target=self._serve, name="inference")
         self._thread.start()
-        write_endpoint(run, SERVICE)
+        write_endpoint(run, INFERENCE)
         self._told = dataclasses.replace(self._server.stats)
         self._told_s = time.monotonic()
 
