@@ -8,7 +8,6 @@ from typing import Any
 
 from tengen.config import from_dict, to_dict
 from tengen.errors import UsageError
-from tengen.inference.central.messages import MAX_ROWS
 from tengen.inference.central.server import InferenceServer
 from tengen.tensors import Signature
 from tengen.transport import Client, Dialect, Message, Service
@@ -32,9 +31,9 @@ def serve_rows(server: InferenceServer, signature: Signature) -> Service:
 
     def open_rows(connection: socket.socket, message: Message) -> dict[str, Any]:
         num_rows = message["num_rows"]
-        if not isinstance(num_rows, int) or not 1 <= num_rows <= MAX_ROWS:
+        if type(num_rows) is not int or not 1 <= num_rows <= server.max_rows:
             raise UsageError(
-                f"num_rows ({num_rows}) must be 1 to {MAX_ROWS}; use more actors"
+                f"num_rows ({num_rows}) must be 1 to {server.max_rows}; use more actors"
             )
         asked = from_dict(Signature, message["signature"], "signature")
         for part in ("inputs", "outputs", "state"):

@@ -63,6 +63,7 @@ class InferenceServer:
         max_wait_s: The longest that a request waits for ``min_rows``, 0 or more.
 
     Attributes:
+        max_rows: As it was given.
         stats: Counters.
     """
 
@@ -76,7 +77,7 @@ class InferenceServer:
     ) -> None:
         self.stats = ServerStats()
         self._signature = signature
-        self._max_rows = max_rows
+        self.max_rows = max_rows
         self._min_rows = min_rows
         self._max_wait_s = max_wait_s
         self._lock = threading.Lock()
@@ -210,7 +211,7 @@ class InferenceServer:
         fired = [self._pending.popleft()]
         num_rows = fired[0].num_rows
         while self._pending:
-            if num_rows + self._pending[0].num_rows > self._max_rows:
+            if num_rows + self._pending[0].num_rows > self.max_rows:
                 break
             fired.append(self._pending.popleft())
             num_rows += fired[-1].num_rows
@@ -236,7 +237,7 @@ class InferenceServer:
         start_s = time.perf_counter()
         if self._batch is None or self._batch[0] is not backend:
             arrays = (
-                RowArrays(self._signature, self._max_rows)
+                RowArrays(self._signature, self.max_rows)
                 if self._batch is None
                 else self._batch[1]
             )
