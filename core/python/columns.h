@@ -8,7 +8,7 @@
 #include <memory>
 #include <vector>
 
-#include "replay/schema.h"
+#include "store/engine/schema.h"
 
 namespace tengen {
 

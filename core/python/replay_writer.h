@@ -12,8 +12,8 @@
 #include <vector>
 
 #include "python/columns.h"
-#include "python/service_values.h"
-#include "service/writer.h"
+#include "python/store_values.h"
+#include "store/service/writer.h"
 
 namespace tengen {
 

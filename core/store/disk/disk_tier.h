@@ -1,0 +1,71 @@
+#pragma once
+// The threads that copy a store's chunks between memory and its files.
+
+#include <condition_variable>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "store/disk/row_file.h"
+#include "store/engine/tier.h"
+
+namespace tengen::service {
+
+// One file a pool, called rows-<pool>. load(), save() and start() are for one thread at a time;
+// transfers are done in their order, as many at once as there are threads.
+class DiskTier final : public replay::Tier {
+ public:
+  // Tells the store's engine of a transfer that has ended; called by any of the threads.
+  using Done =
+      std::function<void(const replay::Transfer&, bool is_load, const replay::TransferResult&)>;
+  // With `is_hidden` the files go with this process. Throws Error where nothing can be made in
+  // the directory.
+  DiskTier(std::string directory, bool is_hidden, Done done);
+  DiskTier(const DiskTier&) = delete;
+  DiskTier& operator=(const DiskTier&) = delete;
+  ~DiskTier() override { stop(); }
+  // Leaves out what has not begun; blocks until the rest is told of. Idempotent.
+  void stop();
+
+  void load(const replay::Transfer& transfer) override { asked_.push_back({transfer, true}); }
+  void save(const replay::Transfer& transfer) override { asked_.push_back({transfer, false}); }
+  // What was asked for may begin. Until then nothing of it has happened.
+  void start();
+
+  // Rows whose saves have ended are there where the host is lost; blocks for it. Returns why they
+  // are not; empty: they are.
+  std::string sync();
+
+  // What went wrong first; empty: nothing did.
+  std::string trouble();
+
+ private:
+  struct Job {
+    replay::Transfer transfer;
+    bool is_load;
+  };
+
+  void run();
+  replay::TransferResult perform(const Job& job);
+  RowFile& file_of(const replay::Transfer& transfer);
+
+  const std::string directory_;
+  const bool is_hidden_;
+  const Done done_;
+  std::vector<Job> asked_;  // and not started
+  std::mutex mutex_;
+  std::condition_variable condition_;
+  std::deque<Job> jobs_;
+  std::map<uint32_t, std::unique_ptr<RowFile>> files_;  // by pool
+  std::string trouble_;
+  bool is_stopping_ = false;
+  std::vector<std::thread> threads_;
+};
+
+}  // namespace tengen::service

@@ -1,0 +1,54 @@
+#pragma once
+// Keeps what an engine's log says in files of the store's folder, so that another process goes on
+// when this one is killed.
+//
+// `log-<n>` are mapped files of records: what is committed to them outlives the process, without a
+// system call. A folder in a memory file system lives as long as its host.
+
+#include <cstdint>
+#include <mutex>
+#include <optional>
+#include <span>
+#include <string>
+
+#include "store/disk/state_files.h"
+#include "store/engine/state.h"
+#include "transport/shared_memory.h"
+
+namespace tengen::service {
+
+class Keeper {
+ public:
+  // What the files of a folder say; none where it has none. Throws Error where they are damaged or
+  // of another version.
+  static std::optional<replay::State> load(const std::string& directory);
+
+  // Begins with `state`, and removes files that were there before it. Logs are files of
+  // `log_bytes`, or of one commit that is longer. Throws Error where there is no room.
+  Keeper(std::string directory, uint64_t log_bytes, const replay::State& state);
+  Keeper(const Keeper&) = delete;
+  Keeper& operator=(const Keeper&) = delete;
+  ~Keeper() = default;  // the files stay
+
+  // Takes records, all or nothing where the process is killed. One thread at a time; now and then
+  // it makes a file. Where there is no room it gives up: it removes the files, and keeps nothing
+  // from then on.
+  void commit(std::span<const std::byte> records) noexcept;
+  // Why it gave up; empty where it has not.
+  std::string trouble();
+
+ private:
+  void begin_log(uint64_t num_bytes);
+  void give_up(const std::string& reason);
+
+  const std::string directory_;
+  const uint64_t log_bytes_;
+  uint64_t number_ = 0;  // of log_
+  std::optional<ipc::SharedMemory> log_;
+  uint64_t num_committed_ = 0;
+  std::mutex mutex_;
+  std::string trouble_;
+  std::optional<Compactor> compactor_;
+};
+
+}  // namespace tengen::service

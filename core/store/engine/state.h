@@ -1,0 +1,48 @@
+#pragma once
+// All that an engine must know to go on, made of its log without an engine: no draws, no trees.
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <span>
+#include <string>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "store/engine/log.h"
+#include "store/engine/saved.h"
+#include "store/engine/schema.h"
+
+namespace tengen::replay {
+
+// Not thread-safe.
+class State {
+ public:
+  // Takes whole records, in the order of happening. Throws Error for one that cannot be; the state
+  // is of no use then.
+  void apply(std::span<const std::byte> records);
+  // Memory is gone, and with it every session: what is left is on disk or told by the log.
+  // `schemas` are those of the pools. Returns how many items are not.
+  uint64_t lose_memory(const std::vector<const Schema*>& schemas,
+                       const std::vector<uint32_t>& max_times_sampled);
+  // Gives `take` records that make a new State equal to this one, some at a time.
+  void write(const std::function<void(std::span<const std::byte>)>& take) const;
+
+  std::vector<SavedTable> tables;
+  std::vector<uint32_t> num_slabs;                // by pool
+  std::vector<std::vector<SavedStream>> streams;  // by pool
+  std::vector<std::vector<SavedChunk>> chunks;    // by pool, with a disk
+  std::vector<uint32_t> num_places;               // by pool: that ever held a chunk
+  std::map<std::pair<uint32_t, uint32_t>, std::vector<SavedSteps>> open_steps;  // by pool, chunk
+  std::vector<SavedWriter> writers;                                             // by number
+  std::unordered_map<std::string, uint64_t> next_sequences;                     // by writer's name
+  std::map<uint32_t, SavedSession> sessions;
+  std::map<uint64_t, SavedLoan> loans;  // by lease
+  std::map<uint64_t, SavedLoan> kept;   // those that are over, whose steps are looked at
+  uint64_t next_session = 0;
+  uint64_t next_lease = 0;
+  uint64_t num_restarts = 0;
+};
+
+}  // namespace tengen::replay

@@ -1,0 +1,30 @@
+#pragma once
+// Ports of a store on another host, over a stream that its gateway has taken in.
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "store/service/batch_layout.h"
+#include "store/service/ports.h"
+#include "store/service/slab_map.h"
+
+namespace tengen::service {
+
+// Every call of a port throws Error once the store is gone, or has refused a message.
+struct NetAddress {
+  int descriptor = -1;  // of the connected stream, the port's from here on
+  std::string name;     // of the store, for people
+};
+
+struct NetWriterPort {
+  std::unique_ptr<WriterPort> port;
+  SlabMap slabs;  // where the chunk that is being filled lies
+};
+NetWriterPort net_writer(const NetAddress& address, uint64_t next_sequence,
+                         const replay::Schema& schema);
+// `num_ahead` batches are under way before they are needed, 0: each when next() asks for it.
+std::unique_ptr<SamplerPort> net_sampler(const NetAddress& address, const BatchLayout& layout,
+                                         uint32_t num_samples, uint32_t num_ahead);
+
+}  // namespace tengen::service

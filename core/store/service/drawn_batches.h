@@ -1,0 +1,99 @@
+#pragma once
+// The batches of one sampler between their asking and their delivery: some wait for the limiter,
+// some for their steps to come from disk, some for the sampler to acknowledge others.
+
+#include <cstdint>
+#include <deque>
+#include <string>
+#include <utility>
+
+#include "store/engine/engine.h"
+
+namespace tengen::service {
+
+// Delivers in the order of the draws. For one thread, which holds the store's lock where an Engine
+// is passed.
+class DrawnBatches {
+ public:
+  DrawnBatches(replay::SessionId session, uint32_t table, uint32_t num_samples,
+               uint64_t num_asked = 0, uint64_t num_lent = 0)
+      : session_(session),
+        table_(table),
+        num_samples_(num_samples),
+        num_undrawn_(num_asked),
+        num_lent_(num_lent) {}
+
+  // One more is wished.
+  void ask() { ++num_undrawn_; }
+  // Those that were asked for and not delivered.
+  uint64_t num_asked() const { return num_undrawn_ + drawn_.size(); }
+
+  // Draws what is asked for, and returns the next loan, the caller's to deliver; null where none
+  // is there yet. Valid until the next call. Throws Error where its steps are lost and must not be.
+  const replay::Loan* next(replay::Engine& engine) {
+    while (true) {
+      while (num_undrawn_ > 0 && !is_full(engine) &&
+             engine.sample(session_, table_, num_samples_, &loan_)) {
+        --num_undrawn_;
+        has_changed_ = true;
+        if (loan_.is_ready) return lend();
+        drawn_.push_back(std::exchange(loan_, {}));
+      }
+      if (drawn_.empty()) return nullptr;
+      switch (collect(engine)) {
+        case replay::Collected::kNotYet:
+          return nullptr;
+        case replay::Collected::kReady:
+          return lend();
+        case replay::Collected::kLost:
+          ++num_undrawn_;  // another one instead
+      }
+    }
+  }
+  // One that was delivered is acknowledged or given back.
+  void take_back() { --num_lent_; }
+  // Whether anything was drawn or delivered since the last call.
+  bool take_changed() { return std::exchange(has_changed_, false); }
+
+  // For people; empty where nothing is asked for.
+  std::string waits(const replay::Engine& engine) const {
+    if (!drawn_.empty()) return "sample waits: its steps are read from disk";
+    if (num_undrawn_ > 0 && is_full(engine)) {
+      return "sample waits: " + std::to_string(num_lent_) + " batches are not acknowledged";
+    }
+    return num_undrawn_ > 0 ? engine.sample_waits(table_, num_samples_) : "";
+  }
+
+ private:
+  // Whether so many are out that none is drawn before one of them is back.
+  bool is_full(const replay::Engine& engine) const {
+    return num_lent_ + drawn_.size() >= engine.table(table_).config().max_loans;
+  }
+  const replay::Loan* lend() {
+    ++num_lent_;
+    return &loan_;
+  }
+  // The oldest draw, out of the queue unless it is not there yet.
+  replay::Collected collect(replay::Engine& engine) {
+    loan_ = std::move(drawn_.front());
+    drawn_.pop_front();
+    const replay::Collected collected = engine.collect(&loan_);
+    if (collected == replay::Collected::kNotYet) {
+      drawn_.push_front(std::exchange(loan_, {}));
+    } else {
+      has_changed_ = true;
+    }
+    return collected;
+  }
+
+  const replay::SessionId session_;
+  const uint32_t table_;
+  const uint32_t num_samples_;
+  uint64_t num_undrawn_;
+  uint64_t num_lent_;  // delivered, and the caller's
+  std::deque<replay::Loan> drawn_;
+  replay::Loan loan_;
+  bool has_changed_ = false;
+};
+
+}  // namespace tengen::service

@@ -1,0 +1,82 @@
+#pragma once
+// The server of a host: one thread that applies the requests of all sessions to a store.
+
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "store/service/host_session.h"
+#include "store/service/store.h"
+
+namespace tengen::service {
+
+// Thread-safe. A session ends with its client's socket: its writer is closed, its batches are
+// given back. A request that is refused ends its own session alone.
+class Server {
+ public:
+  // `store` has a directory and outlives the server. Sessions that Store::keep() returned go on
+  // when their clients come back, and end where those have died.
+  explicit Server(Store* store, const std::map<uint32_t, replay::SavedSession>& resumed = {});
+  Server(const Server&) = delete;
+  Server& operator=(const Server&) = delete;
+  ~Server();  // ends every session; blocks until the thread has ended
+
+  struct Opened {
+    replay::SessionId id = 0;
+    std::string memory_path;
+    SessionLayout layout;
+    uint64_t next_sequence = 0;  // a writer's
+  };
+  // Take over the connected socket of a client, unless they throw. A writer's name that is open
+  // is waited for until the deadline, as its last client may have died just now. Throws Error
+  // then, and where the file system has no room for the session.
+  Opened open_writer(int descriptor, const std::string& name, uint32_t pool, Deadline deadline);
+  Opened open_sampler(int descriptor, uint32_t table, uint32_t num_samples, uint32_t num_ahead);
+
+  // Takes over the connected socket of a client whose session goes on. Throws Error where there is
+  // no such session.
+  void resume(int descriptor, replay::SessionId id);
+
+  // For people: what each session is and waits for.
+  std::vector<std::string> describe();
+
+ private:
+  std::string path_of(replay::SessionId id) const;
+  Opened add(int descriptor, replay::SessionId id, SessionRecord record, uint64_t next_sequence);
+  bool is_sync() const;
+  uint64_t promise(const HostSession& session);
+  void resume_sessions(const std::map<uint32_t, replay::SavedSession>& resumed);
+  bool end_absent_clients();
+  void run();
+  bool serve_once();
+  void end_session(replay::SessionId id);
+  void end_those_that_are_over();
+  void sleep();
+  bool may_nap();
+  bool has_waiting_writer();
+  void set_sleeps(uint32_t sleeps);
+  void ring();
+
+  Store* const store_;
+  const std::chrono::steady_clock::time_point begun_ = std::chrono::steady_clock::now();
+  std::atomic<bool> is_asleep_ = false;
+  std::atomic<bool> is_stopping_ = false;
+  int bell_[2] = {-1, -1};  // a pipe that wakes the thread
+  std::mutex mutex_;        // of sessions_, which only the thread takes from
+  std::vector<std::unique_ptr<HostSession>> sessions_;
+  std::vector<std::unique_ptr<HostSession>> ending_;  // whose loans go back in steps
+  std::vector<HostSession*> served_;                  // by the last round
+  // The last round left items to be removed, or loans to be given back.
+  bool has_steps_ = false;
+  uint64_t num_writes_ = 0;  // rounds in which a writer was served, each writer one
+  bool is_busy_ = false;     // writers came soon after the last sleep began
+  std::thread thread_;
+};
+
+}  // namespace tengen::service

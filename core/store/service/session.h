@@ -1,0 +1,111 @@
+#pragma once
+// A client's side of a session with the server of its host: requests go into shared memory, and
+// replies come from it, without a system call while both sides are busy.
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+
+#include "store/service/ports.h"
+#include "store/service/protocol.h"
+#include "store/service/wire.h"
+#include "transport/shared_memory.h"
+
+namespace tengen::service {
+
+// What the server tells a client that it took in.
+struct SessionAddress {
+  int descriptor = -1;  // of the connected socket, the session's from here on
+  std::string memory_path;
+  SessionLayout layout;
+  // Comes back to the session when the server was killed and another goes on: the socket, or -1
+  // where none does yet. Throws Error where the session is over.
+  std::function<int()> reconnect = [] { return -1; };
+  // How long another server is waited for.
+  std::chrono::milliseconds patience{0};
+};
+
+// For one thread. Every call throws Error once the server has ended, or was gone for longer than
+// the patience, or has refused a request. Requests and replies stay in the shared memory while it
+// is gone: none is lost or comes twice.
+class Session {
+ public:
+  explicit Session(const SessionAddress& address);
+  Session(const Session&) = delete;
+  Session& operator=(const Session&) = delete;
+  ~Session();
+
+  uint32_t max_request() const { return requests_.max_message(); }
+  // A message and what lies behind it. Blocks while the server is behind; false where the
+  // deadline passes.
+  template <class Message>
+  bool send(const Message& message, Deadline deadline, std::span<const std::byte> tail = {}) {
+    if (!post(message, deadline, tail)) return false;
+    ring();
+    return true;
+  }
+  // The same for what nobody waits for yet: a server that naps is left to, and sees it when it
+  // looks.
+  template <class Message>
+  bool send_soon(const Message& message, Deadline deadline, std::span<const std::byte> tail = {}) {
+    if (!post(message, deadline, tail)) return false;
+    wake_if(kSleeps, &header_->server_sleeps, descriptor_);
+    return true;
+  }
+  // The same, but that a server that sleeps learns of it by the next ring(), or send().
+  template <class Message>
+  bool post(const Message& message, Deadline deadline, std::span<const std::byte> tail = {}) {
+    const uint32_t num_bytes = static_cast<uint32_t>(sizeof message + tail.size());
+    std::byte* to = reserve(num_bytes, deadline);
+    if (to == nullptr) return false;
+    to = put(to, message);
+    if (!tail.empty()) std::memcpy(to, tail.data(), tail.size());
+    requests_.commit(num_bytes);
+    ++num_sent_;
+    return true;
+  }
+  void ring() { wake(&header_->server_sleeps, descriptor_); }
+
+  // The oldest reply, until pop_reply(). Blocks; empty where the deadline passes.
+  std::span<const std::byte> wait_for_reply(Deadline deadline);
+  // The same without waiting: empty where there is none.
+  std::span<const std::byte> peek_reply() { return replies_.front(); }
+  void pop_reply() { replies_.pop(); }
+  bool has_reply() const { return !replies_.is_empty(); }
+  // Blocks until every request has taken effect; false where the deadline passes.
+  bool wait_for_all(Deadline deadline);
+  // What the server says that it waits for; empty where it does not.
+  std::string waits() const;
+
+ private:
+  std::byte* reserve(uint32_t num_bytes, Deadline deadline);
+  template <class Ready>
+  bool wait_until(Deadline deadline, Ready&& ready);
+  bool sleep(Deadline deadline);
+  void look_for_server(Deadline deadline);
+  void check_error();
+
+  int descriptor_;
+  const std::function<int()> reconnect_;
+  const std::chrono::milliseconds patience_;
+  const ipc::SharedMemory memory_;
+  SessionHeader* const header_;
+  ipc::Ring requests_;
+  ipc::Ring replies_;
+  uint64_t num_sent_ = 0;
+  std::string error_;
+  std::optional<std::chrono::steady_clock::time_point> gone_since_;  // none: there is a server
+};
+
+// `num_ahead` chunks are asked for before they are needed.
+std::unique_ptr<WriterPort> remote_writer(const SessionAddress& address, uint64_t next_sequence,
+                                          uint32_t num_ahead);
+// `num_ahead` batches are drawn before they are needed, 0: each when next() asks for it.
+std::unique_ptr<SamplerPort> remote_sampler(const SessionAddress& address, uint32_t num_ahead);
+
+}  // namespace tengen::service

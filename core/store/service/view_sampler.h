@@ -1,0 +1,63 @@
+#pragma once
+// Takes batches from a port and tells where their samples lie, without a copy.
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "store/service/ports.h"
+#include "store/service/slab_map.h"
+
+namespace tengen::service {
+
+// Column c of sample i begins at data[c * num_samples + i], [num_steps, ...] in C order. It stays
+// as it is until let_go(), whatever becomes of the lease, while the sampler and the store live.
+struct Viewed {
+  Delivery delivery;  // pieces are of no more use
+  std::vector<std::byte*> data;
+};
+
+// For one thread, but for let_go().
+class ViewSampler {
+ public:
+  // Every sample has `num_steps` steps, every batch `num_samples` samples. Throws Error where no
+  // sample can lie in one piece: of stacked columns, or of more steps than a chunk.
+  ViewSampler(std::unique_ptr<SamplerPort> port, replay::Schema schema, SlabMap slabs,
+              uint32_t num_samples, uint32_t num_steps);
+
+  const replay::Schema& schema() const { return schema_; }
+  uint32_t num_samples() const { return num_samples_; }
+  uint32_t num_steps() const { return num_steps_; }
+
+  // The next batch. Blocks; none where the deadline passes. Throws Error where a sample lies over
+  // several chunks; the batch is given back then.
+  std::optional<Viewed> next(Deadline deadline);
+  void ack(uint64_t lease, std::span<const double> priorities);
+  void give_back(uint64_t lease);
+  std::string waits();
+  // Nobody looks at the batch any more; the store hears of it now, or when a call of another
+  // thread ends. Thread-safe; never fails, as whoever calls it is being destroyed.
+  void let_go(uint64_t lease) noexcept;
+
+ private:
+  // Calls the port alone, and passes on what was let go of meanwhile.
+  template <class F>
+  auto use_port(F&& f);
+  void pass_on() noexcept;
+  std::optional<Viewed> next_of(Deadline deadline);
+
+  const replay::Schema schema_;
+  const uint32_t num_samples_;
+  const uint32_t num_steps_;
+  std::mutex port_mutex_;  // of the two below; taken before the other
+  const std::unique_ptr<SamplerPort> port_;
+  SlabMap slabs_;
+  std::mutex mutex_;
+  std::vector<uint64_t> let_go_;
+};
+
+}  // namespace tengen::service
