@@ -18,13 +18,13 @@ namespace nb = nanobind;
 namespace tengen {
 namespace {
 
-using replay::Engine;
+using store::engine::Engine;
 using Keys = nb::ndarray<const int64_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 
-nb::dict describe(service::Store& store, uint32_t number) {
+nb::dict describe(store::Store& store, uint32_t number) {
   return store.read([&](const Engine& engine) {
-    const replay::Table& table = engine.table(number);
-    const replay::Pool& pool = engine.pool(engine.pool_of(number));
+    const store::engine::Table& table = engine.table(number);
+    const store::engine::Pool& pool = engine.pool(engine.pool_of(number));
     nb::dict out;
     out["num_items"] = table.size();
     out["num_steps"] = table.num_steps();
@@ -45,10 +45,10 @@ nb::dict describe(service::Store& store, uint32_t number) {
 }
 
 void bind_config(nb::module_& m) {
-  using replay::PowerLaw;
-  using replay::RateLimits;
-  using replay::SelectorConfig;
-  using replay::TableConfig;
+  using store::engine::PowerLaw;
+  using store::engine::RateLimits;
+  using store::engine::SelectorConfig;
+  using store::engine::TableConfig;
   nb::class_<PowerLaw>(m, "PowerLaw", "Fields as in store/engine/selector.h.")
       .def(nb::init<>())
       .def_rw("min_items", &PowerLaw::min_items)
@@ -67,8 +67,8 @@ void bind_config(nb::module_& m) {
       "benchmark_selection",
       [](const std::string& kind, uint32_t num_items, uint32_t batch_size, uint32_t num_batches) {
         const nb::gil_scoped_release release;
-        return replay::benchmark_selection(replay::selector_of(kind), num_items, batch_size,
-                                           num_batches);
+        return store::engine::benchmark_selection(store::engine::selector_of(kind), num_items,
+                                                  batch_size, num_batches);
       },
       nb::arg("kind"), nb::arg("num_items"), nb::arg("batch_size"), nb::arg("num_batches"));
   nb::class_<RateLimits>(m, "RateLimits", "Fields as in store/engine/rate_limiter.h.")
@@ -94,13 +94,13 @@ void bind_config(nb::module_& m) {
 }  // namespace
 
 void bind_store(nb::module_& m) {
-  nb::exception<service::GoneError>(m, "GoneError", m.attr("CoreError").ptr());
-  nb::exception<service::RefusedError>(m, "RefusedError", m.attr("CoreError").ptr());
+  nb::exception<store::GoneError>(m, "GoneError", m.attr("CoreError").ptr());
+  nb::exception<store::RefusedError>(m, "RefusedError", m.attr("CoreError").ptr());
   bind_config(m);
   bind_store_clients(m);
   bind_store_net(m);
-  using service::Server;
-  using service::Store;
+  using store::Server;
+  using store::Store;
   nb::class_<Store>(m, "ReplayStore", "See store/service/store.h.")
       .def(
           "__init__",
@@ -111,7 +111,7 @@ void bind_store(nb::module_& m) {
                 std::chrono::duration<double>(interval_s));
             new (self) Store(directory, memory_bytes, seed,
                              {disk_directory, disk_bytes, refuses_damage,
-                              service::durability_of(durability), interval});
+                              store::durability_of(durability), interval});
           },
           nb::arg("directory"), nb::arg("memory_bytes"), nb::arg("seed"), nb::arg("disk_directory"),
           nb::arg("disk_bytes"), nb::arg("refuses_damage"), nb::arg("durability"),
@@ -126,7 +126,7 @@ void bind_store(nb::module_& m) {
           nb::arg("columns"), nb::arg("steps_per_chunk"))
       .def(
           "add_table",
-          [](Store& self, const replay::TableConfig& config, uint32_t pool) {
+          [](Store& self, const store::engine::TableConfig& config, uint32_t pool) {
             return self.change([&](Engine& engine) { return engine.add_table(config, pool); });
           },
           nb::arg("config"), nb::arg("pool"))
@@ -134,7 +134,7 @@ void bind_store(nb::module_& m) {
           "pool_layout",
           [](Store& self, uint32_t pool) {
             return self.read([&](const Engine& engine) {
-              const replay::Pool& of = engine.pool(pool);
+              const store::engine::Pool& of = engine.pool(pool);
               return std::make_pair(of.slots().slots_per_slab(), of.slots().slot_bytes());
             });
           },
@@ -142,7 +142,7 @@ void bind_store(nb::module_& m) {
       .def("describe", &describe, nb::arg("table"))
       .def(
           "set_limits",
-          [](Store& self, uint32_t table, const replay::RateLimits& limits) {
+          [](Store& self, uint32_t table, const store::engine::RateLimits& limits) {
             self.change_open([&](Engine& engine) { engine.table(table).set_limits(limits); });
           },
           nb::arg("table"), nb::arg("limits"))
@@ -151,7 +151,7 @@ void bind_store(nb::module_& m) {
           [](Store& self, uint32_t table, std::optional<uint64_t> max_items,
              std::optional<uint64_t> max_steps) {
             self.change_open([&](Engine& engine) {
-              replay::Table& changed = engine.table(table);
+              store::engine::Table& changed = engine.table(table);
               changed.set_capacity(max_items.value_or(changed.config().max_items),
                                    max_steps.value_or(changed.config().max_steps));
             });
@@ -215,8 +215,8 @@ void bind_store(nb::module_& m) {
       .def("trouble", &Store::trouble)
       .def("close", &Store::close, nb::call_guard<nb::gil_scoped_release>());
 
-  nb::class_<service::Resumed>(m, "ReplayResumed", "See store/service/store.h.")
-      .def_ro("num_lost", &service::Resumed::num_lost);
+  nb::class_<store::Resumed>(m, "ReplayResumed", "See store/service/store.h.")
+      .def_ro("num_lost", &store::Resumed::num_lost);
   nb::class_<Server::Opened>(m, "OpenedSession", "See store/service/server.h.")
       .def_ro("id", &Server::Opened::id)
       .def_ro("memory_path", &Server::Opened::memory_path)
@@ -225,7 +225,7 @@ void bind_store(nb::module_& m) {
   nb::class_<Server>(m, "ReplayServer", "See store/service/server.h.")
       .def(
           "__init__",
-          [](Server* self, Store* store, const service::Resumed& resumed) {
+          [](Server* self, Store* store, const store::Resumed& resumed) {
             new (self) Server(store, resumed.sessions);
           },
           nb::arg("store"), nb::arg("resumed"), nb::keep_alive<1, 2>())

@@ -22,10 +22,10 @@ namespace nb = nanobind;
 namespace tengen {
 namespace {
 
-using replay::Engine;
-using service::Sampler;
-using service::Store;
-using service::ViewSampler;
+using store::Sampler;
+using store::Store;
+using store::ViewSampler;
+using store::engine::Engine;
 
 void bind_writer(nb::module_& m) {
   nb::class_<ReplayWriter>(m, "ReplayWriter", "See python/replay_writer.h.")
@@ -57,16 +57,15 @@ void bind_writer(nb::module_& m) {
       nb::keep_alive<0, 1>());
   m.def(
       "connect_writer",
-      [](int descriptor, const std::string& memory_path, const service::SessionLayout& layout,
+      [](int descriptor, const std::string& memory_path, const store::SessionLayout& layout,
          uint64_t next_sequence, const std::vector<ColumnTuple>& columns, uint32_t steps_per_chunk,
          const std::string& directory, uint32_t pool, uint32_t slots_per_slab, uint64_t slot_bytes,
          uint32_t max_item_steps, uint32_t num_ahead, const nb::callable& reconnect,
          double patience_s) {
-        const replay::Schema schema = schema_of(columns, steps_per_chunk);
+        const store::engine::Schema schema = schema_of(columns, steps_per_chunk);
         return std::make_unique<ReplayWriter>(
-            service::remote_writer(
-                address_of(descriptor, memory_path, layout, reconnect, patience_s), next_sequence,
-                num_ahead),
+            store::remote_writer(address_of(descriptor, memory_path, layout, reconnect, patience_s),
+                                 next_sequence, num_ahead),
             schema, map_slabs(directory, pool, slots_per_slab, slot_bytes), max_item_steps);
       },
       nb::arg("descriptor"), nb::arg("memory_path"), nb::arg("layout"), nb::arg("next_sequence"),
@@ -81,7 +80,7 @@ std::vector<size_t> leading_of(const S& sampler, std::vector<size_t> leading) {
   return leading;
 }
 
-ReplayBatch to_batch(Sampler& sampler, service::Gathered gathered) {
+ReplayBatch to_batch(Sampler& sampler, store::Gathered gathered) {
   return ReplayBatch(std::move(gathered.delivery),
                      to_arrays(sampler.schema(), sampler.offsets(), gathered.data,
                                leading_of(sampler, {sampler.num_samples()})));
@@ -94,7 +93,7 @@ struct View {
   uint64_t lease;
 };
 
-ReplayBatch to_batch(ViewSampler& sampler, service::Viewed viewed) {
+ReplayBatch to_batch(ViewSampler& sampler, store::Viewed viewed) {
   const nb::capsule owner(new View{nb::find(sampler), viewed.delivery.lease},
                           [](void* held) noexcept {
                             auto* view = static_cast<View*>(held);
@@ -106,7 +105,7 @@ ReplayBatch to_batch(ViewSampler& sampler, service::Viewed viewed) {
 }
 
 // Where acknowledgements go.
-service::SamplerPort& commands_of(Sampler& sampler) { return sampler.port(); }
+store::SamplerPort& commands_of(Sampler& sampler) { return sampler.port(); }
 ViewSampler& commands_of(ViewSampler& sampler) { return sampler; }
 
 template <class S>
@@ -162,14 +161,14 @@ void bind_sampler(nb::module_& m, const char* name, const char* doc, const char*
       nb::keep_alive<0, 1>());
   m.def(
       connect,
-      [](int descriptor, const std::string& memory_path, const service::SessionLayout& layout,
+      [](int descriptor, const std::string& memory_path, const store::SessionLayout& layout,
          const std::vector<ColumnTuple>& columns, uint32_t steps_per_chunk,
          const std::string& directory, uint32_t pool, uint32_t slots_per_slab, uint64_t slot_bytes,
          uint32_t num_samples, uint32_t num_steps, uint32_t num_ahead,
          const nb::callable& reconnect, double patience_s) {
-        const replay::Schema schema = schema_of(columns, steps_per_chunk);
+        const store::engine::Schema schema = schema_of(columns, steps_per_chunk);
         return std::make_unique<S>(
-            service::remote_sampler(
+            store::remote_sampler(
                 address_of(descriptor, memory_path, layout, reconnect, patience_s), num_ahead),
             schema, map_slabs(directory, pool, slots_per_slab, slot_bytes), num_samples, num_steps);
       },
@@ -182,10 +181,10 @@ void bind_sampler(nb::module_& m, const char* name, const char* doc, const char*
 }  // namespace
 
 void bind_store_clients(nb::module_& m) {
-  nb::class_<service::SessionLayout>(m, "SessionLayout", "See store/service/protocol.h.")
+  nb::class_<store::SessionLayout>(m, "SessionLayout", "See store/service/protocol.h.")
       .def(nb::init<uint32_t, uint32_t>(), nb::arg("request_bytes"), nb::arg("reply_bytes"))
-      .def_ro("request_bytes", &service::SessionLayout::request_bytes)
-      .def_ro("reply_bytes", &service::SessionLayout::reply_bytes);
+      .def_ro("request_bytes", &store::SessionLayout::request_bytes)
+      .def_ro("reply_bytes", &store::SessionLayout::reply_bytes);
   nb::class_<ReplayBatch>(m, "ReplayBatch", "See store/service/sampler.h.")
       .def_ro("lease", &ReplayBatch::lease)
       .def_ro("table_size", &ReplayBatch::table_size)

@@ -22,17 +22,17 @@ namespace {
 // Number, writer and offset of a LogPlace.
 using Place = std::optional<std::tuple<uint64_t, uint64_t, uint64_t>>;
 
-std::optional<service::LogPlace> log_place(const Place& place) {
+std::optional<store::LogPlace> log_place(const Place& place) {
   if (!place) return std::nullopt;
-  return service::LogPlace{std::get<0>(*place), std::get<1>(*place), std::get<2>(*place)};
+  return store::LogPlace{std::get<0>(*place), std::get<1>(*place), std::get<2>(*place)};
 }
 
 }  // namespace
 
 void bind_store_net(nb::module_& m) {
-  using service::Gateway;
+  using store::Gateway;
   nb::class_<Gateway>(m, "ReplayGateway", "See store/net/gateway.h.")
-      .def(nb::init<service::Store*>(), nb::arg("store"), nb::keep_alive<1, 2>())
+      .def(nb::init<store::Store*>(), nb::arg("store"), nb::keep_alive<1, 2>())
       .def(
           "open_writer",
           [](Gateway& self, int descriptor, const std::string& name, uint32_t pool,
@@ -54,19 +54,19 @@ void bind_store_net(nb::module_& m) {
           "replicas",
           [](Gateway& self) {
             std::vector<std::pair<std::string, std::optional<double>>> replicas;
-            for (const service::ReplicaStatus& one : self.replicas()) {
+            for (const store::ReplicaStatus& one : self.replicas()) {
               replicas.emplace_back(one.name, one.behind_s);
             }
             return replicas;
           },
           nb::call_guard<nb::gil_scoped_release>(), "Name, and seconds behind, of each.")
       .def("describe", &Gateway::describe, nb::call_guard<nb::gil_scoped_release>());
-  using service::Replica;
+  using store::Replica;
   nb::class_<Replica>(m, "ReplayReplica", "See store/net/replica.h.")
       .def(nb::init<std::string>(), nb::arg("directory"), nb::call_guard<nb::gil_scoped_release>())
       .def("place",
            [](Replica& self) -> Place {
-             const std::optional<service::LogPlace> at = self.place();
+             const std::optional<store::LogPlace> at = self.place();
              if (!at) return std::nullopt;
              return std::make_tuple(at->number, at->writer, at->offset);
            })
@@ -78,9 +78,8 @@ void bind_store_net(nb::module_& m) {
       [](int descriptor, const std::string& name, uint64_t next_sequence,
          const std::vector<ColumnTuple>& columns, uint32_t steps_per_chunk,
          uint32_t max_item_steps) {
-        const replay::Schema schema = schema_of(columns, steps_per_chunk);
-        service::NetWriterPort opened =
-            service::net_writer({descriptor, name}, next_sequence, schema);
+        const store::engine::Schema schema = schema_of(columns, steps_per_chunk);
+        store::NetWriterPort opened = store::net_writer({descriptor, name}, next_sequence, schema);
         return std::make_unique<ReplayWriter>(std::move(opened.port), schema,
                                               std::move(opened.slabs), max_item_steps);
       },
@@ -90,11 +89,11 @@ void bind_store_net(nb::module_& m) {
       "net_sampler",
       [](int descriptor, const std::string& name, const std::vector<ColumnTuple>& columns,
          uint32_t steps_per_chunk, uint32_t num_samples, uint32_t num_steps, uint32_t num_ahead) {
-        const replay::Schema schema = schema_of(columns, steps_per_chunk);
-        const service::BatchLayout layout(schema, num_samples, num_steps);
-        return std::make_unique<service::Sampler>(
-            service::net_sampler({descriptor, name}, layout, num_samples, num_ahead), schema,
-            service::SlabMap::none(), num_samples, num_steps);
+        const store::engine::Schema schema = schema_of(columns, steps_per_chunk);
+        const store::BatchLayout layout(schema, num_samples, num_steps);
+        return std::make_unique<store::Sampler>(
+            store::net_sampler({descriptor, name}, layout, num_samples, num_ahead), schema,
+            store::SlabMap::none(), num_samples, num_steps);
       },
       nb::arg("descriptor"), nb::arg("name"), nb::arg("columns"), nb::arg("steps_per_chunk"),
       nb::arg("num_samples"), nb::arg("num_steps"), nb::arg("num_ahead"));

@@ -25,33 +25,34 @@ nb::object to_numpy(std::vector<T> values) {
 
 }  // namespace
 
-service::Deadline after(double seconds) {
-  if (!(seconds < 1e9)) return service::Deadline::max();
+store::Deadline after(double seconds) {
+  if (!(seconds < 1e9)) return store::Deadline::max();
   return std::chrono::steady_clock::now() +
          std::chrono::nanoseconds(static_cast<int64_t>(seconds * 1e9));
 }
 
-replay::Schema schema_of(const std::vector<ColumnTuple>& columns, uint32_t steps_per_chunk) {
-  std::vector<replay::Column> made;
+store::engine::Schema schema_of(const std::vector<ColumnTuple>& columns, uint32_t steps_per_chunk) {
+  std::vector<store::engine::Column> made;
   for (const auto& [name, dtype, shape, stack] : columns) {
     made.push_back({name, dtype, shape, 0, stack});
   }
   return {std::move(made), steps_per_chunk};
 }
 
-service::SlabMap map_slabs(const std::string& directory, uint32_t pool, uint32_t slots_per_slab,
-                           uint64_t stride) {
-  auto maps = std::make_shared<std::vector<ipc::SharedMemory>>();
+store::SlabMap map_slabs(const std::string& directory, uint32_t pool, uint32_t slots_per_slab,
+                         uint64_t stride) {
+  auto maps = std::make_shared<std::vector<transport::SharedMemory>>();
   return {slots_per_slab, stride, [=](uint32_t index) {
-            maps->push_back(ipc::SharedMemory::open(
-                directory + "/" + replay::Slots::slab_name(pool, index), slots_per_slab * stride));
+            maps->push_back(transport::SharedMemory::open(
+                directory + "/" + store::engine::Slots::slab_name(pool, index),
+                slots_per_slab * stride));
             return maps->back().data();
           }};
 }
 
-service::SessionAddress address_of(int descriptor, const std::string& memory_path,
-                                   const service::SessionLayout& layout,
-                                   const nb::callable& reconnect, double patience_s) {
+store::SessionAddress address_of(int descriptor, const std::string& memory_path,
+                                 const store::SessionLayout& layout, const nb::callable& reconnect,
+                                 double patience_s) {
   // Shared, so that copies of the function need no lock.
   const auto call = [held = std::make_shared<nb::callable>(reconnect)] {
     const nb::gil_scoped_acquire acquire;
@@ -70,7 +71,7 @@ void check_priorities(std::span<const double> priorities) {
   }
 }
 
-ReplayBatch::ReplayBatch(service::Delivery delivery, nb::dict arrays)
+ReplayBatch::ReplayBatch(store::Delivery delivery, nb::dict arrays)
     : lease(delivery.lease),
       table_size(delivery.table_size),
       keys(to_numpy(std::move(delivery.keys))),

@@ -22,17 +22,17 @@ using Doubles =
 // Name, dtype, shape and stack.
 using ColumnTuple = std::tuple<std::string, std::string, std::vector<uint32_t>, uint32_t>;
 
-service::Deadline after(double seconds);
-replay::Schema schema_of(const std::vector<ColumnTuple>& columns, uint32_t steps_per_chunk);
+store::Deadline after(double seconds);
+store::engine::Schema schema_of(const std::vector<ColumnTuple>& columns, uint32_t steps_per_chunk);
 // The slabs of one pool, mapped from the store's directory.
-service::SlabMap map_slabs(const std::string& directory, uint32_t pool, uint32_t slots_per_slab,
-                           uint64_t stride);
+store::SlabMap map_slabs(const std::string& directory, uint32_t pool, uint32_t slots_per_slab,
+                         uint64_t stride);
 
 // `reconnect` is called by the client's thread while it waits without the interpreter's lock. It
 // returns a descriptor, -1 where nobody answers, or the reason why the session is over.
-service::SessionAddress address_of(int descriptor, const std::string& memory_path,
-                                   const service::SessionLayout& layout,
-                                   const nanobind::callable& reconnect, double patience_s);
+store::SessionAddress address_of(int descriptor, const std::string& memory_path,
+                                 const store::SessionLayout& layout,
+                                 const nanobind::callable& reconnect, double patience_s);
 
 inline std::span<const double> span_of(const Doubles& values) {
   return {values.data(), values.size()};
@@ -43,7 +43,7 @@ void check_priorities(std::span<const double> priorities);
 
 // A batch as Python has it: keys and probabilities are arrays [B].
 struct ReplayBatch {
-  ReplayBatch(service::Delivery delivery, nanobind::dict arrays);
+  ReplayBatch(store::Delivery delivery, nanobind::dict arrays);
 
   uint64_t lease;
   uint64_t table_size;

@@ -9,7 +9,7 @@
 #include <csignal>
 #include <cstdint>
 
-namespace tengen::ipc {
+namespace tengen::transport {
 
 // The process that connected to a local socket; 0 where the system does not say.
 inline int64_t peer_process(int descriptor) {
@@ -31,4 +31,4 @@ inline bool is_alive(int64_t process) {
   return kill(static_cast<pid_t>(process), 0) == 0 || errno != ESRCH;
 }
 
-}  // namespace tengen::ipc
+}  // namespace tengen::transport

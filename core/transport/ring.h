@@ -9,7 +9,7 @@
 
 #include "base/error.h"
 
-namespace tengen::ipc {
+namespace tengen::transport {
 
 // One producer and one consumer, each on a thread of its own, that may die at any instant: a
 // message is there whole or not at all. Messages lie one after another, none across the end, so
@@ -144,4 +144,4 @@ class Ring {
   uint64_t front_end_ = 0;  // the consumer's
 };
 
-}  // namespace tengen::ipc
+}  // namespace tengen::transport

@@ -13,7 +13,7 @@
 #include "transport/shared_memory.h"
 
 using namespace tengen;
-using ipc::Ring;
+using transport::Ring;
 
 namespace {
 
@@ -55,7 +55,8 @@ uint64_t receive(Ring& ring, F&& is_over) {
 }
 
 void check_threads() {
-  const ipc::SharedMemory memory = ipc::SharedMemory::anonymous(Ring::num_bytes(kCapacity));
+  const transport::SharedMemory memory =
+      transport::SharedMemory::anonymous(Ring::num_bytes(kCapacity));
   Ring producer(memory.data(), kCapacity);
   Ring consumer(memory.data(), kCapacity);
   constexpr uint64_t kCount = 20000;
@@ -68,13 +69,14 @@ void check_threads() {
 // A producer that is killed at any instant leaves whole messages, the first so many.
 void check_killed_producer() {
   const std::string path = "/tmp/tengen-ring-test-" + std::to_string(getpid());
-  const ipc::SharedMemory memory = ipc::SharedMemory::create(path, Ring::num_bytes(kCapacity));
+  const transport::SharedMemory memory =
+      transport::SharedMemory::create(path, Ring::num_bytes(kCapacity));
   for (int round = 0; round < 20; ++round) {
     std::memset(memory.data(), 0, memory.num_bytes());
     const pid_t child = fork();
     if (child == 0) {
       alarm(120);  // should the parent not live to kill it
-      const ipc::SharedMemory same = ipc::SharedMemory::open(path);
+      const transport::SharedMemory same = transport::SharedMemory::open(path);
       Ring ring(same.data(), kCapacity);
       send(ring, UINT64_MAX);
     }
@@ -94,7 +96,7 @@ void check_killed_producer() {
 }
 
 void check_full() {
-  const ipc::SharedMemory memory = ipc::SharedMemory::anonymous(Ring::num_bytes(64));
+  const transport::SharedMemory memory = transport::SharedMemory::anonymous(Ring::num_bytes(64));
   Ring ring(memory.data(), 64);
   const std::vector<std::byte> message(ring.max_message());
   TENGEN_CHECK(message.size() == 24 && ring.push(message) && ring.push(message));
@@ -110,7 +112,7 @@ void check_full() {
 void check_damage() {
   constexpr uint32_t kCounters = 128;  // bytes before the messages
   TENGEN_CHECK(Ring::num_bytes(64) == kCounters + 64);
-  const ipc::SharedMemory memory = ipc::SharedMemory::anonymous(Ring::num_bytes(64));
+  const transport::SharedMemory memory = transport::SharedMemory::anonymous(Ring::num_bytes(64));
   Ring ring(memory.data(), 64);
   const std::vector<std::byte> message(8);  // 16 bytes of the ring
   const auto refuses = [&](uint32_t at, uint32_t length) {
@@ -133,7 +135,7 @@ void check_damage() {
 // What is staged or taken is not told before it is published or released, and may be told by
 // another process.
 void check_resume() {
-  const ipc::SharedMemory memory = ipc::SharedMemory::anonymous(Ring::num_bytes(256));
+  const transport::SharedMemory memory = transport::SharedMemory::anonymous(Ring::num_bytes(256));
   Ring producer(memory.data(), 256);
   Ring consumer(memory.data(), 256);
   const auto stage = [](Ring& ring, char letter) {

@@ -17,7 +17,7 @@
 
 #include "base/error.h"
 
-namespace tengen::ipc {
+namespace tengen::transport {
 namespace {
 
 [[noreturn]] void fail(const std::string& path, const char* action, int reason) {
@@ -219,4 +219,4 @@ SharedMemory::~SharedMemory() {
   if (data_ != nullptr) munmap(data_, num_bytes_);
 }
 
-}  // namespace tengen::ipc
+}  // namespace tengen::transport

@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <string>
 
-namespace tengen::ipc {
+namespace tengen::transport {
 
 // A mapping of a whole file. Another process that opens the same path sees the same bytes; they
 // outlive every process, also one that is killed, until the file is removed. Nobody ever cuts such
@@ -42,4 +42,4 @@ class SharedMemory {
   uint64_t num_bytes_ = 0;
 };
 
-}  // namespace tengen::ipc
+}  // namespace tengen::transport

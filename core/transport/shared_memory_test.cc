@@ -18,7 +18,7 @@
 #include "transport/small_folder_testing.h"
 
 using namespace tengen;
-using ipc::SharedMemory;
+using transport::SharedMemory;
 
 namespace {
 
@@ -129,7 +129,7 @@ void check_no_room() {
 
 // So is it while others take the room: what is made is there to the last byte.
 void check_small_folder() {
-  ipc::in_small_folder(4 * kBytes, [](const std::string& folder) {
+  transport::in_small_folder(4 * kBytes, [](const std::string& folder) {
     TENGEN_CHECK(contains(error_of([&] { SharedMemory::create(folder + "/all", 5 * kBytes); }),
                           "enlarge it"));
     const SharedMemory first = SharedMemory::create(folder + "/first", 2 * kBytes);

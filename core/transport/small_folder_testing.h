@@ -15,7 +15,7 @@
 
 #include "base/testing.h"
 
-namespace tengen::ipc {
+namespace tengen::transport {
 
 #if defined(__linux__)
 // Only this process sees what it mounts then. A system may let nobody do it but its administrator.
@@ -56,4 +56,4 @@ void in_small_folder(uint64_t num_bytes, F&& test) {
 #endif
 }
 
-}  // namespace tengen::ipc
+}  // namespace tengen::transport

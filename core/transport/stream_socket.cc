@@ -8,7 +8,7 @@
 #include <cerrno>
 #include <cstring>
 
-namespace tengen::service {
+namespace tengen::transport {
 namespace {
 
 // Small messages come several a call; of a large one so much at most is copied twice.
@@ -110,4 +110,4 @@ void StreamSocket::end_sending() { shutdown(descriptor_, SHUT_WR); }
 
 void StreamSocket::shut_down() { shutdown(descriptor_, SHUT_RDWR); }
 
-}  // namespace tengen::service
+}  // namespace tengen::transport

@@ -8,7 +8,7 @@
 #include <span>
 #include <vector>
 
-namespace tengen::service {
+namespace tengen::transport {
 
 // Blocks wherever it says nothing else. One thread may read while another sends.
 class StreamSocket {
@@ -57,4 +57,4 @@ inline iovec part_of(const void* data, uint64_t num_bytes) {
   return {const_cast<void*>(data), static_cast<size_t>(num_bytes)};
 }
 
-}  // namespace tengen::service
+}  // namespace tengen::transport

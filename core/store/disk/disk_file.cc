@@ -10,7 +10,7 @@
 
 #include "base/error.h"
 
-namespace tengen::service {
+namespace tengen::store {
 namespace {
 
 DiskWatch* watch = nullptr;
@@ -107,4 +107,4 @@ void sync_folder(const std::string& directory) {
   if (watch != nullptr) watch->folder_synced(directory);
 }
 
-}  // namespace tengen::service
+}  // namespace tengen::store

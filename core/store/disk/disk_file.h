@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-namespace tengen::service {
+namespace tengen::store {
 
 // Told of all that happens to such files, in its order; by any thread.
 class DiskWatch {
@@ -63,4 +63,4 @@ void remove_file(const std::string& path);
 // Files that were made, renamed or removed in it are so where the host is lost. Throws Error.
 void sync_folder(const std::string& directory);
 
-}  // namespace tengen::service
+}  // namespace tengen::store

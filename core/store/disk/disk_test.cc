@@ -16,13 +16,13 @@
 #include "store/service/writer.h"
 
 using namespace tengen;
-using namespace tengen::service;
-using replay::Engine;
-using replay::Schema;
+using namespace tengen::store;
+using engine::Engine;
+using engine::Schema;
 
 namespace {
 
-constexpr uint64_t kPage = replay::Disk::kAlignment;
+constexpr uint64_t kPage = engine::Disk::kAlignment;
 
 Schema schema() { return Schema({{"x", "u8", {400}, 0}}, 1); }
 
@@ -37,9 +37,9 @@ struct Fixture {
     if (has_server) server = std::make_unique<Server>(store.get());
   }
   void add_table(const std::string& name, const char* sampler, uint32_t max_times = 0) {
-    replay::TableConfig config;
+    engine::TableConfig config;
     config.name = name;
-    config.sampler = replay::selector_of(sampler);
+    config.sampler = engine::selector_of(sampler);
     config.max_times_sampled = max_times;
     if (max_times > 0) config.limits = {1.0, 1, 0.0, 1e9};
     store->change([&](Engine& engine) { engine.add_table(config, 0); });
@@ -67,7 +67,7 @@ struct Fixture {
   std::vector<uint64_t> values_of(const Delivery& delivery) {
     std::vector<uint64_t> values;
     SlabMap slabs = slab_map();
-    for (const replay::Piece& piece : delivery.pieces) {
+    for (const engine::Piece& piece : delivery.pieces) {
       uint64_t words[400];
       std::memcpy(words, slabs.up_to(piece.slot).at(piece.slot), sizeof words);
       for (const uint64_t word : words) TENGEN_CHECK(word == words[0]);

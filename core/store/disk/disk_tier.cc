@@ -9,14 +9,14 @@
 #include "base/crc32c.h"
 #include "base/error.h"
 
-namespace tengen::service {
+namespace tengen::store {
 namespace {
 
 // As many rows are under way at once: what it takes for a disk's full rate, and as many again, as
 // threads wait for a core too.
 constexpr int kNumThreads = 32;
 
-uint32_t checksum_of(const replay::Transfer& transfer) {
+uint32_t checksum_of(const engine::Transfer& transfer) {
   return crc32c({reinterpret_cast<const char*>(transfer.memory), transfer.num_bytes});
 }
 
@@ -75,7 +75,7 @@ void DiskTier::run() {
     const Job job = jobs_.front();
     jobs_.pop_front();
     lock.unlock();
-    const replay::TransferResult result = perform(job);
+    const engine::TransferResult result = perform(job);
     if (!result.error.empty()) {
       const std::scoped_lock own(mutex_);
       if (trouble_.empty()) {
@@ -88,8 +88,8 @@ void DiskTier::run() {
   }
 }
 
-replay::TransferResult DiskTier::perform(const Job& job) {
-  const replay::Transfer& transfer = job.transfer;
+engine::TransferResult DiskTier::perform(const Job& job) {
+  const engine::Transfer& transfer = job.transfer;
   try {
     RowFile& file = file_of(transfer);
     if (!job.is_load) {
@@ -109,7 +109,7 @@ replay::TransferResult DiskTier::perform(const Job& job) {
   }
 }
 
-RowFile& DiskTier::file_of(const replay::Transfer& transfer) {
+RowFile& DiskTier::file_of(const engine::Transfer& transfer) {
   const std::scoped_lock lock(mutex_);
   std::unique_ptr<RowFile>& file = files_[transfer.pool];
   if (!file) {
@@ -120,4 +120,4 @@ RowFile& DiskTier::file_of(const replay::Transfer& transfer) {
   return *file;
 }
 
-}  // namespace tengen::service
+}  // namespace tengen::store

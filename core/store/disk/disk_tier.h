@@ -15,15 +15,15 @@
 #include "store/disk/row_file.h"
 #include "store/engine/tier.h"
 
-namespace tengen::service {
+namespace tengen::store {
 
 // One file a pool, called rows-<pool>. load(), save() and start() are for one thread at a time;
 // transfers are done in their order, as many at once as there are threads.
-class DiskTier final : public replay::Tier {
+class DiskTier final : public engine::Tier {
  public:
   // Tells the store's engine of a transfer that has ended; called by any of the threads.
   using Done =
-      std::function<void(const replay::Transfer&, bool is_load, const replay::TransferResult&)>;
+      std::function<void(const engine::Transfer&, bool is_load, const engine::TransferResult&)>;
   // With `is_hidden` the files go with this process. Throws Error where nothing can be made in
   // the directory.
   DiskTier(std::string directory, bool is_hidden, Done done);
@@ -33,8 +33,8 @@ class DiskTier final : public replay::Tier {
   // Leaves out what has not begun; blocks until the rest is told of. Idempotent.
   void stop();
 
-  void load(const replay::Transfer& transfer) override { asked_.push_back({transfer, true}); }
-  void save(const replay::Transfer& transfer) override { asked_.push_back({transfer, false}); }
+  void load(const engine::Transfer& transfer) override { asked_.push_back({transfer, true}); }
+  void save(const engine::Transfer& transfer) override { asked_.push_back({transfer, false}); }
   // What was asked for may begin. Until then nothing of it has happened.
   void start();
 
@@ -47,13 +47,13 @@ class DiskTier final : public replay::Tier {
 
  private:
   struct Job {
-    replay::Transfer transfer;
+    engine::Transfer transfer;
     bool is_load;
   };
 
   void run();
-  replay::TransferResult perform(const Job& job);
-  RowFile& file_of(const replay::Transfer& transfer);
+  engine::TransferResult perform(const Job& job);
+  RowFile& file_of(const engine::Transfer& transfer);
 
   const std::string directory_;
   const bool is_hidden_;
@@ -68,4 +68,4 @@ class DiskTier final : public replay::Tier {
   std::vector<std::thread> threads_;
 };
 
-}  // namespace tengen::service
+}  // namespace tengen::store

@@ -13,10 +13,10 @@
 #include "base/error.h"
 #include "store/disk/log_file.h"
 
-namespace tengen::service {
+namespace tengen::store {
 namespace {
 
-using replay::State;
+using engine::State;
 
 constexpr uint64_t kWriteBytes = uint64_t{256} << 10;
 
@@ -248,4 +248,4 @@ void DurableLog::fail(const std::string& reason) {
   if (trouble_.empty()) trouble_ = "what the store holds will not outlive its host: " + reason;
 }
 
-}  // namespace tengen::service
+}  // namespace tengen::store

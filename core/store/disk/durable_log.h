@@ -21,7 +21,7 @@
 #include "store/engine/log.h"
 #include "store/engine/state.h"
 
-namespace tengen::service {
+namespace tengen::store {
 
 // Thread-safe. What goes wrong is told by trouble(); nothing more is kept then.
 class DurableLog {
@@ -29,7 +29,7 @@ class DurableLog {
   // The state of the last checkpoint of a folder; none where it has none. What a host left half
   // written behind it is left out. Throws Error where a checkpoint that was told of is damaged, or
   // of another version; the files stay.
-  static std::optional<replay::State> load(const std::string& directory);
+  static std::optional<engine::State> load(const std::string& directory);
 
   // The last checkpoint of a folder; none where it has none. Throws Error as load().
   struct Last {
@@ -40,12 +40,12 @@ class DurableLog {
   };
   static std::optional<Last> find_last(const std::string& directory);
   // Applies a log that is closed, and the next one there. Throws Error where it is damaged.
-  static void apply_whole_log(const std::string& directory, uint64_t number, replay::State* into);
+  static void apply_whole_log(const std::string& directory, uint64_t number, engine::State* into);
 
   // Begins with `state`. The checkpoint that was there before is the last one until the next. Logs
   // are files of about `log_bytes`, and as many bytes of them become a state. Throws Error where
   // there is no room.
-  DurableLog(std::string directory, const replay::State& state,
+  DurableLog(std::string directory, const engine::State& state,
              uint64_t log_bytes = uint64_t{64} << 20);
   DurableLog(const DurableLog&) = delete;
   DurableLog& operator=(const DurableLog&) = delete;
@@ -96,4 +96,4 @@ class DurableLog {
   std::optional<Compactor> compactor_;
 };
 
-}  // namespace tengen::service
+}  // namespace tengen::store

@@ -14,8 +14,8 @@
 #include "store/service/service_testing.h"
 
 using namespace tengen;
-using namespace tengen::replay;
-using namespace tengen::service;
+using namespace tengen::store::engine;
+using namespace tengen::store;
 
 namespace {
 

@@ -9,10 +9,10 @@
 
 #include "base/error.h"
 
-namespace tengen::service {
+namespace tengen::store {
 namespace {
 
-using replay::State;
+using engine::State;
 
 // Logs are compacted when they are so many files.
 constexpr uint64_t kMinLogs = 4;
@@ -26,7 +26,7 @@ struct LogHeader {
 static_assert(sizeof(LogHeader) == 64 && std::atomic<uint64_t>::is_always_lock_free);
 
 void apply_log(const std::string& path, State* state) {
-  const ipc::SharedMemory file = ipc::SharedMemory::open(path);
+  const transport::SharedMemory file = transport::SharedMemory::open(path);
   const auto* header = reinterpret_cast<const LogHeader*>(file.data());
   check(file.num_bytes() >= sizeof(LogHeader), "log", path, kMustBeWhole);
   if (header->version == 0) return;  // its process was killed before it was begun
@@ -62,8 +62,8 @@ Keeper::Keeper(std::string directory, uint64_t log_bytes, const State& state)
 }
 
 void Keeper::begin_log(uint64_t num_bytes) {
-  log_.emplace(
-      ipc::SharedMemory::create(log_path(directory_, number_), sizeof(LogHeader) + num_bytes));
+  log_.emplace(transport::SharedMemory::create(log_path(directory_, number_),
+                                               sizeof(LogHeader) + num_bytes));
   reinterpret_cast<LogHeader*>(log_->data())->version = kStateVersion;
   num_committed_ = 0;
 }
@@ -98,4 +98,4 @@ void Keeper::give_up(const std::string& reason) {
   remove_files(directory_);
 }
 
-}  // namespace tengen::service
+}  // namespace tengen::store

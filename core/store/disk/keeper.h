@@ -15,17 +15,17 @@
 #include "store/engine/state.h"
 #include "transport/shared_memory.h"
 
-namespace tengen::service {
+namespace tengen::store {
 
 class Keeper {
  public:
   // What the files of a folder say; none where it has none. Throws Error where they are damaged or
   // of another version.
-  static std::optional<replay::State> load(const std::string& directory);
+  static std::optional<engine::State> load(const std::string& directory);
 
   // Begins with `state`, and removes files that were there before it. Logs are files of
   // `log_bytes`, or of one commit that is longer. Throws Error where there is no room.
-  Keeper(std::string directory, uint64_t log_bytes, const replay::State& state);
+  Keeper(std::string directory, uint64_t log_bytes, const engine::State& state);
   Keeper(const Keeper&) = delete;
   Keeper& operator=(const Keeper&) = delete;
   ~Keeper() = default;  // the files stay
@@ -44,11 +44,11 @@ class Keeper {
   const std::string directory_;
   const uint64_t log_bytes_;
   uint64_t number_ = 0;  // of log_
-  std::optional<ipc::SharedMemory> log_;
+  std::optional<transport::SharedMemory> log_;
   uint64_t num_committed_ = 0;
   std::mutex mutex_;
   std::string trouble_;
   std::optional<Compactor> compactor_;
 };
 
-}  // namespace tengen::service
+}  // namespace tengen::store

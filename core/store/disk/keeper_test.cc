@@ -17,8 +17,8 @@
 #include "store/service/writer.h"
 
 using namespace tengen;
-using namespace tengen::replay;
-using namespace tengen::service;
+using namespace tengen::store::engine;
+using namespace tengen::store;
 
 namespace {
 

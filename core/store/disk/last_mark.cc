@@ -13,7 +13,7 @@
 #include "base/error.h"
 #include "store/disk/state_files.h"
 
-namespace tengen::service {
+namespace tengen::store {
 namespace {
 
 // In one sector, so that a lost host leaves it as it was or as it is.
@@ -66,4 +66,4 @@ void LastMarkFile::put(const LastMark& mark, bool is_synced) {
   if (is_first) sync_folder(directory_);
 }
 
-}  // namespace tengen::service
+}  // namespace tengen::store

@@ -9,7 +9,7 @@
 #include "store/disk/disk_file.h"
 #include "store/disk/log_file.h"
 
-namespace tengen::service {
+namespace tengen::store {
 
 struct LastMark {
   LogPlace end;  // behind a mark that was synced; that of writer 0: none was
@@ -37,4 +37,4 @@ class LastMarkFile {
   std::unique_ptr<DiskFile> file_;
 };
 
-}  // namespace tengen::service
+}  // namespace tengen::store

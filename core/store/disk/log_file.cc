@@ -13,7 +13,7 @@
 #include "base/error.h"
 #include "store/disk/state_files.h"
 
-namespace tengen::service {
+namespace tengen::store {
 
 LogReader::LogReader(std::string path) : path_(std::move(path)) {
   descriptor_ = ::open(path_.c_str(), O_RDONLY | O_CLOEXEC);
@@ -102,4 +102,4 @@ uint32_t checksum_of(uint64_t writer, uint64_t offset, const FrameHead& head,
   return crc32c({reinterpret_cast<const char*>(payload.data()), payload.size()}, checksum);
 }
 
-}  // namespace tengen::service
+}  // namespace tengen::store

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-namespace tengen::service {
+namespace tengen::store {
 
 // What a log begins with.
 struct LogHeader {
@@ -91,4 +91,4 @@ uint64_t checksum_of(const LogHeader& header);
 uint32_t checksum_of(uint64_t writer, uint64_t offset, const FrameHead& head,
                      std::span<const std::byte> payload);
 
-}  // namespace tengen::service
+}  // namespace tengen::store

@@ -7,11 +7,11 @@
 #include "base/error.h"
 #include "store/disk/state_files.h"
 
-namespace tengen::service {
+namespace tengen::store {
 namespace {
 
-using replay::Log;
-using replay::event::ChunkSaved;
+using engine::Log;
+using engine::event::ChunkSaved;
 
 void find_saved(std::span<const std::byte> records, const LogTail::Take& take) {
   while (records.size() >= sizeof(Log::Head)) {
@@ -75,4 +75,4 @@ std::optional<LogFrame> LogTail::next_frame() {
   }
 }
 
-}  // namespace tengen::service
+}  // namespace tengen::store

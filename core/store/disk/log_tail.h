@@ -10,12 +10,12 @@
 #include "store/disk/log_file.h"
 #include "store/engine/log.h"
 
-namespace tengen::service {
+namespace tengen::store {
 
 // Not thread-safe. What it reads may be written meanwhile, by others.
 class LogTail {
  public:
-  using Take = std::function<void(const replay::event::ChunkSaved&)>;
+  using Take = std::function<void(const engine::event::ChunkSaved&)>;
   struct Mark {
     LogPlace end;
     LogMark mark;
@@ -44,4 +44,4 @@ class LogTail {
   bool is_lost_ = false;
 };
 
-}  // namespace tengen::service
+}  // namespace tengen::store

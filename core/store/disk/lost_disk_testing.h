@@ -14,7 +14,7 @@
 #include "base/rng.h"
 #include "store/disk/disk_file.h"
 
-namespace tengen::service {
+namespace tengen::store {
 
 // Watches the files of a folder. Thread-safe.
 class LostDisk final : public DiskWatch {
@@ -126,4 +126,4 @@ class LostDisk final : public DiskWatch {
   std::vector<Change> changes_;  // of names, since the folder was synced
 };
 
-}  // namespace tengen::service
+}  // namespace tengen::store

@@ -12,7 +12,7 @@
 
 #include "base/error.h"
 
-namespace tengen::service {
+namespace tengen::store {
 namespace {
 
 // Reserved at once, so that the file system finds long runs and rows do not wait for its journal.
@@ -88,4 +88,4 @@ std::string RowFile::grow_to(uint64_t num_rows) {
   return "";
 }
 
-}  // namespace tengen::service
+}  // namespace tengen::store

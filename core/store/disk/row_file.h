@@ -8,7 +8,7 @@
 
 #include "store/disk/disk_file.h"
 
-namespace tengen::service {
+namespace tengen::store {
 
 // Where a store's folder has the rows of a pool.
 std::string rows_path(const std::string& directory, uint32_t pool);
@@ -41,4 +41,4 @@ class RowFile {
   uint64_t num_bytes_ = 0;  // that are reserved
 };
 
-}  // namespace tengen::service
+}  // namespace tengen::store

@@ -12,11 +12,11 @@
 #include "base/error.h"
 #include "store/disk/disk_file.h"
 
-namespace tengen::service {
+namespace tengen::store {
 namespace {
 
 namespace fs = std::filesystem;
-using replay::State;
+using engine::State;
 
 constexpr size_t kWriteBytes = size_t{256} << 10;
 
@@ -203,4 +203,4 @@ void Compactor::run() {
   }
 }
 
-}  // namespace tengen::service
+}  // namespace tengen::store

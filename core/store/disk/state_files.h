@@ -13,7 +13,7 @@
 
 #include "store/engine/state.h"
 
-namespace tengen::service {
+namespace tengen::store {
 
 // Raised by every change of a record, and of the files.
 constexpr uint64_t kStateVersion = 5;
@@ -37,10 +37,10 @@ void remove_files(const std::string& directory, uint64_t end = UINT64_MAX);
 void move_files(const std::string& directory, const std::string& to);
 
 // Throws Error where the file is damaged or of another version.
-replay::State read_state(const std::string& directory, uint64_t number);
+engine::State read_state(const std::string& directory, uint64_t number);
 // Whole, or not at all; with `is_synced` also where the host is lost. Returns its bytes. Throws
 // Error where there is no room.
-uint64_t write_state(const std::string& directory, uint64_t number, const replay::State& state,
+uint64_t write_state(const std::string& directory, uint64_t number, const engine::State& state,
                      bool is_synced);
 
 // A thread that replaces logs by states when they have grown: when they are `min_bytes`, or twice
@@ -48,7 +48,7 @@ uint64_t write_state(const std::string& directory, uint64_t number, const replay
 class Compactor {
  public:
   // Applies the whole log of a number to a state; throws Error.
-  using ApplyLog = std::function<void(uint64_t number, replay::State* state)>;
+  using ApplyLog = std::function<void(uint64_t number, engine::State* state)>;
   using Fail = std::function<void(const std::string& reason)>;  // by the thread, which ends then
   // Begins with the state `first`, which has so many bytes.
   Compactor(std::string directory, uint64_t first, uint64_t state_bytes, uint64_t min_bytes,
@@ -80,4 +80,4 @@ class Compactor {
   std::thread thread_;
 };
 
-}  // namespace tengen::service
+}  // namespace tengen::store

@@ -11,7 +11,7 @@
 #include "store/engine/packed_steps.h"
 
 using namespace tengen;
-using namespace tengen::replay;
+using namespace tengen::store::engine;
 
 namespace {
 

@@ -4,7 +4,7 @@
 #include "store/engine/staging_testing.h"
 
 using namespace tengen;
-using namespace tengen::replay;
+using namespace tengen::store::engine;
 
 namespace {
 

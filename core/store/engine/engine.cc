@@ -6,7 +6,7 @@
 
 #include "base/error.h"
 
-namespace tengen::replay {
+namespace tengen::store::engine {
 namespace {
 
 // Items that are removed and free no memory, as a loan, a writer or another table holds their steps
@@ -438,4 +438,4 @@ bool Engine::make_room(uint32_t pool) {
   return true;
 }
 
-}  // namespace tengen::replay
+}  // namespace tengen::store::engine

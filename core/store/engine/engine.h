@@ -18,7 +18,7 @@
 #include "store/engine/state.h"
 #include "store/engine/table.h"
 
-namespace tengen::replay {
+namespace tengen::store::engine {
 
 // A client: all that it has open ends with it.
 using SessionId = uint32_t;
@@ -257,4 +257,4 @@ class Engine {
   uint64_t num_removed_ = 0;
 };
 
-}  // namespace tengen::replay
+}  // namespace tengen::store::engine

@@ -5,7 +5,7 @@
 #include "base/error.h"
 #include "store/engine/engine.h"
 
-namespace tengen::replay {
+namespace tengen::store::engine {
 
 void Engine::expect(uint32_t table, uint32_t num_samples) {
   Pool& pool = *pools_[tables_[table].pool];
@@ -233,4 +233,4 @@ void Engine::restore_named_ends(const State& state) {
   }
 }
 
-}  // namespace tengen::replay
+}  // namespace tengen::store::engine

@@ -13,7 +13,7 @@
 #include "store/engine/engine.h"
 #include "store/engine/mock_tier.h"
 
-namespace tengen::replay {
+namespace tengen::store::engine {
 
 constexpr uint64_t kStepBytes = 64;
 
@@ -272,4 +272,4 @@ inline std::string describe(const World& world) {
   return said;
 }
 
-}  // namespace tengen::replay
+}  // namespace tengen::store::engine

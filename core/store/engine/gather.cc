@@ -6,7 +6,7 @@
 
 #include "store/engine/stream_copy.h"
 
-namespace tengen::replay {
+namespace tengen::store::engine {
 namespace {
 
 // A copy of a few KiB waits for its first lines; these are asked for while the piece before it is
@@ -94,4 +94,4 @@ void scatter(const Schema& schema, std::span<const std::byte* const> in, const u
   if (schema.num_context() > 0) std::memcpy(chunk + schema.ages_offset() + offset, ages, num_steps);
 }
 
-}  // namespace tengen::replay
+}  // namespace tengen::store::engine

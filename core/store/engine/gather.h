@@ -8,7 +8,7 @@
 #include "store/engine/schema.h"
 #include "store/engine/streams.h"
 
-namespace tengen::replay {
+namespace tengen::store::engine {
 
 // Where slots of memory lie: slot s at bases[s / slots_per_slab] + (s % slots_per_slab) * stride.
 struct Slabs {
@@ -32,4 +32,4 @@ void gather(const Schema& schema, const Slabs& slabs, std::span<const Piece> pie
 void scatter(const Schema& schema, std::span<const std::byte* const> in, const uint8_t* ages,
              uint32_t num_steps, std::byte* chunk, uint32_t offset);
 
-}  // namespace tengen::replay
+}  // namespace tengen::store::engine

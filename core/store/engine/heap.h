@@ -6,7 +6,7 @@
 #include <utility>
 #include <vector>
 
-namespace tengen::replay {
+namespace tengen::store::engine {
 
 // The first member is the one with the smallest order, of equal ones the smallest serial. Not
 // thread-safe.
@@ -85,4 +85,4 @@ class Heap {
   std::vector<uint32_t> places_;  // by slot
 };
 
-}  // namespace tengen::replay
+}  // namespace tengen::store::engine

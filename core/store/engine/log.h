@@ -12,7 +12,7 @@
 #include "store/engine/saved.h"
 #include "store/engine/steps.h"
 
-namespace tengen::replay {
+namespace tengen::store::engine {
 
 namespace event {
 
@@ -270,4 +270,4 @@ class Log {
   std::vector<std::byte> bytes_;
 };
 
-}  // namespace tengen::replay
+}  // namespace tengen::store::engine

@@ -7,7 +7,7 @@
 #include "store/engine/engine.h"
 
 using namespace tengen;
-using namespace tengen::replay;
+using namespace tengen::store::engine;
 
 namespace {
 

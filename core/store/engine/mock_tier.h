@@ -14,7 +14,7 @@
 #include "base/testing.h"
 #include "store/engine/engine.h"
 
-namespace tengen::replay {
+namespace tengen::store::engine {
 
 class MockTier final : public Tier {
  public:
@@ -59,4 +59,4 @@ class MockTier final : public Tier {
   uint64_t num_saves = 0;
 };
 
-}  // namespace tengen::replay
+}  // namespace tengen::store::engine

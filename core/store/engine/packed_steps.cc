@@ -6,7 +6,7 @@
 #include "base/error.h"
 #include "store/engine/gather.h"
 
-namespace tengen::replay {
+namespace tengen::store::engine {
 
 SavedSteps pack_steps(const Schema& schema, const std::byte* chunk, uint32_t first,
                       uint32_t count) {
@@ -39,4 +39,4 @@ void unpack_steps(const Schema& schema, const SavedSteps& steps, std::byte* chun
   scatter(schema, columns, reinterpret_cast<const uint8_t*>(from), steps.count, chunk, steps.first);
 }
 
-}  // namespace tengen::replay
+}  // namespace tengen::store::engine

@@ -7,7 +7,7 @@
 #include "store/engine/saved.h"
 #include "store/engine/schema.h"
 
-namespace tengen::replay {
+namespace tengen::store::engine {
 
 // Steps `first` to `first + count - 1` of a chunk.
 SavedSteps pack_steps(const Schema& schema, const std::byte* chunk, uint32_t first, uint32_t count);
@@ -15,4 +15,4 @@ SavedSteps pack_steps(const Schema& schema, const std::byte* chunk, uint32_t fir
 // Puts them back. Throws Error where they are no steps of the schema.
 void unpack_steps(const Schema& schema, const SavedSteps& steps, std::byte* chunk);
 
-}  // namespace tengen::replay
+}  // namespace tengen::store::engine

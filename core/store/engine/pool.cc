@@ -5,7 +5,7 @@
 #include "base/error.h"
 #include "store/engine/packed_steps.h"
 
-namespace tengen::replay {
+namespace tengen::store::engine {
 namespace {
 
 // A slot holds a chunk, and what a disk adds to it.
@@ -96,4 +96,4 @@ void Pool::end_restore(std::span<const uint32_t> granted) {
   slots_.end_restore(is_taken);
 }
 
-}  // namespace tengen::replay
+}  // namespace tengen::store::engine

@@ -12,7 +12,7 @@
 #include "store/engine/staging.h"
 #include "store/engine/streams.h"
 
-namespace tengen::replay {
+namespace tengen::store::engine {
 
 // Not thread-safe; nothing blocks. A chunk is taken by its writer before anything lies in it, and
 // comes back when nobody needs it any more. Without a disk its number is its slot's; with one,
@@ -64,4 +64,4 @@ class Pool {
   std::unique_ptr<Staging> staging_;
 };
 
-}  // namespace tengen::replay
+}  // namespace tengen::store::engine

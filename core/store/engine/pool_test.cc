@@ -13,7 +13,7 @@
 #include "transport/small_folder_testing.h"
 
 using namespace tengen;
-using namespace tengen::replay;
+using namespace tengen::store::engine;
 
 namespace {
 
@@ -99,7 +99,7 @@ void check_full_file_system() {
 
 // The same, of a real one that others fill.
 void check_small_file_system() {
-  ipc::in_small_folder(4 << 20, [](const std::string& folder) {
+  transport::in_small_folder(4 << 20, [](const std::string& folder) {
     TENGEN_CHECK(throws([&] { Memory(folder, 5 << 20); }));
     Memory memory(folder, 3 << 20);
     Pool pool(schema_of(100'000), &memory, 0);
@@ -131,8 +131,8 @@ void check_files() {
     while (*pool.take_chunk() != slot) {
     }
     pool.slots().slab(1)[pool.schema().chunk_bytes() + 7] = std::byte{42};
-    const ipc::SharedMemory same =
-        ipc::SharedMemory::open(directory + "/" + Slots::slab_name(3, 1));
+    const transport::SharedMemory same =
+        transport::SharedMemory::open(directory + "/" + Slots::slab_name(3, 1));
     TENGEN_CHECK(same.data()[pool.schema().chunk_bytes() + 7] == std::byte{42});
   }
   // Slabs outlive the process that made them, and go on with what lay in them.

@@ -11,7 +11,7 @@
 
 #include "base/error.h"
 
-namespace tengen::replay {
+namespace tengen::store::engine {
 
 // cursor = inserts * samples_per_insert - samples. An insert may leave it at most max_cursor, a
 // sample at least min_cursor; while the table has fewer than min_size items, inserts always pass
@@ -83,4 +83,4 @@ class RateLimiter {
   uint64_t num_samples_ = 0;
 };
 
-}  // namespace tengen::replay
+}  // namespace tengen::store::engine

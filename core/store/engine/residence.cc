@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-namespace tengen::replay {
+namespace tengen::store::engine {
 
 uint32_t Residence::begin(uint32_t slot) {
   uint32_t chunk;
@@ -262,4 +262,4 @@ void Residence::unlink(uint32_t chunk) {
   --list.size;
 }
 
-}  // namespace tengen::replay
+}  // namespace tengen::store::engine

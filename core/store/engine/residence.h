@@ -13,7 +13,7 @@
 #include "store/engine/slots.h"
 #include "store/engine/tier.h"
 
-namespace tengen::replay {
+namespace tengen::store::engine {
 
 // Places are rows of a file, as large as slots, used again when their chunk is gone: nothing on
 // disk is ever moved. A chunk goes through these states:
@@ -156,4 +156,4 @@ class Residence {
   List evictable_;  // saved, without pins, those whose last pin is the longest ago first
 };
 
-}  // namespace tengen::replay
+}  // namespace tengen::store::engine

@@ -12,7 +12,7 @@
 #include "store/engine/rate_limiter.h"
 #include "store/engine/steps.h"
 
-namespace tengen::replay {
+namespace tengen::store::engine {
 
 // A key of an item: its number among all that its table ever had, and its slot in the table.
 constexpr int kSlotBits = 28;
@@ -95,4 +95,4 @@ struct SavedSession {
   SessionProgress progress;
 };
 
-}  // namespace tengen::replay
+}  // namespace tengen::store::engine

@@ -5,7 +5,7 @@
 
 #include "base/error.h"
 
-namespace tengen::replay {
+namespace tengen::store::engine {
 namespace {
 
 constexpr uint64_t kAlignment = 64;
@@ -77,4 +77,4 @@ bool Schema::operator==(const Schema& other) const {
   return true;
 }
 
-}  // namespace tengen::replay
+}  // namespace tengen::store::engine

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-namespace tengen::replay {
+namespace tengen::store::engine {
 
 struct Column {
   std::string name;
@@ -55,4 +55,4 @@ class Schema {
   uint64_t chunk_bytes_ = 0;
 };
 
-}  // namespace tengen::replay
+}  // namespace tengen::store::engine

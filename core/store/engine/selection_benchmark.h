@@ -9,7 +9,7 @@
 #include "base/rng.h"
 #include "store/engine/selector.h"
 
-namespace tengen::replay {
+namespace tengen::store::engine {
 
 // Seconds of so many batches of draws from `num_items` slots. For samplers by priority those of the
 // drawn slots change after each, as a learner's do.
@@ -37,4 +37,4 @@ inline double benchmark_selection(const SelectorConfig& config, uint32_t num_ite
   return elapsed.count();
 }
 
-}  // namespace tengen::replay
+}  // namespace tengen::store::engine

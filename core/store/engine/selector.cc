@@ -8,7 +8,7 @@
 #include "store/engine/slot_set.h"
 #include "store/engine/sum_tree.h"
 
-namespace tengen::replay {
+namespace tengen::store::engine {
 namespace {
 
 class Uniform final : public Selector {
@@ -273,4 +273,4 @@ std::unique_ptr<Selector> make_selector(const SelectorConfig& config) {
               "power_law_window or without_replacement");
 }
 
-}  // namespace tengen::replay
+}  // namespace tengen::store::engine

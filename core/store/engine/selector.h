@@ -9,7 +9,7 @@
 
 #include "base/rng.h"
 
-namespace tengen::replay {
+namespace tengen::store::engine {
 
 struct Draw {
   uint32_t slot;
@@ -76,4 +76,4 @@ inline SelectorConfig selector_of(std::string kind) {
 // Throws Error for an unknown kind or a setting out of range.
 std::unique_ptr<Selector> make_selector(const SelectorConfig& config);
 
-}  // namespace tengen::replay
+}  // namespace tengen::store::engine

@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <vector>
 
-namespace tengen::replay {
+namespace tengen::store::engine {
 
 // Not thread-safe.
 class SlotSet {
@@ -39,4 +39,4 @@ class SlotSet {
   std::vector<uint32_t> places_;  // by slot, kAbsent where it is not a member
 };
 
-}  // namespace tengen::replay
+}  // namespace tengen::store::engine

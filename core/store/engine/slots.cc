@@ -5,7 +5,7 @@
 
 #include "base/error.h"
 
-namespace tengen::replay {
+namespace tengen::store::engine {
 namespace {
 
 // Large enough for huge pages and few mappings, small enough that pools share a budget well.
@@ -29,14 +29,14 @@ bool has_slabs(const std::string& directory) {
 Memory::Memory(std::string directory, uint64_t budget_bytes)
     : directory_(std::move(directory)), budget_bytes_(budget_bytes) {
   if (!directory_.empty() && !has_slabs(directory_)) {
-    ipc::SharedMemory::check_room(directory_, budget_bytes_);
+    transport::SharedMemory::check_room(directory_, budget_bytes_);
   }
 }
 
 std::byte* Memory::allocate(const std::string& name, uint64_t num_bytes) {
   slabs_.push_back(directory_.empty()
-                       ? ipc::SharedMemory::anonymous(num_bytes)
-                       : ipc::SharedMemory::adopt(directory_ + "/" + name, num_bytes));
+                       ? transport::SharedMemory::anonymous(num_bytes)
+                       : transport::SharedMemory::adopt(directory_ + "/" + name, num_bytes));
   used_bytes_ += num_bytes;
   return slabs_.back().data();
 }
@@ -45,7 +45,7 @@ std::byte* Memory::try_allocate(const std::string& name, uint64_t num_bytes) {
   if (!trouble_.empty() && ++num_skipped_ < kMaxSkipped) return nullptr;
   try {
     // Without it what cannot be had is cleared first, page by page.
-    if (!directory_.empty()) ipc::SharedMemory::check_room(directory_, num_bytes);
+    if (!directory_.empty()) transport::SharedMemory::check_room(directory_, num_bytes);
     std::byte* slab = allocate(name, num_bytes);
     trouble_.clear();
     return slab;
@@ -114,4 +114,4 @@ void Slots::add_slab(std::byte* slab) {
   num_slots_ += slots_per_slab_;
 }
 
-}  // namespace tengen::replay
+}  // namespace tengen::store::engine

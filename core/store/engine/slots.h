@@ -11,7 +11,7 @@
 #include "store/engine/log.h"
 #include "transport/shared_memory.h"
 
-namespace tengen::replay {
+namespace tengen::store::engine {
 
 // Slabs of all pools of a store, within one budget. Not thread-safe.
 class Memory {
@@ -46,7 +46,7 @@ class Memory {
   uint64_t num_parts_ = 0;
   std::string trouble_;
   uint32_t num_skipped_ = 0;  // calls of try_allocate since
-  std::vector<ipc::SharedMemory> slabs_;
+  std::vector<transport::SharedMemory> slabs_;
 };
 
 // Slots of one size. Not thread-safe; nothing blocks.
@@ -100,4 +100,4 @@ class Slots {
   std::vector<uint32_t> free_;
 };
 
-}  // namespace tengen::replay
+}  // namespace tengen::store::engine

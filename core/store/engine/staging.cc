@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-namespace tengen::replay {
+namespace tengen::store::engine {
 namespace {
 
 // At once, so that loads do not wait behind a heap of them.
@@ -146,4 +146,4 @@ void Staging::end_restore(std::span<const uint32_t> live, std::span<const uint32
   slots_->end_restore(residence_.end_restore(live, unfinished));
 }
 
-}  // namespace tengen::replay
+}  // namespace tengen::store::engine

@@ -14,7 +14,7 @@
 #include "store/engine/streams.h"
 #include "store/engine/tier.h"
 
-namespace tengen::replay {
+namespace tengen::store::engine {
 
 // Where the chunks of samples were when their loan began, one a piece: a chunk that several samples
 // lie in counts for each.
@@ -138,4 +138,4 @@ class Staging {
   std::vector<uint32_t> taken_;
 };
 
-}  // namespace tengen::replay
+}  // namespace tengen::store::engine

@@ -11,7 +11,7 @@
 #include "store/engine/engine.h"
 #include "store/engine/mock_tier.h"
 
-namespace tengen::replay {
+namespace tengen::store::engine {
 
 constexpr uint64_t kSlot = 4096;
 
@@ -90,4 +90,4 @@ inline uint32_t fill(World& world, uint32_t table, uint64_t count) {
   return writer;
 }
 
-}  // namespace tengen::replay
+}  // namespace tengen::store::engine

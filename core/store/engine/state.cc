@@ -4,7 +4,7 @@
 
 #include "base/error.h"
 
-namespace tengen::replay {
+namespace tengen::store::engine {
 namespace {
 
 using event::Kind;
@@ -395,4 +395,4 @@ void State::apply(std::span<const std::byte> records) {
   }
 }
 
-}  // namespace tengen::replay
+}  // namespace tengen::store::engine

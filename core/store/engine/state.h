@@ -14,7 +14,7 @@
 #include "store/engine/saved.h"
 #include "store/engine/schema.h"
 
-namespace tengen::replay {
+namespace tengen::store::engine {
 
 // Not thread-safe.
 class State {
@@ -45,4 +45,4 @@ class State {
   uint64_t num_restarts = 0;
 };
 
-}  // namespace tengen::replay
+}  // namespace tengen::store::engine

@@ -5,7 +5,7 @@
 
 #include "store/engine/state.h"
 
-namespace tengen::replay {
+namespace tengen::store::engine {
 namespace {
 
 // Tells which items have all their steps on disk or in the log.
@@ -81,4 +81,4 @@ uint64_t State::lose_memory(const std::vector<const Schema*>& schemas,
   return num_lost;
 }
 
-}  // namespace tengen::replay
+}  // namespace tengen::store::engine

@@ -9,7 +9,7 @@
 #include "store/engine/engine_testing.h"
 
 using namespace tengen;
-using namespace tengen::replay;
+using namespace tengen::store::engine;
 
 namespace {
 

@@ -2,7 +2,7 @@
 
 #include "store/engine/state.h"
 
-namespace tengen::replay {
+namespace tengen::store::engine {
 namespace {
 
 // Records are given on when there are so many bytes of them.
@@ -105,4 +105,4 @@ void State::write(const std::function<void(std::span<const std::byte>)>& take) c
   flush(0);
 }
 
-}  // namespace tengen::replay
+}  // namespace tengen::store::engine

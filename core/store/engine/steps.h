@@ -3,7 +3,7 @@
 
 #include <cstdint>
 
-namespace tengen::replay {
+namespace tengen::store::engine {
 
 // Steps one after another of one stream, the steps of one writer.
 struct StepRange {
@@ -12,4 +12,4 @@ struct StepRange {
   uint32_t num_steps = 0;
 };
 
-}  // namespace tengen::replay
+}  // namespace tengen::store::engine

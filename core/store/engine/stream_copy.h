@@ -9,7 +9,7 @@
 #include <emmintrin.h>
 #endif
 
-namespace tengen::replay {
+namespace tengen::store::engine {
 
 // From here on. Shorter copies into one chunk after another go as fast by memcpy, and those of a
 // small table stay in the cache.
@@ -40,4 +40,4 @@ inline void stream_copy(std::byte* to, const std::byte* from, uint64_t num_bytes
   std::memcpy(to, from, num_bytes);
 }
 
-}  // namespace tengen::replay
+}  // namespace tengen::store::engine

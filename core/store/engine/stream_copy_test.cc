@@ -4,7 +4,7 @@
 
 #include "base/testing.h"
 
-using namespace tengen::replay;
+using namespace tengen::store::engine;
 
 namespace {
 

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-namespace tengen::replay {
+namespace tengen::store::engine {
 
 uint32_t Streams::open() {
   uint32_t number;
@@ -138,4 +138,4 @@ void Streams::drop_tail(uint32_t number) {
   }
 }
 
-}  // namespace tengen::replay
+}  // namespace tengen::store::engine

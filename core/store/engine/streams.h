@@ -13,7 +13,7 @@
 #include "store/engine/saved.h"
 #include "store/engine/table.h"
 
-namespace tengen::replay {
+namespace tengen::store::engine {
 
 // Steps one after another in one chunk.
 struct Piece {
@@ -122,4 +122,4 @@ class Streams final : public StepHolder {
   std::vector<uint32_t> free_slots_;
 };
 
-}  // namespace tengen::replay
+}  // namespace tengen::store::engine

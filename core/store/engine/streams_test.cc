@@ -8,7 +8,7 @@
 #include "base/testing.h"
 
 using namespace tengen;
-using namespace tengen::replay;
+using namespace tengen::store::engine;
 
 namespace {
 

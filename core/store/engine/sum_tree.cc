@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
-namespace tengen::replay {
+namespace tengen::store::engine {
 namespace {
 
 constexpr uint32_t kWidth = 16;
@@ -135,4 +135,4 @@ void SumTree::find(std::span<const double> positions, std::span<uint32_t> indice
   }
 }
 
-}  // namespace tengen::replay
+}  // namespace tengen::store::engine

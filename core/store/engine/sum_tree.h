@@ -10,7 +10,7 @@
 #include <span>
 #include <vector>
 
-namespace tengen::replay {
+namespace tengen::store::engine {
 
 // Not thread-safe; no call blocks or scans.
 class SumTree {
@@ -47,4 +47,4 @@ class SumTree {
   std::vector<uint32_t> touched_;  // of a batch, kept for its memory
 };
 
-}  // namespace tengen::replay
+}  // namespace tengen::store::engine

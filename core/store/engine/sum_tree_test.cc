@@ -7,7 +7,7 @@
 #include "base/testing.h"
 
 using namespace tengen;
-using replay::SumTree;
+using store::engine::SumTree;
 
 namespace {
 

@@ -5,7 +5,7 @@
 
 #include "base/error.h"
 
-namespace tengen::replay {
+namespace tengen::store::engine {
 namespace {
 
 // Items that a smaller capacity or a newer version removes at once, so that nobody waits long.
@@ -281,4 +281,4 @@ void Table::remove(uint32_t slot) {
   free_slots_.push_back(slot);
 }
 
-}  // namespace tengen::replay
+}  // namespace tengen::store::engine

@@ -21,7 +21,7 @@
 #include "store/engine/selector.h"
 #include "store/engine/steps.h"
 
-namespace tengen::replay {
+namespace tengen::store::engine {
 
 struct NewItem {
   StepRange steps;
@@ -164,4 +164,4 @@ class Table {
   std::vector<double> priorities_;
 };
 
-}  // namespace tengen::replay
+}  // namespace tengen::store::engine

@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <string>
 
-namespace tengen::replay {
+namespace tengen::store::engine {
 
 // A chunk on its way between a slot of memory and its row on disk.
 struct Transfer {
@@ -74,4 +74,4 @@ class Disk {
   uint64_t used_bytes_ = 0;
 };
 
-}  // namespace tengen::replay
+}  // namespace tengen::store::engine

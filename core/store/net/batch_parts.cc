@@ -2,7 +2,7 @@
 
 #include <cstring>
 
-namespace tengen::service {
+namespace tengen::store {
 namespace {
 
 // From here on a piece is sent from its slab.
@@ -10,7 +10,7 @@ constexpr uint64_t kMinPartBytes = 1024;
 
 }  // namespace
 
-void BatchParts::list(const replay::Slabs& slabs, std::span<const replay::Piece> pieces,
+void BatchParts::list(const engine::Slabs& slabs, std::span<const engine::Piece> pieces,
                       std::vector<iovec>* parts) {
   if (schema_.num_context() > 0) {
     gather_all(slabs, pieces);
@@ -28,7 +28,7 @@ void BatchParts::list(const replay::Slabs& slabs, std::span<const replay::Piece>
     const uint64_t bytes = schema_.columns()[c].num_bytes;
     gathered += layout_.offsets[c] - listed;  // what lies between columns comes along
     listed = layout_.offsets[c];
-    for (const replay::Piece& piece : pieces) {
+    for (const engine::Piece& piece : pieces) {
       std::byte* from = slabs.at(piece.slot) + schema_.offset(c) + piece.offset * bytes;
       const uint64_t num_bytes = piece.num_steps * bytes;
       if (num_bytes < kMinPartBytes) {
@@ -47,10 +47,10 @@ void BatchParts::list(const replay::Slabs& slabs, std::span<const replay::Piece>
   add_gathered();
 }
 
-void BatchParts::gather_all(const replay::Slabs& slabs, std::span<const replay::Piece> pieces) {
+void BatchParts::gather_all(const engine::Slabs& slabs, std::span<const engine::Piece> pieces) {
   std::vector<std::byte*> out;
   for (const uint64_t offset : layout_.offsets) out.push_back(gathered_.data() + offset);
-  replay::gather(schema_, slabs, pieces, num_steps_, out);
+  engine::gather(schema_, slabs, pieces, num_steps_, out);
 }
 
-}  // namespace tengen::service
+}  // namespace tengen::store

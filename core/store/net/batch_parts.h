@@ -11,31 +11,31 @@
 #include "store/service/batch_layout.h"
 #include "transport/shared_memory.h"
 
-namespace tengen::service {
+namespace tengen::store {
 
 // Sent part by part, the batch needs no copy of its own: large pieces are sent from the slabs where
 // they lie. Small ones are gathered first, as a part costs more than to copy a few bytes, and so
 // are stacks, whose frames lie elsewhere. Not thread-safe.
 class BatchParts {
  public:
-  BatchParts(const replay::Schema& schema, const BatchLayout& layout, uint32_t num_steps)
+  BatchParts(const engine::Schema& schema, const BatchLayout& layout, uint32_t num_steps)
       : schema_(schema),
         layout_(layout),
         num_steps_(num_steps),
-        gathered_(ipc::SharedMemory::anonymous(layout.num_bytes)) {}
+        gathered_(transport::SharedMemory::anonymous(layout.num_bytes)) {}
 
   // Appends the parts of a batch, layout.num_bytes together. They are valid while the pieces' slots
   // are held, and until the next call.
-  void list(const replay::Slabs& slabs, std::span<const replay::Piece> pieces,
+  void list(const engine::Slabs& slabs, std::span<const engine::Piece> pieces,
             std::vector<iovec>* parts);
 
  private:
-  void gather_all(const replay::Slabs& slabs, std::span<const replay::Piece> pieces);
+  void gather_all(const engine::Slabs& slabs, std::span<const engine::Piece> pieces);
 
-  const replay::Schema schema_;
+  const engine::Schema schema_;
   const BatchLayout layout_;
-  const uint32_t num_steps_;          // of a sample
-  const ipc::SharedMemory gathered_;  // as large as a batch; used where pieces are small
+  const uint32_t num_steps_;                // of a sample
+  const transport::SharedMemory gathered_;  // as large as a batch; used where pieces are small
 };
 
-}  // namespace tengen::service
+}  // namespace tengen::store

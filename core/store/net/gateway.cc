@@ -9,9 +9,9 @@
 #include "base/error.h"
 #include "store/service/host_session.h"
 
-namespace tengen::service {
+namespace tengen::store {
 
-using replay::Engine;
+using engine::Engine;
 
 namespace {
 
@@ -35,7 +35,7 @@ uint64_t Gateway::open_writer(int descriptor, const std::string& name, uint32_t 
                               Deadline deadline) {
   std::unique_ptr<WriterPort> port = store_->open_writer(name, pool, deadline);
   const uint64_t next_sequence = port->next_sequence();
-  const replay::Schema schema =
+  const engine::Schema schema =
       store_->read([&](const Engine& engine) { return engine.pool(pool).schema(); });
   start(net_writer_session(copy_of(descriptor), "writer " + name, std::move(port), schema,
                            store_->slab_map(pool)));
@@ -47,7 +47,7 @@ void Gateway::open_sampler(int descriptor, uint32_t table, uint32_t num_samples,
   const auto [name, pool, schema, num_steps] = store_->read([&](const Engine& engine) {
     (void)layout_of_sampler(engine, table, num_samples,
                             num_ahead);  // refuses what a host's client may not
-    const replay::TableConfig& config = engine.table(table).config();
+    const engine::TableConfig& config = engine.table(table).config();
     const uint32_t pool_of_table = engine.pool_of(table);
     return std::make_tuple("sampler of " + config.name, pool_of_table,
                            engine.pool(pool_of_table).schema(), config.num_steps);
@@ -100,4 +100,4 @@ void Gateway::start(std::unique_ptr<NetSession> session) {
   running_.push_back(std::move(running));
 }
 
-}  // namespace tengen::service
+}  // namespace tengen::store

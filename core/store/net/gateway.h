@@ -13,7 +13,7 @@
 #include "store/net/net_session.h"
 #include "store/service/store.h"
 
-namespace tengen::service {
+namespace tengen::store {
 
 // Thread-safe. A session ends with its client's stream: its writer is closed, its batches are given
 // back. What is refused ends its own session alone.
@@ -51,4 +51,4 @@ class Gateway {
   std::vector<std::unique_ptr<Running>> running_;
 };
 
-}  // namespace tengen::service
+}  // namespace tengen::store

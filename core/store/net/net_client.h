@@ -9,7 +9,7 @@
 #include "store/service/ports.h"
 #include "store/service/slab_map.h"
 
-namespace tengen::service {
+namespace tengen::store {
 
 // Every call of a port throws Error once the store is gone, or has refused a message.
 struct NetAddress {
@@ -22,9 +22,9 @@ struct NetWriterPort {
   SlabMap slabs;  // where the chunk that is being filled lies
 };
 NetWriterPort net_writer(const NetAddress& address, uint64_t next_sequence,
-                         const replay::Schema& schema);
+                         const engine::Schema& schema);
 // `num_ahead` batches are under way before they are needed, 0: each when next() asks for it.
 std::unique_ptr<SamplerPort> net_sampler(const NetAddress& address, const BatchLayout& layout,
                                          uint32_t num_samples, uint32_t num_ahead);
 
-}  // namespace tengen::service
+}  // namespace tengen::store

@@ -9,7 +9,7 @@
 #include "store/disk/log_file.h"
 #include "store/service/protocol.h"
 
-namespace tengen::service {
+namespace tengen::store {
 
 static_assert(std::endian::native == std::endian::little, "messages travel as they lie in memory");
 
@@ -76,4 +76,4 @@ struct Shipped {
 constexpr uint32_t kMaxItems = 1 << 16;
 constexpr uint32_t kMaxTextBytes = 1 << 16;
 
-}  // namespace tengen::service
+}  // namespace tengen::store

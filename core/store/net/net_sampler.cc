@@ -10,7 +10,7 @@
 #include "store/service/arena.h"
 #include "transport/stream_socket.h"
 
-namespace tengen::service {
+namespace tengen::store {
 namespace {
 
 // A thread receives, each batch at once into the buffer that it is handed out in.
@@ -51,16 +51,16 @@ class NetSampler final : public SamplerPort {
     // The next batch is asked for by the same packet; next() has no need then.
     const SampleMessage more;
     const bool asks = num_ahead_ > 0 && num_asked_ <= num_ahead_;
-    iovec parts[] = {part_of(&message, sizeof message),
-                     part_of(priorities.data(), priorities.size_bytes()),
-                     part_of(&more, asks ? sizeof more : 0)};
+    iovec parts[] = {transport::part_of(&message, sizeof message),
+                     transport::part_of(priorities.data(), priorities.size_bytes()),
+                     transport::part_of(&more, asks ? sizeof more : 0)};
     send(parts);
     num_asked_ += asks ? 1 : 0;
   }
 
   void give_back(uint64_t lease) override {
     const GiveBack message{Request::kGiveBack, 0, lease};
-    iovec part = part_of(&message, sizeof message);
+    iovec part = transport::part_of(&message, sizeof message);
     send({&part, 1});
   }
 
@@ -74,7 +74,7 @@ class NetSampler final : public SamplerPort {
   void ask(uint32_t wished) {
     const SampleMessage message;
     while (num_asked_ < wished) {
-      iovec part = part_of(&message, sizeof message);
+      iovec part = transport::part_of(&message, sizeof message);
       send({&part, 1});
       ++num_asked_;
     }
@@ -147,7 +147,7 @@ class NetSampler final : public SamplerPort {
     return socket_.read(text->data(), text->size());
   }
 
-  StreamSocket socket_;
+  transport::StreamSocket socket_;
   const std::string name_;
   const uint64_t num_bytes_;
   const uint32_t num_samples_;
@@ -170,4 +170,4 @@ std::unique_ptr<SamplerPort> net_sampler(const NetAddress& address, const BatchL
   return std::make_unique<NetSampler>(address, layout, num_samples, num_ahead);
 }
 
-}  // namespace tengen::service
+}  // namespace tengen::store

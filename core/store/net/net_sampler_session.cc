@@ -11,14 +11,14 @@
 #include "store/net/net_session.h"
 #include "store/service/wire.h"
 
-namespace tengen::service {
+namespace tengen::store {
 namespace {
 
 // One thread reads, so that acknowledgements never wait behind a batch, and one draws and sends.
 class NetSamplerSession final : public NetSession {
  public:
   NetSamplerSession(int descriptor, std::string name, std::unique_ptr<SamplerPort> port,
-                    const replay::Schema& schema, const BatchLayout& layout, SlabMap slabs,
+                    const engine::Schema& schema, const BatchLayout& layout, SlabMap slabs,
                     uint32_t num_samples, uint32_t num_steps)
       : NetSession(descriptor, std::move(name)),
         port_(std::move(port)),
@@ -147,11 +147,11 @@ class NetSamplerSession final : public NetSession {
   bool send(const Delivery& delivery) {
     const Batch message{Reply::kBatch, num_samples_, delivery.lease, delivery.table_size, 0, 0};
     uint32_t last_slot = 0;
-    for (const replay::Piece& piece : delivery.pieces) last_slot = std::max(last_slot, piece.slot);
-    parts_.assign(
-        {part_of(&message, sizeof message),
-         part_of(delivery.keys.data(), delivery.keys.size() * sizeof(int64_t)),
-         part_of(delivery.probabilities.data(), delivery.probabilities.size() * sizeof(double))});
+    for (const engine::Piece& piece : delivery.pieces) last_slot = std::max(last_slot, piece.slot);
+    parts_.assign({transport::part_of(&message, sizeof message),
+                   transport::part_of(delivery.keys.data(), delivery.keys.size() * sizeof(int64_t)),
+                   transport::part_of(delivery.probabilities.data(),
+                                      delivery.probabilities.size() * sizeof(double))});
     batch_.list(slabs_.up_to(last_slot), delivery.pieces, &parts_);
     return socket_.send(parts_);
   }
@@ -174,11 +174,11 @@ class NetSamplerSession final : public NetSession {
 
 std::unique_ptr<NetSession> net_sampler_session(int descriptor, std::string name,
                                                 std::unique_ptr<SamplerPort> port,
-                                                const replay::Schema& schema,
+                                                const engine::Schema& schema,
                                                 const BatchLayout& layout, SlabMap slabs,
                                                 uint32_t num_samples, uint32_t num_steps) {
   return std::make_unique<NetSamplerSession>(descriptor, std::move(name), std::move(port), schema,
                                              layout, std::move(slabs), num_samples, num_steps);
 }
 
-}  // namespace tengen::service
+}  // namespace tengen::store

@@ -5,7 +5,7 @@
 
 #include <algorithm>
 
-namespace tengen::service {
+namespace tengen::store {
 namespace {
 
 constexpr std::chrono::seconds kLinger{2};
@@ -24,14 +24,16 @@ bool NetSession::tell_wait(const std::string& text) {
     waits_ = text;
   }
   const Waits message{Reply::kWaits, static_cast<uint32_t>(text.size())};
-  iovec parts[] = {part_of(&message, sizeof message), part_of(text.data(), text.size())};
+  iovec parts[] = {transport::part_of(&message, sizeof message),
+                   transport::part_of(text.data(), text.size())};
   return socket_.send(parts);
 }
 
 void NetSession::send_error(const std::string& error) {
   const size_t num_bytes = std::min<size_t>(error.size(), kMaxTextBytes);
   const ErrorReply message{Reply::kError, static_cast<uint32_t>(num_bytes)};
-  iovec parts[] = {part_of(&message, sizeof message), part_of(error.data(), num_bytes)};
+  iovec parts[] = {transport::part_of(&message, sizeof message),
+                   transport::part_of(error.data(), num_bytes)};
   socket_.send(parts);
   socket_.end_sending();
 }
@@ -48,4 +50,4 @@ void NetSession::linger() {
   }
 }
 
-}  // namespace tengen::service
+}  // namespace tengen::store

@@ -15,7 +15,7 @@
 #include "store/service/store.h"
 #include "transport/stream_socket.h"
 
-namespace tengen::service {
+namespace tengen::store {
 
 // A replica that a session serves.
 struct ReplicaStatus {
@@ -58,7 +58,7 @@ class NetSession {
   // How soon a session that waits sees that its client has gone.
   static constexpr std::chrono::milliseconds kSlice{100};
 
-  StreamSocket socket_;
+  transport::StreamSocket socket_;
 
  private:
   bool tell_wait(const std::string& text);
@@ -71,11 +71,11 @@ class NetSession {
 // Sessions own the socket from here on, and what they need of the store.
 std::unique_ptr<NetSession> net_writer_session(int descriptor, std::string name,
                                                std::unique_ptr<WriterPort> port,
-                                               const replay::Schema& schema, SlabMap slabs);
+                                               const engine::Schema& schema, SlabMap slabs);
 // The port's ack() and give_back() are called while another thread is in next().
 std::unique_ptr<NetSession> net_sampler_session(int descriptor, std::string name,
                                                 std::unique_ptr<SamplerPort> port,
-                                                const replay::Schema& schema,
+                                                const engine::Schema& schema,
                                                 const BatchLayout& layout, SlabMap slabs,
                                                 uint32_t num_samples, uint32_t num_steps);
 // For a store that has checkpoints, and outlives the session. `place` is behind the replica's last
@@ -83,4 +83,4 @@ std::unique_ptr<NetSession> net_sampler_session(int descriptor, std::string name
 std::unique_ptr<NetSession> replica_session(int descriptor, const std::string& name, Store* store,
                                             const std::optional<LogPlace>& place);
 
-}  // namespace tengen::service
+}  // namespace tengen::store

@@ -22,8 +22,8 @@
 #include "store/service/writer.h"
 
 using namespace tengen;
-using namespace tengen::replay;
-using namespace tengen::service;
+using namespace tengen::store::engine;
+using namespace tengen::store;
 
 namespace {
 
@@ -370,8 +370,8 @@ void check_garbage() {
       fixture.gateway->open_sampler(theirs, table, 1, 2);
     }
     ::close(theirs);
-    StreamSocket socket(ours);
-    iovec part = part_of(bytes, num_bytes);
+    transport::StreamSocket socket(ours);
+    iovec part = transport::part_of(bytes, num_bytes);
     TENGEN_CHECK(socket.send({&part, 1}));
     ErrorReply reply;
     return socket.read(&reply, sizeof reply) && reply.kind == Reply::kError;

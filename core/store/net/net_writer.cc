@@ -11,14 +11,14 @@
 #include "store/service/wire.h"
 #include "transport/stream_socket.h"
 
-namespace tengen::service {
+namespace tengen::store {
 namespace {
 
 // Steps are filled into one chunk here, and sent with the insert that names them, or when the next
 // chunk begins.
 class NetWriter final : public WriterPort {
  public:
-  NetWriter(const NetAddress& address, uint64_t next_sequence, const replay::Schema& schema,
+  NetWriter(const NetAddress& address, uint64_t next_sequence, const engine::Schema& schema,
             std::shared_ptr<std::byte> chunk)
       : socket_(address.descriptor),
         name_(address.name),
@@ -46,8 +46,8 @@ class NetWriter final : public WriterPort {
       const uint64_t end = std::max(num_sent_, std::min(named, filled));
       parts_.clear();
       add_steps(end);
-      parts_.push_back(part_of(&message, sizeof message));
-      parts_.push_back(part_of(priorities.data(), priorities.size_bytes()));
+      parts_.push_back(transport::part_of(&message, sizeof message));
+      parts_.push_back(transport::part_of(priorities.data(), priorities.size_bytes()));
       if (!send(deadline)) return false;
       num_sent_ = end;
       done += count;
@@ -57,7 +57,7 @@ class NetWriter final : public WriterPort {
 
   void release_before(uint64_t first) override {
     const Release message{Request::kRelease, 0, first};
-    parts_.assign({part_of(&message, sizeof message)});
+    parts_.assign({transport::part_of(&message, sizeof message)});
     // Where the stream is full the steps stay until the next time.
     send(kAtOnce);
   }
@@ -65,7 +65,7 @@ class NetWriter final : public WriterPort {
   bool flush(Deadline deadline) override {
     if (num_flushes_ == 0 || flushed_at_ != num_messages_) {
       const Flush message{Request::kFlush, 0, num_flushes_ + 1};
-      parts_.assign({part_of(&message, sizeof message)});
+      parts_.assign({transport::part_of(&message, sizeof message)});
       if (!send(deadline)) return false;
       ++num_flushes_;
       flushed_at_ = num_messages_;
@@ -87,14 +87,15 @@ class NetWriter final : public WriterPort {
     if (end == num_sent_) return false;
     const uint64_t offset = num_sent_ - (num_chunks_ - 1) * schema_.steps_per_chunk();
     steps_.num_steps = static_cast<uint32_t>(end - num_sent_);
-    parts_.push_back(part_of(&steps_, sizeof steps_));
+    parts_.push_back(transport::part_of(&steps_, sizeof steps_));
     for (size_t c = 0; c < schema_.columns().size(); ++c) {
       const uint64_t bytes = schema_.columns()[c].num_bytes;
-      parts_.push_back(
-          part_of(chunk_.get() + schema_.offset(c) + offset * bytes, steps_.num_steps * bytes));
+      parts_.push_back(transport::part_of(chunk_.get() + schema_.offset(c) + offset * bytes,
+                                          steps_.num_steps * bytes));
     }
     if (schema_.num_context() > 0) {
-      parts_.push_back(part_of(chunk_.get() + schema_.ages_offset() + offset, steps_.num_steps));
+      parts_.push_back(
+          transport::part_of(chunk_.get() + schema_.ages_offset() + offset, steps_.num_steps));
     }
     return true;
   }
@@ -137,7 +138,7 @@ class NetWriter final : public WriterPort {
     }
     if (socket_.is_readable()) take_reply();
     if (!left_.empty()) {
-      iovec part = part_of(left_.data(), left_.size());
+      iovec part = transport::part_of(left_.data(), left_.size());
       std::span<iovec> rest(&part, 1);
       if (!socket_.try_send(&rest)) take_last_word();
       left_.erase(left_.begin(),
@@ -183,10 +184,10 @@ class NetWriter final : public WriterPort {
     throw RefusedError(error_);
   }
 
-  StreamSocket socket_;
+  transport::StreamSocket socket_;
   const std::string name_;
   const uint64_t next_sequence_;
-  const replay::Schema schema_;
+  const engine::Schema schema_;
   const std::shared_ptr<std::byte> chunk_;
   uint64_t num_chunks_ = 0;  // begun
   uint64_t num_sent_ = 0;    // steps
@@ -204,10 +205,10 @@ class NetWriter final : public WriterPort {
 }  // namespace
 
 NetWriterPort net_writer(const NetAddress& address, uint64_t next_sequence,
-                         const replay::Schema& schema) {
+                         const engine::Schema& schema) {
   const std::shared_ptr<std::byte> chunk = Arena(schema.chunk_bytes()).take();
   return {std::make_unique<NetWriter>(address, next_sequence, schema, chunk),
           SlabMap(1, schema.chunk_bytes(), [chunk](uint32_t) { return chunk.get(); })};
 }
 
-}  // namespace tengen::service
+}  // namespace tengen::store

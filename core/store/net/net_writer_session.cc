@@ -5,13 +5,13 @@
 #include "base/error.h"
 #include "store/net/net_session.h"
 
-namespace tengen::service {
+namespace tengen::store {
 namespace {
 
 class NetWriterSession final : public NetSession {
  public:
   NetWriterSession(int descriptor, std::string name, std::unique_ptr<WriterPort> port,
-                   const replay::Schema& schema, SlabMap slabs)
+                   const engine::Schema& schema, SlabMap slabs)
       : NetSession(descriptor, std::move(name)),
         port_(std::move(port)),
         schema_(schema),
@@ -123,12 +123,12 @@ class NetWriterSession final : public NetSession {
       return false;
     }
     const Flushed reply{Reply::kFlushed, 0, message.number};
-    iovec part = part_of(&reply, sizeof reply);
+    iovec part = transport::part_of(&reply, sizeof reply);
     return socket_.send({&part, 1});
   }
 
   std::unique_ptr<WriterPort> port_;
-  const replay::Schema schema_;
+  const engine::Schema schema_;
   SlabMap slabs_;
   uint64_t num_steps_ = 0;
   uint32_t slot_ = 0;  // of the chunk that is being filled
@@ -139,9 +139,9 @@ class NetWriterSession final : public NetSession {
 
 std::unique_ptr<NetSession> net_writer_session(int descriptor, std::string name,
                                                std::unique_ptr<WriterPort> port,
-                                               const replay::Schema& schema, SlabMap slabs) {
+                                               const engine::Schema& schema, SlabMap slabs) {
   return std::make_unique<NetWriterSession>(descriptor, std::move(name), std::move(port), schema,
                                             std::move(slabs));
 }
 
-}  // namespace tengen::service
+}  // namespace tengen::store

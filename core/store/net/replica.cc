@@ -12,7 +12,7 @@
 #include "base/error.h"
 #include "store/service/ports.h"
 
-namespace tengen::service {
+namespace tengen::store {
 namespace {
 
 namespace fs = std::filesystem;
@@ -31,9 +31,9 @@ constexpr const char* kReplaced = "log-replaced";
               "; free room in its file system");
 }
 
-bool tell_shipped(StreamSocket& to) {
+bool tell_shipped(transport::StreamSocket& to) {
   const Shipped message;
-  iovec part = part_of(&message, sizeof message);
+  iovec part = transport::part_of(&message, sizeof message);
   return to.send({&part, 1});
 }
 
@@ -87,7 +87,7 @@ std::optional<double> Replica::age_s() {
 }
 
 void Replica::follow(int descriptor) {
-  StreamSocket socket(descriptor);
+  transport::StreamSocket socket(descriptor);
   logs_.clear();
   new_state_.reset();
   bool goes_on = tell_shipped(socket);
@@ -115,7 +115,7 @@ void Replica::follow(int descriptor) {
   }
 }
 
-bool Replica::take_row(StreamSocket& from) {
+bool Replica::take_row(transport::StreamSocket& from) {
   RowMessage message;
   if (!from.read_rest(&message)) return false;
   const uint64_t num_bytes = message.num_bytes;
@@ -129,7 +129,7 @@ bool Replica::take_row(StreamSocket& from) {
     known = num_bytes;
   }
   if (!buffer_ || buffer_->num_bytes() < num_bytes) {
-    buffer_.emplace(ipc::SharedMemory::anonymous(num_bytes));
+    buffer_.emplace(transport::SharedMemory::anonymous(num_bytes));
   }
   if (!from.read(buffer_->data(), num_bytes)) return false;
   const std::string reason = file->write(message.place, buffer_->data());
@@ -138,7 +138,7 @@ bool Replica::take_row(StreamSocket& from) {
   return true;
 }
 
-bool Replica::take_state(StreamSocket& from) {
+bool Replica::take_state(transport::StreamSocket& from) {
   StateMessage message;
   if (!from.read_rest(&message)) return false;
   sync_rows();
@@ -158,7 +158,7 @@ bool Replica::take_state(StreamSocket& from) {
   return true;
 }
 
-bool Replica::take_log(StreamSocket& from) {
+bool Replica::take_log(transport::StreamSocket& from) {
   LogMessage message;
   if (!from.read_rest(&message)) return false;
   sync_rows();
@@ -172,7 +172,7 @@ bool Replica::take_log(StreamSocket& from) {
   return copy(from, message.num_bytes, message.offset, log.get());
 }
 
-bool Replica::take_mark(StreamSocket& from) {
+bool Replica::take_mark(transport::StreamSocket& from) {
   MarkMessage message;
   if (!from.read_rest(&message)) return false;
   sync_rows();
@@ -197,7 +197,7 @@ bool Replica::take_mark(StreamSocket& from) {
   return tell_shipped(from);
 }
 
-void Replica::take_error(StreamSocket& from) {
+void Replica::take_error(transport::StreamSocket& from) {
   ErrorReply message;
   std::string text;
   if (from.read_rest(&message)) {
@@ -207,7 +207,7 @@ void Replica::take_error(StreamSocket& from) {
   throw RefusedError(text.empty() ? "store (gone) ends the replica; start it again" : text);
 }
 
-bool Replica::copy(StreamSocket& from, uint64_t num_bytes, uint64_t offset, File* to) {
+bool Replica::copy(transport::StreamSocket& from, uint64_t num_bytes, uint64_t offset, File* to) {
   std::vector<std::byte> piece(std::min(num_bytes, kPieceBytes));
   for (uint64_t done = 0; done < num_bytes;) {
     const uint64_t count = std::min(num_bytes - done, kPieceBytes);
@@ -237,7 +237,7 @@ void Replica::begin_compaction() {
   compactor_.emplace(
       directory_, state, fs::file_size(state_path(directory_, state)), kMinCompactedBytes,
       /*is_synced=*/true,
-      [this](uint64_t number, replay::State* into) {
+      [this](uint64_t number, engine::State* into) {
         DurableLog::apply_whole_log(directory_, number, into);
       },
       [this](const std::string& reason) {
@@ -279,4 +279,4 @@ void Replica::remove_others(uint64_t state, const LogPlace& end) {
   File(log_path(directory_, end.number)).cut(end.offset);
 }
 
-}  // namespace tengen::service
+}  // namespace tengen::store

@@ -16,7 +16,7 @@
 #include "transport/shared_memory.h"
 #include "transport/stream_socket.h"
 
-namespace tengen::service {
+namespace tengen::store {
 
 // Whatever instant its process is killed at, the last checkpoint that was answered for is there. Of
 // the next one's rows some may be there already; those that they replace are of items that the
@@ -42,12 +42,12 @@ class Replica {
  private:
   struct File;
 
-  bool take_row(StreamSocket& from);
-  bool take_state(StreamSocket& from);
-  bool take_log(StreamSocket& from);
-  bool take_mark(StreamSocket& from);
-  [[noreturn]] void take_error(StreamSocket& from);
-  bool copy(StreamSocket& from, uint64_t num_bytes, uint64_t offset, File* to);
+  bool take_row(transport::StreamSocket& from);
+  bool take_state(transport::StreamSocket& from);
+  bool take_log(transport::StreamSocket& from);
+  bool take_mark(transport::StreamSocket& from);
+  [[noreturn]] void take_error(transport::StreamSocket& from);
+  bool copy(transport::StreamSocket& from, uint64_t num_bytes, uint64_t offset, File* to);
   void sync_rows();
   void sync_logs();
   void begin_compaction();
@@ -63,7 +63,7 @@ class Replica {
   std::map<uint32_t, std::unique_ptr<RowFile>> rows_;  // by pool
   std::map<uint32_t, uint64_t> row_bytes_;
   bool has_new_rows_ = false;
-  std::optional<ipc::SharedMemory> buffer_;
+  std::optional<transport::SharedMemory> buffer_;
   std::optional<uint64_t> new_state_;               // that the next mark makes whole
   std::map<uint64_t, std::unique_ptr<File>> logs_;  // with something that is not synced
   LastMarkFile last_mark_;
@@ -71,4 +71,4 @@ class Replica {
   std::optional<Compactor> compactor_;
 };
 
-}  // namespace tengen::service
+}  // namespace tengen::store

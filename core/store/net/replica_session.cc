@@ -17,11 +17,11 @@
 #include "store/net/net_session.h"
 #include "transport/shared_memory.h"
 
-namespace tengen::service {
+namespace tengen::store {
 namespace {
 
-using replay::Engine;
-using replay::event::ChunkSaved;
+using engine::Engine;
+using engine::event::ChunkSaved;
 
 // Checkpoints in a row that are left out as some of their rows are used again.
 constexpr int kMaxLeftOut = 8;
@@ -50,7 +50,7 @@ class ReplicaSession final : public NetSession {
       }
     });
     const uint64_t largest = *std::max_element(row_bytes_.begin(), row_bytes_.end());
-    row_ = std::make_unique<ipc::SharedMemory>(ipc::SharedMemory::anonymous(largest));
+    row_ = std::make_unique<transport::SharedMemory>(transport::SharedMemory::anonymous(largest));
     sent_.resize(row_bytes_.size());
   }
 
@@ -133,13 +133,13 @@ class ReplicaSession final : public NetSession {
   void begin_anew() {
     const uint64_t number = newest_state();
     place_ = {number, 0, 0};
-    const replay::State state = read_state(directory_, number);
+    const engine::State state = read_state(directory_, number);
     state_ = read_file(state_path(directory_, number));
     tail_.begin(number);
     rows_.clear();
     for (uint32_t pool = 0; pool < state.chunks.size(); ++pool) {
-      for (const replay::SavedChunk& chunk : state.chunks[pool]) {
-        if (chunk.place != replay::kNowhere) rows_.push_back({pool, chunk.place, chunk.checksum});
+      for (const engine::SavedChunk& chunk : state.chunks[pool]) {
+        if (chunk.place != engine::kNowhere) rows_.push_back({pool, chunk.place, chunk.checksum});
       }
     }
     std::erase_if(rows_, [&](const Row& row) {
@@ -170,7 +170,7 @@ class ReplicaSession final : public NetSession {
       if (!send_log(number, log_path(directory_, number))) return false;
     }
     const MarkMessage message{Reply::kMark, 0, mark_.end, mark_.mark};
-    iovec part = part_of(&message, sizeof message);
+    iovec part = transport::part_of(&message, sizeof message);
     Shipped reply;
     if (!socket_.send({&part, 1}) || !socket_.read(&reply, sizeof reply)) return false;
     check(reply.kind == Request::kShipped, "request", static_cast<uint32_t>(reply.kind),
@@ -202,8 +202,8 @@ class ReplicaSession final : public NetSession {
         continue;
       }
       const RowMessage message{Reply::kRow, row.pool, row.place, row_bytes_[row.pool]};
-      iovec parts[] = {part_of(&message, sizeof message),
-                       part_of(row_->data(), row_bytes_[row.pool])};
+      iovec parts[] = {transport::part_of(&message, sizeof message),
+                       transport::part_of(row_->data(), row_bytes_[row.pool])};
       if (!socket_.send(parts)) return false;
       std::vector<uint32_t>& sent = sent_[row.pool];
       if (row.place >= sent.size()) sent.resize(size_t{row.place} + 1);
@@ -224,7 +224,8 @@ class ReplicaSession final : public NetSession {
 
   bool send_state() {
     const StateMessage message{Reply::kState, 0, place_->number, state_->size()};
-    iovec parts[] = {part_of(&message, sizeof message), part_of(state_->data(), state_->size())};
+    iovec parts[] = {transport::part_of(&message, sizeof message),
+                     transport::part_of(state_->data(), state_->size())};
     const bool is_sent = socket_.send(parts);
     state_.reset();
     return is_sent;
@@ -236,7 +237,8 @@ class ReplicaSession final : public NetSession {
     const uint64_t end = number == mark_.end.number ? mark_.end.offset : UINT64_MAX;
     const std::vector<std::byte> log = read_file(path, begin, end);
     const LogMessage message{Reply::kLog, 0, number, begin, log.size()};
-    iovec parts[] = {part_of(&message, sizeof message), part_of(log.data(), log.size())};
+    iovec parts[] = {transport::part_of(&message, sizeof message),
+                     transport::part_of(log.data(), log.size())};
     return socket_.send(parts);
   }
 
@@ -251,7 +253,7 @@ class ReplicaSession final : public NetSession {
   std::optional<std::vector<std::byte>> state_;  // that the replica is to begin with
   std::vector<std::unique_ptr<RowFile>> files_;  // by pool
   std::vector<uint64_t> row_bytes_;
-  std::unique_ptr<ipc::SharedMemory> row_;
+  std::unique_ptr<transport::SharedMemory> row_;
   std::vector<Row> rows_;                    // that were saved since the last mark
   std::vector<std::vector<uint32_t>> sent_;  // by pool and place: the checksum; 0: perhaps not
   std::mutex shipped_mutex_;
@@ -265,4 +267,4 @@ std::unique_ptr<NetSession> replica_session(int descriptor, const std::string& n
   return std::make_unique<ReplicaSession>(descriptor, name, store, place);
 }
 
-}  // namespace tengen::service
+}  // namespace tengen::store

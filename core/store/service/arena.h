@@ -9,7 +9,7 @@
 
 #include "transport/shared_memory.h"
 
-namespace tengen::service {
+namespace tengen::store {
 
 // Buffers of one size. A fresh buffer costs more than the copy into it, by page faults, so those
 // that come back are handed out again. Thread-safe; buffers may outlive the arena.
@@ -19,7 +19,7 @@ class Arena {
 
   // A buffer, whose last owner gives it back. What lies in it is of no meaning.
   std::shared_ptr<std::byte> take() {
-    std::unique_ptr<ipc::SharedMemory> buffer;
+    std::unique_ptr<transport::SharedMemory> buffer;
     {
       const std::scoped_lock lock(shared_->mutex);
       if (!shared_->free.empty()) {
@@ -28,12 +28,13 @@ class Arena {
       }
     }
     if (!buffer) {
-      buffer = std::make_unique<ipc::SharedMemory>(ipc::SharedMemory::anonymous(num_bytes_));
+      buffer =
+          std::make_unique<transport::SharedMemory>(transport::SharedMemory::anonymous(num_bytes_));
     }
     std::byte* data = buffer->data();
     auto give_back = [shared = shared_, held = std::shared_ptr(std::move(buffer))](std::byte*) {
       const std::scoped_lock lock(shared->mutex);
-      shared->free.push_back(std::make_unique<ipc::SharedMemory>(std::move(*held)));
+      shared->free.push_back(std::make_unique<transport::SharedMemory>(std::move(*held)));
     };
     return {data, std::move(give_back)};
   }
@@ -41,10 +42,10 @@ class Arena {
  private:
   struct Shared {
     std::mutex mutex;
-    std::vector<std::unique_ptr<ipc::SharedMemory>> free;
+    std::vector<std::unique_ptr<transport::SharedMemory>> free;
   };
   const std::shared_ptr<Shared> shared_;
   const uint64_t num_bytes_;
 };
 
-}  // namespace tengen::service
+}  // namespace tengen::store

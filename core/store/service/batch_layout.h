@@ -6,12 +6,12 @@
 
 #include "store/engine/schema.h"
 
-namespace tengen::service {
+namespace tengen::store {
 
 // Column c begins at offsets[c], a multiple of 64; what lies between two columns means nothing.
 struct BatchLayout {
-  BatchLayout(const replay::Schema& schema, uint32_t num_samples, uint32_t num_steps) {
-    for (const replay::Column& column : schema.columns()) {
+  BatchLayout(const engine::Schema& schema, uint32_t num_samples, uint32_t num_steps) {
+    for (const engine::Column& column : schema.columns()) {
       offsets.push_back(num_bytes);
       const uint64_t column_bytes = column.num_bytes * column.stack * num_steps * num_samples;
       num_bytes += (column_bytes + 63) / 64 * 64;
@@ -22,4 +22,4 @@ struct BatchLayout {
   uint64_t num_bytes = 0;
 };
 
-}  // namespace tengen::service
+}  // namespace tengen::store

@@ -7,9 +7,9 @@
 #include "store/engine/packed_steps.h"
 #include "store/service/store.h"
 
-namespace tengen::service {
+namespace tengen::store {
 
-using replay::Engine;
+using engine::Engine;
 
 namespace {
 
@@ -19,13 +19,13 @@ constexpr std::chrono::milliseconds kSlice{100};
 // Of records since the last checkpoint, until there is another one.
 constexpr uint64_t kMaxLogBytes = uint64_t{64} << 20;
 
-void add_steps(const Engine& engine, const std::vector<replay::OpenSteps>& steps,
-               replay::Log* log) {
-  for (const replay::OpenSteps& some : steps) {
-    const replay::Pool& pool = engine.pool(some.pool);
-    const replay::SavedSteps packed =
+void add_steps(const Engine& engine, const std::vector<engine::OpenSteps>& steps,
+               engine::Log* log) {
+  for (const engine::OpenSteps& some : steps) {
+    const engine::Pool& pool = engine.pool(some.pool);
+    const engine::SavedSteps packed =
         pack_steps(pool.schema(), pool.slots().at(some.slot), some.first, some.count);
-    log->add(replay::event::StepsSaved{some.pool, some.chunk, some.first, some.count,
+    log->add(engine::event::StepsSaved{some.pool, some.chunk, some.first, some.count,
                                        packed.bytes.size()},
              std::span(packed.bytes));
   }
@@ -45,7 +45,7 @@ Durability durability_of(const std::string& name) {
 }
 
 Checkpointer::Checkpointer(Store* store, DiskTier* tier, const std::string& directory,
-                           const replay::State& state, Durability durability,
+                           const engine::State& state, Durability durability,
                            std::chrono::microseconds interval)
     : store_(store),
       tier_(tier),
@@ -153,7 +153,7 @@ void Checkpointer::make() {
   uint64_t position = 0;
   uint64_t number = 0;
   store_->change([&](Engine& engine) {
-    replay::Log steps;
+    engine::Log steps;
     add_steps(engine, engine.begin_checkpoint(), &steps);
     log_.append(steps.pending());
     position = log_.position();
@@ -163,7 +163,7 @@ void Checkpointer::make() {
   wait_for_disk();
   if (is_stopping()) return;
   // Before the rows are synced, as what is saved from now on is not.
-  replay::Log records;
+  engine::Log records;
   store_->read([&](const Engine& engine) {
     for (const auto& saved : engine.saved_of_checkpoint()) records.add(saved);
     add_steps(engine, engine.rest_of_checkpoint(), &records);
@@ -197,4 +197,4 @@ bool Checkpointer::is_stopping() {
   return is_stopping_;
 }
 
-}  // namespace tengen::service
+}  // namespace tengen::store

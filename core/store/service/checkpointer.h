@@ -13,7 +13,7 @@
 #include "store/disk/durable_log.h"
 #include "store/service/ports.h"
 
-namespace tengen::service {
+namespace tengen::store {
 
 class Store;
 
@@ -38,7 +38,7 @@ class Checkpointer {
  public:
   // `store` and `tier` outlive it. `interval` is that of kAsync and kSync.
   Checkpointer(Store* store, DiskTier* tier, const std::string& directory,
-               const replay::State& state, Durability durability,
+               const engine::State& state, Durability durability,
                std::chrono::microseconds interval);
   Checkpointer(const Checkpointer&) = delete;
   Checkpointer& operator=(const Checkpointer&) = delete;
@@ -93,4 +93,4 @@ class Checkpointer {
   std::thread thread_;
 };
 
-}  // namespace tengen::service
+}  // namespace tengen::store

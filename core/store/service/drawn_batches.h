@@ -9,13 +9,13 @@
 
 #include "store/engine/engine.h"
 
-namespace tengen::service {
+namespace tengen::store {
 
 // Delivers in the order of the draws. For one thread, which holds the store's lock where an Engine
 // is passed.
 class DrawnBatches {
  public:
-  DrawnBatches(replay::SessionId session, uint32_t table, uint32_t num_samples,
+  DrawnBatches(engine::SessionId session, uint32_t table, uint32_t num_samples,
                uint64_t num_asked = 0, uint64_t num_lent = 0)
       : session_(session),
         table_(table),
@@ -30,7 +30,7 @@ class DrawnBatches {
 
   // Draws what is asked for, and returns the next loan, the caller's to deliver; null where none
   // is there yet. Valid until the next call. Throws Error where its steps are lost and must not be.
-  const replay::Loan* next(replay::Engine& engine) {
+  const engine::Loan* next(engine::Engine& engine) {
     while (true) {
       while (num_undrawn_ > 0 && !is_full(engine) &&
              engine.sample(session_, table_, num_samples_, &loan_)) {
@@ -41,11 +41,11 @@ class DrawnBatches {
       }
       if (drawn_.empty()) return nullptr;
       switch (collect(engine)) {
-        case replay::Collected::kNotYet:
+        case engine::Collected::kNotYet:
           return nullptr;
-        case replay::Collected::kReady:
+        case engine::Collected::kReady:
           return lend();
-        case replay::Collected::kLost:
+        case engine::Collected::kLost:
           ++num_undrawn_;  // another one instead
       }
     }
@@ -56,7 +56,7 @@ class DrawnBatches {
   bool take_changed() { return std::exchange(has_changed_, false); }
 
   // For people; empty where nothing is asked for.
-  std::string waits(const replay::Engine& engine) const {
+  std::string waits(const engine::Engine& engine) const {
     if (!drawn_.empty()) return "sample waits: its steps are read from disk";
     if (num_undrawn_ > 0 && is_full(engine)) {
       return "sample waits: " + std::to_string(num_lent_) + " batches are not acknowledged";
@@ -66,19 +66,19 @@ class DrawnBatches {
 
  private:
   // Whether so many are out that none is drawn before one of them is back.
-  bool is_full(const replay::Engine& engine) const {
+  bool is_full(const engine::Engine& engine) const {
     return num_lent_ + drawn_.size() >= engine.table(table_).config().max_loans;
   }
-  const replay::Loan* lend() {
+  const engine::Loan* lend() {
     ++num_lent_;
     return &loan_;
   }
   // The oldest draw, out of the queue unless it is not there yet.
-  replay::Collected collect(replay::Engine& engine) {
+  engine::Collected collect(engine::Engine& engine) {
     loan_ = std::move(drawn_.front());
     drawn_.pop_front();
-    const replay::Collected collected = engine.collect(&loan_);
-    if (collected == replay::Collected::kNotYet) {
+    const engine::Collected collected = engine.collect(&loan_);
+    if (collected == engine::Collected::kNotYet) {
       drawn_.push_front(std::exchange(loan_, {}));
     } else {
       has_changed_ = true;
@@ -86,14 +86,14 @@ class DrawnBatches {
     return collected;
   }
 
-  const replay::SessionId session_;
+  const engine::SessionId session_;
   const uint32_t table_;
   const uint32_t num_samples_;
   uint64_t num_undrawn_;
   uint64_t num_lent_;  // delivered, and the caller's
-  std::deque<replay::Loan> drawn_;
-  replay::Loan loan_;
+  std::deque<engine::Loan> drawn_;
+  engine::Loan loan_;
   bool has_changed_ = false;
 };
 
-}  // namespace tengen::service
+}  // namespace tengen::store

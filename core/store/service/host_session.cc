@@ -11,9 +11,9 @@
 #include "base/error.h"
 #include "store/service/drawn_batches.h"
 
-namespace tengen::service {
+namespace tengen::store {
 
-using replay::Engine;
+using engine::Engine;
 
 namespace {
 
@@ -22,13 +22,13 @@ constexpr int kMaxRequests = 64;
 
 }  // namespace
 
-HostSession::HostSession(replay::SessionId id, SessionRecord record, const std::string& memory_path,
-                         const replay::SessionProgress* progress)
+HostSession::HostSession(engine::SessionId id, SessionRecord record, const std::string& memory_path,
+                         const engine::SessionProgress* progress)
     : id_(id),
       record_(std::move(record)),
       memory_(progress == nullptr
-                  ? ipc::SharedMemory::create(memory_path, record_.layout.num_bytes())
-                  : ipc::SharedMemory::adopt(memory_path, record_.layout.num_bytes())),
+                  ? transport::SharedMemory::create(memory_path, record_.layout.num_bytes())
+                  : transport::SharedMemory::adopt(memory_path, record_.layout.num_bytes())),
       header_(reinterpret_cast<SessionHeader*>(memory_.data())),
       requests_(record_.layout.requests(memory_.data())),
       replies_(record_.layout.replies(memory_.data())) {
@@ -138,8 +138,8 @@ Request kind_of(std::span<const std::byte> request) { return read<Request>(reque
 
 class HostWriter final : public HostSession {
  public:
-  HostWriter(replay::SessionId id, const SessionRecord& of, const std::string& memory_path,
-             const replay::SessionProgress* progress)
+  HostWriter(engine::SessionId id, const SessionRecord& of, const std::string& memory_path,
+             const engine::SessionProgress* progress)
       : HostSession(id, of, memory_path, progress),
         writer_(of.number),
         num_wanted_(progress == nullptr ? 0 : static_cast<uint32_t>(progress->num_wanted)) {}
@@ -155,7 +155,7 @@ class HostWriter final : public HostSession {
     const uint64_t most = std::min<uint64_t>(num_wanted_, share > stock ? share - stock : 1);
     granted_.clear();
     const uint64_t removed_before = engine.num_removed();
-    while (granted_.size() < most && engine.num_removed() - removed_before < replay::kMaxAtOnce) {
+    while (granted_.size() < most && engine.num_removed() - removed_before < engine::kMaxAtOnce) {
       const std::optional<uint32_t> slot = engine.grant(writer_);
       if (!slot) break;
       granted_.push_back(*slot);
@@ -226,8 +226,8 @@ class HostWriter final : public HostSession {
 
 class HostSampler final : public HostSession {
  public:
-  HostSampler(replay::SessionId id, const SessionRecord& of, const std::string& memory_path,
-              const replay::SessionProgress* progress, uint64_t num_loans)
+  HostSampler(engine::SessionId id, const SessionRecord& of, const std::string& memory_path,
+              const engine::SessionProgress* progress, uint64_t num_loans)
       : HostSession(id, of, memory_path, progress),
         table_(of.number),
         num_samples_(of.num_samples),
@@ -277,27 +277,27 @@ class HostSampler final : public HostSession {
   bool send_batch(Engine& engine) {
     const uint32_t max_bytes = max_batch_bytes(engine, table_, num_samples_);
     std::byte* to = replies().reserve(max_bytes);
-    const replay::Loan* loan = to == nullptr ? nullptr : batches_.next(engine);
+    const engine::Loan* loan = to == nullptr ? nullptr : batches_.next(engine);
     if (loan == nullptr) return false;
     const std::byte* begin = to;
     const uint32_t num_pieces = static_cast<uint32_t>(loan->pieces.size());
     to = put(to, Batch{Reply::kBatch, num_samples_, loan->lease, loan->table_size, num_pieces, 0});
-    for (const replay::Sample& sample : loan->samples) to = put(to, sample.key);
-    for (const replay::Sample& sample : loan->samples) to = put(to, sample.probability);
-    std::memcpy(to, loan->pieces.data(), num_pieces * sizeof(replay::Piece));
-    to += num_pieces * sizeof(replay::Piece);
+    for (const engine::Sample& sample : loan->samples) to = put(to, sample.key);
+    for (const engine::Sample& sample : loan->samples) to = put(to, sample.probability);
+    std::memcpy(to, loan->pieces.data(), num_pieces * sizeof(engine::Piece));
+    to += num_pieces * sizeof(engine::Piece);
     replies().stage(static_cast<uint32_t>(to - begin));
     return true;
   }
 
  public:
   static uint32_t max_batch_bytes(const Engine& engine, uint32_t table, uint32_t num_samples) {
-    const replay::Schema& schema = engine.pool(engine.pool_of(table)).schema();
+    const engine::Schema& schema = engine.pool(engine.pool_of(table)).schema();
     const uint64_t num_steps =
         uint64_t{schema.num_context()} + engine.table(table).config().num_steps;
     // A stream's first step is a piece a step that it stands in for.
     const uint64_t pieces = schema.num_context() + num_steps / schema.steps_per_chunk() + 2;
-    const uint64_t num_bytes = sizeof(Batch) + num_samples * (16 + pieces * sizeof(replay::Piece));
+    const uint64_t num_bytes = sizeof(Batch) + num_samples * (16 + pieces * sizeof(engine::Piece));
     if (num_samples == 0 || num_bytes > (uint64_t{1} << 28)) {
       throw Error("batch (" + std::to_string(num_samples) +
                   " samples) must be of at least one, and its index below 256 MiB; take less at "
@@ -315,9 +315,9 @@ class HostSampler final : public HostSession {
 
 }  // namespace
 
-std::unique_ptr<HostSession> host_session(replay::SessionId id, const SessionRecord& record,
+std::unique_ptr<HostSession> host_session(engine::SessionId id, const SessionRecord& record,
                                           const std::string& memory_path,
-                                          const replay::SessionProgress* progress,
+                                          const engine::SessionProgress* progress,
                                           uint64_t num_loans) {
   if (record.kind == SessionRecord::Kind::kWriter) {
     return std::make_unique<HostWriter>(id, record, memory_path, progress);
@@ -343,4 +343,4 @@ SessionLayout layout_of_sampler(const Engine& engine, uint32_t table, uint32_t n
 
 SessionLayout layout_of_writer() { return {1 << 18, 1 << 16}; }
 
-}  // namespace tengen::service
+}  // namespace tengen::store

@@ -14,15 +14,15 @@
 #include "store/service/wire.h"
 #include "transport/shared_memory.h"
 
-namespace tengen::service {
+namespace tengen::store {
 
 // For one thread, which holds the store's lock where an Engine is passed.
 class HostSession {
  public:
   // Makes the session's memory, a file that goes with it. With `progress` it is there, and the
   // session goes on after another server. Throws Error where there is no room.
-  HostSession(replay::SessionId id, SessionRecord record, const std::string& memory_path,
-              const replay::SessionProgress* progress);
+  HostSession(engine::SessionId id, SessionRecord record, const std::string& memory_path,
+              const engine::SessionProgress* progress);
   HostSession(const HostSession&) = delete;
   HostSession& operator=(const HostSession&) = delete;
   virtual ~HostSession();
@@ -30,7 +30,7 @@ class HostSession {
   // Takes over the connected socket of its client.
   void attach(int descriptor) { descriptor_ = descriptor; }
   int descriptor() const { return descriptor_; }  // -1: the client has not come back yet
-  replay::SessionId id() const { return id_; }
+  engine::SessionId id() const { return id_; }
   const SessionRecord& record() const { return record_; }
   // The client has gone, or was refused.
   bool is_over() const { return is_over_ || is_refused_; }
@@ -42,7 +42,7 @@ class HostSession {
 
   // Applies what can be applied now, at most so many requests that others wait no longer than a
   // moment. A request that is refused ends the session.
-  Progress serve(replay::Engine& engine);
+  Progress serve(engine::Engine& engine);
   // Tells the client what serve() did, which was logged since, and wakes it. That its requests are
   // applied is said when the checkpoint `number` is made; 0: at once.
   void publish(uint64_t number);
@@ -62,28 +62,28 @@ class HostSession {
 
  protected:
   // Tries again what could not be done when it was asked for.
-  virtual Progress serve_waiting(replay::Engine& engine) = 0;
+  virtual Progress serve_waiting(engine::Engine& engine) = 0;
   // kDone where the request is dealt with: applied, or remembered as waiting. Else it is tried
   // again later, and those behind it wait.
-  virtual Progress apply(replay::Engine& engine, std::span<const std::byte> request) = 0;
+  virtual Progress apply(engine::Engine& engine, std::span<const std::byte> request) = 0;
   // Batches or slots that were asked for and not sent yet.
   virtual uint64_t num_wanted() const = 0;
   // What waits, for people; empty where nothing does.
-  virtual std::string reason(const replay::Engine& engine) const = 0;
+  virtual std::string reason(const engine::Engine& engine) const = 0;
 
-  ipc::Ring& replies() { return replies_; }
+  transport::Ring& replies() { return replies_; }
 
  private:
-  Progress serve_all(replay::Engine& engine);
+  Progress serve_all(engine::Engine& engine);
   void refuse(const std::string& error);
 
   int descriptor_ = -1;
-  const replay::SessionId id_;
+  const engine::SessionId id_;
   const SessionRecord record_;
-  const ipc::SharedMemory memory_;
+  const transport::SharedMemory memory_;
   SessionHeader* const header_;
-  ipc::Ring requests_;
-  ipc::Ring replies_;
+  transport::Ring requests_;
+  transport::Ring replies_;
   uint64_t num_applied_ = 0;
   struct Promise {
     uint64_t number;  // of a checkpoint
@@ -96,13 +96,13 @@ class HostSession {
 };
 
 // A session of a writer that the engine opened, or of a sampler, that has `num_loans` batches.
-std::unique_ptr<HostSession> host_session(replay::SessionId id, const SessionRecord& record,
+std::unique_ptr<HostSession> host_session(engine::SessionId id, const SessionRecord& record,
                                           const std::string& memory_path,
-                                          const replay::SessionProgress* progress = nullptr,
+                                          const engine::SessionProgress* progress = nullptr,
                                           uint64_t num_loans = 0);
 // Room for the batches and acknowledgements of a sampler that has `num_ahead` under way.
-SessionLayout layout_of_sampler(const replay::Engine& engine, uint32_t table, uint32_t num_samples,
+SessionLayout layout_of_sampler(const engine::Engine& engine, uint32_t table, uint32_t num_samples,
                                 uint32_t num_ahead);
 SessionLayout layout_of_writer();
 
-}  // namespace tengen::service
+}  // namespace tengen::store

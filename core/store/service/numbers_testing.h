@@ -10,7 +10,7 @@
 #include "store/service/service_testing.h"
 #include "store/service/writer.h"
 
-namespace tengen::service {
+namespace tengen::store {
 
 constexpr uint64_t kNumSlots = 64;
 
@@ -18,17 +18,17 @@ constexpr uint64_t kNumSlots = 64;
 inline std::unique_ptr<Store> make_numbers(const Folder& folder, Durability durability,
                                            uint64_t num_rows = 1 << 12,
                                            Resumed* resumed = nullptr) {
-  using replay::Disk;
+  using engine::Disk;
   auto store = std::make_unique<Store>("", kNumSlots * Disk::kAlignment, 3,
                                        DiskConfig{folder.path, num_rows * Disk::kAlignment, false,
                                                   durability, std::chrono::milliseconds(1)});
-  replay::TableConfig config;
+  engine::TableConfig config;
   config.name = "queue";
-  config.sampler = replay::selector_of("fifo");
+  config.sampler = engine::selector_of("fifo");
   config.max_times_sampled = 1;
   config.max_items = 1 << 20;
-  store->change([&](replay::Engine& engine) {
-    engine.add_pool(replay::Schema({{"x", "i8", {}, 0}, {"y", "u1", {1000}, 0}}, 4));
+  store->change([&](engine::Engine& engine) {
+    engine.add_pool(engine::Schema({{"x", "i8", {}, 0}, {"y", "u1", {1000}, 0}}, 4));
     engine.add_table(config, 0);
   });
   const Resumed how = store->keep(false);
@@ -41,7 +41,7 @@ struct NumberWriter {
   explicit NumberWriter(Store* of)
       : store(of),
         writer(of->open_writer("a", 0),
-               of->read([](const replay::Engine& engine) { return engine.pool(0).schema(); }),
+               of->read([](const engine::Engine& engine) { return engine.pool(0).schema(); }),
                of->slab_map(0), 1),
         next(static_cast<int64_t>(writer.next_sequence())) {}
 
@@ -77,10 +77,10 @@ inline std::vector<int64_t> use_numbers(Store& store, uint64_t most = UINT64_MAX
   std::vector<int64_t> numbers;
   const auto port = store.open_sampler(0, 1, 2);
   SlabMap slabs = store.slab_map(0);
-  const replay::Schema schema =
-      store.read([](const replay::Engine& engine) { return engine.pool(0).schema(); });
+  const engine::Schema schema =
+      store.read([](const engine::Engine& engine) { return engine.pool(0).schema(); });
   const auto is_left = [&] {
-    return store.read([](const replay::Engine& engine) { return engine.table(0).size() > 0; });
+    return store.read([](const engine::Engine& engine) { return engine.table(0).size() > 0; });
   };
   const Deadline end = in_time();
   // Damaged ones leave while they are drawn, so that none may come.
@@ -90,7 +90,7 @@ inline std::vector<int64_t> use_numbers(Store& store, uint64_t most = UINT64_MAX
     if (!port->next(std::chrono::steady_clock::now() + std::chrono::milliseconds(100), &delivery)) {
       continue;
     }
-    const replay::Piece& piece = delivery.pieces[0];
+    const engine::Piece& piece = delivery.pieces[0];
     const std::byte* chunk = slabs.up_to(piece.slot).at(piece.slot);
     int64_t number;
     std::memcpy(&number, chunk + schema.offset(0) + piece.offset * 8, 8);
@@ -102,4 +102,4 @@ inline std::vector<int64_t> use_numbers(Store& store, uint64_t most = UINT64_MAX
   return numbers;
 }
 
-}  // namespace tengen::service
+}  // namespace tengen::store

@@ -6,7 +6,7 @@
 
 #include <utility>
 
-namespace tengen::service {
+namespace tengen::store {
 namespace {
 
 // Else the system may put the thread in the place of the one that has just woken it, which then
@@ -88,4 +88,4 @@ void PartWorker::Shared::run() {
   }
 }
 
-}  // namespace tengen::service
+}  // namespace tengen::store

@@ -10,7 +10,7 @@
 #include <mutex>
 #include <thread>
 
-namespace tengen::service {
+namespace tengen::store {
 
 // Belongs to one thread, the user's. The other thread comes with the first work, and sleeps where
 // there is none. In a process that the user's forked it may only be destroyed.
@@ -53,4 +53,4 @@ class PartWorker {
   pid_t process_ = 0;               // that the thread lives in
 };
 
-}  // namespace tengen::service
+}  // namespace tengen::store

@@ -11,7 +11,7 @@
 #include "base/testing.h"
 
 using namespace tengen;
-using namespace tengen::service;
+using namespace tengen::store;
 
 namespace {
 

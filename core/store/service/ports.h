@@ -14,7 +14,7 @@
 #include "base/error.h"
 #include "store/engine/streams.h"
 
-namespace tengen::service {
+namespace tengen::store {
 
 using Deadline = std::chrono::steady_clock::time_point;
 // One that has passed: what cannot be done at once is not done.
@@ -53,7 +53,7 @@ struct Delivery {
   uint64_t table_size = 0;  // when they were drawn
   std::vector<int64_t> keys;
   std::vector<double> probabilities;
-  std::vector<replay::Piece> pieces;  // of all samples and their context, one after another
+  std::vector<engine::Piece> pieces;  // of all samples and their context, one after another
   std::shared_ptr<std::byte> data;    // instead of pieces: the batch, gathered as BatchLayout says
 };
 
@@ -108,4 +108,4 @@ class SamplerPort {
   virtual std::string waits() = 0;
 };
 
-}  // namespace tengen::service
+}  // namespace tengen::store

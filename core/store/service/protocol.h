@@ -10,7 +10,7 @@
 
 #include "transport/ring.h"
 
-namespace tengen::service {
+namespace tengen::store {
 
 // Raised by every change of what lies in a session's memory.
 constexpr uint32_t kProtocolVersion = 3;
@@ -43,11 +43,14 @@ struct SessionLayout {
 
   static constexpr uint64_t kHeaderBytes = (sizeof(SessionHeader) + 63) / 64 * 64;
   uint64_t num_bytes() const {
-    return kHeaderBytes + ipc::Ring::num_bytes(request_bytes) + ipc::Ring::num_bytes(reply_bytes);
+    return kHeaderBytes + transport::Ring::num_bytes(request_bytes) +
+           transport::Ring::num_bytes(reply_bytes);
   }
-  ipc::Ring requests(std::byte* memory) const { return {memory + kHeaderBytes, request_bytes}; }
-  ipc::Ring replies(std::byte* memory) const {
-    return {memory + kHeaderBytes + ipc::Ring::num_bytes(request_bytes), reply_bytes};
+  transport::Ring requests(std::byte* memory) const {
+    return {memory + kHeaderBytes, request_bytes};
+  }
+  transport::Ring replies(std::byte* memory) const {
+    return {memory + kHeaderBytes + transport::Ring::num_bytes(request_bytes), reply_bytes};
   }
 };
 
@@ -137,7 +140,7 @@ struct Batch {
   uint32_t num_samples = 0;  // an int64_t key each, then a double probability each
   uint64_t lease = 0;
   uint64_t table_size = 0;
-  uint32_t num_pieces = 0;  // replay::Piece each
+  uint32_t num_pieces = 0;  // engine::Piece each
   uint32_t padding = 0;
 };
 struct ErrorReply {
@@ -145,4 +148,4 @@ struct ErrorReply {
   uint32_t num_bytes = 0;  // of text
 };
 
-}  // namespace tengen::service
+}  // namespace tengen::store

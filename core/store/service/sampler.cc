@@ -5,7 +5,7 @@
 
 #include "base/error.h"
 
-namespace tengen::service {
+namespace tengen::store {
 namespace {
 
 // Of a batch: so small that two threads share it well, so large that its begin costs nothing.
@@ -13,7 +13,7 @@ constexpr uint64_t kPartBytes = uint64_t{128} << 10;
 
 }  // namespace
 
-Sampler::Sampler(std::unique_ptr<SamplerPort> port, replay::Schema schema, SlabMap slabs,
+Sampler::Sampler(std::unique_ptr<SamplerPort> port, engine::Schema schema, SlabMap slabs,
                  uint32_t num_samples, uint32_t num_steps)
     : port_(std::move(port)),
       schema_(std::move(schema)),
@@ -40,7 +40,7 @@ std::optional<Gathered> Sampler::next(Deadline deadline) {
     gathered.data = std::move(ahead_);
   } else {
     gathered.data = arena_.take();
-    const std::span<const replay::Piece> pieces = gathered.delivery.pieces;
+    const std::span<const engine::Piece> pieces = gathered.delivery.pieces;
     copy(slabs_of(pieces), {pieces, 0}, gathered.data.get());
   }
   if (num_absences_ >= kMinAbsences && layout_.num_bytes >= kMinBytesAhead) begin_next();
@@ -48,16 +48,16 @@ std::optional<Gathered> Sampler::next(Deadline deadline) {
   return gathered;
 }
 
-replay::Slabs Sampler::slabs_of(std::span<const replay::Piece> pieces) {
+engine::Slabs Sampler::slabs_of(std::span<const engine::Piece> pieces) {
   uint32_t last_slot = 0;
-  for (const replay::Piece& piece : pieces) last_slot = std::max(last_slot, piece.slot);
+  for (const engine::Piece& piece : pieces) last_slot = std::max(last_slot, piece.slot);
   return slabs_.up_to(last_slot);
 }
 
-void Sampler::copy(const replay::Slabs& slabs, const Part& part, std::byte* data) {
+void Sampler::copy(const engine::Slabs& slabs, const Part& part, std::byte* data) {
   std::vector<std::byte*> out(layout_.offsets.size());
   for (size_t c = 0; c < out.size(); ++c) {
-    const replay::Column& column = schema_.columns()[c];
+    const engine::Column& column = schema_.columns()[c];
     const uint64_t sample_bytes = column.num_bytes * column.stack * num_steps_;
     out[c] = data + layout_.offsets[c] + part.first_sample * sample_bytes;
   }
@@ -82,7 +82,7 @@ void Sampler::begin_next() {
   }
 }
 
-std::vector<Sampler::Part> Sampler::split(std::span<const replay::Piece> pieces) const {
+std::vector<Sampler::Part> Sampler::split(std::span<const engine::Piece> pieces) const {
   const uint64_t sample_bytes = layout_.num_bytes / num_samples_;
   const uint64_t samples_per_part = std::max<uint64_t>(1, kPartBytes / sample_bytes);
   const uint64_t steps_per_part = samples_per_part * (schema_.num_context() + num_steps_);
@@ -100,4 +100,4 @@ std::vector<Sampler::Part> Sampler::split(std::span<const replay::Piece> pieces)
   return parts;
 }
 
-}  // namespace tengen::service
+}  // namespace tengen::store

@@ -17,7 +17,7 @@
 #include "store/service/ports.h"
 #include "store/service/slab_map.h"
 
-namespace tengen::service {
+namespace tengen::store {
 
 // A batch's steps: column c lies at data + offsets[c], [num_samples, num_steps, stack, ...] in C
 // order.
@@ -38,10 +38,10 @@ struct Gathered {
 class Sampler {
  public:
   // Every sample has `num_steps` steps, every batch `num_samples` samples.
-  Sampler(std::unique_ptr<SamplerPort> port, replay::Schema schema, SlabMap slabs,
+  Sampler(std::unique_ptr<SamplerPort> port, engine::Schema schema, SlabMap slabs,
           uint32_t num_samples, uint32_t num_steps);
 
-  const replay::Schema& schema() const { return schema_; }
+  const engine::Schema& schema() const { return schema_; }
   uint32_t num_samples() const { return num_samples_; }
   uint32_t num_steps() const { return num_steps_; }
   const std::vector<uint64_t>& offsets() const { return layout_.offsets; }
@@ -59,19 +59,19 @@ class Sampler {
  private:
   // Some samples of a batch, and where it goes.
   struct Part {
-    std::span<const replay::Piece> pieces;
+    std::span<const engine::Piece> pieces;
     uint32_t first_sample = 0;
   };
 
   // Valid until the next call.
-  replay::Slabs slabs_of(std::span<const replay::Piece> pieces);
-  void copy(const replay::Slabs& slabs, const Part& part, std::byte* data);
+  engine::Slabs slabs_of(std::span<const engine::Piece> pieces);
+  void copy(const engine::Slabs& slabs, const Part& part, std::byte* data);
   // Has the worker gather the next batch, if it is there.
   void begin_next();
-  std::vector<Part> split(std::span<const replay::Piece> pieces) const;
+  std::vector<Part> split(std::span<const engine::Piece> pieces) const;
 
   const std::unique_ptr<SamplerPort> port_;
-  const replay::Schema schema_;
+  const engine::Schema schema_;
   SlabMap slabs_;
   const uint32_t num_samples_;
   const uint32_t num_steps_;
@@ -81,9 +81,9 @@ class Sampler {
   uint32_t num_absences_ = 0;  // in a row, of kMinAway or more
   // Of the next batch, while it is gathered ahead.
   std::shared_ptr<std::byte> ahead_;
-  replay::Slabs ahead_slabs_;
+  engine::Slabs ahead_slabs_;
   std::vector<Part> ahead_parts_;
   PartWorker worker_;  // the last one, as it uses the others
 };
 
-}  // namespace tengen::service
+}  // namespace tengen::store

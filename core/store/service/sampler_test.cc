@@ -10,8 +10,8 @@
 #include "base/testing.h"
 
 using namespace tengen;
-using namespace tengen::replay;
-using namespace tengen::service;
+using namespace tengen::store::engine;
+using namespace tengen::store;
 
 namespace {
 

@@ -13,9 +13,9 @@
 #include "base/error.h"
 #include "transport/process.h"
 
-namespace tengen::service {
+namespace tengen::store {
 
-using replay::Engine;
+using engine::Engine;
 
 namespace {
 
@@ -29,7 +29,7 @@ constexpr std::chrono::seconds kAbsence{30};
 
 }  // namespace
 
-Server::Server(Store* store, const std::map<uint32_t, replay::SavedSession>& resumed)
+Server::Server(Store* store, const std::map<uint32_t, engine::SavedSession>& resumed)
     : store_(store) {
   if (pipe(bell_) != 0) {
     throw Error("server (" + store->directory() + ") cannot have a pipe: " + std::strerror(errno) +
@@ -60,7 +60,7 @@ Server::~Server() {
 
 Server::Opened Server::open_writer(int descriptor, const std::string& name, uint32_t pool,
                                    Deadline deadline) {
-  replay::SessionId id = 0;
+  engine::SessionId id = 0;
   Engine::OpenedWriter opened{};
   if (!store_->change_when(deadline, [&](Engine& engine) {
         if (engine.is_writer_open(name)) return Progress::kNone;
@@ -79,23 +79,23 @@ Server::Opened Server::open_writer(int descriptor, const std::string& name, uint
 Server::Opened Server::open_sampler(int descriptor, uint32_t table, uint32_t num_samples,
                                     uint32_t num_ahead) {
   SessionRecord record{SessionRecord::Kind::kSampler, table, num_samples, {}, 0, ""};
-  const replay::SessionId id = store_->change_open([&](Engine& engine) {
+  const engine::SessionId id = store_->change_open([&](Engine& engine) {
     record.layout = layout_of_sampler(engine, table, num_samples, num_ahead);
     engine.expect(table, num_samples);
-    const replay::SessionId begun = engine.begin_session();
+    const engine::SessionId begun = engine.begin_session();
     record.name = "sampler " + std::to_string(begun) + " of " + engine.table(table).config().name;
     return begun;
   });
   return add(descriptor, id, record, 0);
 }
 
-std::string Server::path_of(replay::SessionId id) const {
+std::string Server::path_of(engine::SessionId id) const {
   return store_->directory() + "/session-" + std::to_string(id);
 }
 
-Server::Opened Server::add(int descriptor, replay::SessionId id, SessionRecord record,
+Server::Opened Server::add(int descriptor, engine::SessionId id, SessionRecord record,
                            uint64_t next_sequence) {
-  record.process = ipc::peer_process(descriptor);
+  record.process = transport::peer_process(descriptor);
   try {
     std::unique_ptr<HostSession> session = host_session(id, record, path_of(id));
     store_->change([&](Engine& engine) { engine.describe_session(id, record.encode()); });
@@ -110,7 +110,7 @@ Server::Opened Server::add(int descriptor, replay::SessionId id, SessionRecord r
   return {id, path_of(id), record.layout, next_sequence};
 }
 
-void Server::resume_sessions(const std::map<uint32_t, replay::SavedSession>& resumed) {
+void Server::resume_sessions(const std::map<uint32_t, engine::SavedSession>& resumed) {
   // Those that ended with their server, or were killed while they were made.
   std::error_code ignored;
   for (const auto& file : std::filesystem::directory_iterator(store_->directory(), ignored)) {
@@ -121,7 +121,7 @@ void Server::resume_sessions(const std::map<uint32_t, replay::SavedSession>& res
     if (is_session && !goes_on) std::filesystem::remove(file.path(), ignored);
   }
   for (const auto& [id, saved] : resumed) {
-    const replay::SessionId session = id;
+    const engine::SessionId session = id;
     const uint64_t num_loans =
         store_->read([&](const Engine& engine) { return engine.num_loans(session); });
     sessions_.push_back(host_session(id, SessionRecord::decode(saved.description), path_of(id),
@@ -136,7 +136,7 @@ void Server::resume_sessions(const std::map<uint32_t, replay::SavedSession>& res
   }
 }
 
-void Server::resume(int descriptor, replay::SessionId id) {
+void Server::resume(int descriptor, engine::SessionId id) {
   {
     const std::scoped_lock lock(mutex_);
     const auto session = std::find_if(sessions_.begin(), sessions_.end(), [&](const auto& one) {
@@ -156,7 +156,7 @@ bool Server::end_absent_clients() {
   for (const auto& session : sessions_) {
     if (session->descriptor() >= 0 || session->is_over()) continue;
     const int64_t process = session->record().process;
-    const bool is_gone = process != 0 ? !ipc::is_alive(process)
+    const bool is_gone = process != 0 ? !transport::is_alive(process)
                                       : std::chrono::steady_clock::now() - begun_ > kAbsence;
     if (is_gone) session->end();
     any = true;
@@ -226,7 +226,7 @@ uint64_t Server::promise(const HostSession& session) {
   return session.is_writer() && is_sync() ? store_->checkpointer()->ask() : 0;
 }
 
-void Server::end_session(replay::SessionId id) {
+void Server::end_session(engine::SessionId id) {
   store_->change_in_steps([&](Engine& engine) { return engine.end_session(id); });
 }
 
@@ -312,4 +312,4 @@ void Server::set_sleeps(uint32_t sleeps) {
   for (const auto& session : sessions_) session->set_server_sleeps(sleeps);
 }
 
-}  // namespace tengen::service
+}  // namespace tengen::store

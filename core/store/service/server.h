@@ -14,7 +14,7 @@
 #include "store/service/host_session.h"
 #include "store/service/store.h"
 
-namespace tengen::service {
+namespace tengen::store {
 
 // Thread-safe. A session ends with its client's socket: its writer is closed, its batches are
 // given back. A request that is refused ends its own session alone.
@@ -22,13 +22,13 @@ class Server {
  public:
   // `store` has a directory and outlives the server. Sessions that Store::keep() returned go on
   // when their clients come back, and end where those have died.
-  explicit Server(Store* store, const std::map<uint32_t, replay::SavedSession>& resumed = {});
+  explicit Server(Store* store, const std::map<uint32_t, engine::SavedSession>& resumed = {});
   Server(const Server&) = delete;
   Server& operator=(const Server&) = delete;
   ~Server();  // ends every session; blocks until the thread has ended
 
   struct Opened {
-    replay::SessionId id = 0;
+    engine::SessionId id = 0;
     std::string memory_path;
     SessionLayout layout;
     uint64_t next_sequence = 0;  // a writer's
@@ -41,21 +41,21 @@ class Server {
 
   // Takes over the connected socket of a client whose session goes on. Throws Error where there is
   // no such session.
-  void resume(int descriptor, replay::SessionId id);
+  void resume(int descriptor, engine::SessionId id);
 
   // For people: what each session is and waits for.
   std::vector<std::string> describe();
 
  private:
-  std::string path_of(replay::SessionId id) const;
-  Opened add(int descriptor, replay::SessionId id, SessionRecord record, uint64_t next_sequence);
+  std::string path_of(engine::SessionId id) const;
+  Opened add(int descriptor, engine::SessionId id, SessionRecord record, uint64_t next_sequence);
   bool is_sync() const;
   uint64_t promise(const HostSession& session);
-  void resume_sessions(const std::map<uint32_t, replay::SavedSession>& resumed);
+  void resume_sessions(const std::map<uint32_t, engine::SavedSession>& resumed);
   bool end_absent_clients();
   void run();
   bool serve_once();
-  void end_session(replay::SessionId id);
+  void end_session(engine::SessionId id);
   void end_those_that_are_over();
   void sleep();
   bool may_nap();
@@ -79,4 +79,4 @@ class Server {
   std::thread thread_;
 };
 
-}  // namespace tengen::service
+}  // namespace tengen::store

@@ -18,7 +18,7 @@
 #include "store/service/store.h"
 #include "transport/shared_memory.h"
 
-namespace tengen::service {
+namespace tengen::store {
 
 inline const Deadline kNever = Deadline::max();
 
@@ -56,21 +56,21 @@ struct Folder {
 class SlabFiles {
  public:
   SlabMap map(Store& store, const std::filesystem::path& directory) {
-    const auto [slots_per_slab, chunk_bytes] = store.read([](const replay::Engine& engine) {
-      const replay::Pool& pool = engine.pool(0);
+    const auto [slots_per_slab, chunk_bytes] = store.read([](const engine::Engine& engine) {
+      const engine::Pool& pool = engine.pool(0);
       return std::pair(pool.slots().slots_per_slab(), pool.slots().slot_bytes());
     });
     return SlabMap(slots_per_slab, chunk_bytes, [this, directory](uint32_t index) {
       const std::scoped_lock lock(mutex_);
       files_.push_back(
-          ipc::SharedMemory::open((directory / replay::Slots::slab_name(0, index)).string()));
+          transport::SharedMemory::open((directory / engine::Slots::slab_name(0, index)).string()));
       return files_.back().data();
     });
   }
 
  private:
   std::mutex mutex_;
-  std::deque<ipc::SharedMemory> files_;
+  std::deque<transport::SharedMemory> files_;
 };
 
 // Ports of a new session of the server, whose other end is in this process too.
@@ -90,4 +90,4 @@ inline std::unique_ptr<SamplerPort> connect_sampler(Server& server, uint32_t tab
   return remote_sampler({ends[1], opened.memory_path, opened.layout}, num_ahead);
 }
 
-}  // namespace tengen::service
+}  // namespace tengen::store

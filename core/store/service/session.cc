@@ -13,7 +13,7 @@
 
 #include "base/error.h"
 
-namespace tengen::service {
+namespace tengen::store {
 namespace {
 
 constexpr std::chrono::milliseconds kRetry{50};
@@ -24,7 +24,7 @@ Session::Session(const SessionAddress& address)
     : descriptor_(address.descriptor),
       reconnect_(address.reconnect),
       patience_(address.patience),
-      memory_(ipc::SharedMemory::open(address.memory_path, address.layout.num_bytes())),
+      memory_(transport::SharedMemory::open(address.memory_path, address.layout.num_bytes())),
       header_(reinterpret_cast<SessionHeader*>(memory_.data())),
       requests_(address.layout.requests(memory_.data())),
       replies_(address.layout.replies(memory_.data())) {
@@ -276,4 +276,4 @@ std::unique_ptr<SamplerPort> remote_sampler(const SessionAddress& address, uint3
   return std::make_unique<RemoteSampler>(address, num_ahead);
 }
 
-}  // namespace tengen::service
+}  // namespace tengen::store

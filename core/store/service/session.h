@@ -16,7 +16,7 @@
 #include "store/service/wire.h"
 #include "transport/shared_memory.h"
 
-namespace tengen::service {
+namespace tengen::store {
 
 // What the server tells a client that it took in.
 struct SessionAddress {
@@ -93,10 +93,10 @@ class Session {
   int descriptor_;
   const std::function<int()> reconnect_;
   const std::chrono::milliseconds patience_;
-  const ipc::SharedMemory memory_;
+  const transport::SharedMemory memory_;
   SessionHeader* const header_;
-  ipc::Ring requests_;
-  ipc::Ring replies_;
+  transport::Ring requests_;
+  transport::Ring replies_;
   uint64_t num_sent_ = 0;
   std::string error_;
   std::optional<std::chrono::steady_clock::time_point> gone_since_;  // none: there is a server
@@ -108,4 +108,4 @@ std::unique_ptr<WriterPort> remote_writer(const SessionAddress& address, uint64_
 // `num_ahead` batches are drawn before they are needed, 0: each when next() asks for it.
 std::unique_ptr<SamplerPort> remote_sampler(const SessionAddress& address, uint32_t num_ahead);
 
-}  // namespace tengen::service
+}  // namespace tengen::store

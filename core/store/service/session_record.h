@@ -11,7 +11,7 @@
 #include "store/service/protocol.h"
 #include "store/service/wire.h"
 
-namespace tengen::service {
+namespace tengen::store {
 
 struct SessionRecord {
   enum class Kind : uint32_t { kWriter, kSampler };
@@ -47,4 +47,4 @@ struct SessionRecord {
   };
 };
 
-}  // namespace tengen::service
+}  // namespace tengen::store

@@ -9,7 +9,7 @@
 
 #include "store/engine/gather.h"
 
-namespace tengen::service {
+namespace tengen::store {
 
 // Learns of each slab when a slot of it is first asked for. Not thread-safe.
 class SlabMap {
@@ -23,7 +23,7 @@ class SlabMap {
   static SlabMap none() { return {1, 0, {}}; }
 
   // Slots up to `last_slot`. Valid until the next call.
-  replay::Slabs up_to(uint32_t last_slot) {
+  engine::Slabs up_to(uint32_t last_slot) {
     while (bases_.size() <= last_slot / slots_per_slab_) {
       bases_.push_back(find_(static_cast<uint32_t>(bases_.size())));
     }
@@ -37,4 +37,4 @@ class SlabMap {
   std::vector<std::byte*> bases_;
 };
 
-}  // namespace tengen::service
+}  // namespace tengen::store

@@ -8,10 +8,10 @@
 #include "base/error.h"
 #include "store/service/drawn_batches.h"
 
-namespace tengen::service {
+namespace tengen::store {
 namespace {
 
-using replay::Engine;
+using engine::Engine;
 
 // Of one log: a part of the memory for steps, and as much as is made in a moment.
 constexpr uint64_t kLogsInMemory = 64;
@@ -86,7 +86,7 @@ class LocalWriter final : public WriterPort {
 
  private:
   Store* const store_;
-  replay::SessionId session_ = 0;
+  engine::SessionId session_ = 0;
   Engine::OpenedWriter opened_{};
   uint64_t inserts_end_ = 0;  // the checkpoint that has them
   uint32_t table_ = 0;        // of the last insert
@@ -108,7 +108,7 @@ class LocalSampler final : public SamplerPort {
   }
 
   bool next(Deadline deadline, Delivery* delivery) override {
-    const replay::Loan* loan = nullptr;
+    const engine::Loan* loan = nullptr;
     std::exception_ptr lost;
     const auto attempt = [&](Engine& engine) {
       while (batches_.num_asked() <= num_ahead_) batches_.ask();
@@ -156,7 +156,7 @@ class LocalSampler final : public SamplerPort {
  private:
   Store* const store_;
   const uint32_t num_ahead_;
-  const replay::SessionId session_;
+  const engine::SessionId session_;
   DrawnBatches batches_;
 };
 
@@ -177,12 +177,12 @@ Store::~Store() {
   if (tier_) tier_->stop();
 }
 
-replay::Disk* Store::make_disk() {
+engine::Disk* Store::make_disk() {
   const DiskConfig& disk = disk_config_;
   if (disk.num_bytes == 0) return nullptr;
   const bool has_checkpoints = disk.durability != Durability::kNone;
-  const auto tell = [this](const replay::Transfer& transfer, bool is_load,
-                           const replay::TransferResult& result) {
+  const auto tell = [this](const engine::Transfer& transfer, bool is_load,
+                           const engine::TransferResult& result) {
     // Of most loads only the last one of a batch is worth waking anybody.
     try_change([&](Engine& engine) {
       const auto told = is_load ? &Engine::loaded : &Engine::saved;
@@ -204,19 +204,19 @@ Progress insert_run(Engine& engine, uint32_t writer, const InsertRun& run, uint3
     const uint64_t first = run.first + uint64_t{i} * run.stride;
     const auto result = engine.insert(
         writer, {run.table, run.sequence + i, first, run.num_steps, priority, run.version});
-    if (result == replay::InsertResult::kBlocked) {
+    if (result == engine::InsertResult::kBlocked) {
       return *done > before ? Progress::kSome : Progress::kNone;
     }
   }
   return Progress::kDone;
 }
 
-void deliver(const replay::Loan& loan, Delivery* delivery) {
+void deliver(const engine::Loan& loan, Delivery* delivery) {
   delivery->lease = loan.lease;
   delivery->table_size = loan.table_size;
   delivery->keys.clear();
   delivery->probabilities.clear();
-  for (const replay::Sample& sample : loan.samples) {
+  for (const engine::Sample& sample : loan.samples) {
     delivery->keys.push_back(sample.key);
     delivery->probabilities.push_back(sample.probability);
   }
@@ -227,11 +227,11 @@ Resumed Store::keep(bool goes_on) {
   const std::scoped_lock lock(mutex_);
   const bool has_checkpoints = disk_config_.durability != Durability::kNone;
   Resumed resumed;
-  std::optional<replay::State> state;
+  std::optional<engine::State> state;
   if (goes_on) {
     state = Keeper::load(directory_);
   } else if (has_checkpoints && (state = DurableLog::load(disk_config_.directory))) {
-    std::vector<const replay::Schema*> schemas;
+    std::vector<const engine::Schema*> schemas;
     for (uint32_t i = 0; i < engine_.num_pools(); ++i) schemas.push_back(&engine_.pool(i).schema());
     std::vector<uint32_t> max_times_sampled;
     for (uint32_t i = 0; i < engine_.num_tables(); ++i) {
@@ -267,12 +267,12 @@ Resumed Store::keep(bool goes_on) {
 }
 
 // That of an engine that has tables alone.
-replay::State Store::begin_state() const {
-  replay::Log tables;
+engine::State Store::begin_state() const {
+  engine::Log tables;
   for (uint32_t i = 0; i < engine_.num_tables(); ++i) {
-    tables.add(replay::event::TableAdded{i, engine_.pool_of(i)});
+    tables.add(engine::event::TableAdded{i, engine_.pool_of(i)});
   }
-  replay::State state;
+  engine::State state;
   state.apply(tables.pending());
   return state;
 }
@@ -321,7 +321,7 @@ std::unique_ptr<SamplerPort> Store::open_sampler(uint32_t table, uint32_t num_sa
 
 SlabMap Store::slab_map(uint32_t pool) {
   return read([&](const Engine& engine) {
-    const replay::Pool& of = engine.pool(pool);
+    const engine::Pool& of = engine.pool(pool);
     return SlabMap(
         of.slots().slots_per_slab(), of.slots().slot_bytes(), [this, pool](uint32_t index) {
           return read([&](const Engine& now) { return now.pool(pool).slots().slab(index); });
@@ -329,4 +329,4 @@ SlabMap Store::slab_map(uint32_t pool) {
   });
 }
 
-}  // namespace tengen::service
+}  // namespace tengen::store

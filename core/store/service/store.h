@@ -21,7 +21,7 @@
 #include "store/service/ports.h"
 #include "store/service/slab_map.h"
 
-namespace tengen::service {
+namespace tengen::store {
 
 // Where the steps go that memory does not hold.
 struct DiskConfig {
@@ -34,7 +34,7 @@ struct DiskConfig {
 
 // What a store goes on with.
 struct Resumed {
-  std::map<uint32_t, replay::SavedSession> sessions;  // of clients of other processes
+  std::map<uint32_t, engine::SavedSession> sessions;  // of clients of other processes
   uint64_t num_lost = 0;  // items that were removed while the checkpoint was made
 };
 
@@ -176,18 +176,18 @@ class Store {
     if (tier_) tier_->start();
   }
   void check_open() const;
-  replay::Disk* make_disk();
-  replay::State begin_state() const;
+  engine::Disk* make_disk();
+  engine::State begin_state() const;
 
   const std::string directory_;
   const DiskConfig disk_config_;
   std::mutex mutex_;
   std::condition_variable condition_;
-  replay::Memory memory_;
-  replay::Log log_;
+  engine::Memory memory_;
+  engine::Log log_;
   std::unique_ptr<DiskTier> tier_;
-  std::optional<replay::Disk> disk_;
-  replay::Engine engine_;
+  std::optional<engine::Disk> disk_;
+  engine::Engine engine_;
   std::unique_ptr<Keeper> keeper_;
   std::unique_ptr<Checkpointer> checkpointer_;
   std::function<void()> listener_;
@@ -195,9 +195,9 @@ class Store {
 };
 
 // Inserts what is left of a run, of which `*done` items are in already.
-Progress insert_run(replay::Engine& engine, uint32_t writer, const InsertRun& run, uint32_t* done);
+Progress insert_run(engine::Engine& engine, uint32_t writer, const InsertRun& run, uint32_t* done);
 
 // Fills in what a client gets of a loan.
-void deliver(const replay::Loan& loan, Delivery* delivery);
+void deliver(const engine::Loan& loan, Delivery* delivery);
 
-}  // namespace tengen::service
+}  // namespace tengen::store

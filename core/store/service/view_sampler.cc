@@ -6,9 +6,9 @@
 
 #include "base/error.h"
 
-namespace tengen::service {
+namespace tengen::store {
 
-ViewSampler::ViewSampler(std::unique_ptr<SamplerPort> port, replay::Schema schema, SlabMap slabs,
+ViewSampler::ViewSampler(std::unique_ptr<SamplerPort> port, engine::Schema schema, SlabMap slabs,
                          uint32_t num_samples, uint32_t num_steps)
     : schema_(std::move(schema)),
       num_samples_(num_samples),
@@ -51,10 +51,10 @@ std::optional<Viewed> ViewSampler::next_of(Deadline deadline) {
   }
   port_->keep(delivery.lease);
   uint32_t last_slot = 0;
-  for (const replay::Piece& piece : delivery.pieces) last_slot = std::max(last_slot, piece.slot);
-  const replay::Slabs slabs = slabs_.up_to(last_slot);
+  for (const engine::Piece& piece : delivery.pieces) last_slot = std::max(last_slot, piece.slot);
+  const engine::Slabs slabs = slabs_.up_to(last_slot);
   for (size_t c = 0; c < schema_.columns().size(); ++c) {
-    for (const replay::Piece& piece : delivery.pieces) {
+    for (const engine::Piece& piece : delivery.pieces) {
       viewed.data.push_back(slabs.at(piece.slot) + schema_.offset(c) +
                             piece.offset * schema_.columns()[c].num_bytes);
     }
@@ -104,4 +104,4 @@ void ViewSampler::pass_on() noexcept {
   }
 }
 
-}  // namespace tengen::service
+}  // namespace tengen::store

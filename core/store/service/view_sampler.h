@@ -12,7 +12,7 @@
 #include "store/service/ports.h"
 #include "store/service/slab_map.h"
 
-namespace tengen::service {
+namespace tengen::store {
 
 // Column c of sample i begins at data[c * num_samples + i], [num_steps, ...] in C order. It stays
 // as it is until let_go(), whatever becomes of the lease, while the sampler and the store live.
@@ -26,10 +26,10 @@ class ViewSampler {
  public:
   // Every sample has `num_steps` steps, every batch `num_samples` samples. Throws Error where no
   // sample can lie in one piece: of stacked columns, or of more steps than a chunk.
-  ViewSampler(std::unique_ptr<SamplerPort> port, replay::Schema schema, SlabMap slabs,
+  ViewSampler(std::unique_ptr<SamplerPort> port, engine::Schema schema, SlabMap slabs,
               uint32_t num_samples, uint32_t num_steps);
 
-  const replay::Schema& schema() const { return schema_; }
+  const engine::Schema& schema() const { return schema_; }
   uint32_t num_samples() const { return num_samples_; }
   uint32_t num_steps() const { return num_steps_; }
 
@@ -50,7 +50,7 @@ class ViewSampler {
   void pass_on() noexcept;
   std::optional<Viewed> next_of(Deadline deadline);
 
-  const replay::Schema schema_;
+  const engine::Schema schema_;
   const uint32_t num_samples_;
   const uint32_t num_steps_;
   std::mutex port_mutex_;  // of the two below; taken before the other
@@ -60,4 +60,4 @@ class ViewSampler {
   std::vector<uint64_t> let_go_;
 };
 
-}  // namespace tengen::service
+}  // namespace tengen::store

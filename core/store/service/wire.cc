@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <array>
 
-namespace tengen::service {
+namespace tengen::store {
 namespace {
 
 constexpr size_t kNumWords = std::extent_v<decltype(SessionHeader::reason_words)>;
@@ -36,4 +36,4 @@ std::string read_reason(const SessionHeader& header) {
   return {text, strnlen(text, sizeof words)};
 }
 
-}  // namespace tengen::service
+}  // namespace tengen::store

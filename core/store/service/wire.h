@@ -13,7 +13,7 @@
 #include "store/service/ports.h"
 #include "store/service/protocol.h"
 
-namespace tengen::service {
+namespace tengen::store {
 
 // The message at the front of `bytes`. Throws Error where they are too few.
 template <class T>
@@ -84,4 +84,4 @@ inline std::pair<InsertMessage, std::span<const double>> message_of(const Insert
 void write_reason(const std::string& text, SessionHeader* header);
 std::string read_reason(const SessionHeader& header);
 
-}  // namespace tengen::service
+}  // namespace tengen::store

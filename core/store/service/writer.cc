@@ -4,7 +4,7 @@
 
 #include "base/error.h"
 
-namespace tengen::service {
+namespace tengen::store {
 
 uint32_t Writer::append(std::span<const std::byte* const> columns, const bool* is_first,
                         uint32_t count, Deadline deadline) {
@@ -34,7 +34,7 @@ uint32_t Writer::append(std::span<const std::byte* const> columns, const bool* i
 void Writer::count_ages(const bool* is_first, uint32_t count) {
   ages_.resize(count);
   for (uint32_t i = 0; i < count; ++i) {
-    age_ = is_first[i] ? 0 : std::min(age_ + 1, replay::Schema::kMaxAge);
+    age_ = is_first[i] ? 0 : std::min(age_ + 1, engine::Schema::kMaxAge);
     ages_[i] = static_cast<uint8_t>(age_);
   }
 }
@@ -53,4 +53,4 @@ bool Writer::insert(const InsertRun& run, Deadline deadline) {
   return true;
 }
 
-}  // namespace tengen::service
+}  // namespace tengen::store

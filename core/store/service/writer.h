@@ -10,13 +10,13 @@
 #include "store/service/ports.h"
 #include "store/service/slab_map.h"
 
-namespace tengen::service {
+namespace tengen::store {
 
 // For one thread. Items may have the steps that were appended since the last insert, and
 // `max_item_steps` before them.
 class Writer {
  public:
-  Writer(std::unique_ptr<WriterPort> port, replay::Schema schema, SlabMap slabs,
+  Writer(std::unique_ptr<WriterPort> port, engine::Schema schema, SlabMap slabs,
          uint32_t max_item_steps)
       : port_(std::move(port)),
         schema_(std::move(schema)),
@@ -24,7 +24,7 @@ class Writer {
         max_item_steps_(max_item_steps),
         next_sequence_(port_->next_sequence()) {}
 
-  const replay::Schema& schema() const { return schema_; }
+  const engine::Schema& schema() const { return schema_; }
   // Steps appended so far by this writer.
   uint64_t num_steps() const { return num_steps_; }
   // The sequence number of the next item; what is below was inserted.
@@ -46,7 +46,7 @@ class Writer {
   void count_ages(const bool* is_first, uint32_t count);
 
   const std::unique_ptr<WriterPort> port_;
-  const replay::Schema schema_;
+  const engine::Schema schema_;
   SlabMap slabs_;
   const uint32_t max_item_steps_;
   uint64_t next_sequence_;
@@ -58,4 +58,4 @@ class Writer {
   std::vector<const std::byte*> from_;
 };
 
-}  // namespace tengen::service
+}  // namespace tengen::store
