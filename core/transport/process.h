@@ -26,7 +26,7 @@ inline int64_t peer_process(int descriptor) {
 #endif
 }
 
-// Whether there is such a process, perhaps another's.
+// Whether there is a process of that number, perhaps another user's.
 inline bool is_alive(int64_t process) {
   return kill(static_cast<pid_t>(process), 0) == 0 || errno != ESRCH;
 }

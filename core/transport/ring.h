@@ -15,15 +15,16 @@ namespace tengen::transport {
 // message is there whole or not at all. Messages lie one after another, none across the end, so
 // that both sides work in place. Waiting and waking are the caller's.
 //
-// What is staged, or taken, is told to the other side by publish(), or release(): so a side can
-// first note elsewhere what it is about to do, and a process that comes after it go on by resume.
+// The other side sees staged messages after publish(), and taken ones as taken after release(). So
+// a side can first note elsewhere what it is about to do, and a process that takes its place can go
+// on by resume.
 class Ring {
  public:
   // Bytes of memory that a ring of `capacity` bytes of messages needs.
   static constexpr uint64_t num_bytes(uint32_t capacity) { return sizeof(Shared) + capacity; }
 
-  // Takes memory that is zero or holds a ring of the same capacity, a power of two of at least
-  // 64, aligned to 64 bytes. Both sides make one over the same memory.
+  // `memory`, aligned to 64 bytes, is zero or holds a ring of the same capacity, a power of two of
+  // at least 64. Both sides make a Ring over the same memory.
   Ring(std::byte* memory, uint32_t capacity)
       : shared_(reinterpret_cast<Shared*>(memory)),
         bytes_(memory + sizeof(Shared)),
@@ -51,12 +52,12 @@ class Ring {
     reserved_ = head_ + skipped;
     return bytes_ + (reserved_ & (capacity_ - 1)) + kHeader;
   }
-  // The first `num_bytes` of what was reserved last are a message.
+  // Says that the first `num_bytes` of the room reserved last are a message.
   void stage(uint32_t num_bytes) {
     set_length(reserved_, num_bytes);
     head_ = reserved_ + padded(num_bytes);
   }
-  // Sends what is staged.
+  // Sends the staged messages.
   void publish() { shared_->head.store(head_, std::memory_order_release); }
   void commit(uint32_t num_bytes) {
     stage(num_bytes);
@@ -68,7 +69,7 @@ class Ring {
     head_ = head;
     publish();
   }
-  // All at once; false while the consumer is behind.
+  // Sends one message; false while the consumer is behind.
   bool push(std::span<const std::byte> message) {
     std::byte* to = reserve(static_cast<uint32_t>(message.size()));
     if (to == nullptr) return false;
@@ -96,9 +97,9 @@ class Ring {
     front_end_ = tail + padded(length);
     return {bytes_ + (tail & (capacity_ - 1)) + kHeader, length};
   }
-  // The next front() is the message after what it returned.
+  // Takes the message that front() returned; the next front() returns the one after it.
   void take() { tail_ = front_end_; }
-  // Ends the life of all that was taken.
+  // Ends the life of all messages that were taken.
   void release() { shared_->tail.store(tail_, std::memory_order_release); }
   void pop() {
     take();
@@ -110,7 +111,7 @@ class Ring {
     tail_ = tail;
     release();
   }
-  // Consumer: whether all was taken.
+  // Consumer: whether all messages were taken.
   bool is_empty() const { return shared_->head.load(std::memory_order_acquire) == tail_; }
 
  private:

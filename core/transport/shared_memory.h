@@ -7,20 +7,20 @@
 
 namespace tengen::transport {
 
-// A mapping of a whole file. Another process that opens the same path sees the same bytes; they
-// outlive every process, also one that is killed, until the file is removed. Nobody ever cuts such
-// a file, so that what is mapped is there, whatever becomes of its name. Movable.
+// A mapping of a whole file. Another process that opens the same path sees the same bytes. They
+// outlive every process, even one that is killed, until the file is removed. Nobody ever truncates
+// such a file, so that mapped bytes stay valid, even when its name is removed. Movable.
 class SharedMemory {
  public:
-  // Makes the file, which must not exist, of zeroed bytes that are all there: where the file
-  // system has no room this throws an Error that says how to enlarge it, and no later write ever
-  // fails. A process that is killed in it leaves the whole file or none, and perhaps `path.part`.
+  // Makes a file, which must not exist, of zeroed bytes that are all allocated, so that no later
+  // write fails. Where the file system has no room, throws an Error that says how to enlarge it. A
+  // process that is killed in this call leaves the whole file or none, and perhaps `path.part`.
   static SharedMemory create(const std::string& path, uint64_t num_bytes);
-  // The same, or maps a file of that size that is there.
+  // The same, but maps a file of that size where there is one.
   static SharedMemory adopt(const std::string& path, uint64_t num_bytes);
-  // Maps a file that is there. Throws Error where it is not, or has fewer bytes.
+  // Maps an existing file. Throws Error where there is none, or it has fewer bytes.
   static SharedMemory open(const std::string& path, uint64_t min_bytes = 1);
-  // Throws the same Error where the file system of a folder has less than so much room now.
+  // Throws the same Error where a folder's file system has less than `num_bytes` of room now.
   static void check_room(const std::string& directory, uint64_t num_bytes);
   // Memory of this process alone.
   static SharedMemory anonymous(uint64_t num_bytes);

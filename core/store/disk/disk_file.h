@@ -1,5 +1,6 @@
 #pragma once
-// Files that are to be there where a host is lost, and the seam at which a test learns what would.
+// Files that must survive the loss of the host, and a hook by which a test learns what would
+// survive.
 
 #include <cstddef>
 #include <cstdint>
@@ -10,7 +11,7 @@
 
 namespace tengen::store {
 
-// Told of all that happens to such files, in its order; by any thread.
+// Is told of all that happens to such files, in order, by any thread.
 class DiskWatch {
  public:
   virtual ~DiskWatch() = default;
@@ -24,15 +25,15 @@ class DiskWatch {
   virtual void folder_synced(const std::string& directory) = 0;
 };
 
-// For tests; null: nobody is told. Not while files are in use.
+// Sets the hook, for tests; null: none. Not while files are in use.
 void set_disk_watch(DiskWatch* watch);
 
-// One of them, open to be written. What can fail returns whether it did not; errno says why. Of
-// several threads, where what they write does not overlap.
+// Such a file, open to be written. A call that can fail returns whether it succeeded; errno says
+// why it failed. Several threads may write, where their ranges do not overlap.
 class DiskFile {
  public:
-  // `flags` are those of open(); is_open() says whether it is. With `is_past_cache` it is read and
-  // written past the system's cache, where the file system can.
+  // `flags` are those of open(); is_open() says whether that succeeded. With `is_past_cache` reads
+  // and writes go past the system's cache, where the file system can.
   DiskFile(std::string path, int flags, bool is_past_cache = false);
   DiskFile(const DiskFile&) = delete;
   DiskFile& operator=(const DiskFile&) = delete;
@@ -41,10 +42,11 @@ class DiskFile {
   bool is_open() const { return descriptor_ >= 0; }
   int descriptor() const { return descriptor_; }
   const std::string& path() const { return path_; }
-  // All of it.
+  // Writes all the bytes.
   bool write(uint64_t offset, std::span<const std::byte> bytes) const;
   bool cut(uint64_t num_bytes) const;
-  // What was written is there where the host is lost, if its name is; blocks.
+  // Blocks until the bytes that were written survive the loss of the host; the file's name needs
+  // sync_folder().
   bool sync() const;
 
  private:
@@ -52,15 +54,16 @@ class DiskFile {
   int descriptor_;
 };
 
-// What a file has from `begin` to `end`, or to its end. By reads, as a mapping of what the disk
-// cannot give ends the process that looks at it. Throws Error.
+// The bytes of a file from `begin` to `end`, or to the file's end. Read and not mapped, as a
+// mapping of bytes that the disk cannot read ends the process that touches it. Throws Error.
 std::vector<std::byte> read_file(const std::string& path, uint64_t begin = 0,
                                  uint64_t end = UINT64_MAX);
 
 bool rename_file(const std::string& from, const std::string& to);
-// Leaves out one that is not there.
+// Does nothing where there is no such file.
 void remove_file(const std::string& path);
-// Files that were made, renamed or removed in it are so where the host is lost. Throws Error.
+// Blocks until files that were made, renamed or removed in the folder stay so where the host is
+// lost. Throws Error.
 void sync_folder(const std::string& directory);
 
 }  // namespace tengen::store

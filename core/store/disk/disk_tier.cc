@@ -12,8 +12,8 @@
 namespace tengen::store {
 namespace {
 
-// As many rows are under way at once: what it takes for a disk's full rate, and as many again, as
-// threads wait for a core too.
+// How many rows are under way at once: twice as many as give a disk's full rate, as threads wait
+// for a core too.
 constexpr int kNumThreads = 32;
 
 uint32_t checksum_of(const engine::Transfer& transfer) {
@@ -24,7 +24,7 @@ uint32_t checksum_of(const engine::Transfer& transfer) {
 
 DiskTier::DiskTier(std::string directory, bool is_hidden, Done done)
     : directory_(std::move(directory)), is_hidden_(is_hidden), done_(std::move(done)) {
-  // Only to see now whether it can be, not at the first row.
+  // Opened now only so that an error is seen here and not at the first row.
   RowFile(directory_ + "/rows-" + std::to_string(getpid()) + "-probe", 4096, /*is_hidden=*/true);
   for (int i = 0; i < kNumThreads; ++i) threads_.emplace_back([this] { run(); });
 }

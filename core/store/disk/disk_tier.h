@@ -21,28 +21,28 @@ namespace tengen::store {
 // transfers are done in their order, as many at once as there are threads.
 class DiskTier final : public engine::Tier {
  public:
-  // Tells the store's engine of a transfer that has ended; called by any of the threads.
+  // Tells the store's engine that a transfer has ended; called by any of the tier's threads.
   using Done =
       std::function<void(const engine::Transfer&, bool is_load, const engine::TransferResult&)>;
-  // With `is_hidden` the files go with this process. Throws Error where nothing can be made in
+  // With `is_hidden` the files vanish with this process. Throws Error where no file can be made in
   // the directory.
   DiskTier(std::string directory, bool is_hidden, Done done);
   DiskTier(const DiskTier&) = delete;
   DiskTier& operator=(const DiskTier&) = delete;
   ~DiskTier() override { stop(); }
-  // Leaves out what has not begun; blocks until the rest is told of. Idempotent.
+  // Drops transfers that have not begun; blocks until the others have ended. Idempotent.
   void stop();
 
   void load(const engine::Transfer& transfer) override { asked_.push_back({transfer, true}); }
   void save(const engine::Transfer& transfer) override { asked_.push_back({transfer, false}); }
-  // What was asked for may begin. Until then nothing of it has happened.
+  // Begins the transfers that were asked for since the last call; none begins before.
   void start();
 
-  // Rows whose saves have ended are there where the host is lost; blocks for it. Returns why they
-  // are not; empty: they are.
+  // Blocks until rows whose saves have ended survive the loss of the host. Returns an error; empty:
+  // none.
   std::string sync();
 
-  // What went wrong first; empty: nothing did.
+  // The first error; empty: none.
   std::string trouble();
 
  private:

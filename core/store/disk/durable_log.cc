@@ -26,7 +26,7 @@ uint64_t random_number() {
 }
 
 // Applies the records of a log that lie before `end`, and returns the position behind them. Throws
-// Error where the log does not begin at `begin`: the one before it is damaged.
+// Error where the log does not begin at `begin`, as then the log before it is damaged.
 uint64_t apply_log(const std::string& directory, uint64_t number, uint64_t begin, uint64_t end,
                    State* state) {
   LogReader log(log_path(directory, number));
@@ -43,11 +43,11 @@ uint64_t apply_log(const std::string& directory, uint64_t number, uint64_t begin
   return position;
 }
 
-// The logs from a state on, as far as they are one after another of one writer.
+// The logs of one writer that follow a state, as far as none is missing.
 class Chain {
  public:
-  // With `has_order` its marks were written one after another, each when the one before it was on
-  // the disk. Throws Error for damage that shows by what lies behind it.
+  // With `has_order` each mark was written when the mark before it was on the disk. Throws Error
+  // for damage that what lies behind it proves.
   Chain(const std::string& directory, uint64_t first, bool has_order)
       : stopped_at_(log_path(directory, first)) {
     uint64_t writer = 0;
@@ -57,7 +57,7 @@ class Chain {
       const bool is_next = log.is_begun() && (number == first || log.header().writer == writer);
       if (!is_next) return;
       writer = log.header().writer;
-      // The one before it was on the disk before this one was begun.
+      // The log before it was whole on the disk before this one was begun.
       check(is_whole_, "log", stopped_at_, kMustBeWhole);
       stopped_at_ = path;
       while (const std::optional<LogFrame> frame = log.next()) {
@@ -68,13 +68,14 @@ class Chain {
         last_ = DurableLog::Last{first, end, *mark, {saved.begin(), saved.end()}};
       }
       is_whole_ = log.is_at_end();
-      // Of two marks behind it the first one told of it.
+      // Where two marks follow, the second proves that the first was on the disk, with all before
+      // it.
       if (!is_whole_ && has_order) check(log.num_marks_behind() < 2, "log", path, kMustBeWhole);
     }
   }
 
   const std::optional<DurableLog::Last>& last() const { return last_; }
-  // The file behind whose whole frames there is no more.
+  // The last file of the chain.
   const std::string& stopped_at() const { return stopped_at_; }
 
  private:
@@ -93,11 +94,11 @@ std::optional<DurableLog::Last> DurableLog::find_last(const std::string& directo
     Chain chain(directory, first, !known || !known->is_exact);
     if (!known || first <= known->end.number) damaged = chain.stopped_at();
     last = chain.last();
-    if (last) break;  // else of a store that did not live until its first checkpoint
+    if (last) break;  // else this state is of a store that made no checkpoint
   }
   if (!known || known->end.writer == 0) return last;
   const LogPlace& end = known->end;
-  // One that another writer began is of a store that had gone on from it.
+  // A checkpoint of another writer is of a store that went on from the known one.
   const bool is_there =
       last && (last->end.writer == end.writer ? std::tie(last->end.number, last->end.offset) >=
                                                     std::tie(end.number, end.offset)
@@ -177,7 +178,7 @@ void DurableLog::write_records() {
   write_frame(FrameKind::kRecords, records_);
   records_.clear();
   if (num_bytes_ < log_bytes_) return;
-  // What is closed is on the disk before a later log says anything.
+  // A log that is closed is on the disk before the next one has any record.
   check(file_->sync(), "log", file_->path(), "cannot be synced; look after the disk");
   closed_.push_back({position_, number_, num_bytes_});
   ++number_;
@@ -215,9 +216,9 @@ bool DurableLog::mark(uint64_t position, std::chrono::steady_clock::time_point b
       file = file_;
       last.end = {number_, writer_, num_bytes_};
     }
-    // Others may append meanwhile.
+    // Without the lock: others may append meanwhile.
     check(file->sync(), "log", file->path(), "cannot be synced; look after the disk");
-    // The first time it is on the disk before what was there before goes.
+    // The first time this blocks, so that the file is on the disk before older files are removed.
     last_mark_.put(last, /*is_synced=*/false);
     const std::scoped_lock lock(mutex_);
     if (!std::exchange(has_mark_, true)) remove_files(directory_, first_);

@@ -14,7 +14,7 @@ namespace {
 
 using engine::State;
 
-// Logs are compacted when they are so many files.
+// How many log files are replaced by a state.
 constexpr uint64_t kMinLogs = 4;
 
 // What a log begins with; its records lie behind.
@@ -29,7 +29,7 @@ void apply_log(const std::string& path, State* state) {
   const transport::SharedMemory file = transport::SharedMemory::open(path);
   const auto* header = reinterpret_cast<const LogHeader*>(file.data());
   check(file.num_bytes() >= sizeof(LogHeader), "log", path, kMustBeWhole);
-  if (header->version == 0) return;  // its process was killed before it was begun
+  if (header->version == 0) return;  // the process was killed before it began this log
   check_version(header->version, path);
   const uint64_t num_bytes = header->num_bytes.load(std::memory_order_acquire);
   check(num_bytes <= file.num_bytes() - sizeof(LogHeader), "log", path, kMustBeWhole);

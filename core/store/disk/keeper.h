@@ -1,8 +1,8 @@
 #pragma once
-// Keeps what an engine's log says in files of the store's folder, so that another process goes on
-// when this one is killed.
+// Keeps an engine's log in files of the store's folder, so that another process can go on when this
+// one is killed.
 //
-// `log-<n>` are mapped files of records: what is committed to them outlives the process, without a
+// `log-<n>` are mapped files of records: a record that is committed outlives the process, without a
 // system call. A folder in a memory file system lives as long as its host.
 
 #include <cstdint>
@@ -19,22 +19,22 @@ namespace tengen::store {
 
 class Keeper {
  public:
-  // What the files of a folder say; none where it has none. Throws Error where they are damaged or
-  // of another version.
+  // The state that a folder's files tell; none where it has no files. Throws Error where they are
+  // damaged or of another version.
   static std::optional<engine::State> load(const std::string& directory);
 
-  // Begins with `state`, and removes files that were there before it. Logs are files of
-  // `log_bytes`, or of one commit that is longer. Throws Error where there is no room.
+  // Begins with `state`, and removes older files. Logs are files of `log_bytes`, or of one commit
+  // that is longer. Throws Error where there is no room.
   Keeper(std::string directory, uint64_t log_bytes, const engine::State& state);
   Keeper(const Keeper&) = delete;
   Keeper& operator=(const Keeper&) = delete;
   ~Keeper() = default;  // the files stay
 
-  // Takes records, all or nothing where the process is killed. One thread at a time; now and then
-  // it makes a file. Where there is no room it gives up: it removes the files, and keeps nothing
-  // from then on.
+  // Appends records: all or none of them, where the process is killed. One thread at a time; now
+  // and then it makes a file. Where there is no room the keeper gives up: it removes the files, and
+  // keeps nothing from then on.
   void commit(std::span<const std::byte> records) noexcept;
-  // Why it gave up; empty where it has not.
+  // Why the keeper gave up; empty where it has not.
   std::string trouble();
 
  private:
@@ -43,7 +43,7 @@ class Keeper {
 
   const std::string directory_;
   const uint64_t log_bytes_;
-  uint64_t number_ = 0;  // of log_
+  uint64_t number_ = 0;  // number of log_
   std::optional<transport::SharedMemory> log_;
   uint64_t num_committed_ = 0;
   std::mutex mutex_;

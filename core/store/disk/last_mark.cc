@@ -16,7 +16,7 @@
 namespace tengen::store {
 namespace {
 
-// In one sector, so that a lost host leaves it as it was or as it is.
+// Fits into one sector, so that a lost host leaves either the old record or the new one.
 struct Record {
   uint64_t version;
   uint64_t number, writer, offset;
@@ -54,7 +54,7 @@ void LastMarkFile::put(const LastMark& mark, bool is_synced) {
   record.checksum = checksum_of(record);
   const std::string path = path_in(directory_);
   const bool is_first = file_ == nullptr;
-  // Whole under its name, or not there.
+  // Under its name the file is whole, or there is none.
   if (is_first) file_ = std::make_unique<DiskFile>(path + ".part", O_WRONLY | O_CREAT | O_TRUNC);
   bool is_good = file_->is_open() && file_->write(0, std::as_bytes(std::span(&record, 1)));
   if (is_first || is_synced) is_good = is_good && file_->sync();

@@ -1,6 +1,7 @@
 #pragma once
-// How far the logs of a folder are on its disk, by a file of its own: `state-mark`. What is lacking
-// before that is damage, and not what a lost host had left half written.
+// The file `state-mark` of a folder: up to which place the folder's logs are known to be on the
+// disk. A log that is not whole before that place is damaged; behind it a lost host may have left a
+// log half written.
 
 #include <memory>
 #include <optional>
@@ -12,24 +13,25 @@
 namespace tengen::store {
 
 struct LastMark {
-  LogPlace end;  // behind a mark that was synced; that of writer 0: none was
-  // Whether no later one was told of. Else a mark behind it may be, if another mark follows: that
-  // one was written when it was on the disk.
+  LogPlace end;  // behind a mark that was synced; with writer 0 no mark was
+  // Whether nobody was told of a later mark. Where false, somebody may have been. A mark is written
+  // only when the mark before it is on the disk; so two marks behind a torn frame show damage.
   bool is_exact = false;
 };
 
-// None where a folder has no such file. Throws Error where it is damaged or of another version.
+// Returns none where a folder has no such file. Throws Error where the file is damaged or of
+// another version.
 std::optional<LastMark> read_last_mark(const std::string& directory);
 
-// Writes it. Not thread-safe.
+// Writes the file. Not thread-safe.
 class LastMarkFile {
  public:
-  // What is there stays until put().
+  // A file that is there stays until put().
   explicit LastMarkFile(std::string directory) : directory_(std::move(directory)) {}
-  ~LastMarkFile();  // what was put is synced, if it can be
+  ~LastMarkFile();  // syncs the file, if that is possible
 
-  // Blocks with `is_synced`, as the first time, until it is on the disk. Precondition: what it
-  // tells of is. Throws Error where there is no room.
+  // Writes a mark. The first time, and with `is_synced`, blocks until the file is on the disk.
+  // Precondition: the mark that it tells of is on the disk. Throws Error where there is no room.
   void put(const LastMark& mark, bool is_synced);
 
  private:

@@ -67,7 +67,7 @@ std::optional<LogFrame> LogTail::next_frame() {
     }
     auto later = std::make_unique<LogReader>(path);
     if (!later->is_begun()) return std::nullopt;
-    // The one before it is closed, and whole.
+    // The log before it is closed, and whole.
     if (std::optional<LogFrame> frame = log_->next()) return frame;
     check(log_->is_at_end(), "log", log_path(directory_, number_), kMustBeWhole);
     log_ = std::move(later);

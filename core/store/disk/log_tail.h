@@ -1,5 +1,5 @@
 #pragma once
-// Follows the logs of a store that runs, from one checkpoint to the newest.
+// Follows the logs of a running store, from one checkpoint to the newest.
 
 #include <cstdint>
 #include <functional>
@@ -12,7 +12,7 @@
 
 namespace tengen::store {
 
-// Not thread-safe. What it reads may be written meanwhile, by others.
+// Not thread-safe. The store may write the logs meanwhile.
 class LogTail {
  public:
   using Take = std::function<void(const engine::event::ChunkSaved&)>;
@@ -24,15 +24,15 @@ class LogTail {
   // `directory` is the folder of a DurableLog.
   explicit LogTail(std::string directory) : directory_(std::move(directory)) {}
 
-  // Goes on behind a frame; false where the folder does not have it any more.
+  // Goes on behind a frame; false where the folder has lost that frame's log.
   bool go_on(const LogPlace& place);
-  // Begins with a log.
+  // Begins at the start of a log.
   void begin(uint64_t number);
 
-  // Reads all that is there, and gives `take` what it tells of chunks that were saved. The newest
-  // mark; none where there is no new one.
+  // Reads all frames that are there, and calls `take` for each chunk that was saved. Returns the
+  // newest mark; none where there is no new one.
   std::optional<Mark> advance(const Take& take);
-  // Whether the next log was compacted before it was read.
+  // Whether the next log was replaced by a state before it was read.
   bool is_lost() const { return is_lost_; }
 
  private:

@@ -35,7 +35,7 @@ RowFile::RowFile(const std::string& path, uint64_t row_bytes, bool is_hidden)
   if (is_hidden) {
     remove_file(path);
   } else if (status.st_size == 0) {
-    // What is synced in it needs its name too.
+    // Without its name, rows that are synced would be lost with the host.
     sync_folder(std::filesystem::path(path).parent_path());
   }
   num_bytes_ = static_cast<uint64_t>(status.st_size);
@@ -81,7 +81,7 @@ std::string RowFile::grow_to(uint64_t num_rows) {
       num_bytes_ = size;
       return "";
     }
-    if (reason != ENOSPC) break;  // it is the write that tells
+    if (reason != ENOSPC) break;  // the write will fail and tell why
     if (size == needed) return name_of(num_rows - 1) + " has no room: " + std::strerror(reason);
   }
 #endif

@@ -1,5 +1,5 @@
 #pragma once
-// A file of rows of one size, read and written past the system's cache where it can be.
+// A file of rows of one size, read and written past the system's cache where that is possible.
 
 #include <cstddef>
 #include <cstdint>
@@ -10,24 +10,25 @@
 
 namespace tengen::store {
 
-// Where a store's folder has the rows of a pool.
+// The path of a pool's rows in a store's folder.
 std::string rows_path(const std::string& directory, uint32_t pool);
 
 // Rows are multiples of 4096 bytes, and so are the addresses that they are copied from and to.
-// Thread-safe; every call blocks for the disk. Errors are texts, as a store goes on without a row.
+// Thread-safe; every call blocks for the disk. Errors are returned as texts, as a store goes on
+// without a row that is lost.
 class RowFile {
  public:
-  // Opens the file, or makes it. With `is_hidden` it is made, and has no name from then on: it
-  // goes with its process. Throws Error where that cannot be.
+  // Opens the file, or makes it. With `is_hidden` the file is made and its name removed, so that it
+  // vanishes with the process. Throws Error where that fails.
   RowFile(const std::string& path, uint64_t row_bytes, bool is_hidden);
   RowFile(const RowFile&) = delete;
   RowFile& operator=(const RowFile&) = delete;
   ~RowFile() = default;
 
-  // Each returns why it could not; empty: it did.
+  // Each returns an error; empty: none.
   std::string read(uint64_t row, std::byte* to) const;
   std::string write(uint64_t row, const std::byte* from);
-  // What was written is there where the host is lost; the same return.
+  // Blocks until rows that were written survive the loss of the host.
   std::string sync();
   // For people.
   std::string name_of(uint64_t row) const;
@@ -38,7 +39,7 @@ class RowFile {
   const uint64_t row_bytes_;
   const DiskFile file_;
   std::mutex mutex_;
-  uint64_t num_bytes_ = 0;  // that are reserved
+  uint64_t num_bytes_ = 0;  // reserved
 };
 
 }  // namespace tengen::store

@@ -9,8 +9,8 @@
 namespace tengen::store::engine {
 namespace {
 
-// Items that are removed and free no memory, as a loan, a writer or another table holds their steps
-// as well: so many, and those of a few chunks.
+// How many items may be removed in vain, as a loan, a writer or another table holds their steps
+// too: this number, and the items of a few chunks.
 constexpr uint64_t kMaxRemoved = 64;
 constexpr uint64_t kMaxRemovedChunks = 4;
 
@@ -69,7 +69,7 @@ bool Engine::end_session(SessionId session) {
       if (num_given_back >= kMaxAtOnce) return true;
       num_given_back += loan->second.steps.size();
       const uint64_t lease = loan->first.second;
-      // Of what was drawn and not delivered nobody was told.
+      // A batch that was drawn and not delivered is known to nobody.
       if (loans != &drawn_ && loan->second.is_kept) let_go(session, lease);
       if (loans == &loans_) {
         give_back(session, lease);
@@ -113,7 +113,7 @@ std::optional<uint32_t> Engine::grant(uint32_t writer) {
   const uint64_t most = std::min(kMaxAtOnce, max_removed(w.pool) - w.num_removed);
   uint64_t num_removed = 0;
   while (!chunk && num_removed < most) {
-    // What is on its way to disk makes room without a loss.
+    // A chunk that is on its way to disk makes room without the loss of an item.
     if (pool.staging() != nullptr && !pool.staging()->needs_room()) break;
     if (!make_room(w.pool)) break;
     ++num_removed;
@@ -197,7 +197,7 @@ bool Engine::sample(SessionId session, uint32_t table, uint32_t num_samples, Loa
   if (staging != nullptr) {
     advance(entry.pool);
     if (!staging->can_fetch()) return false;
-    // It may have made room.
+    // advance() may have removed items to make room.
     if (entry.table->samples_allowed(num_samples) < num_samples) return false;
   }
   Streams& streams = pools_[entry.pool]->streams();

@@ -1,4 +1,4 @@
-// What an engine does with a disk below its memory.
+// The part of the engine that has to do with a disk.
 
 #include <algorithm>
 
@@ -157,7 +157,7 @@ std::vector<OpenSteps> Engine::begin_checkpoint() {
     w.kept_end = w.named_end;
   }
   for (uint32_t i = 0; i < num_pools(); ++i) {
-    pools_[i]->advance();  // what nobody needs is not named by it
+    pools_[i]->advance();  // so that the checkpoint names no chunk that nobody needs
     pools_[i]->staging()->begin_checkpoint();
     advance(i);
   }
@@ -168,7 +168,7 @@ Engine::Checkpoint Engine::checkpoint_state() const {
   Checkpoint state = Checkpoint::kSaved;
   for (const auto& pool : pools_) {
     if (pool->staging()->has_checkpoint_saved()) continue;
-    // What another pool still saves is in no list of what is left.
+    // rest_of_checkpoint() would leave out a chunk that another pool is still saving.
     if (!pool->staging()->is_checkpoint_stuck()) return Checkpoint::kUnderWay;
     state = Checkpoint::kStuck;
   }

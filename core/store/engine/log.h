@@ -1,5 +1,6 @@
 #pragma once
-// What happened to an engine, as records in the order of happening. A State is made of them.
+// What happened to an engine, as records in the order in which it happened. A State is made from
+// them.
 
 #include <cstddef>
 #include <cstdint>
@@ -54,7 +55,7 @@ enum class Kind : uint32_t {
   kPlacesUsed,
 };
 
-// One struct a kind; what it counts lies behind it. Sizes are multiples of 8.
+// One struct a kind; the arrays that it counts lie behind it. Sizes are multiples of 8.
 struct TableAdded {
   static constexpr Kind kKind = Kind::kTableAdded;
   uint32_t table, pool;
@@ -67,7 +68,7 @@ struct SessionBegun {
   static constexpr Kind kKind = Kind::kSessionBegun;
   uint32_t session, padding;
 };
-// A session that goes on when its server is another: how, in bytes of the server's own.
+// How a session goes on with another server, in bytes that only servers read.
 struct SessionDescribed {
   static constexpr Kind kKind = Kind::kSessionDescribed;
   uint32_t session, num_bytes;
@@ -77,7 +78,7 @@ struct SessionProgressed {
   uint32_t session, padding;
   SessionProgress progress;
 };
-// Its writers are closed and its loans given back.
+// The session's writers are closed and its loans given back.
 struct SessionEnded {
   static constexpr Kind kKind = Kind::kSessionEnded;
   uint32_t session, padding;
@@ -96,7 +97,7 @@ struct WriterAdvanced {
   uint32_t writer, padding;
   uint64_t next_sequence;
 };
-// Of the last writer of a name.
+// The next sequence of the last writer of a name.
 struct SequenceSaved {
   static constexpr Kind kKind = Kind::kSequenceSaved;
   uint64_t next_sequence;
@@ -134,12 +135,12 @@ struct ChunkBegun {
   static constexpr Kind kKind = Kind::kChunkBegun;
   uint32_t pool, chunk, slot, padding;
 };
-// It is in another slot, or in none.
+// The chunk is in another slot, or in none.
 struct ChunkMoved {
   static constexpr Kind kKind = Kind::kChunkMoved;
   uint32_t pool, chunk, slot, padding;
 };
-// It is on disk too.
+// The chunk is on disk too.
 struct ChunkSaved {
   static constexpr Kind kKind = Kind::kChunkSaved;
   uint32_t pool, chunk, place, checksum;
@@ -149,7 +150,7 @@ struct ChunksSaved {
   static constexpr Kind kKind = Kind::kChunksSaved;
   uint32_t pool, first, count, padding;
 };
-// Places of a pool from which on none ever held a chunk.
+// How many places of a pool ever held a chunk.
 struct PlacesUsed {
   static constexpr Kind kKind = Kind::kPlacesUsed;
   uint32_t pool, num_places;
@@ -197,7 +198,7 @@ struct LetGo {
   static constexpr Kind kKind = Kind::kLetGo;
   uint64_t lease;
 };
-// Of a loan that has ended: a StepRange each.
+// The kept steps of a loan that has ended: a StepRange each.
 struct KeptSaved {
   static constexpr Kind kKind = Kind::kKeptSaved;
   uint64_t lease;
@@ -234,13 +235,13 @@ struct Counted {
 
 }  // namespace event
 
-// Records that nobody has taken yet. Not thread-safe.
+// Records that the store has not taken yet. Not thread-safe.
 class Log {
  public:
   // What every record begins with.
   struct Head {
     event::Kind kind;
-    uint32_t num_bytes;  // of all the record, a multiple of 8
+    uint32_t num_bytes;  // of the whole record, a multiple of 8
   };
 
   template <class Event, class... Tails>
@@ -258,7 +259,7 @@ class Log {
   }
 
   std::span<const std::byte> pending() const { return bytes_; }
-  // They are taken; the memory is kept.
+  // Says that the pending records are taken; the memory is kept.
   void clear() { bytes_.clear(); }
 
  private:

@@ -12,7 +12,7 @@ namespace tengen::store::engine {
 // Steps `first` to `first + count - 1` of a chunk.
 SavedSteps pack_steps(const Schema& schema, const std::byte* chunk, uint32_t first, uint32_t count);
 
-// Puts them back. Throws Error where they are no steps of the schema.
+// Writes packed steps into a chunk. Throws Error where they are no steps of the schema.
 void unpack_steps(const Schema& schema, const SavedSteps& steps, std::byte* chunk);
 
 }  // namespace tengen::store::engine

@@ -14,14 +14,14 @@
 
 namespace tengen::store::engine {
 
-// Not thread-safe; nothing blocks. A chunk is taken by its writer before anything lies in it, and
-// comes back when nobody needs it any more. Without a disk its number is its slot's; with one,
-// `staging` knows where it is.
+// Not thread-safe; nothing blocks. A writer takes a chunk while it is empty; the chunk comes back
+// when nobody needs it any more. Without a disk a chunk's number is that of its slot; with a disk,
+// `staging` knows where the chunk is.
 class Pool {
  public:
-  // `memory` and `disk` outlive the pool; `number` is the pool's own in them; `log` is as for
-  // Streams; without `disk` chunks are in memory alone. Throws Error where a budget holds not even
-  // one chunk.
+  // `memory` and `disk` outlive the pool, which is number `number` in both; `log` as for Streams;
+  // without `disk` chunks are in memory alone. Throws Error where a budget cannot hold even one
+  // chunk.
   Pool(Schema schema, Memory* memory, uint32_t number, Log* log = nullptr, Disk* disk = nullptr);
 
   const Schema& schema() const { return schema_; }
@@ -32,26 +32,26 @@ class Pool {
   Staging* staging() { return staging_.get(); }
   const Staging* staging() const { return staging_.get(); }
 
-  // A chunk that nothing lies in, or none where there is no memory now.
+  // Takes an empty chunk; none where there is no memory now.
   std::optional<uint32_t> take_chunk();
-  // One that was taken and not used.
+  // Gives back a chunk that was taken and not used.
   void return_chunk(uint32_t chunk);
-  // Where it lies, while it is being filled or a loan has it.
+  // The slot of a chunk. Precondition: the chunk is being filled, or a loan has it.
   uint32_t slot_of(uint32_t chunk) const {
     return staging_ == nullptr ? chunk : staging_->slot_of(chunk);
   }
-  // Starts what the disk can do now. Does nothing without one.
+  // Starts the transfers that the disk can do now. Does nothing without a disk.
   void advance();
-  // The last chunk of a stream is filled.
+  // Says that the last chunk of a stream is filled.
   void complete_last(uint32_t stream);
 
-  // Goes on with the slabs, streams and chunks of a store that ended; items and loans hold theirs
-  // between the two calls. `granted` are chunks that writers have and have not filled. Throws Error
-  // where a slab is not there.
+  // Goes on with the slabs, streams and chunks of a store that ended; items and loans hold their
+  // steps between the two calls. `granted` are chunks that writers have and have not filled. Throws
+  // Error where a slab is missing.
   void begin_restore(uint32_t num_slabs, std::span<const SavedStream> streams,
                      std::span<const SavedChunk> chunks, uint32_t num_places);
-  // Between them: a chunk that is neither in memory nor on disk has these steps. Throws Error where
-  // there is no memory for it.
+  // Call between the two: gives a chunk that is neither in memory nor on disk its steps. Throws
+  // Error where there is no memory for it.
   void restore_steps(uint32_t chunk, std::span<const SavedSteps> steps);
   void end_restore(std::span<const uint32_t> granted);
 

@@ -113,12 +113,12 @@ void Residence::end_save(uint32_t chunk, const TransferResult& result) {
   Cell& cell = cells_[chunk];
   const bool is_good = result.error.empty();
   if (!is_good) {
-    // The place may be what is bad, so that it is not used again.
+    // The place may be bad, so it is not used again.
     cell.place = kNowhere;
     disk_->give_up(slots_->slot_bytes());
   }
   if (cell.is_dead) {
-    // As one that is not saved, which it counts as. No checkpoint knows of its place.
+    // A chunk that is being saved counts as not saved; no checkpoint names its place.
     if (cell.place != kNowhere) free_places_.push_back(cell.place);
     cell.place = kNowhere;
     cell.io = Io::kNone;
@@ -165,7 +165,7 @@ Transfer Residence::transfer_of(uint32_t chunk) const {
 }
 
 void Residence::begin_restore(std::span<const SavedChunk> chunks, uint32_t num_places) {
-  // Where nothing names them any more, free places at the end are given up.
+  // Free places at the end that nothing names are given up.
   num_places_ = disk_->has_checkpoints() ? num_places : 0;
   for (const SavedChunk& saved : chunks) {
     Cell& cell = cells_.emplace_back();
@@ -209,7 +209,7 @@ std::vector<bool> Residence::end_restore(std::span<const uint32_t> live,
   disk_->add(num_places_ * slots_->slot_bytes());
   for (uint32_t place = num_places_; place-- > 0;) {
     if (is_used[place]) continue;
-    // The last checkpoint may name what nobody has any more.
+    // The last checkpoint may still name the place of a chunk that nobody needs.
     if (disk_->has_checkpoints()) {
       frozen_.push_back({place, 0});
     } else {

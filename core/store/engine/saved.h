@@ -1,5 +1,5 @@
 #pragma once
-// The parts of a store's state as plain values, by which it goes on in another process.
+// The parts of a store's state as plain values, from which a store in another process goes on.
 
 #include <cstddef>
 #include <cstdint>
@@ -38,7 +38,7 @@ struct SavedTable {
   uint64_t num_samples = 0;
   int64_t num_serials = 0;
   uint32_t newest_version = 0;
-  // What was changed while in use.
+  // Settings that were changed while the table was in use; none: as in its config.
   std::optional<RateLimits> limits;
   std::optional<std::pair<uint64_t, uint64_t>> capacity;  // items, steps
 };
@@ -56,7 +56,7 @@ constexpr uint32_t kNowhere = UINT32_MAX;
 struct SavedChunk {
   uint32_t slot = kNowhere;
   uint32_t place = kNowhere;
-  uint32_t checksum = 0;  // of what lies in the place
+  uint32_t checksum = 0;  // of the row in the place
 };
 
 // Steps of a chunk that was not complete, column after column.

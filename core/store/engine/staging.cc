@@ -5,7 +5,7 @@
 namespace tengen::store::engine {
 namespace {
 
-// At once, so that loads do not wait behind a heap of them.
+// How many saves are under way at once; with more of them, loads would wait behind them.
 constexpr uint64_t kMaxSaves = 8;
 
 }  // namespace
@@ -36,7 +36,7 @@ void Staging::fetch(uint64_t lease, std::span<const Piece> pieces) {
 }
 
 bool Staging::start_fetch(uint64_t lease, Pins& pins) {
-  // What is there must not be evicted for the rest.
+  // Chunks that are in memory must not be evicted for the missing ones.
   for (const uint32_t chunk : pins.chunks) residence_.pin(chunk);
   missing_.clear();
   for (const uint32_t chunk : pins.chunks) {
@@ -49,7 +49,7 @@ bool Staging::start_fetch(uint64_t lease, Pins& pins) {
   const auto num_asked = std::count_if(missing_.begin(), missing_.end(), is_asked);
   taken_.clear();
   while (taken_.size() < missing_.size() - static_cast<size_t>(num_asked)) {
-    // Chunks are evicted for a fetch only where there are enough of them.
+    // Evicts chunks for a fetch only where enough of them can be evicted.
     const std::optional<uint32_t> slot = slots_->take();
     if (!slot) break;
     taken_.push_back(*slot);

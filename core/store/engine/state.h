@@ -1,5 +1,6 @@
 #pragma once
-// All that an engine must know to go on, made of its log without an engine: no draws, no trees.
+// All that an engine must know to go on. Made from the log alone, without an engine: no draws, no
+// trees.
 
 #include <cstdint>
 #include <functional>
@@ -19,14 +20,14 @@ namespace tengen::store::engine {
 // Not thread-safe.
 class State {
  public:
-  // Takes whole records, in the order of happening. Throws Error for one that cannot be; the state
-  // is of no use then.
+  // Applies whole records, in the order in which things happened. Throws Error for a record that is
+  // not possible; then the state is of no use.
   void apply(std::span<const std::byte> records);
-  // Memory is gone, and with it every session: what is left is on disk or told by the log.
-  // `schemas` are those of the pools. Returns how many items are not.
+  // Drops what was lost with memory: every session, and all steps that are neither on disk nor in
+  // the log. `schemas` are those of the pools. Returns how many items were dropped.
   uint64_t lose_memory(const std::vector<const Schema*>& schemas,
                        const std::vector<uint32_t>& max_times_sampled);
-  // Gives `take` records that make a new State equal to this one, some at a time.
+  // Calls `take` with records, some at a time, that make a new State equal to this one.
   void write(const std::function<void(std::span<const std::byte>)>& take) const;
 
   std::vector<SavedTable> tables;
@@ -39,7 +40,7 @@ class State {
   std::unordered_map<std::string, uint64_t> next_sequences;                     // by writer's name
   std::map<uint32_t, SavedSession> sessions;
   std::map<uint64_t, SavedLoan> loans;  // by lease
-  std::map<uint64_t, SavedLoan> kept;   // those that are over, whose steps are looked at
+  std::map<uint64_t, SavedLoan> kept;   // loans that are over, whose steps are kept
   uint64_t next_session = 0;
   uint64_t next_lease = 0;
   uint64_t num_restarts = 0;

@@ -1,4 +1,4 @@
-// What is left of a state whose memory is gone.
+// What is left of a state when memory was lost.
 
 #include <algorithm>
 #include <set>
@@ -32,11 +32,11 @@ class Survivors {
     }
     return true;
   }
-  // Whether an item needs what the log has of a chunk.
+  // Whether an item needs steps of a chunk that the log has.
   bool needs(const std::pair<uint32_t, uint32_t>& chunk) const { return needed_.count(chunk) != 0; }
 
  private:
-  // Steps from the chunk's first that the log has, as far as items name them.
+  // How many steps, from the chunk's first, the log has without a gap and items name.
   uint64_t num_told(uint32_t pool, uint32_t chunk) const {
     const auto told = state_.open_steps.find({pool, chunk});
     uint64_t end = 0;
@@ -67,7 +67,7 @@ uint64_t State::lose_memory(const std::vector<const Schema*>& schemas,
       if (item.key < 0 || survivors.has(table, item)) continue;
       item.key = -1;
       ++num_lost;
-      // Its uses will not come, and inserts must not wait for them for ever.
+      // The uses of such an item will never come, and inserts must not wait for them for ever.
       if (max_times_sampled[i] > item.times_sampled) {
         table.num_samples += max_times_sampled[i] - item.times_sampled;
       }

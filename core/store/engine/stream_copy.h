@@ -1,5 +1,5 @@
 #pragma once
-// A copy whose target is not looked at soon.
+// A copy to memory that is not read soon.
 
 #include <cstddef>
 #include <cstdint>
@@ -11,12 +11,12 @@
 
 namespace tengen::store::engine {
 
-// From here on. Shorter copies into one chunk after another go as fast by memcpy, and those of a
-// small table stay in the cache.
+// The shortest copy that goes past the cache. Shorter copies into one chunk after another are as
+// fast by memcpy, and those of a small table stay in the cache.
 constexpr uint64_t kMinStreamBytes = uint64_t{32} << 10;
 
-// As memcpy, but where it is long, and the processor knows how, past the cache: what is written is
-// not first read from memory, and what others need is not pushed out of the cache for it.
+// As memcpy. A long copy goes past the cache where the processor can: the target is not first read
+// from memory, and data that others need stays in the cache.
 inline void stream_copy(std::byte* to, const std::byte* from, uint64_t num_bytes) {
 #if defined(__SSE2__)
   if (num_bytes >= kMinStreamBytes) {
@@ -34,7 +34,7 @@ inline void stream_copy(std::byte* to, const std::byte* from, uint64_t num_bytes
       to += 64;
       from += 64;
     }
-    _mm_sfence();  // such stores are in no order with the one that tells another thread of them
+    _mm_sfence();  // orders these stores before the one that tells another thread of them
   }
 #endif
   std::memcpy(to, from, num_bytes);

@@ -17,49 +17,51 @@ namespace tengen::store::engine {
 
 // Steps one after another in one chunk.
 struct Piece {
-  uint32_t slot;    // of memory; in a pool with a disk the chunk's number, until it has one
+  // of memory; in a pool with a disk the chunk's number, until the chunk has a slot
+  uint32_t slot;
   uint32_t offset;  // of the first step, in steps
   uint32_t num_steps;
 };
 
 // A stream is what one writer appends; its steps are counted from 0 and lie in chunks of equal
 // length. A chunk lives while an item, a batch or its writer holds it; then its slot is free.
-// Whoever holds steps holds their context too: the `num_context` steps before the first.
-// Not thread-safe; nothing blocks, and nothing costs more than the chunks that it names.
+// Whoever holds steps also holds their context: the `num_context` steps before the first. Not
+// thread-safe; nothing blocks, and the cost of a call grows only with the chunks that it names.
 class Streams final : public StepHolder {
  public:
-  // `log` outlives the streams and learns what becomes of those of pool `pool`; null: nobody does.
+  // `log` outlives the streams and records changes to them, as streams of pool `pool`; null: none
+  // is recorded.
   explicit Streams(uint32_t steps_per_chunk, uint32_t num_context = 0, Log* log = nullptr,
                    uint32_t pool = 0)
       : steps_per_chunk_(steps_per_chunk), num_context_(num_context), log_(log), pool_(pool) {}
 
   uint32_t steps_per_chunk() const { return steps_per_chunk_; }
-  // Chunks that live.
+  // How many chunks live.
   uint64_t num_chunks() const { return num_chunks_; }
 
-  // A new stream, which its writer holds until close().
+  // Begins a stream, whose writer holds its chunks until close().
   uint32_t open();
-  // The stream's next chunk lies in `slot`. Its writer holds it.
+  // Appends the stream's next chunk, which lies in `slot`. The writer holds it.
   void append(uint32_t stream, uint32_t slot);
-  // The writer will name no step before `first` any more.
+  // Says that the writer will name no step before `first`.
   void release_before(uint32_t stream, uint64_t first);
-  // The writer is gone: it holds nothing, and the stream takes no more.
+  // Says that the writer is gone: it holds nothing, and the stream takes no more chunks.
   void close(uint32_t stream);
 
   // Whether each of these steps, and of their context, lies in a chunk that lives.
   bool contains(const StepRange& steps) const;
-  // Steps that are contained stay until let_go.
+  // Keeps the steps until let_go(). Precondition: contains(steps).
   void hold(const StepRange& steps) override;
   void let_go(const StepRange& steps) override;
 
-  // The newest chunk of an open stream, which its writer may be filling; none where nobody needs
-  // it.
+  // The newest chunk of an open stream, which the writer may still be filling; none where nobody
+  // needs it.
   std::optional<uint32_t> last(uint32_t stream) const {
     const Stream& s = streams_[stream];
     if (!s.is_open || s.chunks.empty() || s.chunks.back().num_holders == 0) return std::nullopt;
     return s.chunks.back().slot;
   }
-  // Steps of chunks that were appended, also of dead ones.
+  // Counts the steps of all chunks that were appended, also of dead chunks.
   uint64_t num_steps(uint32_t stream) const {
     const Stream& s = streams_[stream];
     return (s.first_chunk + s.chunks.size()) * steps_per_chunk_;
@@ -73,21 +75,21 @@ class Streams final : public StepHolder {
     return ends;
   }
 
-  // Brings what hold() and locate() will read near; steps are contained.
+  // Prefetches the memory that hold() and locate() will read. Precondition: contains(steps).
   void prefetch(const StepRange& steps) const {
     const Stream& stream = streams_[steps.stream];
     __builtin_prefetch(&stream.chunks[first_chunk_of(steps) - stream.first_chunk], 1);
   }
 
-  // Where held steps lie, their context before them, piece after piece, appended to `pieces`.
-  // Before the stream's first step there is nothing; that step stands in for it.
+  // Appends to `pieces` where held steps lie, with their context before them. The stream's first
+  // step stands in for the context that would lie before it.
   void locate(const StepRange& steps, std::vector<Piece>* pieces) const;
 
-  // Slots of chunks that have died since the last call.
+  // The slots of chunks that have died since the last call.
   std::vector<uint32_t> take_free_slots();
 
-  // Goes on with streams that were saved, held by their writers; then items and loans hold theirs,
-  // and end_restore() lets chunks die that nobody held. Precondition: there is no stream yet.
+  // Goes on with saved streams, which their writers hold. Then items and loans hold their steps,
+  // and end_restore() lets chunks die that nobody holds. Precondition: there is no stream yet.
   void begin_restore(std::span<const SavedStream> saved);
   // Returns the slots of the chunks that live.
   std::vector<uint32_t> end_restore();

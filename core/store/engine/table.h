@@ -59,8 +59,8 @@ class StepHolder {
 // Not thread-safe; no call blocks or scans. Keys of a table are unique for its whole life.
 class Table {
  public:
-  // `holder` outlives the table, and `log`, which learns of every change to table `number` but
-  // draws and their ends; null: nobody does. Throws Error for a config that is refused.
+  // `holder` and `log` outlive the table. `log` records every change to table `number` but draws
+  // and their ends; null: none is recorded. Throws Error for a config that is refused.
   Table(TableConfig config, uint64_t seed, StepHolder* holder, Log* log = nullptr,
         uint32_t number = 0);
   Table(const Table&) = delete;
@@ -74,7 +74,7 @@ class Table {
   const RateLimiter& limiter() const { return limiter_; }
   uint32_t newest_version() const { return newest_version_; }
 
-  // How many of `wanted` items may be inserted, or samples drawn, now.
+  // How many of `wanted` inserts, or samples, are allowed now.
   uint64_t inserts_allowed(uint64_t wanted) const {
     return limiter_.inserts_allowed(wanted, size());
   }
@@ -83,35 +83,39 @@ class Table {
   // Adds an item, and removes others until it fits. Precondition: inserts_allowed(1) == 1.
   // Throws Error for an item that never fits; the table stays as it was.
   int64_t insert(const NewItem& item);
-  // Draws samples, each a use under way. Precondition: samples_allowed(out.size()) == out.size().
+  // Draws samples; each is a use that is under way. Precondition: samples_allowed(out.size()) ==
+  // out.size().
   void sample(std::span<Sample> out);
-  // Uses under way become uses: an item at its bound is removed. Keys that are gone are left out.
+  // Says that samples were used: an item that reaches its bound of uses is removed. Keys of items
+  // that are gone are left out.
   void commit(std::span<const int64_t> keys);
-  // Uses under way did not happen.
+  // Says that samples were not used.
   void give_back(std::span<const int64_t> keys);
-  // Keys that are gone are left out. Throws Error unless all are finite and >= 0, and changes
-  // nothing then.
+  // Sets priorities; keys of items that are gone are left out. Throws Error, and changes nothing,
+  // unless all priorities are finite and >= 0.
   void set_priorities(std::span<const int64_t> keys, std::span<const double> priorities);
-  // Whether there was such an item.
+  // Removes an item; returns whether there was one with that key.
   bool erase(int64_t key);
   // Removes the item that the remover chooses. Precondition: size() >= 1.
   void remove_one();
-  // Items that are too far behind it go by remove_some(); until then nothing is drawn.
+  // Sets the newest version. Items that are too old for it are removed by remove_some(); until then
+  // nothing is drawn.
   void set_version(uint32_t version);
 
-  // Changes while in use.
+  // Changes the limits of a table in use.
   void set_limits(const RateLimits& limits);
-  // What is beyond it goes by remove_some(); until then inserts remove no more than some either.
+  // Changes the capacity. Items beyond it are removed by remove_some(); until then an insert
+  // removes at most as many as one such call.
   void set_capacity(uint64_t max_items, uint64_t max_steps);
   // Whether there are items that a smaller capacity or a newer version has no place for.
   bool has_excess() const { return has_stale() || (is_shrinking_ && is_full(0, 0)); }
-  // Removes some of them, a bounded number; whether there are more.
+  // Removes such items, a bounded number a call. Returns whether there are more.
   bool remove_some();
 
-  // Goes on as the table that was saved, but for the draws of its random numbers and the round of
-  // without_replacement, which begin anew. Precondition: the table is new.
+  // Goes on as a saved table. Only the random numbers and the round of without_replacement begin
+  // anew. Precondition: the table is new.
   void restore(const SavedTable& saved, uint64_t num_restarts);
-  // Uses that were under way when the table was saved.
+  // Counts uses that were under way when the table was saved.
   void resume_uses(std::span<const int64_t> keys);
 
  private:
@@ -157,7 +161,7 @@ class Table {
   int64_t num_inserted_ = 0;
   uint64_t num_steps_ = 0;
   bool is_shrinking_ = false;
-  uint64_t num_calls_ = 0;  // that drew random numbers
+  uint64_t num_calls_ = 0;  // calls that drew random numbers
   uint32_t newest_version_ = 0;
   std::vector<Draw> draws_;  // of a batch, kept for their memory
   std::vector<uint32_t> slots_;

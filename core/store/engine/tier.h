@@ -14,18 +14,18 @@ struct Transfer {
   uint32_t place = 0;     // the row, in the file of the pool
   uint32_t checksum = 0;  // CRC-32C of a row that is read
   std::byte* memory = nullptr;
-  uint64_t num_bytes = 0;  // of every row of the pool
+  uint64_t num_bytes = 0;  // the size of every row of the pool
 };
 
 // How a transfer ended.
 struct TransferResult {
-  std::string error;      // empty: well
+  std::string error;      // empty: it succeeded
   uint32_t checksum = 0;  // of a row that was written
 };
 
-// Copies rows, any number at a time, once what led to them is logged: a row, or a slot, may have
-// been another chunk's until then. Neither call blocks; the engine is told of each end by its
-// loaded() or saved(), later.
+// Copies rows, any number at a time, but only after the log holds the changes that led to a
+// transfer: until then a row or a slot may belong to another chunk. Neither call blocks; the
+// engine's loaded() or saved() is called later, when a transfer has ended.
 class Tier {
  public:
   virtual ~Tier() = default;
@@ -36,12 +36,13 @@ class Tier {
 // The disk of a store: one budget for the rows of all pools. Not thread-safe.
 class Disk {
  public:
-  // Slots and rows are multiples of it, so that a disk reads and writes them in place.
+  // Sizes of slots and rows are multiples of this, so that a disk reads and writes them in place.
   static constexpr uint64_t kAlignment = 4096;
 
-  // `tier` outlives the disk. Rows that cannot be read cost the items that have them, or, with
-  // `refuses_damage`, are an Error to who draws them. With `has_checkpoints` rows stay what they
-  // are until no checkpoint names them, or, once no more are made, until there is no other room.
+  // `tier` outlives the disk. Where a row cannot be read, its items are removed, or, with
+  // `refuses_damage`, whoever draws them gets an Error. With `has_checkpoints` a row is not
+  // overwritten while a checkpoint names it, or, once no more checkpoints are made, while there is
+  // other room.
   Disk(Tier* tier, uint64_t budget_bytes, bool refuses_damage = false, bool has_checkpoints = false)
       : tier_(tier),
         budget_bytes_(budget_bytes),
@@ -59,7 +60,8 @@ class Disk {
   // Whether there is room for one row more.
   bool has_room(uint64_t row_bytes) const { return used_bytes_ + row_bytes <= budget_bytes_; }
   void add(uint64_t num_bytes) { used_bytes_ += num_bytes; }
-  // A row could not be written: it is given up, and no more than the others are there from now on.
+  // Says that a row could not be written: it is given up, and the disk takes no more rows than it
+  // has now.
   void give_up(uint64_t row_bytes) {
     used_bytes_ -= row_bytes;
     budget_bytes_ = used_bytes_;

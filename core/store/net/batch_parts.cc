@@ -5,7 +5,7 @@
 namespace tengen::store {
 namespace {
 
-// From here on a piece is sent from its slab.
+// The smallest piece that is sent from its slab.
 constexpr uint64_t kMinPartBytes = 1024;
 
 }  // namespace
@@ -17,8 +17,8 @@ void BatchParts::list(const engine::Slabs& slabs, std::span<const engine::Piece>
     parts->push_back({gathered_.data(), layout_.num_bytes});
     return;
   }
-  uint64_t listed = 0;    // bytes of the batch
-  uint64_t gathered = 0;  // of them at the end, not in `parts` yet
+  uint64_t listed = 0;    // bytes of the batch that are in `parts` or gathered
+  uint64_t gathered = 0;  // the last of these, gathered and not in `parts` yet
   const auto add_gathered = [&] {
     if (gathered == 0) return;
     parts->push_back({gathered_.data() + listed - gathered, gathered});
@@ -26,7 +26,7 @@ void BatchParts::list(const engine::Slabs& slabs, std::span<const engine::Piece>
   };
   for (size_t c = 0; c < schema_.columns().size(); ++c) {
     const uint64_t bytes = schema_.columns()[c].num_bytes;
-    gathered += layout_.offsets[c] - listed;  // what lies between columns comes along
+    gathered += layout_.offsets[c] - listed;  // the bytes between columns are sent too
     listed = layout_.offsets[c];
     for (const engine::Piece& piece : pieces) {
       std::byte* from = slabs.at(piece.slot) + schema_.offset(c) + piece.offset * bytes;

@@ -13,9 +13,9 @@
 
 namespace tengen::store {
 
-// Sent part by part, the batch needs no copy of its own: large pieces are sent from the slabs where
-// they lie. Small ones are gathered first, as a part costs more than to copy a few bytes, and so
-// are stacks, whose frames lie elsewhere. Not thread-safe.
+// A batch that is sent part by part needs no copy: large pieces are sent from the slabs where they
+// lie. Small pieces are gathered first, as a part costs more than the copy of a few bytes; so are
+// stacks, whose frames lie elsewhere. Not thread-safe.
 class BatchParts {
  public:
   BatchParts(const engine::Schema& schema, const BatchLayout& layout, uint32_t num_steps)

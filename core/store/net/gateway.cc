@@ -46,7 +46,7 @@ void Gateway::open_sampler(int descriptor, uint32_t table, uint32_t num_samples,
                            uint32_t num_ahead) {
   const auto [name, pool, schema, num_steps] = store_->read([&](const Engine& engine) {
     (void)layout_of_sampler(engine, table, num_samples,
-                            num_ahead);  // refuses what a host's client may not
+                            num_ahead);  // refuses what a client of this host may not ask either
     const engine::TableConfig& config = engine.table(table).config();
     const uint32_t pool_of_table = engine.pool_of(table);
     return std::make_tuple("sampler of " + config.name, pool_of_table,

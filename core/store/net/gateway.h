@@ -1,5 +1,5 @@
 #pragma once
-// Clients on other hosts: a thread each that is a client of the store in this process.
+// Serves clients on other hosts, each by a thread that is a client of the store in this process.
 
 #include <atomic>
 #include <cstdint>
@@ -16,7 +16,7 @@
 namespace tengen::store {
 
 // Thread-safe. A session ends with its client's stream: its writer is closed, its batches are given
-// back. What is refused ends its own session alone.
+// back. A request that is refused ends its own session alone.
 class Gateway {
  public:
   // `store` outlives the gateway.
@@ -25,12 +25,14 @@ class Gateway {
   Gateway& operator=(const Gateway&) = delete;
   ~Gateway();  // ends every session; blocks until their threads have ended
 
-  // Begin a session on a copy of the descriptor of a client's connected stream. A writer's name
-  // that is open is waited for until the deadline. Return the writer's next sequence number.
+  // Begin a session on a copy of the descriptor of a client's connected stream. Where another
+  // writer of that name is open, block until the deadline. The first returns the writer's next
+  // sequence number.
   uint64_t open_writer(int descriptor, const std::string& name, uint32_t pool, Deadline deadline);
   void open_sampler(int descriptor, uint32_t table, uint32_t num_samples, uint32_t num_ahead);
 
-  // A replica of a store that has checkpoints, behind the last one that it has, if it has any.
+  // Begins a session of a replica. Precondition: the store makes checkpoints. `place` is behind the
+  // replica's last checkpoint; none where it has none.
   void open_replica(int descriptor, const std::string& name, const std::optional<LogPlace>& place);
 
   std::vector<ReplicaStatus> replicas();

@@ -1,5 +1,5 @@
 #pragma once
-// Ports of a store on another host, over a stream that its gateway has taken in.
+// Ports of a store on another host, over a stream to its gateway.
 
 #include <cstdint>
 #include <memory>
@@ -13,7 +13,7 @@ namespace tengen::store {
 
 // Every call of a port throws Error once the store is gone, or has refused a message.
 struct NetAddress {
-  int descriptor = -1;  // of the connected stream, the port's from here on
+  int descriptor = -1;  // of the connected stream, which the port takes over
   std::string name;     // of the store, for people
 };
 
@@ -23,7 +23,7 @@ struct NetWriterPort {
 };
 NetWriterPort net_writer(const NetAddress& address, uint64_t next_sequence,
                          const engine::Schema& schema);
-// `num_ahead` batches are under way before they are needed, 0: each when next() asks for it.
+// `num_ahead` batches are requested before they are needed; 0: each by next().
 std::unique_ptr<SamplerPort> net_sampler(const NetAddress& address, const BatchLayout& layout,
                                          uint32_t num_samples, uint32_t num_ahead);
 

@@ -14,12 +14,13 @@ namespace tengen::store {
 static_assert(std::endian::native == std::endian::little, "messages travel as they lie in memory");
 
 // Steps of the writer's chunk: column after column the bytes of `num_steps` steps, which lie in one
-// chunk, and their ages where columns are stacked. It is a new one where the last is full.
+// chunk, and their ages where columns are stacked. Where the last chunk is full they begin a new
+// one.
 struct Steps {
   Request kind = Request::kSteps;
   uint32_t num_steps = 0;
 };
-// Answered by Flushed with the same number once all before it has taken effect.
+// Answered by Flushed with the same number once all earlier messages have taken effect.
 struct Flush {
   Request kind = Request::kFlush;
   uint32_t padding = 0;
@@ -30,13 +31,13 @@ struct Flushed {
   uint32_t padding = 0;
   uint64_t number = 0;
 };
-// What the store's side waits for, until the next one; no text: it does not wait any more.
+// What the store's side waits for, until the next such message; no text: it does not wait any more.
 struct Waits {
   Reply kind = Reply::kWaits;
   uint32_t num_bytes = 0;  // of text
 };
-// What a replica gets of a checkpoint: rows, then the state and what is new of the logs, then the
-// mark, by which it is whole. A chunk's bytes lie behind.
+// A replica gets a checkpoint as rows, then perhaps a state, then the new parts of the logs, and
+// last the mark, which makes it whole. This is a row; the chunk's bytes follow.
 struct RowMessage {
   Reply kind = Reply::kRow;
   uint32_t pool = 0;
@@ -58,7 +59,8 @@ struct LogMessage {
   uint64_t offset = 0;
   uint64_t num_bytes = 0;
 };
-// Answered by Shipped once it is on the replica's disk; the replica begins with one too.
+// Answered by Shipped once the checkpoint is on the replica's disk; the replica sends a Shipped
+// first of all, too.
 struct MarkMessage {
   Reply kind = Reply::kMark;
   uint32_t padding = 0;
@@ -69,10 +71,10 @@ struct Shipped {
   Request kind = Request::kShipped;
   uint32_t padding = 0;
 };
-// A Batch has no pieces here: behind keys and probabilities lies the gathered batch, as BatchLayout
-// says.
+// A Batch over a stream has no pieces: the gathered batch follows its keys and probabilities, as
+// BatchLayout says.
 
-// Items of one insert, and bytes of a text, so that no message takes more memory than it is worth.
+// The most items of one insert, and bytes of a text: bounds what memory a message can take.
 constexpr uint32_t kMaxItems = 1 << 16;
 constexpr uint32_t kMaxTextBytes = 1 << 16;
 

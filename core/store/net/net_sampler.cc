@@ -13,7 +13,7 @@
 namespace tengen::store {
 namespace {
 
-// A thread receives, each batch at once into the buffer that it is handed out in.
+// A thread receives batches, each straight into the buffer that the caller gets.
 class NetSampler final : public SamplerPort {
  public:
   NetSampler(const NetAddress& address, const BatchLayout& layout, uint32_t num_samples,
@@ -48,7 +48,7 @@ class NetSampler final : public SamplerPort {
 
   void ack(uint64_t lease, std::span<const double> priorities) override {
     const Ack message{Request::kAck, static_cast<uint32_t>(priorities.size()), lease};
-    // The next batch is asked for by the same packet; next() has no need then.
+    // The request for the next batch goes in the same packet, so that next() need not send it.
     const SampleMessage more;
     const bool asks = num_ahead_ > 0 && num_asked_ <= num_ahead_;
     iovec parts[] = {transport::part_of(&message, sizeof message),
@@ -70,7 +70,7 @@ class NetSampler final : public SamplerPort {
   }
 
  private:
-  // Sees to it that as many batches as wished are under way.
+  // Requests batches until as many as wished are under way.
   void ask(uint32_t wished) {
     const SampleMessage message;
     while (num_asked_ < wished) {
@@ -82,7 +82,7 @@ class NetSampler final : public SamplerPort {
 
   void send(std::span<iovec> parts) {
     if (socket_.send(parts)) return;
-    // The receiver sees the end too, behind the store's last word, if there was one.
+    // The receiver notices the end too, after it has read the store's error, if one was sent.
     std::unique_lock lock(mutex_);
     changed_.wait(lock, [&] { return is_over_; });
     throw_end();
@@ -158,8 +158,8 @@ class NetSampler final : public SamplerPort {
   std::condition_variable changed_;
   std::deque<Delivery> ready_;
   std::string waits_;
-  bool is_over_ = false;  // nothing comes any more
-  std::string error_;     // the store's last word
+  bool is_over_ = false;  // no more messages will come
+  std::string error_;     // the error that ended the session
   std::thread receiver_;
 };
 

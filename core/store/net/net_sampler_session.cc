@@ -14,7 +14,7 @@
 namespace tengen::store {
 namespace {
 
-// One thread reads, so that acknowledgements never wait behind a batch, and one draws and sends.
+// One thread reads, and one draws and sends, so that acknowledgements never wait behind a batch.
 class NetSamplerSession final : public NetSession {
  public:
   NetSamplerSession(int descriptor, std::string name, std::unique_ptr<SamplerPort> port,
@@ -33,7 +33,7 @@ class NetSamplerSession final : public NetSession {
       while (socket_.read(&kind, sizeof kind) && take(kind)) {
       }
       end("");
-      socket_.shut_down();  // wakes the sender where it sends
+      socket_.shut_down();  // ends a send that blocks
     } catch (const Error& error) {
       end(error.what());
     }
@@ -80,14 +80,14 @@ class NetSamplerSession final : public NetSession {
     }
   }
 
-  // A client may answer before its batch has left the call that sends it; until then its steps stay
-  // where they are.
+  // A client may acknowledge a batch before the call that sends it has returned; until then the
+  // batch's steps must stay.
   void wait_until_sent(uint64_t lease) {
     std::unique_lock lock(mutex_);
     changed_.wait(lock, [&] { return being_sent_ != lease; });
   }
 
-  // No batch is sent any more, but the error, if there is one.
+  // Ends the sending of batches; the error, if there is one, is still sent.
   void end(const std::string& error) {
     const std::scoped_lock lock(mutex_);
     is_over_ = true;
@@ -164,8 +164,8 @@ class NetSamplerSession final : public NetSession {
   std::vector<double> priorities_;
   std::mutex mutex_;
   std::condition_variable changed_;
-  uint64_t num_wanted_ = 0;             // batches that are asked for and not drawn
-  std::optional<uint64_t> being_sent_;  // a lease
+  uint64_t num_wanted_ = 0;             // batches that were requested and not drawn
+  std::optional<uint64_t> being_sent_;  // the lease of the batch that is being sent
   bool is_over_ = false;
   std::string error_;
 };

@@ -1,6 +1,6 @@
 #pragma once
-// The store's side of one client on another host: takes its messages from a stream, and is a client
-// of this process in its place.
+// The store's side of one client on another host: reads the client's messages from a stream, and
+// acts as a client of the store in its place.
 
 #include <atomic>
 #include <memory>
@@ -20,7 +20,7 @@ namespace tengen::store {
 // A replica that a session serves.
 struct ReplicaStatus {
   std::string name;
-  // How many seconds of what happened it does not have; none where it has no checkpoint yet.
+  // How many seconds of changes the replica lacks; none where it has no checkpoint yet.
   std::optional<double> behind_s;
 };
 
@@ -29,18 +29,18 @@ class NetSession {
   NetSession(int descriptor, std::string name) : socket_(descriptor), name_(std::move(name)) {}
   virtual ~NetSession() = default;
 
-  // Serves the client until it has gone, or was refused, and ends what it had open. Blocks; for
-  // one thread. The others are for any.
+  // Serves the client until it has gone, or was refused, and ends its writers and samplers. Blocks;
+  // for one thread. The other members are for any thread.
   virtual void run() = 0;
   void shut_down() { socket_.shut_down(); }
-  // What it is and waits for, for people.
+  // What the session is and waits for, for people.
   std::string describe();
-  // Of a session of a replica.
+  // The replica that the session serves; none where it serves none.
   virtual std::optional<ReplicaStatus> replica() { return std::nullopt; }
 
  protected:
-  // Calls `attempt` with deadlines until it is done, and meanwhile tells the client the `reason`.
-  // False where the client has gone, or `is_over` says so.
+  // Calls `attempt` with deadlines until it returns true, and meanwhile tells the client the
+  // `reason`. False where the client has gone.
   template <class Attempt, class Reason>
   bool wait_for(Attempt&& attempt, Reason&& reason) {
     if (attempt(kAtOnce)) return true;
@@ -49,13 +49,13 @@ class NetSession {
     }
     return false;
   }
-  // The client's last word.
+  // Sends the error that ends the session.
   void send_error(const std::string& error);
-  // Takes what the client still sends, for a moment: a socket that is closed with unread bytes
-  // breaks the stream, and with it a last word that is still under way.
+  // Reads what the client still sends, for a moment: to close a socket with unread bytes breaks the
+  // stream, and loses an error message that is still under way.
   void linger();
 
-  // How soon a session that waits sees that its client has gone.
+  // How soon a session that waits notices that its client has gone.
   static constexpr std::chrono::milliseconds kSlice{100};
 
   transport::StreamSocket socket_;
@@ -68,7 +68,7 @@ class NetSession {
   std::string waits_;
 };
 
-// Sessions own the socket from here on, and what they need of the store.
+// The sessions take over the socket and the ports.
 std::unique_ptr<NetSession> net_writer_session(int descriptor, std::string name,
                                                std::unique_ptr<WriterPort> port,
                                                const engine::Schema& schema, SlabMap slabs);
@@ -78,8 +78,8 @@ std::unique_ptr<NetSession> net_sampler_session(int descriptor, std::string name
                                                 const engine::Schema& schema,
                                                 const BatchLayout& layout, SlabMap slabs,
                                                 uint32_t num_samples, uint32_t num_steps);
-// For a store that has checkpoints, and outlives the session. `place` is behind the replica's last
-// one, if it has any.
+// `store` makes checkpoints, and outlives the session. `place` is behind the replica's last
+// checkpoint; none where it has none.
 std::unique_ptr<NetSession> replica_session(int descriptor, const std::string& name, Store* store,
                                             const std::optional<LogPlace>& place);
 

@@ -14,7 +14,7 @@
 namespace tengen::store {
 namespace {
 
-// Steps are filled into one chunk here, and sent with the insert that names them, or when the next
+// Steps are collected in one chunk, and sent with the insert that names them, or when the next
 // chunk begins.
 class NetWriter final : public WriterPort {
  public:
@@ -58,7 +58,7 @@ class NetWriter final : public WriterPort {
   void release_before(uint64_t first) override {
     const Release message{Request::kRelease, 0, first};
     parts_.assign({transport::part_of(&message, sizeof message)});
-    // Where the stream is full the steps stay until the next time.
+    // Where the stream is full the release is sent the next time.
     send(kAtOnce);
   }
 
@@ -82,7 +82,8 @@ class NetWriter final : public WriterPort {
   }
 
  private:
-  // Adds the steps of the chunk up to `end` that are not sent yet; whether there are any.
+  // Adds the chunk's steps before `end` that were not sent yet to parts_. Returns whether there are
+  // any.
   bool add_steps(uint64_t end) {
     if (end == num_sent_) return false;
     const uint64_t offset = num_sent_ - (num_chunks_ - 1) * schema_.steps_per_chunk();
@@ -100,8 +101,8 @@ class NetWriter final : public WriterPort {
     return true;
   }
 
-  // Sends parts_, or keeps what of them does not go; false, and nothing is sent, where nothing
-  // went until the deadline.
+  // Sends parts_, and keeps the rest in left_ where not all can be sent at once. False where
+  // nothing was sent before the deadline.
   bool send(Deadline deadline) {
     while (socket_.is_readable()) take_reply();
     while (!left_.empty()) {
@@ -126,8 +127,8 @@ class NetWriter final : public WriterPort {
     return true;
   }
 
-  // Until a reply was taken or, where the caller `sends`, bytes can go; false where the deadline
-  // passes. Sends what was left.
+  // Sends left_, and blocks until a reply was read or, where the caller `sends`, the stream takes
+  // bytes; false where the deadline passes.
   bool wait(Deadline deadline, bool sends) {
     const auto left =
         std::chrono::ceil<std::chrono::milliseconds>(deadline - std::chrono::steady_clock::now());
@@ -147,7 +148,7 @@ class NetWriter final : public WriterPort {
     return true;
   }
 
-  // Throws the error that the store sent, or that it is gone.
+  // Throws the error that the store sent, or GoneError.
   [[noreturn]] void take_last_word() {
     while (true) take_reply();
   }

@@ -100,7 +100,7 @@ class NetWriterSession final : public NetSession {
                   std::to_string(message.num_priorities) +
                   " priorities) must have a priority for all or for each; send as many as items");
     }
-    // What lies in a chunk behind the writer's steps was another's.
+    // Behind the writer's steps the chunk still has bytes of an earlier writer.
     const uint64_t behind_first = uint64_t{count - 1} * message.stride + message.num_steps;
     if (message.first > num_steps_ || behind_first > num_steps_ - message.first) {
       throw Error("steps (" + std::to_string(message.first) + " and " +

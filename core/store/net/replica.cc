@@ -19,11 +19,11 @@ namespace fs = std::filesystem;
 
 constexpr uint64_t kPieceBytes = uint64_t{1} << 20;
 constexpr uint64_t kPageBytes = 4096;
-// What no store has.
+// Bounds that no store reaches.
 constexpr uint64_t kMaxRowBytes = uint64_t{1} << 40;
 constexpr uint32_t kMaxPools = 1 << 16;
 constexpr uint64_t kMinCompactedBytes = uint64_t{64} << 20;
-// Of the folder in the folder that has what another store's checkpoint is to replace.
+// The subfolder for files that the checkpoint of another store will replace.
 constexpr const char* kReplaced = "log-replaced";
 
 [[noreturn]] void refuse_disk(const std::string& path) {
@@ -39,7 +39,7 @@ bool tell_shipped(transport::StreamSocket& to) {
 
 }  // namespace
 
-// A state or a log that is written.
+// A state or a log that is being written.
 struct Replica::File {
   explicit File(const std::string& path) : file(path, O_WRONLY | O_CREAT) {
     if (!file.is_open()) refuse_disk(path);
@@ -63,7 +63,7 @@ Replica::Replica(std::string directory)
       last_(DurableLog::find_last(directory_)),
       last_mark_(directory_) {
   if (last_) (void)read_state(directory_, last_->state);
-  // What is not whole stays until something is.
+  // Where there is no whole checkpoint, files that are not whole stay until there is one.
   last_mark_.put({last_ ? last_->end : LogPlace(), /*is_exact=*/true}, /*is_synced=*/true);
   if (!last_) return;
   remove_others(last_->state, last_->end);
@@ -149,7 +149,7 @@ bool Replica::take_state(transport::StreamSocket& from) {
     if (!copy(from, message.num_bytes, 0, &part)) return false;
     part.sync();
   }
-  // A store that went on from an older checkpoint may use numbers again.
+  // A store that went on from an older checkpoint may use the same numbers again.
   if (last_ && message.number <= last_->end.number) set_aside();
   if (!rename_file(path + ".part", path)) refuse_disk(path);
   sync_folder(directory_);
@@ -165,7 +165,7 @@ bool Replica::take_log(transport::StreamSocket& from) {
   std::unique_ptr<File>& log = logs_[message.number];
   if (!log) {
     log = std::make_unique<File>(log_path(directory_, message.number));
-    // The one before it is there before this one says anything.
+    // The log before it must be on the disk before this one has any record.
     sync_logs();
   }
   log->cut(message.offset);
@@ -218,7 +218,7 @@ bool Replica::copy(transport::StreamSocket& from, uint64_t num_bytes, uint64_t o
   return true;
 }
 
-// Before a log tells of them.
+// Called before a log that tells of the rows is synced.
 void Replica::sync_rows() {
   if (!std::exchange(has_new_rows_, false)) return;
   for (const auto& [pool, file] : rows_) {
@@ -248,7 +248,7 @@ void Replica::begin_compaction() {
   compact_before(last_->mark.position);
 }
 
-// Logs whose records a checkpoint holds.
+// Has the compactor replace logs whose records all lie before `position`.
 void Replica::compact_before(uint64_t position) {
   while (num_compacted_ < last_->end.number) {
     const LogReader next(log_path(directory_, num_compacted_ + 1));
@@ -258,7 +258,7 @@ void Replica::compact_before(uint64_t position) {
   }
 }
 
-// Until the store's own checkpoint is whole.
+// Moves the old checkpoint aside until the new store's checkpoint is whole.
 void Replica::set_aside() {
   compactor_.reset();
   last_mark_.put({LogPlace(), /*is_exact=*/true}, /*is_synced=*/true);
@@ -267,7 +267,7 @@ void Replica::set_aside() {
   last_.reset();
 }
 
-// What is of no use for a checkpoint.
+// Removes files that this checkpoint does not need.
 void Replica::remove_others(uint64_t state, const LogPlace& end) {
   for (const uint64_t number : state_numbers(directory_)) {
     if (number > state) remove_file(state_path(directory_, number));

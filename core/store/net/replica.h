@@ -1,6 +1,6 @@
 #pragma once
-// A replica of a store on another host: a folder that has a whole checkpoint of it at any instant,
-// with which a store goes on where that host is lost.
+// A replica of a store on another host: a folder that has a whole checkpoint of that store at any
+// instant, from which a store goes on when the host is lost.
 
 #include <cstdint>
 #include <map>
@@ -18,25 +18,27 @@
 
 namespace tengen::store {
 
-// Whatever instant its process is killed at, the last checkpoint that was answered for is there. Of
-// the next one's rows some may be there already; those that they replace are of items that the
-// store removed since, which are removed here too when they are drawn, as damaged ones.
+// At whatever instant the replica's process is killed, the folder has the last checkpoint that the
+// replica acknowledged. Rows of the next checkpoint may already have replaced some of its rows. The
+// items of those rows have been removed from the store since; a store that goes on here finds them
+// damaged, and removes them, when it draws them.
 class Replica {
  public:
-  // Goes on with what the folder has, and removes what is behind its last checkpoint. Throws Error
-  // where that cannot be; a damaged folder stays as it is.
+  // Goes on from the folder's last checkpoint, and removes what lies behind it. Throws Error where
+  // the folder cannot be used; a damaged folder stays as it is.
   explicit Replica(std::string directory);
   Replica(const Replica&) = delete;
   Replica& operator=(const Replica&) = delete;
   ~Replica();
 
-  // Behind the last checkpoint; none where it has none. For any thread.
+  // The place behind the last checkpoint; none where there is none. For any thread.
   std::optional<LogPlace> place();
-  // How many seconds ago it began, by this host's clock; the same.
+  // How many seconds ago the last checkpoint began, by this host's clock; none where there is none.
+  // For any thread.
   std::optional<double> age_s();
 
-  // Takes what the store sends over a connected stream, which it takes over, until that ends.
-  // Blocks; for one thread. Throws Error where the store says why it ends, or the disk refuses.
+  // Receives checkpoints over a connected stream, which it takes over, until the stream ends.
+  // Blocks; for one thread. Throws Error where the store sends an error, or the disk refuses.
   void follow(int descriptor);
 
  private:
@@ -59,15 +61,16 @@ class Replica {
   std::mutex mutex_;
   std::optional<DurableLog::Last> last_;
   std::optional<std::string> trouble_;  // of the compactor
-  // Of the thread that follows.
+  // Used by the thread that follows.
   std::map<uint32_t, std::unique_ptr<RowFile>> rows_;  // by pool
   std::map<uint32_t, uint64_t> row_bytes_;
   bool has_new_rows_ = false;
   std::optional<transport::SharedMemory> buffer_;
-  std::optional<uint64_t> new_state_;               // that the next mark makes whole
-  std::map<uint64_t, std::unique_ptr<File>> logs_;  // with something that is not synced
+  // number of the state that the next mark makes whole
+  std::optional<uint64_t> new_state_;
+  std::map<uint64_t, std::unique_ptr<File>> logs_;  // logs with bytes that are not synced
   LastMarkFile last_mark_;
-  uint64_t num_compacted_ = 0;  // the first log that the compactor lacks
+  uint64_t num_compacted_ = 0;  // the first log that the compactor was not told of
   std::optional<Compactor> compactor_;
 };
 

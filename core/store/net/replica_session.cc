@@ -1,8 +1,8 @@
-// The store's side of a replica: sends what each checkpoint has that the one before had not.
+// The store's side of a replica: sends what each checkpoint has that the one before did not have.
 //
-// It reads the files as a store does that goes on with them. Nobody waits for it: rows that it
-// comes too late for are of items that were removed meanwhile, and logs that it comes too late for
-// are in a state.
+// It reads the store's files as a store does that goes on from them. Nobody waits for it: a row
+// that is overwritten before it was read was of items that have been removed, and a log that is
+// removed before it was read has been replaced by a state.
 
 #include <algorithm>
 #include <tuple>
@@ -23,7 +23,7 @@ namespace {
 using engine::Engine;
 using engine::event::ChunkSaved;
 
-// Checkpoints in a row that are left out as some of their rows are used again.
+// How many checkpoints in a row may be skipped because some of their rows were overwritten.
 constexpr int kMaxLeftOut = 8;
 
 int64_t now_us() {
@@ -56,14 +56,14 @@ class ReplicaSession final : public NetSession {
 
   void run() override {
     try {
-      // It has seen first whose replica it is to be.
+      // The replica sends this once it has checked whose replica it is to be.
       Shipped ready;
       if (!socket_.read(&ready, sizeof ready) || !wait_for_first()) return;
       while (!socket_.has_ended()) {
         try {
           if (!follow()) return;
         } catch (const Error&) {
-          // What was being read may have become a part of a state.
+          // A state may have replaced the log that was being read.
           if (place_ && place_->number >= newest_state()) throw;
           next_ = Next::kAnew;
         }
@@ -92,7 +92,7 @@ class ReplicaSession final : public NetSession {
 
   enum class Next { kGoOn, kAnew, kFollow };
 
-  // One step; false where the replica has gone.
+  // Does one step; false where the replica has gone.
   bool follow() {
     if (next_ == Next::kGoOn) {
       const bool goes_on = place_ && place_->number >= checkpointer_->log().first();
@@ -118,7 +118,8 @@ class ReplicaSession final : public NetSession {
     return numbers.front();
   }
 
-  // Files of the store before this one may lack what it has; false where the replica has gone.
+  // Waits for this store's first checkpoint, as files of the store before it may lack some of its
+  // changes. False where the replica has gone.
   bool wait_for_first() {
     if (checkpointer_->num_made() > 0) return true;
     const uint64_t first = checkpointer_->ask();
@@ -128,8 +129,8 @@ class ReplicaSession final : public NetSession {
     return false;
   }
 
-  // With the newest state, and the rows that it names and this session has not sent yet. It may
-  // name some that are used again: those of chunks that are dead.
+  // Begins with the newest mark state, and the rows that it names and this session has not sent
+  // yet. The state may name rows of dead chunks, which are overwritten.
   void begin_anew() {
     const uint64_t number = newest_state();
     place_ = {number, 0, 0};
@@ -156,12 +157,13 @@ class ReplicaSession final : public NetSession {
     return mark.has_value();
   }
 
-  // The newest checkpoint; false where the replica has gone.
+  // Sends the newest checkpoint; false where the replica has gone.
   bool ship() {
     for (int num_left_out = 0;; ++num_left_out) {
       std::vector<Row> used_again;
       if (!send_rows(&used_again)) return false;
-      // Until the next mark no row of this one is used again, so that it is nobody's.
+      // No row of a checkpoint is overwritten before the next mark. Where there is no next mark,
+      // nobody needs a row that was overwritten.
       if (used_again.empty() || num_left_out == kMaxLeftOut || !find_mark()) break;
       rows_.insert(rows_.end(), used_again.begin(), used_again.end());
     }
@@ -181,8 +183,8 @@ class ReplicaSession final : public NetSession {
     return true;
   }
 
-  // Sends rows_; those that are not what was saved there any more go to `used_again`. False where
-  // the replica has gone.
+  // Sends rows_. Rows that were overwritten go to `used_again` instead. False where the replica has
+  // gone.
   bool send_rows(std::vector<Row>* used_again) {
     std::vector<Row> rows = std::exchange(rows_, {});
     std::sort(rows.begin(), rows.end());
@@ -190,7 +192,7 @@ class ReplicaSession final : public NetSession {
     for (size_t begin = 0, end = 0; begin < rows.size(); begin = end) {
       const Row& row = rows[begin];
       check(row.pool < files_.size(), "pool", row.pool, "must be the store's; its log is damaged");
-      // What is there is the last of all that was saved there.
+      // Where a place was saved to several times, the last row is there.
       const uint32_t checksum = read_row(row);
       bool is_saved = false;
       for (end = begin; end < rows.size() && is_same_place(rows[end], row); ++end) {
@@ -217,7 +219,8 @@ class ReplicaSession final : public NetSession {
   }
 
   uint32_t read_row(const Row& row) {
-    // One that cannot be read is as one that is damaged, which the replica's heir may find too.
+    // A row that cannot be read is sent as a damaged one; a store that goes on from the replica
+    // will find it damaged too.
     (void)files_[row.pool]->read(row.place, row_->data());
     return crc32c({reinterpret_cast<const char*>(row_->data()), row_bytes_[row.pool]});
   }
@@ -231,7 +234,7 @@ class ReplicaSession final : public NetSession {
     return is_sent;
   }
 
-  // What a log has between the last mark and this one.
+  // Sends the part of a log between the last mark and this one.
   bool send_log(uint64_t number, const std::string& path) {
     const uint64_t begin = number == place_->number ? place_->offset : 0;
     const uint64_t end = number == mark_.end.number ? mark_.end.offset : UINT64_MAX;
@@ -247,15 +250,16 @@ class ReplicaSession final : public NetSession {
   Store* const store_;
   Checkpointer* const checkpointer_;
   const std::string directory_;
-  std::optional<LogPlace> place_;  // behind what the replica has
+  std::optional<LogPlace> place_;  // behind the replica's last checkpoint
   LogTail tail_;
-  LogTail::Mark mark_{};                         // the newest
-  std::optional<std::vector<std::byte>> state_;  // that the replica is to begin with
+  LogTail::Mark mark_{};  // the newest
+  // the state that the replica begins with, until it is sent
+  std::optional<std::vector<std::byte>> state_;
   std::vector<std::unique_ptr<RowFile>> files_;  // by pool
   std::vector<uint64_t> row_bytes_;
   std::unique_ptr<transport::SharedMemory> row_;
-  std::vector<Row> rows_;                    // that were saved since the last mark
-  std::vector<std::vector<uint32_t>> sent_;  // by pool and place: the checksum; 0: perhaps not
+  std::vector<Row> rows_;                    // rows that were saved since the last mark
+  std::vector<std::vector<uint32_t>> sent_;  // by pool and place: the checksum; 0: perhaps not sent
   std::mutex shipped_mutex_;
   std::optional<LogMark> shipped_;  // the replica's newest checkpoint
 };

@@ -1,5 +1,5 @@
 #pragma once
-// Memory for batches that is used again once nobody looks at it any more.
+// Memory for batches, reused once nobody reads it any more.
 
 #include <cstddef>
 #include <cstdint>
@@ -17,7 +17,7 @@ class Arena {
  public:
   explicit Arena(uint64_t num_bytes) : shared_(std::make_shared<Shared>()), num_bytes_(num_bytes) {}
 
-  // A buffer, whose last owner gives it back. What lies in it is of no meaning.
+  // Takes a buffer, which comes back when its last owner drops it. Its contents are unspecified.
   std::shared_ptr<std::byte> take() {
     std::unique_ptr<transport::SharedMemory> buffer;
     {

@@ -8,7 +8,7 @@
 
 namespace tengen::store {
 
-// Column c begins at offsets[c], a multiple of 64; what lies between two columns means nothing.
+// Column c begins at offsets[c], a multiple of 64; bytes between two columns are unspecified.
 struct BatchLayout {
   BatchLayout(const engine::Schema& schema, uint32_t num_samples, uint32_t num_steps) {
     for (const engine::Column& column : schema.columns()) {

@@ -13,10 +13,10 @@ using engine::Engine;
 
 namespace {
 
-// How soon a checkpoint that waits sees that it is to stop.
+// How soon a checkpoint that waits for the disk notices that it must stop.
 constexpr std::chrono::milliseconds kSlice{100};
 
-// Of records since the last checkpoint, until there is another one.
+// Bytes of records since the last checkpoint, after which the next one is made.
 constexpr uint64_t kMaxLogBytes = uint64_t{64} << 20;
 
 void add_steps(const Engine& engine, const std::vector<engine::OpenSteps>& steps,
@@ -127,7 +127,8 @@ void Checkpointer::run() {
     if (!log_.trouble().empty()) break;
   }
   {
-    // Those who wait for what will not be: none of them is between its look and its sleep.
+    // Wakes the threads that wait for a checkpoint that will not be made. Under the lock, so that
+    // none of them has just tested its condition and not begun to sleep.
     const std::scoped_lock lock(mutex_);
     made_.notify_all();
   }
@@ -162,7 +163,7 @@ void Checkpointer::make() {
   });
   wait_for_disk();
   if (is_stopping()) return;
-  // Before the rows are synced, as what is saved from now on is not.
+  // Read before the rows are synced, as a chunk that is saved later may not be synced.
   engine::Log records;
   store_->read([&](const Engine& engine) {
     for (const auto& saved : engine.saved_of_checkpoint()) records.add(saved);
@@ -179,7 +180,7 @@ void Checkpointer::make() {
   store_->change([](Engine& engine) { engine.end_checkpoint(); });
 }
 
-// Until its chunks are saved, or the disk has no place for the rest.
+// Blocks until the chunks of the checkpoint are saved, or the disk has no place for the rest.
 void Checkpointer::wait_for_disk() {
   bool is_done = false;
   while (!is_done && !is_stopping()) {

@@ -21,8 +21,8 @@ class Store;
 enum class Durability {
   kNone,        // never: nothing outlives the host
   kCheckpoint,  // when they are asked for, the disk needs one to use rows again, or the log is long
-  kAsync,       // at least so often, where anything changed
-  kSync,        // the same, and a writer's flush waits for the one that has its inserts
+  kAsync,       // after each interval in which anything changed
+  kSync,        // the same; a writer's flush waits for the one with its inserts
 };
 
 // "none", "checkpoint", "async" or "sync". Throws Error for another one.
@@ -36,7 +36,7 @@ Durability durability_of(const std::string& name);
 //   end      under the lock: rows that only the checkpoint before named are free
 class Checkpointer {
  public:
-  // `store` and `tier` outlive it. `interval` is that of kAsync and kSync.
+  // `store` and `tier` outlive the checkpointer. `interval` is that of kAsync and kSync.
   Checkpointer(Store* store, DiskTier* tier, const std::string& directory,
                const engine::State& state, Durability durability,
                std::chrono::microseconds interval);
@@ -46,26 +46,26 @@ class Checkpointer {
 
   bool is_sync() const { return durability_ == Durability::kSync; }
 
-  // Under the store's lock: what happened since the last call; `is_wanted` where the disk needs a
-  // checkpoint.
+  // Call under the store's lock. `records` tell what happened since the last call; `is_wanted` says
+  // that the disk needs a checkpoint.
   void commit(std::span<const std::byte> records, bool is_wanted);
 
-  // The number of a checkpoint that has all that happened until now; it is on its way.
+  // Asks for a checkpoint of all that has happened until now, and returns its number.
   uint64_t ask();
-  // Whether ask() returned it, or may have.
+  // Whether ask() may have returned this number.
   bool knows(uint64_t number);
-  // Whether the checkpoint of this number was made until the deadline. Throws Error where none will
-  // be.
+  // Blocks until the checkpoint of this number is made; false where the deadline passes first.
+  // Throws Error where it will never be made.
   bool wait(uint64_t number, Deadline deadline);
   uint64_t num_made();
-  // When the last one began; none where there was none.
+  // When the last checkpoint began; none where there was none.
   std::optional<std::chrono::steady_clock::time_point> made_at();
   std::string trouble() { return log_.trouble(); }
   DurableLog& log() { return log_; }
 
-  // Makes a last one, if it can, and ends the thread.
+  // Makes a last checkpoint, if it can, and ends the thread.
   void finish();
-  // Ends the thread without. Idempotent.
+  // Ends the thread without a last checkpoint. Idempotent.
   void stop();
 
  private:
@@ -84,11 +84,11 @@ class Checkpointer {
   std::condition_variable work_;
   std::condition_variable made_;
   bool has_changed_ = false;
-  uint64_t num_log_bytes_ = 0;  // since the last one
+  uint64_t num_log_bytes_ = 0;  // since the last checkpoint
   bool is_asked_ = false;
   bool is_stopping_ = false;
   uint64_t num_begun_ = 0;
-  uint64_t num_made_ = 0;  // all up to this number
+  uint64_t num_made_ = 0;  // checkpoints up to this number are made
   std::optional<std::chrono::steady_clock::time_point> made_at_;
   std::thread thread_;
 };

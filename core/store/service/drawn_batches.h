@@ -1,6 +1,6 @@
 #pragma once
-// The batches of one sampler between their asking and their delivery: some wait for the limiter,
-// some for their steps to come from disk, some for the sampler to acknowledge others.
+// The batches of one sampler that were requested and not delivered yet: some wait for the rate
+// limiter, some for steps from disk, some until the sampler acknowledges others.
 
 #include <cstdint>
 #include <deque>
@@ -23,13 +23,14 @@ class DrawnBatches {
         num_undrawn_(num_asked),
         num_lent_(num_lent) {}
 
-  // One more is wished.
+  // Requests one more batch.
   void ask() { ++num_undrawn_; }
-  // Those that were asked for and not delivered.
+  // How many batches were requested and not delivered.
   uint64_t num_asked() const { return num_undrawn_ + drawn_.size(); }
 
-  // Draws what is asked for, and returns the next loan, the caller's to deliver; null where none
-  // is there yet. Valid until the next call. Throws Error where its steps are lost and must not be.
+  // Draws the requested batches, and returns the next loan, which the caller delivers; null where
+  // none is ready yet. Valid until the next call. Throws Error where the loan's steps are lost and
+  // the disk refuses damage.
   const engine::Loan* next(engine::Engine& engine) {
     while (true) {
       while (num_undrawn_ > 0 && !is_full(engine) &&
@@ -50,12 +51,12 @@ class DrawnBatches {
       }
     }
   }
-  // One that was delivered is acknowledged or given back.
+  // Says that a delivered batch was acknowledged or given back.
   void take_back() { --num_lent_; }
   // Whether anything was drawn or delivered since the last call.
   bool take_changed() { return std::exchange(has_changed_, false); }
 
-  // For people; empty where nothing is asked for.
+  // What the next batch waits for, for people; empty where none is requested.
   std::string waits(const engine::Engine& engine) const {
     if (!drawn_.empty()) return "sample waits: its steps are read from disk";
     if (num_undrawn_ > 0 && is_full(engine)) {
@@ -65,7 +66,7 @@ class DrawnBatches {
   }
 
  private:
-  // Whether so many are out that none is drawn before one of them is back.
+  // Whether the sampler has so many batches that it must return one before another is drawn.
   bool is_full(const engine::Engine& engine) const {
     return num_lent_ + drawn_.size() >= engine.table(table_).config().max_loans;
   }
@@ -73,7 +74,8 @@ class DrawnBatches {
     ++num_lent_;
     return &loan_;
   }
-  // The oldest draw, out of the queue unless it is not there yet.
+  // Collects the oldest draw, and removes it from the queue unless its steps are still on their
+  // way.
   engine::Collected collect(engine::Engine& engine) {
     loan_ = std::move(drawn_.front());
     drawn_.pop_front();
@@ -90,7 +92,7 @@ class DrawnBatches {
   const uint32_t table_;
   const uint32_t num_samples_;
   uint64_t num_undrawn_;
-  uint64_t num_lent_;  // delivered, and the caller's
+  uint64_t num_lent_;  // delivered, and not acknowledged or given back
   std::deque<engine::Loan> drawn_;
   engine::Loan loan_;
   bool has_changed_ = false;

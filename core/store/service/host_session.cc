@@ -17,7 +17,7 @@ using engine::Engine;
 
 namespace {
 
-// Requests of one session in one go.
+// The most requests of one session that are applied in one round.
 constexpr int kMaxRequests = 64;
 
 }  // namespace
@@ -149,7 +149,8 @@ class HostWriter final : public HostSession {
     if (num_wanted_ == 0) return Progress::kNone;
     std::byte* to = replies().reserve(sizeof(Slots) + kMaxWanted * sizeof(uint32_t));
     if (to == nullptr) return Progress::kNone;
-    // One writer's stock is a small part of the memory that all share, and never nothing.
+    // The slots granted ahead to one writer are a small part of the memory that all share, but at
+    // least one.
     const uint64_t share = engine.pool(engine.pool_of_writer(writer_)).slots().max_slots() / 64;
     const uint64_t stock = engine.num_granted(writer_);
     const uint64_t most = std::min<uint64_t>(num_wanted_, share > stock ? share - stock : 1);
@@ -217,7 +218,7 @@ class HostWriter final : public HostSession {
 
   static constexpr uint32_t kMaxWanted = 1024;
   const uint32_t writer_;
-  uint32_t num_wanted_;        // slots that are asked for; any number above 0 is an answer
+  uint32_t num_wanted_;        // slots that the client asked for; any number above 0 is an answer
   uint32_t num_inserted_ = 0;  // of the run at the front
   std::optional<uint32_t> blocked_by_;
   std::vector<uint32_t> granted_;
@@ -295,7 +296,7 @@ class HostSampler final : public HostSession {
     const engine::Schema& schema = engine.pool(engine.pool_of(table)).schema();
     const uint64_t num_steps =
         uint64_t{schema.num_context()} + engine.table(table).config().num_steps;
-    // A stream's first step is a piece a step that it stands in for.
+    // Where a stream's first step stands in for earlier ones, it is one piece for each of them.
     const uint64_t pieces = schema.num_context() + num_steps / schema.steps_per_chunk() + 2;
     const uint64_t num_bytes = sizeof(Batch) + num_samples * (16 + pieces * sizeof(engine::Piece));
     if (num_samples == 0 || num_bytes > (uint64_t{1} << 28)) {
@@ -327,7 +328,8 @@ std::unique_ptr<HostSession> host_session(engine::SessionId id, const SessionRec
 
 SessionLayout layout_of_sampler(const Engine& engine, uint32_t table, uint32_t num_samples,
                                 uint32_t num_ahead) {
-  // A ring holds twice as many, as none lies across its end, and one more for a last word.
+  // The ring has twice that size, as no message lies across its end, and room for one more, the
+  // last error.
   const uint64_t batch = HostSampler::max_batch_bytes(engine, table, num_samples);
   const uint64_t ack = sizeof(Ack) + num_samples * sizeof(double) + sizeof(SampleMessage) + 64;
   const auto ring = [&](uint64_t each) {

@@ -1,5 +1,6 @@
 #pragma once
-// The server's side of one session: takes its requests, and remembers those that must wait.
+// The server's side of one session: applies the client's requests, and remembers those that must
+// wait.
 
 #include <cstdint>
 #include <deque>
@@ -19,15 +20,16 @@ namespace tengen::store {
 // For one thread, which holds the store's lock where an Engine is passed.
 class HostSession {
  public:
-  // Makes the session's memory, a file that goes with it. With `progress` it is there, and the
-  // session goes on after another server. Throws Error where there is no room.
+  // Makes the session's memory, a file that is removed with the session. With `progress` the file
+  // is there already, and the session goes on after another server. Throws Error where there is no
+  // room.
   HostSession(engine::SessionId id, SessionRecord record, const std::string& memory_path,
               const engine::SessionProgress* progress);
   HostSession(const HostSession&) = delete;
   HostSession& operator=(const HostSession&) = delete;
   virtual ~HostSession();
 
-  // Takes over the connected socket of its client.
+  // Takes over the client's connected socket.
   void attach(int descriptor) { descriptor_ = descriptor; }
   int descriptor() const { return descriptor_; }  // -1: the client has not come back yet
   engine::SessionId id() const { return id_; }
@@ -40,35 +42,36 @@ class HostSession {
   // Whether the client ever took its side of the memory.
   bool is_taken() const { return header_->is_taken.load() != 0; }
 
-  // Applies what can be applied now, at most so many requests that others wait no longer than a
-  // moment. A request that is refused ends the session.
+  // Applies the requests that can be applied now, but only so many that other sessions wait no
+  // longer than a moment. A request that is refused ends the session.
   Progress serve(engine::Engine& engine);
-  // Tells the client what serve() did, which was logged since, and wakes it. That its requests are
-  // applied is said when the checkpoint `number` is made; 0: at once.
+  // Tells the client what serve() did, and wakes it. Precondition: the changes are logged. The
+  // client is told that its requests are applied only when the checkpoint `number` is made; 0: at
+  // once.
   void publish(uint64_t number);
-  // Checkpoints up to this number are made.
+  // Says that checkpoints up to this number are made.
   void publish_made(uint64_t number);
-  // There will be no more; who waits for one is refused.
+  // Says that no more checkpoints will be made; a session that waits for one is refused.
   void break_promises(const std::string& error);
   // Tells the client whether it must ring: kAwake, kNaps or kSleeps.
   void set_server_sleeps(uint32_t sleeps) {
     header_->server_sleeps.exchange(sleeps, std::memory_order_acq_rel);
   }
-  // Whether it waits for what another session does.
+  // Whether the session waits for something that another session does.
   bool is_waiting() const { return num_wanted() > 0; }
-  // Takes the bells that came; the session is over where the client has gone.
+  // Reads the bytes that woke the server; the session is over where the client has gone.
   void read_bells();
   std::string waits() const { return read_reason(*header_); }
 
  protected:
-  // Tries again what could not be done when it was asked for.
+  // Tries again a request that could not be applied when it came.
   virtual Progress serve_waiting(engine::Engine& engine) = 0;
-  // kDone where the request is dealt with: applied, or remembered as waiting. Else it is tried
-  // again later, and those behind it wait.
+  // kDone where the request was applied, or is remembered as waiting. Otherwise it is tried again
+  // later, and the requests behind it wait.
   virtual Progress apply(engine::Engine& engine, std::span<const std::byte> request) = 0;
-  // Batches or slots that were asked for and not sent yet.
+  // How many batches or slots the client asked for that were not sent yet.
   virtual uint64_t num_wanted() const = 0;
-  // What waits, for people; empty where nothing does.
+  // What the session waits for, for people; empty where it does not wait.
   virtual std::string reason(const engine::Engine& engine) const = 0;
 
   transport::Ring& replies() { return replies_; }
@@ -95,7 +98,7 @@ class HostSession {
   bool is_refused_ = false;
 };
 
-// A session of a writer that the engine opened, or of a sampler, that has `num_loans` batches.
+// A session of a writer that the engine opened, or of a sampler, which has `num_loans` batches.
 std::unique_ptr<HostSession> host_session(engine::SessionId id, const SessionRecord& record,
                                           const std::string& memory_path,
                                           const engine::SessionProgress* progress = nullptr,

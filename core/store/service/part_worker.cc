@@ -9,8 +9,8 @@
 namespace tengen::store {
 namespace {
 
-// Else the system may put the thread in the place of the one that has just woken it, which then
-// waits for the work after all.
+// Otherwise the system may run the woken thread in place of the one that has just woken it, which
+// then waits for the work after all.
 void let_others_go_first() {
 #if defined(SCHED_BATCH)
   const sched_param parameters{};

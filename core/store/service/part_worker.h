@@ -1,5 +1,6 @@
 #pragma once
-// Work in parts that a thread of its own begins, and that whoever needs the result helps to end.
+// Work in parts that a second thread begins, and that the thread that needs the result helps to
+// finish.
 
 #include <sys/types.h>
 
@@ -12,29 +13,29 @@
 
 namespace tengen::store {
 
-// Belongs to one thread, the user's. The other thread comes with the first work, and sleeps where
-// there is none. In a process that the user's forked it may only be destroyed.
+// Belongs to one thread, the user's. The second thread is started made with the first work, and
+// sleeps while there is none. In a forked child process it may only be destroyed.
 class PartWorker {
  public:
   PartWorker() = default;
   PartWorker(const PartWorker&) = delete;
   PartWorker& operator=(const PartWorker&) = delete;
-  // Begins no part any more, and waits for those that are begun.
+  // Begins no more parts, and waits for those that are begun.
   ~PartWorker();
 
-  // Has `work` called with each number below `num_parts`, on the other thread; it must not throw.
-  // Throws std::system_error where there is no thread to be had; then it begins nothing.
-  // Precondition: what was begun before is finished.
+  // Has the second thread call `work`, which must not throw, with each number below `num_parts`.
+  // Throws std::system_error, and begins nothing, where no thread can be started. Precondition: the
+  // work that was begun before is finished.
   void begin(uint32_t num_parts, std::function<void(uint32_t)> work);
-  // Does the parts that are not begun yet, and blocks until the others are done.
+  // Does the parts that are not begun yet, and blocks until all are done.
   void finish();
   // Whether finish() would find nothing to do and nothing to wait for.
   bool is_done() const;
 
  private:
-  // What both threads know.
+  // What both threads share.
   struct Shared {
-    // Does parts while there are any; the lock is held but in them.
+    // Does parts while there are any. The lock is released only while a part is done.
     void do_parts(std::unique_lock<std::mutex>* lock);
     void run();
 
@@ -50,7 +51,7 @@ class PartWorker {
   };
 
   std::unique_ptr<Shared> shared_;  // with the first work
-  pid_t process_ = 0;               // that the thread lives in
+  pid_t process_ = 0;               // the process that the thread lives in
 };
 
 }  // namespace tengen::store

@@ -15,21 +15,21 @@ namespace tengen::store {
 // Raised by every change of what lies in a session's memory.
 constexpr uint32_t kProtocolVersion = 3;
 
-// Whether a side must be woken. One that naps looks by itself within a millisecond; it need be
-// woken only by a side that waits for its answer.
+// Whether a side must be woken. A side that naps looks by itself within a millisecond, so that only
+// a side that waits for its answer need wake it.
 constexpr uint32_t kAwake = 0;
 constexpr uint32_t kNaps = 1;
 constexpr uint32_t kSleeps = 2;
 
 struct SessionHeader {
   std::atomic<uint32_t> version;
-  // The server's: requests that have taken effect; and what the first one that has not waits for,
-  // which is whole while the number before it is even and stays the same.
+  // Written by the server: how many requests have taken effect, and what the next one waits for.
+  // That text is whole where reason_edits is even, and the same before and after the text is read.
   alignas(64) std::atomic<uint64_t> num_applied;
   std::atomic<uint32_t> reason_edits;
   std::atomic<uint32_t> reason_words[32];  // text, ended by a zero
-  std::atomic<uint32_t> is_over;           // the server has ended the session, and none goes on
-  std::atomic<uint32_t> is_taken;          // the client's: it has its side
+  std::atomic<uint32_t> is_over;           // the server has ended the session for good
+  std::atomic<uint32_t> is_taken;          // written by the client: it has mapped the memory
   // Each side sets its own before it sleeps on the socket; the other takes it and sends a byte. A
   // client never naps.
   alignas(64) std::atomic<uint32_t> client_sleeps;
@@ -54,7 +54,7 @@ struct SessionLayout {
   }
 };
 
-// The last ones are of streams alone, and lie in net_protocol.h.
+// The last messages are used over streams alone; see net_protocol.h.
 enum class Request : uint32_t {
   kTakeSlots,
   kAppend,

@@ -8,7 +8,8 @@
 namespace tengen::store {
 namespace {
 
-// Of a batch: so small that two threads share it well, so large that its begin costs nothing.
+// Size of a part of a batch: small enough that two threads share the batch well, large enough that
+// to begin a part costs little.
 constexpr uint64_t kPartBytes = uint64_t{128} << 10;
 
 }  // namespace
@@ -71,7 +72,7 @@ void Sampler::begin_next() {
     ahead_slabs_ = slabs_of(next->pieces);
     ahead_ = arena_.take();
   } catch (const Error&) {
-    return;  // the batch that is there is not lost by it, and next() comes to it too
+    return;  // the error does not lose the batch, and next() will meet it too
   }
   ahead_parts_ = split(next->pieces);
   try {

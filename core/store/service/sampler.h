@@ -22,19 +22,19 @@ namespace tengen::store {
 // A batch's steps: column c lies at data + offsets[c], [num_samples, num_steps, stack, ...] in C
 // order.
 struct Gathered {
-  Delivery delivery;  // pieces are of no more use
+  Delivery delivery;  // its pieces are not valid any more
   std::shared_ptr<std::byte> data;
 };
 
-// For one thread; what it returns may outlive it.
+// For one thread; the batches that it returns may outlive it.
 //
 // A batch that the port has drawn ahead is gathered ahead too, by another thread, so that a learner
-// whose work is elsewhere does not wait for the copy. To wake that thread costs some microseconds
-// of both, and two that copy at once slow each other; so it is done only for batches of
-// kMinBytesAhead and more, where the caller stayed away for kMinAway kMinAbsences times in a row.
-// One that comes back at once has nothing better to do than to copy. A few times are chance, as the
-// system may have taken its core; and the other thread may take it next, so that on a machine whose
-// cores are all busy chance would keep itself going.
+// whose work is elsewhere does not wait for the copy. To wake that thread costs both threads some
+// microseconds, and two threads that copy at once slow each other. So this is done only for batches
+// of kMinBytesAhead and more, and where the caller stayed away for kMinAway at least kMinAbsences
+// times in a row. A caller that comes back at once has nothing better to do than to copy. A few
+// absences prove nothing, as the system may have taken the caller's core; the second thread may
+// take it next, so that on a machine whose cores are all busy the absences would cause themselves.
 class Sampler {
  public:
   // Every sample has `num_steps` steps, every batch `num_samples` samples.

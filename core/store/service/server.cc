@@ -19,12 +19,12 @@ using engine::Engine;
 
 namespace {
 
-// How often it is looked for clients that are away, and requests of theirs.
+// How often the thread looks for clients that are away, and for their requests.
 constexpr int kAgainMs = 100;
-// While writers are busy the thread looks after them so often, instead of being woken by each
+// How often the thread looks for requests while writers are busy, instead of being woken by each
 // insert, which costs a system call on both sides.
 constexpr int kNapMs = 1;
-// After which a client that nothing is known of is given up.
+// How long the server waits for a client whose process is not known.
 constexpr std::chrono::seconds kAbsence{30};
 
 }  // namespace
@@ -111,7 +111,8 @@ Server::Opened Server::add(int descriptor, engine::SessionId id, SessionRecord r
 }
 
 void Server::resume_sessions(const std::map<uint32_t, engine::SavedSession>& resumed) {
-  // Those that ended with their server, or were killed while they were made.
+  // Removes the memory of sessions that ended with their server, or that were killed while they
+  // were made.
   std::error_code ignored;
   for (const auto& file : std::filesystem::directory_iterator(store_->directory(), ignored)) {
     const std::string path = file.path().string();
@@ -131,7 +132,7 @@ void Server::resume_sessions(const std::map<uint32_t, engine::SavedSession>& res
     if (record.kind == SessionRecord::Kind::kSampler) {
       store_->change([&](Engine& engine) { engine.expect(record.number, record.num_samples); });
     }
-    // A client that never had its side was told that the server ended, and comes anew.
+    // A client that never mapped its side was told that the server ended, and opens a new session.
     if (!sessions_.back()->is_taken()) sessions_.back()->end();
   }
 }
@@ -149,7 +150,7 @@ void Server::resume(int descriptor, engine::SessionId id) {
   ring();
 }
 
-// Whether there were clients that are away.
+// Ends sessions of clients that have died while away. Returns whether clients are away.
 bool Server::end_absent_clients() {
   const std::scoped_lock lock(mutex_);
   bool any = false;
@@ -176,7 +177,7 @@ std::vector<std::string> Server::describe() {
 
 void Server::ring() {
   const char bell = 0;
-  (void)!::write(bell_[1], &bell, 1);  // a full pipe holds bells enough
+  (void)!::write(bell_[1], &bell, 1);  // a full pipe wakes the thread too
 }
 
 void Server::run() {
@@ -221,7 +222,7 @@ bool Server::is_sync() const {
   return store_->checkpointer() != nullptr && store_->checkpointer()->is_sync();
 }
 
-// The checkpoint that a writer's flush waits for.
+// The number of the checkpoint that a writer's flush waits for; 0: none.
 uint64_t Server::promise(const HostSession& session) {
   return session.is_writer() && is_sync() ? store_->checkpointer()->ask() : 0;
 }
@@ -230,8 +231,8 @@ void Server::end_session(engine::SessionId id) {
   store_->change_in_steps([&](Engine& engine) { return engine.end_session(id); });
 }
 
-// What a client sent before it went is applied first, as far as it can be. Those that have much to
-// give back end in steps, a call each.
+// Applies what a client sent before it went, as far as possible, and then ends its session. A
+// session with many loans ends in steps, one a call.
 void Server::end_those_that_are_over() {
   const auto is_over = [](const auto& session) { return session->is_over(); };
   const bool is_any_over = std::any_of(sessions_.begin(), sessions_.end(), is_over);
@@ -263,7 +264,7 @@ void Server::sleep() {
   is_asleep_ = true;
   set_sleeps(naps ? kNaps : kSleeps);
   const auto begin = std::chrono::steady_clock::now();
-  // What was sent before the flags were seen has rung no bell.
+  // Requests that were sent before their client saw the flag have rung no bell, so look once more.
   const uint64_t num_writes = num_writes_;
   if (!serve_once() && !is_stopping_) {
     std::vector<pollfd> polls{{bell_[0], POLLIN, 0}};
@@ -275,13 +276,13 @@ void Server::sleep() {
         polled.push_back(session.get());
       }
     }
-    // Who is away rings no bell.
-    // A writer that waits for memory is served again also where nothing changes; see Engine::grant.
+    // A client that is away rings no bell. A writer that waits for memory must be served again even
+    // where nothing changes; see Engine::grant.
     const bool looks_again = end_absent_clients() || has_waiting_writer();
     poll(polls.data(), polls.size(), naps ? kNapMs : looks_again ? kAgainMs : -1);
     char bytes[64];
     if (polls[0].revents != 0) (void)!::read(bell_[0], bytes, sizeof bytes);
-    // Sessions are taken out by this thread alone, so that those polled are still there.
+    // Only this thread removes sessions, so that the polled ones are still there.
     for (size_t i = 0; i < polled.size(); ++i) {
       if (polls[i + 1].revents != 0) polled[i]->read_bells();
     }
@@ -293,7 +294,7 @@ void Server::sleep() {
   is_busy_ = num_writes_ > num_writes && (naps || is_soon);
 }
 
-// Where nobody waits for what a writer does, it may be seen a moment later.
+// Whether a writer's requests may be seen a moment later, as no session waits for them.
 bool Server::may_nap() {
   const std::scoped_lock lock(mutex_);
   return std::none_of(sessions_.begin(), sessions_.end(),

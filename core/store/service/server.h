@@ -21,7 +21,7 @@ namespace tengen::store {
 class Server {
  public:
   // `store` has a directory and outlives the server. Sessions that Store::keep() returned go on
-  // when their clients come back, and end where those have died.
+  // when their clients come back, and end where their clients have died.
   explicit Server(Store* store, const std::map<uint32_t, engine::SavedSession>& resumed = {});
   Server(const Server&) = delete;
   Server& operator=(const Server&) = delete;
@@ -33,14 +33,14 @@ class Server {
     SessionLayout layout;
     uint64_t next_sequence = 0;  // a writer's
   };
-  // Take over the connected socket of a client, unless they throw. A writer's name that is open
-  // is waited for until the deadline, as its last client may have died just now. Throws Error
-  // then, and where the file system has no room for the session.
+  // Open a session, and take over its client's connected socket unless they throw. Where another
+  // writer of that name is open, block until the deadline, as its client may just have died. Throw
+  // Error then, and where the file system has no room for the session.
   Opened open_writer(int descriptor, const std::string& name, uint32_t pool, Deadline deadline);
   Opened open_sampler(int descriptor, uint32_t table, uint32_t num_samples, uint32_t num_ahead);
 
-  // Takes over the connected socket of a client whose session goes on. Throws Error where there is
-  // no such session.
+  // Goes on with a session by its client's new socket, which it takes over. Throws Error where
+  // there is no such session.
   void resume(int descriptor, engine::SessionId id);
 
   // For people: what each session is and waits for.
@@ -68,13 +68,14 @@ class Server {
   std::atomic<bool> is_asleep_ = false;
   std::atomic<bool> is_stopping_ = false;
   int bell_[2] = {-1, -1};  // a pipe that wakes the thread
-  std::mutex mutex_;        // of sessions_, which only the thread takes from
+  std::mutex mutex_;        // of sessions_, from which only the thread removes sessions
   std::vector<std::unique_ptr<HostSession>> sessions_;
-  std::vector<std::unique_ptr<HostSession>> ending_;  // whose loans go back in steps
-  std::vector<HostSession*> served_;                  // by the last round
-  // The last round left items to be removed, or loans to be given back.
+  // sessions whose loans are given back in steps
+  std::vector<std::unique_ptr<HostSession>> ending_;
+  std::vector<HostSession*> served_;  // sessions that the last round served
+  // Whether the last round left items to remove, or loans to give back.
   bool has_steps_ = false;
-  uint64_t num_writes_ = 0;  // rounds in which a writer was served, each writer one
+  uint64_t num_writes_ = 0;  // counts a writer once in each round that served it
   bool is_busy_ = false;     // writers came soon after the last sleep began
   std::thread thread_;
 };

@@ -68,7 +68,7 @@ bool Session::wait_until(Deadline deadline, Ready&& ready) {
     check_error();
     header_->client_sleeps.exchange(kSleeps, std::memory_order_acq_rel);
     if (ready()) break;
-    // One that sleeps has seen all requests; one that naps may not have, and is waited for now.
+    // A server that sleeps has seen all requests; one that naps may not have, so wake it.
     wake_if(kNaps, &header_->server_sleeps, descriptor_);
     if (gone_since_) look_for_server(deadline);
     if (!sleep(deadline)) return ready();
@@ -77,7 +77,7 @@ bool Session::wait_until(Deadline deadline, Ready&& ready) {
   return true;
 }
 
-// Until a byte comes, the other side goes, or the deadline passes, which it tells by false.
+// Blocks until a byte comes or the other side goes; false where the deadline passes.
 bool Session::sleep(Deadline deadline) {
   const auto left =
       std::chrono::ceil<std::chrono::milliseconds>(deadline - std::chrono::steady_clock::now());
@@ -85,7 +85,7 @@ bool Session::sleep(Deadline deadline) {
   if (descriptor_ < 0) return true;
   pollfd socket{descriptor_, POLLIN, 0};
   const int timeout = static_cast<int>(std::min<int64_t>(left.count(), 1'000'000));
-  if (poll(&socket, 1, timeout) <= 0) return true;  // the deadline is looked at again
+  if (poll(&socket, 1, timeout) <= 0) return true;  // the caller tests the deadline again
   char bytes[64];
   const ssize_t num_bytes = recv(descriptor_, bytes, sizeof bytes, MSG_DONTWAIT);
   if (num_bytes == 0 || (num_bytes < 0 && errno != EAGAIN && errno != EINTR)) {
@@ -94,7 +94,7 @@ bool Session::sleep(Deadline deadline) {
   return true;
 }
 
-// Once, and then for a moment nothing.
+// Tries once, and then sleeps for a moment.
 void Session::look_for_server(Deadline deadline) {
   check_error();
   if (descriptor_ >= 0) ::close(std::exchange(descriptor_, -1));
@@ -159,7 +159,7 @@ class RemoteWriter final : public WriterPort {
   }
 
   void release_before(uint64_t first) override {
-    // Without a place in a full ring the steps stay until the next time.
+    // Where the ring is full the release is sent the next time.
     session_.send_soon(Release{Request::kRelease, 0, first}, Deadline::min());
   }
 
@@ -183,7 +183,7 @@ class RemoteWriter final : public WriterPort {
   const uint64_t next_sequence_;
   const uint32_t num_ahead_;
   std::deque<uint32_t> slots_;
-  bool has_asked_ = false;  // for slots, and has no answer yet
+  bool has_asked_ = false;  // has asked for slots, and has no answer yet
 };
 
 class RemoteSampler final : public SamplerPort {
@@ -218,7 +218,7 @@ class RemoteSampler final : public SamplerPort {
   void ack(uint64_t lease, std::span<const double> priorities) override {
     session_.post(Ack{Request::kAck, static_cast<uint32_t>(priorities.size()), lease},
                   Deadline::max(), std::as_bytes(priorities));
-    // The next batch is asked for by the same bell; next() has no need then.
+    // The request for the next batch goes with the same wake-up, so that next() need not send it.
     const bool asks = num_ahead_ > 0 && num_asked_ <= num_ahead_;
     if (asks && session_.post(SampleMessage{}, Deadline::min())) ++num_asked_;
     session_.ring();
@@ -239,7 +239,7 @@ class RemoteSampler final : public SamplerPort {
   std::string waits() override { return session_.waits(); }
 
  private:
-  // Sees to it that as many batches as wished are under way; whether there is one.
+  // Requests batches until as many as wished are under way. Returns whether it did.
   bool ask(uint32_t wished, Deadline deadline) {
     while (num_asked_ < wished) {
       if (!session_.send(SampleMessage{}, deadline)) break;
@@ -261,7 +261,7 @@ class RemoteSampler final : public SamplerPort {
 
   Session session_;
   const uint32_t num_ahead_;
-  uint32_t num_asked_ = 0;  // batches that next() has not returned
+  uint32_t num_asked_ = 0;  // batches that were requested and that next() has not returned
   std::optional<Delivery> peeked_;
 };
 

@@ -18,21 +18,21 @@
 
 namespace tengen::store {
 
-// What the server tells a client that it took in.
+// What the server tells a client whose session it opened.
 struct SessionAddress {
-  int descriptor = -1;  // of the connected socket, the session's from here on
+  int descriptor = -1;  // of the connected socket, which the session takes over
   std::string memory_path;
   SessionLayout layout;
-  // Comes back to the session when the server was killed and another goes on: the socket, or -1
-  // where none does yet. Throws Error where the session is over.
+  // Called when the server was killed: returns a socket to the server that goes on with the
+  // session, or -1 where there is none yet. Throws Error where the session is over.
   std::function<int()> reconnect = [] { return -1; };
-  // How long another server is waited for.
+  // How long to wait for another server.
   std::chrono::milliseconds patience{0};
 };
 
-// For one thread. Every call throws Error once the server has ended, or was gone for longer than
-// the patience, or has refused a request. Requests and replies stay in the shared memory while it
-// is gone: none is lost or comes twice.
+// For one thread. Every call throws Error once the server has ended, was gone for longer than the
+// patience, or has refused a request. Requests and replies stay in the shared memory while the
+// server is gone: none is lost or comes twice.
 class Session {
  public:
   explicit Session(const SessionAddress& address);
@@ -41,7 +41,7 @@ class Session {
   ~Session();
 
   uint32_t max_request() const { return requests_.max_message(); }
-  // A message and what lies behind it. Blocks while the server is behind; false where the
+  // Sends a message, and `tail` behind it. Blocks while the server is behind; false where the
   // deadline passes.
   template <class Message>
   bool send(const Message& message, Deadline deadline, std::span<const std::byte> tail = {}) {
@@ -49,15 +49,16 @@ class Session {
     ring();
     return true;
   }
-  // The same for what nobody waits for yet: a server that naps is left to, and sees it when it
-  // looks.
+  // The same for a message whose effect nobody waits for yet: a server that naps is not woken, and
+  // sees the message when it looks.
   template <class Message>
   bool send_soon(const Message& message, Deadline deadline, std::span<const std::byte> tail = {}) {
     if (!post(message, deadline, tail)) return false;
     wake_if(kSleeps, &header_->server_sleeps, descriptor_);
     return true;
   }
-  // The same, but that a server that sleeps learns of it by the next ring(), or send().
+  // The same, but wakes nobody: a server that sleeps sees the message after the next ring() or
+  // send().
   template <class Message>
   bool post(const Message& message, Deadline deadline, std::span<const std::byte> tail = {}) {
     const uint32_t num_bytes = static_cast<uint32_t>(sizeof message + tail.size());
@@ -71,7 +72,8 @@ class Session {
   }
   void ring() { wake(&header_->server_sleeps, descriptor_); }
 
-  // The oldest reply, until pop_reply(). Blocks; empty where the deadline passes.
+  // The oldest reply, valid until pop_reply(). Blocks until there is one; empty where the deadline
+  // passes.
   std::span<const std::byte> wait_for_reply(Deadline deadline);
   // The same without waiting: empty where there is none.
   std::span<const std::byte> peek_reply() { return replies_.front(); }
@@ -79,7 +81,7 @@ class Session {
   bool has_reply() const { return !replies_.is_empty(); }
   // Blocks until every request has taken effect; false where the deadline passes.
   bool wait_for_all(Deadline deadline);
-  // What the server says that it waits for; empty where it does not.
+  // What the server says that it waits for; empty where it does not wait.
   std::string waits() const;
 
  private:
@@ -102,10 +104,10 @@ class Session {
   std::optional<std::chrono::steady_clock::time_point> gone_since_;  // none: there is a server
 };
 
-// `num_ahead` chunks are asked for before they are needed.
+// `num_ahead` chunks are requested before they are needed.
 std::unique_ptr<WriterPort> remote_writer(const SessionAddress& address, uint64_t next_sequence,
                                           uint32_t num_ahead);
-// `num_ahead` batches are drawn before they are needed, 0: each when next() asks for it.
+// `num_ahead` batches are requested before they are needed; 0: each by next().
 std::unique_ptr<SamplerPort> remote_sampler(const SessionAddress& address, uint32_t num_ahead);
 
 }  // namespace tengen::store

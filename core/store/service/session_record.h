@@ -1,5 +1,5 @@
 #pragma once
-// What a session is, so that another server of the same store goes on with it.
+// What another server of the same store must know of a session to go on with it.
 
 #include <cstddef>
 #include <cstdint>
@@ -19,7 +19,7 @@ struct SessionRecord {
   uint32_t number = 0;       // of the writer, or of the sampler's table
   uint32_t num_samples = 0;  // of a sampler's batch
   SessionLayout layout;
-  int64_t process = 0;  // the client's; 0: not known
+  int64_t process = 0;  // the client's process; 0: not known
   std::string name;     // for people
 
   std::vector<std::byte> encode() const {
@@ -29,7 +29,7 @@ struct SessionRecord {
     std::memcpy(put(bytes.data(), fixed), name.data(), name.size());
     return bytes;
   }
-  // Throws Error for what encode() did not make.
+  // Throws Error for bytes that encode() did not make.
   static SessionRecord decode(std::span<const std::byte> bytes) {
     const auto fixed = read<Fixed>(bytes);
     std::vector<char> name;

@@ -11,7 +11,7 @@
 
 namespace tengen::store {
 
-// Learns of each slab when a slot of it is first asked for. Not thread-safe.
+// Finds each slab when one of its slots is first needed. Not thread-safe.
 class SlabMap {
  public:
   // `find` tells where slab `index` of the pool lies; it is asked once a slab.
@@ -19,7 +19,7 @@ class SlabMap {
   SlabMap(uint32_t slots_per_slab, uint64_t stride, Find find)
       : slots_per_slab_(slots_per_slab), stride_(stride), find_(std::move(find)) {}
 
-  // Of a client that gets its steps gathered.
+  // For a client that gets its steps gathered.
   static SlabMap none() { return {1, 0, {}}; }
 
   // Slots up to `last_slot`. Valid until the next call.

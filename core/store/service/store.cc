@@ -13,7 +13,7 @@ namespace {
 
 using engine::Engine;
 
-// Of one log: a part of the memory for steps, and as much as is made in a moment.
+// The size of one log: a fraction of the memory for steps, that can be made in a moment.
 constexpr uint64_t kLogsInMemory = 64;
 constexpr uint64_t kMinLogBytes = uint64_t{64} << 10;
 constexpr uint64_t kMaxLogBytes = uint64_t{4} << 20;
@@ -89,8 +89,8 @@ class LocalWriter final : public WriterPort {
   engine::SessionId session_ = 0;
   Engine::OpenedWriter opened_{};
   uint64_t inserts_end_ = 0;  // the checkpoint that has them
-  uint32_t table_ = 0;        // of the last insert
-  bool has_slot_ = true;      // else the next chunk waits
+  uint32_t table_ = 0;        // table of the last insert
+  bool has_slot_ = true;      // where false, the next chunk waits for memory
 };
 
 class LocalSampler final : public SamplerPort {
@@ -115,7 +115,7 @@ class LocalSampler final : public SamplerPort {
       try {
         loan = batches_.next(engine);
       } catch (const Error&) {
-        lost = std::current_exception();  // others learn of it as of every change
+        lost = std::current_exception();  // passed on, as other threads must be woken first
       }
       const bool has_changed = batches_.take_changed();
       if (loan != nullptr || lost) return Progress::kDone;
@@ -172,7 +172,7 @@ Store::Store(const std::string& directory, uint64_t memory_bytes, uint64_t seed,
               make_disk()) {}
 
 Store::~Store() {
-  // Their threads call the rest.
+  // First, as their threads call the other members.
   if (checkpointer_) checkpointer_->stop();
   if (tier_) tier_->stop();
 }
@@ -183,14 +183,14 @@ engine::Disk* Store::make_disk() {
   const bool has_checkpoints = disk.durability != Durability::kNone;
   const auto tell = [this](const engine::Transfer& transfer, bool is_load,
                            const engine::TransferResult& result) {
-    // Of most loads only the last one of a batch is worth waking anybody.
+    // Mostly only the last load of a batch is worth waking anybody.
     try_change([&](Engine& engine) {
       const auto told = is_load ? &Engine::loaded : &Engine::saved;
       const bool may_go_on = (engine.*told)(transfer.pool, transfer.chunk, result);
       return may_go_on ? Progress::kDone : Progress::kNone;
     });
   };
-  // What no later process can go on with needs no name.
+  // Files that no later process can go on from need no names.
   tier_ = std::make_unique<DiskTier>(disk.directory, directory_.empty() && !has_checkpoints, tell);
   disk_.emplace(tier_.get(), disk.num_bytes, disk.refuses_damage, has_checkpoints);
   return &*disk_;
@@ -266,7 +266,7 @@ Resumed Store::keep(bool goes_on) {
   return resumed;
 }
 
-// That of an engine that has tables alone.
+// The state of an engine that has tables and nothing in them.
 engine::State Store::begin_state() const {
   engine::Log tables;
   for (uint32_t i = 0; i < engine_.num_tables(); ++i) {
@@ -290,7 +290,7 @@ void Store::close() {
   {
     const std::scoped_lock lock(mutex_);
     if (is_closed_) return;
-    // First, so that nobody is told of what the last checkpoint lacks.
+    // Closed first, so that nobody is told of a change that the last checkpoint lacks.
     is_closed_ = true;
     const Changed changed(this);
   }

@@ -1,5 +1,5 @@
 #pragma once
-// A store that threads share: the engine behind one lock, and the waiting that the engine leaves
+// A store that threads share: the engine behind one lock, and the waiting, which the engine leaves
 // to its callers.
 
 #include <chrono>
@@ -23,11 +23,11 @@
 
 namespace tengen::store {
 
-// Where the steps go that memory does not hold.
+// Where steps go that memory does not hold.
 struct DiskConfig {
   std::string directory;
   uint64_t num_bytes = 0;       // 0: there is no disk
-  bool refuses_damage = false;  // else items that cannot be read are removed
+  bool refuses_damage = false;  // where false, items that cannot be read are removed
   Durability durability = Durability::kNone;
   std::chrono::microseconds interval{0};  // between checkpoints, with kAsync and kSync
 };
@@ -53,15 +53,16 @@ class Store {
   const std::string& directory() const { return directory_; }
   uint64_t memory_bytes() const { return memory_.budget_bytes(); }
 
-  // From here on what happens outlives this process, in files of the directory, by which a later
-  // one of the same tables goes on; with `goes_on` this one does. Sessions of this process's own
-  // clients have ended with it. Where the disk has checkpoints they begin here; without `goes_on`
-  // the last one that is there is gone on with. Precondition: nothing but tables and pools was
-  // added. Throws Error where the files are damaged or another store's, or there is no room.
+  // From here on all changes outlive this process: they are kept in files of the directory, from
+  // which a later store with the same tables goes on. With `goes_on` this store goes on from such
+  // files; sessions of clients in the process that left them have ended. A disk with checkpoints
+  // begins to make them here; without `goes_on` the store goes on from the disk's last checkpoint.
+  // Precondition: nothing but tables and pools was added. Throws Error where the files are damaged
+  // or another store's, or there is no room.
   Resumed keep(bool goes_on);
   // Null where nothing outlives the host.
   Checkpointer* checkpointer() { return checkpointer_.get(); }
-  // What went wrong, for people; empty: nothing. It may be that what happens does not outlive this
+  // What went wrong, for people; empty: nothing. For example, that changes do not outlive this
   // process any more, or that the disk has bad rows or no room.
   std::string trouble();
 
@@ -71,7 +72,8 @@ class Store {
     const std::scoped_lock lock(mutex_);
     return f(std::as_const(engine_));
   }
-  // Changes it, and lets those who wait try again. Does not block for more than others' calls.
+  // Changes the engine, and wakes threads that wait for a change. Blocks no longer than other
+  // threads' calls take.
   template <class F>
   auto change(F&& f) {
     const std::scoped_lock lock(mutex_);
@@ -86,27 +88,27 @@ class Store {
     const Changed changed(this);
     return f(engine_);
   }
-  // The same, where `attempt` tells how much it changed.
+  // The same; `attempt` returns how much it changed.
   template <class F>
   Progress try_change(F&& attempt) {
     const std::scoped_lock lock(mutex_);
     return attempt_once(attempt);
   }
-  // The same for clients, who change nothing any more once the store is closed.
+  // The same for clients; once the store is closed nothing is changed.
   template <class F>
   Progress try_change_open(F&& attempt) {
     const std::scoped_lock lock(mutex_);
     return is_closed_ ? Progress::kNone : attempt_once(attempt);
   }
-  // Changes it by many calls of `step`, until that returns false; others have their turn in
-  // between.
+  // Changes the engine by many calls of `step`, until that returns false; other threads have their
+  // turn between them.
   template <class F>
   void change_in_steps(F&& step) {
     while (change(step)) let_others();
   }
-  // Calls `attempt` again until it is done: at once where it did some, and else after every change
-  // of others; false where the deadline passes first. Throws Error once the store is closed.
-  // `also_closed` is for the store's own threads.
+  // Calls `attempt` until it returns kDone: again at once after kSome, and after kNone when another
+  // thread has changed something. False where the deadline passes first. Throws Error once the
+  // store is closed. `also_closed`, for the store's own threads: goes on when the store is closed.
   template <class F>
   bool change_when(Deadline deadline, F&& attempt, bool also_closed = false) {
     std::unique_lock lock(mutex_);
@@ -127,22 +129,23 @@ class Store {
     }
   }
 
-  // For who has the lock again and again: for so long that one that waits for it gets it.
+  // Sleeps just long enough for a waiting thread to get the lock, for a thread that takes it again
+  // and again.
   static void let_others() { std::this_thread::sleep_for(std::chrono::microseconds(50)); }
 
-  // Everyone who waits, and who comes later, gets an Error; then it makes a last checkpoint, where
-  // there are any. Throws Error where that fails. Idempotent.
+  // Closes the store: every waiting and later call of a client throws Error. Then makes a last
+  // checkpoint, where the store makes checkpoints. Throws Error where that fails. Idempotent.
   void close();
-  // Called after every change, under the lock; it must not call the store.
+  // Sets what is called after every change, under the lock; it must not call the store.
   void set_listener(std::function<void()> listener);
 
-  // A table's port in this process. A writer's name that is open is waited for until the deadline;
-  // then it is an Error.
+  // Opens a port in this process. Where another writer of that name is open, blocks until it is
+  // closed; throws Error where the deadline passes first.
   std::unique_ptr<WriterPort> open_writer(const std::string& name, uint32_t pool,
                                           Deadline deadline = kAtOnce);
   // The port's ack() and give_back() may be called while another thread is in next(). With a disk
-  // `num_ahead` batches are drawn before they are asked for, so that their steps are on their way.
-  // Throws Error for a batch that memory can never hold.
+  // `num_ahead` batches are drawn before they are asked for, so that their steps are read
+  // meanwhile. Throws Error for a batch that memory can never hold.
   std::unique_ptr<SamplerPort> open_sampler(uint32_t table, uint32_t num_samples,
                                             uint32_t num_ahead);
   SlabMap slab_map(uint32_t pool);
@@ -163,11 +166,12 @@ class Store {
     if (progress != Progress::kNone) {
       const Changed changed(this);
     } else {
-      settle();  // what nobody waits for may have happened, as the save of a chunk
+      // the attempt may have changed things that nobody waits for, such as the save of a chunk
+      settle();
     }
     return progress;
   }
-  // Before anybody is told of what happened, it is kept; then the disk may begin its part.
+  // Keeps all changes before anybody is told of them; then the disk may begin its transfers.
   void settle() {
     const std::span<const std::byte> records = log_.pending();
     if (keeper_ && !records.empty()) keeper_->commit(records);
@@ -194,10 +198,10 @@ class Store {
   bool is_closed_ = false;
 };
 
-// Inserts what is left of a run, of which `*done` items are in already.
+// Inserts the rest of a run, of which `*done` items are in already.
 Progress insert_run(engine::Engine& engine, uint32_t writer, const InsertRun& run, uint32_t* done);
 
-// Fills in what a client gets of a loan.
+// Fills in the delivery that a client gets for a loan.
 void deliver(const engine::Loan& loan, Delivery* delivery);
 
 }  // namespace tengen::store

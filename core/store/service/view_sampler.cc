@@ -82,7 +82,7 @@ void ViewSampler::let_go(uint64_t lease) noexcept {
   pass_on();
 }
 
-// Whoever cannot have the port leaves it to the call that has it, which comes here after it.
+// Where another call uses the port, that call passes the batches on when it is done.
 void ViewSampler::pass_on() noexcept {
   const auto is_there_any = [this] {
     const std::scoped_lock lock(mutex_);

@@ -14,14 +14,15 @@
 
 namespace tengen::store {
 
-// Column c of sample i begins at data[c * num_samples + i], [num_steps, ...] in C order. It stays
-// as it is until let_go(), whatever becomes of the lease, while the sampler and the store live.
+// Column c of sample i begins at data[c * num_samples + i], [num_steps, ...] in C order. The data
+// stays unchanged until let_go(), even after the lease has ended, while the sampler and the store
+// live.
 struct Viewed {
-  Delivery delivery;  // pieces are of no more use
+  Delivery delivery;  // its pieces are not valid any more
   std::vector<std::byte*> data;
 };
 
-// For one thread, but for let_go().
+// For one thread, except let_go().
 class ViewSampler {
  public:
   // Every sample has `num_steps` steps, every batch `num_samples` samples. Throws Error where no
@@ -39,12 +40,12 @@ class ViewSampler {
   void ack(uint64_t lease, std::span<const double> priorities);
   void give_back(uint64_t lease);
   std::string waits();
-  // Nobody looks at the batch any more; the store hears of it now, or when a call of another
-  // thread ends. Thread-safe; never fails, as whoever calls it is being destroyed.
+  // Says that nobody reads the batch any more. The store is told now, or when a call of another
+  // thread ends. Thread-safe; never fails, as a destructor calls it.
   void let_go(uint64_t lease) noexcept;
 
  private:
-  // Calls the port alone, and passes on what was let go of meanwhile.
+  // Calls the port exclusively, and then passes on batches that were let go of meanwhile.
   template <class F>
   auto use_port(F&& f);
   void pass_on() noexcept;
@@ -53,7 +54,7 @@ class ViewSampler {
   const engine::Schema schema_;
   const uint32_t num_samples_;
   const uint32_t num_steps_;
-  std::mutex port_mutex_;  // of the two below; taken before the other
+  std::mutex port_mutex_;  // of the two members below; locked before mutex_
   const std::unique_ptr<SamplerPort> port_;
   SlabMap slabs_;
   std::mutex mutex_;

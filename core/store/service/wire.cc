@@ -24,7 +24,7 @@ void write_reason(const std::string& text, SessionHeader* header) {
 
 std::string read_reason(const SessionHeader& header) {
   Words words;
-  // A server that died in the middle leaves its last text half written, which is told as it is.
+  // A server that died in the middle of a text leaves it half written; it is returned as it is.
   for (int attempt = 0; attempt < 1000; ++attempt) {
     const uint32_t edits = header.reason_edits.load(std::memory_order_acquire);
     for (size_t i = 0; i < kNumWords; ++i) {

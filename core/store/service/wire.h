@@ -15,7 +15,7 @@
 
 namespace tengen::store {
 
-// The message at the front of `bytes`. Throws Error where they are too few.
+// The message at the front of `bytes`. Throws Error where there are fewer bytes.
 template <class T>
 T read(std::span<const std::byte> bytes) {
   if (bytes.size() < sizeof(T)) {
@@ -27,7 +27,7 @@ T read(std::span<const std::byte> bytes) {
   return value;
 }
 
-// `count` values at the front of `bytes`, and what lies behind them.
+// Reads `count` values at the front of `bytes`; returns the bytes behind them.
 template <class T>
 std::span<const std::byte> take(std::span<const std::byte> bytes, uint64_t count,
                                 std::vector<T>* out) {
@@ -40,25 +40,27 @@ std::span<const std::byte> take(std::span<const std::byte> bytes, uint64_t count
   return bytes.subspan(count * sizeof(T));
 }
 
-// Puts `value` at `to`; where the next one goes.
+// Writes `value` at `to`; returns the address behind it.
 template <class T>
 std::byte* put(std::byte* to, const T& value) {
   std::memcpy(to, &value, sizeof(T));
   return to + sizeof(T);
 }
 
-// Wakes the other side where it sleeps or naps. What it waits for must be written before.
+// Wakes the other side where it sleeps or naps. The caller must have written before what that side
+// waits for.
 inline void wake(std::atomic<uint32_t>* sleeps, int descriptor) {
   // Both sides exchange the flag, so that the second of them sees what the first wrote before.
   if (sleeps->exchange(kAwake, std::memory_order_acq_rel) != kAwake) {
     const char bell = 0;
-    // A full socket holds bells enough, and a dead one is seen by who waits.
+    // A full socket holds enough bytes to wake the other side, and whoever waits on a dead socket
+    // notices it.
     (void)!::send(descriptor, &bell, 1, MSG_DONTWAIT | MSG_NOSIGNAL);
   }
 }
-// The same, but only where it is in `state`, kNaps or kSleeps.
+// The same, but only where the other side is in `state`, kNaps or kSleeps.
 inline void wake_if(uint32_t state, std::atomic<uint32_t>* sleeps, int descriptor) {
-  // Written too, though nothing changes, for the order of the two sides.
+  // A write that changes nothing, for the memory order of the two sides.
   if (sleeps->fetch_or(0, std::memory_order_acq_rel) == state) wake(sleeps, descriptor);
 }
 

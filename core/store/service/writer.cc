@@ -42,7 +42,7 @@ void Writer::count_ages(const bool* is_first, uint32_t count) {
 bool Writer::insert(const InsertRun& run, Deadline deadline) {
   if (!port_->insert(run, deadline)) return false;
   next_sequence_ = std::max(next_sequence_, run.sequence + run.count);
-  // Told once a chunk, as a release is of whole chunks.
+  // Sent once a chunk, as only whole chunks are released.
   const uint32_t length = schema_.steps_per_chunk();
   const uint64_t reach = uint64_t{max_item_steps_} + schema_.num_context();
   const uint64_t kept = num_steps_ - std::min(num_steps_, reach);

@@ -27,22 +27,22 @@ class Writer {
   const engine::Schema& schema() const { return schema_; }
   // Steps appended so far by this writer.
   uint64_t num_steps() const { return num_steps_; }
-  // The sequence number of the next item; what is below was inserted.
+  // The sequence number of the next item; items with smaller numbers were inserted.
   uint64_t next_sequence() const { return next_sequence_; }
   WriterPort& port() { return *port_; }
 
   // Copies steps, column c from columns[c] in C order. Where columns are stacked, is_first[i] tells
-  // whether step i is its episode's first. Blocks while there is no memory; tells how many steps
-  // were taken, fewer than `count` where the deadline passes. Throws Error where the writer's own
-  // first step is not an episode's, as frames before it would be missing.
+  // whether step i is the first of its episode. Blocks while there is no memory. Returns how many
+  // steps were taken: fewer than `count` where the deadline passes. Throws Error where the writer's
+  // very first step is not the first of an episode, as frames before it would be missing.
   uint32_t append(std::span<const std::byte* const> columns, const bool* is_first, uint32_t count,
                   Deadline deadline);
-  // Inserts a run. Sequence numbers that were inserted before are left out. False where the
-  // deadline passes; the same run again then goes on.
+  // Inserts a run. Items whose sequence numbers were inserted before are left out. False where the
+  // deadline passes; then insert the same run again, which goes on.
   bool insert(const InsertRun& run, Deadline deadline);
 
  private:
-  // Fills ages_ with those of the next steps.
+  // Fills ages_ with the ages of the next steps.
   void count_ages(const bool* is_first, uint32_t count);
 
   const std::unique_ptr<WriterPort> port_;
