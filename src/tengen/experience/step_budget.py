@@ -14,7 +14,7 @@ from tengen.store import TableConfig
 
 __all__ = ["StepBudget", "check_step_memory", "step_budget"]
 
-# As core/store/engine/schema.h lays columns out, and core/store/engine/tier.h rows of the disk.
+# As schema.h of core/store/engine lays columns out, and tier.h there rows of the disk.
 _COLUMN_BYTES = 64
 _ROW_BYTES = 4096
 # What the store keeps of an item beside its steps: docs/replay_size.md, Speed.
