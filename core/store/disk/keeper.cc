@@ -18,22 +18,22 @@ using engine::State;
 constexpr uint64_t kMinLogs = 4;
 
 // What a log begins with; its records lie behind.
-struct LogHeader {
+struct MemoryLogHeader {
   uint64_t version;
   std::atomic<uint64_t> num_bytes;  // of records that were committed
   uint64_t padding[6];
 };
-static_assert(sizeof(LogHeader) == 64 && std::atomic<uint64_t>::is_always_lock_free);
+static_assert(sizeof(MemoryLogHeader) == 64 && std::atomic<uint64_t>::is_always_lock_free);
 
 void apply_log(const std::string& path, State* state) {
   const transport::SharedMemory file = transport::SharedMemory::open(path);
-  const auto* header = reinterpret_cast<const LogHeader*>(file.data());
-  check(file.num_bytes() >= sizeof(LogHeader), "log", path, kMustBeWhole);
+  const auto* header = reinterpret_cast<const MemoryLogHeader*>(file.data());
+  check(file.num_bytes() >= sizeof(MemoryLogHeader), "log", path, kMustBeWhole);
   if (header->version == 0) return;  // the process was killed before it began this log
   check_version(header->version, path);
   const uint64_t num_bytes = header->num_bytes.load(std::memory_order_acquire);
-  check(num_bytes <= file.num_bytes() - sizeof(LogHeader), "log", path, kMustBeWhole);
-  state->apply({file.data() + sizeof(LogHeader), num_bytes});
+  check(num_bytes <= file.num_bytes() - sizeof(MemoryLogHeader), "log", path, kMustBeWhole);
+  state->apply({file.data() + sizeof(MemoryLogHeader), num_bytes});
 }
 
 }  // namespace
@@ -63,22 +63,22 @@ Keeper::Keeper(std::string directory, uint64_t log_bytes, const State& state)
 
 void Keeper::begin_log(uint64_t num_bytes) {
   log_.emplace(transport::SharedMemory::create(log_path(directory_, number_),
-                                               sizeof(LogHeader) + num_bytes));
-  reinterpret_cast<LogHeader*>(log_->data())->version = kStateVersion;
+                                               sizeof(MemoryLogHeader) + num_bytes));
+  reinterpret_cast<MemoryLogHeader*>(log_->data())->version = kStateVersion;
   num_committed_ = 0;
 }
 
 void Keeper::commit(std::span<const std::byte> records) noexcept {
   if (!log_) return;
   try {
-    if (sizeof(LogHeader) + num_committed_ + records.size() > log_->num_bytes()) {
+    if (sizeof(MemoryLogHeader) + num_committed_ + records.size() > log_->num_bytes()) {
       compactor_->add(++number_, num_committed_);
       begin_log(std::max<uint64_t>(log_bytes_, records.size()));
     }
-    std::byte* begin = log_->data() + sizeof(LogHeader);
+    std::byte* begin = log_->data() + sizeof(MemoryLogHeader);
     std::memcpy(begin + num_committed_, records.data(), records.size());
     num_committed_ += records.size();
-    reinterpret_cast<LogHeader*>(log_->data())
+    reinterpret_cast<MemoryLogHeader*>(log_->data())
         ->num_bytes.store(num_committed_, std::memory_order_release);
   } catch (const std::exception& error) {
     give_up(error.what());
