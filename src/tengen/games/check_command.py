@@ -1,4 +1,4 @@
-"""``tengen game check``: plays random games of one's own game, and says what is wrong."""
+"""``tengen game check``: plays random games of a game, and says what is wrong."""
 
 from __future__ import annotations
 
