@@ -58,6 +58,9 @@ COMMANDS = (
     Command("status", "tengen.observe.status:status", "say where a run is"),
     Command("stop", "tengen.observe.status:stop", "ask a run to save and end"),
     Command("recipes", "tengen.recipes.command:recipes", "list what can be trained"),
+    Command(
+        "game check", "tengen.games.check_command:game_check", "check your own game"
+    ),
     Command("doctor", "tengen.observe.doctor:doctor", "check this machine"),
     Command(
         "selfplay", "tengen.roles.selfplay_command:selfplay", "one role: play games"

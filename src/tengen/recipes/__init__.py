@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from tengen.recipes.registry import RECIPES, Recipe, make_config
+from tengen.recipes.registry import Recipe, make_config, recipes
 from tengen.recipes.resources import Resources
 from tengen.recipes.run import train_task as train
 
-__all__ = ["RECIPES", "Recipe", "Resources", "make_config", "train"]
+__all__ = ["Recipe", "Resources", "make_config", "recipes", "train"]

@@ -10,7 +10,8 @@ from typing import Any
 from tengen.config import check, field_docs, to_dict
 from tengen.games import allow
 from tengen.games.openspiel import list_openspiel
-from tengen.recipes.registry import RECIPES, make_config
+from tengen.recipes.registry import make_config
+from tengen.recipes.registry import recipes as known_recipes
 
 __all__ = ["add_arguments", "recipes"]
 
@@ -56,9 +57,10 @@ def recipes(args: argparse.Namespace) -> dict[str, Any]:
                 print(f"{name:30} {verdict}")
         return {"openspiel": dict(found)}
     if args.task is None:
-        rows = [dataclasses.asdict(recipe) for recipe in RECIPES]
+        known = known_recipes()
+        rows = [dataclasses.asdict(recipe) for recipe in known]
         if not args.json:
-            for recipe in RECIPES:
+            for recipe in known:
                 print(f"{recipe.name:16} {recipe.agent:10} {recipe.tasks}")
             print("\ntengen recipes TASK shows every field, for --set.")
         return {"recipes": rows}

@@ -7,14 +7,14 @@ from dataclasses import dataclass
 from functools import partial
 
 from tengen import envs, games
-from tengen.agents import Agent
+from tengen.agents import Agent, EnvironmentAgent
 from tengen.errors import UsageError, did_you_mean
 from tengen.recipes import boards
 from tengen.recipes.environments import environment
 from tengen.recipes.resources import Resources
 from tengen.roles import RunConfig
 
-__all__ = ["RECIPES", "Recipe", "make_config"]
+__all__ = ["Recipe", "make_config", "recipes"]
 
 
 @dataclass(frozen=True)
@@ -42,7 +42,7 @@ def _of_environments(agent: str, tasks: str) -> Recipe:
     return Recipe(agent, agent, tasks, partial(environment, agent), lambda task: True)
 
 
-RECIPES = (
+_RECIPES = (
     Recipe(
         "tictactoe", "alphazero", "tictactoe", boards.tictactoe, _family("tictactoe")
     ),
@@ -80,7 +80,18 @@ RECIPES = (
     _of_environments("dqn", "environments whose actions are one choice"),
     _of_environments("r2d2", "the same, where memory is needed"),
 )
-"""Every recipe; of those that serve a task the first is its default."""
+"""Of those that serve a task the first is its default."""
+
+
+def recipes() -> tuple[Recipe, ...]:
+    """Returns every recipe; an agent of environments that has no row gets one."""
+    listed = {row.agent for row in _RECIPES}
+    others = (
+        _of_environments(kind, "environments")
+        for kind, agent in Agent.kinds().items()
+        if issubclass(agent, EnvironmentAgent) and kind not in listed
+    )
+    return (*_RECIPES, *others)
 
 
 def make_config(
@@ -102,9 +113,10 @@ def make_config(
         UsageError: The task, agent or recipe is unknown, or they do not fit.
     """
     _check_known(task)
-    rows = [row for row in RECIPES if recipe is None or row.name == recipe]
+    known = recipes()
+    rows = [row for row in known if recipe is None or row.name == recipe]
     if not rows:
-        names = [row.name for row in RECIPES]
+        names = [row.name for row in known]
         raise UsageError(
             f"recipe ({recipe}) is not known; {did_you_mean(str(recipe), names)}"
         )

@@ -1,0 +1,58 @@
+"""``tengen game check``: plays random games of a game, and says what is wrong."""
+
+from __future__ import annotations
+
+import argparse
+from typing import Any
+
+from tengen.config import check, check_range
+from tengen.games.check import check_own_game
+from tengen.games.program import make_program, makes_environment
+from tengen.games.typed import allow, is_program
+
+__all__ = ["add_arguments", "game_check"]
+
+_MAX_GAMES = 1_000_000
+_MAX_SEED = 2**63 - 1
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declares the arguments of ``tengen game check``."""
+    parser.add_argument(
+        "task", metavar="module:Game", help="the game; its module is imported"
+    )
+    parser.add_argument(
+        "--games", type=int, default=100, metavar="N", help="random games (100)"
+    )
+    parser.add_argument("--seed", type=int, default=0, help="of their moves (0)")
+
+
+def game_check(args: argparse.Namespace) -> dict[str, Any]:
+    """Checks what every method of a game answers; see `tengen.games.check_own_game`.
+
+    Returns:
+        ``task``, ``num_games`` and ``seed``.
+
+    Raises:
+        UsageError: The game breaks the protocol, or it is no game of one's own.
+    """
+    check(
+        is_program(args.task),
+        "task",
+        args.task,
+        "must be module:Game, a game in Python; the others are checked by the tests",
+    )
+    check_range("games", args.games, 1, _MAX_GAMES)
+    check_range("seed", args.seed, 0, _MAX_SEED)
+    allow(args.task)
+    check(
+        not makes_environment(args.task),
+        "task",
+        args.task,
+        "must be a game, and has the methods of an environment; train it as one",
+    )
+    name = args.task.partition(":")[2]
+    check_own_game(make_program(args.task), name, args.games, args.seed)
+    if not args.json:
+        print(f"{args.task} keeps the protocol in {args.games} random games")
+    return {"task": args.task, "num_games": args.games, "seed": args.seed}

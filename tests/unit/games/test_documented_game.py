@@ -1,0 +1,86 @@
+"""The worked example of docs/adding/game.md, checked and trained by its commands."""
+
+from __future__ import annotations
+
+import json
+import re
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.integration.runs import SMALL
+
+PAGE = Path(__file__).parents[3] / "docs" / "adding" / "game.md"
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """A working directory with the page's file in it."""
+    text = PAGE.read_text()
+    (block,) = re.findall(r"^```python\n(.*?)^```", text, re.M | re.S)
+    (name,) = re.findall(r"`(\w+\.py)`\. The first player", text)
+    (tmp_path / name).write_text(block)
+    return tmp_path
+
+
+def command(name: str) -> list[str]:
+    """Returns the words of the page's command of a name."""
+    (line,) = re.findall(rf"^tengen {name} .*", PAGE.read_text(), re.M)
+    return shlex.split(line)[1:]
+
+
+def tengen(cwd: Path, *words: str) -> subprocess.CompletedProcess[str]:
+    line = [sys.executable, "-P", "-m", "tengen", *words]
+    return subprocess.run(line, cwd=cwd, capture_output=True, text=True, timeout=300)
+
+
+def test_it_keeps_the_protocol(folder: Path) -> None:
+    done = tengen(folder, *command("game check"))
+    assert done.returncode == 0, done.stderr
+    assert done.stdout == (
+        "domineering:Domineering keeps the protocol in 100 random games\n"
+    )
+
+
+def test_it_is_trained(folder: Path) -> None:
+    words = [word for word in command("train") if word not in ("--minutes", "10")]
+    settings = (*SMALL, "agent.actor.games_per_generation=8", "store.min_rows=20")
+    for setting in settings:
+        words += ["--set", setting]
+    done = tengen(folder, *words, "--games", "8", "--json")
+    assert done.returncode == 0, done.stderr
+    report = json.loads(done.stdout.splitlines()[-1])
+    assert report["num_games"] == 8
+    assert report["num_rows"] > 8
+    assert (folder / command("play")[1] / "run.json").exists()
+
+
+@pytest.mark.parametrize(
+    ("change", "line"),
+    [
+        (
+            ("return not self.legal_actions(state)", "return False"),
+            "tengen: Domineering.legal_actions ([]) must not be empty",
+        ),
+        (("(-1, 1) if", "(1, 1) if"), "tengen: Domineering.returns ((1, 1)) must be"),
+    ],
+)
+def test_a_mistake_is_named(folder: Path, change: tuple[str, str], line: str) -> None:
+    path = folder / "domineering.py"
+    assert change[0] in path.read_text()
+    path.write_text(path.read_text().replace(*change))
+    done = tengen(folder, *command("game check"))
+    assert done.returncode == 2
+    assert done.stderr.startswith(line)
+    assert done.stderr.count("\n") == 1
+
+
+@pytest.mark.parametrize("task", ["connect4", "gymnasium:Env"])
+def test_what_is_no_game_of_ones_own_is_refused(folder: Path, task: str) -> None:
+    pytest.importorskip("gymnasium")
+    done = tengen(folder, "game", "check", task)
+    assert done.returncode == 2
+    assert done.stderr.startswith(f"tengen: task ({task}) must be ")
