@@ -51,11 +51,12 @@ class Schedule:
     def needed(self) -> tuple[str, ...]:
         """The roles without which the run does not go on, each a process of its own.
 
-        Empty where the roles share a process.
+        Empty where the roles must share a process.
         """
-        if self.is_shared:
+        if self.is_shared and not self.serving:
             return ()
-        return (*((self.acting,) if self.acting else ()), *self.learning)
+        roles = (self.acting, self.serving, *self.learning)
+        return tuple(role for role in roles if role)
 
 
 class Agent(OpenConfig, package="tengen.agents"):

@@ -73,7 +73,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--games", type=int, help="games of this call; 0 makes the run, for its roles"
     )
     parser.add_argument(
-        "--frames", type=_frames, help="steps of environments of this call; 10M, 500k"
+        "--frames",
+        type=_frames,
+        help="steps of environments of this call, 10M or 500k; 0 makes the run, for "
+        "its roles",
     )
     parser.add_argument("--out", help="run directory (runs/TASK)")
     parser.add_argument("--seed", type=int, help="of a new run (0)")
@@ -146,7 +149,8 @@ def train_task(
         games: Games of this call, in whole generations. A new run's config is then
             one for any machine. 0 writes the config and starts nothing: roles that run
             by themselves do the rest.
-        frames: Steps of environments of this call, in whole turns of the actors.
+        frames: Steps of environments of this call, in whole turns of the actors. 0
+            writes the config and starts nothing, as with games.
         out: The run directory, ``runs/TASK`` by default.
         seed: Of a new run.
         threads: Cores to use, all by default; more than there are are cut to these.
@@ -162,6 +166,7 @@ def train_task(
         UsageError: An argument, the config or the directory is refused.
         RunError: A role failed for good, or the disk refuses.
     """
+    only_makes = games == 0 or frames == 0
     _check_arguments(launch, actors, minutes, games, frames, out)
     num_threads = usable_threads(threads)
     path = Path(out) if out is not None else Path("runs") / task.replace(":", "_")
@@ -181,7 +186,7 @@ def train_task(
         budget = Budget(minutes=minutes, games=games, frames=frames)
         resources = _resources(override(fresh, settings), budget, num_threads)
         fresh = make_config(task, agent, recipe, resources)
-        if games == 0:
+        if only_makes:
             # Roles by themselves have no budget of which a share could be spent.
             fresh = dataclasses.replace(
                 fresh, net=fresh.nets[-1], agent=fresh.agent.without_stages()
@@ -209,7 +214,7 @@ def train_task(
             changing.release()
         run.write_code()
         run.clear_stop()
-        if games == 0:
+        if only_makes:
             return _made(run, None if known is None else config_changes(known, config))
         if minutes is None and games is None and frames is None:
             minutes = config.minutes
@@ -264,7 +269,7 @@ def _check_arguments(
     if games is not None:
         check_range("games", games, 0, _MAX_GAMES, "leave it out")
     if frames is not None:
-        check_range("frames", frames, 1, _MAX_FRAMES, "leave it out")
+        check_range("frames", frames, 0, _MAX_FRAMES, "leave it out")
     check(out != "", "out", "", "must name a directory; use . for this one")
 
 

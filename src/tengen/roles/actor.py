@@ -11,6 +11,7 @@ import numpy as np
 from tengen import envs
 from tengen.actors import EnvironmentPort, Slots
 from tengen.agents import EnvironmentAgent
+from tengen.envs import Env
 from tengen.inference.central import Interrupted
 from tengen.roles.actor_links import ActorLink
 from tengen.roles.config import RunConfig
@@ -41,47 +42,69 @@ class ActorRole:
     def __init__(
         self, config: RunConfig, run: RunDirectory, context: RoleContext
     ) -> None:
-        agent = EnvironmentAgent.of(config, "actor")
         self.waits_for = ""
+        self._agent = EnvironmentAgent.of(config, "actor")
+        self._config = config
+        self._run = run
         self._context = context
-        self._timeout_s = agent.actor.step_timeout_s
-        self._task = config.task
+        self._link: ActorLink | None = None
+        self._env: Env | None = None
+        self._port: EnvironmentPort | None = None
+        self._begun_s: float | None = None
+        self._is_closed = threading.Event()
+        if not context.at_once:
+            self._begin()
+
+    def turn(self) -> Report | None:
+        """Makes a turn's items; None where no model is published yet."""
+        try:
+            return self._turn()
+        except Interrupted:
+            return {"stopped": True}
+
+    def close(self) -> None:
+        """Closes the environments."""
+        self._is_closed.set()
+        if self._link is not None:
+            self._link.close()
+        if self._env is not None:
+            self._env.close()
+
+    def _begin(self) -> tuple[ActorLink, EnvironmentPort]:
+        """Connects, and resets the environments."""
+        agent, config, context = self._agent, self._config, self._context
         # An actor that resumes gets other episodes, and draws other actions, than the
         # one before it began with.
-        incarnation = run.new_incarnation("actor")
+        incarnation = self._run.new_incarnation("actor")
         seeds = np.random.SeedSequence((config.seed, incarnation))
         env_seed, draw_seed = map(int, seeds.generate_state(2, np.uint64))
         num_envs = agent.actor.num_envs
         num_actors = config.launch.of("actor").count if context.at_once else 1
-        self._link = _link(agent, config, run, context)
-        self._port: EnvironmentPort | None = None
-        self._is_closed = threading.Event()
+        self._link = link = _link(agent, config, self._run, context)
         threading.Thread(target=self._watch, daemon=True).start()
-        self._begun_s: float | None = time.monotonic()
+        self._begun_s = time.monotonic()
         self._env = envs.make(config.task, num_envs, env_seed)
-        self._port = EnvironmentPort(
+        self._port = port = EnvironmentPort(
             self._env,
             agent,
             agent.net_signature(config),
-            agent.make_block(self._env.spec, self._link.layout),
-            self._link.write,
+            agent.make_block(self._env.spec, link.layout),
+            link.write,
             seed=draw_seed,
-            turn_blocks=agent.turn_blocks(self._link.layout),
+            turn_blocks=agent.turn_blocks(link.layout),
             slots=Slots(context.index * num_envs, num_envs, num_actors * num_envs),
-            arrays=self._link.arrays,
+            arrays=link.arrays,
         )
         self._begun_s = None
+        return link, port
 
-    def turn(self) -> Report | None:
-        """Makes a turn's items; None where no model is published yet."""
-        port = self._port
-        assert port is not None
+    def _turn(self) -> Report | None:
+        link, port = self._link, self._port
+        if link is None or port is None:
+            link, port = self._begin()
         before = self._counts(port)
         start_s = time.monotonic()
-        try:
-            driven = self._link.drive(port)
-        except Interrupted:
-            return {"stopped": True}
+        driven = link.drive(port)
         self.waits_for = "no model is published yet" if driven is None else ""
         if driven is None:
             return None
@@ -95,30 +118,25 @@ class ActorRole:
             "num_evaluations": driven.stats.num_evaluations,
             "batch_rows": driven.stats.num_evaluations
             / max(1, driven.stats.num_batches),
-            "batch_capacity": self._env.num_envs,
+            "batch_capacity": self._agent.actor.num_envs,
             "inference_busy": driven.stats.inference_s / seconds,
             "tree_busy": driven.stats.port_s / seconds,
             "mean_return": port.stats.mean_return,
             "seconds": seconds,
         }
 
-    def close(self) -> None:
-        """Closes the environments."""
-        self._is_closed.set()
-        self._link.close()
-        self._env.close()
-
     def _watch(self) -> None:
         """Ends the process where an environment hangs, to be started again."""
-        while not self._is_closed.wait(min(_LOOK_S, self._timeout_s / 4)):
+        timeout_s = self._agent.actor.step_timeout_s
+        while not self._is_closed.wait(min(_LOOK_S, timeout_s / 4)):
             port, begun_s = self._port, self._begun_s
             busy_s = port.busy_s if port is not None else 0.0
             if begun_s is not None:
                 busy_s = time.monotonic() - begun_s
-            if busy_s > self._timeout_s:
+            if busy_s > timeout_s:
                 self._context.die(
-                    f"environment ({self._task}) hangs, for {busy_s:.0f} s; correct "
-                    f"it, or raise agent.actor.step_timeout_s"
+                    f"environment ({self._config.task}) hangs, for {busy_s:.0f} s; "
+                    f"correct it, or raise agent.actor.step_timeout_s"
                 )
 
     def _counts(self, port: EnvironmentPort) -> dict[str, Any]:

@@ -47,6 +47,7 @@ class InferenceRole:
         self._run = run
         self._context = context
         self._asked = agent.signature(config.task)
+        self._lock = run.lock("inference")
         self._model: int | None = None
         self._error: Exception | None = None
         num_envs = agent.actor.num_envs
@@ -86,6 +87,7 @@ class InferenceRole:
         self._server.stop()
         self._thread.join()
         self._folder.remove()
+        self._lock.release()
 
     def _serve(self) -> None:
         try:

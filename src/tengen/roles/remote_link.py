@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import threading
 import time
+from collections.abc import Callable
+from typing import TypeVar
 
 from tengen.actors import EnvironmentPort
 from tengen.agents import EnvironmentAgent
 from tengen.envs import Arrays
-from tengen.errors import TengenError
+from tengen.errors import RunError, TengenError
 from tengen.experience import StepClient
 from tengen.inference import DriveStats, RowArrays, central, drive
 from tengen.roles.actor_links import INFERENCE, STORE, Driven
@@ -19,8 +21,11 @@ from tengen.transport import Client
 
 __all__ = ["RemoteLink"]
 
+Connected = TypeVar("Connected")
+
 _PATIENCE_S = 60.0
 _GRACE_S = 2.0
+_RETRY_S = 0.1
 # A turn there has as many of the agent's turns as fit, for fewer reports.
 _TURN_S = 1.0
 
@@ -40,26 +45,35 @@ class RemoteLink:
         context: RoleContext,
     ) -> None:
         self._stop = context.stop
+        self._lock = run.lock(f"actor-{context.index}")
         self._is_closed = threading.Event()
         num_envs = agent.actor.num_envs
         signature = agent.net_signature(config)
         self.layout = agent.layout(signature.state)
-        client = Client(
-            central.INFERENCE, read_endpoint(run, INFERENCE).reached(INFERENCE)
-        )
-        self._inference = central.InferenceClient(
-            central.connect_rows(client, signature, num_envs),
-            signature,
-            num_envs,
-            self._stop,
-            _PATIENCE_S,
+        self._inference = self._reach(
+            lambda: central.InferenceClient(
+                central.connect_rows(
+                    Client(
+                        central.INFERENCE,
+                        read_endpoint(run, INFERENCE).reached(INFERENCE),
+                    ),
+                    signature,
+                    num_envs,
+                ),
+                signature,
+                num_envs,
+                self._stop,
+                _PATIENCE_S,
+            )
         )
         self.arrays: RowArrays | None = self._inference.arrays
-        self._steps = StepClient(
-            read_endpoint(run, STORE).reached(STORE),
-            self.layout,
-            agent.table_config(config),
-            _PATIENCE_S,
+        self._steps = self._reach(
+            lambda: StepClient(
+                read_endpoint(run, STORE).reached(STORE),
+                self.layout,
+                agent.table_config(config),
+                _PATIENCE_S,
+            )
         )
         writer = self._steps.writer(f"actor-{context.index}", num_envs)
         self._append = writer.append
@@ -90,6 +104,24 @@ class RemoteLink:
         self._is_closed.set()
         self._inference.close()
         self._steps.close()
+        self._lock.release()
+
+    def _reach(self, connect: Callable[[], Connected]) -> Connected:
+        """Returns a connection, of a service that may begin after this role.
+
+        Raises:
+            RunError: It did not begin in time.
+            Interrupted: The role is to stop.
+        """
+        until = time.monotonic() + _PATIENCE_S
+        while True:
+            try:
+                return connect()
+            except RunError:
+                if time.monotonic() >= until:
+                    raise
+            if self._stop.wait(_RETRY_S):
+                raise central.Interrupted
 
     def _end_waits(self) -> None:
         """Ends a write that waits for room where the role is to stop."""
