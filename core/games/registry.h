@@ -1,6 +1,8 @@
 #pragma once
-// The native games by the names that `tengen train` takes.
+// The native games by the names that `tengen train` takes. A game is registered by one row of
+// NativeGames; everything else, the bindings too, goes through with_game.
 
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -12,40 +14,63 @@
 
 namespace tengen {
 
-// Names that with_game accepts: all of them but those of Go on rectangles or with other rules than
-// the usual ones, of which there are more than anybody reads.
-std::vector<std::string> known_games();
-
-// What a name says: the game and, where it has sizes or rules, those.
-struct GameName {
-  enum class Game { kTicTacToe, kConnect4, kGomoku, kGomokuExact, kGo };
-  Game game;
-  int gomoku_size = 0;
-  GoRules go_rules = {};
+// A row: what a game is called. This one is for a game of one name, its own.
+template <Game G>
+struct OneName {
+  // The names in words, for messages.
+  static std::string forms() { return G().name(); }
+  // Those to list: all of them, or where nobody would read them all the usual ones.
+  static std::vector<std::string> names() { return {G().name()}; }
+  // The game that a name means, if it is one of this row. Throws Error for a name that is meant
+  // for this row and has a size or rules that the game does not have.
+  static std::optional<G> make(const std::string& name) {
+    G game;
+    if (name != game.name()) return std::nullopt;
+    return game;
+  }
 };
 
-// Throws Error for an unknown name or size.
-GameName parse_game_name(const std::string& name);
+struct GomokuNames {
+  static std::string forms();
+  static std::vector<std::string> names();
+  static std::optional<Gomoku> make(const std::string& name);
+};
+
+// Lists the squares; there are rectangles and other rules too (games/go/rules.h).
+struct GoNames {
+  static std::string forms();
+  static std::vector<std::string> names();
+  static std::optional<Go> make(const std::string& name);
+};
+
+template <class... Rows>
+struct GameRows {};
+
+using NativeGames = GameRows<OneName<TicTacToe>, OneName<Connect4>, GomokuNames, GoNames>;
+
+// Names that with_game accepts, as the rows list them.
+std::vector<std::string> known_games();
+
+// Throws the Error of a name that no row knows.
+[[noreturn]] void refuse_game_name(const std::string& name);
+
+template <class F, class Row, class... Rows>
+auto with_game_of(GameRows<Row, Rows...>, const std::string& name, F&& f) {
+  auto game = Row::make(name);
+  if (game) return std::forward<F>(f)(*std::move(game));
+  if constexpr (sizeof...(Rows) > 0) {
+    return with_game_of(GameRows<Rows...>(), name, std::forward<F>(f));
+  } else {
+    refuse_game_name(name);
+  }
+}
 
 // Calls f(game) with the concrete Game of that name, so that templates over games are entered once
 // and run without virtual calls. f returns the same type for every game; the game lives until
 // f returns. Throws Error for an unknown name or size.
 template <class F>
 auto with_game(const std::string& name, F&& f) {
-  const GameName parsed = parse_game_name(name);
-  switch (parsed.game) {
-    case GameName::Game::kTicTacToe:
-      return std::forward<F>(f)(TicTacToe());
-    case GameName::Game::kConnect4:
-      return std::forward<F>(f)(Connect4());
-    case GameName::Game::kGomoku:
-      return std::forward<F>(f)(Gomoku(parsed.gomoku_size));
-    case GameName::Game::kGomokuExact:
-      return std::forward<F>(f)(Gomoku(parsed.gomoku_size, true));
-    case GameName::Game::kGo:
-      break;
-  }
-  return std::forward<F>(f)(Go(parsed.go_rules));
+  return with_game_of(NativeGames(), name, std::forward<F>(f));
 }
 
 }  // namespace tengen

@@ -39,7 +39,7 @@ int main() {
                                  "go/7/handicap=5"}) {
     std::string message;
     try {
-      parse_game_name(name);
+      with_game(name, [](const auto& game) { return game.name(); });
     } catch (const Error& error) {
       message = error.what();
     }
