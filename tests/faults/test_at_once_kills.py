@@ -211,9 +211,11 @@ def test_a_model_that_comes_in_the_middle_of_a_generation_plays_on(
 ) -> None:
     """The learner has games to learn from while a generation without end goes on."""
     out = tmp_path / "run"
-    done = run_command(train_command(out, 24, settings=BUSY))
-    assert done.returncode == 0, done.stderr
+    # Of the first games nothing is learned yet, though their rows may be used often.
     more = ("store.limiter.samples_per_row=64", "learner.epoch_samples=96")
+    waits = (*BUSY, *more, "store.min_rows=100000")
+    done = run_command(train_command(out, 24, settings=waits))
+    assert done.returncode == 0, done.stderr
     child = start(command(out, settings=(*ENDLESS, *more)))
     run = RunDirectory(out)
     wait_for(lambda: models_that_went_on(run), 300)
