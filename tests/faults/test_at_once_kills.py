@@ -136,7 +136,12 @@ def test_a_kill_of_every_role(
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 130), (None, 0)]
+    ("number", "code"),
+    [
+        pytest.param(signal.SIGINT, 130, marks=pytest.mark.soak),
+        (signal.SIGTERM, 130),
+        pytest.param(None, 0, marks=pytest.mark.soak),
+    ],
 )
 def test_whatever_ends_it_saves_the_games_and_either_launcher_goes_on(
     tmp_path: Path,
@@ -205,7 +210,7 @@ def test_a_role_that_refuses_ends_the_run_with_its_line(tmp_path: Path) -> None:
     assert done.stderr.count("\n") == 1
 
 
-@pytest.mark.slow
+@pytest.mark.soak
 def test_a_model_that_comes_in_the_middle_of_a_generation_plays_on(
     tmp_path: Path, start: Callable[[list[str]], subprocess.Popen[str]]
 ) -> None:
