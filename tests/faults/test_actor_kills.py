@@ -72,6 +72,10 @@ def test_learning_goes_on_whoever_is_killed(out: Path, agent: str) -> None:
     run = start_command(command(out, agent, *words))
     try:
         wait_for(lambda: len(turns(out, "learn")) >= 2 and turns(out, "actor"))
+        for index in (0, 1):
+            maps = Path(f"/proc/{process_of(out, 'actor', index)}/maps").read_text()
+            assert "_core" in maps
+            assert not any(name in maps for name in ("torch", "openvino"))
         for number, (role, index) in enumerate(
             [("actor", 1), ("inference", 0), ("actor", 0), ("learn", 0), ("actor", 1)]
         ):
