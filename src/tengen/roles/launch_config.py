@@ -4,22 +4,19 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from tengen.config import check_range
+from tengen.bounds import bounded, check_fields
 
 __all__ = ["LaunchConfig", "RoleResources"]
-
-_MAX_CPUS = 1024
-_MAX_GPUS = 64
 
 
 @dataclass(frozen=True, kw_only=True)
 class RoleResources:
     """What a role is given."""
 
-    num_cpus: int = 0
-    """Cores, 0 to 1024: as many threads, and a cluster keeps them for the role. 0 gives
+    num_cpus: int = bounded(0, 0, 1024, "0 chooses")
+    """Cores: as many threads, and a cluster keeps them for the role. 0 gives
     it its part of this machine's cores, and a cluster keeps none."""
-    num_gpus: int = 0
+    num_gpus: int = bounded(0, 0, 64, "leave it out")
     """GPUs that a cluster keeps for the role, 0 to 64; on one machine the role uses
     those of --devices, and this changes nothing."""
 
@@ -29,8 +26,7 @@ class RoleResources:
         Raises:
             UsageError: A field is out of its range.
         """
-        check_range("num_cpus", self.num_cpus, 0, _MAX_CPUS, "0 chooses")
-        check_range("num_gpus", self.num_gpus, 0, _MAX_GPUS, "leave it out")
+        check_fields(self)
 
 
 @dataclass(frozen=True, kw_only=True)
