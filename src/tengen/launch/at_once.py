@@ -94,7 +94,7 @@ def threads_at_once(config: RunConfig, num_threads: int) -> dict[str, int]:
     """Returns the threads of each role of a run.
 
     Those that always work divide the cores: the learner has every fourth, one at
-    least, and self-play the others; where nobody plays the learner has all. The other
+    least, and self-play the others; without self-play the learner has all. The other
     roles work now and then and have one thread each. ``launch.roles`` changes any.
 
     Args:
@@ -211,7 +211,8 @@ class _AtOnce:
         self._is_chosen = True
         with self._lock:
             if role == self._schedule.acting:
-                # Here, and not by whoever looks now and then: no generation too many.
+                # Checked before each turn, not in the loop that looks now and then, so
+                # that no generation too many begins.
                 if self._spending.is_over(self._publishing_s()):
                     self._is_over.set()
                 return not self._is_over.is_set()

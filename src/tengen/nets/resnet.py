@@ -43,7 +43,7 @@ class ResNetConfig(NetConfig):
     where the game has them, the score and who owns which cell at the end."""
     lead: bool = False
     """Whether training asks for the lead too, which self-play estimates where
-    ``actor.lead_share`` is above 0; with ``auxiliary``, in games with komi."""
+    ``agent.actor.lead_share`` is above 0; with ``auxiliary``, in games with komi."""
     mixed_sizes: bool = False
     """Whether one batch may hold boards of several sizes. When False every board
     fills its planes and the masking, which would change nothing, is left out."""
