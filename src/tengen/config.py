@@ -13,7 +13,8 @@ A component's config lives beside the component and looks like this::
             check(self.num_simulations >= 1, "num_simulations", self.num_simulations,
                   "must be at least 1; raise it")
 
-A config with ``Literal`` fields calls ``check_literals(self)`` there too.
+A config with ``Literal`` fields calls ``check_literals(self)`` there too; ranges are
+declared beside their fields (``tengen.bounds``).
 Field types may be bool, int, float, str, ``X | None``, ``Literal[...]``,
 ``tuple[X, ...]``, ``tuple[X, Y]``, ``dict[str, X]``, another config, a union of
 configs told apart by a ``Literal`` field named ``kind``, and an open family of them

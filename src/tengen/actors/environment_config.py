@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from tengen.config import check, check_range
+from tengen.bounds import bounded, check_fields
 
 __all__ = ["EnvironmentActorConfig"]
 
@@ -14,14 +14,15 @@ __all__ = ["EnvironmentActorConfig"]
 class EnvironmentActorConfig:
     """How many copies are stepped together, and for how long on one model."""
 
-    num_envs: int = 16
+    num_envs: int = bounded(16, 1, 4096, "8 to 64 suits a CPU")
     """Copies of the environment that an actor steps together, the rows of a batch; 1 to
     4096."""
-    turn_steps: int = 40
+    turn_steps: int = bounded(40, 1, 1_000_000, "use 40")
     """Steps of each copy in one turn on one model, rounded up to whole items; 1 to
     1,000,000."""
-
-    step_timeout_s: float = 120.0
+    step_timeout_s: float = bounded(
+        120.0, 0, math.inf, "allow a few times the slowest step", above=True, below=True
+    )
     """How long the copies may take for a step or a reset, in seconds, above 0; an actor
     whose environment hangs longer is started again."""
 
@@ -31,11 +32,4 @@ class EnvironmentActorConfig:
         Raises:
             UsageError: A field is out of its range.
         """
-        check_range("num_envs", self.num_envs, 1, 4096, "8 to 64 suits a CPU")
-        check_range("turn_steps", self.turn_steps, 1, 1_000_000, "use 40")
-        check(
-            0 < self.step_timeout_s < math.inf,
-            "step_timeout_s",
-            self.step_timeout_s,
-            "must be above 0; allow a few times the slowest step",
-        )
+        check_fields(self)

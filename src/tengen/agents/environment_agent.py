@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from tengen.roles.config import RunConfig
     from tengen.run import RunDirectory
 
-__all__ = ["EnvironmentAgent", "environment_kinds", "net_for"]
+__all__ = ["EnvironmentAgent", "net_for"]
 
 # What the three layers of the network for Atari's screens need.
 _SMALLEST_SCREEN = 36
@@ -318,12 +318,6 @@ class EnvironmentAgent(Agent):
             given,
             f"must be at least {needed}, {what}; raise it",
         )
-
-
-def environment_kinds() -> list[str]:
-    """Returns the agents that act in environments, by name."""
-    kinds = Agent.kinds().items()
-    return [kind for kind, agent in kinds if issubclass(agent, EnvironmentAgent)]
 
 
 def net_for(spec: EnvSpec, *, lstm_units: int = 0) -> NetConfig:

@@ -11,7 +11,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias
 
-from tengen.config import check, check_literals, check_range
+from tengen.bounds import bounded, check_fields
+from tengen.config import check, check_literals
 from tengen.evaluation.elo import Tally, expected_score
 from tengen.evaluation.match import MAX_GAMES, check_moves, play_match, stopped_by
 from tengen.evaluation.played_game import PlayedGame
@@ -63,7 +64,7 @@ class PlayedGate:
     """Simulations a move, at least 1 (KataGo's 150)."""
     opening_plies: int = 2
     """Random plies that each game begins with."""
-    matches_kept: int = 20
+    matches_kept: int = bounded(20, 0, MAX_GAMES)
     """Newest matches whose games stay in ``RUN/games/gate``; 0 keeps none."""
 
     def __post_init__(self) -> None:
@@ -72,9 +73,8 @@ class PlayedGate:
         Raises:
             UsageError: A field is out of its range.
         """
-        check_literals(self)
+        check_fields(self)
         check_moves(self.num_simulations, self.opening_plies)
-        check_range("matches_kept", self.matches_kept, 0, MAX_GAMES)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -83,27 +83,17 @@ class MatchGate(PlayedGate):
 
     kind: Literal["match"] = "match"
     """Tells this config from the others."""
-    num_games: int = 100
-    """Games of the match, at least 2; it ends once no more can change the verdict
-    (KataGo's 200)."""
-    min_score: float = 0.5
+    num_games: int = bounded(100, 2, MAX_GAMES)
+    """Games of the match, two at least, since one would leave the first move to one
+    side; it ends once no more can change the verdict (KataGo's 200)."""
+    min_score: float = bounded(
+        0.5,
+        0,
+        1,
+        above=True,
+        rule="must be above 0 and at most 1; use 0.5, or kind accept_all",
+    )
     """Least score that passes, in (0, 1]; exactly this score passes."""
-
-    def __post_init__(self) -> None:
-        """Checks the ranges.
-
-        Raises:
-            UsageError: A field is out of its range.
-        """
-        super().__post_init__()
-        # One game would leave the first move to one side.
-        check_range("num_games", self.num_games, 2, MAX_GAMES)
-        check(
-            0.0 < self.min_score <= 1.0,
-            "min_score",
-            self.min_score,
-            "must be above 0 and at most 1; use 0.5, or kind accept_all",
-        )
 
     @property
     def max_games(self) -> int:
@@ -123,15 +113,29 @@ class SprtGate(PlayedGate):
 
     kind: Literal["sprt"] = "sprt"
     """Tells this config from the others."""
-    elo0: float = -35.0
+    elo0: float = bounded(-35.0, -_MAX_ELO, _MAX_ELO)
     """Elo at which a candidate should fail, -1000 to below ``elo1``."""
-    elo1: float = 35.0
+    elo1: float = bounded(35.0, -_MAX_ELO, _MAX_ELO)
     """Elo at which a candidate should pass, above ``elo0`` to 1000."""
-    alpha: float = 0.05
+    alpha: float = bounded(
+        0.05,
+        0,
+        0.5,
+        above=True,
+        below=True,
+        rule="must be above 0 and below 0.5; use 0.05",
+    )
     """Share of candidates of ``elo0`` that pass, in (0, 0.5)."""
-    beta: float = 0.05
+    beta: float = bounded(
+        0.05,
+        0,
+        0.5,
+        above=True,
+        below=True,
+        rule="must be above 0 and below 0.5; use 0.05",
+    )
     """Share of candidates of ``elo1`` that fail, in (0, 0.5)."""
-    max_games: int = 200
+    max_games: int = bounded(200, 2, MAX_GAMES)
     """Most games, even; after them a score of at least the mean of the two expected
     scores passes."""
 
@@ -142,18 +146,12 @@ class SprtGate(PlayedGate):
             UsageError: A field is out of its range.
         """
         super().__post_init__()
-        check_range("elo0", self.elo0, -_MAX_ELO, _MAX_ELO)
-        check_range("elo1", self.elo1, -_MAX_ELO, _MAX_ELO)
         check(
             self.elo0 < self.elo1,
             "elo1",
             self.elo1,
             f"must be above elo0, {self.elo0:g}; raise it",
         )
-        for name in ("alpha", "beta"):
-            rule = "must be above 0 and below 0.5; use 0.05"
-            check(0.0 < getattr(self, name) < 0.5, name, getattr(self, name), rule)
-        check_range("max_games", self.max_games, 2, MAX_GAMES)
         check(
             self.max_games % 2 == 0,
             "max_games",

@@ -9,7 +9,8 @@ import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
-from tengen.config import check, check_range
+from tengen.bounds import bounded, check_fields
+from tengen.config import check
 from tengen.evaluation.anchors import (
     Anchor,
     fixed_players,
@@ -34,13 +35,13 @@ _DRIFT = 400.0
 class LadderConfig:
     """How models are rated while a run goes on."""
 
-    num_games: int = 16
+    num_games: int = bounded(16, 2, MAX_GAMES)
     """Games a model plays, at least 2."""
-    round_games: int = 8
+    round_games: int = bounded(8, 2, MAX_GAMES)
     """Games against one anchor before the next is chosen, at least 2."""
-    anchor_games: int = 20
+    anchor_games: int = bounded(20, 2, MAX_GAMES)
     """Games of two anchors that never met, for a game without a measured ladder."""
-    final_games: int = 40
+    final_games: int = bounded(40, 0, MAX_GAMES)
     """Games against ``final_opponent`` when ``tengen train`` ends; 0 plays none."""
     final_opponent: str = "mcts:1000"
     """``random`` or ``mcts:N``."""
@@ -48,7 +49,9 @@ class LadderConfig:
     """Simulations a move of the model, at least 1."""
     opening_plies: int = 2
     """Random plies that each game begins with."""
-    time_share: float = 0.05
+    time_share: float = bounded(
+        0.05, 0, 1, below=True, rule="must be at least 0 and below 1; use 0.05"
+    )
     """Most of a run's time that rating takes, in [0, 1); 0 rates no model."""
     anchors: tuple[str, ...] = (
         "random",
@@ -67,17 +70,8 @@ class LadderConfig:
         Raises:
             UsageError: A field is out of its range.
         """
-        for name in ("num_games", "round_games", "anchor_games"):
-            # One game of a pair would leave the first move to one side.
-            check_range(name, getattr(self, name), 2, MAX_GAMES)
-        check_range("final_games", self.final_games, 0, MAX_GAMES)
+        check_fields(self)
         check_moves(self.num_simulations, self.opening_plies)
-        check(
-            0.0 <= self.time_share < 1.0,
-            "time_share",
-            self.time_share,
-            "must be at least 0 and below 1; use 0.05",
-        )
         fixed_players(self.anchors)
         check(
             fixed_player(self.final_opponent) is not None,

@@ -101,7 +101,7 @@ class JournalContents(NamedTuple):
     frames: list[bytes]
     """Every whole frame, in order."""
     gaps: list[JournalGap]
-    """What is none, in order."""
+    """The bytes that are no whole frame, in order of their offsets."""
 
 
 def read_journal(path: Path) -> JournalContents:

@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass
 from typing import Literal
 
-from tengen.config import check, check_literals
+from tengen.bounds import bounded, check_fields
 
 __all__ = ["SamplesPerInsert", "SamplesPerInsertConfig"]
 
@@ -22,26 +22,21 @@ class SamplesPerInsertConfig:
     kind: Literal["samples_per_insert"] = "samples_per_insert"
     """Tells limiters apart."""
 
-    samples_per_row: float = 4.0
+    samples_per_row: float = bounded(
+        4.0,
+        0,
+        math.inf,
+        above=True,
+        below=True,
+        rule="must be above 0; KataGo uses 4 to 8",
+    )
     """Samples that one new row allows, above 0."""
 
-    max_samples: int = 1_000_000
+    max_samples: int = bounded(1_000_000, 1, hint="allow a batch or more")
     """The bucket's size, at least 1: what a learner that was away may catch up on."""
 
     def __post_init__(self) -> None:
-        check_literals(self)
-        check(
-            math.isfinite(self.samples_per_row) and self.samples_per_row > 0,
-            "samples_per_row",
-            self.samples_per_row,
-            "must be above 0; KataGo uses 4 to 8",
-        )
-        check(
-            self.max_samples >= 1,
-            "max_samples",
-            self.max_samples,
-            "must be at least 1; allow a batch or more",
-        )
+        check_fields(self)
 
 
 class SamplesPerInsert:

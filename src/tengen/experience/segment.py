@@ -188,7 +188,7 @@ def _free_place(writer_directory: Path, journal: Path) -> Path:
     """Returns where the segment of a journal goes: beside it.
 
     Where somebody gave up the segment there, it goes to the newest incarnation, as
-    nobody reads that place any more.
+    no reader needs that place any more.
     """
     sealed = journal.with_suffix(".npz")
     if sealed.with_suffix(f".{SET_ASIDE}").exists():

@@ -168,7 +168,7 @@ class ShuffledRows:
         seen = []
         numbers = self._folder.numbers()
         if not self._turns and self._next == (0, 0) and numbers:
-            # Whoever has used nothing yet begins with the oldest that is left.
+            # A learner that has used no folder yet begins with the oldest that is left.
             self._next = self._used = (numbers[0], 0)
         for number in numbers:
             if number < self._next[0] or number in self._turns:

@@ -80,7 +80,7 @@ class GameWindow:
             try:
                 held, skipped = self._take_back(state)
                 level = float(state["limiter_level"])
-            # What a process of another mind wrote.
+            # Another version, or another program, wrote the state.
             except (LookupError, TypeError, ValueError, AttributeError) as error:
                 raise RunError(
                     f"window's state ({type(error).__name__} in it) is damaged; "

@@ -6,7 +6,8 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from tengen import _core
-from tengen.config import check, check_literals
+from tengen.bounds import bounded, check_fields
+from tengen.config import check
 from tengen.experience.config import ExperienceConfig
 from tengen.experience.limiter import SamplesPerInsertConfig
 
@@ -20,19 +21,27 @@ class WindowConfig(ExperienceConfig):
     kind: Literal["window"] = "window"
     """Tells this config from those of other experience."""
 
-    min_rows: int = 2_000
+    min_rows: int = bounded(2_000, 1, hint="raise it")
     """Nothing is sampled before there are so many; at least 1."""
 
     max_rows: int = 20_000_000
     """The window grows no larger; at least ``min_rows``."""
 
-    taper_exponent: float = 0.65
+    taper_exponent: float = bounded(
+        0.65, 0, 1, above=True, rule="must lie in (0, 1]; KataGo uses 0.65"
+    )
     """The window grows like the number of rows to this power, above 0, at most 1."""
 
-    taper_scale_rows: int | None = None
+    taper_scale_rows: int | None = bounded(None, 1, hint="leave it out for min_rows")
     """Rows over which the taper sets in, at least 1; None: ``min_rows``."""
 
-    expand_per_row: float = 0.4
+    expand_per_row: float = bounded(
+        0.4,
+        0,
+        1,
+        above=True,
+        rule="must lie in (0, 1]; above 1 the window would take back rows it dropped",
+    )
     """Growth of the window by the first row beyond ``min_rows``, in (0, 1]."""
 
     drawn_by: Literal["learn", "shuffle"] = "learn"
@@ -44,7 +53,9 @@ class WindowConfig(ExperienceConfig):
     the window has each row once, in a random order; a new one begins as games arrive,
     and where fewer rows are left than a batch has (KataGo's no-repeat-files)."""
 
-    validation_share: float = 0.0
+    validation_share: float = bounded(
+        0.0, 0, 0.5, rule="must lie in [0, 0.5]; use 0 for none"
+    )
     """Share of the games that are kept from learning, by a hash of their numbers, in
     [0, 0.5]; each turn of learning tells the loss on them (KataGo keeps 0.05)."""
 
@@ -52,42 +63,12 @@ class WindowConfig(ExperienceConfig):
     """How often a row is used."""
 
     def __post_init__(self) -> None:
-        check_literals(self)
-        check(
-            self.min_rows >= 1,
-            "min_rows",
-            self.min_rows,
-            "must be at least 1; raise it",
-        )
+        check_fields(self)
         check(
             self.max_rows >= self.min_rows,
             "max_rows",
             self.max_rows,
             f"must be at least min_rows ({self.min_rows}); raise it",
-        )
-        check(
-            0 < self.taper_exponent <= 1,
-            "taper_exponent",
-            self.taper_exponent,
-            "must lie in (0, 1]; KataGo uses 0.65",
-        )
-        check(
-            self.taper_scale_rows is None or self.taper_scale_rows >= 1,
-            "taper_scale_rows",
-            self.taper_scale_rows,
-            "must be at least 1; leave it out for min_rows",
-        )
-        check(
-            0 < self.expand_per_row <= 1,
-            "expand_per_row",
-            self.expand_per_row,
-            "must lie in (0, 1]; above 1 the window would take back rows it dropped",
-        )
-        check(
-            0 <= self.validation_share <= 0.5,
-            "validation_share",
-            self.validation_share,
-            "must lie in [0, 0.5]; use 0 for none",
         )
 
     def window_rows(self, num_rows: int) -> int:

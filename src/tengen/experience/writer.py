@@ -114,7 +114,7 @@ def _new_folder(directory: Path, incarnation: int) -> Path:
                 f"same command again"
             )
         for number in earlier:
-            # Whoever wrote here held the lock, on whatever host.
+            # Any process that wrote here held the lock, on whatever host it ran.
             remove_leftovers(directory / str(number), of_other_hosts=True)
             for path in (directory / str(number)).glob("*.journal.tmp"):
                 path.unlink()

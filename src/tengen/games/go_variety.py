@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from tengen import _core
+from tengen.bounds import bounded, check_fields
 from tengen.config import check
 from tengen.errors import UsageError
 
@@ -54,15 +55,15 @@ class GoVariety:
     """Rules that forbid repetition, drawn evenly; empty for the task's."""
     suicide: tuple[bool, ...] = ()
     """Whether suicide is allowed, drawn evenly; empty for as in the task."""
-    komi_stdev: float = 0.0
+    komi_stdev: float = bounded(0.0, 0, _MAX_STDEV)
     """Standard deviation of komi around the task's, in points on 19x19, at least 0
     (KataGo's 1). It shrinks with the root of the area; draws beyond three of it are not
     made, and they are rounded to half points."""
-    komi_wide_share: float = 0.0
+    komi_wide_share: float = bounded(0.0, 0, 1)
     """Share of games whose komi has ``komi_wide_stdev``, 0 up to 1 (KataGo's 0.06)."""
-    komi_wide_stdev: float = 12.0
+    komi_wide_stdev: float = bounded(12.0, 0, _MAX_STDEV)
     """Standard deviation of those, as ``komi_stdev``, at least 0 (KataGo's 12)."""
-    handicap_share: float = 0.0
+    handicap_share: float = bounded(0.0, 0, 1)
     """Share of games on boards that allow one that have a handicap, of 2 stones up to
     the most there are points for, evenly; 0 up to 1. Komi stays, so that White mostly
     loses. (KataGo: 0.1, none on boards up to 10x10, up to 5 stones on 19x19, and half
@@ -74,6 +75,7 @@ class GoVariety:
         Raises:
             UsageError: A field is out of its range.
         """
+        check_fields(self)
         for ko in self.ko:
             known = ", ".join(_KO_PARTS)
             check(
@@ -86,12 +88,6 @@ class GoVariety:
             list(weights),
             "must be above 0, one for each of boards; leave it out for evenly",
         )
-        for name in ("komi_stdev", "komi_wide_stdev"):
-            value = getattr(self, name)
-            check(0 <= value <= _MAX_STDEV, name, value, "must be 0 to 100; change it")
-        for name in ("komi_wide_share", "handicap_share"):
-            value = getattr(self, name)
-            check(0 <= value <= 1, name, value, "must be 0 to 1; change it")
 
 
 def variants_of(task: str, variety: GoVariety) -> list[tuple[str, float]]:

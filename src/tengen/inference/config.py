@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from tengen.config import check, check_literals, check_range
+from tengen.bounds import bounded, check_fields
+from tengen.config import check
 from tengen.inference.devices import check_device_words
 
 __all__ = ["BackendName", "BatchShape", "InferenceConfig", "Precision"]
@@ -31,16 +32,15 @@ class InferenceConfig:
     batch_shape: Literal["auto", "dynamic", "fixed"] = "auto"
     """Whether a batch has about as many rows as the caller asks for, or is cut and
     padded to batch_rows; auto probes whether dynamic keeps the bits."""
-    batch_rows: int = 8
+    batch_rows: int = bounded(8, 1, 4096, "8 to 32 suits a CPU")
     """Rows of a fixed batch, and of the batches of trial and probe; 1 to 4096."""
-    device_rows: int = 0
+    device_rows: int = bounded(0, 0, 65536, "use 0, a trial then chooses")
     """Rows of the largest batch on a GPU, 0 to 65536; 0 takes the fewest that reach
     the best rate in a trial run."""
-
-    min_rows: int = 1
+    min_rows: int = bounded(1, 1, 4096, "use 1")
     """Of role inference: rows that a batch waits for, 1 to 4096; 1 takes what is there
     whenever the device is idle."""
-    max_wait_ms: float = 2.0
+    max_wait_ms: float = bounded(2.0, 0, 10_000, "use 2")
     """Of role inference: the longest that a request waits for them, in milliseconds, 0
     to 10,000."""
 
@@ -51,13 +51,7 @@ class InferenceConfig:
             UsageError: A field is unknown or out of its range, or torch shall compute
                 int8.
         """
-        check_literals(self)
-        check_range("batch_rows", self.batch_rows, 1, 4096, "8 to 32 suits a CPU")
-        check_range(
-            "device_rows", self.device_rows, 0, 65536, "use 0, a trial then chooses"
-        )
-        check_range("min_rows", self.min_rows, 1, 4096, "use 1")
-        check_range("max_wait_ms", self.max_wait_ms, 0, 10_000, "use 2")
+        check_fields(self)
         check_device_words("devices", self.devices)
         is_for_torch = self.backend == "torch" or self.is_on_gpu
         check(

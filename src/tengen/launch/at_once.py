@@ -219,7 +219,8 @@ class _AtOnce:
                     self._schedule.serving,
                 }:
                     return False  # what actors connect to is not there yet
-                # Here, and not by whoever looks now and then: no generation too many.
+                # Checked before each turn, not in the loop that looks now and then, so
+                # that no generation too many begins.
                 if self._spending.is_over(self._publishing_s()):
                     self._is_over.set()
                 return not self._is_over.is_set()

@@ -33,7 +33,7 @@ class Budget:
         Args:
             elapsed_s: Seconds of this call.
             games: Games that this call has played.
-            games_before: Those that the run had before.
+            games_before: Games that the run had before this call.
             frames: Steps of environments that this call has taken.
         """
         shares = []

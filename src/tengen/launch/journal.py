@@ -162,7 +162,8 @@ class RunJournal:
     def _after_learning(self, report: Mapping[str, Any]) -> dict[str, Any]:
         """Takes the run's totals from the learner's table.
 
-        It counts what is durable, whoever made it and however often anyone was killed.
+        It counts what is durable, whichever process made it and however often processes
+        were killed.
         """
         table = report.get("table", {})
         names = ("num_games", "num_rows", "num_episodes")

@@ -112,7 +112,7 @@ class RoleProcess:
             child.end(_END_TIMEOUT_S)
 
     def _living(self) -> Child | None:
-        """Returns the child, started where there is none; None once it is to stop."""
+        """Returns the child, started if need be; None once the role is to stop."""
         with self._lock:
             if self._is_stopping.is_set():
                 return None

@@ -1,7 +1,7 @@
 """The Ray launcher: every role at once, each beside an actor of a Ray cluster.
 
 An actor holds one process with roles, as the local launcher starts them, and passes
-messages to and from it: so the roles are in nobody's environment but their own, log
+messages to and from it: so the roles have an environment of their own, log
 into the run, and end when the actor does. A host needs the run directory under the same
 path, and tengen, installed or at the same path.
 
@@ -51,7 +51,7 @@ def run_ray(
     """Trains by actors of a Ray cluster; see ``run_at_once``."""
     is_ours = not ray.is_initialized()
     if is_ours:
-        # A cluster that this call begins tells nobody of it.
+        # A cluster that this call begins reports no usage.
         os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
         with _signals_kept():
             ray.init(

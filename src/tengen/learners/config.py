@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
-from tengen.config import check, check_literals
+from tengen.bounds import bounded, check_fields
+from tengen.config import check
 from tengen.inference import check_device_words
 
 __all__ = [
@@ -20,15 +21,19 @@ __all__ = [
 class _ScheduleConfig:
     """What both optimizers share: schedule, decay, clipping, averaging."""
 
-    weight_decay: float = 1e-4
+    weight_decay: float = bounded(1e-4, 0, hint="use 0 for none")
     """Decay of weights, at least 0; biases and norms are never decayed."""
-    num_warmup_steps: int = 50
+    num_warmup_steps: int = bounded(50, 0, hint="use 0 for none")
     """Steps over which the learning rate rises in a line from near 0, at least 0."""
-    cooldown: float = 0.2
+    cooldown: float = bounded(0.2, 0, 1, rule="must be in [0, 1]; use 0 for none")
     """Last part of the budget, in [0, 1], over which the rate falls in a line."""
-    max_grad_norm: float = 2.0
+    max_grad_norm: float = bounded(
+        2.0, 0, above=True, rule="must be positive; raise it"
+    )
     """Gradients longer than this, all parameters together, are scaled to it."""
-    average_decay: float = 0.99
+    average_decay: float = bounded(
+        0.99, 0, 1, "use 0 to publish the last weights", below=True
+    )
     """Share of the averaged weights that one step keeps, in [0, 1). The averaged
     weights are what is published."""
 
@@ -38,37 +43,7 @@ class _ScheduleConfig:
         Raises:
             UsageError: A field is out of its range.
         """
-        check_literals(self)
-        check(
-            self.weight_decay >= 0,
-            "weight_decay",
-            self.weight_decay,
-            "must be at least 0; use 0 for none",
-        )
-        check(
-            self.num_warmup_steps >= 0,
-            "num_warmup_steps",
-            self.num_warmup_steps,
-            "must be at least 0; use 0 for none",
-        )
-        check(
-            0 <= self.cooldown <= 1,
-            "cooldown",
-            self.cooldown,
-            "must be in [0, 1]; use 0 for none",
-        )
-        check(
-            self.max_grad_norm > 0,
-            "max_grad_norm",
-            self.max_grad_norm,
-            "must be positive; raise it",
-        )
-        check(
-            0 <= self.average_decay < 1,
-            "average_decay",
-            self.average_decay,
-            "must be in [0, 1); use 0 to publish the last weights",
-        )
+        check_fields(self)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -77,25 +52,12 @@ class SgdConfig(_ScheduleConfig):
 
     kind: Literal["sgd"] = "sgd"
     """Tells this config from the other optimizers'."""
-    learning_rate: float = 0.2
+    learning_rate: float = bounded(
+        0.2, 0, above=True, rule="must be positive; raise it"
+    )
     """Peak learning rate for a loss that is a mean over rows, positive."""
-    momentum: float = 0.9
+    momentum: float = bounded(0.9, 0, 1, "use 0.9", above=True, below=True)
     """Nesterov momentum, in (0, 1)."""
-
-    def __post_init__(self) -> None:
-        """Checks the ranges.
-
-        Raises:
-            UsageError: A field is out of its range.
-        """
-        super().__post_init__()
-        _check_learning_rate(self.learning_rate)
-        check(
-            0 < self.momentum < 1,
-            "momentum",
-            self.momentum,
-            "must be in (0, 1); use 0.9",
-        )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -104,27 +66,16 @@ class AdamWConfig(_ScheduleConfig):
 
     kind: Literal["adamw"] = "adamw"
     """Tells this config from the other optimizers'."""
-    learning_rate: float = 1e-3
+    learning_rate: float = bounded(
+        1e-3, 0, above=True, rule="must be positive; raise it"
+    )
     """Peak learning rate, positive."""
-    beta1: float = 0.9
+    beta1: float = bounded(0.9, 0, 1, "lower it", below=True)
     """Decay of the first moment, in [0, 1)."""
-    beta2: float = 0.999
+    beta2: float = bounded(0.999, 0, 1, "lower it", below=True)
     """Decay of the second moment, in [0, 1)."""
-    epsilon: float = 1e-8
+    epsilon: float = bounded(1e-8, 0, above=True, rule="must be positive; use 1e-8")
     """Added to the root of the second moment, positive."""
-
-    def __post_init__(self) -> None:
-        """Checks the ranges.
-
-        Raises:
-            UsageError: A field is out of its range.
-        """
-        super().__post_init__()
-        _check_learning_rate(self.learning_rate)
-        for name in ("beta1", "beta2"):
-            value = getattr(self, name)
-            check(0 <= value < 1, name, value, "must be in [0, 1); lower it")
-        check(self.epsilon > 0, "epsilon", self.epsilon, "must be positive; use 1e-8")
 
 
 OptimizerConfig: TypeAlias = SgdConfig | AdamWConfig
@@ -134,7 +85,7 @@ OptimizerConfig: TypeAlias = SgdConfig | AdamWConfig
 class LearnerConfig:
     """How one step is made, whatever the loss."""
 
-    batch_size: int = 128
+    batch_size: int = bounded(128, 1, hint="raise it")
     """Rows (games) or unrolls (environments) in a batch, at least 1."""
     epoch_samples: int = 100_000
     """Samples of one turn of learning at most, at least batch_size: after so many there
@@ -161,13 +112,7 @@ class LearnerConfig:
         Raises:
             UsageError: A field is out of its range.
         """
-        check_literals(self)
-        check(
-            self.batch_size >= 1,
-            "batch_size",
-            self.batch_size,
-            "must be at least 1; raise it",
-        )
+        check_fields(self)
         check(
             self.epoch_samples >= self.batch_size,
             "epoch_samples",
@@ -187,7 +132,3 @@ class LearnerConfig:
             self.device,
             "must be one device; a learner uses one",
         )
-
-
-def _check_learning_rate(value: float) -> None:
-    check(value > 0, "learning_rate", value, "must be positive; raise it")

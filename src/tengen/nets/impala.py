@@ -10,7 +10,8 @@ import dataclasses
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
-from tengen.config import check_literals, check_range
+from tengen.bounds import bounded, check_fields
+from tengen.config import check_range
 from tengen.nets.config import NetConfig
 from tengen.nets.inputs import MAX_CHANNELS, MAX_UNITS, check_images, lstm_state
 from tengen.tensors import Signature
@@ -31,11 +32,11 @@ class ImpalaConfig(NetConfig):
 
     kind: Literal["impala"] = "impala"
     """Tells this config from the other networks'."""
-    channels: tuple[int, ...] = (16, 32, 32)
+    channels: tuple[int, ...] = bounded((16, 32, 32), 1, MAX_CHANNELS)
     """Channels of each section."""
-    num_units: int = 256
+    num_units: int = bounded(256, 1, MAX_UNITS)
     """Units of the dense layer."""
-    lstm_units: int = 0
+    lstm_units: int = bounded(0, 0, MAX_UNITS, "use 256")
     """Units of an LSTM behind the dense layer; 0: none."""
 
     def __post_init__(self) -> None:
@@ -44,12 +45,8 @@ class ImpalaConfig(NetConfig):
         Raises:
             UsageError: A field is out of its range.
         """
-        check_literals(self)
+        check_fields(self)
         check_range("number of channels", len(self.channels), 1, 16)
-        for num_channels in self.channels:
-            check_range("channels", num_channels, 1, MAX_CHANNELS)
-        check_range("num_units", self.num_units, 1, MAX_UNITS)
-        check_range("lstm_units", self.lstm_units, 0, MAX_UNITS, "use 256")
 
     def signature(self, wanted: Signature) -> Signature:
         """Returns ``wanted`` and the LSTM's state; see ``NetConfig.signature``.

@@ -6,7 +6,7 @@ import dataclasses
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
-from tengen.config import check_literals, check_range
+from tengen.bounds import bounded, check_fields
 from tengen.nets.config import NetConfig
 from tengen.nets.inputs import MAX_UNITS, check_no_board, lstm_state
 from tengen.tensors import Signature
@@ -15,8 +15,6 @@ if TYPE_CHECKING:
     from tengen.nets.modules.net import Net
 
 __all__ = ["MlpConfig"]
-
-_MAX_LAYERS = 64
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -29,11 +27,11 @@ class MlpConfig(NetConfig):
 
     kind: Literal["mlp"] = "mlp"
     """Tells this config from the other networks'."""
-    num_layers: int = 2
-    """Hidden layers of a tower, at least 1."""
-    num_units: int = 64
-    """Units of a hidden layer, at least 1."""
-    lstm_units: int = 0
+    num_layers: int = bounded(2, 1, 64)
+    """Hidden layers of a tower."""
+    num_units: int = bounded(64, 1, MAX_UNITS)
+    """Units of a hidden layer."""
+    lstm_units: int = bounded(0, 0, MAX_UNITS, "use 64")
     """Units of an LSTM; 0: none."""
 
     def __post_init__(self) -> None:
@@ -42,10 +40,7 @@ class MlpConfig(NetConfig):
         Raises:
             UsageError: A field is out of its range.
         """
-        check_literals(self)
-        check_range("num_layers", self.num_layers, 1, _MAX_LAYERS)
-        check_range("num_units", self.num_units, 1, MAX_UNITS)
-        check_range("lstm_units", self.lstm_units, 0, MAX_UNITS, "use 64")
+        check_fields(self)
 
     def signature(self, wanted: Signature) -> Signature:
         """Returns ``wanted`` and the LSTM's state; see ``NetConfig.signature``.

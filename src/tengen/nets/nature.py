@@ -9,7 +9,8 @@ import dataclasses
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
-from tengen.config import check, check_literals, check_range
+from tengen.bounds import bounded, check_fields
+from tengen.config import check, check_range
 from tengen.nets.config import NetConfig
 from tengen.nets.inputs import MAX_CHANNELS, MAX_UNITS, check_images, lstm_state
 from tengen.tensors import Signature
@@ -32,15 +33,15 @@ class NatureConfig(NetConfig):
 
     kind: Literal["nature"] = "nature"
     """Tells this config from the other networks'."""
-    channels: tuple[int, ...] = (32, 64, 64)
+    channels: tuple[int, ...] = bounded((32, 64, 64), 1, MAX_CHANNELS)
     """Channels of each convolution."""
-    kernels: tuple[int, ...] = (8, 4, 3)
+    kernels: tuple[int, ...] = bounded((8, 4, 3), 1, _MAX_KERNEL)
     """Cells along a side that it sees, one a convolution."""
-    strides: tuple[int, ...] = (4, 2, 1)
+    strides: tuple[int, ...] = bounded((4, 2, 1), 1, _MAX_KERNEL)
     """Cells between two that it sees from, one a convolution."""
-    num_units: int = 512
+    num_units: int = bounded(512, 1, MAX_UNITS)
     """Units of the dense layer."""
-    lstm_units: int = 0
+    lstm_units: int = bounded(0, 0, MAX_UNITS, "use 256")
     """Units of an LSTM behind the dense layer; 0: none."""
 
     def __post_init__(self) -> None:
@@ -49,20 +50,12 @@ class NatureConfig(NetConfig):
         Raises:
             UsageError: A field is out of its range.
         """
-        check_literals(self)
+        check_fields(self)
         check_range("convolutions", len(self.channels), 1, 16)
-        for name, most in (
-            ("channels", MAX_CHANNELS),
-            ("kernels", _MAX_KERNEL),
-            ("strides", _MAX_KERNEL),
-        ):
+        for name in ("kernels", "strides"):
             values = getattr(self, name)
             rule = f"must be {len(self.channels)} numbers, one a convolution; complete"
             check(len(values) == len(self.channels), name, values, f"{rule} them")
-            for value in values:
-                check_range(name, value, 1, most)
-        check_range("num_units", self.num_units, 1, MAX_UNITS)
-        check_range("lstm_units", self.lstm_units, 0, MAX_UNITS, "use 256")
 
     def signature(self, wanted: Signature) -> Signature:
         """Returns ``wanted`` and the LSTM's state; see ``NetConfig.signature``.

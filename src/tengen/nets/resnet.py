@@ -7,7 +7,8 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
-from tengen.config import check, check_literals, check_range
+from tengen.bounds import bounded, check_fields
+from tengen.config import check
 from tengen.errors import UsageError
 from tengen.nets.config import NetConfig, check_board
 from tengen.tensors import BoardSpec, Signature, TensorSpec
@@ -29,20 +30,20 @@ class ResNetConfig(NetConfig):
 
     kind: Literal["resnet"] = "resnet"
     """Tells this config from the other networks'."""
-    num_blocks: int = 4
+    num_blocks: int = bounded(4, 2, _MAX_BLOCKS, "one of them has to pool")
     """Residual blocks of two 3x3 convolutions each, at least 2."""
     num_channels: int = 64
     """Channels of the trunk, a multiple of 4, at least 8."""
-    pool_every: int = 3
+    pool_every: int = bounded(3, 2, hint="use 3")
     """One block in so many sees the whole board by global pooling, at least 2."""
-    head_channels: int = 32
+    head_channels: int = bounded(32, 1, _MAX_CHANNELS, "use 32")
     """Channels of the policy head and of the value head, at least 1."""
     auxiliary: bool = False
     """Whether training also asks for the opponent's reply, the value some plies on and,
     where the game has them, the score and who owns which cell at the end."""
     lead: bool = False
     """Whether training asks for the lead too, which self-play estimates where
-    ``actor.lead_share`` is above 0; with ``auxiliary``, in games with komi."""
+    ``agent.actor.lead_share`` is above 0; with ``auxiliary``, in games with komi."""
     mixed_sizes: bool = False
     """Whether one batch may hold boards of several sizes. When False every board
     fills its planes and the masking, which would change nothing, is left out."""
@@ -53,15 +54,12 @@ class ResNetConfig(NetConfig):
         Raises:
             UsageError: A field is out of its range.
         """
-        check_literals(self)
+        check_fields(self)
         check(
             self.auxiliary or not self.lead,
             "lead",
             self.lead,
             "needs auxiliary heads; set auxiliary too",
-        )
-        check_range(
-            "num_blocks", self.num_blocks, 2, _MAX_BLOCKS, "one of them has to pool"
         )
         check(
             8 <= self.num_channels <= _MAX_CHANNELS and self.num_channels % 4 == 0,
@@ -69,13 +67,6 @@ class ResNetConfig(NetConfig):
             self.num_channels,
             f"must be a multiple of 4 from 8 to {_MAX_CHANNELS}; round it",
         )
-        check(
-            self.pool_every >= 2,
-            "pool_every",
-            self.pool_every,
-            "must be at least 2; use 3",
-        )
-        check_range("head_channels", self.head_channels, 1, _MAX_CHANNELS, "use 32")
         num_weights = 18 * self.num_blocks * self.num_channels**2
         check(
             num_weights <= _MAX_WEIGHTS,

@@ -14,7 +14,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
-from tengen.config import check, check_literals, check_range
+from tengen.bounds import bounded, check_fields
+from tengen.config import check
 from tengen.nets.config import NetConfig, check_board
 from tengen.tensors import Signature
 
@@ -23,9 +24,6 @@ if TYPE_CHECKING:
 
 __all__ = ["TransformerConfig"]
 
-_MAX_LAYERS = 64
-_MAX_UNITS = 4096
-
 
 @dataclass(frozen=True, kw_only=True)
 class TransformerConfig(NetConfig):
@@ -33,11 +31,11 @@ class TransformerConfig(NetConfig):
 
     kind: Literal["transformer"] = "transformer"
     """Tells this config from the other networks'."""
-    num_layers: int = 4
+    num_layers: int = bounded(4, 1, 64)
     """Layers of attention and of two dense layers a cell, at least 1."""
-    num_units: int = 64
+    num_units: int = bounded(64, 1, 4096)
     """Numbers D of a cell, a multiple of num_heads."""
-    num_heads: int = 4
+    num_heads: int = bounded(4, 1, 4096)
     """Heads of attention, at least 1."""
 
     def __post_init__(self) -> None:
@@ -46,10 +44,7 @@ class TransformerConfig(NetConfig):
         Raises:
             UsageError: A field is out of its range.
         """
-        check_literals(self)
-        check_range("num_layers", self.num_layers, 1, _MAX_LAYERS)
-        check_range("num_heads", self.num_heads, 1, _MAX_UNITS)
-        check_range("num_units", self.num_units, 1, _MAX_UNITS)
+        check_fields(self)
         check(
             self.num_units % self.num_heads == 0,
             "num_units",

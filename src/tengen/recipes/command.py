@@ -7,6 +7,7 @@ import dataclasses
 from collections.abc import Iterator
 from typing import Any
 
+from tengen.bounds import bounds
 from tengen.config import check, field_docs, to_dict
 from tengen.games import allow
 from tengen.games.openspiel import list_openspiel
@@ -74,7 +75,7 @@ def recipes(args: argparse.Namespace) -> dict[str, Any]:
 
 
 def _lines(config: Any, where: str = "") -> Iterator[tuple[str, Any, str]]:
-    docs = field_docs(type(config))
+    docs, ranges = field_docs(type(config)), bounds(type(config))
     for item in dataclasses.fields(config):
         value = getattr(config, item.name)
         path = f"{where}{item.name}"
@@ -82,4 +83,9 @@ def _lines(config: Any, where: str = "") -> Iterator[tuple[str, Any, str]]:
             yield from _lines(value, f"{path}.")
         else:
             shown = to_dict(config)[item.name]
-            yield path, shown, docs.get(item.name, "")
+            doc = docs.get(item.name, "")
+            yield (
+                path,
+                shown,
+                f"{doc} [{ranges[item.name]}]" if item.name in ranges else doc,
+            )

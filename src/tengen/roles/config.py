@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from tengen.agents import Agent
+from tengen.bounds import bounded, check_fields
 from tengen.config import check, check_range, from_dict, override, to_dict
 from tengen.errors import UsageError, did_you_mean
 from tengen.evaluation.match import MAX_SEED
@@ -69,7 +70,7 @@ class RunConfig:
     """What roles are given where all work at once."""
     seed: int = 0
     """Of every random number of the run, at least 0."""
-    minutes: float = 10.0
+    minutes: float = bounded(10.0, 0, above=True, rule="must be positive; raise it")
     """How long ``tengen train`` runs where no budget is given, positive."""
 
     def __post_init__(self) -> None:
@@ -79,7 +80,7 @@ class RunConfig:
             UsageError: A field is out of its range, or a part is not for the agent.
         """
         check_range("seed", self.seed, 0, MAX_SEED, "leave it out")
-        check(self.minutes > 0, "minutes", self.minutes, "must be positive; raise it")
+        check_fields(self)
         self.agent.check(self)
         self._check_launch()
 

@@ -4,25 +4,21 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from tengen.config import check_range
+from tengen.bounds import bounded, check_fields
 
 __all__ = ["LaunchConfig", "RoleResources"]
-
-_MAX_COUNT = 1024
-_MAX_CPUS = 1024
-_MAX_GPUS = 64
 
 
 @dataclass(frozen=True, kw_only=True)
 class RoleResources:
     """What a role is given."""
 
-    count: int = 1
+    count: int = bounded(1, 1, 1024, "use 1 for each core")
     """Processes of the role, 1 to 1024; more than one of the actor alone."""
-    num_cpus: int = 0
-    """Cores, 0 to 1024: as many threads, and a cluster keeps them for the role. 0 gives
+    num_cpus: int = bounded(0, 0, 1024, "0 chooses")
+    """Cores: as many threads, and a cluster keeps them for the role. 0 gives
     it its part of this machine's cores, and a cluster keeps none."""
-    num_gpus: int = 0
+    num_gpus: int = bounded(0, 0, 64, "leave it out")
     """GPUs that a cluster keeps for the role, 0 to 64; on one machine the role uses
     those of --devices, and this changes nothing."""
 
@@ -32,9 +28,7 @@ class RoleResources:
         Raises:
             UsageError: A field is out of its range.
         """
-        check_range("count", self.count, 1, _MAX_COUNT, "use 1 for each core")
-        check_range("num_cpus", self.num_cpus, 0, _MAX_CPUS, "0 chooses")
-        check_range("num_gpus", self.num_gpus, 0, _MAX_GPUS, "leave it out")
+        check_fields(self)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -7,7 +7,8 @@ from dataclasses import dataclass, fields
 from typing import Literal
 
 from tengen._core import RootPolicy, SearchSettings
-from tengen.config import check, check_literals, check_range, fill_native
+from tengen.bounds import bounded, check_fields
+from tengen.config import check, fill_native
 
 __all__ = ["MAX_SIMULATIONS", "SearchConfig"]
 
@@ -33,37 +34,39 @@ class SearchConfig:
     sequential halving at the root, which improves the policy from 2 simulations on
     (Danihelka et al. 2022)."""
 
-    cpuct: float = 1.1
+    cpuct: float = bounded(1.1, 0, rule="must not be negative; raise it")
     """PUCT: exploration where few children were visited, at least 0 (KataGo's 1.1;
     AlphaZero's c_init is 1.25)."""
 
-    cpuct_log: float = 0.45
+    cpuct_log: float = bounded(0.45, 0, rule="must not be negative; raise it")
     """PUCT: how fast exploration grows with the logarithm of the visits, at least 0;
     0 keeps it constant (KataGo's 0.45; AlphaZero's is 1)."""
 
-    cpuct_base: float = 500.0
+    cpuct_base: float = bounded(500.0, 0, above=True, hint="raise it")
     """PUCT: visits at which that growth sets in, above 0 (KataGo's 500; AlphaZero's
     c_base is 19652)."""
 
-    cpuct_stdev_scale: float = 0.0
+    cpuct_stdev_scale: float = bounded(
+        0.0, 0, 1, "0 keeps exploration the same in every node"
+    )
     """PUCT: exploration follows the standard deviation s of a node's values, by the
     factor 1 + this * (s / 0.4 - 1); 0 to 1, 0 for none (KataGo's 0.85 in play, 0 in
     self-play)."""
 
-    fpu_reduction: float = 0.2
+    fpu_reduction: float = bounded(0.2, 0, rule="must not be negative; raise it")
     """PUCT: an unvisited child is worth its parent's value less this times the square
     root of the prior mass already visited; at least 0 (KataGo's 0.2)."""
 
-    root_fpu_reduction: float = 0.0
+    root_fpu_reduction: float = bounded(0.0, 0, rule="must not be negative; raise it")
     """PUCT: the same at the root, at least 0. Root noise wants 0, so that a noisy
     move is tried at all (KataGo's 0 in self-play)."""
 
-    noise_alpha_total: float = 10.83
+    noise_alpha_total: float = bounded(10.83, 0, above=True, hint="raise it")
     """PUCT, exploring: total concentration of the Dirichlet noise on the root prior,
     spread evenly over the legal moves; above 0. 10.83 is AlphaZero's 0.03 on the 361
     points of Go (KataGo)."""
 
-    noise_weight: float = 0.25
+    noise_weight: float = bounded(0.25, 0, 1, "0 is no noise")
     """PUCT, exploring: share of that noise in the root prior, 0 to 1 (AlphaGo Zero's
     0.25)."""
 
@@ -71,91 +74,54 @@ class SearchConfig:
     """PUCT, exploring: half of that concentration goes to the moves whose prior is not
     far below the others' (KataGo's way)."""
 
-    root_temperature: float = 1.0
+    root_temperature: float = bounded(1.0, 0, above=True, hint="raise it")
     """PUCT, exploring: the root prior becomes prior^(1/T) before the noise; above 0,
     more than 1 flattens it (KataGo begins at 1.25)."""
 
-    forced_playouts: float = 0.0
+    forced_playouts: float = bounded(0.0, 0, rule="must not be negative; raise it")
     """PUCT, exploring: a visited root move gets at least sqrt(this * prior * N)
     visits, and the policy target is pruned of those that its value does not justify;
     0 for none, else above 0 (KataGo's 2). Did not pay on 7x7, see docs/go.md."""
 
-    lcb_stdevs: float = 0.0
+    lcb_stdevs: float = bounded(0.0, 0, rule="must not be negative; raise it")
     """PUCT: the best action is the one with the highest mean value less this many
     standard errors, among those with 15 % of the most visits; 0 for the most visits,
     else above 0 (KataGo's 5 in play)."""
 
-    score_weight: float = 0.0
+    score_weight: float = bounded(0.0, 0, 1, "0 does without")
     """Both: how much the final score counts beside the result, in games with a score:
     what is maximised is win minus loss, and this times a function of the expected
     score from -1 to 1 that is steepest near what the search began with. 0 to 1, 0 for
     none (KataGo's 0.4). Needs a network with ``net.auxiliary=true``. Values that are
     reported and learned stay win minus loss."""
 
-    score_center_zero_weight: float = 0.25
+    score_center_zero_weight: float = bounded(0.25, 0, 1, "0 does without")
     """Both: how far the middle of that function is pulled from the expected score
     towards zero, as a share of the score, 0 to 1; 0 makes a side far ahead play for
     the next point as one in a close game does (KataGo's 0.25)."""
 
-    score_scale: float = 0.5
+    score_scale: float = bounded(0.5, 0, above=True, hint="raise it")
     """Both: the points that lift the function from 0 to a half, in sides of the board;
     above 0 (KataGo's 0.5)."""
 
-    gumbel_considered: int = 16
+    gumbel_considered: int = bounded(16, 1, 65535, "16 is the paper's")
     """Gumbel: actions that sequential halving begins with, at least 1; fewer where
     the simulations or the legal moves are fewer (the paper's m = 16)."""
 
-    gumbel_visit: float = 50.0
+    gumbel_visit: float = bounded(50.0, 0, rule="must not be negative; raise it")
     """Gumbel: c_visit in sigma(q) = (c_visit + most visits of a child) * c_scale * q,
     at least 0 (the paper's 50)."""
 
-    gumbel_scale: float = 1.0
+    gumbel_scale: float = bounded(1.0, 0, above=True, hint="raise it")
     """Gumbel: c_scale in sigma, above 0, for values in [-1, 1] (the paper's 1)."""
 
     def __post_init__(self) -> None:
-        check_literals(self)
         for field in fields(self):
             value = getattr(self, field.name)
             if isinstance(value, float):
                 rule = f"must be at most {_MOST:.0f}; lower it"
                 check(value <= _MOST, field.name, value, rule)
-        for name in (
-            "cpuct",
-            "cpuct_log",
-            "fpu_reduction",
-            "root_fpu_reduction",
-            "forced_playouts",
-            "lcb_stdevs",
-            "gumbel_visit",
-        ):
-            value = getattr(self, name)
-            check(value >= 0, name, value, "must not be negative; raise it")
-        for name in (
-            "cpuct_base",
-            "noise_alpha_total",
-            "root_temperature",
-            "gumbel_scale",
-            "score_scale",
-        ):
-            value = getattr(self, name)
-            check(value > 0, name, value, "must be above 0; raise it")
-        check(
-            0 <= self.cpuct_stdev_scale <= 1,
-            "cpuct_stdev_scale",
-            self.cpuct_stdev_scale,
-            "must be 0 to 1; 0 keeps exploration the same in every node",
-        )
-        check(
-            0 <= self.noise_weight <= 1,
-            "noise_weight",
-            self.noise_weight,
-            "must be 0 to 1; 0 is no noise",
-        )
-        for name in ("score_weight", "score_center_zero_weight"):
-            value = getattr(self, name)
-            check(0 <= value <= 1, name, value, "must be 0 to 1; 0 does without")
-        considered = self.gumbel_considered
-        check_range("gumbel_considered", considered, 1, 65535, "16 is the paper's")
+        check_fields(self)
         self._refuse_unread()
 
     def check_scores(self, has_scores: bool) -> None:

@@ -1,0 +1,118 @@
+"""Declared ranges of a config's fields.
+
+A range stands beside its field and the docstring::
+
+    @dataclass(frozen=True, kw_only=True)
+    class SearchConfig:
+        num_simulations: int = bounded(64, 1, 65_535, "64 is usual")
+        \"\"\"Simulations of a search.\"\"\"
+        share: float = bounded(1.0, 0, 1, "use 1", above=True)
+        \"\"\"Share of the searches that are full.\"\"\"
+
+        def __post_init__(self) -> None:
+            check_fields(self)
+
+What ties fields to each other is checked below ``check_fields``. ``tengen recipes``
+shows the ranges.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from typing import Any
+
+from tengen.config import check, check_literals
+
+__all__ = ["Bounds", "bounded", "bounds", "check_fields"]
+
+_BOUNDS = "bounds"
+
+
+@dataclasses.dataclass(frozen=True)
+class Bounds:
+    """The declared range of a field."""
+
+    low: float | None
+    """The least value; None for no bound."""
+    high: float | None
+    """The greatest value; None for no bound."""
+    above: bool
+    """Whether the value must be above ``low``, and not ``low`` itself."""
+    below: bool
+    """Whether the value must be below ``high``, and not ``high`` itself."""
+    rule: str
+    """The rule and the advice, for messages."""
+
+    def hold(self, value: float) -> bool:
+        """Returns whether a value is in the range; no number is in none."""
+        over = self.low is None or (
+            value > self.low if self.above else value >= self.low
+        )
+        under = self.high is None or (
+            value < self.high if self.below else value <= self.high
+        )
+        return over and under
+
+    def __str__(self) -> str:
+        """Returns the range for people: ``1 to 64``, ``above 0``, ``in [0, 1)``."""
+        low, high = self.low, None if self.high == math.inf else self.high
+        if high is None:
+            return f"{'above' if self.above else 'at least'} {low}"
+        if low is None:
+            return f"{'below' if self.below else 'at most'} {high}"
+        if not self.above and not self.below:
+            return f"{low} to {high}"
+        return (
+            f"in {'(' if self.above else '['}{low}, {high}{')' if self.below else ']'}"
+        )
+
+
+def bounded(
+    default: Any,
+    low: float | None,
+    high: float | None = None,
+    hint: str = "change it",
+    *,
+    above: bool = False,
+    below: bool = False,
+    rule: str = "",
+) -> Any:
+    """Returns a dataclass field with a range, which ``check_fields`` checks.
+
+    A value of None is in every range, and of a tuple each entry has to be in it.
+
+    Args:
+        default: The field's default.
+        low: The least value; None for no bound.
+        high: The greatest value; None for no bound.
+        hint: What to do about another value, after ``must be 1 to 64; ``.
+        above: Whether ``low`` itself is refused.
+        below: Whether ``high`` itself is refused.
+        rule: The whole rule and advice in place of those, where the words differ.
+    """
+    told = Bounds(low, high, above, below, rule)
+    if not rule:
+        told = dataclasses.replace(told, rule=f"must be {told}; {hint}")
+    return dataclasses.field(default=default, metadata={_BOUNDS: told})
+
+
+def bounds(cls: type) -> dict[str, Bounds]:
+    """Returns the declared range of each field of a config that has one."""
+    return {
+        field.name: field.metadata[_BOUNDS]
+        for field in dataclasses.fields(cls)
+        if _BOUNDS in field.metadata
+    }
+
+
+def check_fields(cfg: Any) -> None:
+    """Raises UsageError unless each field is in its declared range or its ``Literal``.
+
+    For ``__post_init__``, in the order of the fields, literals first.
+    """
+    check_literals(cfg)
+    for name, told in bounds(type(cfg)).items():
+        value = getattr(cfg, name)
+        for entry in value if isinstance(value, tuple) else (value,):
+            check(entry is None or told.hold(entry), name, entry, told.rule)
