@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import socket
 import time
@@ -133,7 +134,9 @@ class Client:
             )
             try:
                 connection.settimeout(max(0.001, until - time.monotonic()))
-                send_line(connection, self._dialect.stamp(message))
+                # A server that turns a client away does not read: its word is there.
+                with contextlib.suppress(BrokenPipeError, ConnectionResetError):
+                    send_line(connection, self._dialect.stamp(message))
                 answer = read_line(connection, until, _MAX_ANSWER_BYTES)
                 if answer is None:
                     raise NoAnswer(
@@ -177,7 +180,9 @@ class Client:
                     f"without encryption; pass ca_file or fingerprint"
                 )
             connection.settimeout(max(0.001, until - time.monotonic()))
-            send_line(connection, self._dialect.stamp({"token": self._token or ""}))
+            # As for a question: the word of a server that turns away is read later.
+            with contextlib.suppress(BrokenPipeError, ConnectionResetError):
+                send_line(connection, self._dialect.stamp({"token": self._token or ""}))
         except BaseException:
             connection.close()
             raise
