@@ -11,6 +11,10 @@ SOURCES := $(shell find core src -type f ! -name '*.so' ! -name '*.pyc' ! -name 
   CMakeLists.txt pyproject.toml constraints.txt README.md LICENSE
 CXX_FILES := $(shell find core -name '*.cc' -o -name '*.h')
 
+# Test processes at a time.
+JOBS ?= $(shell nproc)
+PYTEST := $(BIN)/python -m pytest -n $(JOBS) --dist worksteal
+
 # Native tests: which sanitizers (address,undefined or thread) and which tests (a regular expression).
 SANITIZE ?= address,undefined
 TESTS ?= .
@@ -41,19 +45,21 @@ train: $(INSTALLED)
 	@$(BIN)/tengen train gomoku/9 --minutes 10
 
 test: $(INSTALLED)
-	@$(BIN)/python -m pytest -m 'not slow and not soak'
+	@$(PYTEST) -m 'not slow and not soak'
 
 # pytest exits 5 when no test has the mark.
 slow-tests: $(INSTALLED)
-	@$(BIN)/python -m pytest -m 'slow and not soak' || test $$? -eq 5
+	@$(PYTEST) -m 'slow and not soak' || test $$? -eq 5
 
 soak: $(INSTALLED)
 	@$(BIN)/python -m pytest -m soak || test $$? -eq 5
 
+# A dozen sources are compiled as one, which takes half the time.
 native-tests: $(INSTALLED)
 	@$(BIN)/cmake -G Ninja -DCMAKE_MAKE_PROGRAM=$(CURDIR)/$(BIN)/ninja -S . -B $(NATIVE) \
 	  -DTENGEN_PYTHON=OFF -DTENGEN_NATIVE_TESTS=ON -DTENGEN_SANITIZE=$(SANITIZE) \
-	  -DCMAKE_BUILD_TYPE=Checked -DCMAKE_CXX_FLAGS_CHECKED="-O1 -g1" -Wno-dev
+	  -DCMAKE_BUILD_TYPE=Checked -DCMAKE_CXX_FLAGS_CHECKED="-O1 -g1" -Wno-dev \
+	  -DCMAKE_UNITY_BUILD=ON -DCMAKE_UNITY_BUILD_BATCH_SIZE=12
 	@$(BIN)/cmake --build $(NATIVE) --parallel $(shell nproc) --target $(NATIVE_TARGETS)
 	@$(BIN)/ctest --test-dir $(NATIVE) --parallel $(shell nproc) --output-on-failure -R '$(TESTS)'
 

@@ -1,361 +1,248 @@
-// Records, journals, columns and rows. Arrays are C-contiguous numpy arrays on the CPU; calls
-// that touch the disk or derive rows release the GIL.
+// The store and the server of its host.
 
-#include <nanobind/ndarray.h>
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/pair.h>
 #include <nanobind/stl/string.h>
+#include <nanobind/stl/tuple.h>
 #include <nanobind/stl/unique_ptr.h>
 #include <nanobind/stl/vector.h>
 
-#include <optional>
-
-#include "base/crc32c.h"
 #include "python/bindings.h"
-#include "python/python_source.h"
-#include "store/fault.h"
-#include "store/game_columns.h"
-#include "store/game_frames.h"
-#include "store/game_rows.h"
-#include "store/journal.h"
-#include "store/row_draw.h"
+#include "python/store_values.h"
+#include "store/engine/selection_benchmark.h"
+#include "store/service/server.h"
+#include "store/service/store.h"
 
 namespace nb = nanobind;
 
 namespace tengen {
 namespace {
 
-template <class T>
-using Column = nb::ndarray<const T, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
-template <class T, int kNumDims>
-using Out = nb::ndarray<T, nb::ndim<kNumDims>, nb::c_contig, nb::device::cpu>;
+using store::engine::Engine;
+using Keys = nb::ndarray<const int64_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 
-template <class T>
-std::span<const T> span_of(const Column<T>& column) {
-  return {column.data(), column.size()};
+nb::dict describe(store::Store& store, uint32_t number) {
+  return store.read([&](const Engine& engine) {
+    const store::engine::Table& table = engine.table(number);
+    const store::engine::Pool& pool = engine.pool(engine.pool_of(number));
+    nb::dict out;
+    out["num_items"] = table.size();
+    out["num_steps"] = table.num_steps();
+    out["num_eligible"] = table.num_eligible();
+    out["max_priority"] = table.max_priority();
+    out["num_inserts"] = table.limiter().num_inserts();
+    out["num_samples"] = table.limiter().num_samples();
+    out["newest_version"] = table.newest_version();
+    out["num_bytes"] = table.num_steps() * pool.schema().step_bytes();
+    out["insert_waits"] = engine.insert_waits(number);
+    out["num_damaged"] = engine.num_damaged(number);
+    out["num_chunk_hits"] = engine.chunk_reads(number).num_hits;
+    out["num_chunk_misses"] = engine.chunk_reads(number).num_misses;
+    out["max_items"] = table.config().max_items;
+    out["max_steps"] = table.config().max_steps;
+    out["limits"] = nb::cast(table.config().limits);
+    return out;
+  });
 }
 
-std::string_view view_of(const nb::bytes& bytes) { return {bytes.c_str(), bytes.size()}; }
-nb::bytes bytes_of(const std::string& text) { return nb::bytes(text.data(), text.size()); }
-
-// A numpy array that owns the vector.
-template <class T>
-nb::object to_numpy(std::vector<T> values) {
-  auto* owned = new std::vector<T>(std::move(values));
-  nb::capsule owner(owned, [](void* p) noexcept { delete static_cast<std::vector<T>*>(p); });
-  return nb::cast(nb::ndarray<nb::numpy, T, nb::ndim<1>>(owned->data(), {owned->size()}, owner));
-}
-
-nb::dict to_dict(GameColumns columns) {
-  nb::dict out;
-  out["game_index"] = to_numpy(std::move(columns.game_index));
-  out["outcome"] = to_numpy(std::move(columns.outcome));
-  out["model"] = to_numpy(std::move(columns.model));
-  out["num_variant_bytes"] = to_numpy(std::move(columns.num_variant_bytes));
-  out["variant"] = to_numpy(std::move(columns.variant));
-  out["num_opening_plies"] = to_numpy(std::move(columns.num_opening_plies));
-  out["num_plies"] = to_numpy(std::move(columns.num_plies));
-  out["num_switches"] = to_numpy(std::move(columns.num_switches));
-  out["switch_ply"] = to_numpy(std::move(columns.switch_ply));
-  out["switch_model"] = to_numpy(std::move(columns.switch_model));
-  out["opening"] = to_numpy(std::move(columns.opening));
-  out["action"] = to_numpy(std::move(columns.action));
-  out["root_value"] = to_numpy(std::move(columns.root_value));
-  out["policy_weight"] = to_numpy(std::move(columns.policy_weight));
-  out["value_weight"] = to_numpy(std::move(columns.value_weight));
-  out["num_simulations"] = to_numpy(std::move(columns.num_simulations));
-  out["lead"] = to_numpy(std::move(columns.lead));
-  out["num_policy_entries"] = to_numpy(std::move(columns.num_policy_entries));
-  out["policy_action"] = to_numpy(std::move(columns.policy_action));
-  out["policy_mass"] = to_numpy(std::move(columns.policy_mass));
-  return out;
-}
-
-template <class Array>
-void check_shape(const char* name, const Array& array, std::initializer_list<int> tail,
-                 size_t num_rows) {
-  bool same = array.shape(0) == num_rows;
-  size_t axis = 1;
-  for (const int length : tail) same = same && array.shape(axis++) == static_cast<size_t>(length);
-  if (!same) {
-    throw Error(std::string(name) + " (" + std::to_string(array.shape(0)) +
-                " rows) must have the batch's rows and the game's shape; allocate it so");
-  }
-}
-
-void bind_records(nb::module_& m) {
-  nb::class_<PlyRecord>(m, "PlyRecord", "One searched ply; fields as in store/game_record.h.")
+void bind_config(nb::module_& m) {
+  using store::engine::PowerLaw;
+  using store::engine::RateLimits;
+  using store::engine::SelectorConfig;
+  using store::engine::TableConfig;
+  nb::class_<PowerLaw>(m, "PowerLaw", "Fields as in store/engine/selector.h.")
       .def(nb::init<>())
-      .def_rw("action", &PlyRecord::action)
-      .def_rw("root_value", &PlyRecord::root_value)
-      .def_rw("policy_weight", &PlyRecord::policy_weight)
-      .def_rw("value_weight", &PlyRecord::value_weight)
-      .def_rw("num_simulations", &PlyRecord::num_simulations)
-      .def_rw("policy", &PlyRecord::policy)
-      .def_rw("lead", &PlyRecord::lead)
-      .def(
-          "__eq__", [](const PlyRecord& a, const PlyRecord& b) { return a == b; },
-          nb::is_operator(), nb::sig("def __eq__(self, other: object, /) -> bool"));
-  nb::class_<GameRecord>(m, "GameRecord",
-                         "One finished game. `outcome`: 1 first, 2 second, 3 draw.")
+      .def_rw("min_items", &PowerLaw::min_items)
+      .def_rw("max_items", &PowerLaw::max_items)
+      .def_rw("exponent", &PowerLaw::exponent)
+      .def_rw("scale", &PowerLaw::scale)
+      .def_rw("expand_per_item", &PowerLaw::expand_per_item)
+      .def("window", &PowerLaw::window, nb::arg("num_items"));
+  nb::class_<SelectorConfig>(m, "SelectorConfig", "Fields as in store/engine/selector.h.")
       .def(nb::init<>())
-      .def_rw("generation", &GameRecord::generation)
-      .def_rw("game_index", &GameRecord::game_index)
-      .def_rw("model", &GameRecord::model)
-      .def_rw("variant", &GameRecord::variant)
-      .def_prop_rw(
-          "outcome", [](const GameRecord& r) { return static_cast<int>(r.outcome); },
-          [](GameRecord& r, uint8_t outcome) { r.outcome = static_cast<Outcome>(outcome); })
-      .def_prop_rw(
-          "opening", [](const GameRecord& r) { return r.opening; },
-          [](GameRecord& r, std::vector<uint16_t> opening) {
-            r.num_opening_plies = static_cast<uint16_t>(opening.size());
-            r.opening = std::move(opening);
-          })
-      .def_rw("plies", &GameRecord::plies)
-      .def_prop_rw(
-          "switches",
-          [](const GameRecord& r) {
-            std::vector<std::pair<uint16_t, uint32_t>> pairs;
-            for (const ModelSwitch& one : r.switches) pairs.emplace_back(one.ply, one.model);
-            return pairs;
-          },
-          [](GameRecord& r, const std::vector<std::pair<uint16_t, uint32_t>>& pairs) {
-            r.switches.clear();
-            for (const auto& [ply, model] : pairs) r.switches.push_back({ply, model});
-          },
-          "(ply, model): from that searched ply on that model played.")
-      .def(
-          "__eq__", [](const GameRecord& a, const GameRecord& b) { return a == b; },
-          nb::is_operator(), nb::sig("def __eq__(self, other: object, /) -> bool"));
-  m.def("encode_game", [](const GameRecord& record) { return bytes_of(encode(record)); });
-  m.def("decode_game", [](const nb::bytes& bytes) { return decode(view_of(bytes)); });
+      .def_rw("kind", &SelectorConfig::kind)
+      .def_rw("exponent", &SelectorConfig::exponent)
+      .def_rw("window", &SelectorConfig::window)
+      .def_rw("power_law", &SelectorConfig::power_law);
   m.def(
-      "merge_games",
-      [](const std::vector<nb::bytes>& frames, uint32_t generation) {
-        std::vector<std::string_view> views;
-        for (const nb::bytes& frame : frames) views.push_back(view_of(frame));
-        GameColumns columns;
-        {
-          nb::gil_scoped_release release;
-          columns = merge_games(views, generation);
-        }
-        return to_dict(std::move(columns));
+      "benchmark_selection",
+      [](const std::string& kind, uint32_t num_items, uint32_t batch_size, uint32_t num_batches) {
+        const nb::gil_scoped_release release;
+        return store::engine::benchmark_selection(store::engine::selector_of(kind), num_items,
+                                                  batch_size, num_batches);
       },
-      nb::arg("frames"), nb::arg("generation"),
-      nb::sig("def merge_games(frames: collections.abc.Sequence[bytes], generation: int)"
-              " -> dict[str, numpy.typing.NDArray[typing.Any]]"));
-}
-
-void bind_journal(nb::module_& m) {
-  nb::class_<Journal>(m, "Journal", "An open segment; see store/journal.h.")
-      .def(nb::init<const std::string&, const std::string&, uint64_t>(), nb::arg("path"),
-           nb::arg("meta"), nb::arg("max_queue_bytes") = uint64_t{64} << 20,
-           nb::call_guard<nb::gil_scoped_release>())
-      .def(
-          "append",
-          [](Journal& journal, const nb::bytes& payload) {
-            std::string copied(view_of(payload));
-            nb::gil_scoped_release release;
-            journal.append(std::move(copied));
-          },
-          nb::arg("payload"))
-      .def("flush", &Journal::flush, nb::call_guard<nb::gil_scoped_release>())
-      .def("close", &Journal::close, nb::call_guard<nb::gil_scoped_release>())
-      .def_prop_ro("num_appended", &Journal::num_appended)
-      .def_prop_ro("num_durable", &Journal::num_durable)
-      .def_prop_ro("path", &Journal::path);
-  nb::class_<GameSink>(m, "GameSink", "Where the self-play engine puts finished games.")
-      .def("put", &GameSink::put, nb::arg("record"), nb::call_guard<nb::gil_scoped_release>());
-  nb::class_<JournalSink, GameSink>(m, "JournalSink", "Keeps games in a journal.")
-      .def(nb::init<Journal*>(), nb::arg("journal"), nb::keep_alive<1, 2>());
-  nb::class_<GameFrames, GameSink>(m, "GameFrames", "Finished games as bytes, until taken.")
+      nb::arg("kind"), nb::arg("num_items"), nb::arg("batch_size"), nb::arg("num_batches"));
+  nb::class_<RateLimits>(m, "RateLimits", "Fields as in store/engine/rate_limiter.h.")
       .def(nb::init<>())
-      .def(
-          "take",
-          [](GameFrames& self) {
-            nb::list frames;
-            for (const std::string& frame : self.take()) frames.append(bytes_of(frame));
-            return frames;
-          },
-          nb::sig("def take(self) -> list[bytes]"),
-          "Returns the encoded games since the last call, in the order of their ends.");
-  m.def(
-      "read_journal",
-      [](const std::string& path) {
-        JournalContents contents;
-        {
-          nb::gil_scoped_release release;
-          contents = read_journal(path);
-        }
-        nb::list frames;
-        for (const std::string& frame : contents.frames) frames.append(bytes_of(frame));
-        nb::list gaps;
-        for (const JournalGap& gap : contents.gaps) {
-          gaps.append(nb::make_tuple(gap.offset, gap.num_bytes, gap.is_tail));
-        }
-        return nb::make_tuple(contents.meta, frames, gaps);
-      },
-      nb::arg("path"),
-      nb::sig("def read_journal(path: str)"
-              " -> tuple[str, list[bytes], list[tuple[int, int, bool]]]"));
-}
-
-void bind_rows(nb::module_& m) {
-  nb::class_<GameRows>(m, "GameRows", "Training rows held as games; see store/game_rows.h.")
-      .def(nb::new_([](const nb::object& game) {
-             if (nb::isinstance<nb::str>(game)) return make_game_rows(nb::cast<std::string>(game));
-             return make_game_rows(external_game(game));
-           }),
-           nb::arg("game"))
-      .def_prop_ro("num_planes", &GameRows::num_planes)
-      .def_prop_ro("height", &GameRows::height)
-      .def_prop_ro("width", &GameRows::width)
-      .def_prop_ro("num_actions", &GameRows::num_actions)
-      .def_prop_ro("num_symmetries", &GameRows::num_symmetries)
-      .def_prop_ro("max_score", &GameRows::max_score)
-      .def_prop_ro("num_rows", &GameRows::num_rows)
-      .def_prop_ro("first_row", &GameRows::first_row)
-      .def_prop_ro("num_bytes", &GameRows::num_bytes)
-      .def("skip_rows", &GameRows::skip_rows, nb::arg("num_rows"))
-      .def("drop_before", &GameRows::drop_before, nb::arg("row"))
-      .def(
-          "add_segment",
-          [](GameRows& rows, const Column<uint8_t>& outcome,
-             const Column<uint8_t>& num_variant_bytes, const Column<uint16_t>& num_opening_plies,
-             const Column<uint16_t>& num_plies, const Column<uint8_t>& variant,
-             const Column<uint16_t>& opening, const Column<uint16_t>& action,
-             const Column<float>& root_value, const Column<float>& policy_weight,
-             const Column<float>& value_weight, const Column<int16_t>& lead,
-             const Column<uint16_t>& num_policy_entries, const Column<uint16_t>& policy_action,
-             const Column<uint16_t>& policy_mass) {
-            const SegmentView view{span_of(outcome),
-                                   span_of(num_variant_bytes),
-                                   span_of(num_opening_plies),
-                                   span_of(num_plies),
-                                   span_of(variant),
-                                   span_of(opening),
-                                   span_of(action),
-                                   span_of(root_value),
-                                   span_of(policy_weight),
-                                   span_of(value_weight),
-                                   span_of(lead),
-                                   span_of(num_policy_entries),
-                                   span_of(policy_action),
-                                   span_of(policy_mass)};
-            nb::gil_scoped_release release;
-            return rows.add_segment(view);
-          },
-          nb::kw_only(), nb::arg("outcome"), nb::arg("num_variant_bytes"),
-          nb::arg("num_opening_plies"), nb::arg("num_plies"), nb::arg("variant"),
-          nb::arg("opening"), nb::arg("action"), nb::arg("root_value"), nb::arg("policy_weight"),
-          nb::arg("value_weight"), nb::arg("lead"), nb::arg("num_policy_entries"),
-          nb::arg("policy_action"), nb::arg("policy_mass"))
-      .def(
-          "fill",
-          [](const GameRows& self, const Column<int64_t>& rows, const Column<uint8_t>& symmetries,
-             const Out<float, 4>& planes, const Out<uint8_t, 2>& legal, const Out<float, 2>& policy,
-             const Out<float, 1>& policy_weight, const Out<float, 2>& outcome,
-             const Out<float, 1>& search_value, const Out<float, 1>& value_weight,
-             const std::optional<Out<float, 2>>& reply,
-             const std::optional<Out<float, 1>>& reply_weight,
-             const std::optional<Out<float, 2>>& horizons,
-             const std::optional<Out<float, 3>>& ownership,
-             const std::optional<Out<float, 1>>& score,
-             const std::optional<Out<float, 1>>& final_weight,
-             const std::optional<Out<float, 1>>& lead,
-             const std::optional<Out<float, 1>>& lead_weight) {
-            const size_t n = rows.size();
-            check_shape("planes", planes, {self.num_planes(), self.height(), self.width()}, n);
-            check_shape("legal", legal, {self.num_actions()}, n);
-            check_shape("policy", policy, {self.num_actions()}, n);
-            check_shape("policy_weight", policy_weight, {}, n);
-            check_shape("outcome", outcome, {3}, n);
-            check_shape("search_value", search_value, {}, n);
-            check_shape("value_weight", value_weight, {}, n);
-            BatchView out{planes.data(),        legal.data(),   policy.data(),
-                          policy_weight.data(), outcome.data(), search_value.data(),
-                          value_weight.data()};
-            const auto take = [&](float*& to, const char* name, const auto& array,
-                                  std::initializer_list<int> tail) {
-              if (!array) {
-                throw Error(std::string(name) + " (absent) must be given with reply; give all");
-              }
-              check_shape(name, *array, tail, n);
-              to = array->data();
-            };
-            if (reply) {
-              const int num_horizons = static_cast<int>(kHorizons.size());
-              take(out.auxiliary.reply, "reply", reply, {self.num_actions()});
-              take(out.auxiliary.reply_weight, "reply_weight", reply_weight, {});
-              take(out.auxiliary.horizons, "horizons", horizons, {num_horizons});
-            }
-            if (reply && self.max_score() > 0) {
-              take(out.auxiliary.ownership, "ownership", ownership, {self.height(), self.width()});
-              take(out.auxiliary.score, "score", score, {});
-              take(out.auxiliary.final_weight, "final_weight", final_weight, {});
-              take(out.auxiliary.lead, "lead", lead, {});
-              take(out.auxiliary.lead_weight, "lead_weight", lead_weight, {});
-            }
-            nb::gil_scoped_release release;
-            self.fill(span_of(rows), span_of(symmetries), out);
-          },
-          nb::arg("rows"), nb::arg("symmetries"), nb::kw_only(), nb::arg("planes"),
-          nb::arg("legal"), nb::arg("policy"), nb::arg("policy_weight"), nb::arg("outcome"),
-          nb::arg("search_value"), nb::arg("value_weight"), nb::arg("reply") = nb::none(),
-          nb::arg("reply_weight") = nb::none(), nb::arg("horizons") = nb::none(),
-          nb::arg("ownership") = nb::none(), nb::arg("score") = nb::none(),
-          nb::arg("final_weight") = nb::none(), nb::arg("lead") = nb::none(),
-          nb::arg("lead_weight") = nb::none());
-  m.attr("NO_LEAD") = kNoLead;
-  m.attr("LEADS_PER_POINT") = kLeadsPerPoint;
-  m.attr("NUM_HORIZONS") = static_cast<int>(kHorizons.size());
-  m.def(
-      "draw_rows",
-      [](uint64_t seed, uint64_t step, size_t num_rows, uint64_t first_row, uint32_t size,
-         uint32_t num_symmetries) {
-        RowDraw draw = draw_rows(seed, step, num_rows, {first_row, size, num_symmetries});
-        return nb::make_tuple(to_numpy(std::move(draw.rows)), to_numpy(std::move(draw.symmetries)));
-      },
-      nb::kw_only(), nb::arg("seed"), nb::arg("step"), nb::arg("num_rows"), nb::arg("first_row"),
-      nb::arg("size"), nb::arg("num_symmetries"),
-      nb::sig("def draw_rows(*, seed: int, step: int, num_rows: int, first_row: int, size: int,"
-              " num_symmetries: int) -> tuple[numpy.typing.NDArray[numpy.int64],"
-              " numpy.typing.NDArray[numpy.uint8]]"));
-  m.def(
-      "draw_rows_of_pass",
-      [](uint64_t seed, uint64_t number, uint32_t offset, size_t num_rows, uint64_t first_row,
-         uint32_t size, uint32_t num_symmetries) {
-        RowDraw draw =
-            draw_rows_of_pass(seed, number, offset, num_rows, {first_row, size, num_symmetries});
-        return nb::make_tuple(to_numpy(std::move(draw.rows)), to_numpy(std::move(draw.symmetries)));
-      },
-      nb::kw_only(), nb::arg("seed"), nb::arg("number"), nb::arg("offset"), nb::arg("num_rows"),
-      nb::arg("first_row"), nb::arg("size"), nb::arg("num_symmetries"),
-      nb::sig("def draw_rows_of_pass(*, seed: int, number: int, offset: int, num_rows: int,"
-              " first_row: int, size: int, num_symmetries: int)"
-              " -> tuple[numpy.typing.NDArray[numpy.int64], numpy.typing.NDArray[numpy.uint8]]"));
+      .def_rw("samples_per_insert", &RateLimits::samples_per_insert)
+      .def_rw("min_size", &RateLimits::min_size)
+      .def_rw("min_cursor", &RateLimits::min_cursor)
+      .def_rw("max_cursor", &RateLimits::max_cursor);
+  nb::class_<TableConfig>(m, "TableConfig", "Fields as in store/engine/table.h.")
+      .def(nb::init<>())
+      .def_rw("name", &TableConfig::name)
+      .def_rw("sampler", &TableConfig::sampler)
+      .def_rw("remover", &TableConfig::remover)
+      .def_rw("limits", &TableConfig::limits)
+      .def_rw("max_items", &TableConfig::max_items)
+      .def_rw("max_steps", &TableConfig::max_steps)
+      .def_rw("max_times_sampled", &TableConfig::max_times_sampled)
+      .def_rw("max_staleness", &TableConfig::max_staleness)
+      .def_rw("num_steps", &TableConfig::num_steps)
+      .def_rw("max_loans", &TableConfig::max_loans);
 }
 
 }  // namespace
 
 void bind_store(nb::module_& m) {
-  nb::exception<SchemaError>(m, "SchemaError", m.attr("CoreError").ptr());
-  bind_records(m);
-  bind_journal(m);
-  bind_rows(m);
-  m.def(
-      "crc32c", [](const nb::bytes& bytes, uint32_t crc) { return crc32c(view_of(bytes), crc); },
-      nb::arg("bytes"), nb::arg("crc") = 0);
-  m.def(
-      "crc32c_portable", [](const nb::bytes& bytes) { return crc32c_portable(view_of(bytes)); },
-      nb::arg("bytes"));
-  nb::enum_<FaultAction>(m, "FaultAction")
-      .value("NONE", FaultAction::kNone)
-      .value("KILL", FaultAction::kKill)
-      .value("DISK_FULL", FaultAction::kDiskFull);
-  m.def("set_fault", &set_fault, nb::arg("point"), nb::arg("action"), nb::arg("num_passes") = 0);
-  m.def("fault_point", &fault_point, nb::arg("name"));
+  nb::exception<store::GoneError>(m, "GoneError", m.attr("CoreError").ptr());
+  nb::exception<store::RefusedError>(m, "RefusedError", m.attr("CoreError").ptr());
+  bind_config(m);
+  bind_store_clients(m);
+  bind_store_net(m);
+  using store::Server;
+  using store::Store;
+  nb::class_<Store>(m, "ReplayStore", "See store/service/store.h.")
+      .def(
+          "__init__",
+          [](Store* self, const std::string& directory, uint64_t memory_bytes, uint64_t seed,
+             const std::string& disk_directory, uint64_t disk_bytes, bool refuses_damage,
+             const std::string& durability, double interval_s) {
+            const auto interval = std::chrono::duration_cast<std::chrono::microseconds>(
+                std::chrono::duration<double>(interval_s));
+            new (self) Store(directory, memory_bytes, seed,
+                             {disk_directory, disk_bytes, refuses_damage,
+                              store::durability_of(durability), interval});
+          },
+          nb::arg("directory"), nb::arg("memory_bytes"), nb::arg("seed"), nb::arg("disk_directory"),
+          nb::arg("disk_bytes"), nb::arg("refuses_damage"), nb::arg("durability"),
+          nb::arg("interval_s"))
+      .def(
+          "add_pool",
+          [](Store& self, const std::vector<ColumnTuple>& columns, uint32_t steps_per_chunk) {
+            return self.change([&](Engine& engine) {
+              return engine.add_pool(schema_of(columns, steps_per_chunk));
+            });
+          },
+          nb::arg("columns"), nb::arg("steps_per_chunk"))
+      .def(
+          "add_table",
+          [](Store& self, const store::engine::TableConfig& config, uint32_t pool) {
+            return self.change([&](Engine& engine) { return engine.add_table(config, pool); });
+          },
+          nb::arg("config"), nb::arg("pool"))
+      .def(
+          "pool_layout",
+          [](Store& self, uint32_t pool) {
+            return self.read([&](const Engine& engine) {
+              const store::engine::Pool& of = engine.pool(pool);
+              return std::make_pair(of.slots().slots_per_slab(), of.slots().slot_bytes());
+            });
+          },
+          nb::arg("pool"), "Slots a slab, and bytes a slot.")
+      .def("describe", &describe, nb::arg("table"))
+      .def(
+          "set_limits",
+          [](Store& self, uint32_t table, const store::engine::RateLimits& limits) {
+            self.change_open([&](Engine& engine) { engine.table(table).set_limits(limits); });
+          },
+          nb::arg("table"), nb::arg("limits"))
+      .def(
+          "set_capacity",
+          [](Store& self, uint32_t table, std::optional<uint64_t> max_items,
+             std::optional<uint64_t> max_steps) {
+            self.change_open([&](Engine& engine) {
+              store::engine::Table& changed = engine.table(table);
+              changed.set_capacity(max_items.value_or(changed.config().max_items),
+                                   max_steps.value_or(changed.config().max_steps));
+            });
+            const nb::gil_scoped_release release;
+            self.change_in_steps([&](Engine& engine) { return engine.table(table).remove_some(); });
+          },
+          nb::arg("table"), nb::arg("max_items").none(), nb::arg("max_steps").none(),
+          "None: as it was.")
+      .def(
+          "set_version",
+          [](Store& self, uint32_t table, uint32_t version) {
+            self.change_open([&](Engine& engine) { engine.table(table).set_version(version); });
+            const nb::gil_scoped_release release;
+            self.change_in_steps([&](Engine& engine) { return engine.table(table).remove_some(); });
+          },
+          nb::arg("table"), nb::arg("version"))
+      .def(
+          "set_priorities",
+          [](Store& self, uint32_t table, const Keys& keys, const Doubles& priorities) {
+            if (keys.size() != priorities.size()) {
+              throw Error("priorities (" + std::to_string(priorities.size()) + ") must be " +
+                          std::to_string(keys.size()) + ", one for each key; pass as many");
+            }
+            const nb::gil_scoped_release release;
+            self.change_open([&](Engine& engine) {
+              engine.table(table).set_priorities({keys.data(), keys.size()}, span_of(priorities));
+            });
+          },
+          nb::arg("table"), nb::arg("keys"), nb::arg("priorities"))
+      .def(
+          "erase",
+          [](Store& self, uint32_t table, const Keys& keys) {
+            const nb::gil_scoped_release release;
+            return self.change_open([&](Engine& engine) {
+              uint64_t count = 0;
+              for (size_t i = 0; i < keys.size(); ++i) {
+                count += engine.table(table).erase(keys.data()[i]) ? 1u : 0u;
+              }
+              return count;
+            });
+          },
+          nb::arg("table"), nb::arg("keys"))
+      .def("keep", &Store::keep, nb::arg("goes_on"), nb::call_guard<nb::gil_scoped_release>())
+      .def("begin_checkpoint", [](Store& self) { return self.checkpointer()->ask(); })
+      .def(
+          "wait_checkpoint",
+          [](Store& self, uint64_t number, double timeout_s) -> std::optional<bool> {
+            if (!self.checkpointer()->knows(number)) return std::nullopt;
+            return self.checkpointer()->wait(number, after(timeout_s));
+          },
+          nb::arg("number"), nb::arg("timeout_s"), nb::call_guard<nb::gil_scoped_release>(),
+          "Whether it is made; None where the number is another server's.")
+      .def("checkpoint_age_s",
+           [](Store& self) -> std::optional<double> {
+             const auto made_at =
+                 self.checkpointer() == nullptr ? std::nullopt : self.checkpointer()->made_at();
+             if (!made_at) return std::nullopt;
+             return std::chrono::duration<double>(std::chrono::steady_clock::now() - *made_at)
+                 .count();
+           })
+      .def("trouble", &Store::trouble)
+      .def("close", &Store::close, nb::call_guard<nb::gil_scoped_release>());
+
+  nb::class_<store::Resumed>(m, "ReplayResumed", "See store/service/store.h.")
+      .def_ro("num_lost", &store::Resumed::num_lost);
+  nb::class_<Server::Opened>(m, "OpenedSession", "See store/service/server.h.")
+      .def_ro("id", &Server::Opened::id)
+      .def_ro("memory_path", &Server::Opened::memory_path)
+      .def_ro("layout", &Server::Opened::layout)
+      .def_ro("next_sequence", &Server::Opened::next_sequence);
+  nb::class_<Server>(m, "ReplayServer", "See store/service/server.h.")
+      .def(
+          "__init__",
+          [](Server* self, Store* store, const store::Resumed& resumed) {
+            new (self) Server(store, resumed.sessions);
+          },
+          nb::arg("store"), nb::arg("resumed"), nb::keep_alive<1, 2>())
+      .def("resume", &Server::resume, nb::arg("descriptor"), nb::arg("id"),
+           nb::call_guard<nb::gil_scoped_release>())
+      .def(
+          "open_writer",
+          [](Server& self, int descriptor, const std::string& name, uint32_t pool,
+             double timeout_s) {
+            return self.open_writer(descriptor, name, pool, after(timeout_s));
+          },
+          nb::arg("descriptor"), nb::arg("name"), nb::arg("pool"), nb::arg("timeout_s"),
+          nb::call_guard<nb::gil_scoped_release>())
+      .def("open_sampler", &Server::open_sampler, nb::arg("descriptor"), nb::arg("table"),
+           nb::arg("num_samples"), nb::arg("num_ahead"), nb::call_guard<nb::gil_scoped_release>())
+      .def("describe", &Server::describe, nb::call_guard<nb::gil_scoped_release>());
 }
 
 }  // namespace tengen

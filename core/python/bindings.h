@@ -11,8 +11,8 @@ void bind_games(nanobind::module_& m);
 void bind_go(nanobind::module_& m);
 void bind_search(nanobind::module_& m);
 void bind_inference(nanobind::module_& m);
+void bind_records(nanobind::module_& m);
 void bind_store(nanobind::module_& m);
-void bind_service(nanobind::module_& m);
 void bind_selfplay(nanobind::module_& m);
 
 }  // namespace tengen

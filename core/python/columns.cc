@@ -44,7 +44,7 @@ std::string name_of(nb::dlpack::dtype dtype) {
 
 }  // namespace
 
-nb::dlpack::dtype dtype_of(const replay::Column& column) {
+nb::dlpack::dtype dtype_of(const store::engine::Column& column) {
   const uint8_t bits = static_cast<uint8_t>(8 * (column.dtype[1] - '0'));
   const auto code = column.dtype[0] == 'b'   ? nb::dlpack::dtype_code::Bool
                     : column.dtype[0] == 'i' ? nb::dlpack::dtype_code::Int
@@ -53,9 +53,9 @@ nb::dlpack::dtype dtype_of(const replay::Column& column) {
   return {static_cast<uint8_t>(code), bits, 1};
 }
 
-ColumnReader::ColumnReader(const replay::Schema& schema) : schema_(schema) {
+ColumnReader::ColumnReader(const store::engine::Schema& schema) : schema_(schema) {
   std::set<std::string> top;
-  for (const replay::Column& column : schema.columns()) {
+  for (const store::engine::Column& column : schema.columns()) {
     std::vector<nb::object> path;
     for (const std::string& word : words_of(column.name)) path.push_back(nb::str(word.c_str()));
     top.insert(words_of(column.name).front());
@@ -93,7 +93,7 @@ void ColumnReader::read(const nb::handle& columns) {
 namespace {
 
 // Returns a number of Python as an array of numpy of the column's dtype.
-nb::object number_of(const nb::handle& number, const replay::Column& column) {
+nb::object number_of(const nb::handle& number, const store::engine::Column& column) {
   const auto refused = [&](const char* rule) {
     return Error("column (" + column.name + ", " + nb::cast<std::string>(nb::str(number)) +
                  ") must " + rule + " " + name_of(dtype_of(column)));
@@ -141,7 +141,7 @@ ColumnReader::Array ColumnReader::find(const nb::handle& columns, size_t index) 
 }
 
 void ColumnReader::check(size_t index, const Array& array) {
-  const replay::Column& column = schema_.columns()[index];
+  const store::engine::Column& column = schema_.columns()[index];
   if (array.dtype() != dtypes_[index]) {
     throw Error("column (" + column.name + ", " + name_of(array.dtype()) + ") must be " +
                 name_of(dtypes_[index]) + "; convert it");
@@ -180,14 +180,14 @@ void put(nb::dict into, const std::string& name, const nb::object& value) {
 
 }  // namespace
 
-nb::dict to_arrays(const replay::Schema& schema, const std::vector<uint64_t>& offsets,
+nb::dict to_arrays(const store::engine::Schema& schema, const std::vector<uint64_t>& offsets,
                    const std::shared_ptr<std::byte>& data, const std::vector<size_t>& leading) {
   const nb::capsule owner(new std::shared_ptr<std::byte>(data), [](void* held) noexcept {
     delete static_cast<std::shared_ptr<std::byte>*>(held);
   });
   nb::dict out;
   for (size_t c = 0; c < offsets.size(); ++c) {
-    const replay::Column& column = schema.columns()[c];
+    const store::engine::Column& column = schema.columns()[c];
     std::vector<size_t> shape = leading;
     if (column.stack > 1) shape.push_back(column.stack);
     shape.insert(shape.end(), column.shape.begin(), column.shape.end());
@@ -198,12 +198,12 @@ nb::dict to_arrays(const replay::Schema& schema, const std::vector<uint64_t>& of
   return out;
 }
 
-nb::dict to_views(const replay::Schema& schema, const std::vector<std::byte*>& data,
+nb::dict to_views(const store::engine::Schema& schema, const std::vector<std::byte*>& data,
                   const nb::object& owner, const std::vector<size_t>& leading) {
   nb::dict out;
   const size_t num_samples = data.size() / schema.columns().size();
   for (size_t c = 0; c < schema.columns().size(); ++c) {
-    const replay::Column& column = schema.columns()[c];
+    const store::engine::Column& column = schema.columns()[c];
     std::vector<size_t> shape = leading;
     shape.insert(shape.end(), column.shape.begin(), column.shape.end());
     nb::list views;

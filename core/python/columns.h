@@ -8,14 +8,14 @@
 #include <memory>
 #include <vector>
 
-#include "replay/schema.h"
+#include "store/engine/schema.h"
 
 namespace tengen {
 
 // Reads mappings of arrays that follow a schema; a column `a/b` is the entry b of the entry a.
 class ColumnReader {
  public:
-  explicit ColumnReader(const replay::Schema& schema);
+  explicit ColumnReader(const store::engine::Schema& schema);
 
   // Takes `columns`, each of one step or each with a leading axis of steps. What data() names
   // lives until the next call. Throws Error for a column that is missing, unknown, or of another
@@ -32,7 +32,7 @@ class ColumnReader {
   Array find(const nanobind::handle& columns, size_t index) const;
   void check(size_t index, const Array& array);
 
-  const replay::Schema& schema_;
+  const store::engine::Schema& schema_;
   std::vector<std::vector<nanobind::object>> paths_;
   std::vector<nanobind::dlpack::dtype> dtypes_;
   size_t num_top_ = 0;  // different first words of the paths
@@ -43,17 +43,17 @@ class ColumnReader {
 };
 
 // The dtype of a column. Precondition: a Schema took it.
-nanobind::dlpack::dtype dtype_of(const replay::Column& column);
+nanobind::dlpack::dtype dtype_of(const store::engine::Column& column);
 
 // numpy arrays over a buffer that they keep alive: column c at data + offsets[c], its frames, if
 // they are stacked, and its step's shape behind `leading`; nested as the names are.
-nanobind::dict to_arrays(const replay::Schema& schema, const std::vector<uint64_t>& offsets,
+nanobind::dict to_arrays(const store::engine::Schema& schema, const std::vector<uint64_t>& offsets,
                          const std::shared_ptr<std::byte>& data,
                          const std::vector<size_t>& leading);
 
 // Lists of read-only arrays that keep `owner` alive: of sample i of column c at
 // data[c * num_samples + i], its step's shape behind `leading`; nested as the names are.
-nanobind::dict to_views(const replay::Schema& schema, const std::vector<std::byte*>& data,
+nanobind::dict to_views(const store::engine::Schema& schema, const std::vector<std::byte*>& data,
                         const nanobind::object& owner, const std::vector<size_t>& leading);
 
 }  // namespace tengen

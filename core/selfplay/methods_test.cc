@@ -8,9 +8,9 @@
 #include "games/connect4/connect4.h"
 #include "games/gomoku/gomoku.h"
 #include "games/tictactoe/tictactoe.h"
+#include "records/game_record.h"
 #include "selfplay/opening.h"
 #include "selfplay/testing.h"
-#include "store/game_record.h"
 
 using namespace tengen;
 

@@ -6,9 +6,9 @@
 #include <cstdint>
 
 #include "base/rng.h"
+#include "records/game_record.h"
 #include "search/result.h"
 #include "selfplay/settings.h"
-#include "store/game_record.h"
 
 namespace tengen {
 

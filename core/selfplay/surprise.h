@@ -10,10 +10,10 @@
 #include <cmath>
 #include <vector>
 
+#include "records/game_record.h"
 #include "search/result.h"
 #include "selfplay/ply_note.h"
 #include "selfplay/settings.h"
-#include "store/game_record.h"
 
 namespace tengen {
 

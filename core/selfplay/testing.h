@@ -12,8 +12,8 @@
 #include "base/hash.h"
 #include "inference/evaluators.h"
 #include "inference/port.h"
+#include "records/game_sink.h"
 #include "selfplay/worker.h"
-#include "store/game_sink.h"
 
 namespace tengen {
 

@@ -1,6 +1,6 @@
 #include "selfplay/unfinished.h"
 
-#include "store/little_endian.h"
+#include "records/little_endian.h"
 
 namespace tengen {
 

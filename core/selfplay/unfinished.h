@@ -6,8 +6,8 @@
 #include <string_view>
 #include <vector>
 
+#include "records/game_record.h"
 #include "selfplay/ply_note.h"
-#include "store/game_record.h"
 
 namespace tengen {
 

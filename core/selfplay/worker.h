@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "inference/port.h"
+#include "records/game_sink.h"
 #include "search/search.h"
 #include "selfplay/decided.h"
 #include "selfplay/fork.h"
@@ -23,7 +24,6 @@
 #include "selfplay/ply_note.h"
 #include "selfplay/settings.h"
 #include "selfplay/surprise.h"
-#include "store/game_sink.h"
 
 namespace tengen {
 

@@ -65,6 +65,10 @@ COMMANDS = (
     Command(
         "selfplay", "tengen.roles.selfplay_command:selfplay", "one role: play games"
     ),
+    Command("actor", "tengen.roles.actor_command:actor", "one role: step environments"),
+    Command(
+        "inference", "tengen.roles.command:inference", "one role: answer the actors"
+    ),
     Command("shuffle", "tengen.roles.command:shuffle", "one role: draw batches ahead"),
     Command("learn", "tengen.roles.command:learn", "one role: learn from experience"),
     Command("export", "tengen.roles.command:export", "one role: export candidates"),

@@ -136,7 +136,12 @@ def test_a_kill_of_every_role(
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 130), (None, 0)]
+    ("number", "code"),
+    [
+        pytest.param(signal.SIGINT, 130, marks=pytest.mark.soak),
+        (signal.SIGTERM, 130),
+        pytest.param(None, 0, marks=pytest.mark.soak),
+    ],
 )
 def test_whatever_ends_it_saves_the_games_and_either_launcher_goes_on(
     tmp_path: Path,
@@ -205,15 +210,17 @@ def test_a_role_that_refuses_ends_the_run_with_its_line(tmp_path: Path) -> None:
     assert done.stderr.count("\n") == 1
 
 
-@pytest.mark.slow
+@pytest.mark.soak
 def test_a_model_that_comes_in_the_middle_of_a_generation_plays_on(
     tmp_path: Path, start: Callable[[list[str]], subprocess.Popen[str]]
 ) -> None:
     """The learner has games to learn from while a generation without end goes on."""
     out = tmp_path / "run"
-    done = run_command(train_command(out, 24, settings=BUSY))
-    assert done.returncode == 0, done.stderr
+    # Of the first games nothing is learned yet, though their rows may be used often.
     more = ("store.limiter.samples_per_row=64", "learner.epoch_samples=96")
+    waits = (*BUSY, *more, "store.min_rows=100000")
+    done = run_command(train_command(out, 24, settings=waits))
+    assert done.returncode == 0, done.stderr
     child = start(command(out, settings=(*ENDLESS, *more)))
     run = RunDirectory(out)
     wait_for(lambda: models_that_went_on(run), 300)

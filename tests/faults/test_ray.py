@@ -168,3 +168,25 @@ def test_a_stop_ends_it_while_the_cluster_has_no_room(
     _, errors = child.communicate(timeout=120)
     assert (child.returncode, errors) == (0 if number is None else 130, "")
     assert run.checkpoints.numbers() == []
+
+
+@pytest.mark.slow
+def test_environments_are_trained_on_ray_and_gone_on_with_inline(
+    tmp_path: Path,
+) -> None:
+    needs_ray()
+    pytest.importorskip("gymnasium")
+    out = tmp_path / "run"
+    words = [sys.executable, "-P", "-m", "tengen", "train", "CartPole-v1"]
+    words += ["--agent", "ppo", "--out", str(out), "--set=inference.backend=torch"]
+    done = run_command([*words, "--actors", "2", "--launch", "ray", "--frames", "10k"])
+    assert done.returncode == 0, done.stderr
+    frames = [
+        turn["num_rows"] for turn in events(out, "turn") if turn["role"] == "actor"
+    ]
+    assert sum(frames) > 0
+    num_models = len(RunDirectory(out).models.numbers())
+    assert num_models > 1
+    done = run_command([*words, "--launch", "inline", "--frames", "4k"])
+    assert done.returncode == 0, done.stderr
+    assert len(RunDirectory(out).models.numbers()) > num_models

@@ -14,7 +14,8 @@ import numpy as np
 import pytest
 
 from tengen.errors import RunError, TengenError, TengenWarning, UsageError
-from tengen.store import Store, StoreTimeout, net_client, shards
+from tengen.store import Store, StoreTimeout, shards
+from tengen.store import client as store_client
 
 SERVER = """
 import sys
@@ -257,7 +258,7 @@ def test_a_killed_shard_costs_the_others_nothing(start):
 
 
 def test_a_shard_that_stands_still_leaves_the_others_serving(start, monkeypatch):
-    monkeypatch.setattr(net_client, "_ANSWER_S", 0.5)
+    monkeypatch.setattr(store_client, "_ANSWER_S", 0.5)
     servers = [start() for _ in range(2)]
     client = Store.connect([server.address for server in servers])
     names = [

@@ -106,7 +106,9 @@ def assert_same(out: Path, reference: Path) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM])
+@pytest.mark.parametrize(
+    "number", [pytest.param(signal.SIGKILL, marks=pytest.mark.soak), signal.SIGTERM]
+)
 def test_durable_games_are_taken_over(tmp_path: Path, number: int) -> None:
     """The whole group is killed, or told to end as a session that closes does."""
     out = tmp_path / "run"
@@ -165,7 +167,11 @@ def test_random_kills(reference: Path, tmp_path: Path) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    "fault", ["publish.renamed:1:checkpoints/", "seal.published:1:experience/"]
+    "fault",
+    [
+        pytest.param("publish.renamed:1:checkpoints/", marks=pytest.mark.soak),
+        "seal.published:1:experience/",
+    ],
 )
 def test_kill_at_a_publish_step(reference: Path, tmp_path: Path, fault: str) -> None:
     """Every new process of the role dies there, the runner starts it again."""
@@ -193,7 +199,10 @@ def test_a_kill_between_epochs_costs_no_more_than_one(
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("point", ["publish.written", "publish.renamed"])
+@pytest.mark.parametrize(
+    "point",
+    ["publish.written", pytest.param("publish.renamed", marks=pytest.mark.soak)],
+)
 def test_a_killed_shuffle_draws_the_same_again(
     reference: Path, tmp_path: Path, point: str
 ) -> None:
@@ -234,7 +243,7 @@ def test_fifty_random_kills(reference: Path, tmp_path: Path, seed: int) -> None:
     assert_same(out, reference)
 
 
-@pytest.mark.slow
+@pytest.mark.soak
 def test_damage_in_a_journal_is_told_and_the_game_is_played_again(
     reference: Path, tmp_path: Path
 ) -> None:

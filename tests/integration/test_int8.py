@@ -69,7 +69,11 @@ def test_int8_plays_other_games_than_floats(reference: Path, tmp_path: Path) -> 
 @needs_int8
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    "fault", ["publish.synced:1:candidates/000001", "seal.gathered:1:/000002"]
+    "fault",
+    [
+        "publish.synced:1:candidates/000001",
+        pytest.param("seal.gathered:1:/000002", marks=pytest.mark.soak),
+    ],
 )
 def test_kills_change_no_byte(reference: Path, tmp_path: Path, fault: str) -> None:
     """Where the first int8 model is whole but not published; after its last game."""

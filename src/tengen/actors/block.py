@@ -8,6 +8,7 @@ A block of K steps has these columns, in time order t = 0 to K - 1::
     terminated             [N, K]       uint8, action t ended the task
     truncated              [N, K]       uint8, a limit cut the episode short after t
     is_reset               [N, K]       uint8, no transition, see below
+    model_version          [N, K]       int64, of the model that chose action t
     the agent's own        [N, K, ...]
 
 The observation of t + 1 is always what action t reached, so the final observation of an
@@ -16,7 +17,8 @@ with it is marked ``is_reset``: its action did nothing, and it leads to the firs
 observation of the next episode. It is not to be learned from.
 
 A closed block has one step more, for its inputs alone: those that the next block begins
-with. Its other columns are zero.
+with. Its ``model_version`` is that of
+the step before, and its other columns are zero.
 """
 
 from __future__ import annotations
@@ -53,6 +55,7 @@ def step_tensors(
         "action": actions.tensor,
         "reward": TensorSpec(),
         **flags,
+        "model_version": TensorSpec(dtype="int64"),
         **own,
     }
 
@@ -93,13 +96,19 @@ class StepBlock:
         """Whether all K steps are there."""
         return self._num_steps == self._length
 
-    def append(self, inputs: Arrays, chosen: Arrays, step: Step) -> None:
+    @property
+    def is_nearly_full(self) -> bool:
+        """Whether the next step is a block's last."""
+        return self._num_steps == self._length - 1
+
+    def append(self, inputs: Arrays, chosen: Arrays, step: Step, version: int) -> None:
         """Adds a step of every copy.
 
         Args:
             inputs: ``[N, ...]`` each, that the network saw.
             chosen: ``[N, ...]`` each, the action and the agent's own columns.
             step: What it led to.
+            version: Of the model that chose, at least 0.
         """
         t = self._num_steps
         for name, array in (*inputs.items(), *chosen.items()):
@@ -108,6 +117,7 @@ class StepBlock:
         self._columns["terminated"][:, t] = step.terminated
         self._columns["truncated"][:, t] = step.truncated
         self._columns["is_reset"][:, t] = step.is_reset
+        self._columns["model_version"][:, t] = version
         self._num_steps += 1
 
     def take(self, inputs: Arrays) -> Arrays:
@@ -121,6 +131,7 @@ class StepBlock:
         if self._is_closed:
             for name, array in inputs.items():
                 columns[name][:, -1] = array
+            columns["model_version"][:, -1] = columns["model_version"][:, -2]
         return columns
 
     def _new(self) -> dict[str, NDArray[Any]]:

@@ -17,6 +17,7 @@ stored with an item is that of the item's first step.
 from __future__ import annotations
 
 import threading
+import time
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -29,6 +30,7 @@ from tengen.actors.block import StepBlock
 from tengen.actors.environment_rows import EnvironmentRows
 from tengen.actors.policy import Policy, Slots
 from tengen.envs import Arrays, Env, Step
+from tengen.inference import RowArrays
 from tengen.tensors import Signature
 
 __all__ = ["EnvironmentPort", "EnvironmentStats"]
@@ -75,10 +77,6 @@ class EnvironmentPort:
     (seed, version, step, copy), whatever the other copies do and whoever steps them.
 
     Attributes:
-        inputs: ``[N, ...]`` each, as the signature names them; what inference reads.
-        outputs: ``[N, ...]`` each; what it fills.
-        state: ``[N, ...]`` each; read and written by inference, zeroed here where an
-            episode begins.
         stats: Counters, for the view.
     """
 
@@ -88,11 +86,12 @@ class EnvironmentPort:
         policy: Policy,
         signature: Signature,
         block: StepBlock,
-        write: Callable[[Arrays, Arrays, int], int],
+        write: Callable[[Arrays, Arrays], int],
         *,
         seed: int,
         turn_blocks: int,
         slots: Slots | None = None,
+        arrays: RowArrays | None = None,
     ) -> None:
         """Resets the environments.
 
@@ -101,12 +100,13 @@ class EnvironmentPort:
             policy: Draws the actions.
             signature: Of the network, its state included.
             block: Takes the steps.
-            write: Called with a block's columns, the state before it, and the version
-                of the model that acted; returns how many items that made. Blocks while
-                there is no room.
+            write: Called with a block's columns and the state before it; returns how
+                many items that made. Blocks while there is no room.
             seed: Of the draws, 0 to 2^64 - 1.
             turn_blocks: Blocks of a turn, at least 1.
             slots: Which copies these are; None: all.
+            arrays: The rows, where inference in another process reads them; None for
+                memory of this process.
         """
         self.stats = EnvironmentStats()
         self._env = env
@@ -118,28 +118,52 @@ class EnvironmentPort:
         num_envs = env.num_envs
         self._slots = slots or Slots(0, num_envs, num_envs)
         self._stop = threading.Event()
-        self._version = 0
         self._blocks_left = 0
         self._step = 0
         self._returns = np.zeros(num_envs, np.float64)
-        self._rows = EnvironmentRows(signature, env.spec.actions, num_envs)
-        self.inputs = self._rows.inputs
-        self.outputs = self._rows.outputs
-        self.state = self._rows.state
+        self._rows = EnvironmentRows(signature, env.spec.actions, num_envs, arrays)
         self._state_before: Arrays = {}
+        self._busy_since_s: float | None = time.monotonic()
         self._rows.begin(env.reset())
+        self._busy_since_s = None
 
-    def begin(self, version: int, stop: threading.Event | None = None) -> None:
+    @property
+    def inputs(self) -> Arrays:
+        """``[N, ...]`` each, as the signature names them; what inference reads."""
+        return self._rows.inputs
+
+    @property
+    def outputs(self) -> Arrays:
+        """``[N, ...]`` each; what inference fills."""
+        return self._rows.outputs
+
+    @property
+    def state(self) -> Arrays:
+        """``[N, ...]`` each; read and written by inference, zero at a first step."""
+        return self._rows.state
+
+    @property
+    def busy_s(self) -> float:
+        """Seconds for which the environments have been stepping now, 0 if they do not.
+
+        For any thread: of an environment that hangs it grows and grows.
+        """
+        since_s = self._busy_since_s
+        return 0.0 if since_s is None else time.monotonic() - since_s
+
+    def begin(
+        self, version: int | None = None, stop: threading.Event | None = None
+    ) -> None:
         """Begins a turn.
 
-        A block that a stop cut in two is of the later version.
-
         Args:
-            version: Of the model that the turn is driven with, at least 0.
+            version: Of the model that the turn is driven with, at least 0; None where
+                inference says it with every answer.
             stop: Once it is set, by whatever thread, ``next`` returns 0; the next turn
                 goes on from there.
         """
-        self._version = version
+        if version is not None:
+            self._rows.arrays.version = version
         self._blocks_left = self._turn_blocks
         self._stop = stop or threading.Event()
 
@@ -149,6 +173,7 @@ class EnvironmentPort:
             return 0
         if self._block.is_empty:
             self._state_before = {name: a.copy() for name, a in self.state.items()}
+        self._rows.arrays.wants_state = self._block.is_nearly_full
         return self._slots.count
 
     def done(self) -> None:
@@ -160,28 +185,31 @@ class EnvironmentPort:
             RunError: An answer is not finite, or what the environment or the writer
                 raised.
         """
-        self._rows.check_answers(f"of version {self._version}")
+        version = self._rows.arrays.version
+        self._rows.check_answers(f"of version {version}")
         actions = self._env.spec.actions
-        chosen = self._policy.act(self.outputs, actions, self._uniforms(), self._slots)
-        step = self._env.step(clip_actions(actions, chosen["action"]))
-        self._block.append(self.inputs, chosen, step)
+        uniforms = self._uniforms(version)
+        chosen = self._policy.act(self.outputs, actions, uniforms, self._slots)
+        clipped = clip_actions(actions, chosen["action"])
+        self._busy_since_s = time.monotonic()
+        step = self._env.step(clipped)
+        self._busy_since_s = None
+        self._block.append(self.inputs, chosen, step, version)
         self._step += 1
         self._rows.show(step.observation, chosen["action"], step.reward, step.is_reset)
         self._count(step)
         if self._block.is_full:
             columns = self._block.take(self.inputs)
-            self.stats.num_items += self._write(
-                columns, self._state_before, self._version
-            )
+            self.stats.num_items += self._write(columns, self._state_before)
             self._blocks_left -= 1
 
-    def _uniforms(self) -> NDArray[np.float64]:
+    def _uniforms(self, version: int) -> NDArray[np.float64]:
         # Philox has a block of four numbers for each value of its counter, so that
         # copies have blocks of their own in the step's stream, whoever steps them.
         num_uniforms = self._policy.num_uniforms(self._env.spec.actions)
         num_blocks = -(-num_uniforms // 4)
         stream = np.random.Philox(
-            key=np.array([self._seed, self._version], np.uint64),
+            key=np.array([self._seed, version], np.uint64),
             counter=[self._slots.first * num_blocks, self._step, 0, 0],
         )
         uniforms = np.random.Generator(stream).random(

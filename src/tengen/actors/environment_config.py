@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 from tengen.bounds import bounded, check_fields
@@ -19,6 +20,17 @@ class EnvironmentActorConfig:
     turn_steps: int = bounded(40, 1, 1_000_000, "use 40")
     """Steps of each copy in one turn on one model, rounded up to whole items; 1 to
     1,000,000."""
+
+    step_timeout_s: float = bounded(
+        120.0,
+        0,
+        math.inf,
+        "allow a few times the slowest step",
+        above=True,
+        below=True,
+    )
+    """How long the copies may take for a step or a reset, in seconds, above 0; an actor
+    whose environment hangs longer is started again."""
 
     def __post_init__(self) -> None:
         """Checks the ranges.

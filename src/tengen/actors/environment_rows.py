@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from tengen.actors.action_values import encode_actions
 from tengen.envs import ActionSpec, Arrays
 from tengen.errors import RunError
+from tengen.inference import RowArrays
 from tengen.tensors import Signature
 
 __all__ = ["LAST_ACTION", "LAST_REWARD", "EnvironmentRows"]
@@ -26,35 +27,45 @@ LAST_REWARD = "last_reward"
 
 
 class EnvironmentRows:
-    """The arrays of N rows, bound to a runner once and written in place.
+    """Writes N rows, and reads what inference answered to them.
 
     Attributes:
-        inputs: ``[N, ...]`` each, as the signature names them; what inference reads.
-        outputs: ``[N, ...]`` each; what it fills.
-        state: ``[N, ...]`` each; read and written by inference, zeroed here where an
-            episode begins.
+        arrays: What a runner is bound to. The state of a row is zero where its episode
+            begins.
     """
 
     def __init__(
-        self, signature: Signature, actions: ActionSpec, num_rows: int
+        self,
+        signature: Signature,
+        actions: ActionSpec,
+        num_rows: int,
+        arrays: RowArrays | None = None,
     ) -> None:
-        """Makes rows of zeros.
+        """Takes rows of zeros.
 
         Args:
             signature: Of the network, its state included.
             actions: What an action is.
             num_rows: N, at least 1.
+            arrays: Where the rows are; None for memory of this process.
         """
         self._actions = actions
-        self.inputs: Arrays = {
-            name: spec.zeros(num_rows) for name, spec in signature.inputs.items()
-        }
-        self.outputs: Arrays = {
-            name: spec.zeros(num_rows) for name, spec in signature.outputs.items()
-        }
-        self.state: Arrays = {
-            name: spec.zeros(num_rows) for name, spec in signature.state.items()
-        }
+        self.arrays = arrays or RowArrays(signature, num_rows)
+
+    @property
+    def inputs(self) -> Arrays:
+        """``[N, ...]`` each, as the signature names them; what inference reads."""
+        return self.arrays.inputs
+
+    @property
+    def outputs(self) -> Arrays:
+        """``[N, ...]`` each; what inference fills."""
+        return self.arrays.outputs
+
+    @property
+    def state(self) -> Arrays:
+        """``[N, ...]`` each; read and written by inference."""
+        return self.arrays.state
 
     def begin(self, observation: Arrays) -> None:
         """Shows first observations: every row begins an episode.
@@ -66,6 +77,7 @@ class EnvironmentRows:
         lasts = [self.inputs[n] for n in (LAST_ACTION, LAST_REWARD) if n in self.inputs]
         for array in (*lasts, *self.state.values()):
             array[:] = 0
+        self.arrays.is_first[:] = True
 
     def show(
         self,
@@ -91,6 +103,7 @@ class EnvironmentRows:
             self.inputs[LAST_REWARD][:] = reward * ~is_first
         for array in self.state.values():
             array[is_first] = 0
+        self.arrays.is_first[:] = is_first
 
     def check_answers(self, model: str) -> None:
         """Checks that every answer is a number.

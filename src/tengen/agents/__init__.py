@@ -7,6 +7,6 @@ environments share. Importing this package imports no torch.
 from __future__ import annotations
 
 from tengen.agents.agent import Agent, Schedule
-from tengen.agents.environment_agent import EnvironmentAgent
+from tengen.agents.environment_agent import EnvironmentAgent, environment_kinds
 
-__all__ = ["Agent", "EnvironmentAgent", "Schedule"]
+__all__ = ["Agent", "EnvironmentAgent", "Schedule", "environment_kinds"]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
@@ -34,8 +35,15 @@ class Schedule:
     """The roles between two turns of acting, in order."""
     rating: str = ""
     """The role that rates models now and then; empty for none."""
+    serving: str = ""
+    """The role that answers those that act where all roles work at once; empty where
+    each that acts has the network itself."""
+    model_s: float = 0.0
+    """How long a turn of the learner goes on where others act meanwhile, in seconds, as
+    each turn ends with a model."""
     is_shared: bool = False
-    """Whether acting and learning need one process, where the experience is."""
+    """Whether acting and learning need one process where they take turns, as the
+    experience is there; and learning in any case."""
     counts_frames: bool = False
     """Whether a budget is in frames, steps of environments, and not in games."""
 
@@ -43,11 +51,12 @@ class Schedule:
     def needed(self) -> tuple[str, ...]:
         """The roles without which the run does not go on, each a process of its own.
 
-        Empty where the roles share a process.
+        Empty where the roles must share a process.
         """
-        if self.is_shared:
+        if self.is_shared and not self.serving:
             return ()
-        return (*((self.acting,) if self.acting else ()), *self.learning)
+        roles = (self.acting, self.serving, *self.learning)
+        return tuple(role for role in roles if role)
 
 
 class Agent(OpenConfig, package="tengen.agents"):
@@ -109,6 +118,7 @@ class Agent(OpenConfig, package="tengen.agents"):
         config: RunConfig,
         run: RunDirectory,
         state: Mapping[str, Any] | None,
+        directory: Path | None = None,
     ) -> Experience:
         """Opens what the learner draws from.
 
@@ -116,6 +126,8 @@ class Agent(OpenConfig, package="tengen.agents"):
             config: The run's.
             run: The run.
             state: What ``Experience.state`` returned, to go on from; None to start.
+            directory: Of experience in memory, where those that act in other processes
+                of the host join in; None: nobody does.
 
         Raises:
             UsageError: It belongs to another process.

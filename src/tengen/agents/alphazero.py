@@ -11,6 +11,7 @@ import dataclasses
 import itertools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
 import numpy as np
@@ -231,8 +232,9 @@ class AlphaZero(Agent):
         config: RunConfig,
         run: RunDirectory,
         state: Mapping[str, Any] | None,
+        directory: Path | None = None,
     ) -> GameWindow | ShuffledRows:
-        """See ``Agent.open_experience``."""
+        """See ``Agent.open_experience``; games lie in files, which all may read."""
         if _window(config).drawn_by == "shuffle":
             return ShuffledRows(config.task, run.shuffled, state)
         return self.open_window(config, run, state)

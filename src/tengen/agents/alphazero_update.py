@@ -24,7 +24,7 @@ class AlphaZeroUpdate(Update):
     float32. Where there are auxiliary targets, which a network with such heads learns:
     reply ``[B, A]``, reply_weight ``[B]`` and horizons ``[B, N]``, and of games with a
     score ownership ``[B, H, W]``, score ``[B]``, final_weight ``[B]``, lead ``[B]`` and
-    lead_weight ``[B]``, all float32 (core/store/game_rows.h).
+    lead_weight ``[B]``, all float32 (core/records/game_rows.h).
     """
 
     def __init__(self, config: AlphaZeroLossConfig) -> None:

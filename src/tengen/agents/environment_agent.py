@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -34,10 +36,14 @@ if TYPE_CHECKING:
     from tengen.roles.config import RunConfig
     from tengen.run import RunDirectory
 
-__all__ = ["EnvironmentAgent", "net_for"]
+__all__ = ["EnvironmentAgent", "environment_kinds", "net_for"]
 
 # What the three layers of the network for Atari's screens need.
 _SMALLEST_SCREEN = 36
+# A model is made after so much learning where actors go on meanwhile: often where what
+# they do must be of the newest policy, more rarely where it need not.
+_QUEUE_S = 0.02
+_REPLAY_S = 0.25
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -196,11 +202,11 @@ class EnvironmentAgent(Agent):
             config.inference.precision,
             f"needs convolutions, which net.kind {config.net.kind} has not; use fp32",
         )
-        self._check_queue(config)
+        self._check_room(config)
 
     def check_task(self, config: RunConfig) -> None:
         """See ``Agent.check_task``: the network must have what the agent asks for."""
-        self.layout(config.net.signature(self.signature(config.task)).state)
+        self.layout(self.net_signature(config).state)
 
     def signature(self, task: str) -> Signature:
         """See ``Agent.signature``."""
@@ -211,9 +217,12 @@ class EnvironmentAgent(Agent):
 
     def schedule(self, config: RunConfig) -> Schedule:
         """See ``Agent.schedule``."""
+        assert isinstance(config.store, ReplayConfig)
         return Schedule(
             acting="actor",
             learning=("learn", "export", "gate"),
+            serving="inference",
+            model_s=_QUEUE_S if config.store.is_queue else _REPLAY_S,
             is_shared=True,
             counts_frames=True,
         )
@@ -223,27 +232,41 @@ class EnvironmentAgent(Agent):
         config: RunConfig,
         run: RunDirectory,
         state: Mapping[str, Any] | None,
+        directory: Path | None = None,
     ) -> StepTable:
         """See ``Agent.open_experience``."""
-        assert isinstance(config.store, ReplayConfig)
         spec = envs.env_spec(config.task)
         tensors = step_tensors(
             self._inputs(spec), spec.actions, self.own_tensors(spec.actions)
         )
-        asked = self.signature(config.task)
         return StepTable(
             run.experience / "steps",
             {
                 name: Column(dtype=tensor.dtype, shape=tensor.shape)
                 for name, tensor in tensors.items()
             },
-            self.layout(config.net.signature(asked).state),
-            config.store,
+            self.layout(self.net_signature(config).state),
+            self.table_config(config),
             config.seed,
             state,
-            num_slots=self.actor.num_envs,
+            num_slots=self.actor.num_envs * config.launch.of("actor").count,
             batch_size=config.learner.batch_size,
+            directory=directory,
         )
+
+    def table_config(self, config: RunConfig) -> ReplayConfig:
+        """Returns the table of a run, with what its config leaves open."""
+        store = config.store
+        assert isinstance(store, ReplayConfig)
+        if store.is_queue or store.max_ahead:
+            return store
+        num_actors = config.launch.of("actor").count
+        ahead = 2 * num_actors * self._items_of_turn()
+        return dataclasses.replace(store, max_ahead=ahead)
+
+    def net_signature(self, config: RunConfig) -> Signature:
+        """Returns the signature of the run's network, its state included."""
+        return config.net.signature(self.signature(config.task))
 
     def make_block(self, spec: EnvSpec, layout: ItemLayout) -> StepBlock:
         """Returns the block that an actor's steps go through."""
@@ -269,25 +292,38 @@ class EnvironmentAgent(Agent):
         }
         return {**spec.observations, **(last if self.sees_last_step else {})}
 
-    def _check_queue(self, config: RunConfig) -> None:
-        """Where actor and learner take turns, a full queue would block both."""
-        assert isinstance(config.store, ReplayConfig)
-        if not config.store.is_queue:
-            return
+    def _items_of_turn(self) -> int:
+        """Returns the items of an actor's turn, at most."""
         layout = self.layout({})
         # At most: items of period 1 do not begin with a reset.
         items_of_slot = self.turn_blocks(layout) * (
             layout.block_steps(self.actor.turn_steps) // layout.period
         )
-        num_items = self.actor.num_envs * items_of_slot
-        needed = num_items + config.learner.batch_size - 1
+        return self.actor.num_envs * items_of_slot
+
+    def _check_room(self, config: RunConfig) -> None:
+        """Where actor and learner take turns, a full table would block both."""
+        assert isinstance(config.store, ReplayConfig)
+        name, given = "max_items", config.store.max_items
+        needed = self._items_of_turn() + config.learner.batch_size - 1
+        what = "a turn's items and what a batch leaves"
+        if not config.store.is_queue:
+            name, given = "max_ahead", config.store.max_ahead
+            needed, what = self._items_of_turn(), "a turn's items"
+            if given == 0:
+                return
         check(
-            config.store.max_items >= needed,
-            "store.max_items",
-            config.store.max_items,
-            f"must be at least {needed}, a turn's items and what a batch leaves; "
-            f"raise it",
+            given >= needed,
+            f"store.{name}",
+            given,
+            f"must be at least {needed}, {what}; raise it",
         )
+
+
+def environment_kinds() -> list[str]:
+    """Returns the agents that act in environments, by name."""
+    kinds = Agent.kinds().items()
+    return [kind for kind, agent in kinds if issubclass(agent, EnvironmentAgent)]
 
 
 def net_for(spec: EnvSpec, *, lstm_units: int = 0) -> NetConfig:

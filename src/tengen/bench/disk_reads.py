@@ -98,7 +98,7 @@ def run_reads(pipe: Connection, reads: DiskReads) -> None:
 def _open(path: str) -> tuple[int, bool]:
     """Returns the file, and whether it is read past the system's cache.
 
-    Must match open_file() of core/service/disk_file.cc.
+    Must match open_file() of core/store/disk/disk_file.cc.
     """
     direct = getattr(os, "O_DIRECT", 0)
     try:

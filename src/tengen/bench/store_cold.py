@@ -17,7 +17,7 @@ __all__ = ["BASELINE", "run_cold"]
 
 _WARM_S = 1.0
 # As many rows under way as the store has at most, and twice as many; must match
-# kNumThreads of core/service/disk_tier.cc.
+# kNumThreads of core/store/disk/disk_tier.cc.
 _DEPTHS = (32, 64)
 # So many that the disk has enough to do while a batch is used.
 _NUM_AHEAD = 4

@@ -29,6 +29,7 @@ from tengen.experience.shuffled_files import ShuffledTurn
 from tengen.experience.shuffled_rows import ShuffledRows
 from tengen.experience.shuffler import NUM_VALIDATION_ROWS, Shuffler, ShufflingStopped
 from tengen.experience.slot_writer import SlotWriter
+from tengen.experience.step_client import StepClient
 from tengen.experience.steps import StepTable
 from tengen.experience.window import GameWindow
 from tengen.experience.window_config import WindowConfig
@@ -56,6 +57,7 @@ __all__ = [
     "Shuffler",
     "ShufflingStopped",
     "SlotWriter",
+    "StepClient",
     "StepTable",
     "WindowConfig",
     "check_window_memory",

@@ -35,6 +35,9 @@ class ReplayConfig(ExperienceConfig):
     ``fifo``."""
     samples_per_item: float = 1.0
     """How often an item is sampled on average, above 0; 1 for ``fifo``."""
+    max_ahead: int = 0
+    """Items of a replay that actors may insert before the learner has drawn what they
+    are worth, 0 to 2^28 - 1; then they wait for it. 0: two turns of all actors."""
     priority_exponent: float = 0.6
     """Of ``prioritized``: items are drawn by ``priority ** exponent``, at least 0."""
     importance_exponent: float = 0.4
@@ -57,6 +60,13 @@ class ReplayConfig(ExperienceConfig):
             "samples_per_item",
             self.samples_per_item,
             "must be above 0; say how often an item is to be drawn",
+        )
+        check_whole("max_ahead", self.max_ahead, 0, _MAX_ITEMS)
+        check(
+            not self.is_queue or self.max_ahead == 0,
+            "max_ahead",
+            self.max_ahead,
+            "must be 0 where the sampler is fifo; leave it out",
         )
         for name in ("min_items", "samples_per_item"):
             value = getattr(self, name)
@@ -100,14 +110,17 @@ class ReplayConfig(ExperienceConfig):
         """When inserts and samples wait.
 
         Samples of a replay are never ahead of ``samples_per_item`` for each item beyond
-        ``min_items``.
+        ``min_items``, and inserts never more than ``max_ahead`` items ahead of them.
         """
         if self.is_queue:
             return RateLimits.queue(self.max_items)
+        least = self.min_items * self.samples_per_item
+        ahead = max(1.0, self.samples_per_item, self.max_ahead * self.samples_per_item)
         return RateLimits(
             samples_per_insert=self.samples_per_item,
             min_size=self.min_items,
-            min_cursor=self.min_items * self.samples_per_item,
+            min_cursor=least,
+            max_cursor=least + ahead if self.max_ahead else None,
         )
 
     def num_available(self, num_inserts: int, num_samples: int, num_items: int) -> int:
@@ -122,6 +135,6 @@ class ReplayConfig(ExperienceConfig):
             return num_items
         if num_items < self.min_items:
             return 0
-        # In the order of core/replay/rate_limiter.h, so that both round alike.
+        # In the order of core/store/engine/rate_limiter.h, so that both round alike.
         cursor = num_inserts * self.samples_per_item - num_samples
         return max(0, math.floor(cursor - self.min_items * self.samples_per_item))

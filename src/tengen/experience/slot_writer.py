@@ -3,21 +3,34 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tengen.errors import RunError
+from tengen.experience.item_layout import ItemLayout
+from tengen.experience.replay_config import ReplayConfig
 from tengen.store import StepWriter, StoreTimeout
 
-if TYPE_CHECKING:
-    from tengen.experience.steps import StepTable
-
-__all__ = ["TABLE", "SlotWriter"]
+__all__ = ["TABLE", "SlotWriter", "StepSink"]
 
 TABLE = "steps"
 """The name of the table."""
+
+
+class StepSink(Protocol):
+    """A table of steps, in this process or another."""
+
+    config: ReplayConfig
+    layout: ItemLayout
+
+    @property
+    def max_priority(self) -> float:
+        """The greatest priority so far, which new items get."""
+
+    def count(self, num_rows: int, num_episodes: int) -> None:
+        """Takes how many frames and ends of episodes were written."""
 
 
 class SlotWriter:
@@ -30,7 +43,7 @@ class SlotWriter:
         writers: One a slot.
     """
 
-    def __init__(self, table: StepTable, writers: list[StepWriter]) -> None:
+    def __init__(self, table: StepSink, writers: list[StepWriter]) -> None:
         self._table = table
         self._writers = writers
         self._num_steps = 0
@@ -41,7 +54,6 @@ class SlotWriter:
         self,
         columns: Mapping[str, NDArray[Any]],
         state: Mapping[str, NDArray[Any]],
-        version: int,
     ) -> int:
         """Appends a block of every slot.
 
@@ -49,7 +61,6 @@ class SlotWriter:
             columns: ``[N, K, ...]`` each, K as ``ItemLayout.block_steps``; or
                 ``[N, K + 1, ...]`` where items are closed, the last the closing step.
             state: ``[N, ...]`` each, the recurrent state before the block's first step.
-            version: Of the model that acted, at least 0.
 
         Returns:
             How many items that made.
@@ -59,9 +70,9 @@ class SlotWriter:
         """
         layout = self._table.layout
         num_rows = columns["is_reset"].shape[1]
-        versions = np.full((len(self._writers), num_rows), version, np.int64)
-        columns = {**columns, "model_version": versions}
-        columns |= layout.cut(state, num_rows)
+        columns = {**columns, **layout.cut(state, num_rows)}
+        # Versions only grow: the first is that of the oldest model.
+        version = int(columns["model_version"][:, 0].min())
         is_reset = np.concatenate(
             [self._is_reset, columns["is_reset"].astype(np.bool_)], axis=1
         )

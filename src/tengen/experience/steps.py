@@ -6,7 +6,7 @@
         folder, columns, layout, ReplayConfig(), seed, num_slots=16, batch_size=32
     )
     writer = steps.writer("actor-0", 16)
-    writer.append(columns, state, version)      # [N, K, ...], a block of every slot
+    writer.append(columns, state)               # [N, K, ...], a block of every slot
     steps.flush()                               # what a replay has outlives a kill
     while steps.available() >= 32:
         batch = steps.sample(32)                # [32, T, ...]
@@ -58,6 +58,9 @@ class StepTable:
         state: What ``state`` returned, to go on counting from.
         num_slots: Of all writers, for the memory.
         batch_size: The most items of a sample, for the memory.
+        directory: A folder in a memory file system in which actors of other processes
+            of the host join in, by ``StepClient``; where this process is killed, the
+            next one goes on with all that was inserted, a queue too. None: nobody does.
 
     Raises:
         UsageError: Another process is this table now, or its steps have other columns.
@@ -75,6 +78,7 @@ class StepTable:
         *,
         num_slots: int,
         batch_size: int,
+        directory: Path | None = None,
     ) -> None:
         self.config = config
         self.layout = layout
@@ -92,7 +96,7 @@ class StepTable:
         self._draw_lock = threading.Lock()
         table = TableConfig(
             name=TABLE,
-            columns={**self.columns, "model_version": Column(dtype="int64")},
+            columns=self.columns,
             sampler=config.selector,
             remover=Selector(kind="fifo"),
             max_items=config.max_items,
@@ -109,13 +113,19 @@ class StepTable:
         )
         check_step_memory(table, budget)
         if config.is_queue:
-            self._store = Store([table], memory_bytes=budget.memory_bytes, seed=seed)
+            self._store = Store(
+                [table],
+                memory_bytes=budget.memory_bytes,
+                seed=seed,
+                directory=directory,
+            )
         else:
             folder.parent.mkdir(parents=True, exist_ok=True)
             self._store = Store(
                 [table],
                 memory_bytes=budget.memory_bytes,
                 seed=seed,
+                directory=directory,
                 disk_bytes=budget.disk_bytes,
                 disk_directory=folder,
                 durability="checkpoint",
@@ -208,8 +218,6 @@ class StepTable:
                 f"{self.config.timeout_s:g} s; look for a dead actor"
             ) from error
         columns = self.layout.join(dict(_flat(drawn.columns)))
-        if "model_version" in columns:
-            columns["model_version"] = columns["model_version"][:, 0]
         return dataclasses.replace(
             drawn,
             columns=columns,

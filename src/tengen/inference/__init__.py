@@ -35,6 +35,7 @@ from tengen.inference.devices import (
     default_devices,
     parse_devices,
 )
+from tengen.inference.row_arrays import RowArrays
 from tengen.inference.rows import RowLayout
 
 __all__ = [
@@ -47,6 +48,7 @@ __all__ = [
     "LaneBackend",
     "Port",
     "ProbeResult",
+    "RowArrays",
     "RowLayout",
     "Runner",
     "SearchPort",

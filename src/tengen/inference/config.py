@@ -38,6 +38,13 @@ class InferenceConfig:
     """Rows of the largest batch on a GPU, 0 to 65536; 0 takes the fewest that reach
     the best rate in a trial run."""
 
+    min_rows: int = bounded(1, 1, 4096, "use 1")
+    """Of role inference: rows that a batch waits for, 1 to 4096; 1 takes what is there
+    whenever the device is idle."""
+    max_wait_ms: float = bounded(2.0, 0, 10_000, "use 2")
+    """Of role inference: the longest that a request waits for them, in milliseconds, 0
+    to 10,000."""
+
     def __post_init__(self) -> None:
         """Checks the words, the range, and the precision against the backend.
 

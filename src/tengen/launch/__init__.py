@@ -58,7 +58,8 @@ def check_launch(name: str, config: RunConfig) -> None:
     Raises:
         UsageError: Its roles share a process, and this one has them work all at once.
     """
-    if name != _INLINE and config.agent.schedule(config).is_shared:
+    schedule = config.agent.schedule(config)
+    if name != _INLINE and schedule.is_shared and not schedule.serving:
         raise UsageError(
             f"launch ({name}) does not go with agent {config.agent.kind}, whose actor "
             f"and learner share a process; use --launch {_INLINE}"

@@ -2,12 +2,14 @@
 
 ::
 
-    a thread a role:
+    a thread a process:
         while the call goes on:
-            take a turn; where there was nothing to do, wait a moment
+            take a turn of each of its roles; where none had anything to do, wait
     then:
         end acting; learn, export and gate what is there, in turn
 
+Self-play has a process for each role. Environments have one for learning, one for
+inference and one for each actor; actors have no network (see ``roles.actor``).
 Self-play goes on with models that are published meanwhile, in the middle of a game. A
 process that dies is started again and its turn is redone; one that dies again and again
 ends the run and is named. A seed does not give the same run: who is how fast decides.
@@ -17,13 +19,15 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Mapping
+from collections import deque
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from tengen.agents import Schedule
 from tengen.launch.budget import Budget, Spending
 from tengen.launch.journal import RunJournal
 from tengen.launch.launcher import Handle, Launcher
+from tengen.launch.workers import Worker, workers_at_once
 from tengen.observe import BusyTimes
 from tengen.roles import (
     TRAIN_WRITER,
@@ -36,10 +40,12 @@ from tengen.roles import (
 )
 from tengen.run import RunDirectory
 
-__all__ = ["run_at_once", "threads_at_once"]
+__all__ = ["run_at_once"]
 
 _POLL_S = 0.5
-_LEARNING_PART = 4
+_IDLE_S = 0.05
+_RATE_S = 10.0
+_TELL_S = 2.0
 
 
 def run_at_once(
@@ -56,23 +62,28 @@ def run_at_once(
 
     Args:
         launcher: Starts the processes.
-        config: The run's config, of roles that share no process; its task is what the
-            user typed.
+        config: The run's config; its task is what the user typed.
         run: The run; the caller holds its ``train`` lock.
         budget: Of this call.
         journal: Takes every report.
         stop: Ends the turns that are going on, with everything saved.
-        num_threads: Cores to use; see ``threads_at_once`` for who has how many.
+        num_threads: Cores to use; see ``workers_at_once`` for who has how many.
 
     Raises:
         UsageError: A role refused its config or its files.
         RunError: A role failed or died again and again.
     """
+    workers = workers_at_once(config, num_threads)
     handles = {
-        role: launcher.start((role,), threads, config.launch.of(role))
-        for role, threads in threads_at_once(config, num_threads).items()
+        worker.name: launcher.start(
+            worker.roles,
+            worker.num_threads,
+            config.launch.of(worker.roles[0]),
+            worker.index,
+        )
+        for worker in workers
     }
-    loop = _AtOnce(config, run, budget, journal, handles)
+    loop = _AtOnce(config, run, budget, journal, workers, handles)
 
     def end() -> None:
         loop.end()
@@ -90,31 +101,8 @@ def run_at_once(
             handle.close()
 
 
-def threads_at_once(config: RunConfig, num_threads: int) -> dict[str, int]:
-    """Returns the threads of each role of a run.
-
-    Those that always work divide the cores: the learner has every fourth, one at
-    least, and self-play the others; without self-play the learner has all. The other
-    roles work now and then and have one thread each. ``launch.roles`` changes any.
-
-    Args:
-        config: The run's.
-        num_threads: Cores to use.
-    """
-    schedule = config.agent.schedule(config)
-    threads = {role: 1 for role in (*schedule.needed, schedule.rating) if role}
-    threads["learn"] = num_threads
-    if schedule.acting:
-        threads["learn"] = max(1, num_threads // _LEARNING_PART)
-        threads[schedule.acting] = max(1, num_threads - threads["learn"])
-    return {
-        role: config.launch.of(role).num_cpus or number
-        for role, number in threads.items()
-    }
-
-
 class _AtOnce:
-    """A thread a role; ``run`` and ``finish`` are for the caller's thread."""
+    """A thread a process; ``run`` and ``finish`` are for the caller's thread."""
 
     def __init__(
         self,
@@ -122,12 +110,14 @@ class _AtOnce:
         run: RunDirectory,
         budget: Budget,
         journal: RunJournal,
+        workers: Sequence[Worker],
         handles: Mapping[str, Handle],
     ) -> None:
         self._config = config
         self._schedule: Schedule = config.agent.schedule(config)
         self._run = run
         self._journal = journal
+        self._workers = workers
         self._handles = handles
         self._is_over = threading.Event()
         # Of all below, which no thread keeps while a turn goes on.
@@ -142,12 +132,19 @@ class _AtOnce:
         self._rated_s = 0.0
         self._last_s: dict[str, float] = {}
         self._is_chosen = False
+        self._begun: set[str] = set()
+        # What actors made since the learner was last told of it, and what each last
+        # reached.
+        self._acted: dict[str, int] = {}
+        self._returns: dict[str, float] = {}
+        self._told_s: dict[str, float] = {}
+        self._rows: deque[tuple[float, int]] = deque()
 
     def run(self) -> None:
         """Works until the budget is spent, something stops it, or a role fails."""
         threads = [
-            threading.Thread(target=self._serve, args=(role,), name=role)
-            for role in self._handles
+            threading.Thread(target=self._serve, args=(worker,), name=worker.name)
+            for worker in self._workers
         ]
         for thread in threads:
             thread.start()
@@ -155,8 +152,9 @@ class _AtOnce:
             with self._lock:
                 if self._spending.is_over(self._publishing_s()):
                     self._is_over.set()
-        for role in self._handles if self._error else self._ending():
-            self._handles[role].stop()
+        for worker in self._workers:
+            if self._error or self._is_ending(worker):
+                self._handles[worker.name].stop()
         for thread in threads:
             thread.join()
         if self._error is not None:
@@ -165,7 +163,8 @@ class _AtOnce:
     def finish(self) -> None:
         """Learns from the last games while there is time, and makes a model of it."""
         for role in self._schedule.learning:
-            while (report := self._turn(role)) is not None:
+            worker = next(one for one in self._workers if role in one.roles)
+            while (report := self._turn(worker, role)) is not None:
                 is_late = self._spending.is_late(self._publishing_s())
                 if report.get("stopped") or (role == "learn" and is_late):
                     break
@@ -174,28 +173,32 @@ class _AtOnce:
         """Has every role take no other turn. From any thread; does not block."""
         self._is_over.set()
 
-    def _ending(self) -> list[str]:
-        """Returns the roles that end their turns when the budget is spent.
+    def _is_ending(self, worker: Worker) -> bool:
+        """Returns whether a process ends its turn when the budget is spent.
 
         In minutes the learner does too: what it has learned by then makes the model.
         """
         schedule = self._schedule
-        ending = [schedule.acting, schedule.rating]
-        if self._spending.is_late(self._publishing_s()):
-            ending += [
-                role for role in schedule.learning if role in ("shuffle", "learn")
-            ]
-        return [role for role in ending if role]
+        if worker.roles[0] in (schedule.acting, schedule.rating):
+            return True
+        is_late = self._spending.is_late(self._publishing_s())
+        return is_late and worker.roles in (("shuffle",), ("learn",))
 
     def _publishing_s(self) -> float:
         """Returns how long a model takes from its checkpoint on, as it last did."""
         return self._last_s.get("export", 0.0) + self._last_s.get("gate", 0.0)
 
-    def _serve(self, role: str) -> None:
+    def _serve(self, worker: Worker) -> None:
+        idle_s = _IDLE_S if self._schedule.serving else _POLL_S
         try:
             while not self._is_over.is_set():
-                if not self._is_wanted(role) or self._turn(role) is None:
-                    self._is_over.wait(_POLL_S)
+                reports = [
+                    self._turn(worker, role)
+                    for role in worker.roles
+                    if not self._is_over.is_set() and self._is_wanted(role)
+                ]
+                if all(report is None for report in reports):
+                    self._is_over.wait(idle_s)
         except Exception as error:
             with self._lock:
                 self._error = self._error or error
@@ -211,6 +214,11 @@ class _AtOnce:
         self._is_chosen = True
         with self._lock:
             if role == self._schedule.acting:
+                if self._schedule.serving and self._begun < {
+                    "learn",
+                    self._schedule.serving,
+                }:
+                    return False  # what actors connect to is not there yet
                 # Checked before each turn, not in the loop that looks now and then, so
                 # that no generation too many begins.
                 if self._spending.is_over(self._publishing_s()):
@@ -221,19 +229,22 @@ class _AtOnce:
                 return True
             return self._rated_s < rating.time_share * self._spending.elapsed_s
 
-    def _turn(self, role: str) -> dict[str, Any] | None:
+    def _turn(self, worker: Worker, role: str) -> dict[str, Any] | None:
+        busy = worker.name if role == worker.roles[0] else role
         is_acting = role == self._schedule.acting
         sealed = sealed_generation(writer_directory(self._run, TRAIN_WRITER))
         with self._lock:
             if is_acting:
                 self._spending.begin_turn()
-            details = {
+            details: dict[str, Any] = {
                 "remaining": self._spending.remaining(),
                 "spent": self._spending.spent(),
                 "sealed": sealed,
                 "follow_models": True,
             }
-            self._busy.begin(role)
+            if role == "learn":
+                details["acted"], self._acted = self._acted, {}
+            self._busy.begin(busy)
         start_s = time.monotonic()
 
         def on_progress(report: dict[str, Any]) -> None:
@@ -248,24 +259,30 @@ class _AtOnce:
 
         report = None
         try:
-            report = self._handles[role].turn(role, on_progress, on_death, details)
+            handle = self._handles[worker.name]
+            report = handle.turn(role, on_progress, on_death, details)
         finally:
             with self._lock:
-                self._busy.end(role, worked=report is not None)
+                self._busy.end(busy, worked=report is not None)
                 self._stages.pop(role, None)
-        if report is not None and not report.keys() <= {"stopped"}:
-            with self._lock:
-                self._take(role, report, time.monotonic() - start_s)
+        with self._lock:
+            if report is not None or role != self._schedule.serving:
+                self._begun.add(role)
+            if report is not None and not report.keys() <= {"stopped"}:
+                self._take(worker, role, report, time.monotonic() - start_s)
         return report
 
     def _stage(self, role: str, report: Mapping[str, Any]) -> str:
         """Returns what all roles do now."""
         if "stage" in report:
             self._stages[role] = report["stage"]
-        told = (self._stages[name] for name in self._handles if name in self._stages)
+        roles = dict.fromkeys(role for one in self._workers for role in one.roles)
+        told = (self._stages[name] for name in roles if name in self._stages)
         return ", ".join(told)
 
-    def _take(self, role: str, report: dict[str, Any], seconds: float) -> None:
+    def _take(
+        self, worker: Worker, role: str, report: dict[str, Any], seconds: float
+    ) -> None:
         schedule = self._schedule
         # The first turn of a call starts a process, which tells nothing of the next.
         is_first = role not in self._last_s
@@ -274,8 +291,53 @@ class _AtOnce:
             self._busy.restart()
         if role == schedule.acting:
             self._spending.end_turn(report, counts_frames=schedule.counts_frames)
+            if schedule.serving:
+                report = self._of_all_actors(worker, report)
         if role == schedule.rating:
             self._rated_s += seconds
+        if schedule.serving and not self._is_worth_telling(worker, role, report):
+            return
         self._journal.report(role, report, seconds)
         if role == schedule.learning[-1] and not report.get("stopped"):
-            self._journal.end_generation(self._busy.shares())
+            self._journal.end_generation(self._shares())
+
+    def _is_worth_telling(
+        self, worker: Worker, role: str, report: Mapping[str, Any]
+    ) -> bool:
+        """Returns whether a report is kept: of dozens of turns a second not each."""
+        name, now_s = f"{worker.name} {role}", time.monotonic()
+        is_rare = now_s - self._told_s.get(name, -_TELL_S) >= _TELL_S
+        if is_rare or "warning" in report or report.get("stopped"):
+            self._told_s[name] = now_s
+            return True
+        return False
+
+    def _of_all_actors(self, worker: Worker, report: dict[str, Any]) -> dict[str, Any]:
+        """Returns an actor's report with the return and the frames of all of them."""
+        for name in ("num_rows", "num_episodes"):
+            self._acted[name] = self._acted.get(name, 0) + report[name]
+        if report["mean_return"] is not None:
+            self._returns[worker.name] = report["mean_return"]
+        now_s = time.monotonic()
+        self._rows.append((now_s - report["seconds"], report["num_rows"]))
+        while self._rows[0][0] < now_s - _RATE_S and len(self._rows) > 1:
+            self._rows.popleft()
+        span_s = max(1e-9, now_s - self._rows[0][0])
+        returns = self._returns.values()
+        return {
+            **report,
+            "actor": worker.index,
+            "mean_return": sum(returns) / len(returns) if returns else None,
+            "rows_per_s": sum(rows for _, rows in self._rows) / span_s,
+        }
+
+    def _shares(self) -> dict[str, float]:
+        """Returns in which share of the time each role works; of actors the mean."""
+        found = self._busy.shares()
+        names = [one.name for one in self._workers if one.name in found]
+        acting = self._schedule.acting
+        own = [name for name in names if name.startswith(f"{acting}-")]
+        shares = {name: share for name, share in found.items() if name not in own}
+        if own:
+            shares[acting] = sum(found[name] for name in own) / len(own)
+        return shares

@@ -1,9 +1,12 @@
 """A role process: hosts roles of one run and takes turns when the runner says so.
 
-    python -m tengen.launch.child [--task TASK] RUN NUM_THREADS ROLE [ROLE ...]
+    python -m tengen.launch.child [--task TASK] [--index I] [--at-once]
+        RUN NUM_THREADS ROLE [ROLE ...]
 
 TASK is what the user typed to the runner; no other program is imported.
-What roles print goes to RUN/logs/<first role>.log; stdout belongs to the protocol.
+I is which of several with these roles it is; ``--at-once`` says that the run's other
+roles work at the same time. What roles print goes to RUN/logs/<first role>.log, and
+<first role>-<I>.log where I is not 0; stdout belongs to the protocol.
 """
 
 from __future__ import annotations
@@ -17,11 +20,11 @@ import sys
 import threading
 import time
 import traceback
-from typing import IO, Any
+from typing import IO, Any, NoReturn
 
 from tengen.errors import RunError, TengenError, refusal
 from tengen.games import add_task_argument
-from tengen.launch.protocol import read_message, write_message
+from tengen.launch.protocol import log_name, read_message, write_message
 from tengen.roles import TRAIN_WRITER, Report, RoleContext, RoleHost
 from tengen.run import RunDirectory
 
@@ -40,12 +43,12 @@ def main(argv: list[str]) -> int:
     to_runner = os.fdopen(os.dup(1), "wb")
     try:
         run = RunDirectory.open(args.run)
-        _redirect(run, args.roles[0])
+        _redirect(run, log_name(tuple(args.roles), args.index))
     except Exception as error:
         return _tell(to_runner, error, args.roles[0])
     # Unbuffered: a buffer could not be released while the thread waits in it.
     commands = io.FileIO(0, closefd=False)
-    host = _Child(run, args.num_threads, args.task, to_runner)
+    host = _Child(run, args, to_runner)
     threading.Thread(target=host.listen, args=(commands,), daemon=True).start()
     return host.serve()
 
@@ -55,14 +58,14 @@ def _arguments(argv: list[str]) -> argparse.Namespace:
     parser.add_argument("run")
     parser.add_argument("num_threads", type=int)
     parser.add_argument("roles", nargs="+")
+    parser.add_argument("--index", type=int, default=0)
+    parser.add_argument("--at-once", action="store_true")
     add_task_argument(parser)
     return parser.parse_args(argv)
 
 
 def _redirect(run: RunDirectory, name: str) -> None:
-    log = os.open(
-        run.logs / f"{name}.log", os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644
-    )
+    log = os.open(run.logs / name, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
     os.dup2(log, 1)
     os.dup2(log, 2)
     os.close(log)
@@ -70,17 +73,18 @@ def _redirect(run: RunDirectory, name: str) -> None:
 
 class _Child:
     def __init__(
-        self,
-        run: RunDirectory,
-        num_threads: int,
-        task: str | None,
-        to_runner: IO[bytes],
+        self, run: RunDirectory, args: argparse.Namespace, to_runner: IO[bytes]
     ) -> None:
         self._to_runner = to_runner
         self._context = RoleContext(
-            num_threads=num_threads, progress=self._progress, writer=TRAIN_WRITER
+            num_threads=args.num_threads,
+            progress=self._progress,
+            writer=TRAIN_WRITER,
+            index=args.index,
+            at_once=args.at_once,
+            die=self._die,
         )
-        self._host = RoleHost(run, self._context, task)
+        self._host = RoleHost(run, self._context, args.task)
         self._turns: list[dict[str, Any]] = []
         self._arrived = threading.Condition()
         self._shown_s = 0.0
@@ -127,6 +131,12 @@ class _Child:
         if now_s - self._shown_s >= _PROGRESS_INTERVAL_S:
             self._shown_s = now_s
             write_message(self._to_runner, {"progress": dict(report)})
+
+    def _die(self, reason: str) -> NoReturn:
+        print(reason, file=sys.stderr, flush=True)
+        with contextlib.suppress(OSError):
+            write_message(self._to_runner, {"dying": reason})
+        os._exit(1)
 
 
 def _tell(to_runner: IO[bytes], error: Exception, role: str) -> int:

@@ -142,7 +142,9 @@ class RunJournal:
             "fill": report["batch_rows"] / max(1, report["batch_capacity"]),
         }
         changes = {
-            "rows_per_s": report["num_rows"] / max(seconds, 1e-9),
+            "rows_per_s": report.get(
+                "rows_per_s", report["num_rows"] / max(seconds, 1e-9)
+            ),
             "evaluations_per_s": report["num_evaluations"] / max(seconds, 1e-9),
             "cache_hit_share": report.get("cache_hit_share"),
             "batch_fill": self._busy["fill"],

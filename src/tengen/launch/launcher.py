@@ -70,7 +70,11 @@ class Launcher(Protocol):
     """Starts processes of one run."""
 
     def start(
-        self, roles: tuple[str, ...], num_threads: int, resources: RoleResources
+        self,
+        roles: tuple[str, ...],
+        num_threads: int,
+        resources: RoleResources,
+        index: int = 0,
     ) -> Handle:
         """Returns the handle of a new process; it may begin with its first turn.
 
@@ -78,4 +82,5 @@ class Launcher(Protocol):
             roles: What it hosts.
             num_threads: Threads that each of its roles may use, at least 1.
             resources: What a cluster keeps for it.
+            index: Which of several with these roles, from 0.
         """

@@ -27,5 +27,5 @@ def run_local(
     num_threads: int,
 ) -> None:
     """Trains by processes of this machine; see ``run_at_once``."""
-    launcher = ProcessLauncher(run, config.task)
+    launcher = ProcessLauncher(run, config.task, at_once=True)
     run_at_once(launcher, config, run, budget, journal, stop, num_threads=num_threads)

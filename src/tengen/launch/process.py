@@ -11,7 +11,7 @@ from typing import Any, NoReturn, Protocol
 
 from tengen.errors import RunError, TengenError, UsageError
 from tengen.launch.launcher import OnDeath, OnProgress
-from tengen.launch.protocol import read_message, write_message
+from tengen.launch.protocol import log_name, read_message, write_message
 from tengen.roles import RoleResources
 from tengen.run import RunDirectory
 
@@ -74,10 +74,13 @@ class RoleProcess:
     ) -> dict[str, Any] | None:
         """See ``Handle.turn``."""
         while (child := self._living()) is not None:
+            why = ""
             child.send({"turn": role, **details})
             while (message := child.receive()) is not None:
                 if "progress" in message:
                     on_progress(message["progress"])
+                elif "dying" in message:
+                    why = message["dying"]
                 elif "error" in message:
                     self._bury(child)
                     _raise(message)
@@ -86,6 +89,7 @@ class RoleProcess:
                     report: dict[str, Any] | None = message["report"]
                     return report
             how = self._bury(child)
+            how = why or how
             if not self._is_stopping.is_set():
                 self._count_death(role, how)
                 on_death(role, how)
@@ -137,28 +141,46 @@ class ProcessLauncher:
         run: The run.
         task: The run's, as the user typed it; None where nobody did, so that a game in
             Python is refused.
+        at_once: Whether the roles of different processes work at the same time.
     """
 
-    def __init__(self, run: RunDirectory, task: str | None) -> None:
+    def __init__(
+        self, run: RunDirectory, task: str | None, *, at_once: bool = False
+    ) -> None:
         self._run = run
         self._task = task
+        self._at_once = at_once
 
     def start(
-        self, roles: tuple[str, ...], num_threads: int, resources: RoleResources
+        self,
+        roles: tuple[str, ...],
+        num_threads: int,
+        resources: RoleResources,
+        index: int = 0,
     ) -> RoleProcess:
         """See ``Launcher.start``; the process begins with its first turn."""
-        command = self.command(roles, num_threads)
-        log = self._run.logs / f"{roles[0]}.log"
+        command = self.command(roles, num_threads, index)
+        log = self._run.logs / log_name(roles, index)
         return RoleProcess(roles, lambda: _Subprocess(command), str(log))
 
-    def command(self, roles: tuple[str, ...], num_threads: int) -> list[str]:
+    def command(
+        self, roles: tuple[str, ...], num_threads: int, index: int = 0
+    ) -> list[str]:
         """Returns the command line of a process with some roles."""
-        arguments = child_arguments(self._run, roles, num_threads, self._task)
+        arguments = child_arguments(
+            self._run, roles, num_threads, self._task, index, at_once=self._at_once
+        )
         return [sys.executable, *arguments]
 
 
 def child_arguments(
-    run: RunDirectory, roles: tuple[str, ...], num_threads: int, task: str | None
+    run: RunDirectory,
+    roles: tuple[str, ...],
+    num_threads: int,
+    task: str | None,
+    index: int = 0,
+    *,
+    at_once: bool = False,
 ) -> list[str]:
     """Returns the arguments with which Python is a process with some roles.
 
@@ -167,9 +189,13 @@ def child_arguments(
         roles: What it hosts.
         num_threads: Threads that each of its roles may use.
         task: The run's, as the user typed it; None where nobody did.
+        index: Which of several with these roles, from 0.
+        at_once: Whether the run's other roles work at the same time.
     """
     # -P: modules of the working directory are imported for a typed task alone.
-    words = ["-P", "-m", "tengen.launch.child"]
+    words = ["-P", "-m", "tengen.launch.child", f"--index={index}"]
+    if at_once:
+        words.append("--at-once")
     if task is not None:
         words.append(f"--task={task}")
     return [*words, "--", str(run.path.absolute()), str(num_threads), *roles]

@@ -1,9 +1,10 @@
 """What a runner and its role processes say to each other: JSON lines over pipes.
 
 To the child: ``{"turn": ROLE, "remaining": SHARE | null, "spent": SHARE | null,
-"sealed": N, "follow_models": BOOL}`` or ``{"stop": true}``. From the child, during a
-turn ``{"progress": {...}}`` and at its end ``{"report": {...} | null}`` or
-``{"error": MESSAGE, "exit_code": N}``. When either side closes its end, the other one
+"sealed": N, "follow_models": BOOL, "acted": {...}}`` or ``{"stop": true}``. From the
+child, during a turn ``{"progress": {...}}`` and at its end ``{"report": {...} | null}``
+or ``{"error": MESSAGE, "exit_code": N}``; before it ends itself, to be started again,
+``{"dying": REASON}``. When either side closes its end, the other one
 ends too: no orphan goes on by itself.
 """
 
@@ -13,7 +14,17 @@ import json
 from io import RawIOBase
 from typing import IO, Any
 
-__all__ = ["read_message", "write_message"]
+__all__ = ["log_name", "read_message", "write_message"]
+
+
+def log_name(roles: tuple[str, ...], index: int) -> str:
+    """Returns the name of the file in ``RUN/logs`` that a process prints to.
+
+    Args:
+        roles: What it hosts.
+        index: Which of several with these roles, from 0.
+    """
+    return f"{roles[0]}-{index}.log" if index else f"{roles[0]}.log"
 
 
 def write_message(stream: IO[bytes], message: dict[str, Any]) -> None:

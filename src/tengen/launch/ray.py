@@ -29,6 +29,7 @@ from tengen.launch.at_once import run_at_once
 from tengen.launch.budget import Budget
 from tengen.launch.journal import RunJournal
 from tengen.launch.process import RoleProcess, child_arguments
+from tengen.launch.protocol import log_name
 from tengen.roles import RoleResources, RunConfig, StopListener
 from tengen.run import RunDirectory
 
@@ -80,10 +81,16 @@ class RayLauncher:
         self._actor_class = _actor_class()
 
     def start(
-        self, roles: tuple[str, ...], num_threads: int, resources: RoleResources
+        self,
+        roles: tuple[str, ...],
+        num_threads: int,
+        resources: RoleResources,
+        index: int = 0,
     ) -> RoleProcess:
         """See ``Launcher.start``; the actor begins with its first turn."""
-        arguments = child_arguments(self._run, roles, num_threads, self._task)
+        arguments = child_arguments(
+            self._run, roles, num_threads, self._task, index, at_once=True
+        )
         options = self._actor_class.options(
             num_cpus=resources.num_cpus,
             num_gpus=resources.num_gpus,
@@ -96,7 +103,7 @@ class RayLauncher:
             actor = options.remote(arguments, _search_path(), os.getcwd())
             return _RayChild(actor)
 
-        logs = f"{self._run.logs / (roles[0] + '.log')} and Ray's logs"
+        logs = f"{self._run.logs / log_name(roles, index)} and Ray's logs"
         return RoleProcess(roles, start, logs)
 
 

@@ -152,7 +152,9 @@ class Learner:
 
         Yields:
             Metrics of one step: ``loss`` and the parts that the loss names,
-            ``grad_norm``, ``learning_rate``, ``sample_wait_s`` and ``train_s``.
+            ``grad_norm``, ``learning_rate``, ``sample_wait_s`` and ``train_s``; of
+            steps of environments ``lag_steps``, how many learner steps the models that
+            acted were behind.
 
         Raises:
             RunError: Loss or gradient is not finite, or the memory does not suffice.
@@ -165,7 +167,11 @@ class Learner:
             if left > 1 and not (stop and stop.is_set()):
                 self._next_batch = self._sampler.submit(self._sample)
             sampled_s = time.perf_counter()
+            num_steps_before = self.num_steps
             metrics, priorities = self._train_within_memory(batch)
+            if "model_version" in batch.columns:
+                versions = batch.columns["model_version"]
+                metrics["lag_steps"] = num_steps_before - float(versions.mean())
             if self._next_batch is not None:
                 # Drawn by the priorities before these, however long the draw takes.
                 wait([self._next_batch])

@@ -10,16 +10,20 @@ import hashlib
 import json
 from collections.abc import Mapping
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tengen.config import to_dict
 from tengen.errors import RunError, UsageError, os_reason
-from tengen.models.onnx_template import OnnxTemplate
 from tengen.nets import NetConfig
 from tengen.run import publish_file
 from tengen.tensors import Signature
+
+if TYPE_CHECKING:
+    # Imports onnx, which who only reads models, or acts, does not need.
+    from tengen.models.onnx_template import OnnxTemplate
 
 __all__ = ["ModelExporter", "architecture_hash"]
 
@@ -87,6 +91,8 @@ class ModelExporter:
     ) -> OnnxTemplate:
         if self._folder is None:
             return _traced(signature, config)
+        from tengen.models.onnx_template import OnnxTemplate
+
         path = self._folder / f"{key}.onnx"
         try:
             return OnnxTemplate(path.read_bytes(), str(path))
@@ -111,6 +117,7 @@ def _traced(signature: Signature, config: NetConfig) -> OnnxTemplate:
         )
     import torch
 
+    from tengen.models.onnx_template import OnnxTemplate
     from tengen.models.trace import trace
     from tengen.nets import InferenceHead
 

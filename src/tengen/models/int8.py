@@ -21,7 +21,6 @@ from tengen.inference.openvino_backend import (
     supported_precisions,
 )
 from tengen.models.check import evaluate
-from tengen.models.int8_graph import PEAK_PREFIX, int8_graph, peak_graph
 from tengen.models.meta import INT8_FILE, ONNX_FILE
 
 __all__ = ["Int8Check", "can_quantise", "quantise"]
@@ -104,6 +103,9 @@ def quantise(
         UsageError: OpenVINO is not installed, or the CPU has no int8.
         RunError: The network has nothing to compute in int8.
     """
+    # It imports onnx, which who only reads models does not need.
+    from tengen.models.int8_graph import PEAK_PREFIX, int8_graph, peak_graph
+
     graph = (directory / ONNX_FILE).read_bytes()
     source = run_graph(peak_graph(graph), planes)
     held_out = np.arange(len(planes)) % _HELD_OUT == 0

@@ -124,7 +124,8 @@ def _logs(run: RunDirectory) -> dict[str, list[list[dict[str, Any]]]]:
 def _holders(run: RunDirectory, role: str) -> dict[str, str | None]:
     """Returns the processes that hold a role's locks, and which writer they are."""
     if role != "selfplay":
-        holder = run.lock_holder(role)
+        # Of several actors the first.
+        holder = run.lock_holder(role) or run.lock_holder(f"{role}-0")
         return {} if holder is None else {holder: None}
     folders = sorted(find_files(run.experience, "selfplay-*"))
     held = {lock_holder(folder / "lock"): folder.name for folder in folders}

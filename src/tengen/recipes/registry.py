@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import partial
 
 from tengen import envs, games
-from tengen.agents import Agent
+from tengen.agents import Agent, environment_kinds
 from tengen.errors import UsageError, did_you_mean
 from tengen.recipes import boards
 from tengen.recipes.environments import environment
@@ -84,11 +84,11 @@ _RECIPES = (
 
 
 def recipes() -> tuple[Recipe, ...]:
-    """Returns every recipe; an agent without a row has that of environments."""
+    """Returns every recipe; an agent of environments that has no row gets one."""
     listed = {row.agent for row in _RECIPES}
     others = (
         _of_environments(kind, "environments")
-        for kind in Agent.kinds()
+        for kind in environment_kinds()
         if kind not in listed
     )
     return (*_RECIPES, *others)

@@ -63,12 +63,20 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="inline: roles take turns; local: all at once, as where there is a GPU; "
         "ray: on a Ray cluster that shares the run directory",
     )
+    parser.add_argument(
+        "--actors",
+        type=int,
+        help="processes that step environments, at once with the learner (1)",
+    )
     parser.add_argument("--minutes", type=float, help="wall time of this call")
     parser.add_argument(
         "--games", type=int, help="games of this call; 0 makes the run, for its roles"
     )
     parser.add_argument(
-        "--frames", type=_frames, help="steps of environments of this call; 10M, 500k"
+        "--frames",
+        type=_frames,
+        help="steps of environments of this call, 10M or 500k; 0 makes the run, for "
+        "its roles",
     )
     parser.add_argument("--out", help="run directory (runs/TASK)")
     parser.add_argument("--seed", type=int, help="of a new run (0)")
@@ -95,6 +103,7 @@ def train(args: argparse.Namespace) -> dict[str, Any]:
         agent=args.agent,
         recipe=args.recipe,
         launch=args.launch,
+        actors=args.actors,
         minutes=args.minutes,
         games=args.games,
         frames=args.frames,
@@ -112,6 +121,7 @@ def train_task(
     agent: str | None = None,
     recipe: str | None = None,
     launch: str | None = None,
+    actors: int | None = None,
     minutes: float | None = None,
     games: int | None = None,
     frames: int | None = None,
@@ -130,14 +140,17 @@ def train_task(
         task: A game or an environment. ``module:Class`` is imported.
         agent: None for the task's own.
         recipe: None for the task's own.
-        launch: ``inline``, ``local`` or ``ray``; None: ``local`` on a GPU where roles
-            need not share a process, else ``inline``.
+        launch: ``inline``, ``local`` or ``ray``; None: ``local`` on a GPU, and where
+            there are several actors, else ``inline``.
+        actors: Processes that step environments; None for as many as the run has, one
+            in a new run.
         minutes: Wall time of this call; the recipe's where no budget is given.
             A new run's config is made for it, and for the cores.
         games: Games of this call, in whole generations. A new run's config is then
             one for any machine. 0 writes the config and starts nothing: roles that run
             by themselves do the rest.
-        frames: Steps of environments of this call, in whole turns of the actors.
+        frames: Steps of environments of this call, in whole turns of the actors. 0
+            writes the config and starts nothing, as with games.
         out: The run directory, ``runs/TASK`` by default.
         seed: Of a new run.
         threads: Cores to use, all by default; more than there are are cut to these.
@@ -153,7 +166,8 @@ def train_task(
         UsageError: An argument, the config or the directory is refused.
         RunError: A role failed for good, or the disk refuses.
     """
-    _check_arguments(launch, minutes, games, frames, out)
+    only_makes = games == 0 or frames == 0
+    _check_arguments(launch, actors, minutes, games, frames, out)
     num_threads = usable_threads(threads)
     path = Path(out) if out is not None else Path("runs") / task.replace(":", "_")
     allow(task)
@@ -164,13 +178,15 @@ def train_task(
         agent = kept.agent.kind if kept.task == task else None
     # What cannot work is refused before anything is written.
     fresh = make_config(task, agent, recipe)
+    if actors is not None:
+        settings = [f"launch.roles.actor.count={actors}", *settings]
     if seed is not None:
         settings = [f"seed={seed}", *settings]
     if run.is_new:
         budget = Budget(minutes=minutes, games=games, frames=frames)
         resources = _resources(override(fresh, settings), budget, num_threads)
         fresh = make_config(task, agent, recipe, resources)
-        if games == 0:
+        if only_makes:
             # Roles by themselves have no budget of which a share could be spent.
             fresh = dataclasses.replace(
                 fresh, net=fresh.nets[-1], agent=fresh.agent.without_stages()
@@ -198,7 +214,7 @@ def train_task(
             changing.release()
         run.write_code()
         run.clear_stop()
-        if games == 0:
+        if only_makes:
             return _made(run, None if known is None else config_changes(known, config))
         if minutes is None and games is None and frames is None:
             minutes = config.minutes
@@ -230,6 +246,7 @@ def _check_budget(config: RunConfig, games: int | None, frames: int | None) -> N
 
 def _check_arguments(
     launch: str | None,
+    actors: int | None,
     minutes: float | None,
     games: int | None,
     frames: int | None,
@@ -237,6 +254,12 @@ def _check_arguments(
 ) -> None:
     if launch is not None:
         run_by(launch)  # refuses one that there is not
+        check(
+            launch != "inline" or actors is None or actors == 1,
+            "actors",
+            actors,
+            "must be 1 where roles take turns; use --launch local",
+        )
     check(
         minutes is None or 0 < minutes <= _MAX_MINUTES,
         "minutes",
@@ -246,7 +269,7 @@ def _check_arguments(
     if games is not None:
         check_range("games", games, 0, _MAX_GAMES, "leave it out")
     if frames is not None:
-        check_range("frames", frames, 1, _MAX_FRAMES, "leave it out")
+        check_range("frames", frames, 0, _MAX_FRAMES, "leave it out")
     check(out != "", "out", "", "must name a directory; use . for this one")
 
 
@@ -295,10 +318,15 @@ def _resolve(
 def _launch_for(config: RunConfig) -> str:
     """Returns the launcher of a run for which none is named.
 
-    Where self-play has a device of its own, the learner need not wait for it.
+    Where acting has a device of its own, the learner need not wait for it; and several
+    actors are processes that work at once.
     """
-    is_shared = config.agent.schedule(config).is_shared
-    return "local" if config.inference.is_on_gpu and not is_shared else "inline"
+    schedule = config.agent.schedule(config)
+    has_many = config.launch.of(schedule.acting).count > 1
+    on_gpu = config.inference.is_on_gpu and (
+        not schedule.is_shared or bool(schedule.serving)
+    )
+    return "local" if has_many or on_gpu else "inline"
 
 
 def _identity(config: RunConfig) -> dict[str, str]:

@@ -2,34 +2,38 @@
 
 from __future__ import annotations
 
+import threading
 import time
 from typing import Any
 
 import numpy as np
 
 from tengen import envs
-from tengen.actors import EnvironmentPort
+from tengen.actors import EnvironmentPort, Slots
 from tengen.agents import EnvironmentAgent
-from tengen.errors import RunError
-from tengen.inference import bind_port, drive, open_backend
-from tengen.models import load_model
+from tengen.envs import Env
+from tengen.inference.central import Interrupted
+from tengen.roles.actor_links import ActorLink
 from tengen.roles.config import RunConfig
-from tengen.roles.experience import open_experience
 from tengen.roles.role import Report, RoleContext
 from tengen.run import RunDirectory
 
 __all__ = ["ActorRole"]
 
-_NAME = "actor-0"
+_LOOK_S = 0.5
 
 
 class ActorRole:
-    """Makes items; see ``Role``. It shares the learner's process and its experience.
+    """Makes items; see ``Role``.
+
+    Where roles take turns it shares the learner's process and its experience. Where all
+    work at once it has neither a network nor experience: it asks role ``inference``,
+    and writes into the learner's table.
 
     Args:
         config: The run's config.
         run: The run.
-        context: What the process's roles share.
+        context: What the process's roles share, and which actor this is.
 
     Raises:
         UsageError: The run has no environments.
@@ -38,73 +42,120 @@ class ActorRole:
     def __init__(
         self, config: RunConfig, run: RunDirectory, context: RoleContext
     ) -> None:
-        agent = EnvironmentAgent.of(config, "actor")
         self.waits_for = ""
+        self._agent = EnvironmentAgent.of(config, "actor")
         self._config = config
         self._run = run
         self._context = context
-        self._steps = agent.steps_of(open_experience(config, run, context))
-        self._asked = agent.signature(config.task)
-        # An actor that resumes gets other episodes, and draws other actions, than the
-        # one before it began with.
-        incarnation = run.new_incarnation("actor")
-        seeds = np.random.SeedSequence((config.seed, incarnation))
-        env_seed, draw_seed = map(int, seeds.generate_state(2, np.uint64))
-        num_envs = agent.actor.num_envs
-        self._env = envs.make(config.task, num_envs, env_seed)
-        layout = self._steps.layout
-        self._port = EnvironmentPort(
-            self._env,
-            agent,
-            config.net.signature(self._asked),
-            agent.make_block(self._env.spec, layout),
-            self._steps.writer(_NAME, num_envs).append,
-            seed=draw_seed,
-            turn_blocks=agent.turn_blocks(layout),
-        )
+        self._link: ActorLink | None = None
+        self._env: Env | None = None
+        self._port: EnvironmentPort | None = None
+        self._begun_s: float | None = None
+        self._is_closed = threading.Event()
+        if not context.at_once:
+            self._begin()
 
     def turn(self) -> Report | None:
         """Makes a turn's items; None where no model is published yet."""
-        model = self._run.models.latest()
-        self.waits_for = "no model is published yet" if model is None else ""
-        if model is None:
-            return None
-        directory = load_model(
-            self._run.models.entry(model),
-            self._config.task,
-            self._asked,
-            error=RunError,
+        try:
+            return self._turn()
+        except Interrupted:
+            return {"stopped": True}
+
+    def close(self) -> None:
+        """Closes the environments."""
+        self._is_closed.set()
+        if self._link is not None:
+            self._link.close()
+        if self._env is not None:
+            self._env.close()
+
+    def _begin(self) -> tuple[ActorLink, EnvironmentPort]:
+        """Connects, and resets the environments."""
+        agent, config, context = self._agent, self._config, self._context
+        # An actor that resumes gets other episodes, and draws other actions, than the
+        # one before it began with.
+        incarnation = self._run.new_incarnation("actor")
+        seeds = np.random.SeedSequence((config.seed, incarnation))
+        env_seed, draw_seed = map(int, seeds.generate_state(2, np.uint64))
+        num_envs = agent.actor.num_envs
+        num_actors = config.launch.of("actor").count if context.at_once else 1
+        self._link = link = _link(agent, config, self._run, context)
+        threading.Thread(target=self._watch, daemon=True).start()
+        self._begun_s = time.monotonic()
+        self._env = envs.make(config.task, num_envs, env_seed)
+        self._port = port = EnvironmentPort(
+            self._env,
+            agent,
+            agent.net_signature(config),
+            agent.make_block(self._env.spec, link.layout),
+            link.write,
+            seed=draw_seed,
+            turn_blocks=agent.turn_blocks(link.layout),
+            slots=Slots(context.index * num_envs, num_envs, num_actors * num_envs),
+            arrays=link.arrays,
         )
-        backend = open_backend(directory.path, self._config.inference, 1)
-        port, before = self._port, self._counts()
-        port.begin(directory.meta.num_steps, self._context.stop)
+        self._begun_s = None
+        return link, port
+
+    def _turn(self) -> Report | None:
+        link, port = self._link, self._port
+        if link is None or port is None:
+            link, port = self._begin()
+        before = self._counts(port)
         start_s = time.monotonic()
-        stats = drive(port, bind_port(backend, port))
-        self._steps.flush()  # what a turn has made outlives a kill
+        driven = link.drive(port)
+        self.waits_for = "no model is published yet" if driven is None else ""
+        if driven is None:
+            return None
         seconds = max(1e-9, time.monotonic() - start_s)
-        after = self._counts()
+        after = self._counts(port)
         grown = {name: after[name] - before[name] for name in after}
         return {
             **grown,
-            "model": model,
+            "model": driven.model,
             "stopped": self._context.stop.is_set(),
-            "num_evaluations": stats.num_evaluations,
-            "batch_rows": stats.num_evaluations / max(1, stats.num_batches),
-            "batch_capacity": self._env.num_envs,
-            "inference_busy": stats.inference_s / seconds,
-            "tree_busy": stats.port_s / seconds,
+            "num_evaluations": driven.stats.num_evaluations,
+            "batch_rows": driven.stats.num_evaluations
+            / max(1, driven.stats.num_batches),
+            "batch_capacity": self._agent.actor.num_envs,
+            "inference_busy": driven.stats.inference_s / seconds,
+            "tree_busy": driven.stats.port_s / seconds,
             "mean_return": port.stats.mean_return,
             "seconds": seconds,
         }
 
-    def close(self) -> None:
-        """Closes the environments."""
-        self._env.close()
+    def _watch(self) -> None:
+        """Ends the process where an environment hangs, to be started again."""
+        timeout_s = self._agent.actor.step_timeout_s
+        while not self._is_closed.wait(min(_LOOK_S, timeout_s / 4)):
+            port, begun_s = self._port, self._begun_s
+            busy_s = port.busy_s if port is not None else 0.0
+            if begun_s is not None:
+                busy_s = time.monotonic() - begun_s
+            if busy_s > timeout_s:
+                self._context.die(
+                    f"environment ({self._config.task}) hangs, for {busy_s:.0f} s; "
+                    f"correct it, or raise agent.actor.step_timeout_s"
+                )
 
-    def _counts(self) -> dict[str, Any]:
-        stats = self._port.stats
+    def _counts(self, port: EnvironmentPort) -> dict[str, Any]:
+        stats = port.stats
         return {
             "num_items": stats.num_items,
             "num_rows": stats.num_frames,
             "num_episodes": stats.num_episodes,
         }
+
+
+def _link(
+    agent: EnvironmentAgent, config: RunConfig, run: RunDirectory, context: RoleContext
+) -> ActorLink:
+    # An actor without a network is small: it does not load what evaluates one.
+    if context.at_once:
+        from tengen.roles.remote_link import RemoteLink
+
+        return RemoteLink(agent, config, run, context)
+    from tengen.roles.own_link import OwnLink
+
+    return OwnLink(agent, config, run, context)

@@ -1,4 +1,4 @@
-"""``tengen selfplay|shuffle|learn|export|gate RUN``: one role alone, or one turn."""
+"""``tengen selfplay|actor|inference|learn|... RUN``: one role alone, or one turn."""
 
 from __future__ import annotations
 
@@ -17,7 +17,15 @@ from tengen.roles.role_log import RoleLog
 from tengen.roles.stopping import StopListener
 from tengen.run import RunDirectory, remove_leftovers, usable_threads
 
-__all__ = ["add_arguments", "export", "gate", "learn", "serve", "shuffle"]
+__all__ = [
+    "add_arguments",
+    "export",
+    "gate",
+    "inference",
+    "learn",
+    "serve",
+    "shuffle",
+]
 
 _POLL_S = 0.5
 _INTERRUPTED = 130
@@ -44,6 +52,11 @@ def shuffle(args: argparse.Namespace) -> dict[str, Any]:
     return serve("shuffle", args)
 
 
+def inference(args: argparse.Namespace) -> dict[str, Any]:
+    """Answers the actors of this run."""
+    return serve("inference", args)
+
+
 def learn(args: argparse.Namespace) -> dict[str, Any]:
     """Learns from what arrives."""
     return serve("learn", args)
@@ -60,7 +73,10 @@ def gate(args: argparse.Namespace) -> dict[str, Any]:
 
 
 def serve(
-    name: str, args: argparse.Namespace, num_games: int | None = None
+    name: str,
+    args: argparse.Namespace,
+    num_games: int | None = None,
+    index: int = 0,
 ) -> dict[str, Any]:
     """Takes turns until the STOP file, a signal or, with ``--once``, one turn.
 
@@ -68,6 +84,7 @@ def serve(
         name: The role.
         args: As ``add_arguments`` declares them.
         num_games: Ends after the turn with which so many games were played.
+        index: Which of several actors it is, from 0.
 
     Raises:
         UsageError: The run's task is a program, or another, than was typed; or the role
@@ -94,6 +111,8 @@ def serve(
             follow_models=not args.once,
             say=log.say,
             write=pause,
+            index=index,
+            at_once=True,
         )
         worker = _Worker(name, run, context, args.devices)
         num_played = 0

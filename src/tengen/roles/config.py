@@ -9,7 +9,7 @@ from typing import Any
 
 from tengen.agents import Agent
 from tengen.bounds import bounded, check_fields
-from tengen.config import check_range, from_dict, override, to_dict
+from tengen.config import check, check_range, from_dict, override, to_dict
 from tengen.errors import UsageError, did_you_mean
 from tengen.evaluation.match import MAX_SEED
 from tengen.experience import ExperienceConfig
@@ -91,18 +91,23 @@ class RunConfig:
 
     def _check_launch(self) -> None:
         schedule = self.agent.schedule(self)
-        known = [role for role in (*schedule.needed, schedule.rating) if role]
-        for role in self.launch.roles:
-            if not known:
-                raise UsageError(
-                    f"launch.roles ({role}) must be left out with agent "
-                    f"{self.agent.kind}, whose roles share a process"
-                )
+        many = schedule.acting if schedule.serving else ""
+        # Learning is one process there, under the name of its first role.
+        learning = schedule.learning[:1] if schedule.serving else schedule.learning
+        roles = (schedule.acting, schedule.serving, *learning, schedule.rating)
+        known = [role for role in roles if role]
+        for role, given in self.launch.roles.items():
             if role not in known:
                 raise UsageError(
                     f"launch.roles ({role}) is not a role of this run; "
                     f"{did_you_mean(role, known)}"
                 )
+            check(
+                given.count == 1 or role == many,
+                f"launch.roles.{role}.count",
+                given.count,
+                "must be 1, as only environments have several actors; leave it out",
+            )
 
 
 def write_config(run: RunDirectory, config: RunConfig) -> None:

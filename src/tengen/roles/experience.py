@@ -7,9 +7,10 @@ from typing import Any
 
 from tengen.experience import Experience
 from tengen.learners.checkpoint import read_extra
+from tengen.roles.actor_links import STORE
 from tengen.roles.config import RunConfig
 from tengen.roles.role import RoleContext
-from tengen.run import RunDirectory
+from tengen.run import RunDirectory, service_folder, write_endpoint
 
 __all__ = ["open_experience"]
 
@@ -37,6 +38,12 @@ def open_experience(
     agent = config.agent
     if not agent.schedule(config).is_shared:
         return agent.open_experience(config, run, state)
+    if context.at_once:
+        # Actors are other processes, which join in there.
+        folder = service_folder(run, STORE)
+        opened = agent.open_experience(config, run, state, folder)
+        write_endpoint(run, STORE)
+        return opened
     if _SHARED not in context.shared:
         number = run.checkpoints.latest()
         if state is None and number is not None:

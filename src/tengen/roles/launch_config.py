@@ -13,6 +13,8 @@ __all__ = ["LaunchConfig", "RoleResources"]
 class RoleResources:
     """What a role is given."""
 
+    count: int = bounded(1, 1, 1024, "use 1 for each core")
+    """Processes of the role; more than one of the actor alone."""
     num_cpus: int = bounded(0, 0, 1024, "0 chooses")
     """Cores: as many threads, and a cluster keeps them for the role. 0 gives
     it its part of this machine's cores, and a cluster keeps none."""
@@ -33,7 +35,8 @@ class RoleResources:
 class LaunchConfig:
     """What roles are given where all work at once; of no effect where they take turns.
 
-    Each role is one process, which is started again when it dies.
+    Each role is one process, or several of the actor, which are started again when they
+    die.
     """
 
     roles: dict[str, RoleResources] = field(default_factory=dict)

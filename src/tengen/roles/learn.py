@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import time
 from collections import defaultdict
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import torch
@@ -24,6 +25,11 @@ from tengen.run import RunDirectory, keep_freed_memory
 __all__ = ["LearnRole"]
 
 _PROGRESS_INTERVAL_S = 0.25
+# Where actors work at the same time: how long a turn waits for their items, and after
+# how many steps it looks at the clock.
+_WAIT_S = 0.5
+_LOOK_S = 0.002
+_CLOCK_STEPS = 8
 # What a checkpoint tells the models made of it; window_bytes is a process's own.
 _DATA = ("num_games", "num_rows", "window_rows")
 
@@ -65,6 +71,10 @@ class LearnRole:
         self._generation = int(extra["generation"])
         # Where each stage that has begun did.
         self._grown_at: list[int] = list(extra["grown_at"])
+        self._schedule = config.agent.schedule(config)
+        self._goes_on = context.at_once and bool(self._schedule.serving)
+        # What actors of other processes made since the experience was opened.
+        self._acted: dict[str, int] = {}
         self._experience = open_experience(config, run, context, extra.get("table"))
         self._learner = self._make_learner(self._initial_net())
         if self._number is not None:
@@ -79,6 +89,10 @@ class LearnRole:
         if self._number is None:
             self._save()
             return {"num_steps": 0, "checkpoint": self._number}
+        for name, count in self._context.acted.items():
+            self._acted[name] = self._acted.get(name, 0) + count
+        if self._goes_on:
+            self._wait(_WAIT_S)
         arrived = self._experience.refresh()
         generation = max(self._generation, self._experience.generation)
         num_steps = min(self._num_allowed(), self._epoch_steps)
@@ -101,7 +115,7 @@ class LearnRole:
             "grown_at": list(self._grown_at),
             "num_new": arrived,
             **self._validate(),
-            "table": self._experience.describe(),
+            "table": self._with_acted(self._experience.describe()),
             "seconds": time.monotonic() - start_s,
         }
 
@@ -117,8 +131,20 @@ class LearnRole:
             "num_steps": 0,
             "generation": generation,
             "num_new": arrived,
-            "table": self._experience.describe(),
+            "table": self._with_acted(self._experience.describe()),
         }
+
+    def _with_acted(self, values: Mapping[str, Any]) -> dict[str, Any]:
+        """Adds what actors of other processes made to counts of the experience."""
+        counts = {name: values[name] + n for name, n in self._acted.items()}
+        return {**values, **counts}
+
+    def _wait(self, seconds: float) -> None:
+        """Waits for experience to learn from."""
+        until = time.monotonic() + seconds
+        while self._num_allowed() == 0 and time.monotonic() < until:
+            if self._context.stop.wait(_LOOK_S):
+                return
 
     def _num_allowed(self) -> int:
         """Returns how many steps the table allows now."""
@@ -195,7 +221,7 @@ class LearnRole:
         reported_s = -math.inf
         if self._context.stop.is_set():
             num_steps = 0
-        for metrics in self._learner.steps(num_steps, self._context.stop):
+        for metrics in self._steps(num_steps):
             done += 1
             for name, value in metrics.items():
                 totals[name] += value
@@ -213,9 +239,28 @@ class LearnRole:
         means = {name: value / max(1, done) for name, value in totals.items()}
         return {"num_steps": done, "total_steps": self._learner.num_steps, **means}
 
+    def _steps(self, num_steps: int) -> Iterator[dict[str, float]]:
+        """Makes the steps of a turn, and of what actors make meanwhile."""
+        learner, stop = self._learner, self._context.stop
+        if not self._goes_on:
+            yield from learner.steps(num_steps, stop)
+            return
+        until = time.monotonic() + self._schedule.model_s
+        left = self._epoch_steps
+        while num_steps > 0:
+            num_steps = min(num_steps, _CLOCK_STEPS)
+            yield from learner.steps(num_steps, stop)
+            left -= num_steps
+            remaining_s = until - time.monotonic()
+            if stop.is_set() or remaining_s <= 0:
+                return
+            self._wait(remaining_s)
+            num_steps = min(self._num_allowed(), left)
+
     def _save(self) -> None:
         self._number = 0 if self._number is None else self._number + 1
-        table, described = self._experience.state(), self._experience.describe()
+        table = self._with_acted(self._experience.state())
+        described = self._with_acted(self._experience.describe())
         extra = {
             "generation": self._generation,
             "grown_at": self._grown_at,

@@ -7,10 +7,12 @@ next turn carries on from what was published.
 from __future__ import annotations
 
 import importlib
+import os
+import sys
 import threading
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any, NoReturn, Protocol
 
 from tengen.errors import UsageError, did_you_mean
 from tengen.experience import Experience
@@ -51,6 +53,17 @@ class RoleContext:
     sealed: int | None = None
     """The newest generation that the writer had sealed before the turn began: a turn
     that is redone after a kill, and finds a newer one, is over. None always plays."""
+    index: int = 0
+    """Which of several actors the role is, from 0."""
+    at_once: bool = False
+    """Whether the other roles of the run are in processes of their own, and work at the
+    same time."""
+    acted: Mapping[str, int] = field(default_factory=dict)
+    """``num_rows`` and ``num_episodes`` that actors of other processes have made in
+    this call."""
+    die: Callable[[str], NoReturn] = lambda reason: _die(reason)
+    """Ends the process at once, from any thread, for a reason that it can recover from
+    only by being started again."""
     shared: dict[str, Experience] = field(default_factory=dict)
     """What roles of one process share, by name."""
 
@@ -72,10 +85,16 @@ class Role(Protocol):
         """Releases what the role holds. A second call does nothing."""
 
 
+def _die(reason: str) -> NoReturn:
+    print(reason, file=sys.stderr, flush=True)
+    os._exit(1)
+
+
 ROLES = {
     "actor": "tengen.roles.actor:ActorRole",
     "export": "tengen.roles.export:ExportRole",
     "gate": "tengen.roles.gate:GateRole",
+    "inference": "tengen.roles.inference:InferenceRole",
     "learn": "tengen.roles.learn:LearnRole",
     "rate": "tengen.roles.rate:RateRole",
     "selfplay": "tengen.roles.selfplay:SelfplayRole",

@@ -114,7 +114,7 @@ def _folder_of(run: RunDirectory) -> Path:
 
     It is the same each time, so that what a killed store left is found without the
     run's link too. Another user could take the name before, and is found out
-    (`tengen.store.own_folder`).
+    (`tengen.transport.folder`).
     """
     parent = _SHARED if _SHARED.is_dir() else Path(tempfile.gettempdir())
     name = hashlib.sha256(os.fsencode(run.path.resolve())).hexdigest()[:16]

@@ -6,6 +6,12 @@ reader sees the old content or the new one and never half of it.
 
 from __future__ import annotations
 
+from tengen.run.endpoints import (
+    Endpoint,
+    read_endpoint,
+    service_folder,
+    write_endpoint,
+)
 from tengen.run.layout import SCHEMA, NumberedFolder, RunDirectory
 from tengen.run.lock import WriterLock, lock_holder
 from tengen.run.machine import (
@@ -30,6 +36,7 @@ from tengen.run.reading import find_files, newer_schema, read_object
 __all__ = [
     "MAX_THREADS",
     "SCHEMA",
+    "Endpoint",
     "NumberedFolder",
     "RunDirectory",
     "WriterLock",
@@ -45,8 +52,11 @@ __all__ = [
     "publish_directory",
     "publish_file",
     "publish_json",
+    "read_endpoint",
     "read_object",
     "remove_leftovers",
+    "service_folder",
     "storage_error",
     "usable_threads",
+    "write_endpoint",
 ]

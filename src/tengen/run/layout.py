@@ -40,6 +40,7 @@ _FOLDERS = (
     "games",
     "logs",
     "events",
+    "endpoints",
     "locks",
 )
 _FILES = ("run.json", "code.txt", "STOP", "store", "rows")
@@ -126,6 +127,7 @@ class RunDirectory:
         self.games = self.path / "games"
         self.logs = self.path / "logs"
         self.events = self.path / "events"
+        self.endpoints = self.path / "endpoints"
 
     @classmethod
     def create_or_resume(cls, path: Path | str) -> RunDirectory:

@@ -8,7 +8,6 @@ from collections.abc import Sequence
 
 from tengen.errors import UsageError
 from tengen.store.disk_config import DiskConfig
-from tengen.store.folder_lock import LOCK_NAME, FolderLock
 from tengen.store.saved_config import (
     CONFIG_NAME,
     Differences,
@@ -18,6 +17,7 @@ from tengen.store.saved_config import (
     save_config,
 )
 from tengen.store.table_config import TableConfig
+from tengen.transport import LOCK_NAME, FolderLock
 
 __all__ = ["OWN_NAMES", "DiskFolder"]
 
@@ -52,7 +52,7 @@ class DiskFolder:
     ) -> None:
         self._config = config
         self.differences = Differences([], [])
-        self._lock = FolderLock("disk_directory", config.directory, OWN_NAMES)
+        self._lock = FolderLock("store", "disk_directory", config.directory, OWN_NAMES)
         try:
             names = sorted(path.name for path in config.directory.iterdir())
             has_checkpoint = any(name.startswith(_STATE) for name in names)

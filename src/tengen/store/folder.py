@@ -2,16 +2,9 @@
 
 from __future__ import annotations
 
-import contextlib
-import os
-import shutil
 from pathlib import Path
 
-from tengen.errors import UsageError
 from tengen.store.disk_config import DiskConfig
-from tengen.store.folder_lock import LOCK_NAME, FolderLock
-from tengen.store.host_protocol import SOCKET_NAME
-from tengen.store.own_folder import check_own_folder
 from tengen.store.saved_config import (
     CONFIG_NAME,
     compare,
@@ -19,16 +12,15 @@ from tengen.store.saved_config import (
     save_config,
 )
 from tengen.store.table_config import TableConfig
+from tengen.transport import LOCK_NAME, SOCKET_NAME, HostFolder
 
 __all__ = ["StoreFolder"]
 
-_OWN = (SOCKET_NAME, CONFIG_NAME, "slab-", "session-", "log-", "state-", ".tmp-")
-# What a socket's address holds on Linux and, with a few bytes less, on macOS.
-_MAX_SOCKET_PATH = 100
+_OWN = (CONFIG_NAME, "slab-", "session-", "log-", "state-", ".tmp-")
 
 
-class StoreFolder:
-    """Holds the folder for this process until `remove`, or the process's end.
+class StoreFolder(HostFolder):
+    """Holds the folder for this process until `leave`, or the process's end.
 
     Args:
         directory: The folder; made when absent, for this user alone.
@@ -41,7 +33,6 @@ class StoreFolder:
             a killed store of other tables left it.
 
     Attributes:
-        path: Its absolute path.
         goes_on: Whether what a killed store left is to be gone on with.
         differences: A line for each setting that differs from the killed store's.
         changed: Numbers of the tables whose limits or capacity differ.
@@ -54,22 +45,10 @@ class StoreFolder:
         memory_bytes: int,
         disk: DiskConfig | None,
     ) -> None:
-        self.path = directory.absolute()
-        self.socket_path = str(self.path / SOCKET_NAME)
-        if len(os.fsencode(self.socket_path)) > _MAX_SOCKET_PATH:
-            raise UsageError(
-                f"directory ({directory}) must have at most {_MAX_SOCKET_PATH - 7} "
-                f"bytes; choose a shorter one"
-            )
+        super().__init__("store", directory, _OWN)
         self.goes_on = False
         self.differences: list[str] = []
         self.changed: list[int] = []
-        # What cannot be made or looked at is refused by the lock.
-        with contextlib.suppress(OSError):
-            with contextlib.suppress(FileExistsError):
-                os.mkdir(self.path, 0o700)
-            check_own_folder("directory", self.path)
-        self._lock = FolderLock("directory", directory, _OWN)
         try:
             self._compare(configs, memory_bytes, disk)
         except BaseException:
@@ -84,15 +63,6 @@ class StoreFolder:
     ) -> None:
         """Notes what the store is, once it is made."""
         save_config(self.path, describe_store(configs, memory_bytes, disk))
-
-    def remove(self) -> None:
-        """Removes the folder. Idempotent."""
-        shutil.rmtree(self.path, ignore_errors=True)
-        self.leave()
-
-    def leave(self) -> None:
-        """Lets the next store have what lies here. Idempotent."""
-        self._lock.leave()
 
     def _compare(
         self,

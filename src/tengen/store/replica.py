@@ -14,13 +14,17 @@ from typing import Any
 from tengen import _core
 from tengen.errors import RunError, UsageError
 from tengen.store.disk_folder import OWN_NAMES
-from tengen.store.folder_lock import FolderLock
-from tengen.store.net_client import NetConnection
+from tengen.store.messages import STORE
 from tengen.store.saved_config import read_config, save_config
+from tengen.transport import Client, FolderLock, NetAddress
 
 __all__ = ["Replica"]
 
 _RETRY_S = 1.0
+# The store reads files before it opens a replica's session.
+_OPEN_S = 60.0
+# Else it answers at once; a replica that closes waits no longer for one that does not.
+_ANSWER_S = 10.0
 
 
 class Replica:
@@ -65,10 +69,15 @@ class Replica:
         self._folder = Path(folder).absolute()
         self._name = socket.gethostname() if name is None else name
         self._tell = tell
-        self._connect: Callable[[], NetConnection] = lambda: NetConnection(
-            address, token, None if ca_file is None else Path(ca_file), fingerprint
+        self._client = Client(
+            STORE,
+            str(NetAddress.parse(address)),
+            patience_s=_OPEN_S,
+            token=token,
+            ca_file=None if ca_file is None else Path(ca_file),
+            fingerprint=fingerprint,
         )
-        self._lock = FolderLock("folder", self._folder, OWN_NAMES)
+        self._lock = FolderLock("store", "folder", self._folder, OWN_NAMES)
         try:
             self._core = _core.ReplayReplica(str(self._folder))
         except _core.CoreError as error:
@@ -151,8 +160,10 @@ class Replica:
     def _follow(self) -> None:
         """Follows the store until it or the connection ends."""
         place = self._core.place()
-        descriptor, made_with = self._connect().open_replica(self._name, place)
-        with socket.socket(fileno=descriptor) as stream:
+        self._client.ask({"ask": "tables"}, _ANSWER_S)
+        request = {"ask": "replica", "name": self._name, "place": place}
+        stream, made_with = self._client.open(request)
+        with stream:
             self._adopt(made_with, is_empty=place is None)
             with self._stream_lock:
                 self._stream = stream
@@ -160,7 +171,7 @@ class Replica:
                     return
             self._trouble = ""
             try:
-                self._core.follow(os.dup(descriptor))
+                self._core.follow(os.dup(stream.fileno()))
             finally:
                 with self._stream_lock:
                     self._stream = None

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 from tengen.errors import UsageError
 from tengen.run.publish import publish_json
 from tengen.store.disk_config import DiskConfig
-from tengen.store.host_protocol import VERSION
+from tengen.store.messages import VERSION
 from tengen.store.table_config import TableConfig
 
 __all__ = [

@@ -1,10 +1,10 @@
-"""The store of a host: lets other processes in."""
+"""The store's servers: for other processes of this host, and for other hosts."""
 
 from __future__ import annotations
 
 import os
 import socket
-from collections.abc import Mapping
+from collections.abc import Callable, Collection
 from pathlib import Path
 from typing import Any
 
@@ -13,15 +13,78 @@ from tengen.errors import UsageError
 from tengen.store.disk_config import DiskConfig
 from tengen.store.disk_folder import DiskFolder
 from tengen.store.folder import StoreFolder
-from tengen.store.host_protocol import wait_of
 from tengen.store.local_backend import LocalBackend
-from tengen.store.reception import Reception
+from tengen.store.messages import STORE, wait_for_name_s
+from tengen.store.saved_config import read_config
 from tengen.store.table_config import TableConfig
+from tengen.transport import RESUME, Listener, Message, Server, Service
 
-__all__ = ["HostServer"]
+__all__ = ["HostServer", "NetServer"]
 
 
-class HostServer:
+class _StoreServer:
+    """What both servers share: the sessions of writers and samplers, the questions."""
+
+    _core: Any
+    _server: Server
+
+    def _serve(
+        self,
+        backend: LocalBackend,
+        listener: Listener,
+        **sessions: Callable[[socket.socket, Message], Any],
+    ) -> None:
+        self._pools = {entry.pool for entry in backend.tables()}
+        self._numbers = {entry.number for entry in backend.tables()}
+        backend.add_sessions(lambda: self._core.describe())
+        service = Service(
+            dialect=STORE,
+            questions={
+                "tables": lambda _: _tables(backend),
+                "command": lambda message: backend.command(
+                    message["name"], message["arguments"]
+                ),
+            },
+            sessions={
+                "writer": self._open_writer,
+                "sampler": self._open_sampler,
+                **sessions,
+            },
+            num_sessions=lambda: len(self._core.describe()),
+            is_closing=lambda: backend.is_closed,
+        )
+        self._server = Server(listener, service)
+
+    def close(self) -> None:
+        """Lets nobody in any more, and ends every session."""
+        self._server.close()
+        del self._core
+
+    def _open_writer(self, connection: socket.socket, message: Message) -> Any:
+        name = message["name"]
+        pool = _known(message, "pool", self._pools)
+        wait_s = wait_for_name_s(float(message["wait_s"]))
+        return self._opened(
+            connection,
+            lambda descriptor: self._core.open_writer(descriptor, name, pool, wait_s),
+        )
+
+    def _open_sampler(self, connection: socket.socket, message: Message) -> Any:
+        table = _known(message, "table", self._numbers)
+        numbers = (table, message["num_samples"], message["num_ahead"])
+        return self._opened(
+            connection,
+            lambda descriptor: self._core.open_sampler(descriptor, *numbers),
+        )
+
+    def _opened(
+        self, connection: socket.socket, open_session: Callable[[int], Any]
+    ) -> dict[str, Any]:
+        """Opens a session by a descriptor of the connection; returns the answer."""
+        return {"next_sequence": open_session(connection.fileno())}
+
+
+class HostServer(_StoreServer):
     """A store whose slabs and socket lie in a folder.
 
     Args:
@@ -50,7 +113,6 @@ class HostServer:
         self._disk: DiskFolder | None = None
         self.differences = self._folder.differences
         changed = self._folder.changed
-        self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         try:
             if disk is not None:
                 self._disk = DiskFolder(
@@ -67,38 +129,25 @@ class HostServer:
             self._folder.begin(configs, memory_bytes, disk)
             if self._disk is not None:
                 self._disk.begin()
-            self._socket.bind(self._folder.socket_path)
-            os.chmod(self._folder.socket_path, 0o600)
+            listener = self._folder.listen()
         except BaseException as error:
-            self._socket.close()
             self._leave_folders()
             if isinstance(error, _core.CoreError):
                 raise UsageError(str(error)) from error
             raise
-        self.backend.add_sessions(lambda: self._core.describe())
-        self._reception = Reception(
-            self._socket,
-            self.backend,
-            ("writer", "sampler", "resume"),
-            self._open,
-            lambda: len(self._core.describe()),
-        )
+        self._serve(self.backend, listener, **{RESUME: self._resume})
 
     def close(self) -> None:
         """Ends every session and removes the folder of the host."""
-        self._end()
+        super().close()
         if self._disk is not None:
             self._disk.end()
         self._folder.remove()
 
     def abandon(self) -> None:
         """Ends every session; what a killed store left stays for the next one."""
-        self._end()
+        super().close()
         self._leave_folders()
-
-    def _end(self) -> None:
-        self._reception.close()
-        del self._core
 
     def _leave_folders(self) -> None:
         """Gives up the folders; what a killed store left is not lost by its heir."""
@@ -107,34 +156,15 @@ class HostServer:
             (self._disk.leave if goes_on else self._disk.end)()
         (self._folder.leave if goes_on else self._folder.remove)()
 
-    def _open(
-        self, connection: socket.socket, kind: str, message: Mapping[str, Any]
-    ) -> dict[str, Any]:
-        # The core owns the copy, unless it refuses the session.
-        descriptor = os.dup(connection.fileno())
-        try:
-            return self._open_with(descriptor, kind, message)
-        except BaseException:
-            os.close(descriptor)
-            raise
+    def _resume(self, connection: socket.socket, message: Message) -> dict[str, Any]:
+        _with_copy(connection, lambda copy: self._core.resume(copy, message["id"]))
+        return {}
 
-    def _open_with(
-        self, descriptor: int, kind: str, message: Mapping[str, Any]
+    def _opened(
+        self, connection: socket.socket, open_session: Callable[[int], Any]
     ) -> dict[str, Any]:
-        if kind == "resume":
-            self._core.resume(descriptor, message["id"])
-            return {}
-        if kind == "writer":
-            opened = self._core.open_writer(
-                descriptor, message["name"], message["pool"], wait_of(message)
-            )
-        else:
-            opened = self._core.open_sampler(
-                descriptor,
-                message["table"],
-                message["num_samples"],
-                message["num_ahead"],
-            )
+        # This core, unlike that of `NetServer`, copies no descriptor.
+        opened = _with_copy(connection, open_session)
         return {
             "id": opened.id,
             "memory_path": opened.memory_path,
@@ -142,3 +172,67 @@ class HostServer:
             "reply_bytes": opened.layout.reply_bytes,
             "next_sequence": opened.next_sequence,
         }
+
+
+class NetServer(_StoreServer):
+    """Lets clients of a store in over TCP.
+
+    Args:
+        backend: The store.
+        listener: Where they come to; closed by ``close``.
+    """
+
+    def __init__(self, backend: LocalBackend, listener: Listener) -> None:
+        self._backend = backend
+        self._core = _core.ReplayGateway(backend.core)
+        backend.add_replicas(lambda: self._core.replicas())
+        self._serve(backend, listener, replica=self._open_replica)
+
+    def _open_replica(
+        self, connection: socket.socket, message: Message
+    ) -> dict[str, Any]:
+        disk = self._backend.disk
+        if disk is None or not disk.is_durable:
+            raise UsageError(
+                "durability (none) must be checkpoint, async or sync for a "
+                "replica; make the store with it, and with a disk"
+            )
+        place = message["place"]
+        self._core.open_replica(
+            connection.fileno(), str(message["name"]), place and tuple(place)
+        )
+        return read_config(disk.directory)
+
+
+def _tables(backend: LocalBackend) -> list[dict[str, Any]]:
+    answer = []
+    for entry in backend.tables():
+        slots_per_slab, slot_bytes = backend.pool_layout(entry)
+        answer.append(
+            {
+                "number": entry.number,
+                "pool": entry.pool,
+                "layout": {"slots_per_slab": slots_per_slab, "slot_bytes": slot_bytes},
+                "config": entry.config.to_dict(),
+            }
+        )
+    return answer
+
+
+def _known(message: Message, name: str, known: Collection[int]) -> int:
+    number: int = message[name]
+    if number not in known:
+        raise UsageError(
+            f"{message['ask']} ({number}) must be of a table; ask for the tables"
+        )
+    return number
+
+
+def _with_copy(connection: socket.socket, open_session: Callable[[int], Any]) -> Any:
+    """Opens a session on a copy of the connection, closed where it is refused."""
+    descriptor = os.dup(connection.fileno())
+    try:
+        return open_session(descriptor)
+    except BaseException:
+        os.close(descriptor)
+        raise

@@ -15,8 +15,8 @@ import numpy as np
 from tengen import _core
 from tengen.errors import RunError, TengenError, TengenWarning, UsageError
 from tengen.store.backend import SamplerCore, StoreBackend, TableEntry
-from tengen.store.host_protocol import NoAnswer, closed
 from tengen.store.shard_sampler import ShardSampler
+from tengen.transport import NoAnswer
 
 __all__ = ["Shard", "Shards"]
 
@@ -290,7 +290,8 @@ class Shards:
     def check_open(self) -> None:
         """Raises UsageError once it was closed."""
         if self._is_closed.is_set():
-            raise closed(", ".join(shard.name for shard in self._shards))
+            names = ", ".join(shard.name for shard in self._shards)
+            raise UsageError(f"store ({names}, closed) must be open; connect again")
 
     def close(self) -> None:
         """Ends the connections."""
@@ -323,7 +324,7 @@ class Shards:
         whole: dict[str, Any] = {}
         for answer in answers:
             for name, value in answer.items():
-                if name == "newest_version":
+                if name in ("newest_version", "max_priority"):
                     whole[name] = max(whole.get(name, 0), value)
                 elif name == "limits":
                     whole.setdefault(name, value)

@@ -12,20 +12,19 @@ from typing import Any
 from tengen.config import check, check_whole
 from tengen.store.backend import StoreBackend, TableEntry, find_table
 from tengen.store.checkpoint import make_checkpoint
-from tengen.store.client import HostConnection
+from tengen.store.client import RemoteBackend
 from tengen.store.disk_config import DiskConfig
 from tengen.store.disk_folder import DiskFolder
 from tengen.store.lending import Lending
 from tengen.store.local_backend import LocalBackend
-from tengen.store.net_client import NetConnection
-from tengen.store.net_protocol import SCHEME
-from tengen.store.net_server import NetListener, NetServer
-from tengen.store.server import HostServer
+from tengen.store.messages import STORE
+from tengen.store.server import HostServer, NetServer
 from tengen.store.shards import Shards
 from tengen.store.step_writer import StepWriter, open_writer
 from tengen.store.table import Table
 from tengen.store.table_config import TableConfig, check_kind
 from tengen.store.waiting import timeout_of
+from tengen.transport import listen_on
 
 __all__ = ["Store"]
 
@@ -119,8 +118,8 @@ class Store:
         # What can be refused is, before a folder is taken and gone on with.
         listener = None
         if listen is not None:
-            listener = NetListener(
-                listen, token, _path(certificate_file), _path(key_file)
+            listener = listen_on(
+                STORE, listen, token, _path(certificate_file), _path(key_file)
             )
         try:
             backend = self._make(tables, memory_bytes, seed, directory, disk)
@@ -165,9 +164,7 @@ class Store:
         """
 
         def backend_of(one: str | os.PathLike[str]) -> StoreBackend:
-            if isinstance(one, str) and one.startswith(SCHEME):
-                return NetConnection(one, token, _path(ca_file), fingerprint)
-            return HostConnection(Path(one), patience_s)
+            return RemoteBackend(one, patience_s, token, _path(ca_file), fingerprint)
 
         store = cls.__new__(cls)
         store._servers = []

@@ -17,8 +17,8 @@ from tengen.errors import UsageError
 from tengen.store.arguments import check_batch, keys_of, vector_of, whole
 from tengen.store.backend import StoreBackend, TableEntry
 from tengen.store.batch import Batch
-from tengen.store.host_protocol import MAX_KEYS
 from tengen.store.lending import Lending
+from tengen.store.messages import MAX_KEYS
 from tengen.store.rate_limits import RateLimits
 from tengen.store.sampler import Sampler
 from tengen.store.step_writer import StepWriter
@@ -218,6 +218,7 @@ class Table:
 
         ``num_items``, ``num_steps`` and ``num_bytes`` are there now, ``num_eligible``
         may be drawn, and ``num_inserts`` and ``num_samples`` were made;
+        ``max_priority`` is the greatest that an item was given;
         ``insert_waits`` says for what inserts wait, empty where they do not.
         ``max_items``, ``max_bytes`` (in whole steps; None: no bound), ``limits`` and
         ``newest_version`` hold now. With a disk ``num_chunk_hits`` and

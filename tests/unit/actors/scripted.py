@@ -150,10 +150,10 @@ class Written:
         self.states: list[Mapping[str, NDArray[Any]]] = []
         self.versions: list[int] = []
 
-    def __call__(self, columns: Arrays, state: Arrays, version: int) -> int:
+    def __call__(self, columns: Arrays, state: Arrays) -> int:
         self.blocks.append(columns)
         self.states.append(state)
-        self.versions.append(version)
+        self.versions.append(int(columns["model_version"][0, 0]))
         return 7
 
     def joined(self, name: str) -> NDArray[Any]:

@@ -48,12 +48,11 @@ class Obeying(TicTacToe):
     num_applied = 0
 
     def apply(self, state, action):
-        # Past the first games, which have ended after some 500 to 900 applied moves,
-        # before the last. Checks of a new game are in the main thread.
+        # Checks of a new game are in the main thread.
         playing = threading.current_thread() is not threading.main_thread()
         Obeying.num_applied += playing
         end_s = time.monotonic() + 60
-        while Obeying.num_applied > 1000 and (HERE / "hold").exists():
+        while self.is_held():
             assert time.monotonic() < end_s, "nobody let go"
             time.sleep(0.01)
         if sum(cell != 0 for cell in state) > 3:
@@ -65,6 +64,13 @@ class Obeying(TicTacToe):
             except FileNotFoundError:
                 pass
         return super().apply(state, action)
+
+    def is_held(self):
+        # The file says after how many moves of this process its games stand still.
+        try:
+            return Obeying.num_applied > int((HERE / "hold").read_text())
+        except FileNotFoundError:
+            return False
 
     def observation(self, state):
         planes = super().observation(state)
@@ -139,6 +145,23 @@ def expected(
     game = games.make("own_games:TicTacToe")
     play_generation(game, config, backend, queue, sink, num_threads=1)
     return in_order(sink.take())
+
+
+def counted(model: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[list[bytes], int]:
+    """Returns the games, and how many moves were applied to play and search them."""
+    num_applied = 0
+    import own_games
+
+    game = own_games.TicTacToe
+    apply = game.apply
+
+    def count(self: Any, state: Any, action: int) -> Any:
+        nonlocal num_applied
+        num_applied += 1
+        return apply(self, state, action)
+
+    monkeypatch.setattr(game, "apply", count)
+    return expected(model), num_applied
 
 
 def play(
@@ -217,10 +240,16 @@ def test_a_game_that_breaks_is_named_as_in_a_thread(
 
 
 def test_a_stop_keeps_what_is_finished(
-    processes: SelfplayProcesses, model: Path, folder: Path
+    processes: SelfplayProcesses,
+    model: Path,
+    folder: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     hold = folder / "hold"
-    hold.touch()
+    all_games, num_applied = counted(model, monkeypatch)
+    # Of two processes each stands still after three tenths of all moves: the first of
+    # its games have ended by then, and the last ones have not begun.
+    hold.write_text(str(3 * num_applied // 10))
     calls = 0
 
     def stop_then_let_go(num_games: int, _: int) -> None:
@@ -235,13 +264,13 @@ def test_a_stop_keeps_what_is_finished(
     finished = [int(_core.decode_game(frame).game_index) for frame in frames]
     assert 0 < len(frames) < NUM_GAMES
     rest, _ = play(processes, generation(model, finished))
-    assert in_order([*frames, *rest]) == expected(model)
+    assert in_order([*frames, *rest]) == all_games
 
 
 def test_no_process_outlives_its_parent_in_a_game_that_never_ends(
     model: Path, folder: Path
 ) -> None:
-    (folder / "hold").touch()
+    (folder / "hold").write_text("1000")
     process, connection = _start()
     child = _Child(process, connection, left=set(range(NUM_GAMES)))
     _give(child, generation(model))

@@ -49,7 +49,11 @@ def open_table(folder: Path, state: dict[str, object] | None = None) -> StepTabl
     }
     return StepTable(
         folder / "steps",
-        {"observation": Column(dtype="int64", shape=()), **flags},
+        {
+            "observation": Column(dtype="int64", shape=()),
+            "model_version": Column(dtype="int64", shape=()),
+            **flags,
+        },
         ItemLayout(num_steps=2, period=1),
         ReplayConfig(
             sampler="prioritized",
@@ -68,8 +72,9 @@ def write(table: StepTable, name: str, num_steps: int) -> None:
     flags = dict.fromkeys(
         ("terminated", "truncated", "is_reset"), np.zeros((1, num_steps), np.uint8)
     )
-    columns = {"observation": np.arange(num_steps)[None], **flags}
-    table.writer(name, 1).append(columns, {}, 0)
+    numbers = np.arange(num_steps)[None]
+    columns = {"observation": numbers, "model_version": 0 * numbers, **flags}
+    table.writer(name, 1).append(columns, {})
 
 
 @pytest.fixture

@@ -93,7 +93,7 @@ def test_the_share_is_of_what_came_from_the_disk(cold):
 
 def test_the_disk_is_asked_for_as_much_at_once_as_the_store_asks(cold):
     _, asked = cold(1e9)
-    text = (CORE / "service" / "disk_tier.cc").read_text()
+    text = (CORE / "store" / "disk" / "disk_tier.cc").read_text()
     [num_threads] = re.findall(r"kNumThreads = (\d+);", text)
     assert {reads.depth for reads in asked} == {int(num_threads), 2 * int(num_threads)}
     assert {reads.row_bytes for reads in asked} == {DQN.row_bytes}

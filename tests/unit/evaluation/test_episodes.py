@@ -213,7 +213,7 @@ def test_a_network_is_shown_what_it_was_trained_with() -> None:
         FirstLogit(),
         trained.signature,
         StepBlock(tensors, 2, 4, is_closed=False),
-        lambda columns, state, version: 1,
+        lambda columns, state: 1,
         seed=0,
         turn_blocks=3,
     )

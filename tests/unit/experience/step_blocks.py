@@ -15,6 +15,7 @@ from tengen.tensors import TensorSpec
 
 FLAGS = ("terminated", "truncated", "is_reset")
 COLUMNS = {
+    "model_version": Column(dtype="int64"),
     "observation/number": Column(dtype="int64"),
     "observation/pair": Column(dtype="float32", shape=(2,)),
     "reward": Column(dtype="float32"),
@@ -110,9 +111,11 @@ class Steps:
         )
         self.num_steps += num_steps
         return self.writer.append(
-            block(numbers, is_reset),
+            {
+                **block(numbers, is_reset),
+                "model_version": np.full(numbers.shape, version, np.int64),
+            },
             state_of(layout.state, numbers[:, 0]),
-            version,
         )
 
     def all_items(self) -> dict[str, NDArray[Any]]:

@@ -28,6 +28,7 @@ def columns_of(observation_bytes: int) -> dict[str, Column]:
     return {
         "observation": Column(dtype="uint8", shape=(observation_bytes,)),
         **dict.fromkeys(FLAGS, Column(dtype="uint8")),
+        "model_version": Column(dtype="int64"),
     }
 
 
@@ -73,9 +74,9 @@ def fill(
                 "observation": np.full((*zeros.shape, observation_bytes), value),
                 **dict.fromkeys(FLAGS, zeros),
                 "is_reset": is_reset.astype(np.uint8),
+                "model_version": zeros + np.int64(num_steps),
             },
             state,
-            num_steps,
         )
         num_steps += num_rows
         if sampler == "fifo":

@@ -50,7 +50,7 @@ def test_a_closed_block_is_an_item_at_once(tmp_path: Path) -> None:
             [3, 4, 5, 6],
             [1003, 1004, 1005, 1006],
         ]
-        assert columns["model_version"].tolist() == [7, 7, 8, 8]
+        assert columns["model_version"].tolist() == [[7] * 4] * 2 + [[8] * 4] * 2
         assert columns["is_reset"].tolist()[2] == [1, 0, 1, 0]
         # Nothing is shared: the closing step lies there once more.
         assert num_stored(steps) == 2 * (4 + 4)
@@ -70,7 +70,7 @@ def test_steps_of_overlapping_items_lie_in_the_store_once(tmp_path: Path) -> Non
         firsts = [0, 1000, 2, 1002, 4, 1004, 6, 1006]
         assert items_of(columns) == [list(range(n, n + 5)) for n in firsts]
         # Of the model that acted in the item's first step.
-        assert columns["model_version"].tolist() == [0, 0, 1, 1, 2, 2, 3, 3]
+        assert columns["model_version"][:, 0].tolist() == [0, 0, 1, 1, 2, 2, 3, 3]
         assert num_stored(steps) == 24
         # Eight items of five steps: as if each had its own.
         assert steps.append(2) == 2
@@ -202,7 +202,7 @@ def test_items_are_those_of_a_slow_reference(tmp_path: Path, seed: int) -> None:
             return
         columns = steps.all_items()
         assert items_of(columns) == [item for item, _ in slow.items]
-        assert columns["model_version"].tolist() == [v for _, v in slow.items]
+        assert columns["model_version"][:, 0].tolist() == [v for _, v in slow.items]
         check_states(layout, columns, columns["observation/number"][:, 0])
 
 

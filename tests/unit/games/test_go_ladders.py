@@ -17,6 +17,7 @@ from slow_ladders import ladders
 
 # Games by board, and how many plies lie between the positions that are compared.
 SHORT = {"3": (20, 2), "5": (30, 3), "3x6": (20, 3), "7": (16, 7), "9": (8, 12)}
+LONGEST = ("7", "9", "6x8", "13")
 LONG = {
     "2": (50, 1),
     "3": (100, 1),
@@ -62,7 +63,13 @@ def test_the_rule_of_the_game_does_not_matter():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("board", LONG)
+@pytest.mark.parametrize(
+    "board",
+    [
+        pytest.param(board, marks=[pytest.mark.soak] if board in LONGEST else [])
+        for board in LONG
+    ],
+)
 def test_equals_the_slow_reading_in_many_games(board):
     num_games, step = LONG[board]
     seen = [

@@ -13,7 +13,8 @@ import pytest
 from tengen.config import override
 from tengen.errors import RunError, UsageError
 from tengen.launch import Budget
-from tengen.launch.at_once import run_at_once, threads_at_once
+from tengen.launch.at_once import run_at_once
+from tengen.launch.workers import workers_at_once
 from tengen.recipes import make_config
 from tengen.roles import RunConfig, StopListener, write_config
 from tengen.run import RunDirectory
@@ -24,6 +25,7 @@ CHOSEN = (
     "inference.precision=fp32",
     "inference.batch_shape=dynamic",
 )
+ACTORS = "launch.roles.actor.count=3"
 Turn = Callable[["Fake"], "dict[str, Any] | None"]
 
 
@@ -112,8 +114,11 @@ class Roles:
         self.num_threads: dict[str, int] = {}
         self._scripts = scripts
 
-    def start(self, roles: tuple[str, ...], num_threads: int, resources: Any) -> Fake:
+    def start(
+        self, roles: tuple[str, ...], num_threads: int, resources: Any, index: int
+    ) -> Fake:
         (role,) = roles
+        assert index == 0
         self.fakes[role] = Fake(role, self._scripts.get(role, nothing))
         self.num_threads[role] = num_threads
         return self.fakes[role]
@@ -261,11 +266,34 @@ def test_roles_divide_the_cores() -> None:
     rest = {"export": 1, "gate": 1, "rate": 1}
     for cores, selfplay, learn in ((1, 1, 1), (2, 1, 1), (4, 3, 1), (16, 12, 4)):
         expected = {"selfplay": selfplay, "learn": learn, **rest}
-        assert threads_at_once(config(), cores) == expected
+        assert threads_of(config(), cores) == expected
     given = config("launch.roles.gate.num_cpus=5", "launch.roles.learn.num_cpus=7")
     expected = {"selfplay": 12, "learn": 7, **rest, "gate": 5}
-    assert threads_at_once(given, 16) == expected
-    assert threads_at_once(config("agent.learn_from=other"), 16)["learn"] == 16
+    assert threads_of(given, 16) == expected
+    assert threads_of(config("agent.learn_from=other"), 16)["learn"] == 16
+
+
+def threads_of(made: RunConfig, num_threads: int) -> dict[str, int]:
+    """Returns the threads of each role, of which each is a process."""
+    workers = workers_at_once(made, num_threads)
+    assert all(worker.roles == (worker.name,) for worker in workers)
+    return {worker.name: worker.num_threads for worker in workers}
+
+
+def test_environments_have_a_learner_an_inference_and_actors() -> None:
+    pytest.importorskip("gymnasium")
+    made = override(make_config("CartPole-v1", None, None), [*CHOSEN, ACTORS])
+    workers = workers_at_once(made, 4)
+    assert [(one.name, one.index, one.num_threads) for one in workers] == [
+        ("learn", 0, 2),
+        ("inference", 0, 2),
+        ("actor-0", 0, 1),
+        ("actor-1", 1, 1),
+        ("actor-2", 2, 1),
+    ]
+    assert workers[0].roles == ("learn", "export", "gate")
+    assert workers[1].roles == ("inference",)
+    assert {one.roles for one in workers[2:]} == {("actor",)}
 
 
 @pytest.mark.parametrize(
@@ -274,6 +302,9 @@ def test_roles_divide_the_cores() -> None:
         ("launch.roles.lern.num_cpus=2", r'^launch.roles \(lern\) is not .*"learn"'),
         ("launch.roles.learn.num_cpus=-1", r"num_cpus \(-1\) must be 0 to 1024"),
         ("launch.roles.shuffle.num_cpus=2", r"^launch.roles \(shuffle\) is not a role"),
+        ("launch.roles.actor.count=2", r"^launch.roles \(actor\) is not a role"),
+        ("launch.roles.learn.count=2", r"learn.count \(2\) must be 1, as only"),
+        ("launch.roles.learn.count=0", r"count \(0\) must be 1 to 1024"),
     ],
 )
 def test_resources_of_roles_are_checked(setting: str, line: str) -> None:
@@ -281,8 +312,9 @@ def test_resources_of_roles_are_checked(setting: str, line: str) -> None:
         config(setting)
 
 
-def test_resources_of_roles_that_share_a_process_are_refused() -> None:
+def test_resources_of_an_environments_roles_are_checked() -> None:
     pytest.importorskip("gymnasium")
     made = make_config("CartPole-v1", None, None)
-    with pytest.raises(UsageError, match=r"must be left out with agent vtrace, whose"):
-        override(made, ["launch.roles.learn.num_cpus=2"])
+    override(made, ["launch.roles.inference.num_cpus=2"])
+    with pytest.raises(UsageError, match=r"^launch.roles \(export\) is not a role"):
+        override(made, ["launch.roles.export.num_cpus=2"])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import dataclasses
+import functools
 
 import pytest
 import torch
@@ -110,6 +111,25 @@ def test_an_unroll_is_so_many_answers(config: NetConfig, first: str) -> None:
     assert list(after) == list(state) == list(net.signature.state)
     for name, tensor in after.items():
         torch.testing.assert_close(tensor, state[name], rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("first", FIRSTS)
+def test_gradients_of_an_unroll_are_those_of_so_many_answers(first: str) -> None:
+    net, inputs = made(CONFIGS[0]), steps()
+    is_first = torch.zeros(T, B, dtype=torch.bool)
+    for step, row in FIRSTS[first]:
+        is_first[step, row] = True
+    weights = torch.randn(T, B, generator=torch.Generator().manual_seed(5))
+    found = []
+    for unroll in (net.unroll, functools.partial(Net.unroll, net)):
+        state = {n: t.requires_grad_() for n, t in random_state(net).items()}
+        answers, after = unroll(inputs, state, is_first)
+        loss = (answers["value"] * weights).sum() + answers["policy"].square().sum()
+        # The last cell and the last hidden state count by themselves too.
+        loss = loss + sum(tensor.pow(3).sum() for tensor in after.values())
+        found.append(torch.autograd.grad(loss, [*net.parameters(), *state.values()]))
+    for one, other in zip(*found, strict=True):
+        torch.testing.assert_close(one, other, rtol=1e-4, atol=1e-5)
 
 
 @pytest.mark.parametrize("config", CONFIGS, ids=kind_of)

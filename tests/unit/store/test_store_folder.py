@@ -13,7 +13,8 @@ import pytest
 from tengen import cli
 from tengen.errors import RunError, UsageError
 from tengen.roles import store_command
-from tengen.store import Column, Store, TableConfig, own_folder
+from tengen.store import Column, Store, TableConfig
+from tengen.transport import folder as own_folder
 
 TABLE = TableConfig(name="t", columns={"value": Column(dtype="int64")})
 

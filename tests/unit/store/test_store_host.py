@@ -19,12 +19,13 @@ from tengen.store import (
     Store,
     StoreTimeout,
     TableConfig,
-    host_protocol,
-    reception,
+    messages,
 )
 from tengen.store import store as store_module
-from tengen.store.folder_lock import LOCK_NAME
-from tengen.store.host_protocol import SOCKET_NAME, VERSION
+from tengen.store.messages import VERSION
+from tengen.transport import LOCK_NAME, SOCKET_NAME
+from tengen.transport import client as transport_client
+from tengen.transport import server as transport_server
 
 TABLE = TableConfig(name="t", columns={"value": Column(dtype="int64")})
 
@@ -166,7 +167,7 @@ def test_a_server_that_was_short_of_descriptors_lets_clients_in_again(
             raise RuntimeError("can't start new thread")
         start(thread)
 
-    monkeypatch.setattr(reception, "_PAUSE_S", 0.001)
+    monkeypatch.setattr(transport_server, "_PAUSE_S", 0.001)
     monkeypatch.setattr(socket.socket, "accept", accept_later)
     monkeypatch.setattr(threading.Thread, "start", start_later)
     with Store([TABLE], memory_bytes=1 << 20, directory=directory.parent / "short"):
@@ -179,7 +180,7 @@ def test_sessions_leave_descriptors_for_commands(directory: Path, monkeypatch) -
     store = Store.connect(directory)
     table = store.table("t")
     with table.sampler(1):
-        monkeypatch.setattr(reception.resource, "getrlimit", lambda _: (4, 4))
+        monkeypatch.setattr(transport_server.resource, "getrlimit", lambda _: (4, 4))
         for call in (lambda: table.sampler(1), lambda: store.writer("a", "t")):
             with pytest.raises(RunError, match="raise its ulimit -n"):
                 call()
@@ -189,8 +190,8 @@ def test_sessions_leave_descriptors_for_commands(directory: Path, monkeypatch) -
 
 
 def test_calls_end_where_the_server_stands_still(directory: Path, monkeypatch) -> None:
-    monkeypatch.setattr(host_protocol, "_LEAST_ANSWER_S", 0.02)
-    monkeypatch.setattr(host_protocol, "_WAIT_FOR_NAME_S", 0.0)
+    monkeypatch.setattr(transport_client, "_LEAST_ANSWER_S", 0.02)
+    monkeypatch.setattr(messages, "_WAIT_FOR_NAME_S", 0.0)
     patient, store = Store.connect(directory), Store.connect(directory, patience_s=0.02)
     (directory / SOCKET_NAME).rename(directory / "another")
     value = {"value": np.int64(1)}

@@ -22,17 +22,14 @@ from tengen.store import (
     Selector,
     Store,
     TableConfig,
-    host_protocol,
     local_backend,
-    reception,
+    messages,
     table,
-    tls,
 )
-from tengen.store.host_protocol import SOCKET_NAME, VERSION, read_line
-from tengen.store.net_protocol import NetAddress
-from tengen.store.net_server import NetServer
-from tengen.store.places import Places
-from tengen.store.server import HostServer
+from tengen.store.messages import VERSION
+from tengen.store.server import HostServer, NetServer
+from tengen.transport import SOCKET_NAME, NetAddress
+from tengen.transport import server as transport_server
 
 TABLE = TableConfig(
     name="t",
@@ -83,7 +80,7 @@ class Door:
         """Returns how many are being asked and answered."""
         kind = HostServer if self.is_host else NetServer
         [server] = [one for one in self.store._servers if isinstance(one, kind)]
-        return server._reception._connections._num_taken
+        return server._server._connections._num_taken
 
     def silent(self, source: str = "127.0.0.1") -> socket.socket:
         """Returns a connection over TCP that has not even greeted."""
@@ -139,7 +136,7 @@ DOORS = pytest.mark.parametrize("kind", ["host", "tcp", "tls"])
 def test_a_connection_that_asks_nothing_is_told_and_closed(
     monkeypatch, open_door, kind: str
 ) -> None:
-    monkeypatch.setattr(reception, "_LINE_S", 0.1, raising=False)
+    monkeypatch.setattr(transport_server, "_LINE_S", 0.1, raising=False)
     door = open_door(kind)
     told = last_word(door.raw())
     assert told["kind"] == "run"
@@ -164,29 +161,8 @@ def test_a_connection_that_was_answered_is_closed(open_door, kind: str) -> None:
         one.close()
 
 
-def test_a_peer_that_takes_nothing_keeps_no_thread(monkeypatch) -> None:
-    monkeypatch.setattr(tls, "_REST_S", 0.05, raising=False)
-    before = threads("store-tls")
-    ours, theirs = socket.socketpair()
-    context = ssl.create_default_context(cafile=CERTIFICATE)
-    context.check_hostname = False
-    plain: list[socket.socket] = []
-    serve = tls.server_tls(CERTIFICATE, KEY)
-    server = threading.Thread(
-        target=lambda: plain.append(serve(theirs, time.monotonic() + 20.0))
-    )
-    server.start()
-    with context.wrap_socket(ours):
-        server.join()
-        plain[0].settimeout(0.2)
-        with pytest.raises(TimeoutError):
-            plain[0].sendall(bytes(1 << 24))
-        plain[0].close()
-        wait_until(lambda: not threads("store-tls") - before)
-
-
 def test_a_question_that_dribbles_has_a_deadline(monkeypatch, open_door) -> None:
-    monkeypatch.setattr(reception, "_LINE_S", 0.3, raising=False)
+    monkeypatch.setattr(transport_server, "_LINE_S", 0.3, raising=False)
     with open_door().raw() as connection:
         connection.sendall(b'{"ask": "')
         connection.settimeout(0.01)
@@ -209,56 +185,12 @@ def test_a_long_line_is_refused_early(open_door) -> None:
     assert "must be at most 1048576; send less at a time" in told["error"]
 
 
-def test_a_line_in_pieces_is_looked_at_once(monkeypatch) -> None:
-    num_seen = 0
-
-    class Counted(bytearray):
-        def lstrip(self, *given: bytes) -> bytearray:
-            nonlocal num_seen
-            num_seen += len(self)
-            return super().lstrip(*given)
-
-    monkeypatch.setattr(host_protocol, "bytearray", Counted, raising=False)
-    words = {"text": "x" * 100_000}
-    line = b"\0\0" + json.dumps(words).encode() + b"\n"
-    dribbled = Dribbled(line + b"behind", piece_bytes=100)
-    assert read_line(dribbled, until=time.monotonic() + 60.0) == words
-    assert dribbled.rest == b"behind"
-    assert num_seen <= 2 * len(line)
-
-
-class Dribbled:
-    """A connection that has at most so many bytes at once."""
-
-    def __init__(self, data: bytes, piece_bytes: int) -> None:
-        self.rest = data
-        self._piece_bytes = piece_bytes
-
-    def settimeout(self, timeout_s: float) -> None:
-        pass
-
-    def recv(self, num_bytes: int, flags: int = 0) -> bytes:
-        some = self.rest[: min(num_bytes, self._piece_bytes)]
-        if not flags & socket.MSG_PEEK:
-            self.rest = self.rest[len(some) :]
-        return some
-
-
-def test_a_line_that_is_there_is_read_late() -> None:
-    ours, theirs = socket.socketpair()
-    with ours, theirs:
-        theirs.sendall(b'{"a": 1}\n{"b": ')
-        assert read_line(ours, until=time.monotonic() - 5.0) == {"a": 1}
-        with pytest.raises(TimeoutError):
-            read_line(ours, until=time.monotonic() - 5.0)
-
-
 @DOORS
 def test_connections_that_are_too_many_are_told(
     monkeypatch, open_door, kind: str
 ) -> None:
-    monkeypatch.setattr(reception, "_MAX_CONNECTIONS", 2, raising=False)
-    monkeypatch.setattr(reception, "_LINGER_S", 0.01)
+    monkeypatch.setattr(transport_server, "_MAX_CONNECTIONS", 2, raising=False)
+    monkeypatch.setattr(transport_server, "_LINGER_S", 0.01)
     door = open_door(kind)
     client = door.connect()
     # Of one other host's two places one is left to others.
@@ -278,17 +210,17 @@ def test_connections_that_are_too_many_are_told(
 
 
 def test_clients_of_the_host_wait_for_a_place(monkeypatch, open_door) -> None:
-    monkeypatch.setattr(reception, "_MAX_CONNECTIONS", 1, raising=False)
-    monkeypatch.setattr(reception, "_LINGER_S", 0.01)
+    monkeypatch.setattr(transport_server, "_MAX_CONNECTIONS", 1, raising=False)
+    monkeypatch.setattr(transport_server, "_LINGER_S", 0.01)
     num_told = 0
-    full = reception._full
+    full = transport_server._full
 
     def count(*given: object) -> RunError:
         nonlocal num_told
         num_told += 1
         return full(*given)
 
-    monkeypatch.setattr(reception, "_full", count)
+    monkeypatch.setattr(transport_server, "_full", count)
     door = open_door()
     client = door.connect()
     wait_until(lambda: door.num_connections() == 0)
@@ -305,24 +237,11 @@ def test_clients_of_the_host_wait_for_a_place(monkeypatch, open_door) -> None:
     assert [one["num_items"] for one in answers] == [0]
 
 
-def test_one_host_leaves_places_for_others() -> None:
-    places = Places(8)
-    assert [places.take("a") for _ in range(8)] == [True] * 6 + [False] * 2
-    assert [places.take("b") for _ in range(3)] == [True, True, False]
-    places.leave("b")
-    assert [places.take("a"), places.take("c"), places.take(None)] == [0, 1, 0]
-    for peer in ("a",) * 6 + ("b", "c"):
-        places.leave(peer)
-    # Of this host there is one only.
-    assert [places.take(None) for _ in range(9)] == [True] * 8 + [False]
-    assert Places(1).take("a")
-
-
 @pytest.mark.skipif(sys.platform != "linux", reason="has one loopback address")
 def test_a_host_that_says_nothing_does_not_lock_others_out(
     monkeypatch, open_door
 ) -> None:
-    monkeypatch.setattr(reception, "_MAX_HELLOS", 4)
+    monkeypatch.setattr(transport_server, "_MAX_HELLOS", 4)
     door = open_door("tcp")
     silent = [door.silent("127.0.0.2") for _ in range(5)]
     told = b"".join(one.recv(4096) for one in silent[3:])
@@ -338,7 +257,7 @@ def test_a_host_that_says_nothing_does_not_lock_others_out(
 def test_sessions_are_bounded_and_commands_go_on(
     monkeypatch, open_door, kind: str
 ) -> None:
-    monkeypatch.setattr(reception, "_MAX_SESSIONS", 2, raising=False)
+    monkeypatch.setattr(transport_server, "_MAX_SESSIONS", 2, raising=False)
     door = open_door(kind)
     client = door.connect()
     sampler, writer = client.table("t").sampler(1), client.writer("a", "t")
@@ -360,7 +279,7 @@ def test_sessions_are_bounded_and_commands_go_on(
 @DOORS
 def test_sessions_may_be_silent(monkeypatch, open_door, kind: str) -> None:
     for name in ("_HELLO_S", "_LINE_S", "_LINGER_S"):
-        monkeypatch.setattr(reception, name, 0.5, raising=False)
+        monkeypatch.setattr(transport_server, name, 0.5, raising=False)
     door = open_door(kind)
     client = door.connect()
     with client.writer("a", "t") as writer, client.table("t").sampler(1) as sampler:
@@ -381,7 +300,7 @@ def test_sessions_may_be_silent(monkeypatch, open_door, kind: str) -> None:
 def test_a_name_is_waited_for_no_longer_than_the_store_says(
     monkeypatch, open_door
 ) -> None:
-    monkeypatch.setattr(host_protocol, "_WAIT_FOR_NAME_S", 0.05)
+    monkeypatch.setattr(messages, "_WAIT_FOR_NAME_S", 0.05)
     for kind in ("host", "tcp"):
         door = open_door(kind)
         with door.connect().writer("a", "t"):

@@ -2,11 +2,9 @@
 
 import hashlib
 import json
-import select
 import socket
 import ssl
 import threading
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -14,18 +12,11 @@ import numpy as np
 import pytest
 
 from tengen.errors import RunError, TengenError, UsageError
-from tengen.store import (
-    Column,
-    Store,
-    TableConfig,
-    host_protocol,
-    net_client,
-    net_server,
-    reception,
-    tls,
-)
-from tengen.store.host_protocol import VERSION
-from tengen.store.net_protocol import NetAddress
+from tengen.store import Column, Store, TableConfig
+from tengen.store.messages import VERSION
+from tengen.transport import NetAddress, listener
+from tengen.transport import client as transport_client
+from tengen.transport import server as transport_server
 
 TABLE = TableConfig(
     name="t",
@@ -127,7 +118,7 @@ def test_a_client_whose_hello_fails_is_let_go(monkeypatch, store: Store) -> None
         raise RuntimeError("broken")
 
     monkeypatch.setattr(threading, "excepthook", lambda _: None)
-    monkeypatch.setattr(net_server, "check_hello", fail)
+    monkeypatch.setattr(listener, "check_hello", fail)
     with pytest.raises(RunError, match=r"ended|does not answer"):
         Store.connect(store.address, token=TOKEN)
 
@@ -143,7 +134,7 @@ def test_the_token_comes_from_the_environment_too(monkeypatch) -> None:
 
 
 def test_a_client_that_dribbles_is_sent_away(monkeypatch, store: Store) -> None:
-    monkeypatch.setattr(reception, "_HELLO_S", 0.3)
+    monkeypatch.setattr(transport_server, "_HELLO_S", 0.3)
     address = NetAddress.parse(store.address)
     with socket.create_connection((address.host, address.port)) as connection:
         connection.settimeout(0.05)
@@ -162,7 +153,7 @@ def test_a_client_that_dribbles_is_sent_away(monkeypatch, store: Store) -> None:
 
 
 def test_clients_that_say_nothing_are_bounded(monkeypatch) -> None:
-    monkeypatch.setattr(reception, "_MAX_HELLOS", 2)
+    monkeypatch.setattr(transport_server, "_MAX_HELLOS", 2)
     with listening(token=TOKEN) as store:
         address = NetAddress.parse(store.address)
         silent = [
@@ -181,38 +172,6 @@ def test_clients_that_say_nothing_are_bounded(monkeypatch) -> None:
             except TengenError:
                 pass
         pytest.fail("nobody is let in any more")
-
-
-def test_an_end_that_nothing_is_wanted_from_is_not_looked_at(monkeypatch) -> None:
-    num_polls = 0
-
-    class Counted:
-        def __init__(self) -> None:
-            self._poll = poll()
-            self.register = self._poll.register
-
-        def poll(self, *timeout: float) -> list:
-            nonlocal num_polls
-            num_polls += 1
-            return self._poll.poll(*timeout)
-
-    poll = select.poll
-    monkeypatch.setattr(select, "poll", Counted)
-    ours, theirs = socket.socketpair()
-    until = time.monotonic() + 20.0
-    wrapped: list[socket.socket] = []
-    serve = tls.server_tls(CERTIFICATE, KEY)
-    peer = threading.Thread(target=lambda: wrapped.append(serve(theirs, until)))
-    peer.start()
-    with tls.client_tls("localhost", None, FINGERPRINT)(ours, until) as plain:
-        peer.join()
-        plain.sendall(b"x")
-        assert wrapped[0].recv(1) == b"x"
-    # One way is over; the other is not, as long as the peer stands still.
-    assert wrapped[0].recv(1) == b""
-    time.sleep(0.2)
-    assert num_polls < 100
-    wrapped[0].close()
 
 
 @pytest.mark.parametrize(
@@ -293,7 +252,7 @@ def test_a_taken_port_is_refused(store: Store) -> None:
 
 
 def test_no_token_goes_to_another_host_in_the_clear(monkeypatch, store: Store) -> None:
-    monkeypatch.setattr(net_client, "_is_safe", lambda _: False)
+    monkeypatch.setattr(transport_client, "_is_safe", lambda _: False)
     with pytest.raises(UsageError, match="for a token to go without encryption"):
         Store.connect(store.address, token=TOKEN)
 
@@ -327,7 +286,7 @@ def test_a_store_that_closes_ends_its_clients() -> None:
 
 
 def test_calls_end_where_a_server_of_another_host_stands_still(monkeypatch) -> None:
-    monkeypatch.setattr(host_protocol, "_LEAST_ANSWER_S", 0.02)
+    monkeypatch.setattr(transport_client, "_LEAST_ANSWER_S", 0.02)
     with listening() as server:
         client = Store.connect(server.address)
         address = NetAddress.parse(server.address)

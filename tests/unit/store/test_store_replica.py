@@ -15,7 +15,7 @@ from tengen.cli import main
 from tengen.errors import UsageError
 from tengen.store import Column, Replica, Store, TableConfig
 from tengen.store import replica as replica_module
-from tengen.store.net_server import NetServer
+from tengen.store.server import NetServer
 from tests.unit.store.test_store_net import CERTIFICATE, FINGERPRINT, KEY, TOKEN
 
 TABLE = TableConfig(name="t", columns={"value": Column(dtype="int64")})
@@ -201,12 +201,12 @@ def test_a_replica_waits_for_a_store_that_closes(tmp_path):
 
 def test_a_replica_waits_for_a_store_that_is_busy(tmp_path, monkeypatch):
     busy = "session (7) cannot have a descriptor: Too many open files; raise ulimit -n"
-    opened = NetServer._open
+    opened = NetServer._open_replica
 
     def refuse(*_: object) -> None:
         raise _core.CoreError(busy)
 
-    monkeypatch.setattr(NetServer, "_open", lambda *given: opener(*given))
+    monkeypatch.setattr(NetServer, "_open_replica", lambda *given: opener(*given))
     opener = refuse
     with made(tmp_path / "disk", listen="127.0.0.1:0") as store:
         store.checkpoint()

@@ -7,12 +7,14 @@ Legend: B batch, T time, N inputs, U units.
 
 from __future__ import annotations
 
-import itertools
+from typing import Any
 
 import torch
 from torch import Tensor, nn
+from torch.autograd.function import once_differentiable
+from torch.nn import functional
 
-from tengen.nets.modules.net import Tensors, zeroed
+from tengen.nets.modules.net import Tensors
 
 __all__ = ["Lstm"]
 
@@ -45,27 +47,107 @@ class Lstm(nn.Module):
     ) -> tuple[Tensor, Tensors]:
         """Returns ``[T, B, U]``, and the state after the last step.
 
-        The steps between two beginnings of episodes, of whichever rows, are one call
-        of torch's layer, which is several times as fast as a call a step.
-
         Args:
             x: ``[T, B, N]`` float32.
             state: ``[B, U]`` float32 each, before the first step.
             is_first: ``[T, B]`` bool: the state is zeroed before this step.
         """
-        begins = is_first.any(1).tolist()
-        bounds = [t for t, begin in enumerate(begins) if begin or t == 0]
-        parts = []
-        for first, last in itertools.pairwise([*bounds, len(begins)]):
-            part, state = self._run(x[first:last], zeroed(state, is_first[first]))
-            parts.append(part)
-        return parts[0] if len(parts) == 1 else torch.cat(parts), state
+        ((of_input, of_hidden, bias, other_bias),) = self.layer.all_weights
+        gates = functional.linear(x, of_input, bias + other_bias)
+        seen, cell = _Steps.apply(  # type: ignore[no-untyped-call]
+            gates, state[_HIDDEN], state[_CELL], of_hidden, is_first
+        )
+        return seen, {_HIDDEN: seen[-1], _CELL: cell}
 
-    def _run(self, x: Tensor, state: Tensors) -> tuple[Tensor, Tensors]:
-        """Returns ``[T, B, U]`` of ``[T, B, N]`` within episodes, and the state."""
-        if len(x) == 1:
-            hidden, state = self.step(x[0], state)
-            return hidden[None], state
-        before = state[_HIDDEN][None], state[_CELL][None]
-        seen, (hidden, cell) = self.layer(x, before)
-        return seen, {_HIDDEN: hidden[0], _CELL: cell[0]}
+
+class _Steps(torch.autograd.Function):
+    """All steps of a layer behind what its inputs give.
+
+    Episodes begin at other steps in each row, so that torch's layer would have to be
+    called anew at nearly every step. Here a beginning costs a mask. What does not
+    depend on the step before, which is most of the gradient, is computed for all steps
+    at once.
+    """
+
+    @staticmethod
+    def forward(
+        ctx: Any,
+        gates: Tensor,
+        hidden: Tensor,
+        cell: Tensor,
+        weight: Tensor,
+        is_first: Tensor,
+    ) -> tuple[Tensor, Tensor]:
+        """Returns ``[T, B, U]``, and the cell after the last step ``[B, U]``.
+
+        Args:
+            ctx: Torch's.
+            gates: ``[T, B, 4 U]``, what the inputs and the biases give.
+            hidden: ``[B, U]`` before the first step.
+            cell: ``[B, U]`` before the first step.
+            weight: ``[4 U, U]``, of the hidden state.
+            is_first: ``[T, B]`` bool.
+        """
+        num_units = cell.shape[-1]
+        begins = is_first.any(1).tolist()
+        gates = gates.clone()
+        before_h, before_c = hidden, cell
+        seen = gates.new_empty(*is_first.shape, num_units)
+        cells, squashed = torch.empty_like(seen), torch.empty_like(seen)
+        for t, begin in enumerate(begins):
+            if begin:
+                # Not by a product: what an old state holds may not be finite.
+                before_h = before_h.masked_fill(is_first[t, :, None], 0)
+                before_c = before_c.masked_fill(is_first[t, :, None], 0)
+            now = gates[t].addmm_(before_h, weight.t())
+            now[:, : 2 * num_units].sigmoid_()
+            into, keep, new, out = torch.chunk(now, 4, 1)
+            new.tanh_()
+            out.sigmoid_()
+            before_c = torch.mul(keep, before_c, out=cells[t]).addcmul_(into, new)
+            torch.tanh(before_c, out=squashed[t])
+            before_h = torch.mul(out, squashed[t], out=seen[t])
+        ctx.save_for_backward(
+            gates, hidden, cell, weight, is_first, seen, cells, squashed
+        )
+        ctx.begins = begins
+        return seen, cells[-1].clone()
+
+    @staticmethod
+    @once_differentiable
+    def backward(
+        ctx: Any, of_seen: Tensor, of_cell: Tensor
+    ) -> tuple[Tensor | None, ...]:
+        """Returns the gradients of ``forward``'s arguments."""
+        gates, hidden, cell, weight, is_first, seen, cells, squashed = ctx.saved_tensors
+        num_units = cell.shape[-1]
+        into, keep, new, out = torch.chunk(gates, 4, 2)
+        begun = is_first[..., None]
+        before_h = torch.cat([hidden[None], seen[:-1]]).masked_fill_(begun, 0)
+        before_c = torch.cat([cell[None], cells[:-1]]).masked_fill_(begun, 0)
+        # How the cell changes with the first three gates, and with the hidden state.
+        by_cell = torch.stack(
+            [
+                new * into * (1.0 - into),
+                before_c * keep * (1.0 - keep),
+                into * (1.0 - new * new),
+            ],
+            2,
+        )
+        by_hidden = squashed * out * (1.0 - out)
+        to_cell = out * (1.0 - squashed * squashed)
+        of_gates = torch.empty_like(gates)
+        of_hidden, of_cell = torch.zeros_like(cell), of_cell.clone()
+        for t in range(len(gates) - 1, -1, -1):
+            of_hidden = of_hidden + of_seen[t]
+            of_cell.addcmul_(of_hidden, to_cell[t])
+            parts = of_gates[t].view(-1, 4, num_units)
+            torch.mul(of_cell[:, None], by_cell[t], out=parts[:, :3])
+            torch.mul(of_hidden, by_hidden[t], out=parts[:, 3])
+            of_cell.mul_(keep[t])
+            of_hidden = of_gates[t] @ weight
+            if ctx.begins[t]:
+                of_cell.masked_fill_(begun[t], 0)
+                of_hidden.masked_fill_(begun[t], 0)
+        of_weight = of_gates.flatten(0, 1).t() @ before_h.flatten(0, 1)
+        return of_gates, of_hidden, of_cell, of_weight, None

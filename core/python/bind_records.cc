@@ -1,0 +1,361 @@
+// Records, journals, columns and rows. Arrays are C-contiguous numpy arrays on the CPU; calls
+// that touch the disk or derive rows release the GIL.
+
+#include <nanobind/ndarray.h>
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/pair.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/unique_ptr.h>
+#include <nanobind/stl/vector.h>
+
+#include <optional>
+
+#include "base/crc32c.h"
+#include "python/bindings.h"
+#include "python/python_source.h"
+#include "records/fault.h"
+#include "records/game_columns.h"
+#include "records/game_frames.h"
+#include "records/game_rows.h"
+#include "records/journal.h"
+#include "records/row_draw.h"
+
+namespace nb = nanobind;
+
+namespace tengen {
+namespace {
+
+template <class T>
+using Column = nb::ndarray<const T, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+template <class T, int kNumDims>
+using Out = nb::ndarray<T, nb::ndim<kNumDims>, nb::c_contig, nb::device::cpu>;
+
+template <class T>
+std::span<const T> span_of(const Column<T>& column) {
+  return {column.data(), column.size()};
+}
+
+std::string_view view_of(const nb::bytes& bytes) { return {bytes.c_str(), bytes.size()}; }
+nb::bytes bytes_of(const std::string& text) { return nb::bytes(text.data(), text.size()); }
+
+// A numpy array that owns the vector.
+template <class T>
+nb::object to_numpy(std::vector<T> values) {
+  auto* owned = new std::vector<T>(std::move(values));
+  nb::capsule owner(owned, [](void* p) noexcept { delete static_cast<std::vector<T>*>(p); });
+  return nb::cast(nb::ndarray<nb::numpy, T, nb::ndim<1>>(owned->data(), {owned->size()}, owner));
+}
+
+nb::dict to_dict(GameColumns columns) {
+  nb::dict out;
+  out["game_index"] = to_numpy(std::move(columns.game_index));
+  out["outcome"] = to_numpy(std::move(columns.outcome));
+  out["model"] = to_numpy(std::move(columns.model));
+  out["num_variant_bytes"] = to_numpy(std::move(columns.num_variant_bytes));
+  out["variant"] = to_numpy(std::move(columns.variant));
+  out["num_opening_plies"] = to_numpy(std::move(columns.num_opening_plies));
+  out["num_plies"] = to_numpy(std::move(columns.num_plies));
+  out["num_switches"] = to_numpy(std::move(columns.num_switches));
+  out["switch_ply"] = to_numpy(std::move(columns.switch_ply));
+  out["switch_model"] = to_numpy(std::move(columns.switch_model));
+  out["opening"] = to_numpy(std::move(columns.opening));
+  out["action"] = to_numpy(std::move(columns.action));
+  out["root_value"] = to_numpy(std::move(columns.root_value));
+  out["policy_weight"] = to_numpy(std::move(columns.policy_weight));
+  out["value_weight"] = to_numpy(std::move(columns.value_weight));
+  out["num_simulations"] = to_numpy(std::move(columns.num_simulations));
+  out["lead"] = to_numpy(std::move(columns.lead));
+  out["num_policy_entries"] = to_numpy(std::move(columns.num_policy_entries));
+  out["policy_action"] = to_numpy(std::move(columns.policy_action));
+  out["policy_mass"] = to_numpy(std::move(columns.policy_mass));
+  return out;
+}
+
+template <class Array>
+void check_shape(const char* name, const Array& array, std::initializer_list<int> tail,
+                 size_t num_rows) {
+  bool same = array.shape(0) == num_rows;
+  size_t axis = 1;
+  for (const int length : tail) same = same && array.shape(axis++) == static_cast<size_t>(length);
+  if (!same) {
+    throw Error(std::string(name) + " (" + std::to_string(array.shape(0)) +
+                " rows) must have the batch's rows and the game's shape; allocate it so");
+  }
+}
+
+void bind_game_records(nb::module_& m) {
+  nb::class_<PlyRecord>(m, "PlyRecord", "One searched ply; fields as in records/game_record.h.")
+      .def(nb::init<>())
+      .def_rw("action", &PlyRecord::action)
+      .def_rw("root_value", &PlyRecord::root_value)
+      .def_rw("policy_weight", &PlyRecord::policy_weight)
+      .def_rw("value_weight", &PlyRecord::value_weight)
+      .def_rw("num_simulations", &PlyRecord::num_simulations)
+      .def_rw("policy", &PlyRecord::policy)
+      .def_rw("lead", &PlyRecord::lead)
+      .def(
+          "__eq__", [](const PlyRecord& a, const PlyRecord& b) { return a == b; },
+          nb::is_operator(), nb::sig("def __eq__(self, other: object, /) -> bool"));
+  nb::class_<GameRecord>(m, "GameRecord",
+                         "One finished game. `outcome`: 1 first, 2 second, 3 draw.")
+      .def(nb::init<>())
+      .def_rw("generation", &GameRecord::generation)
+      .def_rw("game_index", &GameRecord::game_index)
+      .def_rw("model", &GameRecord::model)
+      .def_rw("variant", &GameRecord::variant)
+      .def_prop_rw(
+          "outcome", [](const GameRecord& r) { return static_cast<int>(r.outcome); },
+          [](GameRecord& r, uint8_t outcome) { r.outcome = static_cast<Outcome>(outcome); })
+      .def_prop_rw(
+          "opening", [](const GameRecord& r) { return r.opening; },
+          [](GameRecord& r, std::vector<uint16_t> opening) {
+            r.num_opening_plies = static_cast<uint16_t>(opening.size());
+            r.opening = std::move(opening);
+          })
+      .def_rw("plies", &GameRecord::plies)
+      .def_prop_rw(
+          "switches",
+          [](const GameRecord& r) {
+            std::vector<std::pair<uint16_t, uint32_t>> pairs;
+            for (const ModelSwitch& one : r.switches) pairs.emplace_back(one.ply, one.model);
+            return pairs;
+          },
+          [](GameRecord& r, const std::vector<std::pair<uint16_t, uint32_t>>& pairs) {
+            r.switches.clear();
+            for (const auto& [ply, model] : pairs) r.switches.push_back({ply, model});
+          },
+          "(ply, model): from that searched ply on that model played.")
+      .def(
+          "__eq__", [](const GameRecord& a, const GameRecord& b) { return a == b; },
+          nb::is_operator(), nb::sig("def __eq__(self, other: object, /) -> bool"));
+  m.def("encode_game", [](const GameRecord& record) { return bytes_of(encode(record)); });
+  m.def("decode_game", [](const nb::bytes& bytes) { return decode(view_of(bytes)); });
+  m.def(
+      "merge_games",
+      [](const std::vector<nb::bytes>& frames, uint32_t generation) {
+        std::vector<std::string_view> views;
+        for (const nb::bytes& frame : frames) views.push_back(view_of(frame));
+        GameColumns columns;
+        {
+          nb::gil_scoped_release release;
+          columns = merge_games(views, generation);
+        }
+        return to_dict(std::move(columns));
+      },
+      nb::arg("frames"), nb::arg("generation"),
+      nb::sig("def merge_games(frames: collections.abc.Sequence[bytes], generation: int)"
+              " -> dict[str, numpy.typing.NDArray[typing.Any]]"));
+}
+
+void bind_journal(nb::module_& m) {
+  nb::class_<Journal>(m, "Journal", "An open segment; see records/journal.h.")
+      .def(nb::init<const std::string&, const std::string&, uint64_t>(), nb::arg("path"),
+           nb::arg("meta"), nb::arg("max_queue_bytes") = uint64_t{64} << 20,
+           nb::call_guard<nb::gil_scoped_release>())
+      .def(
+          "append",
+          [](Journal& journal, const nb::bytes& payload) {
+            std::string copied(view_of(payload));
+            nb::gil_scoped_release release;
+            journal.append(std::move(copied));
+          },
+          nb::arg("payload"))
+      .def("flush", &Journal::flush, nb::call_guard<nb::gil_scoped_release>())
+      .def("close", &Journal::close, nb::call_guard<nb::gil_scoped_release>())
+      .def_prop_ro("num_appended", &Journal::num_appended)
+      .def_prop_ro("num_durable", &Journal::num_durable)
+      .def_prop_ro("path", &Journal::path);
+  nb::class_<GameSink>(m, "GameSink", "Where the self-play engine puts finished games.")
+      .def("put", &GameSink::put, nb::arg("record"), nb::call_guard<nb::gil_scoped_release>());
+  nb::class_<JournalSink, GameSink>(m, "JournalSink", "Keeps games in a journal.")
+      .def(nb::init<Journal*>(), nb::arg("journal"), nb::keep_alive<1, 2>());
+  nb::class_<GameFrames, GameSink>(m, "GameFrames", "Finished games as bytes, until taken.")
+      .def(nb::init<>())
+      .def(
+          "take",
+          [](GameFrames& self) {
+            nb::list frames;
+            for (const std::string& frame : self.take()) frames.append(bytes_of(frame));
+            return frames;
+          },
+          nb::sig("def take(self) -> list[bytes]"),
+          "Returns the encoded games since the last call, in the order of their ends.");
+  m.def(
+      "read_journal",
+      [](const std::string& path) {
+        JournalContents contents;
+        {
+          nb::gil_scoped_release release;
+          contents = read_journal(path);
+        }
+        nb::list frames;
+        for (const std::string& frame : contents.frames) frames.append(bytes_of(frame));
+        nb::list gaps;
+        for (const JournalGap& gap : contents.gaps) {
+          gaps.append(nb::make_tuple(gap.offset, gap.num_bytes, gap.is_tail));
+        }
+        return nb::make_tuple(contents.meta, frames, gaps);
+      },
+      nb::arg("path"),
+      nb::sig("def read_journal(path: str)"
+              " -> tuple[str, list[bytes], list[tuple[int, int, bool]]]"));
+}
+
+void bind_rows(nb::module_& m) {
+  nb::class_<GameRows>(m, "GameRows", "Training rows held as games; see records/game_rows.h.")
+      .def(nb::new_([](const nb::object& game) {
+             if (nb::isinstance<nb::str>(game)) return make_game_rows(nb::cast<std::string>(game));
+             return make_game_rows(external_game(game));
+           }),
+           nb::arg("game"))
+      .def_prop_ro("num_planes", &GameRows::num_planes)
+      .def_prop_ro("height", &GameRows::height)
+      .def_prop_ro("width", &GameRows::width)
+      .def_prop_ro("num_actions", &GameRows::num_actions)
+      .def_prop_ro("num_symmetries", &GameRows::num_symmetries)
+      .def_prop_ro("max_score", &GameRows::max_score)
+      .def_prop_ro("num_rows", &GameRows::num_rows)
+      .def_prop_ro("first_row", &GameRows::first_row)
+      .def_prop_ro("num_bytes", &GameRows::num_bytes)
+      .def("skip_rows", &GameRows::skip_rows, nb::arg("num_rows"))
+      .def("drop_before", &GameRows::drop_before, nb::arg("row"))
+      .def(
+          "add_segment",
+          [](GameRows& rows, const Column<uint8_t>& outcome,
+             const Column<uint8_t>& num_variant_bytes, const Column<uint16_t>& num_opening_plies,
+             const Column<uint16_t>& num_plies, const Column<uint8_t>& variant,
+             const Column<uint16_t>& opening, const Column<uint16_t>& action,
+             const Column<float>& root_value, const Column<float>& policy_weight,
+             const Column<float>& value_weight, const Column<int16_t>& lead,
+             const Column<uint16_t>& num_policy_entries, const Column<uint16_t>& policy_action,
+             const Column<uint16_t>& policy_mass) {
+            const SegmentView view{span_of(outcome),
+                                   span_of(num_variant_bytes),
+                                   span_of(num_opening_plies),
+                                   span_of(num_plies),
+                                   span_of(variant),
+                                   span_of(opening),
+                                   span_of(action),
+                                   span_of(root_value),
+                                   span_of(policy_weight),
+                                   span_of(value_weight),
+                                   span_of(lead),
+                                   span_of(num_policy_entries),
+                                   span_of(policy_action),
+                                   span_of(policy_mass)};
+            nb::gil_scoped_release release;
+            return rows.add_segment(view);
+          },
+          nb::kw_only(), nb::arg("outcome"), nb::arg("num_variant_bytes"),
+          nb::arg("num_opening_plies"), nb::arg("num_plies"), nb::arg("variant"),
+          nb::arg("opening"), nb::arg("action"), nb::arg("root_value"), nb::arg("policy_weight"),
+          nb::arg("value_weight"), nb::arg("lead"), nb::arg("num_policy_entries"),
+          nb::arg("policy_action"), nb::arg("policy_mass"))
+      .def(
+          "fill",
+          [](const GameRows& self, const Column<int64_t>& rows, const Column<uint8_t>& symmetries,
+             const Out<float, 4>& planes, const Out<uint8_t, 2>& legal, const Out<float, 2>& policy,
+             const Out<float, 1>& policy_weight, const Out<float, 2>& outcome,
+             const Out<float, 1>& search_value, const Out<float, 1>& value_weight,
+             const std::optional<Out<float, 2>>& reply,
+             const std::optional<Out<float, 1>>& reply_weight,
+             const std::optional<Out<float, 2>>& horizons,
+             const std::optional<Out<float, 3>>& ownership,
+             const std::optional<Out<float, 1>>& score,
+             const std::optional<Out<float, 1>>& final_weight,
+             const std::optional<Out<float, 1>>& lead,
+             const std::optional<Out<float, 1>>& lead_weight) {
+            const size_t n = rows.size();
+            check_shape("planes", planes, {self.num_planes(), self.height(), self.width()}, n);
+            check_shape("legal", legal, {self.num_actions()}, n);
+            check_shape("policy", policy, {self.num_actions()}, n);
+            check_shape("policy_weight", policy_weight, {}, n);
+            check_shape("outcome", outcome, {3}, n);
+            check_shape("search_value", search_value, {}, n);
+            check_shape("value_weight", value_weight, {}, n);
+            BatchView out{planes.data(),        legal.data(),   policy.data(),
+                          policy_weight.data(), outcome.data(), search_value.data(),
+                          value_weight.data()};
+            const auto take = [&](float*& to, const char* name, const auto& array,
+                                  std::initializer_list<int> tail) {
+              if (!array) {
+                throw Error(std::string(name) + " (absent) must be given with reply; give all");
+              }
+              check_shape(name, *array, tail, n);
+              to = array->data();
+            };
+            if (reply) {
+              const int num_horizons = static_cast<int>(kHorizons.size());
+              take(out.auxiliary.reply, "reply", reply, {self.num_actions()});
+              take(out.auxiliary.reply_weight, "reply_weight", reply_weight, {});
+              take(out.auxiliary.horizons, "horizons", horizons, {num_horizons});
+            }
+            if (reply && self.max_score() > 0) {
+              take(out.auxiliary.ownership, "ownership", ownership, {self.height(), self.width()});
+              take(out.auxiliary.score, "score", score, {});
+              take(out.auxiliary.final_weight, "final_weight", final_weight, {});
+              take(out.auxiliary.lead, "lead", lead, {});
+              take(out.auxiliary.lead_weight, "lead_weight", lead_weight, {});
+            }
+            nb::gil_scoped_release release;
+            self.fill(span_of(rows), span_of(symmetries), out);
+          },
+          nb::arg("rows"), nb::arg("symmetries"), nb::kw_only(), nb::arg("planes"),
+          nb::arg("legal"), nb::arg("policy"), nb::arg("policy_weight"), nb::arg("outcome"),
+          nb::arg("search_value"), nb::arg("value_weight"), nb::arg("reply") = nb::none(),
+          nb::arg("reply_weight") = nb::none(), nb::arg("horizons") = nb::none(),
+          nb::arg("ownership") = nb::none(), nb::arg("score") = nb::none(),
+          nb::arg("final_weight") = nb::none(), nb::arg("lead") = nb::none(),
+          nb::arg("lead_weight") = nb::none());
+  m.attr("NO_LEAD") = kNoLead;
+  m.attr("LEADS_PER_POINT") = kLeadsPerPoint;
+  m.attr("NUM_HORIZONS") = static_cast<int>(kHorizons.size());
+  m.def(
+      "draw_rows",
+      [](uint64_t seed, uint64_t step, size_t num_rows, uint64_t first_row, uint32_t size,
+         uint32_t num_symmetries) {
+        RowDraw draw = draw_rows(seed, step, num_rows, {first_row, size, num_symmetries});
+        return nb::make_tuple(to_numpy(std::move(draw.rows)), to_numpy(std::move(draw.symmetries)));
+      },
+      nb::kw_only(), nb::arg("seed"), nb::arg("step"), nb::arg("num_rows"), nb::arg("first_row"),
+      nb::arg("size"), nb::arg("num_symmetries"),
+      nb::sig("def draw_rows(*, seed: int, step: int, num_rows: int, first_row: int, size: int,"
+              " num_symmetries: int) -> tuple[numpy.typing.NDArray[numpy.int64],"
+              " numpy.typing.NDArray[numpy.uint8]]"));
+  m.def(
+      "draw_rows_of_pass",
+      [](uint64_t seed, uint64_t number, uint32_t offset, size_t num_rows, uint64_t first_row,
+         uint32_t size, uint32_t num_symmetries) {
+        RowDraw draw =
+            draw_rows_of_pass(seed, number, offset, num_rows, {first_row, size, num_symmetries});
+        return nb::make_tuple(to_numpy(std::move(draw.rows)), to_numpy(std::move(draw.symmetries)));
+      },
+      nb::kw_only(), nb::arg("seed"), nb::arg("number"), nb::arg("offset"), nb::arg("num_rows"),
+      nb::arg("first_row"), nb::arg("size"), nb::arg("num_symmetries"),
+      nb::sig("def draw_rows_of_pass(*, seed: int, number: int, offset: int, num_rows: int,"
+              " first_row: int, size: int, num_symmetries: int)"
+              " -> tuple[numpy.typing.NDArray[numpy.int64], numpy.typing.NDArray[numpy.uint8]]"));
+}
+
+}  // namespace
+
+void bind_records(nb::module_& m) {
+  nb::exception<SchemaError>(m, "SchemaError", m.attr("CoreError").ptr());
+  bind_game_records(m);
+  bind_journal(m);
+  bind_rows(m);
+  m.def(
+      "crc32c", [](const nb::bytes& bytes, uint32_t crc) { return crc32c(view_of(bytes), crc); },
+      nb::arg("bytes"), nb::arg("crc") = 0);
+  m.def(
+      "crc32c_portable", [](const nb::bytes& bytes) { return crc32c_portable(view_of(bytes)); },
+      nb::arg("bytes"));
+  nb::enum_<FaultAction>(m, "FaultAction")
+      .value("NONE", FaultAction::kNone)
+      .value("KILL", FaultAction::kKill)
+      .value("DISK_FULL", FaultAction::kDiskFull);
+  m.def("set_fault", &set_fault, nb::arg("point"), nb::arg("action"), nb::arg("num_passes") = 0);
+  m.def("fault_point", &fault_point, nb::arg("name"));
+}
+
+}  // namespace tengen

@@ -1,0 +1,207 @@
+// A store's writers and samplers, in its own process and in others of its host. Calls that wait or
+// copy release the GIL; a wait is at most as long as its timeout, so that the caller can look for
+// signals between two.
+
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/tuple.h>
+#include <nanobind/stl/unique_ptr.h>
+#include <nanobind/stl/variant.h>
+#include <nanobind/stl/vector.h>
+
+#include "python/columns.h"
+#include "python/replay_writer.h"
+#include "python/store_values.h"
+#include "store/service/sampler.h"
+#include "store/service/session.h"
+#include "store/service/store.h"
+#include "store/service/view_sampler.h"
+
+namespace nb = nanobind;
+
+namespace tengen {
+namespace {
+
+using store::Sampler;
+using store::Store;
+using store::ViewSampler;
+using store::engine::Engine;
+
+void bind_writer(nb::module_& m) {
+  nb::class_<ReplayWriter>(m, "ReplayWriter", "See python/replay_writer.h.")
+      .def("append", &ReplayWriter::append, nb::arg("columns"), nb::arg("is_first").none(),
+           nb::arg("timeout_s"))
+      .def("append_rest", &ReplayWriter::append_rest, nb::arg("timeout_s"))
+      .def("insert", &ReplayWriter::insert, nb::arg("table"), nb::arg("num_steps"),
+           nb::arg("priority"), nb::arg("sequence").none(), nb::arg("version"),
+           nb::arg("timeout_s"))
+      .def("insert_each", &ReplayWriter::insert_each, nb::arg("table"), nb::arg("num_steps"),
+           nb::arg("priorities"), nb::arg("count").none(), nb::arg("stride"),
+           nb::arg("sequence").none(), nb::arg("version"), nb::arg("timeout_s"))
+      .def(
+          "flush",
+          [](ReplayWriter& self, double timeout_s) { return self.port().flush(after(timeout_s)); },
+          nb::arg("timeout_s"), nb::call_guard<nb::gil_scoped_release>())
+      .def("waits", [](ReplayWriter& self) { return self.port().waits(); })
+      .def_prop_ro("num_steps", &ReplayWriter::num_steps)
+      .def_prop_ro("next_sequence", &ReplayWriter::next_sequence);
+  m.def(
+      "open_writer",
+      [](Store& store, const std::string& name, uint32_t pool, uint32_t max_item_steps) {
+        return std::make_unique<ReplayWriter>(
+            store.open_writer(name, pool),
+            store.read([&](const Engine& engine) { return engine.pool(pool).schema(); }),
+            store.slab_map(pool), max_item_steps);
+      },
+      nb::arg("store"), nb::arg("name"), nb::arg("pool"), nb::arg("max_item_steps"),
+      nb::keep_alive<0, 1>());
+  m.def(
+      "connect_writer",
+      [](int descriptor, const std::string& memory_path, const store::SessionLayout& layout,
+         uint64_t next_sequence, const std::vector<ColumnTuple>& columns, uint32_t steps_per_chunk,
+         const std::string& directory, uint32_t pool, uint32_t slots_per_slab, uint64_t slot_bytes,
+         uint32_t max_item_steps, uint32_t num_ahead, const nb::callable& reconnect,
+         double patience_s) {
+        const store::engine::Schema schema = schema_of(columns, steps_per_chunk);
+        return std::make_unique<ReplayWriter>(
+            store::remote_writer(address_of(descriptor, memory_path, layout, reconnect, patience_s),
+                                 next_sequence, num_ahead),
+            schema, map_slabs(directory, pool, slots_per_slab, slot_bytes), max_item_steps);
+      },
+      nb::arg("descriptor"), nb::arg("memory_path"), nb::arg("layout"), nb::arg("next_sequence"),
+      nb::arg("columns"), nb::arg("steps_per_chunk"), nb::arg("directory"), nb::arg("pool"),
+      nb::arg("slots_per_slab"), nb::arg("slot_bytes"), nb::arg("max_item_steps"),
+      nb::arg("num_ahead"), nb::arg("reconnect"), nb::arg("patience_s"));
+}
+
+template <class S>
+std::vector<size_t> leading_of(const S& sampler, std::vector<size_t> leading) {
+  if (sampler.num_steps() > 1) leading.push_back(sampler.num_steps());
+  return leading;
+}
+
+ReplayBatch to_batch(Sampler& sampler, store::Gathered gathered) {
+  return ReplayBatch(std::move(gathered.delivery),
+                     to_arrays(sampler.schema(), sampler.offsets(), gathered.data,
+                               leading_of(sampler, {sampler.num_samples()})));
+}
+
+// What the arrays of a batch that was not copied own: its lease's steps, and all that those lie
+// in, for as long as one of them lives.
+struct View {
+  nb::object sampler;
+  uint64_t lease;
+};
+
+ReplayBatch to_batch(ViewSampler& sampler, store::Viewed viewed) {
+  const nb::capsule owner(new View{nb::find(sampler), viewed.delivery.lease},
+                          [](void* held) noexcept {
+                            auto* view = static_cast<View*>(held);
+                            nb::cast<ViewSampler&>(view->sampler).let_go(view->lease);
+                            delete view;
+                          });
+  return ReplayBatch(std::move(viewed.delivery),
+                     to_views(sampler.schema(), viewed.data, owner, leading_of(sampler, {})));
+}
+
+// Where acknowledgements go.
+store::SamplerPort& commands_of(Sampler& sampler) { return sampler.port(); }
+ViewSampler& commands_of(ViewSampler& sampler) { return sampler; }
+
+template <class S>
+std::optional<ReplayBatch> next(S& sampler, double timeout_s) {
+  auto batch = [&] {
+    const nb::gil_scoped_release release;
+    return sampler.next(after(timeout_s));
+  }();
+  if (!batch) return std::nullopt;
+  return to_batch(sampler, std::move(*batch));
+}
+
+// The sampler's class, and the two functions that make one.
+template <class S>
+void bind_sampler(nb::module_& m, const char* name, const char* doc, const char* open,
+                  const char* connect) {
+  nb::class_<S>(m, name, doc)
+      .def("next", &next<S>, nb::arg("timeout_s"))
+      .def(
+          "ack",
+          [](S& self, uint64_t lease, const std::optional<Doubles>& priorities) {
+            std::span<const double> given;
+            if (priorities) {
+              given = span_of(*priorities);
+              if (given.size() != self.num_samples()) {
+                throw Error("priorities (" + std::to_string(given.size()) + ") must be " +
+                            std::to_string(self.num_samples()) + ", one for each sample");
+              }
+              check_priorities(given);
+            }
+            const nb::gil_scoped_release release;
+            commands_of(self).ack(lease, given);
+          },
+          nb::arg("lease"), nb::arg("priorities").none())
+      .def(
+          "give_back", [](S& self, uint64_t lease) { commands_of(self).give_back(lease); },
+          nb::arg("lease"), nb::call_guard<nb::gil_scoped_release>())
+      .def(
+          "waits", [](S& self) { return commands_of(self).waits(); },
+          nb::call_guard<nb::gil_scoped_release>());
+  m.def(
+      open,
+      [](Store& store, uint32_t table, uint32_t num_samples, uint32_t num_ahead) {
+        const uint32_t pool = store.read([&](const Engine& e) { return e.pool_of(table); });
+        const uint32_t num_steps =
+            store.read([&](const Engine& e) { return e.table(table).config().num_steps; });
+        return std::make_unique<S>(
+            store.open_sampler(table, num_samples, num_ahead),
+            store.read([&](const Engine& e) { return e.pool(pool).schema(); }),
+            store.slab_map(pool), num_samples, num_steps);
+      },
+      nb::arg("store"), nb::arg("table"), nb::arg("num_samples"), nb::arg("num_ahead"),
+      nb::keep_alive<0, 1>());
+  m.def(
+      connect,
+      [](int descriptor, const std::string& memory_path, const store::SessionLayout& layout,
+         const std::vector<ColumnTuple>& columns, uint32_t steps_per_chunk,
+         const std::string& directory, uint32_t pool, uint32_t slots_per_slab, uint64_t slot_bytes,
+         uint32_t num_samples, uint32_t num_steps, uint32_t num_ahead,
+         const nb::callable& reconnect, double patience_s) {
+        const store::engine::Schema schema = schema_of(columns, steps_per_chunk);
+        return std::make_unique<S>(
+            store::remote_sampler(
+                address_of(descriptor, memory_path, layout, reconnect, patience_s), num_ahead),
+            schema, map_slabs(directory, pool, slots_per_slab, slot_bytes), num_samples, num_steps);
+      },
+      nb::arg("descriptor"), nb::arg("memory_path"), nb::arg("layout"), nb::arg("columns"),
+      nb::arg("steps_per_chunk"), nb::arg("directory"), nb::arg("pool"), nb::arg("slots_per_slab"),
+      nb::arg("slot_bytes"), nb::arg("num_samples"), nb::arg("num_steps"), nb::arg("num_ahead"),
+      nb::arg("reconnect"), nb::arg("patience_s"));
+}
+
+}  // namespace
+
+void bind_store_clients(nb::module_& m) {
+  nb::class_<store::SessionLayout>(m, "SessionLayout", "See store/service/protocol.h.")
+      .def(nb::init<uint32_t, uint32_t>(), nb::arg("request_bytes"), nb::arg("reply_bytes"))
+      .def_ro("request_bytes", &store::SessionLayout::request_bytes)
+      .def_ro("reply_bytes", &store::SessionLayout::reply_bytes);
+  nb::class_<ReplayBatch>(m, "ReplayBatch", "See store/service/sampler.h.")
+      .def_ro("lease", &ReplayBatch::lease)
+      .def_ro("table_size", &ReplayBatch::table_size)
+      .def_prop_ro(
+          "keys", [](const ReplayBatch& self) { return self.keys; },
+          nb::sig("def keys(self) -> numpy.typing.NDArray[numpy.int64]"))
+      .def_prop_ro(
+          "probabilities", [](const ReplayBatch& self) { return self.probabilities; },
+          nb::sig("def probabilities(self) -> numpy.typing.NDArray[numpy.float64]"))
+      .def_prop_ro(
+          "columns", [](const ReplayBatch& self) { return self.columns; },
+          nb::sig("def columns(self) -> dict[str, typing.Any]"));
+  bind_writer(m);
+  bind_sampler<Sampler>(m, "ReplaySampler", "See store/service/sampler.h.", "open_sampler",
+                        "connect_sampler");
+  bind_sampler<ViewSampler>(m, "ReplayViewSampler", "See store/service/view_sampler.h.",
+                            "open_view_sampler", "connect_view_sampler");
+}
+
+}  // namespace tengen

@@ -1,0 +1,102 @@
+// The store between hosts: its gateway, and its clients elsewhere.
+
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/pair.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/tuple.h>
+#include <nanobind/stl/unique_ptr.h>
+#include <nanobind/stl/vector.h>
+
+#include "python/replay_writer.h"
+#include "python/store_values.h"
+#include "store/net/gateway.h"
+#include "store/net/net_client.h"
+#include "store/net/replica.h"
+#include "store/service/sampler.h"
+
+namespace nb = nanobind;
+
+namespace tengen {
+namespace {
+
+// Number, writer and offset of a LogPlace.
+using Place = std::optional<std::tuple<uint64_t, uint64_t, uint64_t>>;
+
+std::optional<store::LogPlace> log_place(const Place& place) {
+  if (!place) return std::nullopt;
+  return store::LogPlace{std::get<0>(*place), std::get<1>(*place), std::get<2>(*place)};
+}
+
+}  // namespace
+
+void bind_store_net(nb::module_& m) {
+  using store::Gateway;
+  nb::class_<Gateway>(m, "ReplayGateway", "See store/net/gateway.h.")
+      .def(nb::init<store::Store*>(), nb::arg("store"), nb::keep_alive<1, 2>())
+      .def(
+          "open_writer",
+          [](Gateway& self, int descriptor, const std::string& name, uint32_t pool,
+             double timeout_s) {
+            return self.open_writer(descriptor, name, pool, after(timeout_s));
+          },
+          nb::arg("descriptor"), nb::arg("name"), nb::arg("pool"), nb::arg("timeout_s"),
+          nb::call_guard<nb::gil_scoped_release>())
+      .def("open_sampler", &Gateway::open_sampler, nb::arg("descriptor"), nb::arg("table"),
+           nb::arg("num_samples"), nb::arg("num_ahead"), nb::call_guard<nb::gil_scoped_release>())
+      .def(
+          "open_replica",
+          [](Gateway& self, int descriptor, const std::string& name, const Place& place) {
+            self.open_replica(descriptor, name, log_place(place));
+          },
+          nb::arg("descriptor"), nb::arg("name"), nb::arg("place").none(),
+          nb::call_guard<nb::gil_scoped_release>())
+      .def(
+          "replicas",
+          [](Gateway& self) {
+            std::vector<std::pair<std::string, std::optional<double>>> replicas;
+            for (const store::ReplicaStatus& one : self.replicas()) {
+              replicas.emplace_back(one.name, one.behind_s);
+            }
+            return replicas;
+          },
+          nb::call_guard<nb::gil_scoped_release>(), "Name, and seconds behind, of each.")
+      .def("describe", &Gateway::describe, nb::call_guard<nb::gil_scoped_release>());
+  using store::Replica;
+  nb::class_<Replica>(m, "ReplayReplica", "See store/net/replica.h.")
+      .def(nb::init<std::string>(), nb::arg("directory"), nb::call_guard<nb::gil_scoped_release>())
+      .def("place",
+           [](Replica& self) -> Place {
+             const std::optional<store::LogPlace> at = self.place();
+             if (!at) return std::nullopt;
+             return std::make_tuple(at->number, at->writer, at->offset);
+           })
+      .def("age_s", &Replica::age_s)
+      .def("follow", &Replica::follow, nb::arg("descriptor"),
+           nb::call_guard<nb::gil_scoped_release>());
+  m.def(
+      "net_writer",
+      [](int descriptor, const std::string& name, uint64_t next_sequence,
+         const std::vector<ColumnTuple>& columns, uint32_t steps_per_chunk,
+         uint32_t max_item_steps) {
+        const store::engine::Schema schema = schema_of(columns, steps_per_chunk);
+        store::NetWriterPort opened = store::net_writer({descriptor, name}, next_sequence, schema);
+        return std::make_unique<ReplayWriter>(std::move(opened.port), schema,
+                                              std::move(opened.slabs), max_item_steps);
+      },
+      nb::arg("descriptor"), nb::arg("name"), nb::arg("next_sequence"), nb::arg("columns"),
+      nb::arg("steps_per_chunk"), nb::arg("max_item_steps"));
+  m.def(
+      "net_sampler",
+      [](int descriptor, const std::string& name, const std::vector<ColumnTuple>& columns,
+         uint32_t steps_per_chunk, uint32_t num_samples, uint32_t num_steps, uint32_t num_ahead) {
+        const store::engine::Schema schema = schema_of(columns, steps_per_chunk);
+        const store::BatchLayout layout(schema, num_samples, num_steps);
+        return std::make_unique<store::Sampler>(
+            store::net_sampler({descriptor, name}, layout, num_samples, num_ahead), schema,
+            store::SlabMap::none(), num_samples, num_steps);
+      },
+      nb::arg("descriptor"), nb::arg("name"), nb::arg("columns"), nb::arg("steps_per_chunk"),
+      nb::arg("num_samples"), nb::arg("num_steps"), nb::arg("num_ahead"));
+}
+
+}  // namespace tengen

@@ -1,0 +1,59 @@
+#pragma once
+// What the bindings of the store share: deadlines, schemas, batches, and where slabs lie.
+
+#include <nanobind/nanobind.h>
+#include <nanobind/ndarray.h>
+
+#include <span>
+#include <string>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+#include "store/engine/schema.h"
+#include "store/service/ports.h"
+#include "store/service/session.h"
+#include "store/service/slab_map.h"
+
+namespace tengen {
+
+using Doubles =
+    nanobind::ndarray<const double, nanobind::ndim<1>, nanobind::c_contig, nanobind::device::cpu>;
+// Name, dtype, shape and stack.
+using ColumnTuple = std::tuple<std::string, std::string, std::vector<uint32_t>, uint32_t>;
+
+store::Deadline after(double seconds);
+store::engine::Schema schema_of(const std::vector<ColumnTuple>& columns, uint32_t steps_per_chunk);
+// The slabs of one pool, mapped from the store's directory.
+store::SlabMap map_slabs(const std::string& directory, uint32_t pool, uint32_t slots_per_slab,
+                         uint64_t stride);
+
+// `reconnect` is called by the client's thread while it waits without the interpreter's lock. It
+// returns a descriptor, -1 where nobody answers, or the reason why the session is over.
+store::SessionAddress address_of(int descriptor, const std::string& memory_path,
+                                 const store::SessionLayout& layout,
+                                 const nanobind::callable& reconnect, double patience_s);
+
+inline std::span<const double> span_of(const Doubles& values) {
+  return {values.data(), values.size()};
+}
+
+// Throws Error unless all are finite and >= 0: at once, where the store would end the session.
+void check_priorities(std::span<const double> priorities);
+
+// A batch as Python has it: keys and probabilities are arrays [B].
+struct ReplayBatch {
+  ReplayBatch(store::Delivery delivery, nanobind::dict arrays);
+
+  uint64_t lease;
+  uint64_t table_size;
+  nanobind::object keys;
+  nanobind::object probabilities;
+  nanobind::dict columns;
+};
+
+// Parts of bind_store.
+void bind_store_clients(nanobind::module_& m);
+void bind_store_net(nanobind::module_& m);
+
+}  // namespace tengen

@@ -1,0 +1,251 @@
+#include "records/journal.h"
+
+#include <filesystem>
+#include <optional>
+#include <utility>
+
+#include "base/crc32c.h"
+#include "base/error.h"
+#include "records/fault.h"
+#include "records/little_endian.h"
+
+namespace tengen {
+namespace {
+
+constexpr std::string_view kMagic = "TENGENJL";
+constexpr size_t kFixedHeaderBytes = 20;
+// Begins every frame, so that after damage the next whole one is found without its neighbours.
+constexpr std::string_view kFrameMark = "TNGF";
+constexpr size_t kFrameHeaderBytes = 12;
+constexpr uint32_t kMaxFrameBytes = 1u << 30;
+constexpr uint32_t kMaxMetaBytes = 1u << 20;
+// Marks that begin no whole frame may claim so many times the file's bytes, all together: more than
+// damage makes of a journal that was one.
+constexpr uint64_t kMaxClaims = 16;
+
+std::string header_bytes(const std::string& meta) {
+  std::string header(kMagic);
+  ByteWriter out(&header);
+  out.u32(kJournalSchema);
+  out.u32(static_cast<uint32_t>(meta.size()));
+  out.u32(crc32c(meta, crc32c(header)));
+  return header + meta;
+}
+
+void append_frame(std::string* out, std::string_view payload) {
+  std::string length;
+  ByteWriter(&length).u32(static_cast<uint32_t>(payload.size()));
+  out->append(kFrameMark);
+  out->append(length);
+  ByteWriter(out).u32(crc32c(payload, crc32c(length)));
+  out->append(payload);
+}
+
+// A journal as it is read. Throws Error where so many marks lie that reading would take for ever.
+class FrameFinder {
+ public:
+  FrameFinder(const std::string& path, std::string_view file)
+      : path_(path), file_(file), claims_left_(kMaxClaims * file.size()) {}
+
+  // The payload of the whole frame at `at`, if there is one.
+  std::optional<std::string_view> payload_at(size_t at) {
+    const auto length = claim_at(at);
+    if (!length) return std::nullopt;
+    const std::string_view numbers = file_.substr(at + kFrameMark.size(), 8);
+    const uint32_t crc = ByteReader(numbers.substr(4), "frame").u32();
+    const std::string_view payload = file_.substr(at + kFrameHeaderBytes, *length);
+    if (crc32c(payload, crc32c(numbers.substr(0, 4))) == crc) return payload;
+    if (*length > claims_left_) {
+      throw Error("journal (" + path_ + ") has more marks than frames; restore it from a copy");
+    }
+    claims_left_ -= *length;
+    return std::nullopt;
+  }
+
+  // Where the first whole frame from `at` on begins; the end of the file where there is none.
+  size_t next_frame(size_t at) {
+    for (at = file_.find(kFrameMark, at); at != std::string_view::npos;
+         at = file_.find(kFrameMark, at + 1)) {
+      if (payload_at(at)) return at;
+    }
+    return file_.size();
+  }
+
+ private:
+  // The length of a frame that the bytes at `at` begin, where the file has so many.
+  std::optional<uint32_t> claim_at(size_t at) const {
+    if (file_.size() - at < kFrameHeaderBytes) return std::nullopt;
+    if (file_.substr(at, kFrameMark.size()) != kFrameMark) return std::nullopt;
+    const uint32_t length = ByteReader(file_.substr(at + kFrameMark.size(), 4), "frame").u32();
+    if (length == 0 || length > file_.size() - at - kFrameHeaderBytes) return std::nullopt;
+    return length;
+  }
+
+  const std::string& path_;
+  const std::string_view file_;
+  uint64_t claims_left_;
+};
+
+// Under another name until the header is durable, so that a reader never sees half of one.
+File create_journal(const std::string& path, const std::string& meta) {
+  if (meta.size() > kMaxMetaBytes) {
+    throw Error("meta (" + std::to_string(meta.size()) +
+                " bytes) must be at most 1 MiB; describe less");
+  }
+  if (std::filesystem::exists(path)) {
+    throw Error("journal (" + path + ") must not exist yet; open a new incarnation");
+  }
+  File file = File::create(path + ".tmp");
+  file.write(0, header_bytes(meta));
+  fault_point("journal.header_written");
+  file.sync();
+  fault_point("journal.header_synced");
+  file.rename_durably(path);
+  fault_point("journal.renamed");
+  return file;
+}
+
+}  // namespace
+
+Journal::Journal(const std::string& path, const std::string& meta, uint64_t max_queue_bytes)
+    : path_(path),
+      max_queue_bytes_(max_queue_bytes),
+      file_(create_journal(path, meta)),
+      size_bytes_(kFixedHeaderBytes + meta.size()),
+      writer_([this] { write_loop(); }) {}
+
+Journal::~Journal() {
+  {
+    const std::scoped_lock lock(mutex_);
+    closing_ = true;
+    to_writer_.notify_one();
+  }
+  if (writer_.joinable()) writer_.join();
+}
+
+void Journal::append(std::string payload) {
+  if (payload.empty() || payload.size() > kMaxFrameBytes) {
+    throw Error("frame (" + std::to_string(payload.size()) +
+                " bytes) must be 1 byte to 1 GiB; split it");
+  }
+  std::unique_lock lock(mutex_);
+  to_callers_.wait(lock, [this] { return closing_ || error_ || queue_bytes_ < max_queue_bytes_; });
+  if (closing_) throw Error("journal (" + path_ + ") is closed; open a new incarnation");
+  if (error_) std::rethrow_exception(error_);
+  queue_bytes_ += payload.size();
+  queue_.push_back(std::move(payload));
+  ++num_appended_;
+  to_writer_.notify_one();
+}
+
+void Journal::flush() {
+  std::unique_lock lock(mutex_);
+  error_ = nullptr;
+  const uint64_t target = num_appended_;
+  to_writer_.notify_one();
+  to_callers_.wait(lock, [&] { return num_durable_ >= target || error_; });
+  if (num_durable_ < target) std::rethrow_exception(error_);
+}
+
+void Journal::close() {
+  flush();
+  {
+    const std::scoped_lock lock(mutex_);
+    closing_ = true;
+    to_writer_.notify_one();
+    to_callers_.notify_all();
+  }
+  if (writer_.joinable()) writer_.join();
+}
+
+uint64_t Journal::num_appended() const {
+  const std::scoped_lock lock(mutex_);
+  return num_appended_;
+}
+
+uint64_t Journal::num_durable() const {
+  const std::scoped_lock lock(mutex_);
+  return num_durable_;
+}
+
+// Returns why it failed, or nothing. A group that failed is written again in full, at the same
+// place: after a failed sync the system may have dropped the pages, so syncing alone would lie.
+std::exception_ptr Journal::write_group(const std::deque<std::string>& group) {
+  std::string bytes;
+  for (const std::string& payload : group) append_frame(&bytes, payload);
+  try {
+    fault_point("journal.group_gathered");
+    const size_t half = bytes.size() / 2;  // so that a test can be killed inside a frame
+    file_.write(size_bytes_, std::string_view(bytes).substr(0, half));
+    fault_point("journal.group_half_written");
+    file_.write(size_bytes_ + half, std::string_view(bytes).substr(half));
+    fault_point("journal.group_written");
+    file_.sync();
+    fault_point("journal.group_synced");
+  } catch (const Error&) {
+    return std::current_exception();
+  }
+  size_bytes_ += bytes.size();
+  return nullptr;
+}
+
+void Journal::write_loop() {
+  std::unique_lock lock(mutex_);
+  for (;;) {
+    to_writer_.wait(lock, [this] { return closing_ || (!queue_.empty() && !error_); });
+    if (queue_.empty() || error_) return;
+    std::deque<std::string> group = std::exchange(queue_, {});
+    lock.unlock();
+    std::exception_ptr error = write_group(group);
+    lock.lock();
+    if (!error) {
+      num_durable_ += group.size();
+      for (const std::string& payload : group) queue_bytes_ -= payload.size();
+    } else {
+      error_ = std::move(error);
+      for (std::string& payload : queue_) group.push_back(std::move(payload));
+      queue_ = std::move(group);
+    }
+    to_callers_.notify_all();
+  }
+}
+
+JournalContents read_journal(const std::string& path) {
+  const File file = File::open_to_read(path);
+  const std::string bytes = file.read(0, file.size_bytes());
+  const std::string_view view(bytes);
+  if (view.size() < kFixedHeaderBytes || view.substr(0, kMagic.size()) != kMagic) {
+    throw Error("journal (" + path + ") is not a tengen journal; move it out of the run");
+  }
+  ByteReader header(view.substr(kMagic.size()), "journal header");
+  const uint32_t schema = header.u32();
+  if (schema != kJournalSchema) {
+    throw SchemaError("journal (" + path + ") has schema " + std::to_string(schema) +
+                      ", this build reads " + std::to_string(kJournalSchema) +
+                      "; use the release that wrote it");
+  }
+  const uint32_t meta_bytes = header.u32();
+  const uint32_t header_crc = header.u32();
+  if (meta_bytes > view.size() - kFixedHeaderBytes ||
+      crc32c(view.substr(kFixedHeaderBytes, meta_bytes), crc32c(view.substr(0, 16))) !=
+          header_crc) {
+    throw Error("journal (" + path + ") has a damaged header; restore it from a copy");
+  }
+  JournalContents contents;
+  contents.meta = view.substr(kFixedHeaderBytes, meta_bytes);
+  FrameFinder finder(path, view);
+  size_t at = kFixedHeaderBytes + meta_bytes;
+  while (at < view.size()) {
+    if (const auto payload = finder.payload_at(at)) {
+      contents.frames.emplace_back(*payload);
+      at += kFrameHeaderBytes + payload->size();
+    } else {
+      const size_t next = finder.next_frame(at + 1);
+      contents.gaps.push_back({at, next - at, next == view.size()});
+      at = next;
+    }
+  }
+  return contents;
+}
+
+}  // namespace tengen

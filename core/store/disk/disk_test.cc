@@ -1,0 +1,210 @@
+// A store with a disk between threads, through files.
+
+#include <fcntl.h>
+
+#include <cstring>
+#include <filesystem>
+#include <map>
+#include <memory>
+#include <set>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "store/disk/row_file.h"
+#include "store/service/service_testing.h"
+#include "store/service/writer.h"
+
+using namespace tengen;
+using namespace tengen::store;
+using engine::Engine;
+using engine::Schema;
+
+namespace {
+
+constexpr uint64_t kPage = engine::Disk::kAlignment;
+
+Schema schema() { return Schema({{"x", "u8", {400}, 0}}, 1); }
+
+// A store of few slots in a folder, with a server, or of this process alone.
+struct Fixture {
+  explicit Fixture(bool with_server, uint64_t num_slots, bool refuses_damage = false)
+      : has_server(with_server) {
+    std::filesystem::create_directory(folder.path / "disk");
+    store = std::make_unique<Store>(has_server ? folder.path.string() : "", num_slots * kPage, 3,
+                                    DiskConfig{folder.path / "disk", 1 << 24, refuses_damage});
+    store->change([](Engine& engine) { engine.add_pool(schema()); });
+    if (has_server) server = std::make_unique<Server>(store.get());
+  }
+  void add_table(const std::string& name, const char* sampler, uint32_t max_times = 0) {
+    engine::TableConfig config;
+    config.name = name;
+    config.sampler = engine::selector_of(sampler);
+    config.max_times_sampled = max_times;
+    if (max_times > 0) config.limits = {1.0, 1, 0.0, 1e9};
+    store->change([&](Engine& engine) { engine.add_table(config, 0); });
+  }
+  SlabMap slab_map() { return has_server ? files.map(*store, folder.path) : store->slab_map(0); }
+  Writer writer(const std::string& name) {
+    return Writer(has_server ? connect_writer(*server, name) : store->open_writer(name, 0),
+                  schema(), slab_map(), 1);
+  }
+  std::unique_ptr<SamplerPort> sampler(uint32_t num_samples, uint32_t num_ahead) {
+    return has_server ? connect_sampler(*server, 0, num_samples, num_ahead)
+                      : store->open_sampler(0, num_samples, num_ahead);
+  }
+  void write(Writer& by, uint64_t first, uint64_t count) {
+    const double priority = 1.0;
+    for (uint64_t number = first; number < first + count; ++number) {
+      const std::vector<uint64_t> step(400, number);
+      const auto* bytes = reinterpret_cast<const std::byte*>(step.data());
+      TENGEN_CHECK(by.append({&bytes, 1}, nullptr, 1, kNever) == 1);
+      TENGEN_CHECK(by.insert(
+          {0, 0, by.next_sequence(), by.num_steps() - 1, 1, 1, 1, {&priority, 1}}, kNever));
+    }
+    TENGEN_CHECK(by.port().flush(kNever));
+  }
+  std::vector<uint64_t> values_of(const Delivery& delivery) {
+    std::vector<uint64_t> values;
+    SlabMap slabs = slab_map();
+    for (const engine::Piece& piece : delivery.pieces) {
+      uint64_t words[400];
+      std::memcpy(words, slabs.up_to(piece.slot).at(piece.slot), sizeof words);
+      for (const uint64_t word : words) TENGEN_CHECK(word == words[0]);
+      values.push_back(words[0]);
+    }
+    return values;
+  }
+
+  const bool has_server;
+  const Folder folder{"disk"};
+  SlabFiles files;
+  std::unique_ptr<Store> store;
+  std::unique_ptr<Server> server;
+};
+
+void check_rows() {
+  const Folder own("rows");
+  const std::filesystem::path& folder = own.path;
+  alignas(kPage) static std::byte row[2 * kPage];
+  alignas(kPage) static std::byte read[2 * kPage];
+  const auto fill = [&](int with) { std::memset(row, with, sizeof row); };
+  {
+    RowFile file(folder / "rows", sizeof row, /*is_hidden=*/false);
+    for (int i = 0; i < 3; ++i) {
+      fill(i + 1);
+      TENGEN_CHECK(file.write(static_cast<uint64_t>(2 - i), row).empty());
+    }
+  }
+  RowFile file(folder / "rows", sizeof row, /*is_hidden=*/false);
+  for (int i = 0; i < 3; ++i) {
+    fill(3 - i);
+    TENGEN_CHECK(file.read(static_cast<uint64_t>(i), read).empty());
+    TENGEN_CHECK(std::memcmp(row, read, sizeof row) == 0);
+  }
+  std::filesystem::resize_file(folder / "rows", sizeof row + 100);
+  TENGEN_CHECK(file.read(0, read).empty());
+  TENGEN_CHECK(file.read(2, read) == "row 2 of " + (folder / "rows").string() + " is cut short");
+  RowFile hidden(folder / "hidden", sizeof row, /*is_hidden=*/true);
+  TENGEN_CHECK(!std::filesystem::exists(folder / "hidden"));
+  TENGEN_CHECK(hidden.write(5, row).empty() && hidden.read(5, read).empty());
+  TENGEN_CHECK(std::memcmp(row, read, sizeof row) == 0);
+  std::filesystem::remove_all(folder);
+  TENGEN_CHECK(throws([&] { RowFile(folder / "rows", sizeof row, false); }));
+}
+
+// Writers and samplers at once: every item is used once, with its own steps, and in the order of
+// their leases.
+void check_many(bool with_server) {
+  Fixture fixture(with_server, 24);
+  fixture.add_table("t", "fifo", 1);
+  constexpr uint64_t kItems = 300;
+  constexpr uint64_t kClients = 2;
+  std::mutex mutex;
+  std::map<uint64_t, int> uses;
+  std::vector<std::thread> threads;
+  std::vector<std::unique_ptr<Writer>> writers;
+  std::vector<std::unique_ptr<SamplerPort>> samplers;
+  for (uint64_t c = 0; c < kClients; ++c) {
+    writers.emplace_back(new Writer(fixture.writer("w" + std::to_string(c))));
+    samplers.push_back(fixture.sampler(3, 2));
+  }
+  for (uint64_t c = 0; c < kClients; ++c) {
+    threads.emplace_back([&, c] { fixture.write(*writers[c], c * kItems, kItems); });
+    threads.emplace_back([&, c] {
+      Delivery delivery;
+      uint64_t last_lease = 0;
+      for (uint64_t i = 0; i < kItems / 3; ++i) {
+        TENGEN_CHECK(samplers[c]->next(kNever, &delivery));
+        TENGEN_CHECK(i == 0 || delivery.lease > last_lease);
+        last_lease = delivery.lease;
+        const std::vector<uint64_t> values = fixture.values_of(delivery);
+        {
+          const std::scoped_lock lock(mutex);
+          for (const uint64_t value : values) ++uses[value];
+        }
+        samplers[c]->ack(delivery.lease, {});
+      }
+      samplers[c].reset();
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  TENGEN_CHECK(uses.size() == kClients * kItems);
+  for (const auto& [value, count] : uses) TENGEN_CHECK(count == 1);
+}
+
+// A store that ends while transfers are under way.
+void check_end(bool with_server) {
+  for (int round = 0; round < 10; ++round) {
+    Fixture fixture(with_server, 16);
+    fixture.add_table("t", "uniform");
+    Writer writer = fixture.writer("w");
+    fixture.write(writer, 0, 60);
+    const auto sampler = fixture.sampler(4, 2);
+    Delivery delivery;
+    if (round % 2 == 0) TENGEN_CHECK(sampler->next(kNever, &delivery));
+    (void)sampler->next(kAtOnce, &delivery);
+    fixture.store->close();
+    if (!with_server) continue;
+    fixture.server.reset();
+  }
+}
+
+// A damaged row costs its items, or its sampler.
+void check_damage(bool with_server, bool refuses) {
+  if (!with_server) return;  // its files have no name
+  Fixture fixture(with_server, 16, refuses);
+  fixture.add_table("t", "fifo");
+  Writer writer = fixture.writer("w");
+  fixture.write(writer, 0, 100);
+  const int file = open((fixture.folder.path / "disk" / "rows-0").c_str(), O_WRONLY);
+  for (int row = 0; row < 3; ++row) TENGEN_CHECK(pwrite(file, "bad", 3, row * 4096 + 8) == 3);
+  close(file);
+  Delivery delivery;
+  auto sampler = fixture.sampler(1, 0);
+  if (refuses) {
+    TENGEN_CHECK(throws([&] { sampler->next(kNever, &delivery); }));
+    sampler = fixture.sampler(1, 0);
+    TENGEN_CHECK(throws([&] { sampler->next(kNever, &delivery); }));
+  } else {
+    TENGEN_CHECK(sampler->next(kNever, &delivery));
+    TENGEN_CHECK(fixture.values_of(delivery) == std::vector<uint64_t>{3});
+    fixture.store->read([](const Engine& engine) {
+      TENGEN_CHECK(engine.num_damaged(0) == 3 && engine.table(0).size() == 97);
+    });
+  }
+  TENGEN_CHECK(fixture.store->trouble().find("rows-0 is not what was written") !=
+               std::string::npos);
+}
+
+}  // namespace
+
+int main() {
+  check_rows();
+  for (const bool with_server : {false, true}) {
+    check_many(with_server);
+    check_end(with_server);
+    for (const bool refuses : {false, true}) check_damage(with_server, refuses);
+  }
+  return 0;
+}

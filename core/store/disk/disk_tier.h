@@ -1,0 +1,71 @@
+#pragma once
+// The threads that copy a store's chunks between memory and its files.
+
+#include <condition_variable>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "store/disk/row_file.h"
+#include "store/engine/tier.h"
+
+namespace tengen::store {
+
+// One file a pool, called rows-<pool>. load(), save() and start() are for one thread at a time;
+// transfers are done in their order, as many at once as there are threads.
+class DiskTier final : public engine::Tier {
+ public:
+  // Tells the store's engine that a transfer has ended; called by any of the tier's threads.
+  using Done =
+      std::function<void(const engine::Transfer&, bool is_load, const engine::TransferResult&)>;
+  // With `is_hidden` the files vanish with this process. Throws Error where no file can be made in
+  // the directory.
+  DiskTier(std::string directory, bool is_hidden, Done done);
+  DiskTier(const DiskTier&) = delete;
+  DiskTier& operator=(const DiskTier&) = delete;
+  ~DiskTier() override { stop(); }
+  // Drops transfers that have not begun; blocks until the others have ended. Idempotent.
+  void stop();
+
+  void load(const engine::Transfer& transfer) override { asked_.push_back({transfer, true}); }
+  void save(const engine::Transfer& transfer) override { asked_.push_back({transfer, false}); }
+  // Begins the transfers that were asked for since the last call; none begins before.
+  void start();
+
+  // Blocks until rows whose saves have ended survive the loss of the host. Returns an error; empty:
+  // none.
+  std::string sync();
+
+  // The first error; empty: none.
+  std::string trouble();
+
+ private:
+  struct Job {
+    engine::Transfer transfer;
+    bool is_load;
+  };
+
+  void run();
+  engine::TransferResult perform(const Job& job);
+  RowFile& file_of(const engine::Transfer& transfer);
+
+  const std::string directory_;
+  const bool is_hidden_;
+  const Done done_;
+  std::vector<Job> asked_;  // and not started
+  std::mutex mutex_;
+  std::condition_variable condition_;
+  std::deque<Job> jobs_;
+  std::map<uint32_t, std::unique_ptr<RowFile>> files_;  // by pool
+  std::string trouble_;
+  bool is_stopping_ = false;
+  std::vector<std::thread> threads_;
+};
+
+}  // namespace tengen::store

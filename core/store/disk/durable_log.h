@@ -1,0 +1,101 @@
+#pragma once
+// Keeps an engine's log on a disk, so that a store can go on after its host was lost. It goes on
+// from its last checkpoint: only there do the rows of the disk agree with the log.
+//
+// `log-<n>` are files of frames, see log_file.h; `state-<n>` replaces all logs before log-<n>;
+// `state-mark` says up to where the logs must be whole.
+
+#include <chrono>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "store/disk/disk_file.h"
+#include "store/disk/last_mark.h"
+#include "store/disk/log_file.h"
+#include "store/disk/state_files.h"
+#include "store/engine/log.h"
+#include "store/engine/state.h"
+
+namespace tengen::store {
+
+// Thread-safe. After an error, which trouble() tells, nothing more is kept.
+class DurableLog {
+ public:
+  // The state of a folder's last checkpoint; none where it has none. What a lost host left half
+  // written behind that checkpoint is ignored. Throws Error where a checkpoint that somebody was
+  // told of is damaged, or of another version; the files stay.
+  static std::optional<engine::State> load(const std::string& directory);
+
+  // A folder's last checkpoint; none where it has none. Throws Error as load() does.
+  struct Last {
+    uint64_t state;  // the number of the state before it
+    LogPlace end;    // behind its mark
+    LogMark mark;
+    std::vector<std::byte> saved;  // records of chunks, as in the mark's frame
+  };
+  static std::optional<Last> find_last(const std::string& directory);
+  // Applies a whole log. Precondition: it is closed, and the next log is there. Throws Error where
+  // it is damaged.
+  static void apply_whole_log(const std::string& directory, uint64_t number, engine::State* into);
+
+  // Begins with `state`. A checkpoint that the folder has stays its last one until the next is
+  // made. Logs are files of about `log_bytes`; that many bytes of logs are replaced by a state.
+  // Throws Error where there is no room.
+  DurableLog(std::string directory, const engine::State& state,
+             uint64_t log_bytes = uint64_t{64} << 20);
+  DurableLog(const DurableLog&) = delete;
+  DurableLog& operator=(const DurableLog&) = delete;
+  ~DurableLog();  // the files stay
+
+  // Appends records. Writes them now and then, but does not wait for the disk.
+  void append(std::span<const std::byte> records) noexcept;
+  // The position behind all records so far.
+  uint64_t position();
+  // Makes a checkpoint of all records before `position`, which began at `begun_at`. `records` say
+  // where chunks were saved since, or hold the steps of chunks that were not saved. Precondition:
+  // the rows that they name are synced. Blocks until the checkpoint is on the disk; returns whether
+  // it is.
+  bool mark(uint64_t position, std::chrono::steady_clock::time_point begun_at,
+            std::span<const std::byte> records) noexcept;
+  // Keeps nothing more; trouble() then tells the reason.
+  void give_up(const std::string& reason);
+  // The error; empty: none.
+  std::string trouble();
+  const std::string& directory() const { return directory_; }
+  // The number of this object's first state and log.
+  uint64_t first() const { return first_; }
+
+ private:
+  void begin_log();
+  void write_records();
+  void write_frame(FrameKind kind, std::span<const std::byte> payload);
+  void fail(const std::string& reason);
+
+  const std::string directory_;
+  const uint64_t log_bytes_;
+  const uint64_t writer_;  // see LogHeader
+  std::mutex mutex_;
+  const uint64_t first_;            // number of this process's first file
+  uint64_t number_;                 // number of the log that is being written
+  std::shared_ptr<DiskFile> file_;  // it
+  uint64_t num_bytes_ = 0;          // of it
+  std::vector<std::byte> records_;  // not written to the file yet
+  uint64_t position_ = 0;
+  struct Closed {
+    uint64_t end;  // position
+    uint64_t number;
+    uint64_t num_bytes;
+  };
+  std::vector<Closed> closed_;  // logs with records behind the last checkpoint
+  bool has_mark_ = false;
+  LastMarkFile last_mark_;  // used by the thread that calls mark()
+  std::string trouble_;
+  std::optional<Compactor> compactor_;
+};
+
+}  // namespace tengen::store

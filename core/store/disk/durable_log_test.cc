@@ -1,0 +1,256 @@
+// Logs that a host was lost with, and logs that a disk has damaged.
+
+#include "store/disk/durable_log.h"
+
+#include <filesystem>
+#include <fstream>
+#include <map>
+#include <optional>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "base/rng.h"
+#include "store/service/service_testing.h"
+
+using namespace tengen;
+using namespace tengen::store::engine;
+using namespace tengen::store;
+
+namespace {
+
+namespace fs = std::filesystem;
+
+using Bytes = std::vector<char>;
+
+Bytes read_file(const fs::path& path) {
+  Bytes bytes(fs::file_size(path));
+  std::ifstream(path, std::ios::binary).read(bytes.data(), static_cast<int64_t>(bytes.size()));
+  return bytes;
+}
+
+void write_file(const fs::path& path, const Bytes& bytes) {
+  std::ofstream(path, std::ios::binary | std::ios::trunc)
+      .write(bytes.data(), static_cast<int64_t>(bytes.size()));
+}
+
+std::map<std::string, Bytes> read_folder(const fs::path& folder) {
+  std::map<std::string, Bytes> files;
+  for (const auto& entry : fs::directory_iterator(folder)) {
+    files[entry.path().filename()] = read_file(entry.path());
+  }
+  return files;
+}
+
+void write_folder(const Folder& folder, const std::map<std::string, Bytes>& files) {
+  folder.clear();
+  for (const auto& [name, bytes] : files) write_file(folder.path / name, bytes);
+}
+
+// A log of a session whose description has so many bytes as there were records.
+class Described {
+ public:
+  explicit Described(const Folder& folder) {
+    Log log;
+    log.add(event::TableAdded{0, 0});
+    log.add(event::SessionBegun{0, 0});
+    State state;
+    state.apply(log.pending());
+    log_.emplace(folder.path, state);
+  }
+
+  void append(uint32_t count) {
+    Log log;
+    for (uint32_t i = 0; i < count; ++i) {
+      const std::vector<std::byte> bytes(++num_);
+      log.add(event::SessionDescribed{0, num_}, std::span(bytes));
+    }
+    log_->append(log.pending());
+  }
+  void mark() { TENGEN_CHECK(log_->mark(log_->position(), {}, {})); }
+
+ private:
+  std::optional<DurableLog> log_;
+  uint32_t num_ = 0;
+};
+
+// How many records the last checkpoint has; -1: there is none.
+int num_records(const Folder& folder) {
+  const std::optional<State> state = DurableLog::load(folder.path);
+  return state ? static_cast<int>(state->sessions.at(0).description.size()) : -1;
+}
+
+bool is_refused(const Folder& folder, const std::string& name) {
+  try {
+    (void)DurableLog::load(folder.path);
+  } catch (const Error& error) {
+    return std::string(error.what()).find(name) != std::string::npos;
+  }
+  return false;
+}
+
+// A host that is lost leaves any part of what was not synced, and may leave other bytes there; the
+// checkpoint before is not touched by it.
+void check_torn_logs() {
+  Folder folder("durable_log"), lost("durable_log_lost");
+  Described described(folder);
+  described.append(50);
+  described.mark();
+  const auto before = read_folder(folder.path);
+  described.append(40);
+  described.mark();
+  const Bytes bytes = read_file(folder.path / "log-0");
+  const uint64_t first = before.at("log-0").size();
+  const auto num_records_of = [&](const Bytes& some) {
+    auto files = before;
+    files["log-0"] = some;
+    write_folder(lost, files);
+    return num_records(lost);
+  };
+  Rng rng(1, 0, 0, 0, Purpose::kTest);
+  const uint32_t num_behind = static_cast<uint32_t>(bytes.size() - first);
+  TENGEN_CHECK(num_records_of(bytes) == 90);
+  for (int i = 0; i < 200; ++i) {
+    Bytes cut(bytes.begin(), bytes.begin() + static_cast<int64_t>(first + rng.below(num_behind)));
+    TENGEN_CHECK(num_records_of(cut) == 50);
+    cut.resize(bytes.size());  // zeros, as of blocks that were never written
+    TENGEN_CHECK(num_records_of(cut) == 50);
+    Bytes flipped = bytes;
+    flipped[first + rng.below(num_behind)] ^= static_cast<char>(1 << rng.below(8));
+    TENGEN_CHECK(num_records_of(flipped) == 50);
+  }
+}
+
+// What a checkpoint had that was told of is missed, whatever is damaged; the files stay.
+void check_damage() {
+  Folder folder("durable_log"), damaged("durable_log_damaged");
+  std::map<std::string, Bytes> early;
+  {
+    Described described(folder);
+    described.append(50);
+    described.mark();
+    early = read_folder(folder.path);
+    described.append(40);
+    described.mark();
+    described.append(3);
+    described.mark();
+  }
+  const auto whole = read_folder(folder.path);
+  TENGEN_CHECK(num_records(folder) == 93);
+  const auto is_missed = [&](const std::map<std::string, Bytes>& files, const std::string& name) {
+    write_folder(damaged, files);
+    return is_refused(damaged, name) && read_folder(damaged.path) == files;
+  };
+  Rng rng(2, 0, 0, 0, Purpose::kTest);
+  for (const auto& [name, bytes] : whole) {
+    const uint32_t num_bytes = static_cast<uint32_t>(bytes.size());
+    for (int i = 0; i < 100; ++i) {
+      auto files = whole;
+      files[name][rng.below(num_bytes)] ^= static_cast<char>(1 << rng.below(8));
+      TENGEN_CHECK(is_missed(files, name));
+      files = whole;
+      const uint32_t begin = rng.below(num_bytes);
+      files[name].resize(begin);
+      TENGEN_CHECK(is_missed(files, name));
+      files[name].resize(num_bytes);  // zeros
+      if (files[name] != whole.at(name)) TENGEN_CHECK(is_missed(files, name));
+    }
+    if (name == "state-mark") continue;
+    auto files = whole;
+    files.erase(name);
+    TENGEN_CHECK(is_missed(files, name == "log-0" ? name : damaged.path.string()));
+  }
+  // Without what the file says that the host was lost with, two marks say it.
+  const uint32_t first = static_cast<uint32_t>(early.at("log-0").size());
+  for (int i = 0; i < 100; ++i) {
+    auto files = whole;
+    files["state-mark"] = early.at("state-mark");
+    files["log-0"][first + rng.below(1000)] ^= 1;
+    TENGEN_CHECK(is_missed(files, "log-0"));
+  }
+}
+
+// A store that goes on has what was there before until it has a checkpoint of its own.
+void check_next_store() {
+  Folder folder("durable_log");
+  {
+    Described described(folder);
+    described.append(50);
+    described.mark();
+  }
+  const auto before = read_folder(folder.path);
+  {
+    Described next(folder);
+    next.append(7);
+    TENGEN_CHECK(num_records(folder) == 50);
+    for (const auto& [name, bytes] : before) TENGEN_CHECK(read_file(folder.path / name) == bytes);
+    next.mark();
+    TENGEN_CHECK(num_records(folder) == 7);
+  }
+  TENGEN_CHECK(!fs::exists(folder.path / "log-0") && !fs::exists(folder.path / "state-0"));
+  TENGEN_CHECK(num_records(folder) == 7);
+}
+
+// Many logs become few states, and what they say up to the last checkpoint stays.
+void check_compaction() {
+  Folder folder("checkpointer");
+  Log log;
+  log.add(event::TableAdded{0, 0});
+  log.add(event::SessionBegun{0, 0});
+  State state;
+  state.apply(log.pending());
+  {
+    DurableLog kept(folder.path, state, 1 << 12);
+    const std::vector<std::byte> much(300 << 10);
+    for (uint32_t i = 1; i <= 50; ++i) {
+      log.clear();
+      // So much that a log is full of it.
+      log.add(event::SessionDescribed{0, static_cast<uint32_t>(much.size())}, std::span(much));
+      log.add(event::SessionDescribed{0, i}, std::span(much).first(i));
+      kept.append(log.pending());
+      if (i <= 40) TENGEN_CHECK(kept.mark(kept.position(), {}, {}));
+    }
+    // Those behind the last checkpoint stay logs.
+    while (folder.count("log-") > 11) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    TENGEN_CHECK(state_numbers(folder.path).size() == 1 && folder.count("log-") == 11);
+    TENGEN_CHECK(kept.trouble().empty());
+  }
+  const std::optional<State> last = DurableLog::load(folder.path);
+  TENGEN_CHECK(last && last->sessions.at(0).description.size() == 40);
+}
+
+// A log that lacks a part, with more behind it, is refused: nobody knows what it said.
+void check_damaged_logs() {
+  Folder folder("checkpointer");
+  Log log;
+  log.add(event::TableAdded{0, 0});
+  log.add(event::SessionBegun{0, 0});
+  // A state so large that the logs are not worth another.
+  const std::vector<std::byte> much(4 << 20);
+  log.add(event::SessionDescribed{0, static_cast<uint32_t>(much.size())}, std::span(much));
+  State state;
+  state.apply(log.pending());
+  {
+    DurableLog kept(folder.path, state, 1 << 20);
+    for (uint32_t i = 0; i < 6; ++i) {
+      log.clear();
+      log.add(event::SessionDescribed{0, 300 << 10}, std::span(much).first(300 << 10));
+      kept.append(log.pending());
+    }
+    TENGEN_CHECK(kept.mark(kept.position(), {}, {}));
+  }
+  TENGEN_CHECK(folder.count("log-") == 2 && DurableLog::load(folder.path));
+  fs::resize_file(log_path(folder.path, 0), fs::file_size(log_path(folder.path, 0)) - 1);
+  TENGEN_CHECK(throws([&] { DurableLog::load(folder.path); }));
+}
+
+}  // namespace
+
+int main() {
+  check_torn_logs();
+  check_damage();
+  check_next_store();
+  check_compaction();
+  check_damaged_logs();
+  return 0;
+}

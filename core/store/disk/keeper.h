@@ -1,0 +1,54 @@
+#pragma once
+// Keeps an engine's log in files of the store's folder, so that another process can go on when this
+// one is killed.
+//
+// `log-<n>` are mapped files of records: a record that is committed outlives the process, without a
+// system call. A folder in a memory file system lives as long as its host.
+
+#include <cstdint>
+#include <mutex>
+#include <optional>
+#include <span>
+#include <string>
+
+#include "store/disk/state_files.h"
+#include "store/engine/state.h"
+#include "transport/shared_memory.h"
+
+namespace tengen::store {
+
+class Keeper {
+ public:
+  // The state that a folder's files tell; none where it has no files. Throws Error where they are
+  // damaged or of another version.
+  static std::optional<engine::State> load(const std::string& directory);
+
+  // Begins with `state`, and removes older files. Logs are files of `log_bytes`, or of one commit
+  // that is longer. Throws Error where there is no room.
+  Keeper(std::string directory, uint64_t log_bytes, const engine::State& state);
+  Keeper(const Keeper&) = delete;
+  Keeper& operator=(const Keeper&) = delete;
+  ~Keeper() = default;  // the files stay
+
+  // Appends records: all or none of them, where the process is killed. One thread at a time; now
+  // and then it makes a file. Where there is no room the keeper gives up: it removes the files, and
+  // keeps nothing from then on.
+  void commit(std::span<const std::byte> records) noexcept;
+  // Why the keeper gave up; empty where it has not.
+  std::string trouble();
+
+ private:
+  void begin_log(uint64_t num_bytes);
+  void give_up(const std::string& reason);
+
+  const std::string directory_;
+  const uint64_t log_bytes_;
+  uint64_t number_ = 0;  // number of log_
+  std::optional<transport::SharedMemory> log_;
+  uint64_t num_committed_ = 0;
+  std::mutex mutex_;
+  std::string trouble_;
+  std::optional<Compactor> compactor_;
+};
+
+}  // namespace tengen::store

@@ -1,0 +1,221 @@
+#include "store/disk/keeper.h"
+
+#include <fcntl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <csignal>
+#include <cstring>
+#include <filesystem>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "base/rng.h"
+#include "store/service/service_testing.h"
+#include "store/service/store.h"
+#include "store/service/writer.h"
+
+using namespace tengen;
+using namespace tengen::store::engine;
+using namespace tengen::store;
+
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr uint64_t kMemoryBytes = 1 << 20;
+std::unique_ptr<Store> make_store(const Folder& folder, bool goes_on) {
+  auto store = std::make_unique<Store>(folder.path.string(), kMemoryBytes, 3);
+  TableConfig config;
+  config.name = "queue";
+  config.sampler = selector_of("fifo");
+  config.max_times_sampled = 1;
+  store->change([&](Engine& engine) {
+    engine.add_pool(Schema({{"x", "i8", {}, 0}}, 4));
+    engine.add_table(config, 0);
+  });
+  const auto sessions = store->keep(goes_on).sessions;
+  TENGEN_CHECK(sessions.empty());  // those of this process end with it
+  return store;
+}
+
+// Inserts numbers from where the writer's name was heard last, and uses every second batch, until
+// it is killed. Tells each number that is in, and each that is used.
+[[noreturn]] void live(const Folder& folder, bool goes_on, int pipe_end) {
+  alarm(120);  // should the parent not live to kill it
+  const auto store = make_store(folder, goes_on);
+  const Schema schema({{"x", "i8", {}, 0}}, 4);
+  Writer writer(store->open_writer("a", 0), schema, store->slab_map(0), 1);
+  const auto sampler = store->open_sampler(0, 3, 0);
+  const auto tell = [&](int64_t word) { TENGEN_CHECK(write(pipe_end, &word, 8) == 8); };
+  const double one = 1.0;
+  for (int64_t number = static_cast<int64_t>(writer.port().next_sequence());; ++number) {
+    const std::byte* bytes = reinterpret_cast<const std::byte*>(&number);
+    TENGEN_CHECK(writer.append({&bytes, 1}, nullptr, 1, in_time()) == 1);
+    TENGEN_CHECK(writer.insert(
+        {0, 0, static_cast<uint64_t>(number), writer.num_steps() - 1, 1, 1, 1, {&one, 1}},
+        in_time()));
+    tell(number);
+    if (number % 4 != 0) continue;
+    Delivery delivery;
+    if (!sampler->next(Deadline::min(), &delivery)) continue;
+    if (number % 8 == 0) {
+      sampler->give_back(delivery.lease);
+      continue;
+    }
+    // What is told before it is acknowledged may be used or not.
+    for (const int64_t key : delivery.keys) tell(-1 - serial_of(key));
+    sampler->ack(delivery.lease, {});
+    tell(INT64_MIN);
+  }
+}
+
+// What a process told until it was killed.
+struct Told {
+  int64_t newest = -1;
+  std::set<int64_t> used;
+  std::set<int64_t> perhaps_used;  // the last batch
+};
+
+Told listen(int pipe_end, Told told) {
+  int64_t word;
+  while (read(pipe_end, &word, 8) == 8) {
+    if (word >= 0) {
+      told.newest = std::max(told.newest, word);
+    } else if (word == INT64_MIN) {
+      told.used.insert(told.perhaps_used.begin(), told.perhaps_used.end());
+      told.perhaps_used.clear();
+    } else {
+      told.perhaps_used.insert(-1 - word);
+    }
+  }
+  return told;
+}
+
+// What was inserted is there after the kill, once, and what was used does not come again.
+void check_kills() {
+  const Folder folder("keeper");
+  Rng rng(1, 0, 0, 0, Purpose::kTest);
+  Told told;
+  for (int round = 0; round < 25; ++round) {
+    int ends[2];
+    TENGEN_CHECK(pipe(ends) == 0);
+    const pid_t child = fork();
+    if (child == 0) {
+      ::close(ends[0]);
+      live(folder, round > 0, ends[1]);
+    }
+    ::close(ends[1]);
+    const int64_t before = told.newest;
+    usleep(2000 + rng.below(40000));
+    kill(child, SIGKILL);
+    waitpid(child, nullptr, 0);
+    told = listen(ends[0], std::move(told));
+    ::close(ends[0]);
+    const bool began = told.newest > before;
+    const bool has_state = folder.count("state-") > 0;
+    TENGEN_CHECK(has_state || !began);
+    // Read as the next process will.
+    if (!has_state) continue;
+    const State state = *Keeper::load(folder.path.string());
+    const SavedTable& table = state.tables.at(0);
+    TENGEN_CHECK(table.num_serials == told.newest + 1 || table.num_serials == told.newest + 2);
+    // Its number of items is the writer's own, as it inserts each once.
+    std::set<int64_t> there;
+    for (const SavedItem& item : table.items) {
+      if (item.key >= 0) there.insert(serial_of(item.key));
+    }
+    for (int64_t serial = 0; serial < table.num_serials; ++serial) {
+      const bool is_used = told.used.count(serial) != 0;
+      if (told.perhaps_used.count(serial) != 0) {
+        if (there.count(serial) == 0) told.used.insert(serial);
+        continue;
+      }
+      // A full memory gives up the oldest, which are the next to be used.
+      if (is_used) TENGEN_CHECK(there.count(serial) == 0);
+      if (!is_used && serial + 100 > table.num_serials) TENGEN_CHECK(there.count(serial) == 1);
+    }
+    told.perhaps_used.clear();
+    told.newest = table.num_serials - 1;
+  }
+  TENGEN_CHECK(told.newest > 1000 && told.used.size() > 100);
+}
+
+// Logs become a state while the store is used, and it says what they said.
+void check_compaction() {
+  const Folder folder("keeper");
+  uint64_t num_sessions = 0;
+  {
+    const auto store = make_store(folder, false);
+    const auto end = in_time();
+    while (fs::exists(folder.path / "log-0") || fs::exists(folder.path / "state-0")) {
+      TENGEN_CHECK(std::chrono::steady_clock::now() < end);
+      store->change([&](Engine& engine) {
+        for (int i = 0; i < 1000; ++i, ++num_sessions) engine.end_session(engine.begin_session());
+      });
+    }
+  }
+  // Not while the next compaction removes what is read.
+  const State state = *Keeper::load(folder.path.string());
+  TENGEN_CHECK(state.next_session == num_sessions && state.sessions.empty());
+  make_store(folder, true);
+  TENGEN_CHECK(folder.count("log-") == 1 && folder.count("state-") == 1);
+}
+
+// Without room for its files the store serves on, and nobody goes on with half of it.
+void check_no_room() {
+  const Folder folder("keeper");
+  const auto store = make_store(folder, false);
+  TENGEN_CHECK(store->trouble().empty() && folder.count("log-") == 1);
+  fs::create_directory(folder.path / "log-1");  // in the next one's way
+  store->change([&](Engine& engine) {
+    const SessionId session = engine.begin_session();
+    for (int i = 0; i < 10000; ++i) engine.note_progress(session, {});
+  });
+  TENGEN_CHECK(store->trouble().find("will not outlive") != std::string::npos);
+  TENGEN_CHECK(folder.count("state-") == 0);
+  store->change([](Engine& engine) { engine.begin_session(); });
+}
+
+void check_damage() {
+  const Folder folder("keeper");
+  TENGEN_CHECK(!Keeper::load(folder.path.string()));
+  make_store(folder, false);
+  TENGEN_CHECK(Keeper::load(folder.path.string())->tables.size() == 1);
+  const auto overwrite = [&](const std::string& name, int64_t at, uint64_t value) {
+    const int file = ::open((folder.path / name).c_str(), O_WRONLY);
+    TENGEN_CHECK(file >= 0 && pwrite(file, &value, sizeof value, at) == sizeof value);
+    ::close(file);
+  };
+  uint64_t version = 0;
+  {
+    const int file = ::open((folder.path / "state-0").c_str(), O_RDONLY);
+    TENGEN_CHECK(file >= 0 && pread(file, &version, sizeof version, 0) == sizeof version);
+    ::close(file);
+  }
+  const auto refuses = [&] {
+    return throws([&] { Keeper::load(folder.path.string()); }) &&
+           throws([&] { make_store(folder, true); });
+  };
+  overwrite("state-0", 0, 99);
+  TENGEN_CHECK(refuses());
+  overwrite("state-0", 0, version);
+  overwrite("log-0", 8, uint64_t{1} << 40);  // more than there is
+  TENGEN_CHECK(refuses());
+  overwrite("log-0", 8, 0);
+  overwrite("log-0", 0, 99);  // another version
+  TENGEN_CHECK(refuses());
+  overwrite("log-0", 0, 0);  // killed before it was begun
+  TENGEN_CHECK(!refuses());
+}
+
+}  // namespace
+
+int main() {
+  check_kills();
+  check_compaction();
+  check_no_room();
+  check_damage();
+  return 0;
+}

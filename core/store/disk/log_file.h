@@ -1,0 +1,95 @@
+#pragma once
+// The files of a durable log: frames, each with a checksum, one behind another.
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace tengen::store {
+
+// What a log begins with.
+struct LogHeader {
+  uint64_t version;
+  uint64_t writer;    // a random number of the DurableLog that wrote it, above 0
+  uint64_t position;  // of its first record, among all record bytes of the writer
+  uint64_t checksum;  // CRC-32C of what is before it
+};
+
+// Values that hardly occur by chance.
+enum class FrameKind : uint32_t { kRecords = 0x44524352, kMark = 0x4b52414d };
+
+// What a frame begins with; the payload lies behind: records, or a LogMark and records.
+struct FrameHead {
+  FrameKind kind;
+  uint32_t checksum;  // CRC-32C of its log's writer, its offset there, this without it, the payload
+  uint64_t num_bytes;
+};
+
+// A checkpoint: records before `position` are part of it, and so are the records in the mark's own
+// frame, of chunks that were saved while the checkpoint was made.
+struct LogMark {
+  uint64_t position;
+  int64_t begun_us;  // when it began, since 1970
+};
+
+// A place in a store's logs, behind a frame.
+struct LogPlace {
+  uint64_t number = 0;  // of the file
+  uint64_t writer = 0;  // of its header: another store's log may have the same number
+  uint64_t offset = 0;  // in it
+};
+
+struct LogFrame {
+  FrameKind kind;
+  std::span<const std::byte> payload;  // valid until the next frame is read
+};
+
+// Reads the frames of a log that may still be written. Not thread-safe.
+class LogReader {
+ public:
+  // Throws Error where the file cannot be opened, is of another version, or its header is damaged.
+  explicit LogReader(std::string path);
+  LogReader(const LogReader&) = delete;
+  LogReader& operator=(const LogReader&) = delete;
+  ~LogReader();
+
+  // Whether the header was written; where not, the host was lost before.
+  bool is_begun() const { return header_.version != 0; }
+  const LogHeader& header() const { return header_; }
+  // The next frame; none where it is not there yet, or not whole.
+  std::optional<LogFrame> next();
+  // The offset of the next frame in the file.
+  uint64_t offset() const { return offset_; }
+  // Whether the file ends at offset().
+  bool is_at_end() const { return offset_ >= num_bytes(); }
+  // How many whole marks lie behind the next frame, which is not whole.
+  int num_marks_behind() const;
+  // Reads bytes of the file. Throws Error where it has fewer.
+  void read(uint64_t offset, std::span<std::byte> to) const;
+
+ private:
+  uint64_t num_bytes() const;
+  // Reads the frame at `offset`, which must end before `end`; returns whether it is whole.
+  bool read_frame(uint64_t offset, uint64_t end, FrameHead* head,
+                  std::vector<std::byte>* payload) const;
+
+  const std::string path_;
+  int descriptor_ = -1;
+  LogHeader header_{};
+  uint64_t offset_ = 0;
+  std::vector<std::byte> payload_;
+};
+
+// The LogMark of a frame; none where the frame is no mark. `saved` becomes the records behind the
+// mark.
+std::optional<LogMark> mark_of(const LogFrame& frame, std::span<const std::byte>* saved);
+
+// The checksum of a header, and of a frame at an offset of a writer's log.
+uint64_t checksum_of(const LogHeader& header);
+uint32_t checksum_of(uint64_t writer, uint64_t offset, const FrameHead& head,
+                     std::span<const std::byte> payload);
+
+}  // namespace tengen::store

@@ -1,0 +1,441 @@
+#include "store/engine/engine.h"
+
+#include <algorithm>
+#include <cmath>
+#include <iterator>
+
+#include "base/error.h"
+
+namespace tengen::store::engine {
+namespace {
+
+// How many items may be removed in vain, as a loan, a writer or another table holds their steps
+// too: this number, and the items of a few chunks.
+constexpr uint64_t kMaxRemoved = 64;
+constexpr uint64_t kMaxRemovedChunks = 4;
+
+}  // namespace
+
+uint32_t Engine::add_pool(Schema schema) {
+  const uint32_t number = num_pools();
+  pools_.push_back(std::make_unique<Pool>(std::move(schema), memory_, number, log_, disk_));
+  check_memory();
+  return number;
+}
+
+uint32_t Engine::add_table(TableConfig config, uint32_t pool) {
+  if (config.name.empty() || find_table(config.name)) {
+    throw Error("table (" + config.name + ") must have a name of its own; rename it");
+  }
+  const uint32_t number = num_tables();
+  auto table = std::make_unique<Table>(std::move(config), seed_ + number, &pools_[pool]->streams(),
+                                       log_, number);
+  tables_.push_back({std::move(table), pool, 0, {}});
+  check_memory();
+  if (log_ != nullptr) log_->add(event::TableAdded{number, pool});
+  return number;
+}
+
+std::optional<uint32_t> Engine::find_table(const std::string& name) const {
+  for (uint32_t i = 0; i < num_tables(); ++i) {
+    if (tables_[i].table->config().name == name) return i;
+  }
+  return std::nullopt;
+}
+
+SessionId Engine::begin_session() {
+  if (log_ != nullptr) log_->add(event::SessionBegun{next_session_, 0});
+  return next_session_++;
+}
+
+void Engine::describe_session(SessionId session, std::span<const std::byte> description) {
+  if (log_ == nullptr) return;
+  const uint32_t num_bytes = static_cast<uint32_t>(description.size());
+  log_->add(event::SessionDescribed{session, num_bytes}, description);
+}
+
+void Engine::note_progress(SessionId session, const SessionProgress& progress) {
+  if (log_ != nullptr) log_->add(event::SessionProgressed{session, 0, progress});
+}
+
+bool Engine::end_session(SessionId session) {
+  for (uint32_t i = 0; i < writers_.size(); ++i) {
+    if (writers_[i].is_open && writers_[i].session == session) close_writer(i);
+  }
+  uint64_t num_given_back = 0;
+  for (Loans* const loans : {&loans_, &drawn_, &kept_}) {
+    for (auto loan = first_of(loans, session); loan != loans->end();
+         loan = first_of(loans, session)) {
+      if (num_given_back >= kMaxAtOnce) return true;
+      num_given_back += loan->second.steps.size();
+      const uint64_t lease = loan->first.second;
+      // A batch that was drawn and not delivered is known to nobody.
+      if (loans != &drawn_ && loan->second.is_kept) let_go(session, lease);
+      if (loans == &loans_) {
+        give_back(session, lease);
+      } else if (loans == &drawn_) {
+        tables_[loan->second.table].table->give_back(loan->second.keys);
+        drop_steps(loans, loan);
+      }
+    }
+  }
+  if (log_ != nullptr) log_->add(event::SessionEnded{session, 0});
+  return false;
+}
+
+Engine::OpenedWriter Engine::open_writer(SessionId session, const std::string& name,
+                                         uint32_t pool) {
+  if (name.empty() || open_names_.count(name) != 0) {
+    throw Error("writer (" + name + ") is open in another client; give each a name of its own");
+  }
+  uint32_t number;
+  if (free_writers_.empty()) {
+    number = static_cast<uint32_t>(writers_.size());
+    writers_.emplace_back();
+  } else {
+    number = free_writers_.back();
+    free_writers_.pop_back();
+  }
+  writers_[number] = {name, session, pool, pools_[pool]->streams().open(), true, {}, 0, 0, 0};
+  open_names_[name] = number;
+  if (log_ != nullptr) {
+    const uint32_t num_bytes = static_cast<uint32_t>(name.size());
+    log_->add(event::WriterOpened{number, session, pool, writers_[number].stream, num_bytes, 0},
+              std::span(name.data(), name.size()));
+  }
+  return {number, next_sequences_[name]};
+}
+
+std::optional<uint32_t> Engine::grant(uint32_t writer) {
+  Writer& w = open_writer_of(writer);
+  Pool& pool = *pools_[w.pool];
+  std::optional<uint32_t> chunk = pool.take_chunk();
+  const uint64_t most = std::min(kMaxAtOnce, max_removed(w.pool) - w.num_removed);
+  uint64_t num_removed = 0;
+  while (!chunk && num_removed < most) {
+    // A chunk that is on its way to disk makes room without the loss of an item.
+    if (pool.staging() != nullptr && !pool.staging()->needs_room()) break;
+    if (!make_room(w.pool)) break;
+    ++num_removed;
+    chunk = pool.take_chunk();
+  }
+  num_removed_ += num_removed;
+  w.num_removed += num_removed;
+  const bool goes_on = !chunk && num_removed == most && w.num_removed < max_removed(w.pool);
+  if (!goes_on) w.num_removed = 0;
+  if (!chunk) return chunk;
+  w.granted.push_back(*chunk);
+  if (log_ != nullptr) log_->add(event::Granted{writer, *chunk});
+  return pool.slot_of(*chunk);
+}
+
+void Engine::append(uint32_t writer, uint32_t slot) {
+  Writer& w = open_writer_of(writer);
+  Pool& pool = *pools_[w.pool];
+  const auto it = std::find_if(w.granted.begin(), w.granted.end(),
+                               [&](uint32_t chunk) { return pool.slot_of(chunk) == slot; });
+  if (it == w.granted.end()) {
+    throw Error("slot (" + std::to_string(slot) + ") must be one that the writer was granted");
+  }
+  const uint32_t chunk = *it;
+  w.granted.erase(it);
+  pool.complete_last(w.stream);
+  pool.streams().append(w.stream, chunk);
+  if (log_ != nullptr) log_->add(event::Appended{writer, chunk});
+  advance(w.pool);
+}
+
+InsertResult Engine::insert(uint32_t writer, const Insert& insert) {
+  Writer& w = open_writer_of(writer);
+  uint64_t& next_sequence = next_sequences_[w.name];
+  if (insert.sequence < next_sequence) return InsertResult::kKnown;
+  if (insert.table >= num_tables() || tables_[insert.table].pool != w.pool) {
+    throw Error("table (" + std::to_string(insert.table) + ") must be one of the writer's steps");
+  }
+  const StepRange steps{insert.first, w.stream, insert.num_steps};
+  if (!pools_[w.pool]->streams().contains(steps)) {
+    throw Error("steps (" + std::to_string(insert.first) + " to " +
+                std::to_string(insert.first + insert.num_steps) +
+                ") must be appended and not released; keep more steps");
+  }
+  Table& table = *tables_[insert.table].table;
+  if (table.inserts_allowed(1) == 0) return InsertResult::kBlocked;
+  table.insert({steps, insert.priority, insert.version});
+  next_sequence = insert.sequence + 1;
+  w.named_end = std::max(w.named_end, insert.first + insert.num_steps);
+  if (w.named_end == pools_[w.pool]->streams().num_steps(w.stream)) {
+    pools_[w.pool]->complete_last(w.stream);
+  }
+  if (log_ != nullptr) log_->add(event::WriterAdvanced{writer, 0, next_sequence});
+  return InsertResult::kInserted;
+}
+
+void Engine::release_before(uint32_t writer, uint64_t first) {
+  const Writer& w = open_writer_of(writer);
+  pools_[w.pool]->streams().release_before(w.stream, first);
+}
+
+void Engine::close_writer(uint32_t writer) {
+  end_writer(writer);
+  if (log_ != nullptr) log_->add(event::WriterClosed{writer, 0});
+}
+
+void Engine::end_writer(uint32_t writer) {
+  Writer& w = open_writer_of(writer);
+  for (const uint32_t chunk : w.granted) pools_[w.pool]->return_chunk(chunk);
+  pools_[w.pool]->complete_last(w.stream);
+  pools_[w.pool]->streams().close(w.stream);
+  open_names_.erase(w.name);
+  w = Writer();
+  free_writers_.push_back(writer);
+}
+
+bool Engine::sample(SessionId session, uint32_t table, uint32_t num_samples, Loan* loan) {
+  TableEntry& entry = tables_[table];
+  if (entry.table->samples_allowed(num_samples) < num_samples) return false;
+  Staging* const staging = pools_[entry.pool]->staging();
+  if (staging != nullptr) {
+    advance(entry.pool);
+    if (!staging->can_fetch()) return false;
+    // advance() may have removed items to make room.
+    if (entry.table->samples_allowed(num_samples) < num_samples) return false;
+  }
+  Streams& streams = pools_[entry.pool]->streams();
+  loan->samples.resize(num_samples);
+  loan->pieces.clear();
+  entry.table->sample(loan->samples);
+  Lent lent{table, {}, {}};
+  lent.keys.reserve(num_samples);
+  lent.steps.reserve(num_samples);
+  for (const Sample& sample : loan->samples) streams.prefetch(sample.steps);
+  for (const Sample& sample : loan->samples) {
+    streams.hold(sample.steps);
+    streams.locate(sample.steps, &loan->pieces);
+    lent.keys.push_back(sample.key);
+    lent.steps.push_back(sample.steps);
+  }
+  loan->session = session;
+  loan->lease = next_lease_++;
+  loan->table_size = entry.table->size();
+  loan->is_ready = staging == nullptr;
+  if (staging != nullptr) {
+    staging->fetch(loan->lease, loan->pieces);
+    loan->pieces.clear();
+    drawn_.emplace(std::pair(session, loan->lease), std::move(lent));
+    return true;
+  }
+  if (log_ != nullptr) {
+    log_->add(event::Lent{loan->lease, session, table, num_samples, 0}, std::span(lent.keys),
+              std::span(lent.steps));
+  }
+  loans_.emplace(std::pair(session, loan->lease), std::move(lent));
+  return true;
+}
+
+void Engine::ack(SessionId session, uint64_t lease, std::span<const double> priorities) {
+  const auto loan = find_loan(session, lease);
+  const std::vector<int64_t>& keys = loan->second.keys;
+  Table& table = *tables_[loan->second.table].table;
+  if (!priorities.empty()) {
+    if (priorities.size() != keys.size()) {
+      throw Error("priorities (" + std::to_string(priorities.size()) + ") must be " +
+                  std::to_string(keys.size()) + ", one for each sample");
+    }
+    table.set_priorities(keys, priorities);
+  }
+  table.commit(keys);
+  end_loan(loan);
+  if (log_ != nullptr) log_->add(event::Acknowledged{lease});
+}
+
+void Engine::give_back(SessionId session, uint64_t lease) {
+  const auto loan = find_loan(session, lease);
+  tables_[loan->second.table].table->give_back(loan->second.keys);
+  end_loan(loan);
+  if (log_ != nullptr) log_->add(event::GivenBack{lease});
+}
+
+uint64_t Engine::num_loans(SessionId session) const {
+  const auto first = loans_.lower_bound({session, 0});
+  return static_cast<uint64_t>(std::distance(first, loans_.upper_bound({session, UINT64_MAX})));
+}
+
+bool Engine::remove_excess() {
+  bool had_any = false;
+  for (const TableEntry& entry : tables_) {
+    if (!entry.table->has_excess()) continue;
+    had_any = true;
+    entry.table->remove_some();
+  }
+  return had_any;
+}
+
+void Engine::restore(const State& state) {
+  check(state.tables.size() == tables_.size(), "tables", tables_.size(),
+        "must be those that the store had; give the same");
+  for (uint32_t i = 0; i < num_tables(); ++i) {
+    check(state.tables[i].pool == tables_[i].pool, "pool", tables_[i].pool,
+          "must be what the table's was; give the same tables");
+  }
+  for (uint32_t i = 0; i < state.num_slabs.size(); ++i) {
+    check(state.chunks[i].empty() || pools_[i]->staging() != nullptr, "disk_bytes", 0,
+          "must be above 0, as it was; give the same");
+    pools_[i]->begin_restore(state.num_slabs[i], state.streams[i], state.chunks[i],
+                             state.num_places[i]);
+    for (const auto& [place, steps] : state.open_steps) {
+      if (place.first == i) pools_[i]->restore_steps(place.second, steps);
+    }
+  }
+  for (uint32_t i = 0; i < num_tables(); ++i) {
+    const SavedTable& saved = state.tables[i];
+    Table& table = *tables_[i].table;
+    if (saved.limits) table.set_limits(*saved.limits);
+    if (saved.capacity) table.set_capacity(saved.capacity->first, saved.capacity->second);
+    table.restore(saved, state.num_restarts);
+  }
+  for (const auto& [lease, loan] : state.loans) {
+    TableEntry& entry = tables_[loan.table];
+    for (const StepRange& steps : loan.steps) pools_[entry.pool]->streams().hold(steps);
+    entry.table->resume_uses(loan.keys);
+    Lent& lent = loans_[{loan.session, lease}];
+    lent = {loan.table, loan.keys, loan.steps, loan.is_kept};
+    resume_fetch(lease, lent);
+  }
+  for (const auto& [lease, loan] : state.kept) {
+    Streams& streams = pools_[tables_[loan.table].pool]->streams();
+    for (const StepRange& steps : loan.steps) streams.hold(steps);
+    Lent& lent = kept_[{loan.session, lease}];
+    lent = {loan.table, {}, loan.steps, true};
+    resume_fetch(lease, lent);
+  }
+  std::vector<std::vector<uint32_t>> granted(num_pools());
+  for (uint32_t i = 0; i < state.writers.size(); ++i) {
+    const SavedWriter& from = state.writers[i];
+    const bool is_open = !from.name.empty();
+    writers_.push_back(
+        {from.name, from.session, from.pool, from.stream, is_open, from.granted, 0, 0, 0});
+    if (!is_open) {
+      free_writers_.push_back(i);
+      continue;
+    }
+    open_names_[from.name] = i;
+    granted[from.pool].insert(granted[from.pool].end(), from.granted.begin(), from.granted.end());
+  }
+  for (uint32_t i = 0; i < num_pools(); ++i) pools_[i]->end_restore(granted[i]);
+  restore_named_ends(state);
+  next_sequences_ = state.next_sequences;
+  next_session_ = static_cast<SessionId>(state.next_session);
+  next_lease_ = state.next_lease;
+}
+
+void Engine::keep(SessionId session, uint64_t lease) {
+  find_loan(session, lease)->second.is_kept = true;
+  if (log_ != nullptr) log_->add(event::Kept{lease});
+}
+
+void Engine::let_go(SessionId session, uint64_t lease) {
+  const auto loan = loans_.find({session, lease});
+  const auto kept = kept_.find({session, lease});
+  if (loan != loans_.end()) {
+    loan->second.is_kept = false;
+  } else if (kept != kept_.end()) {
+    drop_steps(&kept_, kept);
+  } else {
+    return;
+  }
+  if (log_ != nullptr) log_->add(event::LetGo{lease});
+}
+
+std::string Engine::insert_waits(uint32_t number) const {
+  const Table& table = *tables_[number].table;
+  if (table.inserts_allowed(1) == 1) return "";
+  const RateLimits& limits = table.limiter().limits();
+  const double ahead = table.limiter().cursor() + limits.samples_per_insert - limits.max_cursor;
+  return "insert waits: " + std::to_string(static_cast<uint64_t>(std::ceil(ahead))) +
+         " samples must be drawn first";
+}
+
+std::string Engine::sample_waits(uint32_t number, uint32_t num_samples) const {
+  const Table& table = *tables_[number].table;
+  const Staging* const staging = pools_[tables_[number].pool]->staging();
+  if (table.samples_allowed(num_samples) == num_samples) {
+    if (staging == nullptr || staging->can_fetch()) return "";
+    const std::string& trouble = pools_[tables_[number].pool]->slots().trouble();
+    if (!trouble.empty()) return "sample waits: " + trouble;
+    return "sample waits: memory is held by writers and batches on loan";
+  }
+  const RateLimits& limits = table.limiter().limits();
+  if (table.size() < limits.min_size) {
+    return "sample waits: " + std::to_string(limits.min_size - table.size()) +
+           " items must be inserted first";
+  }
+  const double most = limits.max_cursor - limits.min_cursor;
+  if (num_samples > most) {
+    return "sample waits: limits never allow more than " +
+           std::to_string(static_cast<uint64_t>(most)) +
+           " samples at once; widen them, or take less";
+  }
+  if (table.has_excess()) return "sample waits: items that are too old are being removed";
+  const double behind = limits.min_cursor + num_samples - table.limiter().cursor();
+  if (behind > 0) {
+    const double inserts = std::ceil(behind / limits.samples_per_insert);
+    return "sample waits: " + std::to_string(static_cast<uint64_t>(inserts)) +
+           " inserts must be made first";
+  }
+  return "sample waits: every item has been used as often as it may be, or is on loan";
+}
+
+Engine::Writer& Engine::open_writer_of(uint32_t writer) {
+  if (writer >= writers_.size() || !writers_[writer].is_open) {
+    throw Error("writer (" + std::to_string(writer) + ") is closed; open it again");
+  }
+  return writers_[writer];
+}
+
+Engine::Loans::iterator Engine::find_loan(SessionId session, uint64_t lease) {
+  const auto it = loans_.find({session, lease});
+  if (it == loans_.end()) {
+    throw Error("lease (" + std::to_string(lease) +
+                ") must be one that is not acknowledged; acknowledge batches once each");
+  }
+  return it;
+}
+
+Engine::Loans::iterator Engine::first_of(Loans* loans, SessionId session) {
+  const auto it = loans->lower_bound({session, 0});
+  return it == loans->end() || it->first.first != session ? loans->end() : it;
+}
+
+void Engine::end_loan(Loans::iterator loan) {
+  if (loan->second.is_kept) {
+    kept_.insert(loans_.extract(loan));
+  } else {
+    drop_steps(&loans_, loan);
+  }
+}
+
+void Engine::drop_steps(Loans* loans, Loans::iterator loan) {
+  Pool& pool = *pools_[tables_[loan->second.table].pool];
+  if (pool.staging() != nullptr) pool.staging()->end_fetch(loan->first.second);
+  for (const StepRange& steps : loan->second.steps) pool.streams().let_go(steps);
+  loans->erase(loan);
+}
+
+uint64_t Engine::max_removed(uint32_t pool) const {
+  return kMaxRemoved + kMaxRemovedChunks * pools_[pool]->schema().steps_per_chunk();
+}
+
+bool Engine::make_room(uint32_t pool) {
+  Table* largest = nullptr;
+  for (const TableEntry& entry : tables_) {
+    if (entry.pool != pool || entry.table->size() == 0) continue;
+    if (largest == nullptr || entry.table->num_steps() > largest->num_steps()) {
+      largest = entry.table.get();
+    }
+  }
+  if (largest == nullptr) return false;
+  largest->remove_one();
+  return true;
+}
+
+}  // namespace tengen::store::engine

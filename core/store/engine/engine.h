@@ -1,0 +1,266 @@
+#pragma once
+// The control plane of a store: pools, tables, writers and loans, as one state that commands change
+// one after another. The engine moves no data and never waits; its caller decides what to do where
+// it refuses.
+
+#include <algorithm>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "store/engine/log.h"
+#include "store/engine/pool.h"
+#include "store/engine/state.h"
+#include "store/engine/table.h"
+
+namespace tengen::store::engine {
+
+// A client; its writers and loans end with its session.
+using SessionId = uint32_t;
+
+struct Insert {
+  uint32_t table = 0;
+  uint64_t sequence = 0;  // numbers the writer's inserts, increasing
+  uint64_t first = 0;     // counted in the writer's stream
+  uint32_t num_steps = 0;
+  double priority = 1.0;
+  uint32_t version = 0;
+};
+
+enum class InsertResult {
+  kInserted,
+  kKnown,    // the writer inserted this sequence before: nothing to do
+  kBlocked,  // the rate limiter does not allow it yet
+};
+
+// What became of a loan that was drawn.
+enum class Collected {
+  kNotYet,  // some steps are on their way from disk
+  kReady,
+  // some steps could not be read: the loan was given back, and the items with these steps were
+  // removed
+  kLost,
+};
+
+// B samples that a consumer has until it acknowledges them.
+struct Loan {
+  SessionId session = 0;
+  uint64_t lease = 0;
+  uint64_t table_size = 0;      // when they were drawn
+  std::vector<Sample> samples;  // of the table's num_steps each
+  std::vector<Piece> pieces;    // of all samples and their context, one after another
+  bool is_ready = false;        // where not, collect() fills in the pieces
+};
+
+// Steps that items name, of a chunk that is not on disk.
+struct OpenSteps {
+  uint32_t pool = 0;
+  uint32_t chunk = 0;
+  uint32_t slot = 0;
+  uint32_t first = 0;  // in the chunk
+  uint32_t count = 0;
+};
+
+// The most items that one call removes or gives back, so that other callers do not wait long.
+constexpr uint64_t kMaxAtOnce = 1000;
+
+// Not thread-safe. The cost of a call depends on its own arguments alone. A call that throws
+// changes nothing.
+class Engine {
+ public:
+  // `memory`, `log` and `disk` outlive the engine. `log` records every change; null: none is
+  // recorded. `disk` holds the chunks that memory cannot hold; null: there is no disk.
+  Engine(Memory* memory, uint64_t seed, Log* log = nullptr, Disk* disk = nullptr)
+      : memory_(memory), seed_(seed), log_(log), disk_(disk) {}
+
+  // Adds a pool. Throws Error where a budget is too small for its chunks.
+  uint32_t add_pool(Schema schema);
+  // Adds a table of steps of a pool. Throws Error for a config that is refused, a name that is
+  // taken, or samples that memory cannot hold.
+  uint32_t add_table(TableConfig config, uint32_t pool);
+  // None where there is no such table.
+  std::optional<uint32_t> find_table(const std::string& name) const;
+  Table& table(uint32_t number) { return *tables_[number].table; }
+  const Table& table(uint32_t number) const { return *tables_[number].table; }
+  uint32_t pool_of(uint32_t table) const { return tables_[table].pool; }
+  uint32_t num_tables() const { return static_cast<uint32_t>(tables_.size()); }
+  uint32_t num_pools() const { return static_cast<uint32_t>(pools_.size()); }
+  const Pool& pool(uint32_t number) const { return *pools_[number]; }
+
+  // Goes on as the engine whose log made the state. Logs nothing, except where steps lie that had
+  // no memory. Precondition: pools and tables were added in the order of that engine, and no
+  // session began yet. Throws Error where the tables are others, or slabs are gone.
+  void restore(const State& state);
+
+  SessionId begin_session();
+  // Only records, for another server that goes on with the session, how it does and where the
+  // session stands.
+  void describe_session(SessionId session, std::span<const std::byte> description);
+  void note_progress(SessionId session, const SessionProgress& progress);
+  // Closes the session's writers, takes back the slots that they had not filled, and gives back its
+  // loans, a bounded number a call. Returns whether it must be called again.
+  bool end_session(SessionId session);
+
+  struct OpenedWriter {
+    uint32_t writer;
+    uint64_t next_sequence;  // inserts with smaller numbers were made
+  };
+  bool is_writer_open(const std::string& name) const { return open_names_.count(name) != 0; }
+  // Throws Error where another session has a writer of that name.
+  OpenedWriter open_writer(SessionId session, const std::string& name, uint32_t pool);
+  // Returns the slot of the writer's next chunk, or none. Where memory is full, it removes items
+  // that the removers of the pool's tables choose, a bounded number a call. Where it returns none,
+  // call it again: at once while is_making_room(), and otherwise now and then, also if nothing else
+  // has changed.
+  std::optional<uint32_t> grant(uint32_t writer);
+  bool is_making_room(uint32_t writer) const { return writers_[writer].num_removed > 0; }
+  // How many items were removed to make room for writers.
+  uint64_t num_removed() const { return num_removed_; }
+  uint32_t pool_of_writer(uint32_t writer) const { return writers_[writer].pool; }
+  // How many slots the writer was granted and has not appended.
+  uint64_t num_granted(uint32_t writer) const { return writers_[writer].granted.size(); }
+  // Appends the writer's next chunk, which lies in a slot that the writer was granted.
+  void append(uint32_t writer, uint32_t slot);
+  // Inserts an item. Throws Error where its steps are not there or the table refuses it.
+  InsertResult insert(uint32_t writer, const Insert& insert);
+  // Says that the writer will name no step before `first`.
+  void release_before(uint32_t writer, uint64_t first);
+  void close_writer(uint32_t writer);
+
+  // Says that batches of `num_samples` will be drawn. Throws Error where memory can never hold one.
+  void expect(uint32_t table, uint32_t num_samples);
+  // Draws a loan. Returns false, and leaves `loan` unchanged, where the rate limiter allows fewer
+  // samples, or an earlier loan still waits for memory. Without a disk the loan is ready at once.
+  bool sample(SessionId session, uint32_t table, uint32_t num_samples, Loan* loan);
+  // Fills in the pieces of a loan that is not ready. Throws Error where the loan is lost and the
+  // disk refuses damage; then the items stay.
+  Collected collect(Loan* loan);
+  // Says that a load, or a save, of the disk's tier has ended. Returns whether a waiting caller may
+  // now go on.
+  bool loaded(uint32_t pool, uint32_t chunk, const TransferResult& result);
+  bool saved(uint32_t pool, uint32_t chunk, const TransferResult& result);
+  // Begins a checkpoint of a store with a disk: complete chunks are saved to it. Returns the steps
+  // that were added since the last checkpoint and are in no complete chunk; the caller must keep
+  // these itself.
+  std::vector<OpenSteps> begin_checkpoint();
+  enum class Checkpoint { kUnderWay, kSaved, kStuck };
+  // kStuck: the disk has no place for the rest of the chunks.
+  Checkpoint checkpoint_state() const;
+  // Where the chunks lie that were saved since the checkpoint began.
+  std::vector<event::ChunkSaved> saved_of_checkpoint() const;
+  // All steps of chunks that the disk has no place for; the caller must keep these itself.
+  std::vector<OpenSteps> rest_of_checkpoint() const;
+  // Says that the checkpoint is made: rows that it names are kept, and rows that only the
+  // checkpoint before named may be overwritten.
+  void end_checkpoint();
+  // Whether a caller waits for rows that only the next checkpoint frees.
+  bool wants_checkpoint() const;
+  // Says that no more checkpoints are made: rows that the last one names are overwritten where the
+  // disk has no other room.
+  void give_up_checkpoints();
+  // How many items were removed because their steps could not be read.
+  uint64_t num_damaged(uint32_t table) const { return tables_[table].num_damaged; }
+  // Counts of the loans that became ready; without a disk nothing is counted.
+  const ChunkReads& chunk_reads(uint32_t table) const { return tables_[table].reads; }
+
+  // Says that the samples were used. `priorities` is empty, or has one for each sample. Throws
+  // Error for a lease that the session does not have, or another number of priorities.
+  void ack(SessionId session, uint64_t lease, std::span<const double> priorities);
+  // Says that the samples were not used.
+  void give_back(SessionId session, uint64_t lease);
+  // How many of the session's loans are neither acknowledged nor given back. Scans them.
+  uint64_t num_loans(SessionId session) const;
+  bool has_excess() const {
+    return std::any_of(tables_.begin(), tables_.end(),
+                       [](const TableEntry& entry) { return entry.table->has_excess(); });
+  }
+  // Removes items that a smaller capacity or a newer version has no place for, a bounded number a
+  // table. Returns whether there were any.
+  bool remove_excess();
+  // Says that the session reads the samples' steps where they lie: the steps stay after the lease
+  // has ended, until let_go(). Throws Error for a lease that the session does not have.
+  void keep(SessionId session, uint64_t lease);
+  // Ends keep(). Does nothing for a lease that is not kept.
+  void let_go(SessionId session, uint64_t lease);
+
+  // What an insert, or a draw of `num_samples`, waits for, for people; empty where it need not
+  // wait.
+  std::string insert_waits(uint32_t table) const;
+  std::string sample_waits(uint32_t table, uint32_t num_samples) const;
+  // What a writer that was granted no slot waits for, for people.
+  std::string grant_waits(uint32_t writer) const;
+
+ private:
+  struct TableEntry {
+    std::unique_ptr<Table> table;
+    uint32_t pool;
+    uint64_t num_damaged = 0;
+    ChunkReads reads;
+  };
+  struct Writer {
+    std::string name;
+    SessionId session = 0;
+    uint32_t pool = 0;
+    uint32_t stream = 0;
+    bool is_open = false;
+    std::vector<uint32_t> granted;  // chunks not appended yet
+    uint64_t named_end = 0;         // one past the last step that an item names
+    uint64_t kept_end = 0;          // one past the last step that a checkpoint kept
+    uint64_t num_removed = 0;       // items removed for the chunk that it waits for
+  };
+  struct Lent {
+    uint32_t table;
+    std::vector<int64_t> keys;
+    std::vector<StepRange> steps;
+    bool is_kept = false;
+  };
+  using Loans = std::map<std::pair<SessionId, uint64_t>, Lent>;  // by session and lease
+
+  Writer& open_writer_of(uint32_t writer);
+  // Throws Error for a lease that the session has not.
+  Loans::iterator find_loan(SessionId session, uint64_t lease);
+  // The session's first loan, or the end.
+  static Loans::iterator first_of(Loans* loans, SessionId session);
+  // Forgets a loan and lets go of its steps, unless they are kept.
+  void end_loan(Loans::iterator loan);
+  void drop_steps(Loans* loans, Loans::iterator loan);
+  // Brings the steps of a loan that was ready back into memory, until the loan ends.
+  void resume_fetch(uint64_t lease, const Lent& lent);
+  // Restores named_end of open writers.
+  void restore_named_ends(const State& state);
+  // Ends a drawn loan some of whose steps cannot be read.
+  void lose(Loans::iterator drawn);
+  void end_writer(uint32_t writer);
+  bool make_room(uint32_t pool);
+  // How often make_room() is called before the caller that needs room must wait.
+  uint64_t max_removed(uint32_t pool) const;
+  // Starts the transfers that a pool's disk can do now.
+  void advance(uint32_t pool);
+  uint64_t max_chunks_of(uint32_t table, uint64_t num_samples) const;
+  void check_memory() const;
+
+  Memory* const memory_;
+  const uint64_t seed_;
+  Log* const log_;
+  Disk* const disk_;
+  std::vector<std::unique_ptr<Pool>> pools_;
+  std::vector<TableEntry> tables_;
+  SessionId next_session_ = 0;
+  std::vector<Writer> writers_;
+  std::vector<uint32_t> free_writers_;
+  std::unordered_map<std::string, uint64_t> next_sequences_;  // by writer's name
+  std::unordered_map<std::string, uint32_t> open_names_;
+  Loans drawn_;  // loans that are not ready
+  Loans loans_;
+  Loans kept_;  // loans that are over, whose steps are kept
+  uint64_t next_lease_ = 0;
+  uint64_t num_removed_ = 0;
+};
+
+}  // namespace tengen::store::engine

@@ -1,0 +1,236 @@
+// The part of the engine that has to do with a disk.
+
+#include <algorithm>
+
+#include "base/error.h"
+#include "store/engine/engine.h"
+
+namespace tengen::store::engine {
+
+void Engine::expect(uint32_t table, uint32_t num_samples) {
+  Pool& pool = *pools_[tables_[table].pool];
+  if (pool.staging() == nullptr) return;
+  const uint64_t num_chunks = max_chunks_of(table, num_samples);
+  if (num_chunks >= pool.slots().max_slots()) {
+    throw Error(
+        "batch (" + std::to_string(num_samples) + " samples, " + std::to_string(num_chunks) +
+        " chunks of " + std::to_string(pool.slots().slot_bytes()) +
+        " bytes) must fit in memory beside a chunk that is written, where there is room "
+        "for " +
+        std::to_string(pool.slots().max_slots()) + "; raise memory_bytes, or take less at a time");
+  }
+  pool.staging()->expect(num_chunks);
+}
+
+uint64_t Engine::max_chunks_of(uint32_t table, uint64_t num_samples) const {
+  const Schema& schema = pools_[tables_[table].pool]->schema();
+  const uint64_t num_steps =
+      uint64_t{schema.num_context()} + tables_[table].table->config().num_steps;
+  return num_samples * ((num_steps + schema.steps_per_chunk() - 2) / schema.steps_per_chunk() + 1);
+}
+
+// Pools have equal parts of it. Without a disk an item lies in memory when its writer inserts it;
+// with one its sample comes back beside a chunk that is written.
+void Engine::check_memory() const {
+  const uint64_t beside = disk_ == nullptr ? 0 : 1;
+  std::vector<uint64_t> needed(num_pools(), 1 + beside);
+  for (uint32_t i = 0; i < num_tables(); ++i) {
+    uint64_t& most = needed[tables_[i].pool];
+    most = std::max(most, max_chunks_of(i, 1) + beside);
+  }
+  for (uint32_t i = 0; i < num_pools(); ++i) {
+    const Slots& slots = pools_[i]->slots();
+    if (slots.max_slots() >= needed[i]) continue;
+    throw Error("memory_bytes (" + std::to_string(memory_->budget_bytes()) + " for " +
+                std::to_string(num_pools()) + " kinds of steps) must hold a sample" +
+                (disk_ == nullptr ? "" : " and a chunk that is written") + ", " +
+                std::to_string(needed[i]) + " chunks of " + std::to_string(slots.slot_bytes()) +
+                " bytes of each; raise it, or lower steps_per_chunk");
+  }
+}
+
+void Engine::resume_fetch(uint64_t lease, const Lent& lent) {
+  Pool& pool = *pools_[tables_[lent.table].pool];
+  if (pool.staging() == nullptr) return;
+  std::vector<Piece> pieces;
+  for (const StepRange& steps : lent.steps) pool.streams().locate(steps, &pieces);
+  pool.staging()->resume_fetch(lease, pieces);
+}
+
+Collected Engine::collect(Loan* loan) {
+  const auto drawn = drawn_.find({loan->session, loan->lease});
+  const Lent& lent = drawn->second;
+  advance(tables_[lent.table].pool);
+  Pool& pool = *pools_[tables_[lent.table].pool];
+  switch (pool.staging()->state_of(loan->lease)) {
+    case Staging::Fetch::kUnderWay:
+      return Collected::kNotYet;
+    case Staging::Fetch::kDamaged:
+      lose(drawn);
+      return Collected::kLost;
+    case Staging::Fetch::kReady:
+      break;
+  }
+  loan->pieces.clear();
+  for (const StepRange& steps : lent.steps) pool.streams().locate(steps, &loan->pieces);
+  for (Piece& piece : loan->pieces) piece.slot = pool.slot_of(piece.slot);
+  loan->is_ready = true;
+  tables_[lent.table].reads += pool.staging()->reads_of(loan->lease);
+  if (log_ != nullptr) {
+    const uint32_t count = static_cast<uint32_t>(lent.keys.size());
+    log_->add(event::Lent{loan->lease, loan->session, lent.table, count, 0}, std::span(lent.keys),
+              std::span(lent.steps));
+  }
+  loans_.insert(drawn_.extract(drawn));
+  return Collected::kReady;
+}
+
+void Engine::lose(Loans::iterator drawn) {
+  const Lent lent = drawn->second;
+  TableEntry& entry = tables_[lent.table];
+  Pool& pool = *pools_[entry.pool];
+  const std::vector<uint32_t> damaged = pool.staging()->damaged_of(drawn->first.second);
+  const std::string error = pool.staging()->error_of(drawn->first.second);
+  entry.table->give_back(lent.keys);
+  if (!disk_->refuses_damage()) {
+    std::vector<Piece> pieces;
+    for (size_t i = 0; i < lent.keys.size(); ++i) {
+      pieces.clear();
+      pool.streams().locate(lent.steps[i], &pieces);
+      const bool is_damaged = std::any_of(pieces.begin(), pieces.end(), [&](const Piece& piece) {
+        return std::find(damaged.begin(), damaged.end(), piece.slot) != damaged.end();
+      });
+      if (is_damaged && entry.table->erase(lent.keys[i])) ++entry.num_damaged;
+    }
+  }
+  drop_steps(&drawn_, drawn);
+  if (disk_->refuses_damage()) throw Error(error);
+}
+
+bool Engine::loaded(uint32_t pool, uint32_t chunk, const TransferResult& result) {
+  const bool may_go_on = pools_[pool]->staging()->loaded(chunk, result);
+  advance(pool);
+  return may_go_on;
+}
+
+bool Engine::saved(uint32_t pool, uint32_t chunk, const TransferResult& result) {
+  pools_[pool]->staging()->saved(chunk, result);
+  advance(pool);
+  return true;
+}
+
+std::string Engine::grant_waits(uint32_t writer) const {
+  const Staging* const staging = pools_[writers_[writer].pool]->staging();
+  if (staging != nullptr && staging->is_saving()) {
+    return "writer waits: memory is full of steps that go to disk";
+  }
+  const std::string& trouble = pools_[writers_[writer].pool]->slots().trouble();
+  if (!trouble.empty()) return "writer waits: " + trouble;
+  return "writer waits: memory is held by writers and batches on loan";
+}
+
+void Engine::advance(uint32_t number) {
+  Pool& pool = *pools_[number];
+  pool.advance();
+  if (pool.staging() == nullptr) return;
+  const uint64_t most = max_removed(number);
+  for (uint64_t i = 0; i < most && pool.staging()->fetch_needs_room(); ++i) {
+    if (!make_room(number)) return;
+    pool.advance();
+  }
+}
+
+std::vector<OpenSteps> Engine::begin_checkpoint() {
+  std::vector<OpenSteps> open;
+  for (Writer& w : writers_) {
+    if (!w.is_open) continue;
+    Pool& pool = *pools_[w.pool];
+    const std::optional<uint32_t> chunk = pool.streams().last(w.stream);
+    if (chunk && pool.staging()->is_open(*chunk)) {
+      const uint64_t begin = pool.streams().num_steps(w.stream) - pool.schema().steps_per_chunk();
+      const uint64_t first = std::max(w.kept_end, begin);
+      if (w.named_end > first) {
+        open.push_back({w.pool, *chunk, pool.slot_of(*chunk), static_cast<uint32_t>(first - begin),
+                        static_cast<uint32_t>(w.named_end - first)});
+      }
+    }
+    w.kept_end = w.named_end;
+  }
+  for (uint32_t i = 0; i < num_pools(); ++i) {
+    pools_[i]->advance();  // so that the checkpoint names no chunk that nobody needs
+    pools_[i]->staging()->begin_checkpoint();
+    advance(i);
+  }
+  return open;
+}
+
+Engine::Checkpoint Engine::checkpoint_state() const {
+  Checkpoint state = Checkpoint::kSaved;
+  for (const auto& pool : pools_) {
+    if (pool->staging()->has_checkpoint_saved()) continue;
+    // rest_of_checkpoint() would leave out a chunk that another pool is still saving.
+    if (!pool->staging()->is_checkpoint_stuck()) return Checkpoint::kUnderWay;
+    state = Checkpoint::kStuck;
+  }
+  return state;
+}
+
+std::vector<event::ChunkSaved> Engine::saved_of_checkpoint() const {
+  std::vector<event::ChunkSaved> saved;
+  for (const auto& pool : pools_) {
+    const auto& some = pool->staging()->saved_of_checkpoint();
+    saved.insert(saved.end(), some.begin(), some.end());
+  }
+  return saved;
+}
+
+void Engine::end_checkpoint() {
+  for (uint32_t i = 0; i < num_pools(); ++i) {
+    pools_[i]->staging()->end_checkpoint();
+    advance(i);
+  }
+}
+
+bool Engine::wants_checkpoint() const {
+  for (uint32_t i = 0; i < num_pools(); ++i) {
+    const bool has_items = std::any_of(tables_.begin(), tables_.end(), [&](const auto& entry) {
+      return entry.pool == i && entry.table->size() > 0;
+    });
+    if (pools_[i]->staging()->wants_checkpoint(has_items)) return true;
+  }
+  return false;
+}
+
+void Engine::give_up_checkpoints() {
+  disk_->give_up_checkpoints();
+  for (uint32_t i = 0; i < num_pools(); ++i) advance(i);
+}
+
+std::vector<OpenSteps> Engine::rest_of_checkpoint() const {
+  std::vector<OpenSteps> rest;
+  for (uint32_t i = 0; i < num_pools(); ++i) {
+    const Pool& pool = *pools_[i];
+    for (const uint32_t chunk : pool.staging()->rest_of_checkpoint()) {
+      rest.push_back({i, chunk, pool.slot_of(chunk), 0, pool.schema().steps_per_chunk()});
+    }
+  }
+  return rest;
+}
+
+void Engine::restore_named_ends(const State& state) {
+  std::map<std::pair<uint32_t, uint32_t>, Writer*> by_stream;
+  for (Writer& w : writers_) {
+    if (w.is_open) by_stream[{w.pool, w.stream}] = &w;
+  }
+  for (const SavedTable& table : state.tables) {
+    for (const SavedItem& item : table.items) {
+      if (item.key < 0) continue;
+      const auto writer = by_stream.find({table.pool, item.steps.stream});
+      if (writer == by_stream.end()) continue;
+      uint64_t& end = writer->second->named_end;
+      end = std::max(end, item.steps.first + item.steps.num_steps);
+    }
+  }
+}
+
+}  // namespace tengen::store::engine

@@ -1,0 +1,58 @@
+#pragma once
+// The columns of a step, and where they lie in a chunk.
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace tengen::store::engine {
+
+struct Column {
+  std::string name;
+  std::string dtype;  // numpy's short form: "u1", "f4", "i8", "b1"
+  std::vector<uint32_t> shape;
+  uint64_t num_bytes = 0;  // of one step; filled in by Schema
+  // Frames of a step in a sample: its own and those of the steps before it in its episode. Where
+  // there are fewer, the episode's first stands in for the rest.
+  uint32_t stack = 1;
+};
+
+// A chunk holds column after column, each the elements of its steps one after another, aligned to
+// 64 bytes; so a run of steps is one copy a column. Where columns are stacked, the ages of its
+// steps lie behind them.
+class Schema {
+ public:
+  // Throws Error for no columns, a name twice or empty, an unknown dtype, or a step that is empty
+  // or above 1 GiB, for a stack of 0 or above kMaxStack, and for steps_per_chunk of 0 or chunks
+  // above 4 GiB.
+  Schema(std::vector<Column> columns, uint32_t steps_per_chunk);
+
+  const std::vector<Column>& columns() const { return columns_; }
+  uint32_t steps_per_chunk() const { return steps_per_chunk_; }
+  // Where column `index` begins in a chunk.
+  uint64_t offset(size_t index) const { return offsets_[index]; }
+  // Steps before a sample's first that its stacks reach back to.
+  uint32_t num_context() const { return num_context_; }
+  // Where a chunk's ages begin, a byte a step: how many steps of its episode lie before it, kMaxAge
+  // standing for more. Precondition: num_context() > 0.
+  uint64_t ages_offset() const { return ages_offset_; }
+  static constexpr uint32_t kMaxAge = 255;
+  static constexpr uint32_t kMaxStack = kMaxAge + 1;
+  uint64_t step_bytes() const { return step_bytes_; }    // of data, without padding
+  uint64_t chunk_bytes() const { return chunk_bytes_; }  // a multiple of 64
+  bool operator==(const Schema& other) const;
+
+ private:
+  // Makes room for so many bytes a step, and tells where.
+  uint64_t add(uint64_t num_bytes);
+
+  std::vector<Column> columns_;
+  std::vector<uint64_t> offsets_;
+  uint32_t steps_per_chunk_;
+  uint32_t num_context_ = 0;
+  uint64_t ages_offset_ = 0;
+  uint64_t step_bytes_ = 0;
+  uint64_t chunk_bytes_ = 0;
+};
+
+}  // namespace tengen::store::engine

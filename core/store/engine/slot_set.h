@@ -1,0 +1,42 @@
+#pragma once
+// A set of slots in one dense array, so that any of them can be drawn or removed in one step.
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+namespace tengen::store::engine {
+
+// Not thread-safe.
+class SlotSet {
+ public:
+  static constexpr uint32_t kAbsent = UINT32_MAX;
+
+  uint32_t size() const { return static_cast<uint32_t>(members_.size()); }
+  uint32_t operator[](uint32_t place) const { return members_[place]; }
+  bool contains(uint32_t slot) const { return place_of(slot) != kAbsent; }
+  uint32_t place_of(uint32_t slot) const { return slot < places_.size() ? places_[slot] : kAbsent; }
+
+  void push(uint32_t slot) {
+    if (slot >= places_.size()) places_.resize(size_t{slot} + 1, kAbsent);
+    places_[slot] = size();
+    members_.push_back(slot);
+  }
+  void remove(uint32_t slot) {
+    swap(places_[slot], size() - 1);
+    members_.pop_back();
+    places_[slot] = kAbsent;
+  }
+  // Exchanges the slots at two places.
+  void swap(uint32_t a, uint32_t b) {
+    std::swap(members_[a], members_[b]);
+    places_[members_[a]] = a;
+    places_[members_[b]] = b;
+  }
+
+ private:
+  std::vector<uint32_t> members_;
+  std::vector<uint32_t> places_;  // by slot, kAbsent where it is not a member
+};
+
+}  // namespace tengen::store::engine

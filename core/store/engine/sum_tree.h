@@ -1,0 +1,50 @@
+#pragma once
+// Weights of many items, and draws in proportion to them: 16 children a node, so that a draw among
+// 100 million touches seven cache lines.
+//
+// Source: Schaul et al. 2016, "Prioritized Experience Replay", appendix B.2.1. Differs: 16-ary,
+// and a node is the sum of its children computed anew, never a running difference, so that
+// nothing drifts however long it lives.
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+namespace tengen::store::engine {
+
+// Not thread-safe; no call blocks or scans.
+class SumTree {
+ public:
+  // Room for indices [0, capacity), all of weight 0; capacity >= 1.
+  explicit SumTree(uint32_t capacity);
+
+  uint32_t capacity() const { return capacity_; }
+  double total() const { return levels_.back()[0]; }
+  float weight(uint32_t index) const { return levels_[0][index]; }
+
+  // weight finite and >= 0; index < capacity.
+  void set(uint32_t index, float weight);
+  // The same for many; nodes above are computed once. indices[i] gets weights[i], the last one
+  // where an index repeats.
+  void set(std::span<const uint32_t> indices, std::span<const float> weights);
+
+  // The index at `position` in [0, total) of all weights laid end to end: never one of weight 0.
+  // total > 0.
+  uint32_t find(double position) const;
+  // The same for many; their cache misses overlap.
+  void find(std::span<const double> positions, std::span<uint32_t> indices) const;
+
+  // Keeps the weights of indices below both capacities.
+  void resize(uint32_t capacity);
+
+ private:
+  void update_parent(size_t level, uint32_t node);
+
+  uint32_t capacity_;
+  // levels_[0] are the weights, each level a 16th of the one below, padded to whole nodes; the
+  // last holds the total.
+  std::vector<std::vector<float>> levels_;
+  std::vector<uint32_t> touched_;  // of a batch, kept for its memory
+};
+
+}  // namespace tengen::store::engine

@@ -1,0 +1,79 @@
+#pragma once
+// What a pool asks of the disk below its memory.
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+
+namespace tengen::store::engine {
+
+// A chunk on its way between a slot of memory and its row on disk.
+struct Transfer {
+  uint32_t pool = 0;
+  uint32_t chunk = 0;
+  uint32_t place = 0;     // the row, in the file of the pool
+  uint32_t checksum = 0;  // CRC-32C of a row that is read
+  std::byte* memory = nullptr;
+  uint64_t num_bytes = 0;  // the size of every row of the pool
+};
+
+// How a transfer ended.
+struct TransferResult {
+  std::string error;      // empty: it succeeded
+  uint32_t checksum = 0;  // of a row that was written
+};
+
+// Copies rows, any number at a time, but only after the log holds the changes that led to a
+// transfer: until then a row or a slot may belong to another chunk. Neither call blocks; the
+// engine's loaded() or saved() is called later, when a transfer has ended.
+class Tier {
+ public:
+  virtual ~Tier() = default;
+  virtual void load(const Transfer& transfer) = 0;
+  virtual void save(const Transfer& transfer) = 0;
+};
+
+// The disk of a store: one budget for the rows of all pools. Not thread-safe.
+class Disk {
+ public:
+  // Sizes of slots and rows are multiples of this, so that a disk reads and writes them in place.
+  static constexpr uint64_t kAlignment = 4096;
+
+  // `tier` outlives the disk. Where a row cannot be read, its items are removed, or, with
+  // `refuses_damage`, whoever draws them gets an Error. With `has_checkpoints` a row is not
+  // overwritten while a checkpoint names it, or, once no more checkpoints are made, while there is
+  // other room.
+  Disk(Tier* tier, uint64_t budget_bytes, bool refuses_damage = false, bool has_checkpoints = false)
+      : tier_(tier),
+        budget_bytes_(budget_bytes),
+        refuses_damage_(refuses_damage),
+        has_checkpoints_(has_checkpoints),
+        makes_checkpoints_(has_checkpoints) {}
+
+  Tier& tier() const { return *tier_; }
+  uint64_t budget_bytes() const { return budget_bytes_; }
+  uint64_t used_bytes() const { return used_bytes_; }
+  bool refuses_damage() const { return refuses_damage_; }
+  bool has_checkpoints() const { return has_checkpoints_; }
+  void give_up_checkpoints() { makes_checkpoints_ = false; }
+  bool makes_checkpoints() const { return makes_checkpoints_; }
+  // Whether there is room for one row more.
+  bool has_room(uint64_t row_bytes) const { return used_bytes_ + row_bytes <= budget_bytes_; }
+  void add(uint64_t num_bytes) { used_bytes_ += num_bytes; }
+  // Says that a row could not be written: it is given up, and the disk takes no more rows than it
+  // has now.
+  void give_up(uint64_t row_bytes) {
+    used_bytes_ -= row_bytes;
+    budget_bytes_ = used_bytes_;
+  }
+
+ private:
+  Tier* const tier_;
+  uint64_t budget_bytes_;
+  const bool refuses_damage_;
+  const bool has_checkpoints_;
+  bool makes_checkpoints_;
+  uint64_t used_bytes_ = 0;
+};
+
+}  // namespace tengen::store::engine

@@ -1,0 +1,41 @@
+#pragma once
+// Lists where the bytes of a batch lie, in the order of the gathered batch.
+
+#include <sys/uio.h>
+
+#include <cstddef>
+#include <span>
+#include <vector>
+
+#include "store/engine/gather.h"
+#include "store/service/batch_layout.h"
+#include "transport/shared_memory.h"
+
+namespace tengen::store {
+
+// A batch that is sent part by part needs no copy: large pieces are sent from the slabs where they
+// lie. Small pieces are gathered first, as a part costs more than the copy of a few bytes; so are
+// stacks, whose frames lie elsewhere. Not thread-safe.
+class BatchParts {
+ public:
+  BatchParts(const engine::Schema& schema, const BatchLayout& layout, uint32_t num_steps)
+      : schema_(schema),
+        layout_(layout),
+        num_steps_(num_steps),
+        gathered_(transport::SharedMemory::anonymous(layout.num_bytes)) {}
+
+  // Appends the parts of a batch, layout.num_bytes together. They are valid while the pieces' slots
+  // are held, and until the next call.
+  void list(const engine::Slabs& slabs, std::span<const engine::Piece> pieces,
+            std::vector<iovec>* parts);
+
+ private:
+  void gather_all(const engine::Slabs& slabs, std::span<const engine::Piece> pieces);
+
+  const engine::Schema schema_;
+  const BatchLayout layout_;
+  const uint32_t num_steps_;                // of a sample
+  const transport::SharedMemory gathered_;  // as large as a batch; used where pieces are small
+};
+
+}  // namespace tengen::store

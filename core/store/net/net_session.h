@@ -1,0 +1,86 @@
+#pragma once
+// The store's side of one client on another host: reads the client's messages from a stream, and
+// acts as a client of the store in its place.
+
+#include <atomic>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+
+#include "store/net/net_protocol.h"
+#include "store/service/batch_layout.h"
+#include "store/service/ports.h"
+#include "store/service/slab_map.h"
+#include "store/service/store.h"
+#include "transport/stream_socket.h"
+
+namespace tengen::store {
+
+// A replica that a session serves.
+struct ReplicaStatus {
+  std::string name;
+  // How many seconds of changes the replica lacks; none where it has no checkpoint yet.
+  std::optional<double> behind_s;
+};
+
+class NetSession {
+ public:
+  NetSession(int descriptor, std::string name) : socket_(descriptor), name_(std::move(name)) {}
+  virtual ~NetSession() = default;
+
+  // Serves the client until it has gone, or was refused, and ends its writers and samplers. Blocks;
+  // for one thread. The other members are for any thread.
+  virtual void run() = 0;
+  void shut_down() { socket_.shut_down(); }
+  // What the session is and waits for, for people.
+  std::string describe();
+  // The replica that the session serves; none where it serves none.
+  virtual std::optional<ReplicaStatus> replica() { return std::nullopt; }
+
+ protected:
+  // Calls `attempt` with deadlines until it returns true, and meanwhile tells the client the
+  // `reason`. False where the client has gone.
+  template <class Attempt, class Reason>
+  bool wait_for(Attempt&& attempt, Reason&& reason) {
+    if (attempt(kAtOnce)) return true;
+    while (!socket_.has_ended() && tell_wait(reason())) {
+      if (attempt(std::chrono::steady_clock::now() + kSlice)) return tell_wait("");
+    }
+    return false;
+  }
+  // Sends the error that ends the session.
+  void send_error(const std::string& error);
+  // Reads what the client still sends, for a moment: to close a socket with unread bytes breaks the
+  // stream, and loses an error message that is still under way.
+  void linger();
+
+  // How soon a session that waits notices that its client has gone.
+  static constexpr std::chrono::milliseconds kSlice{100};
+
+  transport::StreamSocket socket_;
+
+ private:
+  bool tell_wait(const std::string& text);
+
+  const std::string name_;
+  std::mutex mutex_;
+  std::string waits_;
+};
+
+// The sessions take over the socket and the ports.
+std::unique_ptr<NetSession> net_writer_session(int descriptor, std::string name,
+                                               std::unique_ptr<WriterPort> port,
+                                               const engine::Schema& schema, SlabMap slabs);
+// The port's ack() and give_back() are called while another thread is in next().
+std::unique_ptr<NetSession> net_sampler_session(int descriptor, std::string name,
+                                                std::unique_ptr<SamplerPort> port,
+                                                const engine::Schema& schema,
+                                                const BatchLayout& layout, SlabMap slabs,
+                                                uint32_t num_samples, uint32_t num_steps);
+// `store` makes checkpoints, and outlives the session. `place` is behind the replica's last
+// checkpoint; none where it has none.
+std::unique_ptr<NetSession> replica_session(int descriptor, const std::string& name, Store* store,
+                                            const std::optional<LogPlace>& place);
+
+}  // namespace tengen::store

@@ -1,0 +1,449 @@
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <array>
+#include <cstring>
+#include <functional>
+#include <map>
+#include <mutex>
+#include <optional>
+#include <set>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "base/testing.h"
+#include "store/net/batch_parts.h"
+#include "store/net/gateway.h"
+#include "store/net/net_client.h"
+#include "store/net/net_protocol.h"
+#include "store/service/sampler.h"
+#include "store/service/store.h"
+#include "store/service/writer.h"
+
+using namespace tengen;
+using namespace tengen::store::engine;
+using namespace tengen::store;
+
+namespace {
+
+const Deadline kNever = Deadline::max();
+Deadline soon() { return std::chrono::steady_clock::now() + std::chrono::milliseconds(20); }
+// As long as a failing test may take, so that one that would hang ends.
+Deadline in_time() { return std::chrono::steady_clock::now() + std::chrono::seconds(60); }
+
+constexpr uint32_t kStepsPerChunk = 4;
+// Small and large pieces take different ways.
+constexpr uint32_t kLarge = 3000;
+
+Schema schema() {
+  return Schema({{"x", "i8", {}, 0}, {"y", "u1", {kLarge}, 0}, {"z", "u1", {3}, 0}},
+                kStepsPerChunk);
+}
+
+struct Step {
+  int64_t x = 0;
+  std::array<uint8_t, kLarge> y{};
+  std::array<uint8_t, 3> z{};
+  explicit Step(int64_t value = 0) : x(value) {
+    y.fill(static_cast<uint8_t>(value * 7));
+    z.fill(static_cast<uint8_t>(value * 3));
+  }
+};
+
+TableConfig queue_of(const std::string& name, uint32_t num_steps, double max_ahead) {
+  TableConfig config;
+  config.name = name;
+  config.sampler = selector_of("fifo");
+  config.limits = {1.0, 1, 0.0, max_ahead};
+  config.max_times_sampled = 1;
+  config.num_steps = num_steps;
+  return config;
+}
+
+struct Fixture {
+  explicit Fixture(uint64_t memory_bytes = 1 << 20) : store("", memory_bytes, 3) {
+    store.change([](Engine& engine) { engine.add_pool(schema()); });
+    gateway.emplace(&store);
+  }
+
+  uint32_t add_table(const TableConfig& config) {
+    return store.change([&](Engine& engine) { return engine.add_table(config, 0); });
+  }
+  // A connected stream: the client's end, and the gateway's.
+  static std::array<int, 2> streams() {
+    std::array<int, 2> ends{};
+    TENGEN_CHECK(socketpair(AF_UNIX, SOCK_STREAM, 0, ends.data()) == 0);
+    return ends;
+  }
+  Writer writer(const std::string& name, uint32_t max_item_steps = 1) {
+    const auto [ours, theirs] = streams();
+    const uint64_t next_sequence = gateway->open_writer(theirs, name, 0, in_time());
+    ::close(theirs);
+    NetWriterPort opened = net_writer({ours, "test"}, next_sequence, schema());
+    return Writer(std::move(opened.port), schema(), std::move(opened.slabs), max_item_steps);
+  }
+  Sampler sampler(uint32_t table, uint32_t num_samples, uint32_t num_ahead,
+                  uint32_t num_steps = 1) {
+    const auto [ours, theirs] = streams();
+    const bool is_refused = throws([&] { gateway->open_sampler(theirs, table, num_samples, 2); });
+    ::close(theirs);
+    if (is_refused) {
+      ::close(ours);
+      throw Error("refused");
+    }
+    const BatchLayout layout(schema(), num_samples, num_steps);
+    return Sampler(net_sampler({ours, "test"}, layout, num_samples, num_ahead), schema(),
+                   SlabMap::none(), num_samples, num_steps);
+  }
+
+  Store store;
+  std::optional<Gateway> gateway;
+};
+
+void append(Writer& writer, int64_t value) {
+  const Step step(value);
+  const std::byte* columns[] = {reinterpret_cast<const std::byte*>(&step.x),
+                                reinterpret_cast<const std::byte*>(step.y.data()),
+                                reinterpret_cast<const std::byte*>(step.z.data())};
+  TENGEN_CHECK(writer.append(columns, nullptr, 1, in_time()) == 1);
+}
+
+const double kOne = 1.0;
+
+bool insert(Writer& writer, uint32_t table, uint32_t num_steps, Deadline deadline = kNever) {
+  return writer.insert({table,
+                        0,
+                        writer.next_sequence(),
+                        writer.num_steps() - num_steps,
+                        1,
+                        1,
+                        num_steps,
+                        {&kOne, 1}},
+                       deadline);
+}
+
+// The values of a batch, of which every column and byte must tell the same.
+std::vector<int64_t> values_of(const Sampler& sampler, const Gathered& batch) {
+  const uint32_t count = sampler.num_samples() * sampler.num_steps();
+  std::vector<int64_t> x(count);
+  std::memcpy(x.data(), batch.data.get() + sampler.offsets()[0], count * sizeof(int64_t));
+  for (uint32_t i = 0; i < count; ++i) {
+    const Step step(x[i]);
+    const std::byte* y = batch.data.get() + sampler.offsets()[1] + i * step.y.size();
+    const std::byte* z = batch.data.get() + sampler.offsets()[2] + i * step.z.size();
+    TENGEN_CHECK(std::memcmp(y, step.y.data(), step.y.size()) == 0);
+    TENGEN_CHECK(std::memcmp(z, step.z.data(), step.z.size()) == 0);
+  }
+  return x;
+}
+
+std::vector<int64_t> next_values(Sampler& sampler, bool acks = true) {
+  const std::optional<Gathered> batch = sampler.next(in_time());
+  TENGEN_CHECK(batch.has_value());
+  if (acks) sampler.port().ack(batch->delivery.lease, {});
+  return values_of(sampler, *batch);
+}
+
+// Whole items, in order, also where they overlap and lie across chunks.
+void check_items() {
+  Fixture fixture;
+  const uint32_t table = fixture.add_table(queue_of("t", 3, 1e9));
+  Writer writer = fixture.writer("a", 3);
+  for (int64_t i = 0; i < 40; ++i) {
+    append(writer, i);
+    if (i >= 2) TENGEN_CHECK(insert(writer, table, 3));
+  }
+  TENGEN_CHECK(writer.port().flush(in_time()) && writer.next_sequence() == 38);
+  for (const uint32_t num_ahead : {0u, 2u}) {
+    Sampler sampler = fixture.sampler(table, 2, num_ahead, 3);
+    for (int64_t i = num_ahead == 0 ? 0 : 18; i < (num_ahead == 0 ? 18 : 38); i += 2) {
+      const std::vector<int64_t> expected = {i, i + 1, i + 2, i + 1, i + 2, i + 3};
+      TENGEN_CHECK(next_values(sampler) == expected);
+    }
+  }
+  Sampler sampler = fixture.sampler(table, 2, 0, 3);
+  TENGEN_CHECK(!sampler.next(soon()));
+  for (int i = 0; i < 1000 && sampler.port().waits().empty(); ++i) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  }
+  TENGEN_CHECK(sampler.port().waits().find("items must be inserted") != std::string::npos);
+}
+
+// Steps of many chunks and items in one call.
+void check_runs() {
+  Fixture fixture;
+  const uint32_t table = fixture.add_table(queue_of("t", 1, 1e9));
+  Writer writer = fixture.writer("a");
+  for (int64_t i = 0; i < 30; ++i) append(writer, i);
+  TENGEN_CHECK(insert(writer, table, 1));  // holds the last step alone
+  TENGEN_CHECK(writer.port().flush(in_time()));
+  const std::vector<double> priorities(6, 2.0);
+  for (int64_t i = 30; i < 36; ++i) append(writer, i);
+  const InsertRun run{table, 0, writer.next_sequence(), 30, 6, 1, 1, priorities};
+  TENGEN_CHECK(writer.insert(run, in_time()) && writer.insert(run, in_time()));
+  TENGEN_CHECK(writer.port().flush(in_time()));
+  Sampler sampler = fixture.sampler(table, 7, 0);
+  TENGEN_CHECK((next_values(sampler) == std::vector<int64_t>{29, 30, 31, 32, 33, 34, 35}));
+  TENGEN_CHECK(!sampler.next(soon()));
+}
+
+// A writer that the limiter holds back is told why, and goes on; a call that was not in time is
+// made again and doubles nothing.
+void check_limits() {
+  Fixture fixture;
+  const uint32_t table = fixture.add_table(queue_of("t", 1, 5));
+  Writer writer = fixture.writer("a");
+  for (int64_t i = 0; i < 12; ++i) append(writer, i);
+  const InsertRun run{table, 0, 0, 0, 12, 1, 1, {&kOne, 1}};
+  TENGEN_CHECK(writer.insert(run, in_time()) && !writer.port().flush(soon()));
+  for (int i = 0; i < 1000 && writer.port().waits().empty(); ++i) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  }
+  TENGEN_CHECK(writer.port().waits() == "insert waits: 1 samples must be drawn first");
+  TENGEN_CHECK(fixture.gateway->describe()[0] ==
+               "writer a: insert waits: 1 samples must be drawn first");
+  TENGEN_CHECK(writer.insert(run, in_time()));
+  Sampler sampler = fixture.sampler(table, 2, 1);
+  std::vector<int64_t> values;
+  for (int i = 0; i < 6; ++i) {
+    for (const int64_t value : next_values(sampler)) values.push_back(value);
+  }
+  TENGEN_CHECK(writer.port().flush(in_time()));
+  TENGEN_CHECK(!sampler.next(soon()));
+  TENGEN_CHECK((values == std::vector<int64_t>{0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11}));
+}
+
+// A store that stands still holds its writer back after a bounded number of bytes, and loses none
+// of what it took.
+void check_backpressure() {
+  Fixture fixture(1 << 22);
+  const uint32_t table = fixture.add_table(queue_of("t", 1, 3));
+  Writer writer = fixture.writer("a");
+  int64_t num_inserted = 0;
+  while (num_inserted < 2000) {
+    const Step step(num_inserted);
+    const std::byte* columns[] = {reinterpret_cast<const std::byte*>(&step.x),
+                                  reinterpret_cast<const std::byte*>(step.y.data()),
+                                  reinterpret_cast<const std::byte*>(step.z.data())};
+    if (writer.append(columns, nullptr, 1, soon()) == 0 || !insert(writer, table, 1, soon())) break;
+    ++num_inserted;
+  }
+  TENGEN_CHECK(num_inserted > 3 && num_inserted < 2000);
+  Sampler sampler = fixture.sampler(table, 1, 1);
+  for (int64_t i = 0; i < num_inserted; ++i) {
+    TENGEN_CHECK(next_values(sampler) == std::vector<int64_t>{i});
+  }
+}
+
+// What a sampler drew ahead and never acknowledged comes back, whether it was taken or not; a
+// writer's name is free again.
+void check_death() {
+  Fixture fixture;
+  const uint32_t table = fixture.add_table(queue_of("t", 1, 1e9));
+  {
+    Writer writer = fixture.writer("a");
+    for (int64_t i = 0; i < 10; ++i) {
+      append(writer, i);
+      TENGEN_CHECK(insert(writer, table, 1));
+    }
+    TENGEN_CHECK(writer.port().flush(in_time()));
+  }
+  {
+    Sampler sampler = fixture.sampler(table, 3, 2);
+    next_values(sampler);
+    next_values(sampler, false);
+  }
+  Sampler sampler = fixture.sampler(table, 7, 1);
+  const std::vector<int64_t> values = next_values(sampler);
+  TENGEN_CHECK(
+      (std::set<int64_t>(values.begin(), values.end()) == std::set<int64_t>{3, 4, 5, 6, 7, 8, 9}));
+  TENGEN_CHECK(fixture.writer("a").next_sequence() == 10);
+}
+
+// A sampler that waits for items is noticed when it goes, and so is a writer that waits for
+// samples.
+void check_death_while_waiting() {
+  Fixture fixture;
+  const uint32_t table = fixture.add_table(queue_of("t", 1, 1));
+  {
+    Writer writer = fixture.writer("a");
+    for (int64_t i = 0; i < 3; ++i) {
+      append(writer, i);
+      TENGEN_CHECK(insert(writer, table, 1));
+    }
+    TENGEN_CHECK(!writer.port().flush(soon()));
+    Sampler sampler = fixture.sampler(table, 3, 1);
+    TENGEN_CHECK(!sampler.next(soon()));
+  }
+  const uint64_t next_sequence = fixture.writer("a").next_sequence();
+  TENGEN_CHECK(next_sequence == 1);
+  Sampler sampler = fixture.sampler(table, 1, 0);
+  TENGEN_CHECK(next_values(sampler) == std::vector<int64_t>{0});
+}
+
+// Acknowledgements are heard while a batch waits, here for the uses that they give back.
+void check_order() {
+  Fixture fixture;
+  TableConfig config = queue_of("t", 1, 1e9);
+  config.max_times_sampled = 2;
+  config.limits = {1e9, 1, -1e18, 1e18};
+  const uint32_t table = fixture.add_table(config);
+  Writer writer = fixture.writer("a");
+  append(writer, 1);
+  TENGEN_CHECK(insert(writer, table, 1) && writer.port().flush(in_time()));
+  Sampler sampler = fixture.sampler(table, 1, 4);
+  for (int i = 0; i < 2; ++i) {
+    const std::optional<Gathered> batch = sampler.next(in_time());
+    TENGEN_CHECK(batch.has_value());
+    sampler.port().give_back(batch->delivery.lease);
+  }
+  for (int i = 0; i < 2; ++i) next_values(sampler);
+  TENGEN_CHECK(!sampler.next(soon()));
+}
+
+std::string error_of(const std::function<void()>& call) {
+  try {
+    call();
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return "";
+}
+
+// What is refused ends its own client, with the store's words, at every later call, and no other.
+void check_refusals() {
+  Fixture fixture;
+  const uint32_t table = fixture.add_table(queue_of("t", 1, 1e9));
+  Writer good = fixture.writer("good");
+  {
+    Writer bad = fixture.writer("bad");
+    append(bad, 1);
+    const double negative = -1.0;
+    bad.insert({table, 0, 0, 0, 1, 1, 1, {&negative, 1}}, in_time());
+    for (int i = 0; i < 2; ++i) {
+      const std::string told = error_of([&] { bad.port().flush(in_time()); });
+      TENGEN_CHECK(told.find("priority") != std::string::npos);
+    }
+  }
+  {
+    // Steps that were never sent are another's bytes.
+    Writer bad = fixture.writer("bad");
+    append(bad, 1);
+    bad.insert({table, 0, 0, 0, 9, 1, 1, {&kOne, 1}}, in_time());
+    const std::string told = error_of([&] { bad.port().flush(in_time()); });
+    TENGEN_CHECK(told.find("must be appended") != std::string::npos);
+  }
+  append(good, 2);
+  TENGEN_CHECK(insert(good, table, 1) && good.port().flush(in_time()));
+  Sampler sampler = fixture.sampler(table, 1, 0);
+  const std::optional<Gathered> batch = sampler.next(in_time());
+  TENGEN_CHECK(batch.has_value());
+  const std::string told = error_of([&] {
+    sampler.port().ack(batch->delivery.lease + 1, {});
+    sampler.next(in_time());
+  });
+  TENGEN_CHECK(told.find("lease") != std::string::npos);
+  TENGEN_CHECK(throws([&] { fixture.sampler(table, 0, 1); }));
+  fixture.gateway.reset();
+  TENGEN_CHECK(error_of([&] {
+                 append(good, 3);
+                 insert(good, table, 1);
+                 good.port().flush(in_time());
+               }).find("has ended, or has closed this client") != std::string::npos);
+}
+
+// Bytes that are no message of the session end it; the store serves on.
+void check_garbage() {
+  Fixture fixture;
+  const uint32_t table = fixture.add_table(queue_of("t", 1, 1e9));
+  const InsertMessage many{Request::kInsert, UINT32_MAX, table, 0, 0, 0, UINT32_MAX, 1, 1, 0};
+  const Steps wide{Request::kSteps, 1000};
+  const Ack ack{Request::kAck, UINT32_MAX, 0};
+  std::array<uint32_t, 8> noise{};
+  noise.fill(0xdeadbeef);
+  const auto refused = [&](bool writes, const void* bytes, size_t num_bytes) {
+    const auto [ours, theirs] = Fixture::streams();
+    if (writes) {
+      fixture.gateway->open_writer(theirs, "a", 0, in_time());
+    } else {
+      fixture.gateway->open_sampler(theirs, table, 1, 2);
+    }
+    ::close(theirs);
+    transport::StreamSocket socket(ours);
+    iovec part = transport::part_of(bytes, num_bytes);
+    TENGEN_CHECK(socket.send({&part, 1}));
+    ErrorReply reply;
+    return socket.read(&reply, sizeof reply) && reply.kind == Reply::kError;
+  };
+  TENGEN_CHECK(refused(true, &many, sizeof many));
+  TENGEN_CHECK(refused(true, &wide, sizeof wide));
+  TENGEN_CHECK(refused(false, &ack, sizeof ack));
+  TENGEN_CHECK(refused(true, noise.data(), sizeof noise));
+  TENGEN_CHECK(refused(false, noise.data(), sizeof noise));
+  Writer writer = fixture.writer("a");
+  append(writer, 7);
+  TENGEN_CHECK(insert(writer, table, 1) && writer.port().flush(in_time()));
+  Sampler sampler = fixture.sampler(table, 1, 0);
+  TENGEN_CHECK(next_values(sampler) == std::vector<int64_t>{7});
+}
+
+// A store that closes tells those who wait.
+void check_close() {
+  Fixture fixture;
+  const uint32_t table = fixture.add_table(queue_of("t", 1, 1e9));
+  Sampler sampler = fixture.sampler(table, 1, 1);
+  TENGEN_CHECK(!sampler.next(soon()));
+  fixture.store.close();
+  const std::string told = error_of([&] { sampler.next(in_time()); });
+  TENGEN_CHECK(told.find("is closed") != std::string::npos);
+}
+
+// Many writers and samplers at once: every item is used once, and nothing hangs.
+void check_many() {
+  Fixture fixture(1 << 20);
+  const uint32_t table = fixture.add_table(queue_of("t", 1, 50));
+  constexpr int kItems = 600;  // a multiple of each batch
+  constexpr int kClients = 3;
+  std::mutex mutex;
+  std::map<int64_t, int> uses;
+  std::vector<std::thread> threads;
+  for (int c = 0; c < kClients; ++c) {
+    threads.emplace_back([&, c] {
+      Writer writer = fixture.writer("w" + std::to_string(c));
+      for (int64_t i = 0; i < kItems; ++i) {
+        append(writer, c * kItems + i);
+        insert(writer, table, 1, in_time());
+      }
+      TENGEN_CHECK(writer.port().flush(in_time()));
+    });
+    threads.emplace_back([&, c] {
+      Sampler sampler = fixture.sampler(table, 1 + static_cast<uint32_t>(c), 1);
+      for (int i = 0; i < kItems / (c + 1); ++i) {
+        const std::vector<int64_t> values = next_values(sampler);
+        const std::scoped_lock lock(mutex);
+        for (const int64_t value : values) ++uses[value];
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  for (const auto& [value, count] : uses) TENGEN_CHECK(count == 1);
+  TENGEN_CHECK(uses.size() == kClients * kItems);
+}
+
+}  // namespace
+
+int main() {
+  check_items();
+  check_runs();
+  check_limits();
+  check_backpressure();
+  check_death();
+  check_death_while_waiting();
+  check_order();
+  check_refusals();
+  check_garbage();
+  check_close();
+  check_many();
+  return 0;
+}

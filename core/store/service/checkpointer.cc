@@ -1,0 +1,201 @@
+#include "store/service/checkpointer.h"
+
+#include <utility>
+#include <vector>
+
+#include "base/error.h"
+#include "store/engine/packed_steps.h"
+#include "store/service/store.h"
+
+namespace tengen::store {
+
+using engine::Engine;
+
+namespace {
+
+// How soon a checkpoint that waits for the disk notices that it must stop.
+constexpr std::chrono::milliseconds kSlice{100};
+
+// Bytes of records since the last checkpoint, after which the next one is made.
+constexpr uint64_t kMaxLogBytes = uint64_t{64} << 20;
+
+void add_steps(const Engine& engine, const std::vector<engine::OpenSteps>& steps,
+               engine::Log* log) {
+  for (const engine::OpenSteps& some : steps) {
+    const engine::Pool& pool = engine.pool(some.pool);
+    const engine::SavedSteps packed =
+        pack_steps(pool.schema(), pool.slots().at(some.slot), some.first, some.count);
+    log->add(engine::event::StepsSaved{some.pool, some.chunk, some.first, some.count,
+                                       packed.bytes.size()},
+             std::span(packed.bytes));
+  }
+}
+
+}  // namespace
+
+Durability durability_of(const std::string& name) {
+  constexpr std::pair<const char*, Durability> kNames[] = {{"none", Durability::kNone},
+                                                           {"checkpoint", Durability::kCheckpoint},
+                                                           {"async", Durability::kAsync},
+                                                           {"sync", Durability::kSync}};
+  for (const auto& [known, durability] : kNames) {
+    if (name == known) return durability;
+  }
+  throw Error("durability (" + name + ") must be none, checkpoint, async or sync; choose one");
+}
+
+Checkpointer::Checkpointer(Store* store, DiskTier* tier, const std::string& directory,
+                           const engine::State& state, Durability durability,
+                           std::chrono::microseconds interval)
+    : store_(store),
+      tier_(tier),
+      durability_(durability),
+      interval_(interval),
+      log_(directory, state),
+      thread_([this] { run(); }) {}
+
+void Checkpointer::stop() {
+  {
+    const std::scoped_lock lock(mutex_);
+    is_stopping_ = true;
+  }
+  work_.notify_all();
+  made_.notify_all();
+  if (thread_.joinable()) thread_.join();
+}
+
+void Checkpointer::commit(std::span<const std::byte> records, bool is_wanted) {
+  if (records.empty() && !is_wanted) return;
+  log_.append(records);
+  const std::scoped_lock lock(mutex_);
+  has_changed_ = true;
+  num_log_bytes_ += records.size();
+  if ((!is_wanted && num_log_bytes_ < kMaxLogBytes) || is_asked_) return;
+  is_asked_ = true;
+  work_.notify_all();
+}
+
+uint64_t Checkpointer::ask() {
+  const std::scoped_lock lock(mutex_);
+  is_asked_ = true;
+  work_.notify_all();
+  return num_begun_ + 1;
+}
+
+bool Checkpointer::wait(uint64_t number, Deadline deadline) {
+  std::unique_lock lock(mutex_);
+  const auto is_over = [&] {
+    return num_made_ >= number || is_stopping_ || !log_.trouble().empty();
+  };
+  if (!made_.wait_until(lock, deadline, is_over)) return false;
+  if (num_made_ >= number) return true;
+  const std::string trouble = log_.trouble();
+  throw Error(trouble.empty() ? "store (closed) makes no checkpoint; open it again" : trouble);
+}
+
+bool Checkpointer::knows(uint64_t number) {
+  const std::scoped_lock lock(mutex_);
+  return number <= num_begun_ + 1;
+}
+
+uint64_t Checkpointer::num_made() {
+  const std::scoped_lock lock(mutex_);
+  return num_made_;
+}
+
+std::optional<std::chrono::steady_clock::time_point> Checkpointer::made_at() {
+  const std::scoped_lock lock(mutex_);
+  return made_at_;
+}
+
+void Checkpointer::finish() {
+  const uint64_t number = ask();
+  {
+    std::unique_lock lock(mutex_);
+    made_.wait(lock, [&] { return num_made_ >= number || !log_.trouble().empty(); });
+  }
+  stop();
+}
+
+void Checkpointer::run() {
+  while (wait_for_work()) {
+    try {
+      make();
+    } catch (const std::exception& error) {
+      log_.give_up(error.what());
+    }
+    if (!log_.trouble().empty()) break;
+  }
+  {
+    // Wakes the threads that wait for a checkpoint that will not be made. Under the lock, so that
+    // none of them has just tested its condition and not begun to sleep.
+    const std::scoped_lock lock(mutex_);
+    made_.notify_all();
+  }
+  if (!is_stopping()) store_->change([](Engine& engine) { engine.give_up_checkpoints(); });
+}
+
+bool Checkpointer::wait_for_work() {
+  std::unique_lock lock(mutex_);
+  const auto is_work = [&] { return is_stopping_ || is_asked_; };
+  if (durability_ == Durability::kCheckpoint) {
+    work_.wait(lock, is_work);
+  } else {
+    while (!work_.wait_for(lock, interval_, is_work) && !has_changed_) {
+    }
+  }
+  has_changed_ = is_asked_ = false;
+  num_log_bytes_ = 0;
+  return !is_stopping_ && log_.trouble().empty();
+}
+
+void Checkpointer::make() {
+  const auto begun_at = std::chrono::steady_clock::now();
+  uint64_t position = 0;
+  uint64_t number = 0;
+  store_->change([&](Engine& engine) {
+    engine::Log steps;
+    add_steps(engine, engine.begin_checkpoint(), &steps);
+    log_.append(steps.pending());
+    position = log_.position();
+    const std::scoped_lock lock(mutex_);
+    number = ++num_begun_;
+  });
+  wait_for_disk();
+  if (is_stopping()) return;
+  // Read before the rows are synced, as a chunk that is saved later may not be synced.
+  engine::Log records;
+  store_->read([&](const Engine& engine) {
+    for (const auto& saved : engine.saved_of_checkpoint()) records.add(saved);
+    add_steps(engine, engine.rest_of_checkpoint(), &records);
+  });
+  if (const std::string reason = tier_->sync(); !reason.empty()) return log_.give_up(reason);
+  if (!log_.mark(position, begun_at, records.pending())) return;
+  {
+    const std::scoped_lock lock(mutex_);
+    num_made_ = number;
+    made_at_ = begun_at;
+  }
+  made_.notify_all();
+  store_->change([](Engine& engine) { engine.end_checkpoint(); });
+}
+
+// Blocks until the chunks of the checkpoint are saved, or the disk has no place for the rest.
+void Checkpointer::wait_for_disk() {
+  bool is_done = false;
+  while (!is_done && !is_stopping()) {
+    const auto attempt = [](Engine& engine) {
+      const bool is_under_way = engine.checkpoint_state() == Engine::Checkpoint::kUnderWay;
+      return is_under_way ? Progress::kNone : Progress::kDone;
+    };
+    is_done = store_->change_when(std::chrono::steady_clock::now() + kSlice, attempt,
+                                  /*also_closed=*/true);
+  }
+}
+
+bool Checkpointer::is_stopping() {
+  const std::scoped_lock lock(mutex_);
+  return is_stopping_;
+}
+
+}  // namespace tengen::store

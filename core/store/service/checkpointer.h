@@ -1,0 +1,96 @@
+#pragma once
+// Makes checkpoints of a store with a disk: what was there when one began outlives the host.
+
+#include <chrono>
+#include <condition_variable>
+#include <cstdint>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <thread>
+
+#include "store/disk/disk_tier.h"
+#include "store/disk/durable_log.h"
+#include "store/service/ports.h"
+
+namespace tengen::store {
+
+class Store;
+
+// When checkpoints are made.
+enum class Durability {
+  kNone,        // never: nothing outlives the host
+  kCheckpoint,  // when they are asked for, the disk needs one to use rows again, or the log is long
+  kAsync,       // after each interval in which anything changed
+  kSync,        // the same; a writer's flush waits for the one with its inserts
+};
+
+// "none", "checkpoint", "async" or "sync". Throws Error for another one.
+Durability durability_of(const std::string& name);
+
+// Thread-safe. A thread makes them one after another:
+//
+//   begin    under the store's lock: what is complete goes to disk, the rest into the log
+//   wait     until the disk has it, or has no place for more; the store goes on meanwhile
+//   sync     rows, then the log with the mark
+//   end      under the lock: rows that only the checkpoint before named are free
+class Checkpointer {
+ public:
+  // `store` and `tier` outlive the checkpointer. `interval` is that of kAsync and kSync.
+  Checkpointer(Store* store, DiskTier* tier, const std::string& directory,
+               const engine::State& state, Durability durability,
+               std::chrono::microseconds interval);
+  Checkpointer(const Checkpointer&) = delete;
+  Checkpointer& operator=(const Checkpointer&) = delete;
+  ~Checkpointer() { stop(); }
+
+  bool is_sync() const { return durability_ == Durability::kSync; }
+
+  // Call under the store's lock. `records` tell what happened since the last call; `is_wanted` says
+  // that the disk needs a checkpoint.
+  void commit(std::span<const std::byte> records, bool is_wanted);
+
+  // Asks for a checkpoint of all that has happened until now, and returns its number.
+  uint64_t ask();
+  // Whether ask() may have returned this number.
+  bool knows(uint64_t number);
+  // Blocks until the checkpoint of this number is made; false where the deadline passes first.
+  // Throws Error where it will never be made.
+  bool wait(uint64_t number, Deadline deadline);
+  uint64_t num_made();
+  // When the last checkpoint began; none where there was none.
+  std::optional<std::chrono::steady_clock::time_point> made_at();
+  std::string trouble() { return log_.trouble(); }
+  DurableLog& log() { return log_; }
+
+  // Makes a last checkpoint, if it can, and ends the thread.
+  void finish();
+  // Ends the thread without a last checkpoint. Idempotent.
+  void stop();
+
+ private:
+  void run();
+  bool wait_for_work();
+  void make();
+  void wait_for_disk();
+  bool is_stopping();
+
+  Store* const store_;
+  DiskTier* const tier_;
+  const Durability durability_;
+  const std::chrono::microseconds interval_;
+  DurableLog log_;
+  std::mutex mutex_;
+  std::condition_variable work_;
+  std::condition_variable made_;
+  bool has_changed_ = false;
+  uint64_t num_log_bytes_ = 0;  // since the last checkpoint
+  bool is_asked_ = false;
+  bool is_stopping_ = false;
+  uint64_t num_begun_ = 0;
+  uint64_t num_made_ = 0;  // checkpoints up to this number are made
+  std::optional<std::chrono::steady_clock::time_point> made_at_;
+  std::thread thread_;
+};
+
+}  // namespace tengen::store

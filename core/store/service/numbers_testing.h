@@ -1,0 +1,105 @@
+#pragma once
+// Stores of numbers on disks, for tests of what outlives a host.
+
+#include <cstring>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "store/service/checkpointer.h"
+#include "store/service/service_testing.h"
+#include "store/service/writer.h"
+
+namespace tengen::store {
+
+constexpr uint64_t kNumSlots = 64;
+
+// A queue of numbers, four a chunk of one page, of which every one is used once.
+inline std::unique_ptr<Store> make_numbers(const Folder& folder, Durability durability,
+                                           uint64_t num_rows = 1 << 12,
+                                           Resumed* resumed = nullptr) {
+  using engine::Disk;
+  auto store = std::make_unique<Store>("", kNumSlots * Disk::kAlignment, 3,
+                                       DiskConfig{folder.path, num_rows * Disk::kAlignment, false,
+                                                  durability, std::chrono::milliseconds(1)});
+  engine::TableConfig config;
+  config.name = "queue";
+  config.sampler = engine::selector_of("fifo");
+  config.max_times_sampled = 1;
+  config.max_items = 1 << 20;
+  store->change([&](engine::Engine& engine) {
+    engine.add_pool(engine::Schema({{"x", "i8", {}, 0}, {"y", "u1", {1000}, 0}}, 4));
+    engine.add_table(config, 0);
+  });
+  const Resumed how = store->keep(false);
+  if (resumed != nullptr) *resumed = how;
+  return store;
+}
+
+// Inserts numbers, from where the writer's name was heard last.
+struct NumberWriter {
+  explicit NumberWriter(Store* of)
+      : store(of),
+        writer(of->open_writer("a", 0),
+               of->read([](const engine::Engine& engine) { return engine.pool(0).schema(); }),
+               of->slab_map(0), 1),
+        next(static_cast<int64_t>(writer.next_sequence())) {}
+
+  void insert(int count = 1) {
+    for (int i = 0; i < count; ++i, ++next) {
+      const std::vector<uint8_t> y(1000, static_cast<uint8_t>(next));
+      const std::byte* columns[] = {reinterpret_cast<const std::byte*>(&next),
+                                    reinterpret_cast<const std::byte*>(y.data())};
+      const double priority = 1.0;
+      TENGEN_CHECK(writer.append(columns, nullptr, 1, in_time()) == 1);
+      TENGEN_CHECK(writer.insert(
+          {0, 0, writer.next_sequence(), writer.num_steps() - 1, 1, 1, 1, {&priority, 1}},
+          in_time()));
+    }
+  }
+  void checkpoint() const {
+    TENGEN_CHECK(store->checkpointer()->wait(store->checkpointer()->ask(), in_time()));
+  }
+
+  Store* const store;
+  Writer writer;
+  int64_t next;
+};
+
+inline std::vector<int64_t> range(int64_t first, int64_t end) {
+  std::vector<int64_t> numbers;
+  for (int64_t i = first; i < end; ++i) numbers.push_back(i);
+  return numbers;
+}
+
+// Uses so many of the oldest, or all.
+inline std::vector<int64_t> use_numbers(Store& store, uint64_t most = UINT64_MAX) {
+  std::vector<int64_t> numbers;
+  const auto port = store.open_sampler(0, 1, 2);
+  SlabMap slabs = store.slab_map(0);
+  const engine::Schema schema =
+      store.read([](const engine::Engine& engine) { return engine.pool(0).schema(); });
+  const auto is_left = [&] {
+    return store.read([](const engine::Engine& engine) { return engine.table(0).size() > 0; });
+  };
+  const Deadline end = in_time();
+  // Damaged ones leave while they are drawn, so that none may come.
+  while (numbers.size() < most && is_left()) {
+    TENGEN_CHECK(std::chrono::steady_clock::now() < end);
+    Delivery delivery;
+    if (!port->next(std::chrono::steady_clock::now() + std::chrono::milliseconds(100), &delivery)) {
+      continue;
+    }
+    const engine::Piece& piece = delivery.pieces[0];
+    const std::byte* chunk = slabs.up_to(piece.slot).at(piece.slot);
+    int64_t number;
+    std::memcpy(&number, chunk + schema.offset(0) + piece.offset * 8, 8);
+    TENGEN_CHECK(chunk[schema.offset(1) + piece.offset * 1000 + 999] ==
+                 static_cast<std::byte>(number));
+    numbers.push_back(number);
+    port->ack(delivery.lease, {});
+  }
+  return numbers;
+}
+
+}  // namespace tengen::store

@@ -1,0 +1,316 @@
+#include "store/service/server.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
+#include <utility>
+
+#include "base/error.h"
+#include "transport/process.h"
+
+namespace tengen::store {
+
+using engine::Engine;
+
+namespace {
+
+// How often the thread looks for clients that are away, and for their requests.
+constexpr int kAgainMs = 100;
+// How often the thread looks for requests while writers are busy, instead of being woken by each
+// insert, which costs a system call on both sides.
+constexpr int kNapMs = 1;
+// How long the server waits for a client whose process is not known.
+constexpr std::chrono::seconds kAbsence{30};
+
+}  // namespace
+
+Server::Server(Store* store, const std::map<uint32_t, engine::SavedSession>& resumed)
+    : store_(store) {
+  if (pipe(bell_) != 0) {
+    throw Error("server (" + store->directory() + ") cannot have a pipe: " + std::strerror(errno) +
+                "; raise ulimit -n");
+  }
+  for (const int end : bell_) {
+    fcntl(end, F_SETFL, O_NONBLOCK);
+    fcntl(end, F_SETFD, FD_CLOEXEC);
+  }
+  resume_sessions(resumed);
+  store_->set_listener([this] {
+    if (is_asleep_.load()) ring();
+  });
+  thread_ = std::thread([this] { run(); });
+}
+
+Server::~Server() {
+  is_stopping_ = true;
+  ring();
+  thread_.join();
+  store_->set_listener({});
+  for (auto* const sessions : {&sessions_, &ending_}) {
+    for (const auto& session : *sessions) end_session(session->id());
+    sessions->clear();
+  }
+  for (const int end : bell_) ::close(end);
+}
+
+Server::Opened Server::open_writer(int descriptor, const std::string& name, uint32_t pool,
+                                   Deadline deadline) {
+  engine::SessionId id = 0;
+  Engine::OpenedWriter opened{};
+  if (!store_->change_when(deadline, [&](Engine& engine) {
+        if (engine.is_writer_open(name)) return Progress::kNone;
+        id = engine.begin_session();
+        opened = engine.open_writer(id, name, pool);
+        return Progress::kDone;
+      })) {
+    throw Error("writer (" + name + ") is open in another client; give each a name of its own");
+  }
+  return add(
+      descriptor, id,
+      {SessionRecord::Kind::kWriter, opened.writer, 0, layout_of_writer(), 0, "writer " + name},
+      opened.next_sequence);
+}
+
+Server::Opened Server::open_sampler(int descriptor, uint32_t table, uint32_t num_samples,
+                                    uint32_t num_ahead) {
+  SessionRecord record{SessionRecord::Kind::kSampler, table, num_samples, {}, 0, ""};
+  const engine::SessionId id = store_->change_open([&](Engine& engine) {
+    record.layout = layout_of_sampler(engine, table, num_samples, num_ahead);
+    engine.expect(table, num_samples);
+    const engine::SessionId begun = engine.begin_session();
+    record.name = "sampler " + std::to_string(begun) + " of " + engine.table(table).config().name;
+    return begun;
+  });
+  return add(descriptor, id, record, 0);
+}
+
+std::string Server::path_of(engine::SessionId id) const {
+  return store_->directory() + "/session-" + std::to_string(id);
+}
+
+Server::Opened Server::add(int descriptor, engine::SessionId id, SessionRecord record,
+                           uint64_t next_sequence) {
+  record.process = transport::peer_process(descriptor);
+  try {
+    std::unique_ptr<HostSession> session = host_session(id, record, path_of(id));
+    store_->change([&](Engine& engine) { engine.describe_session(id, record.encode()); });
+    session->attach(descriptor);
+    const std::scoped_lock lock(mutex_);
+    sessions_.push_back(std::move(session));
+  } catch (const Error&) {
+    end_session(id);
+    throw;
+  }
+  ring();
+  return {id, path_of(id), record.layout, next_sequence};
+}
+
+void Server::resume_sessions(const std::map<uint32_t, engine::SavedSession>& resumed) {
+  // Removes the memory of sessions that ended with their server, or that were killed while they
+  // were made.
+  std::error_code ignored;
+  for (const auto& file : std::filesystem::directory_iterator(store_->directory(), ignored)) {
+    const std::string path = file.path().string();
+    const bool goes_on = std::any_of(resumed.begin(), resumed.end(),
+                                     [&](const auto& one) { return path == path_of(one.first); });
+    const bool is_session = file.path().filename().string().rfind("session-", 0) == 0;
+    if (is_session && !goes_on) std::filesystem::remove(file.path(), ignored);
+  }
+  for (const auto& [id, saved] : resumed) {
+    const engine::SessionId session = id;
+    const uint64_t num_loans =
+        store_->read([&](const Engine& engine) { return engine.num_loans(session); });
+    sessions_.push_back(host_session(id, SessionRecord::decode(saved.description), path_of(id),
+                                     &saved.progress, num_loans));
+    sessions_.back()->publish(promise(*sessions_.back()));
+    const SessionRecord& record = sessions_.back()->record();
+    if (record.kind == SessionRecord::Kind::kSampler) {
+      store_->change([&](Engine& engine) { engine.expect(record.number, record.num_samples); });
+    }
+    // A client that never mapped its side was told that the server ended, and opens a new session.
+    if (!sessions_.back()->is_taken()) sessions_.back()->end();
+  }
+}
+
+void Server::resume(int descriptor, engine::SessionId id) {
+  {
+    const std::scoped_lock lock(mutex_);
+    const auto session = std::find_if(sessions_.begin(), sessions_.end(), [&](const auto& one) {
+      return one->id() == id && one->descriptor() < 0 && !one->is_over();
+    });
+    check(session != sessions_.end(), "session", id,
+          "must be one whose client was away; connect again");
+    (*session)->attach(descriptor);
+  }
+  ring();
+}
+
+// Ends sessions of clients that have died while away. Returns whether clients are away.
+bool Server::end_absent_clients() {
+  const std::scoped_lock lock(mutex_);
+  bool any = false;
+  for (const auto& session : sessions_) {
+    if (session->descriptor() >= 0 || session->is_over()) continue;
+    const int64_t process = session->record().process;
+    const bool is_gone = process != 0 ? !transport::is_alive(process)
+                                      : std::chrono::steady_clock::now() - begun_ > kAbsence;
+    if (is_gone) session->end();
+    any = true;
+  }
+  return any;
+}
+
+std::vector<std::string> Server::describe() {
+  const std::scoped_lock lock(mutex_);
+  std::vector<std::string> lines;
+  for (const auto& session : sessions_) {
+    const std::string waits = session->waits();
+    lines.push_back(session->record().name + (waits.empty() ? "" : ": " + waits));
+  }
+  return lines;
+}
+
+void Server::ring() {
+  const char bell = 0;
+  (void)!::write(bell_[1], &bell, 1);  // a full pipe wakes the thread too
+}
+
+void Server::run() {
+  while (!is_stopping_) {
+    if (!serve_once()) {
+      sleep();
+    } else if (has_steps_) {
+      Store::let_others();
+    }
+  }
+}
+
+bool Server::serve_once() {
+  const std::scoped_lock lock(mutex_);
+  served_.clear();
+  bool had_excess = false;
+  store_->try_change_open([&](Engine& engine) {
+    had_excess = engine.remove_excess();
+    for (const auto& session : sessions_) {
+      if (session->serve(engine) != Progress::kNone) served_.push_back(session.get());
+    }
+    return served_.empty() && !had_excess ? Progress::kNone : Progress::kDone;
+  });
+  for (HostSession* session : served_) {
+    session->publish(promise(*session));
+    if (session->is_writer()) ++num_writes_;
+  }
+  if (is_sync()) {
+    const uint64_t made = store_->checkpointer()->num_made();
+    for (const auto& session : sessions_) session->publish_made(made);
+    const std::string trouble = store_->checkpointer()->trouble();
+    if (!trouble.empty()) {
+      for (const auto& session : sessions_) session->break_promises(trouble);
+    }
+  }
+  end_those_that_are_over();
+  has_steps_ = had_excess || !ending_.empty();
+  return has_steps_ || !served_.empty();
+}
+
+bool Server::is_sync() const {
+  return store_->checkpointer() != nullptr && store_->checkpointer()->is_sync();
+}
+
+// The number of the checkpoint that a writer's flush waits for; 0: none.
+uint64_t Server::promise(const HostSession& session) {
+  return session.is_writer() && is_sync() ? store_->checkpointer()->ask() : 0;
+}
+
+void Server::end_session(engine::SessionId id) {
+  store_->change_in_steps([&](Engine& engine) { return engine.end_session(id); });
+}
+
+// Applies what a client sent before it went, as far as possible, and then ends its session. A
+// session with many loans ends in steps, one a call.
+void Server::end_those_that_are_over() {
+  const auto is_over = [](const auto& session) { return session->is_over(); };
+  const bool is_any_over = std::any_of(sessions_.begin(), sessions_.end(), is_over);
+  if (!is_any_over && ending_.empty()) return;
+  const auto serve_rest = [&](Engine& engine) {
+    for (const auto& session : sessions_) {
+      if (!session->is_over()) continue;
+      while (!session->is_refused() && session->serve(engine) != Progress::kNone) {
+      }
+    }
+    return Progress::kDone;
+  };
+  if (is_any_over) store_->try_change_open(serve_rest);
+  for (auto session = sessions_.begin(); session != sessions_.end();) {
+    if ((*session)->is_over()) {
+      ending_.push_back(std::move(*session));
+      session = sessions_.erase(session);
+    } else {
+      ++session;
+    }
+  }
+  store_->change([&](Engine& engine) {
+    std::erase_if(ending_, [&](const auto& session) { return !engine.end_session(session->id()); });
+  });
+}
+
+void Server::sleep() {
+  const bool naps = is_busy_ && may_nap();
+  is_asleep_ = true;
+  set_sleeps(naps ? kNaps : kSleeps);
+  const auto begin = std::chrono::steady_clock::now();
+  // Requests that were sent before their client saw the flag have rung no bell, so look once more.
+  const uint64_t num_writes = num_writes_;
+  if (!serve_once() && !is_stopping_) {
+    std::vector<pollfd> polls{{bell_[0], POLLIN, 0}};
+    std::vector<HostSession*> polled;
+    {
+      const std::scoped_lock lock(mutex_);
+      for (const auto& session : sessions_) {
+        polls.push_back({session->descriptor(), POLLIN, 0});  // poll() leaves out -1
+        polled.push_back(session.get());
+      }
+    }
+    // A client that is away rings no bell. A writer that waits for memory must be served again even
+    // where nothing changes; see Engine::grant.
+    const bool looks_again = end_absent_clients() || has_waiting_writer();
+    poll(polls.data(), polls.size(), naps ? kNapMs : looks_again ? kAgainMs : -1);
+    char bytes[64];
+    if (polls[0].revents != 0) (void)!::read(bell_[0], bytes, sizeof bytes);
+    // Only this thread removes sessions, so that the polled ones are still there.
+    for (size_t i = 0; i < polled.size(); ++i) {
+      if (polls[i + 1].revents != 0) polled[i]->read_bells();
+    }
+  }
+  is_asleep_ = false;
+  set_sleeps(kAwake);
+  serve_once();
+  const bool is_soon = std::chrono::steady_clock::now() - begin < std::chrono::milliseconds(kNapMs);
+  is_busy_ = num_writes_ > num_writes && (naps || is_soon);
+}
+
+// Whether a writer's requests may be seen a moment later, as no session waits for them.
+bool Server::may_nap() {
+  const std::scoped_lock lock(mutex_);
+  return std::none_of(sessions_.begin(), sessions_.end(),
+                      [](const auto& session) { return session->is_waiting(); });
+}
+
+bool Server::has_waiting_writer() {
+  const std::scoped_lock lock(mutex_);
+  return std::any_of(sessions_.begin(), sessions_.end(), [](const auto& session) {
+    return session->is_writer() && session->is_waiting();
+  });
+}
+
+void Server::set_sleeps(uint32_t sleeps) {
+  const std::scoped_lock lock(mutex_);
+  for (const auto& session : sessions_) session->set_server_sleeps(sleeps);
+}
+
+}  // namespace tengen::store

@@ -1,0 +1,83 @@
+#pragma once
+// The server of a host: one thread that applies the requests of all sessions to a store.
+
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "store/service/host_session.h"
+#include "store/service/store.h"
+
+namespace tengen::store {
+
+// Thread-safe. A session ends with its client's socket: its writer is closed, its batches are
+// given back. A request that is refused ends its own session alone.
+class Server {
+ public:
+  // `store` has a directory and outlives the server. Sessions that Store::keep() returned go on
+  // when their clients come back, and end where their clients have died.
+  explicit Server(Store* store, const std::map<uint32_t, engine::SavedSession>& resumed = {});
+  Server(const Server&) = delete;
+  Server& operator=(const Server&) = delete;
+  ~Server();  // ends every session; blocks until the thread has ended
+
+  struct Opened {
+    engine::SessionId id = 0;
+    std::string memory_path;
+    SessionLayout layout;
+    uint64_t next_sequence = 0;  // a writer's
+  };
+  // Open a session, and take over its client's connected socket unless they throw. Where another
+  // writer of that name is open, block until the deadline, as its client may just have died. Throw
+  // Error then, and where the file system has no room for the session.
+  Opened open_writer(int descriptor, const std::string& name, uint32_t pool, Deadline deadline);
+  Opened open_sampler(int descriptor, uint32_t table, uint32_t num_samples, uint32_t num_ahead);
+
+  // Goes on with a session by its client's new socket, which it takes over. Throws Error where
+  // there is no such session.
+  void resume(int descriptor, engine::SessionId id);
+
+  // For people: what each session is and waits for.
+  std::vector<std::string> describe();
+
+ private:
+  std::string path_of(engine::SessionId id) const;
+  Opened add(int descriptor, engine::SessionId id, SessionRecord record, uint64_t next_sequence);
+  bool is_sync() const;
+  uint64_t promise(const HostSession& session);
+  void resume_sessions(const std::map<uint32_t, engine::SavedSession>& resumed);
+  bool end_absent_clients();
+  void run();
+  bool serve_once();
+  void end_session(engine::SessionId id);
+  void end_those_that_are_over();
+  void sleep();
+  bool may_nap();
+  bool has_waiting_writer();
+  void set_sleeps(uint32_t sleeps);
+  void ring();
+
+  Store* const store_;
+  const std::chrono::steady_clock::time_point begun_ = std::chrono::steady_clock::now();
+  std::atomic<bool> is_asleep_ = false;
+  std::atomic<bool> is_stopping_ = false;
+  int bell_[2] = {-1, -1};  // a pipe that wakes the thread
+  std::mutex mutex_;        // of sessions_, from which only the thread removes sessions
+  std::vector<std::unique_ptr<HostSession>> sessions_;
+  // sessions whose loans are given back in steps
+  std::vector<std::unique_ptr<HostSession>> ending_;
+  std::vector<HostSession*> served_;  // sessions that the last round served
+  // Whether the last round left items to remove, or loans to give back.
+  bool has_steps_ = false;
+  uint64_t num_writes_ = 0;  // counts a writer once in each round that served it
+  bool is_busy_ = false;     // writers came soon after the last sleep began
+  std::thread thread_;
+};
+
+}  // namespace tengen::store

@@ -1,0 +1,135 @@
+#include "store/service/server.h"
+
+#include <poll.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <string>
+#include <thread>
+
+#include "store/service/service_testing.h"
+#include "store/service/writer.h"
+
+using namespace tengen;
+using namespace tengen::store::engine;
+using namespace tengen::store;
+
+namespace {
+
+// Passes on what two sockets say to each other, and counts the first one's bytes.
+class Line {
+ public:
+  Line() {
+    TENGEN_CHECK(socketpair(AF_UNIX, SOCK_STREAM, 0, client_) == 0);
+    TENGEN_CHECK(socketpair(AF_UNIX, SOCK_STREAM, 0, server_) == 0);
+    thread_ = std::thread([this] {
+      while (pass(client_[1], server_[1], &num_bells_) && pass(server_[1], client_[1], nullptr)) {
+        pollfd polls[] = {{client_[1], POLLIN, 0}, {server_[1], POLLIN, 0}};
+        poll(polls, 2, -1);
+      }
+      close(client_[1]);
+      close(server_[1]);
+    });
+  }
+  ~Line() { thread_.join(); }  // the client's side was closed before
+
+  int client() const { return client_[0]; }
+  int server() const { return server_[0]; }
+  uint64_t num_bells() const { return num_bells_; }
+
+ private:
+  // False once the side has gone.
+  static bool pass(int from, int to, std::atomic<uint64_t>* count) {
+    char bytes[64];
+    const ssize_t num_bytes = recv(from, bytes, sizeof bytes, MSG_DONTWAIT);
+    if (num_bytes <= 0) return num_bytes < 0;
+    if (count != nullptr) *count += static_cast<uint64_t>(num_bytes);
+    (void)!send(to, bytes, static_cast<size_t>(num_bytes), MSG_NOSIGNAL);
+    return true;
+  }
+
+  int client_[2];
+  int server_[2];
+  std::atomic<uint64_t> num_bells_ = 0;
+  std::thread thread_;
+};
+
+// A writer that is busy seldom wakes the server, which sees all that it wrote; while a sampler
+// waits every insert is told of.
+void check_naps(bool sampler_waits) {
+  const Folder folder("server");
+  const Schema schema({{"x", "i8", {}, 0}}, 64);
+  Store store(folder.path.string(), 1 << 20, 3);
+  store.change([&](Engine& engine) { engine.add_pool(schema); });
+  TableConfig config;
+  config.name = "t";
+  config.max_items = 1000;
+  config.limits.min_size = 1;
+  const uint32_t table = store.change([&](Engine& engine) { return engine.add_table(config, 0); });
+  config.name = "empty";
+  const uint32_t empty = store.change([&](Engine& engine) { return engine.add_table(config, 0); });
+  constexpr uint64_t kInserts = 20'000;
+  uint64_t num_bells = 0;
+  {
+    Server server(&store);
+    Line line;
+    const auto sampler = connect_sampler(server, empty, 1, 1);
+    Delivery delivery;
+    if (sampler_waits) TENGEN_CHECK(!sampler->next(kAtOnce, &delivery));
+    SlabFiles files;
+    const Server::Opened opened = server.open_writer(line.server(), "a", 0, kNever);
+    Writer writer(remote_writer({line.client(), opened.memory_path, opened.layout}, 0, 16), schema,
+                  files.map(store, folder.path), 1);
+    const double one = 1.0;
+    for (uint64_t i = 0; i < kInserts; ++i) {
+      const auto* column = reinterpret_cast<const std::byte*>(&i);
+      TENGEN_CHECK(writer.append({&column, 1}, nullptr, 1, kNever) == 1);
+      TENGEN_CHECK(writer.insert({table, 0, i, i, 1, 1, 1, {&one, 1}}, kNever));
+      // So that the server has done with one before the next comes, were it woken.
+      if (i % 4 == 0) std::this_thread::sleep_for(std::chrono::microseconds(20));
+    }
+    TENGEN_CHECK(writer.port().flush(kNever));
+    const uint64_t num_inserts = store.read(
+        [&](const Engine& engine) { return engine.table(table).limiter().num_inserts(); });
+    TENGEN_CHECK(num_inserts == kInserts);
+    num_bells = line.num_bells();
+  }
+  TENGEN_CHECK(sampler_waits ? num_bells > kInserts / 20 : num_bells < kInserts / 10);
+}
+
+// However much a writer asks for ahead, most of the memory holds items.
+void check_stock() {
+  const Folder folder("server");
+  constexpr uint64_t kNumChunks = 256;
+  const Schema schema({{"x", "u1", {4096}, 0}}, 1);
+  Store store(folder.path.string(), kNumChunks * schema.chunk_bytes(), 3);
+  TableConfig config;
+  config.name = "t";
+  store.change([&](Engine& engine) { engine.add_pool(schema); });
+  store.change([&](Engine& engine) { engine.add_table(config, 0); });
+  Server server(&store);
+  SlabFiles files;
+  Writer writer(connect_writer(server, "a", 64), schema, files.map(store, folder.path), 1);
+  const double one = 1.0;
+  const std::vector<std::byte> step(4096);
+  const std::byte* column = step.data();
+  for (uint64_t i = 0; i < 4 * kNumChunks; ++i) {
+    TENGEN_CHECK(writer.append({&column, 1}, nullptr, 1, in_time()) == 1);
+    TENGEN_CHECK(writer.insert({0, 0, i, i, 1, 1, 1, {&one, 1}}, in_time()));
+    TENGEN_CHECK(store.read([](const Engine& engine) { return engine.num_granted(0); }) <=
+                 kNumChunks / 64 + 1);
+  }
+  TENGEN_CHECK(writer.port().flush(in_time()));
+  const uint64_t size = store.read([](const Engine& engine) { return engine.table(0).size(); });
+  TENGEN_CHECK(size >= kNumChunks - kNumChunks / 64 - 1);
+}
+
+}  // namespace
+
+int main() {
+  check_stock();
+  check_naps(false);
+  check_naps(true);
+  return 0;
+}

@@ -1,0 +1,93 @@
+#pragma once
+// What the native tests of stores share: folders, and a server's clients in the same process.
+
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <deque>
+#include <filesystem>
+#include <memory>
+#include <mutex>
+#include <string>
+
+#include "base/testing.h"
+#include "store/service/server.h"
+#include "store/service/session.h"
+#include "store/service/slab_map.h"
+#include "store/service/store.h"
+#include "transport/shared_memory.h"
+
+namespace tengen::store {
+
+inline const Deadline kNever = Deadline::max();
+
+// Long enough for whatever is to come.
+inline Deadline in_time() { return std::chrono::steady_clock::now() + std::chrono::seconds(60); }
+
+// An empty folder of this process, which leaves with its owner.
+struct Folder {
+  explicit Folder(const std::string& name)
+      : path(std::filesystem::temp_directory_path() /
+             ("tengen-" + name + "-" + std::to_string(getpid()))) {
+    clear();
+  }
+  Folder(const Folder&) = delete;
+  Folder& operator=(const Folder&) = delete;
+  ~Folder() { std::filesystem::remove_all(path); }
+
+  void clear() const {
+    std::filesystem::remove_all(path);
+    std::filesystem::create_directory(path);
+  }
+  // How many of its files have names that begin so.
+  uint64_t count(const std::string& prefix) const {
+    uint64_t num_files = 0;
+    for (const auto& entry : std::filesystem::directory_iterator(path)) {
+      num_files += entry.path().filename().string().rfind(prefix, 0) == 0 ? 1u : 0u;
+    }
+    return num_files;
+  }
+
+  const std::filesystem::path path;
+};
+
+// A client's own mappings of the files of a store's first pool. Outlives the maps.
+class SlabFiles {
+ public:
+  SlabMap map(Store& store, const std::filesystem::path& directory) {
+    const auto [slots_per_slab, chunk_bytes] = store.read([](const engine::Engine& engine) {
+      const engine::Pool& pool = engine.pool(0);
+      return std::pair(pool.slots().slots_per_slab(), pool.slots().slot_bytes());
+    });
+    return SlabMap(slots_per_slab, chunk_bytes, [this, directory](uint32_t index) {
+      const std::scoped_lock lock(mutex_);
+      files_.push_back(
+          transport::SharedMemory::open((directory / engine::Slots::slab_name(0, index)).string()));
+      return files_.back().data();
+    });
+  }
+
+ private:
+  std::mutex mutex_;
+  std::deque<transport::SharedMemory> files_;
+};
+
+// Ports of a new session of the server, whose other end is in this process too.
+inline std::unique_ptr<WriterPort> connect_writer(Server& server, const std::string& name,
+                                                  uint32_t num_ahead = 2) {
+  int ends[2];
+  TENGEN_CHECK(socketpair(AF_UNIX, SOCK_STREAM, 0, ends) == 0);
+  const Server::Opened opened = server.open_writer(ends[0], name, 0, kNever);
+  return remote_writer({ends[1], opened.memory_path, opened.layout}, opened.next_sequence,
+                       num_ahead);
+}
+inline std::unique_ptr<SamplerPort> connect_sampler(Server& server, uint32_t table,
+                                                    uint32_t num_samples, uint32_t num_ahead) {
+  int ends[2];
+  TENGEN_CHECK(socketpair(AF_UNIX, SOCK_STREAM, 0, ends) == 0);
+  const Server::Opened opened = server.open_sampler(ends[0], table, num_samples, num_ahead);
+  return remote_sampler({ends[1], opened.memory_path, opened.layout}, num_ahead);
+}
+
+}  // namespace tengen::store

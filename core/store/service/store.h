@@ -1,0 +1,207 @@
+#pragma once
+// A store that threads share: the engine behind one lock, and the waiting, which the engine leaves
+// to its callers.
+
+#include <chrono>
+#include <condition_variable>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <thread>
+#include <utility>
+
+#include "store/disk/disk_tier.h"
+#include "store/disk/keeper.h"
+#include "store/engine/engine.h"
+#include "store/service/checkpointer.h"
+#include "store/service/ports.h"
+#include "store/service/slab_map.h"
+
+namespace tengen::store {
+
+// Where steps go that memory does not hold.
+struct DiskConfig {
+  std::string directory;
+  uint64_t num_bytes = 0;       // 0: there is no disk
+  bool refuses_damage = false;  // where false, items that cannot be read are removed
+  Durability durability = Durability::kNone;
+  std::chrono::microseconds interval{0};  // between checkpoints, with kAsync and kSync
+};
+
+// What a store goes on with.
+struct Resumed {
+  std::map<uint32_t, engine::SavedSession> sessions;  // of clients of other processes
+  uint64_t num_lost = 0;  // items that were removed while the checkpoint was made
+};
+
+// What an attempt changed.
+enum class Progress { kNone, kSome, kDone };
+
+// Thread-safe. Outlives its ports.
+class Store {
+ public:
+  // Steps lie in files of `directory`, which clients map, or in memory of this process alone where
+  // it is empty.
+  Store(const std::string& directory, uint64_t memory_bytes, uint64_t seed,
+        const DiskConfig& disk = {});
+  ~Store();
+
+  const std::string& directory() const { return directory_; }
+  uint64_t memory_bytes() const { return memory_.budget_bytes(); }
+
+  // From here on all changes outlive this process: they are kept in files of the directory, from
+  // which a later store with the same tables goes on. With `goes_on` this store goes on from such
+  // files; sessions of clients in the process that left them have ended. A disk with checkpoints
+  // begins to make them here; without `goes_on` the store goes on from the disk's last checkpoint.
+  // Precondition: nothing but tables and pools was added. Throws Error where the files are damaged
+  // or another store's, or there is no room.
+  Resumed keep(bool goes_on);
+  // Null where nothing outlives the host.
+  Checkpointer* checkpointer() { return checkpointer_.get(); }
+  // What went wrong, for people; empty: nothing. For example, that changes do not outlive this
+  // process any more, or that the disk has bad rows or no room.
+  std::string trouble();
+
+  // Reads the engine while it stands still.
+  template <class F>
+  auto read(F&& f) {
+    const std::scoped_lock lock(mutex_);
+    return f(std::as_const(engine_));
+  }
+  // Changes the engine, and wakes threads that wait for a change. Blocks no longer than other
+  // threads' calls take.
+  template <class F>
+  auto change(F&& f) {
+    const std::scoped_lock lock(mutex_);
+    const Changed changed(this);
+    return f(engine_);
+  }
+  // The same for a client. Throws Error once the store is closed.
+  template <class F>
+  auto change_open(F&& f) {
+    const std::scoped_lock lock(mutex_);
+    check_open();
+    const Changed changed(this);
+    return f(engine_);
+  }
+  // The same; `attempt` returns how much it changed.
+  template <class F>
+  Progress try_change(F&& attempt) {
+    const std::scoped_lock lock(mutex_);
+    return attempt_once(attempt);
+  }
+  // The same for clients; once the store is closed nothing is changed.
+  template <class F>
+  Progress try_change_open(F&& attempt) {
+    const std::scoped_lock lock(mutex_);
+    return is_closed_ ? Progress::kNone : attempt_once(attempt);
+  }
+  // Changes the engine by many calls of `step`, until that returns false; other threads have their
+  // turn between them.
+  template <class F>
+  void change_in_steps(F&& step) {
+    while (change(step)) let_others();
+  }
+  // Calls `attempt` until it returns kDone: again at once after kSome, and after kNone when another
+  // thread has changed something. False where the deadline passes first. Throws Error once the
+  // store is closed. `also_closed`, for the store's own threads: goes on when the store is closed.
+  template <class F>
+  bool change_when(Deadline deadline, F&& attempt, bool also_closed = false) {
+    std::unique_lock lock(mutex_);
+    bool in_time = true;
+    while (true) {
+      if (!also_closed) check_open();
+      const Progress progress = attempt_once(attempt);
+      if (progress == Progress::kDone) return true;
+      if (!in_time) return false;
+      if (progress == Progress::kSome) {
+        lock.unlock();
+        let_others();
+        lock.lock();
+        in_time = std::chrono::steady_clock::now() < deadline;
+        continue;
+      }
+      in_time = condition_.wait_until(lock, deadline) == std::cv_status::no_timeout;
+    }
+  }
+
+  // Sleeps just long enough for a waiting thread to get the lock, for a thread that takes it again
+  // and again.
+  static void let_others() { std::this_thread::sleep_for(std::chrono::microseconds(50)); }
+
+  // Closes the store: every waiting and later call of a client throws Error. Then makes a last
+  // checkpoint, where the store makes checkpoints. Throws Error where that fails. Idempotent.
+  void close();
+  // Sets what is called after every change, under the lock; it must not call the store.
+  void set_listener(std::function<void()> listener);
+
+  // Opens a port in this process. Where another writer of that name is open, blocks until it is
+  // closed; throws Error where the deadline passes first.
+  std::unique_ptr<WriterPort> open_writer(const std::string& name, uint32_t pool,
+                                          Deadline deadline = kAtOnce);
+  // The port's ack() and give_back() may be called while another thread is in next(). With a disk
+  // `num_ahead` batches are drawn before they are asked for, so that their steps are read
+  // meanwhile. Throws Error for a batch that memory can never hold.
+  std::unique_ptr<SamplerPort> open_sampler(uint32_t table, uint32_t num_samples,
+                                            uint32_t num_ahead);
+  SlabMap slab_map(uint32_t pool);
+
+ private:
+  struct Changed {
+    explicit Changed(Store* changed) : store(changed) {}
+    ~Changed() {
+      store->settle();
+      store->condition_.notify_all();
+      if (store->listener_) store->listener_();
+    }
+    Store* const store;
+  };
+  template <class F>
+  Progress attempt_once(F&& attempt) {
+    const Progress progress = attempt(engine_);
+    if (progress != Progress::kNone) {
+      const Changed changed(this);
+    } else {
+      // the attempt may have changed things that nobody waits for, such as the save of a chunk
+      settle();
+    }
+    return progress;
+  }
+  // Keeps all changes before anybody is told of them; then the disk may begin its transfers.
+  void settle() {
+    const std::span<const std::byte> records = log_.pending();
+    if (keeper_ && !records.empty()) keeper_->commit(records);
+    if (checkpointer_) checkpointer_->commit(records, engine_.wants_checkpoint());
+    log_.clear();
+    if (tier_) tier_->start();
+  }
+  void check_open() const;
+  engine::Disk* make_disk();
+  engine::State begin_state() const;
+
+  const std::string directory_;
+  const DiskConfig disk_config_;
+  std::mutex mutex_;
+  std::condition_variable condition_;
+  engine::Memory memory_;
+  engine::Log log_;
+  std::unique_ptr<DiskTier> tier_;
+  std::optional<engine::Disk> disk_;
+  engine::Engine engine_;
+  std::unique_ptr<Keeper> keeper_;
+  std::unique_ptr<Checkpointer> checkpointer_;
+  std::function<void()> listener_;
+  bool is_closed_ = false;
+};
+
+// Inserts the rest of a run, of which `*done` items are in already.
+Progress insert_run(engine::Engine& engine, uint32_t writer, const InsertRun& run, uint32_t* done);
+
+// Fills in the delivery that a client gets for a loan.
+void deliver(const engine::Loan& loan, Delivery* delivery);
+
+}  // namespace tengen::store

@@ -1,0 +1,59 @@
+#pragma once
+// For tests: a file system in memory that is full soon.
+
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cstdint>
+#include <cstdio>
+#include <filesystem>
+#include <string>
+#if defined(__linux__)
+#include <sched.h>
+#include <sys/mount.h>
+#endif
+
+#include "base/testing.h"
+
+namespace tengen::transport {
+
+#if defined(__linux__)
+// Only this process sees what it mounts then. A system may let nobody do it but its administrator.
+inline bool mount_small(const std::string& folder, uint64_t num_bytes) {
+  if (unshare(CLONE_NEWNS) != 0 && unshare(CLONE_NEWUSER | CLONE_NEWNS) != 0) return false;
+  const std::string options = "size=" + std::to_string(num_bytes);
+  return mount("none", "/", nullptr, MS_REC | MS_PRIVATE, nullptr) == 0 &&
+         mount("tmpfs", folder.c_str(), "tmpfs", 0, options.c_str()) == 0;
+}
+#endif
+
+// Calls `test` with a folder that holds `num_bytes`, in a process of its own, which is not to die.
+template <class F>
+void in_small_folder(uint64_t num_bytes, F&& test) {
+#if defined(__linux__)
+  constexpr int kNoFolder = 77;
+  const std::string folder =
+      (std::filesystem::temp_directory_path() / ("tengen-small-" + std::to_string(getpid())))
+          .string();
+  std::filesystem::create_directory(folder);
+  const pid_t child = fork();
+  if (child == 0) {
+    if (!mount_small(folder, num_bytes)) _exit(kNoFolder);
+    test(folder);
+    _exit(0);
+  }
+  int status = 0;
+  waitpid(child, &status, 0);
+  std::filesystem::remove(folder);
+  if (WIFEXITED(status) && WEXITSTATUS(status) == kNoFolder) {
+    std::puts("no small file system: it cannot be mounted here");
+    return;
+  }
+  TENGEN_CHECK(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+#else
+  (void)num_bytes, (void)test;
+  std::puts("no small file system: there is none in memory on this system");
+#endif
+}
+
+}  // namespace tengen::transport

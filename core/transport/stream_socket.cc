@@ -1,0 +1,113 @@
+#include "transport/stream_socket.h"
+
+#include <poll.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+
+namespace tengen::transport {
+namespace {
+
+// Small messages come several a call; of a large one so much at most is copied twice.
+constexpr size_t kAheadBytes = 16384;
+// What one call takes, by POSIX's least and Linux's limit.
+constexpr size_t kMaxParts = 1024;
+
+#ifdef POLLRDHUP
+constexpr short kEnded = POLLRDHUP | POLLHUP | POLLERR;
+#else
+constexpr short kEnded = POLLHUP | POLLERR;
+#endif
+
+ssize_t send_some(int descriptor, std::span<iovec> parts, int flags) {
+  msghdr message{};
+  message.msg_iov = parts.data();
+  message.msg_iovlen = std::min(parts.size(), kMaxParts);
+  // The rest follows at once, so that no packet goes half full.
+  if (parts.size() > kMaxParts) flags |= MSG_MORE;
+  ssize_t sent;
+  do {
+    sent = sendmsg(descriptor, &message, flags | MSG_NOSIGNAL);
+  } while (sent < 0 && errno == EINTR);
+  return sent;
+}
+
+// Parts without their first bytes.
+std::span<iovec> drop_front(std::span<iovec> parts, size_t num_bytes) {
+  while (!parts.empty() && num_bytes >= parts.front().iov_len) {
+    num_bytes -= parts.front().iov_len;
+    parts = parts.subspan(1);
+  }
+  if (num_bytes > 0) {
+    parts.front().iov_base = static_cast<std::byte*>(parts.front().iov_base) + num_bytes;
+    parts.front().iov_len -= num_bytes;
+  }
+  return parts;
+}
+
+}  // namespace
+
+StreamSocket::StreamSocket(int descriptor) : descriptor_(descriptor), ahead_(kAheadBytes) {}
+
+StreamSocket::~StreamSocket() { ::close(descriptor_); }
+
+bool StreamSocket::read(void* to, uint64_t num_bytes) {
+  std::byte* at = static_cast<std::byte*>(to);
+  const size_t known = std::min<uint64_t>(num_bytes, end_ - begin_);
+  if (known > 0) std::memcpy(at, ahead_.data() + begin_, known);
+  begin_ += known;
+  for (uint64_t done = known; done < num_bytes;) {
+    const size_t wanted = num_bytes - done;
+    // What is behind a small message comes with it.
+    iovec parts[2] = {part_of(at + done, wanted), part_of(ahead_.data(), ahead_.size())};
+    const bool is_small = wanted < kAheadBytes;
+    msghdr message{};
+    message.msg_iov = parts;
+    message.msg_iovlen = is_small ? 2 : 1;
+    const ssize_t got = recvmsg(descriptor_, &message, is_small ? 0 : MSG_WAITALL);
+    if (got < 0 && errno == EINTR) continue;
+    if (got <= 0) return false;
+    begin_ = 0;
+    end_ = static_cast<size_t>(got) > wanted ? static_cast<size_t>(got) - wanted : 0;
+    done += std::min(static_cast<size_t>(got), wanted);
+  }
+  return true;
+}
+
+bool StreamSocket::is_readable() const {
+  if (begin_ < end_) return true;
+  pollfd socket{descriptor_, POLLIN, 0};
+  return poll(&socket, 1, 0) > 0;
+}
+
+bool StreamSocket::send(std::span<iovec> parts) {
+  while (!parts.empty()) {
+    const ssize_t sent = send_some(descriptor_, parts, 0);
+    if (sent < 0) return false;
+    parts = drop_front(parts, static_cast<size_t>(sent));
+  }
+  return true;
+}
+
+bool StreamSocket::try_send(std::span<iovec>* parts) {
+  while (!parts->empty()) {
+    const ssize_t sent = send_some(descriptor_, *parts, MSG_DONTWAIT);
+    if (sent < 0) return errno == EAGAIN || errno == EWOULDBLOCK;
+    *parts = drop_front(*parts, static_cast<size_t>(sent));
+  }
+  return true;
+}
+
+bool StreamSocket::has_ended() const {
+  pollfd socket{descriptor_, kEnded, 0};
+  return poll(&socket, 1, 0) > 0 && (socket.revents & kEnded) != 0;
+}
+
+void StreamSocket::end_sending() { shutdown(descriptor_, SHUT_WR); }
+
+void StreamSocket::shut_down() { shutdown(descriptor_, SHUT_RDWR); }
+
+}  // namespace tengen::transport

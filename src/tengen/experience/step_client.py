@@ -1,0 +1,80 @@
+"""The steps of actors in other processes: they write into the learner's table."""
+
+from __future__ import annotations
+
+import threading
+import time
+
+from tengen.experience.item_layout import ItemLayout
+from tengen.experience.replay_config import ReplayConfig
+from tengen.experience.slot_writer import TABLE, SlotWriter
+from tengen.store import Store
+
+__all__ = ["StepClient"]
+
+_PRIORITY_S = 1.0
+
+
+class StepClient:
+    """A ``StepTable`` of another process, to add to.
+
+    Where that process is killed, writers wait for the next one, which goes on with
+    every item that was acknowledged.
+
+    Args:
+        address: The folder of the table's store, or ``tcp://HOST:PORT``.
+        layout: Of the items, as the table has it.
+        config: The table's.
+        patience_s: How long a table that was lost is waited for.
+
+    Raises:
+        RunError: Nobody answers there.
+        UsageError: It is of another version, or refuses the token.
+    """
+
+    def __init__(
+        self,
+        address: str,
+        layout: ItemLayout,
+        config: ReplayConfig,
+        patience_s: float = 60.0,
+    ) -> None:
+        self.layout = layout
+        self.config = config
+        self.num_rows = 0
+        self.num_episodes = 0
+        self._store = Store.connect(address, patience_s=patience_s)
+        self._table = self._store.table(TABLE)
+        self._lock = threading.Lock()
+        self._max_priority = 1.0
+        self._asked_s = -_PRIORITY_S
+
+    def writer(self, name: str, num_slots: int) -> SlotWriter:
+        """Returns the writer of an actor's slots; see ``StepTable.writer``."""
+        reach = self.layout.num_steps
+        writers = [
+            self._store.writer(f"{name}/{slot}", TABLE, max_item_steps=reach)
+            for slot in range(num_slots)
+        ]
+        return SlotWriter(self, writers)
+
+    @property
+    def max_priority(self) -> float:
+        """The greatest priority in the table, as it was a second ago at most."""
+        if self.config.sampler != "prioritized":
+            return self._max_priority
+        now_s = time.monotonic()
+        if now_s - self._asked_s >= _PRIORITY_S:
+            self._asked_s = now_s
+            found = float(self._table.describe()["max_priority"])
+            self._max_priority = max(1.0, found)
+        return self._max_priority
+
+    def count(self, num_rows: int, num_episodes: int) -> None:
+        """Adds to ``num_rows`` and ``num_episodes``, which a report tells."""
+        self.num_rows += num_rows
+        self.num_episodes += num_episodes
+
+    def close(self) -> None:
+        """Ends the client; a writer that waits raises UsageError. Any thread."""
+        self._store.close()

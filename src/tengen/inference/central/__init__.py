@@ -1,0 +1,31 @@
+"""Central inference: one process has the network, and answers actors of any other.
+
+An actor's rows lie in memory that both processes share where they are on one host, and
+travel on the stream of the session where not; small messages travel on it in any case::
+
+    server = InferenceServer(signature, ...)           # role ``inference``
+    server.set_model(backend, version, number)
+    server.run(stop)
+
+    client = InferenceClient(connect, signature, num_envs)   # an actor
+    port = EnvironmentPort(env, ..., arrays=client.arrays)
+    drive(port, client)
+
+Source: Espeholt et al. 2020, "SEED RL", section 3.1.
+"""
+
+from tengen.inference.central.client import InferenceClient, Interrupted
+from tengen.inference.central.dialect import INFERENCE, connect_rows, serve_rows
+from tengen.inference.central.messages import MAX_ROWS
+from tengen.inference.central.server import InferenceServer, ServerStats
+
+__all__ = [
+    "INFERENCE",
+    "MAX_ROWS",
+    "InferenceClient",
+    "InferenceServer",
+    "Interrupted",
+    "ServerStats",
+    "connect_rows",
+    "serve_rows",
+]

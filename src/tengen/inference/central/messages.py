@@ -1,0 +1,78 @@
+"""What an actor and central inference say to each other on a session's stream.
+
+A request is ``REQUEST``; where the rows do not lie in shared memory, ``is_first`` and
+the inputs follow, in the order of the signature. A reply is ``REPLY``; where they do
+not, the outputs follow, and the state where the request asked for it. An error is
+``REPLY`` and a text. Numbers are little-endian.
+
+The first request of a session is ``OPEN``, whose reply passes the descriptor of the
+shared memory where the session has one.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from tengen.inference.row_arrays import RowArrays
+
+__all__ = [
+    "ANSWERS",
+    "ERROR",
+    "EVALUATE",
+    "MAX_ROWS",
+    "OPEN",
+    "REPLY",
+    "REQUEST",
+    "Reply",
+    "Request",
+    "reply_parts",
+    "request_parts",
+]
+
+REQUEST = struct.Struct("<IIQ")
+REPLY = struct.Struct("<IIQqq")
+OPEN, EVALUATE = 1, 2
+ANSWERS, ERROR = 1, 2
+MAX_ROWS = 4096
+"""Rows of one session."""
+
+
+class Request(NamedTuple):
+    """The head of a request."""
+
+    kind: int
+    """``OPEN`` or ``EVALUATE``."""
+    wants_state: int
+    """1 where the reply is to have the state, else 0."""
+    number: int
+    """Of the request, in its session; the reply has the same."""
+
+
+class Reply(NamedTuple):
+    """The head of a reply."""
+
+    kind: int
+    """``ANSWERS`` or ``ERROR``."""
+    num_bytes: int
+    """Of an error's text, else 0."""
+    number: int
+    """Of the request."""
+    version: int
+    """Learner steps behind the model that answered."""
+    model: int
+    """The number of that model."""
+
+
+def request_parts(arrays: RowArrays) -> Iterator[memoryview]:
+    """Yields the bytes that follow a request on a stream."""
+    for array in (arrays.is_first, *arrays.inputs.values()):
+        yield array.data.cast("B")
+
+
+def reply_parts(arrays: RowArrays, wants_state: bool) -> Iterator[memoryview]:
+    """Yields the bytes that follow an answer on a stream."""
+    told = arrays.state if wants_state else {}
+    for array in (*arrays.outputs.values(), *told.values()):
+        yield array.data.cast("B")

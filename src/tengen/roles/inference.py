@@ -1,0 +1,131 @@
+"""Role ``inference``: answers the actors of other processes on the newest model."""
+
+from __future__ import annotations
+
+import dataclasses
+import threading
+import time
+
+from tengen.agents import EnvironmentAgent
+from tengen.errors import RunError
+from tengen.inference import open_backend
+from tengen.inference.central import MAX_ROWS, InferenceServer, serve_rows
+from tengen.models import load_model
+from tengen.roles.actor_links import INFERENCE
+from tengen.roles.config import RunConfig
+from tengen.roles.role import Report, RoleContext
+from tengen.run import RunDirectory, service_folder, write_endpoint
+from tengen.transport import HostFolder, Server
+
+__all__ = ["InferenceRole"]
+
+_LOOK_S = 0.005
+_TURN_S = 1.0
+
+
+class InferenceRole:
+    """Serves from the first turn to the end of the role; see ``Role``.
+
+    It serves between turns too. A turn watches for models and reports what was
+    evaluated meanwhile.
+
+    Args:
+        config: The run's config.
+        run: The run.
+        context: Threads, and the stop.
+
+    Raises:
+        UsageError: The run has no environments, or another process is this role.
+    """
+
+    def __init__(
+        self, config: RunConfig, run: RunDirectory, context: RoleContext
+    ) -> None:
+        agent = EnvironmentAgent.of(config, "inference")
+        self.waits_for = ""
+        self._config = config
+        self._run = run
+        self._context = context
+        self._asked = agent.signature(config.task)
+        self._lock = run.lock("inference")
+        self._model: int | None = None
+        self._error: Exception | None = None
+        num_envs = agent.actor.num_envs
+        num_rows = num_envs * config.launch.of("actor").count
+        signature = agent.net_signature(config)
+        self._server = InferenceServer(
+            signature,
+            max_rows=max(num_envs, min(num_rows, MAX_ROWS)),
+            min_rows=min(config.inference.min_rows, num_rows),
+            max_wait_s=config.inference.max_wait_ms / 1000,
+        )
+        self._folder = HostFolder(INFERENCE, service_folder(run, INFERENCE))
+        self._door = Server(self._folder.listen(), serve_rows(self._server, signature))
+        self._thread = threading.Thread(target=self._serve, name="inference")
+        self._thread.start()
+        write_endpoint(run, INFERENCE)
+        self._told = dataclasses.replace(self._server.stats)
+        self._told_s = time.monotonic()
+
+    def turn(self) -> Report | None:
+        """Serves for a second; None where no model is published yet."""
+        until = time.monotonic() + _TURN_S
+        while time.monotonic() < until and not self._context.stop.is_set():
+            if self._error is not None:
+                raise self._error
+            self._take_model()
+            if self._model is None:
+                self.waits_for = "no model is published yet"
+                return None
+            self._context.stop.wait(_LOOK_S)
+        self.waits_for = ""
+        return self._report()
+
+    def close(self) -> None:
+        """Ends every session. A second call does nothing."""
+        self._door.close()
+        self._server.stop()
+        self._thread.join()
+        self._folder.remove()
+        self._lock.release()
+
+    def _serve(self) -> None:
+        try:
+            self._server.run()
+        except Exception as error:
+            self._error = error
+
+    def _take_model(self) -> None:
+        number = self._run.models.latest()
+        if number is None or number == self._model:
+            return
+        directory = load_model(
+            self._run.models.entry(number),
+            self._config.task,
+            self._asked,
+            error=RunError,
+        )
+        backend = open_backend(
+            directory.path, self._config.inference, self._context.num_threads
+        )
+        self._server.set_model(backend, directory.meta.num_steps, number)
+        self._model = number
+
+    def _report(self) -> Report:
+        now = dataclasses.replace(self._server.stats)
+        now_s = time.monotonic()
+        seconds = max(1e-9, now_s - self._told_s)
+        before, self._told, self._told_s = self._told, now, now_s
+        num_batches = now.num_batches - before.num_batches
+        num_evaluations = now.num_evaluations - before.num_evaluations
+        return {
+            "model": self._model,
+            "num_sessions": self._server.num_sessions,
+            "num_lost": now.num_lost - before.num_lost,
+            "num_evaluations": num_evaluations,
+            "batch_rows": num_evaluations / max(1, num_batches),
+            "inference_busy": (now.inference_s - before.inference_s) / seconds,
+            "copy_busy": (now.copy_s - before.copy_s) / seconds,
+            "wait_share": (now.wait_s - before.wait_s) / seconds,
+            "seconds": seconds,
+        }

@@ -1,0 +1,130 @@
+"""An actor without a network or experience, which imports what neither needs."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+from typing import TypeVar
+
+from tengen.actors import EnvironmentPort
+from tengen.agents import EnvironmentAgent
+from tengen.envs import Arrays
+from tengen.errors import RunError, TengenError
+from tengen.experience import StepClient
+from tengen.inference import DriveStats, RowArrays, central, drive
+from tengen.roles.actor_links import INFERENCE, STORE, Driven
+from tengen.roles.config import RunConfig
+from tengen.roles.role import RoleContext
+from tengen.run import RunDirectory, read_endpoint
+from tengen.transport import Client
+
+__all__ = ["RemoteLink"]
+
+Connected = TypeVar("Connected")
+
+_PATIENCE_S = 60.0
+_GRACE_S = 2.0
+_RETRY_S = 0.1
+# A turn there has as many of the agent's turns as fit, for fewer reports.
+_TURN_S = 1.0
+
+
+class RemoteLink:
+    """Role ``inference`` and the learner's table; see ``ActorLink``.
+
+    An item is in the table when the write of its block returns, and outlives the
+    learner's process.
+    """
+
+    def __init__(
+        self,
+        agent: EnvironmentAgent,
+        config: RunConfig,
+        run: RunDirectory,
+        context: RoleContext,
+    ) -> None:
+        self._stop = context.stop
+        self._lock = run.lock(f"actor-{context.index}")
+        self._is_closed = threading.Event()
+        num_envs = agent.actor.num_envs
+        signature = agent.net_signature(config)
+        self.layout = agent.layout(signature.state)
+        self._inference = self._reach(
+            lambda: central.InferenceClient(
+                central.connect_rows(
+                    Client(
+                        central.INFERENCE,
+                        read_endpoint(run, INFERENCE).reached(INFERENCE),
+                    ),
+                    signature,
+                    num_envs,
+                ),
+                signature,
+                num_envs,
+                self._stop,
+                _PATIENCE_S,
+            )
+        )
+        self.arrays: RowArrays | None = self._inference.arrays
+        self._steps = self._reach(
+            lambda: StepClient(
+                read_endpoint(run, STORE).reached(STORE),
+                self.layout,
+                agent.table_config(config),
+                _PATIENCE_S,
+            )
+        )
+        writer = self._steps.writer(f"actor-{context.index}", num_envs)
+        self._append = writer.append
+        threading.Thread(target=self._end_waits, daemon=True).start()
+
+    def write(self, columns: Arrays, state: Arrays) -> int:
+        """See ``ActorLink.write``."""
+        try:
+            return self._append(columns, state)
+        except TengenError:
+            # At the end of a run its roles end in any order.
+            if self._stop.wait(_GRACE_S):
+                raise central.Interrupted from None
+            raise
+
+    def drive(self, port: EnvironmentPort) -> Driven | None:
+        """See ``ActorLink.drive``."""
+        stats = DriveStats()
+        until = time.monotonic() + _TURN_S
+        while True:
+            port.begin(stop=self._stop)
+            drive(port, self._inference, stats)
+            if self._stop.is_set() or time.monotonic() >= until:
+                return Driven(stats, self._inference.model)
+
+    def close(self) -> None:
+        """See ``ActorLink.close``."""
+        self._is_closed.set()
+        self._inference.close()
+        self._steps.close()
+        self._lock.release()
+
+    def _reach(self, connect: Callable[[], Connected]) -> Connected:
+        """Returns a connection, of a service that may begin after this role.
+
+        Raises:
+            RunError: It did not begin in time.
+            Interrupted: The role is to stop.
+        """
+        until = time.monotonic() + _PATIENCE_S
+        while True:
+            try:
+                return connect()
+            except RunError:
+                if time.monotonic() >= until:
+                    raise
+            if self._stop.wait(_RETRY_S):
+                raise central.Interrupted
+
+    def _end_waits(self) -> None:
+        """Ends a write that waits for room where the role is to stop."""
+        self._stop.wait()
+        if not self._is_closed.wait(_GRACE_S / 2):
+            self._steps.close()

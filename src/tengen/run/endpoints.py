@@ -1,0 +1,106 @@
+"""Where a run's services are: what its other processes find them by.
+
+A service is in a folder of the memory file system, which processes of its host reach,
+and perhaps at an address, which those of other hosts do. ``RUN/endpoints/NAME.json``
+says both. The folder's name is the run's own, so that a service that goes on after a
+kill finds what the one before it left.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import os
+import platform
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+
+from tengen.errors import RunError
+from tengen.run.layout import RunDirectory
+from tengen.run.publish import publish_json
+from tengen.run.reading import read_object
+
+__all__ = ["Endpoint", "read_endpoint", "service_folder", "write_endpoint"]
+
+_SCHEMA = 1
+_MEMORY = Path("/dev/shm")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Endpoint:
+    """One service."""
+
+    host: str
+    """The name of its host."""
+    folder: str
+    """Where processes of that host reach it."""
+    address: str = ""
+    """Where those of other hosts do, ``tcp://HOST:PORT``; empty: nowhere."""
+
+    def reached(self, name: str) -> str:
+        """Returns by what this process reaches the service.
+
+        Args:
+            name: The service's, for messages.
+
+        Raises:
+            RunError: It is on another host, and listens on no address.
+        """
+        if self.host == platform.node():
+            return self.folder
+        if self.address:
+            return self.address
+        raise RunError(
+            f"{name} (of host {self.host}) listens for that host alone; start this "
+            f"role there, or set launch.listen"
+        )
+
+
+def service_folder(run: RunDirectory, name: str) -> Path:
+    """Returns the folder of a service of this host, whether it is there or not.
+
+    Args:
+        run: The run.
+        name: The service's.
+    """
+    root = _MEMORY if os.access(_MEMORY, os.W_OK) else Path(tempfile.gettempdir())
+    known = hashlib.sha256(os.fsencode(run.path.resolve())).hexdigest()[:16]
+    return root / f"tengen-{os.getuid()}-{known}-{name}"
+
+
+def write_endpoint(run: RunDirectory, name: str, address: str = "") -> None:
+    """Publishes where a service of this process is.
+
+    Args:
+        run: The run.
+        name: The service's.
+        address: Where it listens for other hosts; empty: nowhere.
+
+    Raises:
+        RunError: The disk refuses.
+    """
+    run.endpoints.mkdir(exist_ok=True)
+    content = {
+        "schema": _SCHEMA,
+        "host": platform.node(),
+        "folder": str(service_folder(run, name)),
+        "address": address,
+    }
+    publish_json(run.endpoints / f"{name}.json", content)
+
+
+def read_endpoint(run: RunDirectory, name: str) -> Endpoint:
+    """Returns where a service is, or last was.
+
+    Raises:
+        RunError: It never ran, or the file is damaged.
+    """
+    path = run.endpoints / f"{name}.json"
+    if not path.exists():
+        raise RunError(f"{name} (of {run.path}) is not there; start its role")
+    content = read_object(path, name, schema=_SCHEMA, advice="start its role again")
+    found = {one.name: content.get(one.name) for one in dataclasses.fields(Endpoint)}
+    if not all(isinstance(value, str) for value in found.values()):
+        raise RunError(f"{name} ({path}) is damaged; start its role again")
+    return Endpoint(**{key: str(value) for key, value in found.items()})

@@ -1,0 +1,57 @@
+"""How processes speak to a service of another: questions, and sessions.
+
+A `Client` connects, greets, asks one thing by a line of JSON and is answered. Then the
+connection is closed, or it is a session's: a stream that client and service use as they
+like. A `Server` answers on a `Listener`: a socket in a `HostFolder`, for this user on
+this host, or an address, for other hosts (`listen_on`). A service that has both has
+two servers. A service is written so::
+
+    ECHO = Dialect("echo", version=1)
+
+    def open_pipe(connection: socket.socket, message: Message) -> None:
+        threading.Thread(target=pipe, args=(connection.dup(),), daemon=True).start()
+
+    service = Service(
+        dialect=ECHO,
+        questions={"say": lambda message: message["text"]},
+        sessions={"pipe": open_pipe},
+    )
+    folder = HostFolder("echo", Path("/dev/shm/echo"))
+    near = Server(folder.listen(), service)
+    far = Server(listen_on(ECHO, "127.0.0.1:0"), service)  # token: TENGEN_ECHO_TOKEN
+
+    client = Client(ECHO, far.address)  # or Client(ECHO, "/dev/shm/echo")
+    client.ask({"ask": "say", "text": "hello"})  # "hello", or the service's error
+    stream, _ = client.open({"ask": "pipe"})
+    stream.sendall(b"the session speaks from here on, as it likes")
+
+To end it: ``near.close()``, ``far.close()``, the sessions, ``folder.remove()``.
+"""
+
+from tengen.transport.address import NetAddress, is_net
+from tengen.transport.client import Client
+from tengen.transport.folder import SOCKET_NAME, HostFolder
+from tengen.transport.folder_lock import LOCK_NAME, FolderLock
+from tengen.transport.lines import NoAnswer, ServiceFull
+from tengen.transport.listener import Listener, listen_on
+from tengen.transport.server import Server
+from tengen.transport.service import RESUME, Dialect, Message, Service
+
+__all__ = [
+    "LOCK_NAME",
+    "RESUME",
+    "SOCKET_NAME",
+    "Client",
+    "Dialect",
+    "FolderLock",
+    "HostFolder",
+    "Listener",
+    "Message",
+    "NetAddress",
+    "NoAnswer",
+    "Server",
+    "Service",
+    "ServiceFull",
+    "is_net",
+    "listen_on",
+]

@@ -1,0 +1,106 @@
+"""The folder by which clients of a host find a server: one server at a time has it."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import socket
+import stat
+from pathlib import Path
+
+from tengen.errors import UsageError
+from tengen.transport.folder_lock import FolderLock
+from tengen.transport.listener import Listener
+
+__all__ = ["SOCKET_NAME", "HostFolder", "check_own_folder"]
+
+SOCKET_NAME = "socket"
+# What a socket's address holds on Linux and, with a few bytes less, on macOS.
+_MAX_SOCKET_PATH = 100
+
+
+class HostFolder:
+    """Holds a folder for this process until `leave`, or the process's end.
+
+    Args:
+        service: Name of the service, for errors.
+        directory: The folder; made when absent, for this user alone.
+        own: What names of the service's files begin with, beside the socket's.
+
+    Raises:
+        UsageError: The folder is a live server's, holds other things, or may be another
+            user's.
+
+    Attributes:
+        path: Its absolute path.
+    """
+
+    def __init__(
+        self, service: str, directory: Path, own: tuple[str, ...] = ()
+    ) -> None:
+        self.path = directory.absolute()
+        self._socket_path = self.path / SOCKET_NAME
+        if len(os.fsencode(self._socket_path)) > _MAX_SOCKET_PATH:
+            raise UsageError(
+                f"directory ({directory}) must have at most {_MAX_SOCKET_PATH - 7} "
+                f"bytes; choose a shorter one"
+            )
+        # A folder that cannot be made or looked at is refused by the lock.
+        with contextlib.suppress(OSError):
+            with contextlib.suppress(FileExistsError):
+                os.mkdir(self.path, 0o700)
+            check_own_folder("directory", self.path)
+        self._lock = FolderLock(service, "directory", directory, (SOCKET_NAME, *own))
+
+    def listen(self) -> Listener:
+        """Returns a socket in the folder, in the place of one that is there."""
+        self._socket_path.unlink(missing_ok=True)
+        bound = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        try:
+            bound.bind(str(self._socket_path))
+            os.chmod(self._socket_path, 0o600)
+        except BaseException:
+            bound.close()
+            raise
+        return Listener(bound, str(self.path))
+
+    def remove(self) -> None:
+        """Removes the folder. Idempotent."""
+        shutil.rmtree(self.path, ignore_errors=True)
+        self.leave()
+
+    def leave(self) -> None:
+        """Lets the next server have what lies in the folder. Idempotent."""
+        self._lock.leave()
+
+
+def check_own_folder(name: str, folder: Path) -> None:
+    """Refuses a folder that another user may have made, or may change.
+
+    A name below ``/dev/shm`` is anybody's to take; a folder that is this user's there
+    can be removed or replaced by nobody else.
+
+    Args:
+        name: The option that names the folder, for errors.
+        folder: The folder itself; no link to it.
+
+    Raises:
+        UsageError: It is a link, no folder, or not this user's alone.
+        OSError: It is not there, or cannot be looked at.
+    """
+    status = os.lstat(folder)
+    if stat.S_ISLNK(status.st_mode):
+        found = "a link"
+    elif not stat.S_ISDIR(status.st_mode):
+        found = "no folder"
+    elif status.st_uid != os.geteuid():
+        found = f"of user {status.st_uid}"
+    elif status.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
+        found = f"mode {stat.S_IMODE(status.st_mode):03o}"
+    else:
+        return
+    raise UsageError(
+        f"{name} ({folder}, {found}) must be a folder of user {os.geteuid()} that "
+        f"nobody else can write; remove it, or choose another"
+    )

@@ -1,0 +1,249 @@
+"""The server's side: lets clients in, and answers the one question of a connection."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import resource
+import socket
+import threading
+import time
+from collections.abc import Iterator
+from typing import Any
+
+from tengen import _core
+from tengen.errors import RunError, TengenError, UsageError
+from tengen.transport.lines import ServiceFull, error_answer, read_line, send_line
+from tengen.transport.listener import Listener
+from tengen.transport.places import Places
+from tengen.transport.service import RESUME, Message, Service
+
+__all__ = ["Server"]
+
+# For the greeting; then for the question to be there, and the answer to be taken.
+_HELLO_S = 10.0
+_LINE_S = 10.0
+_MAX_HELLOS = 256
+# Each is a thread, for as long as its one question takes to be asked and answered.
+_MAX_CONNECTIONS = 1024
+# Each may be a thread of the service.
+_MAX_SESSIONS = 4096
+_LINGER_S = 2.0
+# What fails for want of descriptors or memory may go again in a moment.
+_PAUSE_S = 0.1
+# Of the descriptors that a process may have: the rest is for questions and files.
+_SESSIONS_SHARE = 7 / 8
+
+
+class Server:
+    """A thread that accepts, and one for each client that speaks.
+
+    A connection greets, asks one thing and is answered; then it is closed, or a
+    session's, which may be silent for as long as its client lives. A client that says
+    nothing, too much or nonsense is sent away, and keeps nobody else waiting. So are
+    clients that are too many at once, of one peer or of all. Where the process has no
+    descriptors left clients wait until it has; sessions are refused before, so that
+    questions are still answered.
+
+    Args:
+        listener: The bound socket; listens from here on, closed by ``close``.
+        service: What clients may ask.
+    """
+
+    def __init__(self, listener: Listener, service: Service) -> None:
+        self._listener = listener
+        self._service = service
+        self._name = service.dialect.name
+        self._hellos = Places(_MAX_HELLOS)
+        self._connections = Places(_MAX_CONNECTIONS)
+        self._opening = threading.Condition()
+        self._num_opening = 0
+        self._is_closed = False
+        self._is_closing = threading.Event()
+        listener.bound.listen(128)
+        self._thread = threading.Thread(
+            target=self._accept, name=f"{self._name}-accept", daemon=True
+        )
+        self._thread.start()
+
+    @property
+    def address(self) -> str:
+        """What a `Client` reaches the server by."""
+        return self._listener.address
+
+    def close(self) -> None:
+        """Lets nobody in any more; no session is opened after it returns."""
+        self._is_closing.set()
+        # Wakes the thread that accepts; some systems refuse it and wake it anyway.
+        with contextlib.suppress(OSError):
+            self._listener.bound.shutdown(socket.SHUT_RDWR)
+        self._listener.close()
+        self._thread.join()
+        with self._opening:
+            self._is_closed = True
+            self._opening.wait_for(lambda: self._num_opening == 0)
+
+    def _accept(self) -> None:
+        while not self._is_closing.is_set():
+            try:
+                connection, address = self._listener.bound.accept()
+            except OSError:
+                self._is_closing.wait(_PAUSE_S)
+                continue
+            # A socket of this host has no address.
+            peer = address[0] if isinstance(address, tuple) else None
+            if not self._hellos.take(peer):
+                self._turn_away(connection)
+                continue
+            hello = threading.Thread(
+                target=self._receive,
+                args=(connection, peer),
+                name=f"{self._name}-hello",
+                daemon=True,
+            )
+            try:
+                hello.start()
+            except RuntimeError:  # no thread to be had
+                self._hellos.leave(peer)
+                connection.close()
+                self._is_closing.wait(_PAUSE_S)
+
+    def _turn_away(self, connection: socket.socket) -> None:
+        """Refuses a client that there is no thread for, and waits for nothing."""
+        with connection:
+            # A line means nothing to a client that waits for encryption.
+            if self._listener.tls is None:
+                connection.setblocking(False)
+                _try_send(connection, _full(self._name, "greetings", _MAX_HELLOS))
+
+    def _receive(self, connection: socket.socket, peer: str | None) -> None:
+        places, what, limit_s = self._hellos, "greeting", _HELLO_S
+        try:
+            until = time.monotonic() + limit_s
+            connection = self._listener.secure(connection, until)
+            self._listener.check(connection, self._service.dialect, until)
+            if not self._connections.take(peer):
+                raise _full(self._name, "connections", _MAX_CONNECTIONS)
+            self._hellos.leave(peer)
+            places, what, limit_s = self._connections, "question", _LINE_S
+            message = read_line(connection, time.monotonic() + limit_s)
+            if message is not None:
+                connection.settimeout(limit_s)
+                # A client that has gone, or takes nothing, needs no answer.
+                with contextlib.suppress(OSError):
+                    self._answer(connection, message)
+        except TimeoutError:
+            _send_away(connection, _late(what, limit_s))
+        except TengenError as error:
+            _send_away(connection, error)
+        except OSError:
+            pass
+        finally:
+            connection.close()
+            places.leave(peer)
+
+    def _answer(self, connection: socket.socket, message: dict[str, Any]) -> None:
+        kind = message.get("ask")
+        try:
+            self._service.dialect.check(message)
+            if self._service.is_closing():
+                raise self._closing()
+            if not isinstance(kind, str):
+                raise _unknown(kind)
+            if kind in self._service.sessions:
+                self._open(connection, kind, message)
+            elif kind in self._service.questions:
+                answer = self._service.questions[kind](message)
+                send_line(connection, {"answer": answer})
+            else:
+                raise _unknown(kind)
+        except (TengenError, _core.CoreError) as error:
+            _try_send(connection, error)
+        except OSError:
+            raise
+        except Exception as error:
+            # Whatever a message has brought about: its sender is not left waiting.
+            wrong = UsageError(
+                f"message ({kind}) is refused: {error!r}; send what it needs"
+            )
+            _try_send(connection, wrong)
+
+    def _open(self, connection: socket.socket, kind: str, message: Message) -> None:
+        connection.settimeout(None)
+        if kind != RESUME:  # which was let in before
+            _check_descriptors(connection, self._name)
+        with self._while_open(kind):
+            answer = self._service.sessions[kind](connection, message)
+        send_line(connection, {"answer": answer})
+        connection.close()
+
+    @contextlib.contextmanager
+    def _while_open(self, kind: str) -> Iterator[None]:
+        with self._opening:
+            if self._is_closed:
+                raise self._closing()
+            num_sessions = self._service.num_sessions() + self._num_opening
+            if kind != RESUME and num_sessions >= _MAX_SESSIONS:
+                raise RunError(
+                    f"session (beside {num_sessions}) must be one of at most "
+                    f"{_MAX_SESSIONS}; close others, or use more servers"
+                )
+            self._num_opening += 1
+        try:
+            yield
+        finally:
+            with self._opening:
+                self._num_opening -= 1
+                self._opening.notify_all()
+
+    def _closing(self) -> RunError:
+        return RunError(
+            f"{self._name} (closing) serves nobody any more; start it again"
+        )
+
+
+def _check_descriptors(connection: socket.socket, service: str) -> None:
+    """Refuses a session where it would take of the last descriptors."""
+    most, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    # A new one has the lowest number that is free.
+    lowest = os.dup(connection.fileno())
+    os.close(lowest)
+    if most != resource.RLIM_INFINITY and lowest >= most * _SESSIONS_SHARE:
+        raise RunError(
+            f"session (descriptor {lowest} of {most}) must leave some of the "
+            f"{service}'s process; close other sessions, or raise its ulimit -n"
+        )
+
+
+def _unknown(kind: object) -> UsageError:
+    return UsageError(f"ask ({kind}) must be known; install the same tengen")
+
+
+def _full(service: str, what: str, most: int) -> ServiceFull:
+    return ServiceFull(
+        f"{service} (full) serves at most {most} {what} at once, and of one host three "
+        f"quarters of them; try again"
+    )
+
+
+def _late(what: str, limit_s: float) -> RunError:
+    return RunError(
+        f"{what} (not whole) must come within {limit_s:g} s; connect again, and ask at "
+        f"once"
+    )
+
+
+def _try_send(connection: socket.socket, error: Exception) -> None:
+    with contextlib.suppress(OSError):
+        send_line(connection, error_answer(error))
+
+
+def _send_away(connection: socket.socket, error: Exception) -> None:
+    """Sends the last word, and sees to it that unread bytes do not break it off."""
+    _try_send(connection, error)
+    until = time.monotonic() + _LINGER_S
+    with contextlib.suppress(OSError):
+        connection.shutdown(socket.SHUT_WR)
+        connection.settimeout(_LINGER_S)
+        while time.monotonic() < until and connection.recv(65536):
+            pass

@@ -1,0 +1,99 @@
+"""What a service is to the transport: its dialect, and what it may be asked."""
+
+from __future__ import annotations
+
+import os
+import socket
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from tengen.errors import UsageError
+
+__all__ = ["RESUME", "Dialect", "Message", "Service"]
+
+Message = Mapping[str, Any]
+"""A JSON object; what is asked is its ``ask``."""
+
+RESUME = "resume"
+"""Asks to go on with a session of a server that was killed; it is not counted again."""
+
+_MIN_TOKEN = 16
+
+
+@dataclass(frozen=True)
+class Dialect:
+    """What a server and its clients must agree on.
+
+    Attributes:
+        name: The service's, as it stands in errors.
+        version: Of its messages, and of what its sessions speak.
+    """
+
+    name: str
+    version: int
+
+    def token(self, given: str | None) -> str | None:
+        """Returns the token to use: the one given, or that of the environment.
+
+        Raises:
+            UsageError: The token is too short to be a secret.
+        """
+        token = os.environ.get(self.token_variable) if given is None else given
+        if token is not None and not _MIN_TOKEN <= len(token.encode()) <= 1024:
+            raise UsageError(
+                f"token ({len(token.encode())} bytes) must have {_MIN_TOKEN} to 1024; "
+                f"make one by secrets.token_hex()"
+            )
+        return token
+
+    @property
+    def token_variable(self) -> str:
+        """The environment variable that holds the service's token."""
+        return f"TENGEN_{self.name.upper()}_TOKEN"
+
+    def stamp(self, message: Message) -> dict[str, Any]:
+        """Returns a message that tells which dialect it is in."""
+        return {"service": self.name, "version": self.version, **message}
+
+    def check(self, message: Message) -> None:
+        """Raises UsageError for a message in another dialect."""
+        service = message.get("service", self.name)
+        if service != self.name:
+            raise UsageError(
+                f"service ({service}) must be {self.name}, which is served here; "
+                f"correct the address"
+            )
+        if message.get("version") != self.version:
+            raise UsageError(
+                f"version ({message.get('version')}) must be {self.version}, the "
+                f"{self.name}'s; install the same tengen on both sides"
+            )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Service:
+    """What a server does for its clients. The functions are called by many threads.
+
+    A function may raise; the client gets the error. One that raises neither a
+    TengenError nor a CoreError has the message refused.
+
+    Attributes:
+        dialect: The service's.
+        questions: By what is asked, a function that takes the message and returns the
+            answer, a JSON value.
+        sessions: By what is asked, a function that takes the connection and the
+            message, opens a session on a duplicate of the connection, which is the
+            session's to close, and returns the answer. A session sends nothing before
+            its client does, who waits for the answer first.
+        num_sessions: Returns how many sessions there are; the server bounds them.
+        is_closing: Returns whether the service takes no more questions.
+    """
+
+    dialect: Dialect
+    questions: Mapping[str, Callable[[Message], Any]] = field(default_factory=dict)
+    sessions: Mapping[str, Callable[[socket.socket, Message], Any]] = field(
+        default_factory=dict
+    )
+    num_sessions: Callable[[], int] = lambda: 0
+    is_closing: Callable[[], bool] = lambda: False

@@ -1,0 +1,247 @@
+"""Encryption between a server and its clients: TLS outside, a plain stream inside.
+
+Sessions speak over plain sockets; a thread a connection carries bytes between such a
+socket and the encrypted one.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import hmac
+import select
+import socket
+import ssl
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from tengen.errors import RunError, UsageError, os_reason
+
+__all__ = ["Tls", "client_tls", "server_tls"]
+
+# TLS brings at most 16 KiB a record; several go on together.
+_BUFFER_BYTES = 1 << 18
+_TLS_HANDSHAKE = 0x16
+# For the peer to take what is under way when the plain end was closed.
+_REST_S = 10.0
+
+Tls = Callable[[socket.socket, float], socket.socket]
+"""Takes a connection and the time by which it must be done; returns a plain socket."""
+
+
+def server_tls(service: str, certificate_file: Path, key_file: Path) -> Tls:
+    """Returns how a server takes clients in.
+
+    Args:
+        service: Its name, for threads.
+        certificate_file: PEM; with what is between it and its authority, if anything.
+        key_file: PEM, its key.
+
+    Raises:
+        UsageError: One of them cannot be used.
+    """
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    try:
+        context.load_cert_chain(certificate_file, key_file)
+    except (OSError, ssl.SSLError) as error:
+        raise UsageError(
+            f"certificate_file ({certificate_file}) and its key cannot be used: "
+            f"{os_reason(error)}; name PEM files that belong together"
+        ) from error
+
+    def wrap(connection: socket.socket, until: float) -> socket.socket:
+        connection.settimeout(max(0.001, until - time.monotonic()))
+        first = connection.recv(1, socket.MSG_PEEK)
+        if first and first[0] != _TLS_HANDSHAKE:
+            raise UsageError(
+                "connection (not encrypted) must be by TLS; pass ca_file or fingerprint"
+            )
+        tls = _shake_hands(context, connection, until, server_side=True)
+        return _pump(tls, service)
+
+    return wrap
+
+
+def client_tls(
+    service: str, host: str, ca_file: Path | None, fingerprint: str | None
+) -> Tls:
+    """Returns how a client reaches a server.
+
+    Args:
+        service: Its name, for errors.
+        host: The name that the certificate must have, where an authority vouches.
+        ca_file: PEM of who vouches for it.
+        fingerprint: SHA-256 of the server's certificate in hex, instead.
+
+    Raises:
+        UsageError: They cannot be used.
+    """
+    if (ca_file is None) == (fingerprint is None):
+        raise UsageError(
+            "ca_file and fingerprint (both) must be one of them; leave the other out"
+        )
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    pinned = b""
+    if fingerprint is not None:
+        with contextlib.suppress(ValueError):
+            pinned = bytes.fromhex(fingerprint.replace(":", ""))
+        if len(pinned) != hashlib.sha256().digest_size:
+            raise UsageError(
+                f"fingerprint ({fingerprint}) must be the SHA-256 of the certificate "
+                f"in hex; ask the {service}'s owner for it"
+            )
+        context.check_hostname = False
+        context.verify_mode = ssl.CERT_NONE
+    else:
+        try:
+            context.load_verify_locations(ca_file)
+        except (OSError, ssl.SSLError) as error:
+            raise UsageError(
+                f"ca_file ({ca_file}) cannot be used: {os_reason(error)}; name a PEM "
+                f"file"
+            ) from error
+
+    def wrap(connection: socket.socket, until: float) -> socket.socket:
+        try:
+            tls = _shake_hands(context, connection, until, server_hostname=host)
+        except ssl.SSLError as error:
+            raise RunError(
+                f"{service} ({host}) is not trusted: {error.reason or error}; check "
+                f"ca_file or fingerprint, and that the {service} has a certificate"
+            ) from error
+        if fingerprint is not None:
+            found = hashlib.sha256(tls.getpeercert(binary_form=True) or b"").digest()
+            if not hmac.compare_digest(found, pinned):
+                tls.close()
+                raise RunError(
+                    f"{service} ({host}) has the fingerprint {found.hex()}; check that "
+                    f"it is yours"
+                )
+        return _pump(tls, service)
+
+    return wrap
+
+
+def _shake_hands(
+    context: ssl.SSLContext,
+    connection: socket.socket,
+    until: float,
+    *,
+    server_side: bool = False,
+    server_hostname: str | None = None,
+) -> ssl.SSLSocket:
+    connection.setblocking(False)
+    tls = context.wrap_socket(
+        connection,
+        server_side=server_side,
+        server_hostname=server_hostname,
+        do_handshake_on_connect=False,
+    )
+    while True:
+        try:
+            tls.do_handshake()
+            return tls
+        except ssl.SSLWantReadError:
+            wanted = select.POLLIN
+        except ssl.SSLWantWriteError:
+            wanted = select.POLLOUT
+        except BaseException:
+            tls.close()
+            raise
+        poll = select.poll()
+        poll.register(tls, wanted)
+        if not poll.poll(max(0.0, until - time.monotonic()) * 1000):
+            tls.close()
+            raise TimeoutError("timed out")
+
+
+def _pump(tls: ssl.SSLSocket, service: str) -> socket.socket:
+    """Starts the thread that carries bytes, and returns the plain end."""
+    ours, theirs = socket.socketpair()
+    threading.Thread(
+        target=_carry, args=(tls, theirs), name=f"{service}-tls", daemon=True
+    ).start()
+    return ours
+
+
+class _Way:
+    """One direction: bytes that were taken from ``source`` and wait for ``sink``."""
+
+    def __init__(self, source: socket.socket, sink: socket.socket) -> None:
+        self._source = source
+        self._sink = sink
+        self._buffer = memoryview(bytearray(_BUFFER_BYTES))
+        self._begin = 0
+        self._end = 0
+        self._ended = False
+        self.is_over = False
+
+    @property
+    def waits_for_sink(self) -> bool:
+        """Whether there are bytes to send; else there are some to wait for."""
+        return self._begin < self._end
+
+    def move(self) -> bool:
+        """Moves what goes without waiting; whether anything changed."""
+        moved = False
+        while self._end < _BUFFER_BYTES and not self._ended:
+            try:
+                count = self._source.recv_into(self._buffer[self._end :])
+            except (BlockingIOError, ssl.SSLWantReadError, ssl.SSLWantWriteError):
+                break
+            except OSError:
+                count = 0
+            self._ended = count == 0
+            self._end += count
+            moved = True
+        while self._begin < self._end:
+            try:
+                self._begin += self._sink.send(self._buffer[self._begin : self._end])
+                moved = True
+            except (BlockingIOError, ssl.SSLWantReadError, ssl.SSLWantWriteError):
+                return moved
+            except OSError:
+                # Nobody takes what comes any more.
+                self._begin = self._end
+                self._ended = True
+        self._begin = self._end = 0
+        if self._ended and not self.is_over:
+            self.is_over = moved = True
+            # Not SSLSocket's own, after which the other direction is not encrypted.
+            with contextlib.suppress(OSError):
+                socket.socket.shutdown(self._sink, socket.SHUT_WR)
+        return moved
+
+
+def _carry(tls: ssl.SSLSocket, plain: socket.socket) -> None:
+    plain.setblocking(False)
+    out, back = _Way(plain, tls), _Way(tls, plain)
+    # Set once the plain end was closed for good, and not for one direction: then a peer
+    # that neither takes what is left nor goes must not keep the thread.
+    until: float | None = None
+    with tls, plain:
+        while not (out.is_over and (back.is_over or until is not None)):
+            moved = out.move() | back.move()
+            if until is not None and time.monotonic() > until:
+                return
+            if moved:
+                continue
+            events = {plain: 0, tls: 0}
+            for way, source, sink in ((out, plain, tls), (back, tls, plain)):
+                if way.is_over:
+                    continue
+                if way.waits_for_sink:
+                    events[sink] |= select.POLLOUT
+                else:
+                    events[source] |= select.POLLIN
+            # One that nothing is wanted from would tell of its end again and again.
+            poll = select.poll()
+            for one, wanted in events.items():
+                if wanted or (one is plain and until is None):
+                    poll.register(one, wanted)
+            if until is not None:
+                poll.poll(max(0.0, until - time.monotonic()) * 1000)
+            elif dict(poll.poll()).get(plain.fileno(), 0) & select.POLLHUP:
+                until = time.monotonic() + _REST_S

@@ -1,0 +1,149 @@
+"""Actors, inference and learner of an environment, killed while all work at once."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tengen.run import RunDirectory, service_folder
+from tests.integration.runs import events, run_command, start_command, wait_for
+
+pytest.importorskip("gymnasium")
+
+SETTINGS = (
+    "inference.backend=torch",
+    "inference.precision=fp32",
+    "inference.batch_shape=dynamic",
+    "agent.actor.num_envs=4",
+)
+
+
+def command(out: Path, agent: str, *extra: str) -> list[str]:
+    words = [sys.executable, "-m", "tengen", "train", "CartPole-v1", "--agent", agent]
+    words += ["--out", str(out), "--threads", "2", *extra]
+    return words + [f"--set={setting}" for setting in SETTINGS]
+
+
+def process_of(out: Path, role: str, index: int = 0) -> int | None:
+    """Returns the number of a role's process."""
+    words = [f"--index={index}", str(out.absolute())]
+    for folder in Path("/proc").glob("[0-9]*"):
+        try:
+            found = (folder / "cmdline").read_bytes().decode().split("\0")
+        except OSError:
+            continue
+        is_child = "tengen.launch.child" in found and role in found
+        if is_child and all(word in found for word in words):
+            return int(folder.name)
+    return None
+
+
+def turns(out: Path, role: str) -> list[dict[str, Any]]:
+    return [turn for turn in events(out, "turn") if turn["role"] == role]
+
+
+@pytest.fixture
+def out(tmp_path: Path) -> Iterator[Path]:
+    folder = tmp_path / "run"
+    yield folder
+    run = RunDirectory(folder)
+    left = [service_folder(run, name) for name in ("store", "inference")]
+    assert not any(path.exists() for path in left)
+
+
+@pytest.mark.skipif(not Path("/proc/self").exists(), reason="processes are found there")
+@pytest.mark.parametrize(
+    "agent",
+    [
+        pytest.param("ppo", marks=pytest.mark.slow),
+        pytest.param("dqn", marks=pytest.mark.soak),
+    ],
+)
+def test_learning_goes_on_whoever_is_killed(out: Path, agent: str) -> None:
+    words = ("--actors", "2", "--frames", "10M")
+    run = start_command(command(out, agent, *words))
+    try:
+        wait_for(lambda: len(turns(out, "learn")) >= 2 and turns(out, "actor"))
+        for index in (0, 1):
+            maps = Path(f"/proc/{process_of(out, 'actor', index)}/maps").read_text()
+            assert "_core" in maps
+            assert not any(name in maps for name in ("torch", "openvino"))
+        for number, (role, index) in enumerate(
+            [("actor", 1), ("inference", 0), ("actor", 0), ("learn", 0), ("actor", 1)]
+        ):
+            victim = process_of(out, role, index)
+            assert victim is not None
+            os.kill(victim, signal.SIGKILL)
+            wait_for(lambda n=number: len(events(out, "death")) > n)
+            wait_for(lambda: process_of(out, role, index) not in (None, victim))  # noqa: B023
+            # Everybody has worked since: actors with new models, of a learner that
+            # had their steps.
+            num_learned, num_acted = len(turns(out, "learn")), len(turns(out, "actor"))
+            wait_for(lambda: len(turns(out, "learn")) > num_learned)  # noqa: B023
+            wait_for(lambda: len(turns(out, "actor")) > num_acted + 1)  # noqa: B023
+        run.send_signal(signal.SIGINT)
+        _, errors = run.communicate(timeout=60)
+        assert run.returncode == 130, errors
+    finally:
+        if run.poll() is None:
+            os.killpg(run.pid, signal.SIGKILL)
+            run.communicate()
+    deaths = [(death["role"], death["how"]) for death in events(out, "death")]
+    roles = ["actor", "inference", "actor", "learn", "actor"]
+    assert deaths == [(role, "signal 9") for role in roles]
+    learned = turns(out, "learn")
+    steps = [turn["total_steps"] for turn in learned if "total_steps" in turn]
+    assert steps == sorted(steps)
+    assert all(turn["lag_steps"] >= 0 for turn in learned if turn.get("num_steps"))
+
+    # Another launcher goes on with the run, and knows what was played.
+    before = learned[-1]["table"]["num_rows"]
+    assert before > 0
+    done = run_command(
+        command(out, agent, "--launch", "inline", "--frames", "2k", "--json")
+    )
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout.splitlines()[-1])["num_rows"] >= before + 2000
+    done = run_command(
+        [sys.executable, "-m", "tengen", "eval", str(out), "--episodes", "3"]
+    )
+    assert done.returncode == 0, done.stderr
+
+
+def own(folder: Path, name: str, *extra: str) -> subprocess.CompletedProcess[str]:
+    """Trains one of the suite's environments by an actor process."""
+    source = Path(__file__).parents[1] / "environments.py"
+    (folder / "my_envs.py").write_text(source.read_text())
+    words = [sys.executable, "-P", "-m", "tengen", "train", f"my_envs:{name}"]
+    words += ["--agent", "ppo", "--launch", "local", "--actors", "2", "--frames", "1M"]
+    words += ["--out", "run", *extra, *(f"--set={one}" for one in SETTINGS)]
+    return subprocess.run(
+        words, cwd=folder, capture_output=True, text=True, timeout=120
+    )
+
+
+def test_an_environment_that_raises_ends_the_run_with_one_line(tmp_path: Path) -> None:
+    done = own(tmp_path, "Raising")
+    assert done.returncode == 1
+    (line,) = done.stderr.splitlines()
+    assert 'environment ("my_envs:Raising") must not raise' in line
+
+
+@pytest.mark.slow
+def test_an_environment_that_hangs_is_started_again_and_then_named(
+    tmp_path: Path,
+) -> None:
+    done = own(tmp_path, "Hanging", "--set=agent.actor.step_timeout_s=1")
+    assert done.returncode == 1
+    (line,) = done.stderr.splitlines()
+    assert "role (actor) died 5 times in a row" in line
+    assert "environment (my_envs:Hanging) hangs" in line
+    assert "role (actor) died, environment (my_envs:Hanging) hangs" in done.stdout

@@ -1,0 +1,135 @@
+"""A network that is easily told right from wrong, and a server of it."""
+
+from __future__ import annotations
+
+import contextlib
+import socket
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from tengen.inference import Runner
+from tengen.inference.central import (
+    INFERENCE,
+    InferenceClient,
+    InferenceServer,
+    connect_rows,
+    serve_rows,
+)
+from tengen.tensors import Signature, TensorSpec
+from tengen.transport import Client, HostFolder, Server, listen_on
+
+SIGNATURE = Signature(
+    inputs={
+        "image": TensorSpec(dtype="uint8", shape=(3, 5)),
+        "speed": TensorSpec(shape=(2,)),
+    },
+    outputs={"policy": TensorSpec(shape=(4,)), "value": TensorSpec()},
+    state={"memory": TensorSpec(shape=(2,))},
+)
+
+
+class CountingNet:
+    """Its value is the sum of a row; its policy says scale and memory, which adds up.
+
+    Attributes:
+        sizes: Rows of each batch.
+        gate: Set: batches are evaluated; clear: they wait.
+        error: Raised by the next batch.
+    """
+
+    name, version, precision, batch_shape = "counting", "1", "fp32", "dynamic"
+    signature = SIGNATURE
+
+    def __init__(self, scale: float = 1.0) -> None:
+        self.sizes: list[int] = []
+        self.gate = threading.Event()
+        self.gate.set()
+        self.error: Exception | None = None
+        self._scale = scale
+
+    def bind(self, inputs: Any, outputs: Any, state: Any) -> Runner:
+        return _Counter(self, self._scale, inputs, outputs, state)
+
+
+class _Counter:
+    def __init__(
+        self, net: CountingNet, scale: float, inputs: Any, outputs: Any, state: Any
+    ) -> None:
+        self._net, self._scale = net, scale
+        self._inputs, self._outputs, self._state = inputs, outputs, state
+
+    def run(self, num_rows: int) -> None:
+        self._net.gate.wait(20)
+        if self._net.error is not None:
+            raise self._net.error
+        self._net.sizes.append(num_rows)
+        rows = slice(0, num_rows)
+        memory = self._state["memory"][rows]
+        memory += self._inputs["speed"][rows]
+        self._outputs["policy"][rows, 0] = self._scale
+        self._outputs["policy"][rows, 1:3] = memory
+        self._outputs["value"][rows] = self._scale * self._inputs["image"][rows].sum(
+            axis=(1, 2), dtype=np.float32
+        )
+
+
+Open = Callable[..., InferenceClient]
+
+
+@contextlib.contextmanager
+def serving(
+    folder: Path, net: CountingNet | None = None, **options: Any
+) -> Iterator[tuple[InferenceServer, str]]:
+    """Serves a network in a folder and at an address of this host."""
+    server = InferenceServer(SIGNATURE, **{"max_rows": 64, **options})
+    place = HostFolder("inference", folder)
+    service = serve_rows(server, SIGNATURE)
+    near = Server(place.listen(), service)
+    far = Server(listen_on(INFERENCE, "127.0.0.1:0"), service)
+    thread = threading.Thread(target=_run, args=(server,))
+    thread.start()
+    if net is not None:
+        server.set_model(net, version=10, number=1)
+    try:
+        yield server, far.address
+    finally:
+        near.close()
+        far.close()
+        server.stop()
+        thread.join(20)
+        assert not thread.is_alive()
+        place.remove()
+
+
+def _run(server: InferenceServer) -> None:
+    with contextlib.suppress(ValueError):  # what a test's network raised
+        server.run()
+
+
+def client_of(
+    address: str | Path,
+    num_rows: int,
+    *,
+    stop: threading.Event | None = None,
+    patience_s: float = 20.0,
+    signature: Signature = SIGNATURE,
+    connect: Callable[[], socket.socket] | None = None,
+) -> InferenceClient:
+    """Returns a client of N rows."""
+    opened = connect_rows(Client(INFERENCE, address), signature, num_rows)
+    return InferenceClient(
+        connect or opened, signature, num_rows, stop or threading.Event(), patience_s
+    )
+
+
+def fill(client: InferenceClient, seed: int) -> np.ndarray[Any, Any]:
+    """Writes rows, and returns the values that are right for them."""
+    rng = np.random.default_rng(seed)
+    arrays = client.arrays
+    arrays.inputs["image"][:] = rng.integers(0, 255, arrays.inputs["image"].shape)
+    arrays.inputs["speed"][:] = rng.integers(1, 9, arrays.inputs["speed"].shape)
+    return arrays.inputs["image"].sum(axis=(1, 2), dtype=np.float32)
