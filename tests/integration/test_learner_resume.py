@@ -25,7 +25,7 @@ from tests.unit.experience.store_games import write_generation
 
 NUM_TURNS = 3
 # Of a clock, and so of no run alike.
-CLOCKS = ("seconds", "sample_wait_s", "train_s")
+CLOCKS = ("seconds", "idle_s", "sample_wait_s", "train_s")
 
 
 def make_run(path: Path, config: RunConfig) -> RunDirectory:
@@ -136,7 +136,7 @@ class Unrolls:
                 )
                 for name, column in steps.columns.items()
             }
-            self._writers[steps].append(columns, {}, version=turn)
+            self._writers[steps].append(columns, {})
         steps.flush()
 
 

@@ -263,7 +263,8 @@ class _AtOnce:
             report = handle.turn(role, on_progress, on_death, details)
         finally:
             with self._lock:
-                self._busy.end(busy, worked=report is not None)
+                idle_s = 0.0 if report is None else report.get("idle_s", 0.0)
+                self._busy.end(busy, worked=report is not None, idle_s=idle_s)
                 self._stages.pop(role, None)
         with self._lock:
             if report is not None or role != self._schedule.serving:

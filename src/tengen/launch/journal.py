@@ -179,6 +179,7 @@ class RunJournal:
         if report.get("num_steps"):
             changes["loss"] = report.get("loss")
             changes["num_steps"] = report.get("total_steps")
+            changes["lag_steps"] = report.get("lag_steps")
         return changes
 
     @property

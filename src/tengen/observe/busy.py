@@ -32,16 +32,19 @@ class BusyTimes:
         """Notes that a role begins to work."""
         self._begun_s[role] = self._clock()
 
-    def end(self, role: str, *, worked: bool) -> None:
+    def end(self, role: str, *, worked: bool, idle_s: float = 0.0) -> None:
         """Notes that it has ended.
 
         Args:
             role: One that began.
             worked: Whether it had anything to do; else its time does not count.
+            idle_s: Seconds in which it waited for others, which do not count.
         """
         begun_s = self._begun_s.pop(role)
         if worked:
-            self._spans.setdefault(role, deque()).append((begun_s, self._clock()))
+            self._spans.setdefault(role, deque()).append(
+                (begun_s, max(begun_s, self._clock() - idle_s))
+            )
 
     def shares(self) -> dict[str, float]:
         """Returns of each role that has worked the share of the time, in [0, 1].

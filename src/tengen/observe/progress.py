@@ -44,6 +44,9 @@ class Progress:
     """Rows in an inference batch over its capacity, in [0, 1]."""
     loss: float | None = None
     """Mean total loss of the last generation."""
+    lag_steps: float | None = None
+    """Learner steps that the models which acted were behind, of the batches that were
+    learned from last; None in games."""
     mean_return: float | None = None
     """Mean return of the last episodes."""
     rating: float | None = None

@@ -89,22 +89,37 @@ ADVICE = {
 """What to do, by the role that acts and by what limits."""
 
 AT_ONCE_ADVICE = {
-    "learning": (
-        "the learner cannot keep up; lower --set store.limiter.samples_per_row, or "
-        "give it more cores by --set launch.roles.learn.num_cpus"
-    ),
-    "gate": (
-        "the gate cannot keep up; lower --set agent.gate.num_simulations, or give it "
-        "more cores by --set launch.roles.gate.num_cpus"
-    ),
-    "playing": (
-        "the learner waits for self-play; lower --set agent.actor.full_simulations, "
-        "give more cores by --set launch.roles.selfplay.num_cpus, or raise --set "
-        "store.limiter.samples_per_row"
-    ),
-    "even": "self-play and learner go together",
+    "selfplay": {
+        "learning": (
+            "the learner cannot keep up; lower --set store.limiter.samples_per_row, or "
+            "give it more cores by --set launch.roles.learn.num_cpus"
+        ),
+        "gate": (
+            "the gate cannot keep up; lower --set agent.gate.num_simulations, or give "
+            "it more cores by --set launch.roles.gate.num_cpus"
+        ),
+        "playing": (
+            "the learner waits for self-play; lower --set "
+            "agent.actor.full_simulations, give more cores by --set "
+            "launch.roles.selfplay.num_cpus, or raise --set "
+            "store.limiter.samples_per_row"
+        ),
+        "even": "self-play and learner go together",
+    },
+    "actor": {
+        "learning": (
+            "the learner cannot keep up, and actors wait for it; use fewer --actors, "
+            "or give it more cores by --set launch.roles.learn.num_cpus"
+        ),
+        "gate": "the gate cannot keep up; look at its log",
+        "playing": (
+            "the learner waits for the actors; use more --actors, or raise --set "
+            "agent.actor.num_envs for larger batches"
+        ),
+        "even": "actors and learner go together",
+    },
 }
-"""What to do where all roles work at once, by what limits."""
+"""What to do where all roles work at once, by the role that acts and what limits."""
 
 _BUSY_WORDS = {
     "learn": "learning",
@@ -183,7 +198,7 @@ def at_once_verdict(role: str, shares: Shares, busy: Mapping[str, float]) -> str
         limit = "learning"
     elif busy["learn"] < _WAITS:
         limit = "playing"
-    return f"{'; '.join(told)}: {AT_ONCE_ADVICE[limit]}"
+    return f"{'; '.join(told)}: {AT_ONCE_ADVICE[role][limit]}"
 
 
 def waiting_verdict(learning: float, waiting: float) -> str:

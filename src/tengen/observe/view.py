@@ -67,6 +67,7 @@ def describe(progress: Progress) -> list[tuple[str, str]]:
         ("batch fill", _shown(progress.batch_fill, "{:.0%}")),
         ("steps", _shown(progress.num_steps, "{:,}")),
         ("loss", _shown(progress.loss, "{:.3f}")),
+        ("lag", _shown(progress.lag_steps, "{:.1f} steps")),
         ("return", _shown(progress.mean_return, "{:.1f}")),
         ("rating", _rating(progress)),
         ("elapsed", _clock(progress.elapsed_s)),

@@ -73,6 +73,8 @@ class LearnRole:
         self._grown_at: list[int] = list(extra["grown_at"])
         self._schedule = config.agent.schedule(config)
         self._goes_on = context.at_once and bool(self._schedule.serving)
+        # Of a turn, waiting for actors.
+        self._idle_s = 0.0
         # What actors of other processes made since the experience was opened.
         self._acted: dict[str, int] = {}
         self._experience = open_experience(config, run, context, extra.get("table"))
@@ -89,6 +91,7 @@ class LearnRole:
         if self._number is None:
             self._save()
             return {"num_steps": 0, "checkpoint": self._number}
+        self._idle_s = 0.0
         for name, count in self._context.acted.items():
             self._acted[name] = self._acted.get(name, 0) + count
         if self._goes_on:
@@ -116,6 +119,7 @@ class LearnRole:
             "num_new": arrived,
             **self._validate(),
             "table": self._with_acted(self._experience.describe()),
+            "idle_s": self._idle_s,
             "seconds": time.monotonic() - start_s,
         }
 
@@ -141,10 +145,12 @@ class LearnRole:
 
     def _wait(self, seconds: float) -> None:
         """Waits for experience to learn from."""
-        until = time.monotonic() + seconds
+        start_s = time.monotonic()
+        until = start_s + seconds
         while self._num_allowed() == 0 and time.monotonic() < until:
             if self._context.stop.wait(_LOOK_S):
-                return
+                break
+        self._idle_s += time.monotonic() - start_s
 
     def _num_allowed(self) -> int:
         """Returns how many steps the table allows now."""
