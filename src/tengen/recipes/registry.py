@@ -84,7 +84,7 @@ _RECIPES = (
 
 
 def recipes() -> tuple[Recipe, ...]:
-    """Returns every recipe; an agent without a row has that of environments."""
+    """Returns every recipe; an agent of environments that has no row gets one."""
     listed = {row.agent for row in _RECIPES}
     others = (
         _of_environments(kind, "environments")
