@@ -76,12 +76,23 @@ static int take(int fd, void* to, size_t size) {
   }
   return 1;
 }
-static void give(int fd, const void* from, size_t size) {
-  while (size > 0) {
-    ssize_t n = send(fd, from, size, MSG_NOSIGNAL);
+static void give(int fd, void* head, size_t head_size, void* body, size_t body_size) {
+  struct iovec parts[2] = {{head, head_size}, {body, body_size}};
+  struct iovec* part = parts;
+  while (part < parts + 2) {
+    if (part->iov_len == 0) {
+      ++part;
+      continue;
+    }
+    ssize_t n = writev(fd, part, parts + 2 - part);
     if (n <= 0) return;
-    from = (const char*)from + n;
-    size -= n;
+    for (; n > 0; ++part) {
+      size_t taken = (size_t)n < part->iov_len ? (size_t)n : part->iov_len;
+      part->iov_base = (char*)part->iov_base + taken;
+      part->iov_len -= taken;
+      n -= taken;
+      if (part->iov_len > 0) break;
+    }
   }
 }
 double call_loop(uint8_t* rows, int64_t n, int64_t bytes, float* out, int64_t steps) {
@@ -99,8 +110,7 @@ double ask_loop(int fd, int is_shared, uint8_t* rows, int64_t n, int64_t bytes,
   double total = 0;
   for (int64_t s = 0; s < steps; ++s) {
     write_rows(rows, n, bytes, s);
-    give(fd, head, sizeof head);
-    if (!is_shared) give(fd, rows, n * bytes);
+    give(fd, head, sizeof head, rows, is_shared ? 0 : n * bytes);
     take(fd, answer, sizeof answer);
     if (!is_shared) take(fd, out, n * sizeof(float));
     total += out[0];
@@ -113,8 +123,7 @@ void answer_loop(int fd, int is_shared, uint8_t* rows, int64_t n, int64_t bytes,
   while (take(fd, head, sizeof head)) {
     if (!is_shared && !take(fd, rows, n * bytes)) return;
     sum_rows(rows, n, bytes, out);
-    give(fd, answer, sizeof answer);
-    if (!is_shared) give(fd, out, n * sizeof(float));
+    give(fd, answer, sizeof answer, out, is_shared ? 0 : n * sizeof(float));
   }
 }
 """

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -261,7 +262,7 @@ class EnvironmentAgent(Agent):
         if store.is_queue or store.max_ahead:
             return store
         num_actors = config.launch.of("actor").count
-        ahead = 2 * num_actors * self._items_of_turn()
+        ahead = max(2 * num_actors * self._items_of_turn(), self._least_ahead(config))
         return dataclasses.replace(store, max_ahead=ahead)
 
     def net_signature(self, config: RunConfig) -> Signature:
@@ -301,6 +302,12 @@ class EnvironmentAgent(Agent):
         )
         return self.actor.num_envs * items_of_slot
 
+    def _least_ahead(self, config: RunConfig) -> int:
+        """Returns the items that a batch takes, and a turn's that came before it."""
+        assert isinstance(config.store, ReplayConfig)
+        per_batch = config.learner.batch_size / config.store.samples_per_item
+        return math.ceil(per_batch) + self._items_of_turn()
+
     def _check_room(self, config: RunConfig) -> None:
         """Where actor and learner take turns, a full table would block both."""
         assert isinstance(config.store, ReplayConfig)
@@ -309,7 +316,7 @@ class EnvironmentAgent(Agent):
         what = "a turn's items and what a batch leaves"
         if not config.store.is_queue:
             name, given = "max_ahead", config.store.max_ahead
-            needed, what = self._items_of_turn(), "a turn's items"
+            needed, what = self._least_ahead(config), "a turn's items and a batch's"
             if given == 0:
                 return
         check(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
@@ -81,14 +82,25 @@ def step_budget(
     )
 
 
-def check_step_memory(table: TableConfig, budget: StepBudget) -> None:
+def check_step_memory(
+    table: TableConfig, budget: StepBudget, directory: Path | None = None
+) -> None:
     """Refuses a table that does not fit the memory.
+
+    Args:
+        table: The table.
+        budget: What it takes.
+        directory: Where its memory is shared; what a killed process left there is used
+            again.
 
     Raises:
         RunError: It does not fit.
     """
     needed = budget.memory_bytes + table.max_items * _ITEM_BYTES
     free = available_memory_bytes()
+    if directory is not None and directory.is_dir():
+        left = (path.stat() for path in directory.iterdir())
+        free += sum(512 * found.st_blocks for found in left)
     if needed > free:
         raise RunError(
             f"store.max_items ({table.max_items}) must fit the {free / 1e9:.1f} GB of "

@@ -111,7 +111,7 @@ class StepTable:
             num_slots=num_slots,
             batch_size=batch_size,
         )
-        check_step_memory(table, budget)
+        check_step_memory(table, budget, directory)
         if config.is_queue:
             self._store = Store(
                 [table],

@@ -38,7 +38,7 @@ from tengen.roles import (
     sealed_generation,
     writer_directory,
 )
-from tengen.run import RunDirectory
+from tengen.run import RunDirectory, remove_services
 
 __all__ = ["run_at_once"]
 
@@ -46,6 +46,7 @@ _POLL_S = 0.5
 _IDLE_S = 0.05
 _RATE_S = 10.0
 _TELL_S = 2.0
+_KILL_S = 10.0
 
 
 def run_at_once(
@@ -89,6 +90,7 @@ def run_at_once(
         loop.end()
         for handle in handles.values():
             handle.stop()
+        loop.kill_soon(workers)
 
     stop.tell(end)
     try:
@@ -99,6 +101,7 @@ def run_at_once(
         end()
         for handle in handles.values():
             handle.close()
+        remove_services(run)
 
 
 class _AtOnce:
@@ -152,9 +155,10 @@ class _AtOnce:
             with self._lock:
                 if self._spending.is_over(self._publishing_s()):
                     self._is_over.set()
-        for worker in self._workers:
-            if self._error or self._is_ending(worker):
-                self._handles[worker.name].stop()
+        ending = [one for one in self._workers if self._error or self._is_ending(one)]
+        for worker in ending:
+            self._handles[worker.name].stop()
+        self.kill_soon(ending)
         for thread in threads:
             thread.join()
         if self._error is not None:
@@ -172,6 +176,19 @@ class _AtOnce:
     def end(self) -> None:
         """Has every role take no other turn. From any thread; does not block."""
         self._is_over.set()
+
+    def kill_soon(self, workers: Sequence[Worker]) -> None:
+        """Ends actors that do not end by themselves, as where an environment hangs.
+
+        They have nothing to save.
+        """
+        if not self._schedule.serving:
+            return
+        for worker in workers:
+            if worker.roles == (self._schedule.acting,):
+                timer = threading.Timer(_KILL_S, self._handles[worker.name].kill)
+                timer.daemon = True
+                timer.start()
 
     def _is_ending(self, worker: Worker) -> bool:
         """Returns whether a process ends its turn when the budget is spent.
@@ -241,6 +258,7 @@ class _AtOnce:
                 "spent": self._spending.spent(),
                 "sealed": sealed,
                 "follow_models": True,
+                "frames_left": self._spending.frames_left(),
             }
             if role == "learn":
                 details["acted"], self._acted = self._acted, {}

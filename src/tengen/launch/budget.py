@@ -79,6 +79,12 @@ class Spending:
             left.append(1.0 - self._frames / self.budget.frames)
         return max(0.0, min(left)) if left else None
 
+    def frames_left(self) -> int | None:
+        """Returns the frames to come; None without a budget of them."""
+        if self.budget.frames is None:
+            return None
+        return max(0, self.budget.frames - self._frames)
+
     def spent(self) -> float | None:
         """Returns the share that is spent; see ``Budget.spent``."""
         return self.budget.spent(

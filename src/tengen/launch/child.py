@@ -48,6 +48,9 @@ def main(argv: list[str]) -> int:
         return _tell(to_runner, error, args.roles[0])
     # Unbuffered: a buffer could not be released while the thread waits in it.
     commands = io.FileIO(0, closefd=False)
+    # Where an environment forks workers, the runner is not told of this process's end
+    # by theirs.
+    os.register_at_fork(after_in_child=lambda: _close((0, to_runner.fileno())))
     host = _Child(run, args, to_runner)
     threading.Thread(target=host.listen, args=(commands,), daemon=True).start()
     return host.serve()
@@ -62,6 +65,12 @@ def _arguments(argv: list[str]) -> argparse.Namespace:
     parser.add_argument("--at-once", action="store_true")
     add_task_argument(parser)
     return parser.parse_args(argv)
+
+
+def _close(descriptors: tuple[int, ...]) -> None:
+    for descriptor in descriptors:
+        with contextlib.suppress(OSError):
+            os.close(descriptor)
 
 
 def _redirect(run: RunDirectory, name: str) -> None:

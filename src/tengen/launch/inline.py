@@ -38,7 +38,7 @@ from tengen.roles import (
     with_games,
     writer_directory,
 )
-from tengen.run import RunDirectory
+from tengen.run import RunDirectory, remove_services
 
 __all__ = ["Turns", "run_inline"]
 
@@ -69,6 +69,9 @@ def run_inline(
         RunError: A role failed or died again and again.
         UsageError: A role refused its config or files.
     """
+    # What roles that worked at once had in memory, before they were killed, is older
+    # than what those write that take turns.
+    remove_services(run)
     launcher = ProcessLauncher(run, config.task)
     processes = [
         launcher.start(roles, num_threads, RoleResources())

@@ -62,6 +62,9 @@ class Handle(Protocol):
         it has another report.
         """
 
+    def kill(self) -> None:
+        """Ends the process at once, where there is one. Does not block; any thread."""
+
     def close(self) -> None:
         """Stops the process and waits for it; kills one that does not leave."""
 

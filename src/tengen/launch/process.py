@@ -33,6 +33,9 @@ class Child(Protocol):
     def receive(self) -> dict[str, Any] | None:
         """Returns the next message, or None when the process is gone. Blocks."""
 
+    def kill(self) -> None:
+        """Ends the process at once. Does not block; any thread."""
+
     def end(self, timeout_s: float) -> str:
         """Waits for the end of the process, and says how it ended, in words. Blocks.
 
@@ -80,7 +83,9 @@ class RoleProcess:
                 if "progress" in message:
                     on_progress(message["progress"])
                 elif "dying" in message:
+                    # Not the end of its pipe, which a worker that it forked may have.
                     why = message["dying"]
+                    break
                 elif "error" in message:
                     self._bury(child)
                     _raise(message)
@@ -103,6 +108,13 @@ class RoleProcess:
             child = self._child
         if child is not None:
             child.send({"stop": True})
+
+    def kill(self) -> None:
+        """See ``Handle.kill``."""
+        with self._lock:
+            child = self._child
+        if child is not None:
+            child.kill()
 
     def close(self) -> None:
         """See ``Handle.close``."""
@@ -218,6 +230,9 @@ class _Subprocess:
     def receive(self) -> dict[str, Any] | None:
         assert self._process.stdout is not None
         return read_message(self._process.stdout)
+
+    def kill(self) -> None:
+        self._process.kill()
 
     def end(self, timeout_s: float) -> str:
         assert self._process.stdin is not None

@@ -135,6 +135,9 @@ class _RayChild:
         message: dict[str, Any] = json.loads(line)
         return message
 
+    def kill(self) -> None:
+        self._actor.kill.remote()
+
     def end(self, timeout_s: float) -> str:
         code = self._answer(lambda: self._actor.end.remote(timeout_s), None)
         ray.kill(self._actor)
@@ -196,6 +199,10 @@ def _actor_class() -> Any:
         @ray.method(concurrency_group="read")  # type: ignore[untyped-decorator]
         def read(self) -> bytes:
             return self._process.stdout.readline()  # type: ignore[union-attr]
+
+        @ray.method(concurrency_group="end")  # type: ignore[untyped-decorator]
+        def kill(self) -> None:
+            self._process.kill()
 
         @ray.method(concurrency_group="end")  # type: ignore[untyped-decorator]
         def end(self, timeout_s: float) -> int:

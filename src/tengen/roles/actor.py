@@ -80,10 +80,13 @@ class ActorRole:
         env_seed, draw_seed = map(int, seeds.generate_state(2, np.uint64))
         num_envs = agent.actor.num_envs
         num_actors = config.launch.of("actor").count if context.at_once else 1
-        self._link = link = _link(agent, config, self._run, context)
         threading.Thread(target=self._watch, daemon=True).start()
         self._begun_s = time.monotonic()
+        # First: processes that an environment forks get no lock and no connection.
         self._env = envs.make(config.task, num_envs, env_seed)
+        self._begun_s = None
+        self._link = link = _link(agent, config, self._run, context)
+        self._begun_s = time.monotonic()
         self._port = port = EnvironmentPort(
             self._env,
             agent,
@@ -99,6 +102,9 @@ class ActorRole:
         return link, port
 
     def _turn(self) -> Report | None:
+        if self._context.at_once and self._config.inference.has_auto:
+            self.waits_for = "export has not chosen the backend yet"
+            return None
         link, port = self._link, self._port
         if link is None or port is None:
             link, port = self._begin()

@@ -36,8 +36,8 @@ class RoleHost:
 
         Args:
             name: The role.
-            details: ``remaining``, ``spent``, ``sealed`` and perhaps ``follow_models``
-                and ``acted``, see ``RoleContext``.
+            details: ``remaining``, ``spent``, ``sealed`` and perhaps
+                ``follow_models``, ``acted`` and ``frames_left``; see ``RoleContext``.
 
         Raises:
             UsageError: The role refuses its config or its files, or the task was not
@@ -49,6 +49,7 @@ class RoleHost:
         self._context.sealed = details["sealed"]
         self._context.follow_models = details.get("follow_models", False)
         self._context.acted = details.get("acted", {})
+        self._context.frames_left = details.get("frames_left")
         if name not in self._roles:
             # Read late: the export role completes the config once.
             config = read_config(self._run)

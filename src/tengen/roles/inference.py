@@ -56,12 +56,14 @@ class InferenceRole:
         self._server = InferenceServer(
             signature,
             max_rows=max(num_envs, min(num_rows, MAX_ROWS)),
-            min_rows=min(config.inference.min_rows, num_rows),
+            min_rows=min(config.inference.min_rows, num_rows, MAX_ROWS),
             max_wait_s=config.inference.max_wait_ms / 1000,
         )
         self._folder = HostFolder(INFERENCE, service_folder(run, INFERENCE))
         self._door = Server(self._folder.listen(), serve_rows(self._server, signature))
-        self._thread = threading.Thread(target=self._serve, name="inference")
+        self._thread = threading.Thread(
+            target=self._serve, name="inference", daemon=True
+        )
         self._thread.start()
         write_endpoint(run, INFERENCE)
         self._told = dataclasses.replace(self._server.stats)
@@ -69,6 +71,9 @@ class InferenceRole:
 
     def turn(self) -> Report | None:
         """Serves for a second; None where no model is published yet."""
+        if self._config.inference.has_auto:
+            self.waits_for = "export has not chosen the backend yet"
+            return None
         until = time.monotonic() + _TURN_S
         while time.monotonic() < until and not self._context.stop.is_set():
             if self._error is not None:
@@ -99,15 +104,20 @@ class InferenceRole:
         number = self._run.models.latest()
         if number is None or number == self._model:
             return
-        directory = load_model(
-            self._run.models.entry(number),
-            self._config.task,
-            self._asked,
-            error=RunError,
-        )
-        backend = open_backend(
-            directory.path, self._config.inference, self._context.num_threads
-        )
+        try:
+            directory = load_model(
+                self._run.models.entry(number),
+                self._config.task,
+                self._asked,
+                error=RunError,
+            )
+            backend = open_backend(
+                directory.path, self._config.inference, self._context.num_threads
+            )
+        except Exception:
+            if self._run.models.entry(number).exists():
+                raise
+            return  # so many newer ones came meanwhile that it was removed
         self._server.set_model(backend, directory.meta.num_steps, number)
         self._model = number
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import threading
 import time
 from collections.abc import Callable
@@ -23,7 +24,8 @@ __all__ = ["RemoteLink"]
 
 Connected = TypeVar("Connected")
 
-_PATIENCE_S = 60.0
+# Longer than any service takes to be started again and again.
+_PATIENCE_S = 300.0
 _GRACE_S = 2.0
 _RETRY_S = 0.1
 # A turn there has as many of the agent's turns as fit, for fewer reports.
@@ -33,8 +35,7 @@ _TURN_S = 1.0
 class RemoteLink:
     """Role ``inference`` and the learner's table; see ``ActorLink``.
 
-    An item is in the table when the write of its block returns, and outlives the
-    learner's process.
+    What was written lies in memory that outlives the learner's process.
     """
 
     def __init__(
@@ -44,6 +45,8 @@ class RemoteLink:
         run: RunDirectory,
         context: RoleContext,
     ) -> None:
+        self._context = context
+        self._num_actors = config.launch.of("actor").count
         self._stop = context.stop
         self._lock = run.lock(f"actor-{context.index}")
         self._is_closed = threading.Event()
@@ -93,10 +96,15 @@ class RemoteLink:
         """See ``ActorLink.drive``."""
         stats = DriveStats()
         until = time.monotonic() + _TURN_S
+        frames_left = self._context.frames_left
+        last = math.inf
+        if frames_left is not None:  # this actor's part of them
+            last = port.stats.num_frames + frames_left / self._num_actors
         while True:
             port.begin(stop=self._stop)
             drive(port, self._inference, stats)
-            if self._stop.is_set() or time.monotonic() >= until:
+            is_over = time.monotonic() >= until or port.stats.num_frames >= last
+            if self._stop.is_set() or is_over:
                 return Driven(stats, self._inference.model)
 
     def close(self) -> None:

@@ -61,6 +61,8 @@ class RoleContext:
     acted: Mapping[str, int] = field(default_factory=dict)
     """``num_rows`` and ``num_episodes`` that actors of other processes have made in
     this call."""
+    frames_left: int | None = None
+    """Frames that all actors have still to make in this call; None without a budget."""
     die: Callable[[str], NoReturn] = lambda reason: _die(reason)
     """Ends the process at once, from any thread, for a reason that it can recover from
     only by being started again."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 from tengen.run.endpoints import (
     Endpoint,
     read_endpoint,
+    remove_services,
     service_folder,
     write_endpoint,
 )
@@ -55,6 +56,7 @@ __all__ = [
     "read_endpoint",
     "read_object",
     "remove_leftovers",
+    "remove_services",
     "service_folder",
     "storage_error",
     "usable_threads",

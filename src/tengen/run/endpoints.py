@@ -2,26 +2,36 @@
 
 A service is in a folder of the memory file system, which processes of its host reach,
 and perhaps at an address, which those of other hosts do. ``RUN/endpoints/NAME.json``
-says both. The folder's name is the run's own, so that a service that goes on after a
-kill finds what the one before it left.
+says both. The folder's name is made of ``RUN/endpoints/id``, which is random and the
+run's own, so that a service that goes on after a kill finds what the one before it
+left, and another run at the same path does not.
 """
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
-import hashlib
 import os
 import platform
+import re
+import secrets
+import shutil
 import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
 from tengen.errors import RunError
 from tengen.run.layout import RunDirectory
-from tengen.run.publish import publish_json
+from tengen.run.publish import publish_file, publish_json
 from tengen.run.reading import read_object
 
-__all__ = ["Endpoint", "read_endpoint", "service_folder", "write_endpoint"]
+__all__ = [
+    "Endpoint",
+    "read_endpoint",
+    "remove_services",
+    "service_folder",
+    "write_endpoint",
+]
 
 _SCHEMA = 1
 _MEMORY = Path("/dev/shm")
@@ -53,7 +63,7 @@ class Endpoint:
             return self.address
         raise RunError(
             f"{name} (of host {self.host}) listens for that host alone; start this "
-            f"role there, or set launch.listen"
+            f"role there"
         )
 
 
@@ -65,8 +75,34 @@ def service_folder(run: RunDirectory, name: str) -> Path:
         name: The service's.
     """
     root = _MEMORY if os.access(_MEMORY, os.W_OK) else Path(tempfile.gettempdir())
-    known = hashlib.sha256(os.fsencode(run.path.resolve())).hexdigest()[:16]
-    return root / f"tengen-{os.getuid()}-{known}-{name}"
+    return root / f"tengen-{os.getuid()}-{_id(run)}-{name}"
+
+
+def remove_services(run: RunDirectory) -> None:
+    """Removes what killed services of this host left, unless a learner is there.
+
+    Args:
+        run: The run; the caller holds its ``train`` lock.
+    """
+    if not run.endpoints.is_dir() or run.lock_holder("learn") is not None:
+        return
+    for path in run.endpoints.glob("*.json"):
+        shutil.rmtree(service_folder(run, path.stem), ignore_errors=True)
+
+
+def _id(run: RunDirectory) -> str:
+    """Returns the run's random name, made by whoever asks first."""
+    run.endpoints.mkdir(exist_ok=True)
+    path = run.endpoints / "id"
+    for _ in range(2):
+        with contextlib.suppress(FileNotFoundError):
+            found = path.read_text().strip()
+            if re.fullmatch("[0-9a-f]{16}", found):
+                return found
+        with run.lock("endpoints", wait=True):
+            if not path.exists():
+                publish_file(path, secrets.token_hex(8).encode())
+    raise RunError(f"{path} is damaged; remove it")
 
 
 def write_endpoint(run: RunDirectory, name: str, address: str = "") -> None:

@@ -54,6 +54,9 @@ class Fake:
     def stop(self) -> None:
         self.stopped.set()
 
+    def kill(self) -> None:
+        raise AssertionError("only actors of environments are killed")
+
     def close(self) -> None:
         assert self.stopped.is_set()
         self.is_closed = True

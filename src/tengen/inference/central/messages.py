@@ -5,8 +5,8 @@ the inputs follow, in the order of the signature. A reply is ``REPLY``; where th
 not, the outputs follow, and the state where the request asked for it. An error is
 ``REPLY`` and a text. Numbers are little-endian.
 
-The first request of a session is ``OPEN``, whose reply passes the descriptor of the
-shared memory where the session has one.
+On one host the first request of a session is ``OPEN``, whose reply is the descriptor
+of the shared memory.
 """
 
 from __future__ import annotations

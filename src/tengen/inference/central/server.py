@@ -18,6 +18,7 @@ from typing import cast
 
 import numpy as np
 
+from tengen.errors import RunError
 from tengen.inference.backend import Backend, Runner
 from tengen.inference.central.session import Session
 from tengen.inference.row_arrays import RowArrays
@@ -26,6 +27,8 @@ from tengen.tensors import Signature
 __all__ = ["InferenceServer", "ServerStats"]
 
 _WAKE = b"w"
+# Sessions of actors that died are open until their end is seen.
+_MOST_BATCHES = 8
 
 
 @dataclass
@@ -43,7 +46,7 @@ class ServerStats:
     wait_s: float = 0.0
     """Seconds in which no request waited."""
     num_lost: int = 0
-    """Sessions whose actor was gone."""
+    """Sessions that ended before the server did."""
 
 
 @dataclass(frozen=True)
@@ -84,6 +87,8 @@ class InferenceServer:
         self._new_sessions: list[Session] = []
         self._new_model: _Model | None = None
         self._is_stopping = False
+        self._has_ended = False
+        self._num_rows = 0
         self._wake, self._bell = socket.socketpair()
         self._wake.setblocking(False)
         self._bell.setblocking(False)
@@ -102,10 +107,18 @@ class InferenceServer:
             num_rows: N of the actor, 1 to ``max_rows``.
 
         Raises:
-            RunError: There is no memory for its rows.
+            RunError: There is no memory for its rows, or the server has ended.
         """
-        session = Session(connection, self._signature, num_rows)
         with self._lock:
+            if self._num_rows + num_rows > _MOST_BATCHES * self.max_rows:
+                raise RunError(
+                    f"inference (full) serves at most {_MOST_BATCHES * self.max_rows} "
+                    f"rows at once; end some actors"
+                )
+            if self._has_ended:
+                raise RunError("inference (ended) must serve; start its role again")
+            session = Session(connection, self._signature, num_rows)
+            self._num_rows += num_rows
             self._new_sessions.append(session)
         self._ring()
 
@@ -285,6 +298,8 @@ class InferenceServer:
             self._pending.remove(session)
             self._num_pending -= session.num_rows
         session.close()
+        with self._lock:
+            self._num_rows -= session.num_rows
 
     def _sessions(self) -> list[Session]:
         return [
@@ -297,6 +312,7 @@ class InferenceServer:
         for session in self._sessions():
             session.close()
         with self._lock:
+            self._has_ended = True
             sessions, self._new_sessions = self._new_sessions, []
         for session in sessions:
             session.close()

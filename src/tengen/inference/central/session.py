@@ -143,6 +143,8 @@ class Session:
         number = 0 if self._request is None else self._request.number
         reply = REPLY.pack(*Reply(ERROR, len(text), number, 0, 0))
         self._end_request()
+        if self._unsent:
+            return  # it would be taken for the rest of an answer
         with contextlib.suppress(OSError):
             self._send([memoryview(reply), memoryview(text)])
 
