@@ -4,8 +4,8 @@ To the child: ``{"turn": ROLE, "remaining": SHARE | null, "spent": SHARE | null,
 "sealed": N, "follow_models": BOOL, "acted": {...}, "frames_left": N | null}`` or
 ``{"stop": true}``. From the child, during a turn ``{"progress": {...}}`` and at its end
 ``{"report": {...} | null}`` or ``{"error": MESSAGE, "exit_code": N}``; before it ends
-itself, to be started again, ``{"dying": REASON}``. When either side closes its end, the other one
-ends too: no orphan goes on by itself.
+itself, to be started again, ``{"dying": REASON}``. When either side closes its end, the
+other one ends too: no orphan goes on by itself.
 """
 
 from __future__ import annotations
