@@ -99,6 +99,13 @@ class TMaze(gymnasium.Env):
         return np.array(seen, np.float32), reward, is_turn, is_late, {}
 
 
+class ShortTMaze(TMaze):
+    """A T-maze of length 10: ten steps after it was shown, the sign counts."""
+
+    def __init__(self) -> None:
+        super().__init__(10)
+
+
 class MaskedCartPole(CartPoleEnv):
     """CartPole that shows places and no speeds, ``[2]``; truncated after 500 steps."""
 

@@ -45,6 +45,9 @@ class Dqn(QAgent):
     kind: Literal["dqn"] = "dqn"
     """Tells this agent from the others."""
     fixed: ClassVar[tuple[str, ...]] = (*QAgent.fixed, "num_steps")
+    target_period: int = 50
+    """Steps of the optimizer between two copies to the target network, at least 1
+    (Ape-X's 2,500): a small task is learned in a few thousand."""
     actor: EnvironmentActorConfig = field(
         default_factory=lambda: EnvironmentActorConfig(turn_steps=64)
     )
@@ -65,7 +68,7 @@ class Dqn(QAgent):
             sampler="prioritized",
             max_items=100_000,
             min_items=1_000,
-            samples_per_item=16.0,
+            samples_per_item=8.0,
         )
 
     def default_learner(self, spec: EnvSpec) -> LearnerConfig:
@@ -74,9 +77,10 @@ class Dqn(QAgent):
             batch_size=64,
             num_shards=1,
             optimizer=AdamWConfig(
-                learning_rate=1e-3,
+                learning_rate=2e-3,
                 weight_decay=0.0,
                 num_warmup_steps=0,
+                cooldown=1.0,
                 max_grad_norm=10.0,
                 average_decay=0.0,
             ),

@@ -66,7 +66,7 @@ class R2d2(QAgent):
     """Discount of one step, in [0, 1]."""
     target_period: int = 25
     """Steps of the optimizer between two copies to the target network, at least 1 (the
-    paper's 2,500): a small task is learned in about as many."""
+    paper's 2,500): a small task is learned in a thousand or two."""
     eta: float = 0.9
     """Share of the largest error in a sequence's priority, in [0, 1]; the rest is the
     mean error's."""
@@ -122,6 +122,7 @@ class R2d2(QAgent):
                 learning_rate=1e-3,
                 weight_decay=0.0,
                 num_warmup_steps=0,
+                cooldown=1.0,
                 max_grad_norm=40.0,
                 average_decay=0.0,
             ),

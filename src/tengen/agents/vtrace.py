@@ -44,6 +44,10 @@ class Vtrace(PolicyAgent):
     """Clip of the trace coefficients, in (0, clip_rho]."""
     clip_pg_rho: float = 1.0
     """Clip of the importance weights in the policy gradient, positive."""
+    reward_scale: float = 1.0
+    """Factor of rewards in the losses, positive. A network with memory answers from
+    numbers in [-1, 1], which values far above 10 drive to their ends: use 0.1 where
+    returns are of hundreds."""
     baseline_cost: float = 0.5
     """Weight of the baseline loss, at least 0."""
     entropy_cost: float = 0.01
@@ -57,7 +61,7 @@ class Vtrace(PolicyAgent):
         """
         super().__post_init__()
         check_range("trace_lambda", self.trace_lambda, 0, 1)
-        for name in ("clip_rho", "clip_c", "clip_pg_rho"):
+        for name in ("clip_rho", "clip_c", "clip_pg_rho", "reward_scale"):
             value = getattr(self, name)
             check(value > 0, name, value, "must be positive; use 1")
         # The paper's contraction needs it (section 4.1, below equation 1).
@@ -132,7 +136,7 @@ class VtraceUpdate(Update):
         targets = losses.vtrace_targets(
             v_tm1=values[:-1].detach(),
             v_t=values[1:].detach(),
-            r_t=rows.columns["reward"],
+            r_t=agent.reward_scale * rows.columns["reward"],
             discount_t=agent.discount * (1.0 - ended),
             # A step that resets has ratio 0, so that its advantage and its error are 0.
             rho_tm1=torch.where(rows.is_live > 0, log_rho.exp(), 0.0),
