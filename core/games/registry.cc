@@ -9,7 +9,7 @@ const std::string kGomokuPrefix = "gomoku/";
 const std::string kExactSuffix = "/exact";
 
 template <class... Rows>
-std::vector<std::string> names_of(GameRows<Rows...>) {
+std::vector<std::string> names_of(GameList<Rows...>) {
   std::vector<std::string> names;
   for (const auto& row : {Rows::names()...}) names.insert(names.end(), row.begin(), row.end());
   return names;
@@ -17,7 +17,7 @@ std::vector<std::string> names_of(GameRows<Rows...>) {
 
 // "a, b or c".
 template <class... Rows>
-std::string forms_of(GameRows<Rows...>) {
+std::string forms_of(GameList<Rows...>) {
   std::string text;
   size_t rest = sizeof...(Rows);
   for (const std::string& forms : {Rows::forms()...}) {

@@ -44,9 +44,9 @@ struct GoNames {
 };
 
 template <class... Rows>
-struct GameRows {};
+struct GameList {};
 
-using NativeGames = GameRows<OneName<TicTacToe>, OneName<Connect4>, GomokuNames, GoNames>;
+using NativeGames = GameList<OneName<TicTacToe>, OneName<Connect4>, GomokuNames, GoNames>;
 
 // Names that with_game accepts, as the rows list them.
 std::vector<std::string> known_games();
@@ -55,11 +55,11 @@ std::vector<std::string> known_games();
 [[noreturn]] void refuse_game_name(const std::string& name);
 
 template <class F, class Row, class... Rows>
-auto with_game_of(GameRows<Row, Rows...>, const std::string& name, F&& f) {
+auto with_game_of(GameList<Row, Rows...>, const std::string& name, F&& f) {
   auto game = Row::make(name);
   if (game) return std::forward<F>(f)(*std::move(game));
   if constexpr (sizeof...(Rows) > 0) {
-    return with_game_of(GameRows<Rows...>(), name, std::forward<F>(f));
+    return with_game_of(GameList<Rows...>(), name, std::forward<F>(f));
   } else {
     refuse_game_name(name);
   }

@@ -196,8 +196,13 @@ bool Server::serve_once() {
   bool had_excess = false;
   store_->try_change_open([&](Engine& engine) {
     had_excess = engine.remove_excess();
-    for (const auto& session : sessions_) {
-      if (session->serve(engine) != Progress::kNone) served_.push_back(session.get());
+    // Each time another session is first: where a table has room for few, the others would get
+    // none of it.
+    const size_t num_sessions = sessions_.size();
+    ++num_rounds_;
+    for (size_t i = 0; i < num_sessions; ++i) {
+      HostSession* session = sessions_[(num_rounds_ + i) % num_sessions].get();
+      if (session->serve(engine) != Progress::kNone) served_.push_back(session);
     }
     return served_.empty() && !had_excess ? Progress::kNone : Progress::kDone;
   });
