@@ -1,5 +1,6 @@
 """What a store's server answers to those who speak to it wrongly."""
 
+import contextlib
 import errno
 import json
 import shutil
@@ -16,6 +17,8 @@ import pytest
 from tengen.errors import RunError, UsageError
 from tengen.store import (
     Column,
+    RateLimits,
+    Selector,
     Store,
     StoreTimeout,
     TableConfig,
@@ -237,3 +240,44 @@ def test_every_client_gone_leaves_no_file(directory: Path) -> None:
         # The server hears of the end of a socket a moment later.
         Store.connect(directory)
     assert not list(directory.glob("session-*"))
+
+
+def test_of_writers_that_wait_for_room_none_starves() -> None:
+    """The learner takes items one by one, and each writer has others waiting."""
+    directory = Path(tempfile.mkdtemp(prefix="tengen-")) / "store"
+    queue = TableConfig(
+        name="t",
+        columns={"value": Column(dtype="int64")},
+        sampler=Selector(kind="fifo"),
+        remover=Selector(kind="fifo"),
+        max_items=4,
+        max_times_sampled=1,
+        limits=RateLimits.queue(4),
+    )
+    num_writers, num_drawn = 4, 400
+    is_over = threading.Event()
+
+    def write(number: int) -> None:
+        with Store.connect(directory) as client:
+            writer = client.writer(f"w{number}", "t")
+            while not is_over.is_set():
+                with contextlib.suppress(StoreTimeout):
+                    writer.append({"value": np.int64(number)}, timeout_s=0.1)
+                    writer.insert("t", 1, timeout_s=0.1)
+
+    with (
+        Store([queue], memory_bytes=1 << 20, directory=directory) as store,
+        ThreadPoolExecutor(num_writers) as pool,
+    ):
+        written = [pool.submit(write, number) for number in range(num_writers)]
+        found = []
+        for _ in range(num_drawn):
+            batch = store.table("t").sample(1, 20.0)
+            found.append(int(batch.columns["value"][0]))
+            batch.ack()
+        is_over.set()
+        counts = np.bincount(found[num_drawn // 4 :], minlength=num_writers)
+        # Of 300 each has 75 where all are as quick.
+        assert counts.min() > 20, counts
+        for one in written:
+            one.exception(20)
