@@ -18,7 +18,7 @@ namespace {
 namespace fs = std::filesystem;
 using engine::State;
 
-constexpr size_t kWriteBytes = size_t{256} << 10;
+constexpr size_t kStateWriteBytes = size_t{256} << 10;
 
 // What a state begins with; its records lie behind.
 struct StateHeader {
@@ -138,7 +138,7 @@ uint64_t write_state(const std::string& directory, uint64_t number, const State&
   state.write([&](std::span<const std::byte> records) {
     buffer.insert(buffer.end(), records.begin(), records.end());
     checksum = crc32c({reinterpret_cast<const char*>(records.data()), records.size()}, checksum);
-    if (buffer.size() >= kWriteBytes) flush();
+    if (buffer.size() >= kStateWriteBytes) flush();
   });
   flush();
   header.num_bytes = end - sizeof header;

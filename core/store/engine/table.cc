@@ -9,7 +9,7 @@ namespace tengen::store::engine {
 namespace {
 
 // Items that a smaller capacity or a newer version removes at once, so that nobody waits long.
-constexpr uint64_t kMaxRemoved = 1000;
+constexpr uint64_t kMaxRemovedAtOnce = 1000;
 
 void check_priority(double priority) {
   check(std::isfinite(priority) && priority >= 0, "priority", priority,
@@ -183,7 +183,7 @@ void Table::remove_one() {
 void Table::set_version(uint32_t version) {
   if (log_ != nullptr && version > newest_version_) log_->add(event::VersionSet{number_, version});
   newest_version_ = std::max(newest_version_, version);
-  remove_stale(kMaxRemoved);
+  remove_stale(kMaxRemovedAtOnce);
 }
 
 void Table::remove_stale(uint64_t most) {
@@ -205,7 +205,7 @@ void Table::set_capacity(uint64_t max_items, uint64_t max_steps) {
 }
 
 bool Table::remove_some() {
-  remove_stale(kMaxRemoved);
+  remove_stale(kMaxRemovedAtOnce);
   make_room(0, 0);
   is_shrinking_ = is_shrinking_ && is_full(0, 0);
   return has_excess();
@@ -267,7 +267,7 @@ void Table::make_room(uint64_t more_items, uint64_t more_steps) {
   if (!is_full(more_items, more_steps)) return;
   Rng rng = next_rng();
   for (uint64_t i = 0; size() > 0 && is_full(more_items, more_steps); ++i) {
-    if (is_shrinking_ && i == kMaxRemoved) return;
+    if (is_shrinking_ && i == kMaxRemovedAtOnce) return;
     remove(remover_->draw(rng).slot);
   }
 }

@@ -16,7 +16,7 @@ using engine::Engine;
 // The size of one log: a fraction of the memory for steps, that can be made in a moment.
 constexpr uint64_t kLogsInMemory = 64;
 constexpr uint64_t kMinLogBytes = uint64_t{64} << 10;
-constexpr uint64_t kMaxLogBytes = uint64_t{4} << 20;
+constexpr uint64_t kMaxMemoryLogBytes = uint64_t{4} << 20;
 
 class LocalWriter final : public WriterPort {
  public:
@@ -255,7 +255,8 @@ Resumed Store::keep(bool goes_on) {
   }
   if (!directory_.empty()) {
     keeper_ = std::make_unique<Keeper>(
-        directory_, std::clamp(memory_bytes() / kLogsInMemory, kMinLogBytes, kMaxLogBytes), *state);
+        directory_, std::clamp(memory_bytes() / kLogsInMemory, kMinLogBytes, kMaxMemoryLogBytes),
+        *state);
   }
   if (has_checkpoints) {
     checkpointer_ =
