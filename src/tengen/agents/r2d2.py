@@ -122,7 +122,6 @@ class R2d2(QAgent):
                 learning_rate=1e-3,
                 weight_decay=0.0,
                 num_warmup_steps=0,
-                cooldown=1.0,
                 max_grad_norm=40.0,
                 average_decay=0.0,
             ),
