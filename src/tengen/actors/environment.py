@@ -192,8 +192,10 @@ class EnvironmentPort:
         chosen = self._policy.act(self.outputs, actions, uniforms, self._slots)
         clipped = clip_actions(actions, chosen["action"])
         self._busy_since_s = time.monotonic()
-        step = self._env.step(clipped)
-        self._busy_since_s = None
+        try:
+            step = self._env.step(clipped)
+        finally:
+            self._busy_since_s = None
         self._block.append(self.inputs, chosen, step, version)
         self._step += 1
         self._rows.show(step.observation, chosen["action"], step.reward, step.is_reset)

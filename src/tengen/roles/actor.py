@@ -72,6 +72,16 @@ class ActorRole:
 
     def _begin(self) -> tuple[ActorLink, EnvironmentPort]:
         """Connects, and resets the environments."""
+        try:
+            return self._connect()
+        except BaseException:
+            # What has failed does not hang.
+            self._is_closed.set()
+            raise
+        finally:
+            self._begun_s = None
+
+    def _connect(self) -> tuple[ActorLink, EnvironmentPort]:
         agent, config, context = self._agent, self._config, self._context
         # An actor that resumes gets other episodes, and draws other actions, than the
         # one before it began with.
@@ -98,7 +108,6 @@ class ActorRole:
             slots=Slots(context.index * num_envs, num_envs, num_actors * num_envs),
             arrays=link.arrays,
         )
-        self._begun_s = None
         return link, port
 
     def _turn(self) -> Report | None:

@@ -1,10 +1,14 @@
 """A run of environments, role by role: what it counts, and what it keeps."""
 
 import dataclasses
+import time
 
 import numpy as np
 import pytest
 
+from tengen.config import override
+from tengen.errors import RunError
+from tengen.games import allow
 from tengen.recipes import make_config
 from tengen.roles import RoleContext, make_role, write_config
 from tengen.run import RunDirectory
@@ -53,3 +57,36 @@ def test_old_models_are_retired(trained):
     assert len(numbers) == 2
     assert numbers[0] > 0
     assert np.diff(numbers) == 1
+
+
+@pytest.mark.parametrize("task", ["Raising", "CartPole-v1"])
+def test_an_actor_that_failed_is_not_taken_for_one_that_hangs(
+    task, tmp_path, monkeypatch
+):
+    """Its watch would end a process that may go on without it."""
+    run = RunDirectory.create_or_resume(tmp_path / "run")
+    is_own = task == "Raising"
+    if is_own:
+        task = "tests.environments:Raising"
+        allow(task)
+    config = override(
+        make_config(task, "vtrace", None), ["agent.actor.step_timeout_s=0.2"]
+    )
+    write_config(run, config)
+    died = []
+    context = RoleContext(die=died.append)
+    roles = {name: make_role(name, config, run, context) for name in NAMES[:3]}
+    for role in roles.values():
+        role.turn()
+    if is_own:
+        actor = make_role("actor", config, run, context)
+        with pytest.raises(RunError, match="must not raise"):
+            actor.turn()
+    else:
+        monkeypatch.setattr("tengen.envs.make", lambda *_: 1 / 0)
+        with pytest.raises(ZeroDivisionError):
+            make_role("actor", config, run, context)
+    time.sleep(0.6)
+    assert died == []
+    for role in roles.values():
+        role.close()
