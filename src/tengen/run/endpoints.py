@@ -1,10 +1,9 @@
 """Where a run's services are: what its other processes find them by.
 
-A service is in a folder of the memory file system, which processes of its host reach,
-and perhaps at an address, which those of other hosts do. ``RUN/endpoints/NAME.json``
-says both. The folder's name is made of ``RUN/endpoints/id``, which is random and the
-run's own, so that a service that goes on after a kill finds what the one before it
-left, and another run at the same path does not.
+A service is in a folder of the memory file system, which processes of its host reach.
+``RUN/endpoints/NAME.json`` says which host and which folder. The folder's name is made
+of ``RUN/endpoints/id``, which is random and the run's own: a service that goes on after
+a kill finds what the one before it left, and another run at the same path does not.
 """
 
 from __future__ import annotations
@@ -45,8 +44,6 @@ class Endpoint:
     """The name of its host."""
     folder: str
     """Where processes of that host reach it."""
-    address: str = ""
-    """Where those of other hosts do, ``tcp://HOST:PORT``; empty: nowhere."""
 
     def reached(self, name: str) -> str:
         """Returns by what this process reaches the service.
@@ -55,12 +52,10 @@ class Endpoint:
             name: The service's, for messages.
 
         Raises:
-            RunError: It is on another host, and listens on no address.
+            RunError: It is on another host.
         """
         if self.host == platform.node():
             return self.folder
-        if self.address:
-            return self.address
         raise RunError(
             f"{name} (of host {self.host}) listens for that host alone; start this "
             f"role there"
@@ -105,13 +100,12 @@ def _id(run: RunDirectory) -> str:
     raise RunError(f"{path} is damaged; remove it")
 
 
-def write_endpoint(run: RunDirectory, name: str, address: str = "") -> None:
+def write_endpoint(run: RunDirectory, name: str) -> None:
     """Publishes where a service of this process is.
 
     Args:
         run: The run.
         name: The service's.
-        address: Where it listens for other hosts; empty: nowhere.
 
     Raises:
         RunError: The disk refuses.
@@ -121,7 +115,6 @@ def write_endpoint(run: RunDirectory, name: str, address: str = "") -> None:
         "schema": _SCHEMA,
         "host": platform.node(),
         "folder": str(service_folder(run, name)),
-        "address": address,
     }
     publish_json(run.endpoints / f"{name}.json", content)
 
