@@ -180,7 +180,7 @@ def test_whatever_ends_it_saves_the_games_and_either_launcher_goes_on(
     assert first["num_recovered"] == len(kept)
 
 
-@pytest.mark.slow
+@pytest.mark.soak
 def test_a_role_that_dies_at_every_turn_ends_the_run_and_is_named(
     tmp_path: Path,
 ) -> None:

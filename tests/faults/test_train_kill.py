@@ -132,22 +132,6 @@ def test_durable_games_are_taken_over(tmp_path: Path, number: int) -> None:
 
 
 @pytest.mark.slow
-def test_a_role_that_is_killed_takes_its_games_over(tmp_path: Path) -> None:
-    """Each of its processes dies after the last game: none is played again."""
-    out = tmp_path / "run"
-    fault = "seal.gathered:1:experience/selfplay-0"
-    done = run_command(train_command(out, 24), fault=fault)
-    assert done.returncode == 1
-    assert "role (selfplay) died 5 times in a row" in done.stderr
-    assert len(durable(out)[1]) == 24
-    done = run_command(train_command(out, 24))
-    assert done.returncode == 0, done.stderr
-    (turn,) = turns(out, 1)
-    assert (turn["num_recovered"], turn["num_evaluations"]) == (24, 0)
-    assert sorted(sealed(out)) == [1, 2]
-
-
-@pytest.mark.slow
 def test_a_killed_runner_takes_its_roles_along(tmp_path: Path) -> None:
     out = tmp_path / "run"
     done = run_command(train_command(out, 24), fault="publish.renamed:1:run.json")
@@ -157,7 +141,7 @@ def test_a_killed_runner_takes_its_roles_along(tmp_path: Path) -> None:
     assert sorted(sealed(out)) == [1]
 
 
-@pytest.mark.slow
+@pytest.mark.soak
 def test_random_kills(reference: Path, tmp_path: Path) -> None:
     out = tmp_path / "run"
     killed_at_random(out, random.Random(1), 4)

@@ -44,6 +44,7 @@ def test_a_turn_that_is_redone_is_counted_once(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_games_of_an_earlier_call_are_not_of_this_one(tmp_path: Path) -> None:
+    """Each process of self-play dies after the last game: none is played again."""
     out = tmp_path / "run"
     fault = "seal.gathered:1:experience/"
     done = run_command(train_command(out, 24), fault=fault)
@@ -53,6 +54,7 @@ def test_games_of_an_earlier_call_are_not_of_this_one(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr
     turns = [e for e in events(out, "turn") if e["role"] == "selfplay"]
     assert [turn["num_recovered"] for turn in turns] == [24, 0]
+    assert turns[0]["num_evaluations"] == 0
     assert sorted(sealed(out)) == [1, 2]
     report = reported(done.stdout)
     counts = {name: report[name] for name in ("num_games", "num_rows")}

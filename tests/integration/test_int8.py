@@ -67,13 +67,10 @@ def test_int8_plays_other_games_than_floats(reference: Path, tmp_path: Path) -> 
 
 
 @needs_int8
-@pytest.mark.slow
+@pytest.mark.soak
 @pytest.mark.parametrize(
     "fault",
-    [
-        "publish.synced:1:candidates/000001",
-        pytest.param("seal.gathered:1:/000002", marks=pytest.mark.soak),
-    ],
+    ["publish.synced:1:candidates/000001", "seal.gathered:1:/000002"],
 )
 def test_kills_change_no_byte(reference: Path, tmp_path: Path, fault: str) -> None:
     """Where the first int8 model is whole but not published; after its last game."""

@@ -121,12 +121,20 @@ def test_equals_the_slow_game(rule):
     check_seen(seen, rule)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("rule", RULES)
-def test_equals_the_slow_game_on_all_boards(rule):
+@pytest.mark.parametrize(
+    "share",
+    [
+        pytest.param(3, marks=pytest.mark.slow),
+        pytest.param(1, marks=pytest.mark.soak),
+    ],
+)
+def test_equals_the_slow_game_on_all_boards(rule, share):
+    """A third of the games where many tests run, all of them alone."""
     seen = set()
     for board, (num_games, num_plies) in LONG.items():
-        seen |= compare_games(name_of(board, rule, num_plies, "/komi=2"), num_games)
+        name = name_of(board, rule, num_plies, "/komi=2")
+        seen |= compare_games(name, -(-num_games // share))
     check_seen(seen, rule)
 
 

@@ -17,7 +17,7 @@ from slow_ladders import ladders
 
 # Games by board, and how many plies lie between the positions that are compared.
 SHORT = {"3": (20, 2), "5": (30, 3), "3x6": (20, 3), "7": (16, 7), "9": (8, 12)}
-LONGEST = ("7", "9", "6x8", "13")
+LONGEST = ("5", "7", "9", "6x8", "13")
 LONG = {
     "2": (50, 1),
     "3": (100, 1),
