@@ -86,7 +86,8 @@ def main() -> None:
                 [sys.executable, "-c", BARE, args.task, str(copies)],
                 stdout=subprocess.PIPE,
             )
-            assert bare.stdout is not None and bare.stdout.readline()
+            assert bare.stdout is not None
+            assert bare.stdout.readline()
             found = {"actor": memory_of(actor), "bare": memory_of(bare.pid)}
             bare.kill()
         finally:
