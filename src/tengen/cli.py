@@ -63,7 +63,7 @@ COMMANDS = (
     ),
     Command("doctor", "tengen.observe.doctor:doctor", "check this machine"),
     Command(
-        "selfplay", "tengen.roles.selfplay_command:selfplay", "one role: play games"
+        "selfplay", "tengen.roles.selfplay.command:selfplay", "one role: play games"
     ),
     Command("actor", "tengen.roles.actor_command:actor", "one role: step environments"),
     Command(
@@ -73,11 +73,11 @@ COMMANDS = (
     Command("learn", "tengen.roles.command:learn", "one role: learn from experience"),
     Command("export", "tengen.roles.command:export", "one role: export candidates"),
     Command("gate", "tengen.roles.command:gate", "one role: accept or reject models"),
-    Command("store", "tengen.roles.store_command:store", "serve a store of experience"),
-    Command("store top", "tengen.roles.store_top:store_top", "say what a store does"),
+    Command("store", "tengen.roles.store.command:store", "serve a store of experience"),
+    Command("store top", "tengen.roles.store.top:store_top", "say what a store does"),
     Command(
         "store replicate",
-        "tengen.roles.store_replicate:store_replicate",
+        "tengen.roles.store.replicate:store_replicate",
         "keep a store of another host in a folder of this one",
     ),
     Command("bench", "tengen.bench.command:bench", "measure a part"),

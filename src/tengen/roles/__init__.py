@@ -11,17 +11,17 @@ from tengen.roles.config import (
     write_config,
 )
 from tengen.roles.devices import check_devices, move_run, with_devices
-from tengen.roles.generations import (
-    TRAIN_WRITER,
-    num_games_kept,
-    sealed_generation,
-    writer_directory,
-)
 from tengen.roles.host import RoleHost
 from tengen.roles.initial_model import checked_initial_model
 from tengen.roles.launch_config import LaunchConfig, RoleResources
 from tengen.roles.learn_from import checked_source, with_games
 from tengen.roles.role import ROLES, Report, Role, RoleContext, make_role
+from tengen.roles.selfplay.generations import (
+    TRAIN_WRITER,
+    num_games_kept,
+    sealed_generation,
+    writer_directory,
+)
 from tengen.roles.stopping import StopListener
 
 __all__ = [

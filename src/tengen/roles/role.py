@@ -99,7 +99,7 @@ ROLES = {
     "inference": "tengen.roles.inference:InferenceRole",
     "learn": "tengen.roles.learn:LearnRole",
     "rate": "tengen.roles.rate:RateRole",
-    "selfplay": "tengen.roles.selfplay:SelfplayRole",
+    "selfplay": "tengen.roles.selfplay.role:SelfplayRole",
     "shuffle": "tengen.roles.shuffle:ShuffleRole",
 }
 """Name -> ``module:class``; each is imported when it is made."""

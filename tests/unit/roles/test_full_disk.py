@@ -152,10 +152,10 @@ def play(
     run.models.publish(0, lambda folder: None)
     with monkeypatch.context() as patch:
         patch.setattr(
-            "tengen.roles.threads_play.open_backend", lambda *_, **__: backend
+            "tengen.roles.selfplay.threads_play.open_backend", lambda *_, **__: backend
         )
         patch.setattr(
-            "tengen.roles.selfplay.SelfplayRole._directory", lambda *_: run.path
+            "tengen.roles.selfplay.role.SelfplayRole._directory", lambda *_: run.path
         )
         role = make_role("selfplay", read_config(run), run, RoleContext(**context))
         try:

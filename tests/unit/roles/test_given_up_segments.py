@@ -15,9 +15,9 @@ from tengen.experience import ExperienceWriter
 from tengen.experience.files import experience_files
 from tengen.experience.positions import sample_positions
 from tengen.experience.segment import recorded_games, seal
-from tengen.roles.forks import fork_sources
-from tengen.roles.generations import num_games_kept
-from tengen.roles.resignation import check_resignation
+from tengen.roles.selfplay.forks import fork_sources
+from tengen.roles.selfplay.generations import num_games_kept
+from tengen.roles.selfplay.resignation import check_resignation
 from tengen.run import RunDirectory
 from tests.unit.experience.store_games import random_game, write_generation
 

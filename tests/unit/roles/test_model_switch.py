@@ -21,8 +21,9 @@ from tengen.config import override
 from tengen.experience.journal import read_journal
 from tengen.games import core_game
 from tengen.recipes import make_config
-from tengen.roles import RoleContext, make_role, read_config, threads_play, write_config
-from tengen.roles.selfplay import SelfplayRole
+from tengen.roles import RoleContext, make_role, read_config, write_config
+from tengen.roles.selfplay import threads_play
+from tengen.roles.selfplay.role import SelfplayRole
 from tengen.run import RunDirectory
 from tests.unit.conftest import HashBackend
 

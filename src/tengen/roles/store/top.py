@@ -7,8 +7,8 @@ import time
 from pathlib import Path
 from typing import Any
 
-from tengen.roles.store_command import LINK
-from tengen.roles.store_report import StoreWatch, lines_of
+from tengen.roles.store.command import LINK
+from tengen.roles.store.report import StoreWatch, lines_of
 from tengen.store import Store
 
 __all__ = ["add_arguments", "store_top"]

@@ -15,7 +15,7 @@ from tengen.config import override, to_dict
 from tengen.errors import RunError, UsageError
 from tengen.observe import EventWriter
 from tengen.roles.stopping import StopListener
-from tengen.roles.store_report import StoreWatch
+from tengen.roles.store.report import StoreWatch
 from tengen.run import RunDirectory, storage_error
 from tengen.store import Store, StoreConfig
 

@@ -17,17 +17,17 @@ from tengen.errors import RunError, UsageError
 from tengen.experience import ExperienceWriter, OpenSegment
 from tengen.models import load_model
 from tengen.roles.config import RunConfig
-from tengen.roles.forks import fork_sources
-from tengen.roles.generations import (
+from tengen.roles.role import Report, RoleContext
+from tengen.roles.selfplay.forks import fork_sources
+from tengen.roles.selfplay.generations import (
     begin_generation,
     claim_writer,
     has_orphan,
     sealed_generation,
     writer_directory,
 )
-from tengen.roles.resignation import check_resignation
-from tengen.roles.role import Report, RoleContext
-from tengen.roles.threads_play import PlayingThreads, take_counts
+from tengen.roles.selfplay.resignation import check_resignation
+from tengen.roles.selfplay.threads_play import PlayingThreads, take_counts
 from tengen.run import RunDirectory
 
 __all__ = ["SelfplayRole"]

@@ -1,0 +1,1 @@
+"""Role ``selfplay``: generations of games, forks, and whether resigning is safe."""

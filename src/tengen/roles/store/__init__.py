@@ -1,0 +1,1 @@
+"""The commands of a store by itself: ``tengen store``, ``top`` and ``replicate``."""
