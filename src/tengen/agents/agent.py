@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from tengen.nets import Net
     from tengen.roles.config import RunConfig
     from tengen.run import RunDirectory
+    from tengen.transport import NetDoor
 
 __all__ = ["Agent", "Schedule"]
 
@@ -119,6 +120,7 @@ class Agent(OpenConfig, package="tengen.agents"):
         run: RunDirectory,
         state: Mapping[str, Any] | None,
         directory: Path | None = None,
+        net: NetDoor | None = None,
     ) -> Experience:
         """Opens what the learner draws from.
 
@@ -128,6 +130,7 @@ class Agent(OpenConfig, package="tengen.agents"):
             state: What ``Experience.state`` returned, to go on from; None to start.
             directory: Of experience in memory, where those that act in other processes
                 of the host join in; None: nobody does.
+            net: Where those of other hosts join in too; None: nobody does.
 
         Raises:
             UsageError: It belongs to another process.

@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from tengen.nets import Net
     from tengen.roles.config import RunConfig
     from tengen.run import RunDirectory
+    from tengen.transport import NetDoor
 
 __all__ = ["AlphaZero", "NetStage"]
 
@@ -233,6 +234,7 @@ class AlphaZero(Agent):
         run: RunDirectory,
         state: Mapping[str, Any] | None,
         directory: Path | None = None,
+        net: NetDoor | None = None,
     ) -> GameWindow | ShuffledRows:
         """See ``Agent.open_experience``; games lie in files, which all may read."""
         if _window(config).drawn_by == "shuffle":

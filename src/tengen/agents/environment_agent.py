@@ -36,6 +36,7 @@ from tengen.tensors import Signature, TensorSpec
 if TYPE_CHECKING:
     from tengen.roles.config import RunConfig
     from tengen.run import RunDirectory
+    from tengen.transport import NetDoor
 
 __all__ = ["EnvironmentAgent", "net_for"]
 
@@ -234,6 +235,7 @@ class EnvironmentAgent(Agent):
         run: RunDirectory,
         state: Mapping[str, Any] | None,
         directory: Path | None = None,
+        net: NetDoor | None = None,
     ) -> StepTable:
         """See ``Agent.open_experience``."""
         spec = envs.env_spec(config.task)
@@ -253,6 +255,7 @@ class EnvironmentAgent(Agent):
             num_slots=self.actor.num_envs * config.launch.of("actor").count,
             batch_size=config.learner.batch_size,
             directory=directory,
+            net=net,
         )
 
     def table_config(self, config: RunConfig) -> ReplayConfig:

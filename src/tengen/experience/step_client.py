@@ -18,14 +18,17 @@ _PRIORITY_S = 1.0
 class StepClient:
     """A ``StepTable`` of another process, to add to.
 
-    Where that process is killed, writers wait for the next one, which goes on with
-    every item that was acknowledged.
+    Where that process is killed, writers of its host wait for the next one, which goes
+    on with every item that was acknowledged; those that came by ``tcp`` raise, and what
+    they were writing is lost with their sessions.
 
     Args:
         address: The folder of the table's store, or ``tcp://HOST:PORT``.
         layout: Of the items, as the table has it.
         config: The table's.
-        patience_s: How long a table that was lost is waited for.
+        patience_s: How long a table of this host that was lost is waited for.
+        token: For ``tcp``, what the store wants to be told.
+        fingerprint: For ``tcp``, SHA-256 in hex of its certificate; None: without TLS.
 
     Raises:
         RunError: Nobody answers there.
@@ -38,12 +41,17 @@ class StepClient:
         layout: ItemLayout,
         config: ReplayConfig,
         patience_s: float = 60.0,
+        *,
+        token: str | None = None,
+        fingerprint: str | None = None,
     ) -> None:
         self.layout = layout
         self.config = config
         self.num_rows = 0
         self.num_episodes = 0
-        self._store = Store.connect(address, patience_s=patience_s)
+        self._store = Store.connect(
+            address, patience_s=patience_s, token=token, fingerprint=fingerprint
+        )
         self._table = self._store.table(TABLE)
         self._lock = threading.Lock()
         self._max_priority = 1.0

@@ -41,6 +41,7 @@ from tengen.store import (
     StoreTimeout,
     TableConfig,
 )
+from tengen.transport import NetDoor
 
 __all__ = ["StepTable"]
 
@@ -61,6 +62,7 @@ class StepTable:
         directory: A folder in a memory file system in which actors of other processes
             of the host join in, by ``StepClient``; where this process is killed, the
             next one goes on with all that was inserted, a queue too. None: nobody does.
+        net: Where actors of other hosts join in too; None: nobody does.
 
     Raises:
         UsageError: Another process is this table now, or its steps have other columns.
@@ -79,6 +81,7 @@ class StepTable:
         num_slots: int,
         batch_size: int,
         directory: Path | None = None,
+        net: NetDoor | None = None,
     ) -> None:
         self.config = config
         self.layout = layout
@@ -112,24 +115,22 @@ class StepTable:
             batch_size=batch_size,
         )
         check_step_memory(table, budget, directory)
-        if config.is_queue:
-            self._store = Store(
-                [table],
-                memory_bytes=budget.memory_bytes,
-                seed=seed,
-                directory=directory,
-            )
-        else:
+        durable: dict[str, Any] = {}
+        if not config.is_queue:
             folder.parent.mkdir(parents=True, exist_ok=True)
-            self._store = Store(
-                [table],
-                memory_bytes=budget.memory_bytes,
-                seed=seed,
-                directory=directory,
-                disk_bytes=budget.disk_bytes,
-                disk_directory=folder,
-                durability="checkpoint",
-            )
+            durable = {
+                "disk_bytes": budget.disk_bytes,
+                "disk_directory": folder,
+                "durability": "checkpoint",
+            }
+        self._store = Store(
+            [table],
+            memory_bytes=budget.memory_bytes,
+            seed=seed,
+            directory=directory,
+            **({} if net is None else dataclasses.asdict(net)),
+            **durable,
+        )
         self._table = self._store.table(TABLE)
         described = self._table.describe()
         if described["num_inserts"] < self._num_seen:
@@ -139,6 +140,11 @@ class StepTable:
     def generation(self) -> int:
         """Turns of the actors: calls of ``refresh`` that found something new."""
         return self._num_turns
+
+    @property
+    def address(self) -> str | None:
+        """``tcp://HOST:PORT`` where actors of other hosts join in; None: nowhere."""
+        return self._store.address
 
     def writer(self, name: str, num_slots: int) -> SlotWriter:
         """Returns the writer of an actor's slots; see ``SlotWriter``.

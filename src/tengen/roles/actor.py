@@ -13,7 +13,7 @@ from tengen.actors import EnvironmentPort, Slots
 from tengen.agents import EnvironmentAgent
 from tengen.envs import Env
 from tengen.inference.central import Interrupted
-from tengen.roles.actor_links import ActorLink
+from tengen.roles.actor_links import ActorLink, LinkLost
 from tengen.roles.config import RunConfig
 from tengen.roles.role import Report, RoleContext
 from tengen.run import RunDirectory
@@ -52,6 +52,7 @@ class ActorRole:
         self._port: EnvironmentPort | None = None
         self._begun_s: float | None = None
         self._is_closed = threading.Event()
+        self._is_watched = False
         if not context.at_once:
             self._begin()
 
@@ -61,14 +62,23 @@ class ActorRole:
             return self._turn()
         except Interrupted:
             return {"stopped": True}
+        except LinkLost:
+            # As a process that died and was started again: its episodes begin anew.
+            self._end_link()
+            self.waits_for = "the learner's table was lost; it is waited for"
+            return None
 
     def close(self) -> None:
         """Closes the environments."""
         self._is_closed.set()
+        self._end_link()
+
+    def _end_link(self) -> None:
         if self._link is not None:
             self._link.close()
         if self._env is not None:
             self._env.close()
+        self._link = self._env = self._port = None
 
     def _begin(self) -> tuple[ActorLink, EnvironmentPort]:
         """Connects, and resets the environments."""
@@ -86,11 +96,13 @@ class ActorRole:
         # An actor that resumes gets other episodes, and draws other actions, than the
         # one before it began with.
         incarnation = self._run.new_incarnation("actor")
-        seeds = np.random.SeedSequence((config.seed, incarnation))
+        seeds = np.random.SeedSequence((config.seed, incarnation, context.index))
         env_seed, draw_seed = map(int, seeds.generate_state(2, np.uint64))
         num_envs = agent.actor.num_envs
         num_actors = config.launch.of("actor").count if context.at_once else 1
-        threading.Thread(target=self._watch, daemon=True).start()
+        if not self._is_watched:
+            self._is_watched = True
+            threading.Thread(target=self._watch, daemon=True).start()
         self._begun_s = time.monotonic()
         # First: processes that an environment forks get no lock and no connection.
         self._env = envs.make(config.task, num_envs, env_seed)

@@ -10,12 +10,16 @@ from tengen.envs import Arrays
 from tengen.experience import ItemLayout
 from tengen.inference import DriveStats, RowArrays
 
-__all__ = ["INFERENCE", "STORE", "ActorLink", "Driven"]
+__all__ = ["INFERENCE", "STORE", "ActorLink", "Driven", "LinkLost"]
 
 STORE = "store"
 """The name of the experience among a run's services."""
 INFERENCE = "inference"
 """That of role inference."""
+
+
+class LinkLost(Exception):
+    """The learner's table has gone, with the sessions of its writers."""
 
 
 @dataclass(frozen=True)
@@ -42,6 +46,7 @@ class ActorLink(Protocol):
 
         Raises:
             Interrupted: The role is to stop, and what it waited for did not come.
+            LinkLost: Connect again, with episodes that begin anew.
         """
 
     def close(self) -> None:

@@ -11,6 +11,7 @@ from tengen.errors import DiskFullError, RunError
 from tengen.games import add_task_argument, check_typed
 from tengen.roles.config import RunConfig, read_config
 from tengen.roles.devices import with_devices
+from tengen.roles.doors import Connect
 from tengen.roles.full_disk import FullDiskPause
 from tengen.roles.role import Report, Role, RoleContext, make_role
 from tengen.roles.role_log import RoleLog
@@ -77,6 +78,7 @@ def serve(
     args: argparse.Namespace,
     num_games: int | None = None,
     index: int = 0,
+    connect: Connect | None = None,
 ) -> dict[str, Any]:
     """Takes turns until the STOP file, a signal or, with ``--once``, one turn.
 
@@ -85,6 +87,7 @@ def serve(
         args: As ``add_arguments`` declares them.
         num_games: Ends after the turn with which so many games were played.
         index: Which of several actors it is, from 0.
+        connect: Where an actor finds the others; None: the run directory says it.
 
     Raises:
         UsageError: The run's task is a program, or another, than was typed; or the role
@@ -112,6 +115,7 @@ def serve(
             say=log.say,
             write=pause,
             index=index,
+            connect=connect,
             at_once=True,
         )
         worker = _Worker(name, run, context, args.devices)

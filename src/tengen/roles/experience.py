@@ -9,8 +9,9 @@ from tengen.experience import Experience
 from tengen.learners.checkpoint import read_extra
 from tengen.roles.actor_links import STORE
 from tengen.roles.config import RunConfig
+from tengen.roles.doors import Doors
 from tengen.roles.role import RoleContext
-from tengen.run import RunDirectory, service_folder, write_endpoint
+from tengen.run import RunDirectory
 
 __all__ = ["open_experience"]
 
@@ -40,9 +41,9 @@ def open_experience(
         return agent.open_experience(config, run, state)
     if context.at_once:
         # Actors are other processes, which join in there.
-        folder = service_folder(run, STORE)
-        opened = agent.open_experience(config, run, state, folder)
-        write_endpoint(run, STORE)
+        doors = Doors(config.launch, run, STORE)
+        opened = agent.open_experience(config, run, state, doors.folder, doors.net)
+        doors.publish()
         return opened
     if _SHARED not in context.shared:
         number = run.checkpoints.latest()

@@ -9,12 +9,14 @@ import time
 from tengen.agents import EnvironmentAgent
 from tengen.errors import RunError
 from tengen.inference import open_backend
+from tengen.inference.central import INFERENCE as DIALECT
 from tengen.inference.central import MAX_ROWS, InferenceServer, serve_rows
 from tengen.models import load_model
 from tengen.roles.actor_links import INFERENCE
 from tengen.roles.config import RunConfig
+from tengen.roles.doors import Doors
 from tengen.roles.role import Report, RoleContext
-from tengen.run import RunDirectory, service_folder, write_endpoint
+from tengen.run import RunDirectory
 from tengen.transport import HostFolder, Server
 
 __all__ = ["InferenceRole"]
@@ -59,13 +61,18 @@ class InferenceRole:
             min_rows=min(config.inference.min_rows, num_rows, MAX_ROWS),
             max_wait_s=config.inference.max_wait_ms / 1000,
         )
-        self._folder = HostFolder(INFERENCE, service_folder(run, INFERENCE))
-        self._door = Server(self._folder.listen(), serve_rows(self._server, signature))
+        doors = Doors(config.launch, run, INFERENCE)
+        service = serve_rows(self._server, signature)
+        # An address that cannot be used is refused before anything is there to remove.
+        listeners = [] if doors.net is None else [doors.net.open(DIALECT)]
+        self._folder = HostFolder(INFERENCE, doors.folder)
+        listeners.append(self._folder.listen())
+        self._servers = [Server(listener, service) for listener in listeners]
         self._thread = threading.Thread(
             target=self._serve, name="inference", daemon=True
         )
         self._thread.start()
-        write_endpoint(run, INFERENCE)
+        doors.publish()
         self._told = dataclasses.replace(self._server.stats)
         self._told_s = time.monotonic()
 
@@ -88,7 +95,8 @@ class InferenceRole:
 
     def close(self) -> None:
         """Ends every session. A second call does nothing."""
-        self._door.close()
+        for server in self._servers:
+            server.close()
         self._server.stop()
         self._thread.join()
         self._folder.remove()

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from tengen.bounds import bounded, check_fields
+from tengen.config import check_range
+from tengen.transport import NetAddress
 
 __all__ = ["LaunchConfig", "RoleResources"]
 
@@ -42,6 +44,26 @@ class LaunchConfig:
     roles: dict[str, RoleResources] = field(default_factory=dict)
     """By role, as ``launch.roles.learn.num_cpus=4``; those left out have the
     defaults."""
+
+    listen: str = ""
+    """``HOST:PORT`` of the machine of the learner and of inference where actors of
+    other machines come in: the learner's table at this port, inference at the next. An
+    address that other machines reach needs a certificate. Empty: actors are on that
+    machine."""
+    certificate_file: str = ""
+    """PEM, for TLS; actors know it by the SHA-256 in the run directory."""
+    key_file: str = ""
+    """PEM, the certificate's key."""
+
+    def __post_init__(self) -> None:
+        """Checks the address.
+
+        Raises:
+            UsageError: It is none, or its port has no next one.
+        """
+        if self.listen:
+            port = NetAddress.parse(self.listen).port
+            check_range("port of launch.listen", port, 1, 65534)
 
     def of(self, role: str) -> RoleResources:
         """Returns what a role is given."""

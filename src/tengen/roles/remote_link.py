@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import socket
 import threading
 import time
 from collections.abc import Callable
@@ -14,11 +15,12 @@ from tengen.envs import Arrays
 from tengen.errors import RunError, TengenError
 from tengen.experience import StepClient
 from tengen.inference import DriveStats, RowArrays, central, drive
-from tengen.roles.actor_links import INFERENCE, STORE, Driven
+from tengen.roles.actor_links import INFERENCE, STORE, Driven, LinkLost
 from tengen.roles.config import RunConfig
+from tengen.roles.doors import way_to
 from tengen.roles.role import RoleContext
-from tengen.run import RunDirectory, read_endpoint
-from tengen.transport import Client
+from tengen.run import RunDirectory
+from tengen.transport import Client, is_net
 
 __all__ = ["RemoteLink"]
 
@@ -35,7 +37,8 @@ _TURN_S = 1.0
 class RemoteLink:
     """Role ``inference`` and the learner's table; see ``ActorLink``.
 
-    What was written lies in memory that outlives the learner's process.
+    What was written to a table of this host lies in memory that outlives the learner's
+    process.
     """
 
     def __init__(
@@ -50,34 +53,41 @@ class RemoteLink:
         self._stop = context.stop
         self._lock = run.lock(f"actor-{context.index}")
         self._is_closed = threading.Event()
+        self._is_far = False
         num_envs = agent.actor.num_envs
         signature = agent.net_signature(config)
         self.layout = agent.layout(signature.state)
-        self._inference = self._reach(
-            lambda: central.InferenceClient(
-                central.connect_rows(
-                    Client(
-                        central.INFERENCE,
-                        read_endpoint(run, INFERENCE).reached(INFERENCE),
-                    ),
-                    signature,
-                    num_envs,
-                ),
-                signature,
-                num_envs,
-                self._stop,
-                _PATIENCE_S,
+
+        def open_rows() -> socket.socket:
+            # Anew each time: the next server may be on another host.
+            way = way_to(run, INFERENCE, context.connect)
+            client = Client(
+                central.INFERENCE,
+                way.address,
+                token=way.token,
+                fingerprint=way.fingerprint,
             )
-        )
-        self.arrays: RowArrays | None = self._inference.arrays
-        self._steps = self._reach(
-            lambda: StepClient(
-                read_endpoint(run, STORE).reached(STORE),
+            return central.connect_rows(client, signature, num_envs)()
+
+        def open_steps() -> StepClient:
+            way = way_to(run, STORE, context.connect)
+            self._is_far = is_net(way.address)
+            return StepClient(
+                way.address,
                 self.layout,
                 agent.table_config(config),
                 _PATIENCE_S,
+                token=way.token,
+                fingerprint=way.fingerprint,
+            )
+
+        self._inference = self._reach(
+            lambda: central.InferenceClient(
+                open_rows, signature, num_envs, self._stop, _PATIENCE_S
             )
         )
+        self.arrays: RowArrays | None = self._inference.arrays
+        self._steps = self._reach(open_steps)
         writer = self._steps.writer(f"actor-{context.index}", num_envs)
         self._append = writer.append
         threading.Thread(target=self._end_waits, daemon=True).start()
@@ -86,10 +96,12 @@ class RemoteLink:
         """See ``ActorLink.write``."""
         try:
             return self._append(columns, state)
-        except TengenError:
+        except TengenError as error:
             # At the end of a run its roles end in any order.
             if self._stop.wait(_GRACE_S):
                 raise central.Interrupted from None
+            if self._is_far and isinstance(error, RunError):
+                raise LinkLost from error
             raise
 
     def drive(self, port: EnvironmentPort) -> Driven | None:

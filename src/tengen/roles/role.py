@@ -17,6 +17,7 @@ from typing import Any, NoReturn, Protocol
 from tengen.errors import UsageError, did_you_mean
 from tengen.experience import Experience
 from tengen.roles.config import RunConfig
+from tengen.roles.doors import Connect
 from tengen.roles.learn_from import with_games
 from tengen.run import RunDirectory
 
@@ -58,6 +59,9 @@ class RoleContext:
     at_once: bool = False
     """Whether the other roles of the run are in processes of their own, and work at the
     same time."""
+    connect: Connect | None = None
+    """Where an actor by itself finds inference and the learner's table; None: the run
+    directory says it."""
     acted: Mapping[str, int] = field(default_factory=dict)
     """``num_rows`` and ``num_episodes`` that actors of other processes have made in
     this call."""

@@ -10,6 +10,7 @@ from tengen.run.endpoints import (
     Endpoint,
     read_endpoint,
     remove_services,
+    run_token,
     service_folder,
     write_endpoint,
 )
@@ -57,6 +58,7 @@ __all__ = [
     "read_object",
     "remove_leftovers",
     "remove_services",
+    "run_token",
     "service_folder",
     "storage_error",
     "usable_threads",

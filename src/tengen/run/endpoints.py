@@ -1,9 +1,11 @@
 """Where a run's services are: what its other processes find them by.
 
-A service is in a folder of the memory file system, which processes of its host reach.
-``RUN/endpoints/NAME.json`` says which host and which folder. The folder's name is made
-of ``RUN/endpoints/id``, which is random and the run's own: a service that goes on after
-a kill finds what the one before it left, and another run at the same path does not.
+A service is in a folder of the memory file system, which processes of its host reach,
+and, where the run's config says so, on an address that other hosts reach.
+``RUN/endpoints/NAME.json`` has both. The folder's name is made of ``RUN/endpoints/id``,
+which is random and the run's own: a service that goes on after a kill finds what the
+one before it left, and another run at the same path does not. ``RUN/endpoints/token``,
+which its user alone may read, is what clients by an address must know.
 """
 
 from __future__ import annotations
@@ -28,12 +30,14 @@ __all__ = [
     "Endpoint",
     "read_endpoint",
     "remove_services",
+    "run_token",
     "service_folder",
     "write_endpoint",
 ]
 
-_SCHEMA = 1
+_SCHEMA = 2
 _MEMORY = Path("/dev/shm")
+_BOOT = Path("/proc/sys/kernel/random/boot_id")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -41,24 +45,33 @@ class Endpoint:
     """One service."""
 
     host: str
-    """The name of its host."""
+    """The name of its host, for people."""
+    memory: str
+    """Which memory file system its folder is in: two hosts, or two containers that do
+    not share theirs, have different ones."""
     folder: str
-    """Where processes of that host reach it."""
+    """Where processes that have this memory file system reach it."""
+    address: str
+    """``tcp://HOST:PORT`` where other processes reach it; empty: nowhere."""
+    fingerprint: str
+    """SHA-256 in hex of its certificate; empty: it has none."""
 
     def reached(self, name: str) -> str:
-        """Returns by what this process reaches the service.
+        """Returns by what this process reaches the service: a folder or an address.
 
         Args:
             name: The service's, for messages.
 
         Raises:
-            RunError: It is on another host.
+            RunError: It is on another host, and listens for that one alone.
         """
-        if self.host == platform.node():
+        if self.memory == _memory_id():
             return self.folder
+        if self.address:
+            return self.address
         raise RunError(
             f"{name} (of host {self.host}) listens for that host alone; start this "
-            f"role there"
+            f"role there, or the others with launch.listen=HOST:PORT"
         )
 
 
@@ -69,8 +82,17 @@ def service_folder(run: RunDirectory, name: str) -> Path:
         run: The run.
         name: The service's.
     """
-    root = _MEMORY if os.access(_MEMORY, os.W_OK) else Path(tempfile.gettempdir())
-    return root / f"tengen-{os.getuid()}-{_id(run)}-{name}"
+    identity = _random(run, "id", 8, 0o666)
+    return _memory_root() / f"tengen-{os.getuid()}-{identity}-{name}"
+
+
+def run_token(run: RunDirectory) -> str:
+    """Returns what clients of the run's services must know where they come by TCP.
+
+    Raises:
+        RunError: The file is damaged, or not this user's to read.
+    """
+    return _random(run, "token", 16, 0o600)
 
 
 def remove_services(run: RunDirectory) -> None:
@@ -85,37 +107,29 @@ def remove_services(run: RunDirectory) -> None:
         shutil.rmtree(service_folder(run, path.stem), ignore_errors=True)
 
 
-def _id(run: RunDirectory) -> str:
-    """Returns the run's random name, made by whoever asks first."""
-    run.endpoints.mkdir(exist_ok=True)
-    path = run.endpoints / "id"
-    for _ in range(2):
-        with contextlib.suppress(FileNotFoundError):
-            found = path.read_text().strip()
-            if re.fullmatch("[0-9a-f]{16}", found):
-                return found
-        with run.lock("endpoints", wait=True):
-            if not path.exists():
-                publish_file(path, secrets.token_hex(8).encode())
-    raise RunError(f"{path} is damaged; remove it")
-
-
-def write_endpoint(run: RunDirectory, name: str) -> None:
+def write_endpoint(
+    run: RunDirectory, name: str, address: str = "", fingerprint: str = ""
+) -> None:
     """Publishes where a service of this process is.
 
     Args:
         run: The run.
         name: The service's.
+        address: See ``Endpoint``.
+        fingerprint: See ``Endpoint``.
 
     Raises:
         RunError: The disk refuses.
     """
     run.endpoints.mkdir(exist_ok=True)
-    content = {
-        "schema": _SCHEMA,
-        "host": platform.node(),
-        "folder": str(service_folder(run, name)),
-    }
+    endpoint = Endpoint(
+        host=platform.node(),
+        memory=_memory_id(),
+        folder=str(service_folder(run, name)),
+        address=address,
+        fingerprint=fingerprint,
+    )
+    content = {"schema": _SCHEMA, **dataclasses.asdict(endpoint)}
     publish_json(run.endpoints / f"{name}.json", content)
 
 
@@ -133,3 +147,35 @@ def read_endpoint(run: RunDirectory, name: str) -> Endpoint:
     if not all(isinstance(value, str) for value in found.values()):
         raise RunError(f"{name} ({path}) is damaged; start its role again")
     return Endpoint(**{key: str(value) for key, value in found.items()})
+
+
+def _memory_root() -> Path:
+    return _MEMORY if os.access(_MEMORY, os.W_OK) else Path(tempfile.gettempdir())
+
+
+def _memory_id() -> str:
+    """Returns what differs where a folder of ``_memory_root`` is not the same one."""
+    boot = platform.node()
+    with contextlib.suppress(OSError):
+        boot = _BOOT.read_text().strip()
+    return f"{boot}/{_memory_root().stat().st_dev}"
+
+
+def _random(run: RunDirectory, name: str, num_bytes: int, mode: int) -> str:
+    """Returns a random text of the run's, made by whoever asks first."""
+    run.endpoints.mkdir(exist_ok=True)
+    path = run.endpoints / name
+    for _ in range(2):
+        with contextlib.suppress(FileNotFoundError):
+            try:
+                found = path.read_text().strip()
+            except PermissionError as error:
+                raise RunError(
+                    f"{path} is another user's; start this role as that user"
+                ) from error
+            if re.fullmatch(f"[0-9a-f]{{{2 * num_bytes}}}", found):
+                return found
+        with run.lock("endpoints", wait=True):
+            if not path.exists():
+                publish_file(path, secrets.token_hex(num_bytes).encode(), mode)
+    raise RunError(f"{path} is damaged; remove it")

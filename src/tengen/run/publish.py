@@ -37,12 +37,13 @@ _PREFIX = ".tmp-"
 _TOKEN = secrets.token_hex(4)
 
 
-def publish_file(path: Path, data: bytes) -> None:
+def publish_file(path: Path, data: bytes, mode: int = 0o666) -> None:
     """Replaces ``path`` by ``data``. Blocks until it is durable.
 
     Args:
         path: The file; its folder exists.
         data: The whole content.
+        mode: Who may read and write it, less the umask.
 
     Raises:
         RunError: The disk is full or the folder cannot be written; the old content
@@ -50,7 +51,9 @@ def publish_file(path: Path, data: bytes) -> None:
     """
     temporary = _temporary(path)
     with _storage(path, temporary):
-        with open(temporary, "xb") as file:
+        with open(
+            temporary, "xb", opener=lambda name, flags: os.open(name, flags, mode)
+        ) as file:
             reach("publish.created", path)
             file.write(data[: len(data) // 2])
             file.flush()

@@ -33,9 +33,10 @@ from tengen.transport.client import Client
 from tengen.transport.folder import SOCKET_NAME, HostFolder
 from tengen.transport.folder_lock import LOCK_NAME, FolderLock
 from tengen.transport.lines import NoAnswer, ServiceFull
-from tengen.transport.listener import Listener, listen_on
+from tengen.transport.listener import Listener, NetDoor, listen_on
 from tengen.transport.server import Server
 from tengen.transport.service import RESUME, Dialect, Message, Service
+from tengen.transport.tls import fingerprint_of
 
 __all__ = [
     "LOCK_NAME",
@@ -48,10 +49,12 @@ __all__ = [
     "Listener",
     "Message",
     "NetAddress",
+    "NetDoor",
     "NoAnswer",
     "Server",
     "Service",
     "ServiceFull",
+    "fingerprint_of",
     "is_net",
     "listen_on",
 ]

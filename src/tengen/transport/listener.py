@@ -13,7 +13,7 @@ from tengen.transport.lines import read_line
 from tengen.transport.service import Dialect
 from tengen.transport.tls import Tls, server_tls
 
-__all__ = ["Listener", "listen_on"]
+__all__ = ["Listener", "NetDoor", "listen_on"]
 
 _MAX_HELLO_BYTES = 4096
 
@@ -49,6 +49,29 @@ class Listener:
     def close(self) -> None:
         """Listens no more. Idempotent."""
         self.bound.close()
+
+
+@dataclass(frozen=True, kw_only=True)
+class NetDoor:
+    """Where a service lets clients of other hosts in.
+
+    Attributes:
+        listen: ``HOST:PORT``; port 0 takes a free one.
+        token: What clients must know; None: that of the environment, or nothing.
+        certificate_file: PEM, for TLS; None: without.
+        key_file: PEM, its key.
+    """
+
+    listen: str
+    token: str | None = None
+    certificate_file: Path | None = None
+    key_file: Path | None = None
+
+    def open(self, dialect: Dialect) -> Listener:
+        """Takes the address; see `listen_on`."""
+        return listen_on(
+            dialect, self.listen, self.token, self.certificate_file, self.key_file
+        )
 
 
 def listen_on(

@@ -19,7 +19,7 @@ from pathlib import Path
 
 from tengen.errors import RunError, UsageError, os_reason
 
-__all__ = ["Tls", "client_tls", "server_tls"]
+__all__ = ["Tls", "client_tls", "fingerprint_of", "server_tls"]
 
 # TLS brings at most 16 KiB a record; several go on together.
 _BUFFER_BYTES = 1 << 18
@@ -29,6 +29,26 @@ _REST_S = 10.0
 
 Tls = Callable[[socket.socket, float], socket.socket]
 """Takes a connection and the time by which it must be done; returns a plain socket."""
+
+
+def fingerprint_of(certificate_file: Path) -> str:
+    """Returns the SHA-256 in hex of the first certificate of a PEM file.
+
+    Raises:
+        UsageError: The file cannot be read, or has none.
+    """
+    end = "-----END CERTIFICATE-----"
+    try:
+        text, found, _ = certificate_file.read_text().partition(end)
+        certificate = ssl.PEM_cert_to_DER_cert(
+            text[text.index("-----BEGIN CERTIFICATE-----") :] + found
+        )
+    except (OSError, ValueError) as error:
+        raise UsageError(
+            f"certificate_file ({certificate_file}) cannot be used, {error}; name a "
+            f"PEM file"
+        ) from error
+    return hashlib.sha256(certificate).hexdigest()
 
 
 def server_tls(service: str, certificate_file: Path, key_file: Path) -> Tls:

@@ -1,0 +1,126 @@
+"""Where the services of a run let actors in, and how an actor reaches them."""
+
+from __future__ import annotations
+
+import os
+import platform
+from dataclasses import dataclass
+from pathlib import Path
+
+from tengen.errors import UsageError
+from tengen.roles.actor_links import INFERENCE, STORE
+from tengen.roles.launch_config import LaunchConfig
+from tengen.run import (
+    RunDirectory,
+    read_endpoint,
+    run_token,
+    service_folder,
+    write_endpoint,
+)
+from tengen.transport import NetAddress, NetDoor, fingerprint_of
+
+__all__ = ["TOKEN_VARIABLE", "Connect", "Doors", "Way", "way_to"]
+
+TOKEN_VARIABLE = "TENGEN_RUN_TOKEN"
+"""What an actor that is told an address takes the token from."""
+_PORTS = {STORE: 0, INFERENCE: 1}
+_ANYWHERE = ("0.0.0.0", "::")
+
+
+def _moved(address: NetAddress, name: str) -> NetAddress:
+    return NetAddress(address.host, address.port + _PORTS[name])
+
+
+class Doors:
+    """Where one service is let into.
+
+    Args:
+        config: Says whether other hosts come in.
+        run: The run.
+        name: ``STORE`` or ``INFERENCE``.
+
+    Attributes:
+        folder: For this host.
+        net: For other hosts; None: they do not come in.
+    """
+
+    def __init__(self, config: LaunchConfig, run: RunDirectory, name: str) -> None:
+        self._config = config
+        self._run = run
+        self._name = name
+        self.folder = service_folder(run, name)
+        self.net: NetDoor | None = None
+        if config.listen:
+            pem, key = config.certificate_file, config.key_file
+            self.net = NetDoor(
+                listen=str(_moved(NetAddress.parse(config.listen), name)),
+                token=run_token(run),
+                certificate_file=Path(pem) if pem else None,
+                key_file=Path(key) if key else None,
+            )
+
+    def publish(self) -> None:
+        """Tells the run's actors; the doors are open.
+
+        Raises:
+            RunError: The disk refuses.
+        """
+        address = fingerprint = ""
+        if self.net is not None:
+            listen = NetAddress.parse(self.net.listen)
+            host = platform.node() if listen.host in _ANYWHERE else listen.host
+            address = str(NetAddress(host, listen.port))
+            if self.net.certificate_file is not None:
+                fingerprint = fingerprint_of(self.net.certificate_file)
+        write_endpoint(self._run, self._name, address, fingerprint)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Way:
+    """How a service is reached."""
+
+    address: str
+    """A folder of this host, or ``tcp://HOST:PORT``."""
+    token: str | None = None
+    """What the service wants to be told; None where it asks for nothing."""
+    fingerprint: str | None = None
+    """Of its certificate; None where it has none."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Connect:
+    """An address that an actor was told, in place of what the run directory says."""
+
+    address: str
+    """``HOST:PORT``, as ``launch.listen`` of the other roles has it."""
+    fingerprint: str | None = None
+    """SHA-256 in hex of their certificate; None where they have none."""
+
+
+def way_to(run: RunDirectory, name: str, connect: Connect | None) -> Way:
+    """Returns how this process reaches a service now.
+
+    Args:
+        run: The run.
+        name: ``STORE`` or ``INFERENCE``.
+        connect: What the user typed; None: the run directory says it.
+
+    Raises:
+        RunError: The service never ran, or is for another host alone.
+        UsageError: An address was typed, and no token is in the environment.
+    """
+    if connect is not None:
+        address = _moved(NetAddress.parse(connect.address), name)
+        token = os.environ.get(TOKEN_VARIABLE)
+        if token is None:
+            raise UsageError(
+                f"token ({TOKEN_VARIABLE}, not set) must be the run's; set it to what "
+                f"endpoints/token of the learner's run holds"
+            )
+        return Way(address=str(address), token=token, fingerprint=connect.fingerprint)
+    endpoint = read_endpoint(run, name)
+    return Way(
+        address=endpoint.reached(name),
+        token=run_token(run),
+        fingerprint=endpoint.fingerprint or None,
+    )

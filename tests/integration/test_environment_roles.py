@@ -1,0 +1,119 @@
+"""The roles of an environment by themselves, an actor on what seems another host."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tengen.observe import read_events
+from tengen.run import RunDirectory
+from tests.integration.runs import run_command, start_command, wait_for
+
+pytest.importorskip("gymnasium")
+
+SETTINGS = (
+    "inference.backend=torch",
+    "inference.precision=fp32",
+    "inference.batch_shape=dynamic",
+    "agent.actor.num_envs=4",
+)
+
+
+def role(name: str, run: Path, *extra: str) -> list[str]:
+    return [sys.executable, "-m", "tengen", name, str(run), "--threads", "1", *extra]
+
+
+def free_port() -> int:
+    """Returns a port that is free, as the next one is."""
+    import socket
+
+    while True:
+        with socket.socket() as one, socket.socket() as next_one:
+            one.bind(("127.0.0.1", 0))
+            port = int(one.getsockname()[1])
+            try:
+                next_one.bind(("127.0.0.1", port + 1))
+            except OSError:
+                continue
+            return port
+
+
+@pytest.fixture
+def processes() -> Iterator[dict[str, subprocess.Popen[str]]]:
+    started: dict[str, subprocess.Popen[str]] = {}
+    yield started
+    for child in started.values():
+        if child.poll() is None:
+            os.killpg(child.pid, signal.SIGKILL)
+            child.communicate()
+
+
+def num_turns(run: Path, name: str) -> int:
+    paths = run.glob(f"events/{name}-command-*.jsonl")
+    return sum(e["kind"] == "turn" for path in paths for e in read_events(path))
+
+
+@pytest.mark.slow
+def test_an_actor_of_another_host(
+    tmp_path: Path,
+    processes: dict[str, subprocess.Popen[str]],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """It has a copy of run.json, an address and a token, and outlives the learner."""
+    run, far = tmp_path / "run", tmp_path / "far"
+    port = free_port()
+    words = [sys.executable, "-m", "tengen", "train", "CartPole-v1", "--agent", "ppo"]
+    words += ["--frames", "0", "--out", str(run)]
+    settings = (*SETTINGS, f"launch.listen=127.0.0.1:{port}")
+    done = run_command([*words, *(f"--set={setting}" for setting in settings)])
+    assert done.returncode == 0, done.stderr
+    for name in ("learn", "export", "gate", "inference"):
+        processes[name] = start_command(role(name, run))
+    far.mkdir()
+    shutil.copy(run / "run.json", far)
+    connect = ("--connect", f"127.0.0.1:{port}")
+    # Without the token nobody comes in, nor with another one.
+    done = run_command(role("actor", far, *connect))
+    assert done.returncode == 2
+    assert "token (TENGEN_RUN_TOKEN, not set) must be the run's" in done.stderr
+    wait_for(lambda: (run / "endpoints" / "store.json").exists())
+    wait_for(lambda: (run / "endpoints" / "inference.json").exists())
+    monkeypatch.setenv("TENGEN_RUN_TOKEN", 32 * "0")
+    done = run_command(role("actor", far, *connect))
+    assert done.returncode == 2
+    assert "token (not shown) must be the inference's" in done.stderr
+    secret = run / "endpoints" / "token"
+    assert secret.stat().st_mode & 0o077 == 0
+    monkeypatch.setenv("TENGEN_RUN_TOKEN", secret.read_text())
+    processes["actor"] = start_command(role("actor", far, *connect))
+    wait_for(lambda: num_turns(run, "learn") >= 3)
+
+    # The learner is killed with the table: the actor connects to the next one.
+    os.killpg(processes["learn"].pid, signal.SIGKILL)
+    processes.pop("learn").communicate()
+    learned, acted = num_turns(run, "learn"), num_turns(far, "actor")
+    processes["learn"] = start_command(role("learn", run))
+    wait_for(lambda: num_turns(run, "learn") > learned + 2)
+    wait_for(lambda: num_turns(far, "actor") > acted)
+
+    os.killpg(processes["actor"].pid, signal.SIGINT)
+    _, errors = processes["actor"].communicate(timeout=60)
+    assert processes["actor"].returncode == 130, errors
+    done = run_command([sys.executable, "-m", "tengen", "stop", str(run)])
+    assert done.returncode == 0
+    for child in processes.values():
+        if child is not processes["actor"]:
+            _, errors = child.communicate(timeout=60)
+            assert child.returncode == 0, errors
+    assert (RunDirectory(run).models.latest() or 0) >= 1
+    done = run_command(
+        [sys.executable, "-m", "tengen", "eval", str(run), "--episodes", "3"]
+    )
+    assert done.returncode == 0, done.stderr

@@ -1,0 +1,68 @@
+"""Actors of other processes write into a table, no further ahead than it lets them."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+from step_blocks import COLUMNS, block, numbers_of
+
+from tengen.errors import RunError
+from tengen.experience import ItemLayout, ReplayConfig, StepClient, StepTable
+from tengen.transport import NetDoor
+
+LAYOUT = ItemLayout(num_steps=3, period=1)
+NUM_SLOTS, BLOCK = 2, 16
+CONFIG = ReplayConfig(
+    sampler="uniform", max_items=10_000, min_items=32, max_ahead=64, timeout_s=0.5
+)
+
+
+@pytest.fixture
+def memory() -> Iterator[Path]:
+    with tempfile.TemporaryDirectory(prefix="tengen-") as folder:
+        yield Path(folder) / "table"
+
+
+@pytest.mark.parametrize("over", ["folder", "tcp"])
+def test_an_actor_waits_for_the_learner(
+    tmp_path: Path, memory: Path, over: str
+) -> None:
+    """Before it waited, hundreds of blocks were on their way to a full table."""
+    net = NetDoor(listen="127.0.0.1:0") if over == "tcp" else None
+    table = StepTable(
+        tmp_path / "steps",
+        COLUMNS,
+        LAYOUT,
+        CONFIG,
+        seed=1,
+        num_slots=NUM_SLOTS,
+        batch_size=8,
+        directory=memory,
+        net=net,
+    )
+    address = table.address or str(memory)
+    client = StepClient(address, LAYOUT, CONFIG)
+    writer = client.writer("actor-0", NUM_SLOTS)
+
+    written: list[int] = []
+
+    def write_on() -> None:
+        for number in range(1000):
+            numbers = numbers_of(NUM_SLOTS, number * BLOCK, BLOCK)
+            versions = np.zeros(numbers.shape, np.int64)
+            writer.append({**block(numbers), "model_version": versions}, {})
+            written.append(number)
+
+    with pytest.raises(RunError, match="look for a dead learner"):
+        write_on()
+    allowed = CONFIG.min_items + CONFIG.max_ahead
+    num_rows = len(written) * NUM_SLOTS * BLOCK
+    assert num_rows <= allowed + NUM_SLOTS * BLOCK
+    assert CONFIG.max_ahead / 2 < table._table.describe()["num_items"] <= allowed + 1
+    assert client.num_rows == num_rows
+    client.close()
+    table.close()
