@@ -1,9 +1,9 @@
 """MinAtar's five games as ``Env``: ``minatar/Breakout``.
 
-An observation is ``[C, 10, 10]`` bool: uint8 is brightness, of which a network sees 1 as
-1/255. Actions are a game's minimal set. Sticky actions (0.1) and the rising difficulty
-are MinAtar's defaults. There is no time limit but Freeway's own, which terminates after
-2500 steps.
+An observation is ``[C, 10, 10]`` bool: uint8 is brightness, of which a network sees 1
+as 1/255. Actions are a game's minimal set. Sticky actions (0.1) and the rising
+difficulty are MinAtar's defaults. There is no time limit but Freeway's own, which
+terminates after 2500 steps.
 
 The package is licensed under the GPL; a user installs it, and nothing of it is here.
 
