@@ -78,8 +78,12 @@ class Ppo(PolicyAgent):
             check(value >= 0, name, value, "must be at least 0; use 0 for none")
 
     def default_store(self, spec: EnvSpec) -> ReplayConfig:
-        """See ``EnvironmentAgent.default_store``: a queue."""
-        return ReplayConfig(sampler="fifo", max_items=64)
+        """See ``EnvironmentAgent.default_store``: a queue of two batches.
+
+        One is learned from while actors make the other. What waits longer is of a
+        policy that the steps of each batch before it have changed.
+        """
+        return ReplayConfig(sampler="fifo", max_items=32)
 
     def default_learner(self, spec: EnvSpec) -> LearnerConfig:
         """See ``EnvironmentAgent.default_learner``: a batch is a turn's unrolls."""

@@ -36,7 +36,10 @@ class StepSink(Protocol):
 class SlotWriter:
     """Writes the steps of an actor's slots, and makes items of them.
 
-    For one thread; blocks while the table has no room.
+    For one thread; blocks while the table has no room. What it is given is in the
+    table when it returns: a table of another process takes inserts that come later,
+    thousands of them, and an actor that did not wait for these would run ahead of the
+    learner, whatever the limits of the table say.
 
     Args:
         table: Where they go.
@@ -76,11 +79,19 @@ class SlotWriter:
         is_reset = np.concatenate(
             [self._is_reset, columns["is_reset"].astype(np.bool_)], axis=1
         )
-        num_items = 0
-        for slot, writer in enumerate(self._writers):
-            rows = {name: column[slot] for name, column in columns.items()}
-            ends = layout.ends(self._num_steps, is_reset[slot])
-            num_items += self._write(writer, rows, ends, version)
+        num_items, timeout_s = 0, self._table.config.timeout_s
+        try:
+            for slot, writer in enumerate(self._writers):
+                rows = {name: column[slot] for name, column in columns.items()}
+                ends = layout.ends(self._num_steps, is_reset[slot])
+                num_items += self._write(writer, rows, ends, version)
+            for writer in self._writers:
+                writer.flush(timeout_s)
+        except StoreTimeout as error:
+            raise RunError(
+                f"experience ({TABLE}) was full for {timeout_s:g} s; look for a dead "
+                f"learner"
+            ) from error
         self._num_steps += num_rows
         self._is_reset = is_reset[:, is_reset.shape[1] - self._is_reset.shape[1] :]
         live = num_rows - layout.is_closed
@@ -100,25 +111,19 @@ class SlotWriter:
         """Appends one slot's rows, and makes an item of each that ends one."""
         config, layout = self._table.config, self._table.layout
         done = num_items = 0
-        try:
-            for first, last in _runs(ends):
-                writer.append(_rows(rows, done, last), config.timeout_s)
-                num_items += writer.insert_each(
-                    TABLE,
-                    layout.num_steps,
-                    self._table.max_priority,
-                    count=last - first,
-                    version=version,
-                    timeout_s=config.timeout_s,
-                )
-                done = last
-            if done < len(ends):
-                writer.append(_rows(rows, done, len(ends)), config.timeout_s)
-        except StoreTimeout as error:
-            raise RunError(
-                f"experience ({TABLE}) was full for {config.timeout_s:g} s; look for "
-                f"a dead learner"
-            ) from error
+        for first, last in _runs(ends):
+            writer.append(_rows(rows, done, last), config.timeout_s)
+            num_items += writer.insert_each(
+                TABLE,
+                layout.num_steps,
+                self._table.max_priority,
+                count=last - first,
+                version=version,
+                timeout_s=config.timeout_s,
+            )
+            done = last
+        if done < len(ends):
+            writer.append(_rows(rows, done, len(ends)), config.timeout_s)
         return num_items
 
 

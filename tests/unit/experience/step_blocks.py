@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tengen.experience import ItemLayout, ReplayConfig, SlotWriter, StepTable
+from tengen.experience import ItemLayout, ReplayConfig, StepClient, StepTable
 from tengen.store import Column
 from tengen.tensors import TensorSpec
 
@@ -71,7 +71,10 @@ def state_of(
 
 
 class Steps:
-    """A table of numbered steps and its one writer."""
+    """A table of numbered steps and its one writer.
+
+    Where the table has a directory, the writer comes to it as from another process.
+    """
 
     def __init__(
         self,
@@ -82,6 +85,7 @@ class Steps:
         batch_size: int = 8,
         columns: Mapping[str, Column] = COLUMNS,
         state: Mapping[str, Any] | None = None,
+        directory: Path | None = None,
         **config: Any,
     ) -> None:
         self.table = StepTable(
@@ -93,8 +97,12 @@ class Steps:
             state=state,
             num_slots=num_slots,
             batch_size=batch_size,
+            directory=directory,
         )
-        self.writer: SlotWriter = self.table.writer("actor-0", num_slots)
+        self._client: StepClient | None = None
+        if directory is not None:
+            self._client = StepClient(str(directory), layout, self.table.config)
+        self.writer = (self._client or self.table).writer("actor-0", num_slots)
         self._num_slots = num_slots
         self.num_steps = 0
 
@@ -128,6 +136,8 @@ class Steps:
         return self
 
     def __exit__(self, *error: object) -> None:
+        if self._client is not None:
+            self._client.close()
         self.table.close()
 
 

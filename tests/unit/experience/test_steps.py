@@ -262,6 +262,16 @@ def test_a_full_queue_says_so(tmp_path: Path) -> None:
             steps.append(3)
 
 
+def test_an_actor_of_another_process_is_no_further_ahead(tmp_path: Path) -> None:
+    shared = tmp_path / "shared"
+    with Steps(tmp_path, CLOSED, directory=shared, max_items=2, timeout_s=3.0) as steps:
+        for num_items in (1, 2):
+            steps.append(3)
+            assert steps.table.available() == num_items
+        with pytest.raises(RunError, match=r"^experience \(steps\) was full for 3 s"):
+            steps.append(3)
+
+
 def test_a_batch_on_loan_takes_no_room_from_those_that_wait(tmp_path: Path) -> None:
     with Steps(tmp_path, CLOSED, max_items=3, timeout_s=0.01) as steps:
         for _ in range(3):
