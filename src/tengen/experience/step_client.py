@@ -5,10 +5,12 @@ from __future__ import annotations
 import threading
 import time
 
+from tengen import _core
 from tengen.experience.item_layout import ItemLayout
 from tengen.experience.replay_config import ReplayConfig
 from tengen.experience.slot_writer import TABLE, SlotWriter
 from tengen.store import Store
+from tengen.transport import NoAnswer
 
 __all__ = ["StepClient"]
 
@@ -82,6 +84,13 @@ class StepClient:
         """Adds to ``num_rows`` and ``num_episodes``, which a report tells."""
         self.num_rows += num_rows
         self.num_episodes += num_episodes
+
+    @staticmethod
+    def is_lost(error: Exception) -> bool:
+        """Returns whether an error says that the table is gone, and not full."""
+        return isinstance(error, NoAnswer) or isinstance(
+            error.__cause__, _core.GoneError
+        )
 
     def close(self) -> None:
         """Ends the client; a writer that waits raises UsageError. Any thread."""

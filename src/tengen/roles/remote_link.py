@@ -100,7 +100,7 @@ class RemoteLink:
             # At the end of a run its roles end in any order.
             if self._stop.wait(_GRACE_S):
                 raise central.Interrupted from None
-            if self._is_far and isinstance(error, RunError):
+            if self._is_far and self._steps.is_lost(error):
                 raise LinkLost from error
             raise
 
