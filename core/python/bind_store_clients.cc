@@ -12,8 +12,8 @@
 #include "python/columns.h"
 #include "python/replay_writer.h"
 #include "python/store_values.h"
+#include "store/service/ring_channel.h"
 #include "store/service/sampler.h"
-#include "store/service/session.h"
 #include "store/service/store.h"
 #include "store/service/view_sampler.h"
 
@@ -64,8 +64,10 @@ void bind_writer(nb::module_& m) {
          double patience_s) {
         const store::engine::Schema schema = schema_of(columns, steps_per_chunk);
         return std::make_unique<ReplayWriter>(
-            store::remote_writer(address_of(descriptor, memory_path, layout, reconnect, patience_s),
-                                 next_sequence, num_ahead),
+            std::make_unique<store::WriterPort>(
+                std::make_unique<store::RingChannel>(
+                    address_of(descriptor, memory_path, layout, reconnect, patience_s)),
+                next_sequence, num_ahead),
             schema, map_slabs(directory, pool, slots_per_slab, slot_bytes), max_item_steps);
       },
       nb::arg("descriptor"), nb::arg("memory_path"), nb::arg("layout"), nb::arg("next_sequence"),
@@ -167,10 +169,12 @@ void bind_sampler(nb::module_& m, const char* name, const char* doc, const char*
          uint32_t num_samples, uint32_t num_steps, uint32_t num_ahead,
          const nb::callable& reconnect, double patience_s) {
         const store::engine::Schema schema = schema_of(columns, steps_per_chunk);
-        return std::make_unique<S>(
-            store::remote_sampler(
-                address_of(descriptor, memory_path, layout, reconnect, patience_s), num_ahead),
-            schema, map_slabs(directory, pool, slots_per_slab, slot_bytes), num_samples, num_steps);
+        return std::make_unique<S>(std::make_unique<store::SamplerPort>(
+                                       std::make_unique<store::RingChannel>(address_of(
+                                           descriptor, memory_path, layout, reconnect, patience_s)),
+                                       num_ahead),
+                                   schema, map_slabs(directory, pool, slots_per_slab, slot_bytes),
+                                   num_samples, num_steps);
       },
       nb::arg("descriptor"), nb::arg("memory_path"), nb::arg("layout"), nb::arg("columns"),
       nb::arg("steps_per_chunk"), nb::arg("directory"), nb::arg("pool"), nb::arg("slots_per_slab"),
@@ -181,7 +185,7 @@ void bind_sampler(nb::module_& m, const char* name, const char* doc, const char*
 }  // namespace
 
 void bind_store_clients(nb::module_& m) {
-  nb::class_<store::SessionLayout>(m, "SessionLayout", "See store/service/protocol.h.")
+  nb::class_<store::SessionLayout>(m, "SessionLayout", "See store/service/ring_memory.h.")
       .def(nb::init<uint32_t, uint32_t>(), nb::arg("request_bytes"), nb::arg("reply_bytes"))
       .def_ro("request_bytes", &store::SessionLayout::request_bytes)
       .def_ro("reply_bytes", &store::SessionLayout::reply_bytes);

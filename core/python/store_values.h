@@ -12,7 +12,7 @@
 
 #include "store/engine/schema.h"
 #include "store/service/ports.h"
-#include "store/service/session.h"
+#include "store/service/ring_channel.h"
 #include "store/service/slab_map.h"
 
 namespace tengen {

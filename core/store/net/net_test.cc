@@ -15,8 +15,8 @@
 #include "base/testing.h"
 #include "store/net/batch_parts.h"
 #include "store/net/gateway.h"
-#include "store/net/net_client.h"
-#include "store/net/net_protocol.h"
+#include "store/net/stream_channel.h"
+#include "store/service/messages.h"
 #include "store/service/sampler.h"
 #include "store/service/store.h"
 #include "store/service/writer.h"
@@ -80,8 +80,10 @@ struct Fixture {
     const auto [ours, theirs] = streams();
     const uint64_t next_sequence = gateway->open_writer(theirs, name, 0, in_time());
     ::close(theirs);
-    NetWriterPort opened = net_writer({ours, "test"}, next_sequence, schema());
-    return Writer(std::move(opened.port), schema(), std::move(opened.slabs), max_item_steps);
+    const SentSteps steps(schema());
+    auto channel = std::make_unique<StreamChannel>(StreamAddress{ours, "test"});
+    return Writer(std::make_unique<WriterPort>(std::move(channel), next_sequence, steps), schema(),
+                  steps.slabs(), max_item_steps);
   }
   Sampler sampler(uint32_t table, uint32_t num_samples, uint32_t num_ahead,
                   uint32_t num_steps = 1) {
@@ -93,7 +95,9 @@ struct Fixture {
       throw Error("refused");
     }
     const BatchLayout layout(schema(), num_samples, num_steps);
-    return Sampler(net_sampler({ours, "test"}, layout, num_samples, num_ahead), schema(),
+    auto channel =
+        std::make_unique<StreamChannel>(StreamAddress{ours, "test"}, num_samples, layout.num_bytes);
+    return Sampler(std::make_unique<SamplerPort>(std::move(channel), num_ahead), schema(),
                    SlabMap::none(), num_samples, num_steps);
   }
 

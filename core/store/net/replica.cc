@@ -10,7 +10,7 @@
 #include <utility>
 
 #include "base/error.h"
-#include "store/service/ports.h"
+#include "store/service/channel.h"
 
 namespace tengen::store {
 namespace {

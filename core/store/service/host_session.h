@@ -1,6 +1,6 @@
 #pragma once
-// The server's side of one session: applies the client's requests, and remembers those that must
-// wait.
+// The server's side of one session with a client of the same host: its requests come by a ring of
+// shared memory, and its replies go by another.
 
 #include <cstdint>
 #include <deque>
@@ -9,25 +9,24 @@
 #include <utility>
 
 #include "store/engine/engine.h"
-#include "store/service/protocol.h"
+#include "store/service/ring_memory.h"
+#include "store/service/served_session.h"
 #include "store/service/session_record.h"
-#include "store/service/store.h"
-#include "store/service/wire.h"
 #include "transport/shared_memory.h"
 
 namespace tengen::store {
 
 // For one thread, which holds the store's lock where an Engine is passed.
-class HostSession {
+class HostSession final : private Outbox {
  public:
   // Makes the session's memory, a file that is removed with the session. With `progress` the file
-  // is there already, and the session goes on after another server. Throws Error where there is no
-  // room.
+  // is there already, and the session, which has `num_loans` batches, goes on after another server.
+  // Throws Error where there is no room.
   HostSession(engine::SessionId id, SessionRecord record, const std::string& memory_path,
-              const engine::SessionProgress* progress);
+              const engine::SessionProgress* progress = nullptr, uint64_t num_loans = 0);
   HostSession(const HostSession&) = delete;
   HostSession& operator=(const HostSession&) = delete;
-  virtual ~HostSession();
+  ~HostSession() override;
 
   // Takes over the client's connected socket.
   void attach(int descriptor) { descriptor_ = descriptor; }
@@ -58,25 +57,14 @@ class HostSession {
     header_->server_sleeps.exchange(sleeps, std::memory_order_acq_rel);
   }
   // Whether the session waits for something that another session does.
-  bool is_waiting() const { return num_wanted() > 0; }
+  bool is_waiting() const { return served_->num_wanted() > 0; }
   // Reads the bytes that woke the server; the session is over where the client has gone.
   void read_bells();
   std::string waits() const { return read_reason(*header_); }
 
- protected:
-  // Tries again a request that could not be applied when it came.
-  virtual Progress serve_waiting(engine::Engine& engine) = 0;
-  // kDone where the request was applied, or is remembered as waiting. Otherwise it is tried again
-  // later, and the requests behind it wait.
-  virtual Progress apply(engine::Engine& engine, std::span<const std::byte> request) = 0;
-  // How many batches or slots the client asked for that were not sent yet.
-  virtual uint64_t num_wanted() const = 0;
-  // What the session waits for, for people; empty where it does not wait.
-  virtual std::string reason(const engine::Engine& engine) const = 0;
-
-  transport::Ring& replies() { return replies_; }
-
  private:
+  std::byte* reserve(uint32_t num_bytes) override { return replies_.reserve(num_bytes); }
+  void stage(uint32_t num_bytes) override { replies_.stage(num_bytes); }
   Progress serve_all(engine::Engine& engine);
   void refuse(const std::string& error);
 
@@ -87,6 +75,7 @@ class HostSession {
   SessionHeader* const header_;
   transport::Ring requests_;
   transport::Ring replies_;
+  const std::unique_ptr<ServedSession> served_;
   uint64_t num_applied_ = 0;
   struct Promise {
     uint64_t number;  // of a checkpoint
@@ -98,11 +87,6 @@ class HostSession {
   bool is_refused_ = false;
 };
 
-// A session of a writer that the engine opened, or of a sampler, which has `num_loans` batches.
-std::unique_ptr<HostSession> host_session(engine::SessionId id, const SessionRecord& record,
-                                          const std::string& memory_path,
-                                          const engine::SessionProgress* progress = nullptr,
-                                          uint64_t num_loans = 0);
 // Room for the batches and acknowledgements of a sampler that has `num_ahead` under way.
 SessionLayout layout_of_sampler(const engine::Engine& engine, uint32_t table, uint32_t num_samples,
                                 uint32_t num_ahead);

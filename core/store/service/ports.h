@@ -1,38 +1,22 @@
 #pragma once
-// What a client asks of a store, in one process or from another: the two narrow interfaces that
-// writers and samplers are written against.
+// What a client asks of a store, whatever carries it there: the commands of one writer, and of one
+// sampler.
 
-#include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <deque>
 #include <memory>
 #include <optional>
 #include <span>
 #include <string>
 #include <vector>
 
-#include "base/error.h"
 #include "store/engine/streams.h"
+#include "store/service/channel.h"
+#include "store/service/messages.h"
+#include "store/service/sent_steps.h"
 
 namespace tengen::store {
-
-using Deadline = std::chrono::steady_clock::time_point;
-// A deadline that has passed: what cannot be done at once is not done.
-constexpr Deadline kAtOnce{};
-
-// The store has ended or cannot be reached; this client's writers and samplers there are over.
-class GoneError : public Error {
- public:
-  explicit GoneError(const std::string& store)
-      : Error("store (" + store + ") has ended, or has closed this client; connect again") {}
-};
-
-// The store has refused a request of this client, and so has ended the session; a new session is
-// served.
-class RefusedError : public Error {
- public:
-  using Error::Error;
-};
 
 // `count` items of one table: item i has the steps first + i * stride and on, the sequence number
 // sequence + i, and priorities[i], or priorities[0] where there is only one.
@@ -62,51 +46,74 @@ struct Delivery {
 // Closes the writer when destroyed.
 class WriterPort {
  public:
-  virtual ~WriterPort() = default;
+  // Up to `num_ahead` chunks, at least one, are requested before they are needed. Items with
+  // sequence numbers below `next_sequence` were inserted before.
+  WriterPort(std::unique_ptr<Channel> channel, uint64_t next_sequence, uint32_t num_ahead);
+  // Of a store on another host, which gets its steps by messages.
+  WriterPort(std::unique_ptr<Channel> channel, uint64_t next_sequence, const SentSteps& steps);
 
-  // The next sequence number; items with smaller numbers were inserted before.
-  virtual uint64_t next_sequence() const = 0;
+  uint64_t next_sequence() const { return next_sequence_; }
   // The slot of the writer's next chunk, which the caller fills before it inserts steps of it.
   // Blocks while there is no memory for the chunk; none where the deadline passes.
-  virtual std::optional<uint32_t> begin_chunk(Deadline deadline) = 0;
+  std::optional<uint32_t> begin_chunk(Deadline deadline);
   // Blocks while the store is behind. False where the deadline passes; then insert the same run
   // again, which goes on with the items that are not in yet.
-  virtual bool insert(const InsertRun& run, Deadline deadline) = 0;
+  bool insert(const InsertRun& run, Deadline deadline);
   // Says that no item will name a step before `first`.
-  virtual void release_before(uint64_t first) = 0;
+  void release_before(uint64_t first);
   // Blocks until every command has taken effect; false where the deadline passes.
-  virtual bool flush(Deadline deadline) = 0;
+  bool flush(Deadline deadline) { return channel_->wait_for_all(deadline); }
   // What the store's side waits for, for people; empty where it does not wait.
-  virtual std::string waits() = 0;
+  std::string waits() { return channel_->waits(); }
+
+ private:
+  bool send_chunk(Deadline deadline);
+  void take_slots();
+
+  const std::unique_ptr<Channel> channel_;
+  const uint64_t next_sequence_;
+  const uint32_t num_ahead_;
+  std::optional<SentSteps> steps_;  // none: the store sees the memory that the caller fills
+  std::deque<uint32_t> slots_;      // granted, and not begun
+  bool has_asked_ = false;          // has asked for slots, and has no answer yet
+  std::vector<iovec> parts_;        // of the message that is being sent
 };
 
 // The store's side of one sampler of one table, for one thread. When destroyed, gives back batches
 // that are not acknowledged.
 class SamplerPort {
  public:
-  virtual ~SamplerPort() = default;
+  // `num_ahead` batches are requested before they are needed; 0: each by next().
+  SamplerPort(std::unique_ptr<Channel> channel, uint32_t num_ahead)
+      : channel_(std::move(channel)), num_ahead_(num_ahead) {}
 
   // The next batch. Blocks until there is one; false where the deadline passes, and nothing is
   // lost then.
-  virtual bool next(Deadline deadline, Delivery* delivery) = 0;
+  bool next(Deadline deadline, Delivery* delivery);
   // The batch that next() will return, where it was drawn ahead and has arrived; null otherwise.
   // Does not block. Its pieces stay where they are until next().
-  virtual const Delivery* peek() { return nullptr; }
+  const Delivery* peek();
   // Says that the samples were used. `priorities` is empty, or has one for each sample.
-  virtual void ack(uint64_t lease, std::span<const double> priorities) = 0;
+  void ack(uint64_t lease, std::span<const double> priorities);
   // Says that the samples were not used.
-  virtual void give_back(uint64_t lease) = 0;
+  void give_back(uint64_t lease);
   // Says that the caller reads the steps of a batch where they lie: they stay there until let_go().
-  // Precondition: the batch is neither acknowledged nor given back. Throws Error where the steps
-  // are not in memory of this host.
-  virtual void keep(uint64_t lease) {
-    throw Error("copy (False, lease " + std::to_string(lease) +
-                ") must be True, as the store is on another host; copy");
-  }
+  // Precondition: the steps are in memory of this host, and the batch is neither acknowledged nor
+  // given back.
+  void keep(uint64_t lease);
   // Ends keep().
-  virtual void let_go(uint64_t) {}
+  void let_go(uint64_t lease);
   // What the next batch waits for, for people; empty where it does not wait.
-  virtual std::string waits() = 0;
+  std::string waits() { return channel_->waits(); }
+
+ private:
+  bool ask(uint32_t wished, Deadline deadline);
+  void take_batch(std::span<const std::byte> reply, Delivery* delivery);
+
+  const std::unique_ptr<Channel> channel_;
+  const uint32_t num_ahead_;
+  uint32_t num_asked_ = 0;  // batches that were requested and that next() has not returned
+  std::optional<Delivery> peeked_;
 };
 
 }  // namespace tengen::store

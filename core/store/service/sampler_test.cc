@@ -2,12 +2,12 @@
 
 #include <algorithm>
 #include <cstring>
-#include <deque>
 #include <thread>
 #include <vector>
 
 #include "base/rng.h"
 #include "base/testing.h"
+#include "store/service/encoding.h"
 
 using namespace tengen;
 using namespace tengen::store::engine;
@@ -21,24 +21,38 @@ constexpr uint32_t kSteps = 3;  // of a sample
 constexpr uint64_t kNumBatches = Sampler::kMinAbsences + 4;
 const Deadline kNever = Deadline::max();
 
-// What a port does that has drawn all its batches ahead, or none.
-class FakePort final : public SamplerPort {
+// What a session does that has drawn all its batches ahead, or none.
+class FakeChannel final : public Channel {
  public:
-  std::deque<Delivery> batches;
+  std::vector<Delivery> batches;
   bool is_ahead = true;
 
-  bool next(Deadline, Delivery* delivery) override {
-    if (batches.empty()) return false;
-    *delivery = std::move(batches.front());
-    batches.pop_front();
-    return true;
+  uint32_t max_message() const override { return UINT32_MAX; }
+  bool send(std::span<iovec>, Deadline, Urgency) override { return true; }
+  void ring() override {}
+  std::span<const std::byte> wait_for_reply(Deadline) override {
+    if (num_taken_ == batches.size()) return {};
+    const Delivery& batch = batches[num_taken_];
+    const std::vector<Piece>& pieces = batch.pieces;
+    reply_.resize(sizeof(Batch) + pieces.size() * sizeof(Piece));
+    std::memcpy(put(reply_.data(), Batch{Reply::kBatch, 0, batch.lease, 0,
+                                         static_cast<uint32_t>(pieces.size()), 0}),
+                pieces.data(), pieces.size() * sizeof(Piece));
+    return reply_;
   }
-  const Delivery* peek() override {
-    return is_ahead && !batches.empty() ? &batches.front() : nullptr;
+  std::span<const std::byte> peek_reply() override {
+    return is_ahead ? wait_for_reply(kAtOnce) : std::span<const std::byte>();
   }
-  void ack(uint64_t, std::span<const double>) override {}
-  void give_back(uint64_t) override {}
+  std::shared_ptr<std::byte> pop_reply() override {
+    ++num_taken_;
+    return nullptr;
+  }
+  bool wait_for_all(Deadline) override { return true; }
   std::string waits() override { return ""; }
+
+ private:
+  size_t num_taken_ = 0;
+  std::vector<std::byte> reply_;
 };
 
 // Steps of noise in slots, and batches of runs of them.
@@ -48,8 +62,8 @@ struct Fixture {
                kLength),
         memory(kSlots * schema.chunk_bytes()),
         num_samples(batch),
-        port(new FakePort),
-        sampler(std::unique_ptr<SamplerPort>(port), schema,
+        channel(new FakeChannel),
+        sampler(std::make_unique<SamplerPort>(std::unique_ptr<Channel>(channel), 1), schema,
                 SlabMap(kSlots, schema.chunk_bytes(), [this](uint32_t) { return memory.data(); }),
                 num_samples, kSteps) {
     Rng rng(column_bytes, 0, 0, 0, Purpose::kTest);
@@ -65,7 +79,7 @@ struct Fixture {
           left -= count;
         }
       }
-      port->batches.push_back(delivery);
+      channel->batches.push_back(delivery);
     }
   }
 
@@ -82,7 +96,7 @@ struct Fixture {
   const Schema schema;
   std::vector<std::byte> memory;
   const uint32_t num_samples;
-  FakePort* const port;
+  FakeChannel* const channel;
   Sampler sampler;
 };
 
@@ -112,7 +126,7 @@ void stay_away() { std::this_thread::sleep_for(2 * Sampler::kMinAway); }
 void check_ahead(uint64_t column_bytes, uint32_t stack, uint32_t num_samples) {
   Fixture fixture(column_bytes, stack, num_samples);
   for (uint64_t lease = 0; lease < kNumBatches; ++lease) {
-    const std::vector<std::byte> expected = fixture.expected(fixture.port->batches.front());
+    const std::vector<std::byte> expected = fixture.expected(fixture.channel->batches[lease]);
     if (lease >= Sampler::kMinAbsences) {
       TENGEN_CHECK(becomes_ready(fixture.sampler));
       for (std::byte& byte : fixture.memory) byte ^= std::byte{255};
@@ -131,7 +145,7 @@ void check_ahead(uint64_t column_bytes, uint32_t stack, uint32_t num_samples) {
 void check_at_once(uint32_t num_samples) {
   Fixture fixture(3000, 2, num_samples);
   for (uint64_t lease = 0; lease < kNumBatches; ++lease) {
-    const std::vector<std::byte> expected = fixture.expected(fixture.port->batches.front());
+    const std::vector<std::byte> expected = fixture.expected(fixture.channel->batches[lease]);
     const std::optional<Gathered> gathered = fixture.sampler.next(kNever);
     TENGEN_CHECK(gathered && is_equal(fixture, *gathered, expected));
     if (lease != Sampler::kMinAbsences + 1) stay_away();
@@ -146,11 +160,11 @@ void check_at_once(uint32_t num_samples) {
 // Nothing is gathered ahead where nothing was drawn ahead, or a copy is shorter than a wake.
 void check_never(bool is_ahead, uint32_t num_samples) {
   Fixture fixture(3000, 1, num_samples);
-  fixture.port->is_ahead = is_ahead;
+  fixture.channel->is_ahead = is_ahead;
   for (uint64_t lease = 0; lease < kNumBatches; ++lease) {
     stay_away();
     TENGEN_CHECK(!fixture.sampler.is_ready());
-    const std::vector<std::byte> expected = fixture.expected(fixture.port->batches.front());
+    const std::vector<std::byte> expected = fixture.expected(fixture.channel->batches[lease]);
     const std::optional<Gathered> gathered = fixture.sampler.next(kNever);
     TENGEN_CHECK(gathered && is_equal(fixture, *gathered, expected));
   }

@@ -79,8 +79,9 @@ void check_naps(bool sampler_waits) {
     if (sampler_waits) TENGEN_CHECK(!sampler->next(kAtOnce, &delivery));
     SlabFiles files;
     const Server::Opened opened = server.open_writer(line.server(), "a", 0, kNever);
-    Writer writer(remote_writer({line.client(), opened.memory_path, opened.layout}, 0, 16), schema,
-                  files.map(store, folder.path), 1);
+    const SessionAddress address{line.client(), opened.memory_path, opened.layout};
+    Writer writer(std::make_unique<WriterPort>(std::make_unique<RingChannel>(address), 0, 16),
+                  schema, files.map(store, folder.path), 1);
     const double one = 1.0;
     for (uint64_t i = 0; i < kInserts; ++i) {
       const auto* column = reinterpret_cast<const std::byte*>(&i);

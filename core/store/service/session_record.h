@@ -8,8 +8,8 @@
 #include <string>
 #include <vector>
 
-#include "store/service/protocol.h"
-#include "store/service/wire.h"
+#include "store/service/encoding.h"
+#include "store/service/ring_memory.h"
 
 namespace tengen::store {
 

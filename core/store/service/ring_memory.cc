@@ -1,7 +1,8 @@
-#include "store/service/wire.h"
+#include "store/service/ring_memory.h"
 
 #include <algorithm>
 #include <array>
+#include <cstring>
 
 namespace tengen::store {
 namespace {
