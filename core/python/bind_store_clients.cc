@@ -40,18 +40,20 @@ void bind_writer(nb::module_& m) {
            nb::arg("sequence").none(), nb::arg("version"), nb::arg("timeout_s"))
       .def(
           "flush",
-          [](ReplayWriter& self, double timeout_s) { return self.port().flush(after(timeout_s)); },
+          [](ReplayWriter& self, double timeout_s) {
+            return self.writer().flush(after(timeout_s));
+          },
           nb::arg("timeout_s"), nb::call_guard<nb::gil_scoped_release>())
-      .def("waits", [](ReplayWriter& self) { return self.port().waits(); })
+      .def("waits", [](ReplayWriter& self) { return self.writer().waits(); })
       .def_prop_ro("num_steps", &ReplayWriter::num_steps)
       .def_prop_ro("next_sequence", &ReplayWriter::next_sequence);
   m.def(
       "open_writer",
       [](Store& store, const std::string& name, uint32_t pool, uint32_t max_item_steps) {
-        return std::make_unique<ReplayWriter>(
+        return std::make_unique<ReplayWriter>(std::make_unique<store::Writer>(
             store.open_writer(name, pool),
             store.read([&](const Engine& engine) { return engine.pool(pool).schema(); }),
-            store.slab_map(pool), max_item_steps);
+            store.slab_map(pool), max_item_steps));
       },
       nb::arg("store"), nb::arg("name"), nb::arg("pool"), nb::arg("max_item_steps"),
       nb::keep_alive<0, 1>());
@@ -63,12 +65,11 @@ void bind_writer(nb::module_& m) {
          uint32_t max_item_steps, uint32_t num_ahead, const nb::callable& reconnect,
          double patience_s) {
         const store::engine::Schema schema = schema_of(columns, steps_per_chunk);
-        return std::make_unique<ReplayWriter>(
-            std::make_unique<store::WriterPort>(
-                std::make_unique<store::RingChannel>(
-                    address_of(descriptor, memory_path, layout, reconnect, patience_s)),
-                next_sequence, num_ahead),
-            schema, map_slabs(directory, pool, slots_per_slab, slot_bytes), max_item_steps);
+        auto channel = std::make_unique<store::RingChannel>(
+            address_of(descriptor, memory_path, layout, reconnect, patience_s));
+        return std::make_unique<ReplayWriter>(std::make_unique<store::Writer>(
+            store::WriterSession{std::move(channel), next_sequence, num_ahead}, schema,
+            map_slabs(directory, pool, slots_per_slab, slot_bytes), max_item_steps));
       },
       nb::arg("descriptor"), nb::arg("memory_path"), nb::arg("layout"), nb::arg("next_sequence"),
       nb::arg("columns"), nb::arg("steps_per_chunk"), nb::arg("directory"), nb::arg("pool"),

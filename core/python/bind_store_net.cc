@@ -79,12 +79,10 @@ void bind_store_net(nb::module_& m) {
          const std::vector<ColumnTuple>& columns, uint32_t steps_per_chunk,
          uint32_t max_item_steps) {
         const store::engine::Schema schema = schema_of(columns, steps_per_chunk);
-        const store::SentSteps steps(schema);
         auto channel =
             std::make_unique<store::StreamChannel>(store::StreamAddress{descriptor, name});
-        return std::make_unique<ReplayWriter>(
-            std::make_unique<store::WriterPort>(std::move(channel), next_sequence, steps), schema,
-            steps.slabs(), max_item_steps);
+        return std::make_unique<ReplayWriter>(std::make_unique<store::Writer>(
+            store::WriterSession{std::move(channel), next_sequence}, schema, max_item_steps));
       },
       nb::arg("descriptor"), nb::arg("name"), nb::arg("next_sequence"), nb::arg("columns"),
       nb::arg("steps_per_chunk"), nb::arg("max_item_steps"));

@@ -11,8 +11,8 @@
 #include <vector>
 
 #include "store/engine/schema.h"
-#include "store/service/ports.h"
 #include "store/service/ring_channel.h"
+#include "store/service/sampler_port.h"
 #include "store/service/slab_map.h"
 
 namespace tengen {

@@ -1,6 +1,5 @@
 // A sampler on another host: batches are sent from the slabs where their steps lie.
 
-#include <algorithm>
 #include <condition_variable>
 #include <optional>
 #include <thread>
@@ -141,11 +140,9 @@ class NetSamplerSession final : public NetSession {
     const std::span<const std::byte> index = reply_.subspan(sizeof message, index_bytes);
     store::take(reply_.subspan(sizeof message + index_bytes), message.num_pieces, &pieces_);
     message.num_pieces = 0;
-    uint32_t last_slot = 0;
-    for (const engine::Piece& piece : pieces_) last_slot = std::max(last_slot, piece.slot);
     parts_.assign({transport::part_of(&message, sizeof message),
                    transport::part_of(index.data(), index.size())});
-    batch_.list(slabs_.up_to(last_slot), pieces_, &parts_);
+    batch_.list(slabs_.of(pieces_), pieces_, &parts_);
     return socket_.send(parts_);
   }
 

@@ -80,10 +80,8 @@ struct Fixture {
     const auto [ours, theirs] = streams();
     const uint64_t next_sequence = gateway->open_writer(theirs, name, 0, in_time());
     ::close(theirs);
-    const SentSteps steps(schema());
     auto channel = std::make_unique<StreamChannel>(StreamAddress{ours, "test"});
-    return Writer(std::make_unique<WriterPort>(std::move(channel), next_sequence, steps), schema(),
-                  steps.slabs(), max_item_steps);
+    return Writer({std::move(channel), next_sequence}, schema(), max_item_steps);
   }
   Sampler sampler(uint32_t table, uint32_t num_samples, uint32_t num_ahead,
                   uint32_t num_steps = 1) {
@@ -158,7 +156,7 @@ void check_items() {
     append(writer, i);
     if (i >= 2) TENGEN_CHECK(insert(writer, table, 3));
   }
-  TENGEN_CHECK(writer.port().flush(in_time()) && writer.next_sequence() == 38);
+  TENGEN_CHECK(writer.flush(in_time()) && writer.next_sequence() == 38);
   for (const uint32_t num_ahead : {0u, 2u}) {
     Sampler sampler = fixture.sampler(table, 2, num_ahead, 3);
     for (int64_t i = num_ahead == 0 ? 0 : 18; i < (num_ahead == 0 ? 18 : 38); i += 2) {
@@ -181,12 +179,12 @@ void check_runs() {
   Writer writer = fixture.writer("a");
   for (int64_t i = 0; i < 30; ++i) append(writer, i);
   TENGEN_CHECK(insert(writer, table, 1));  // holds the last step alone
-  TENGEN_CHECK(writer.port().flush(in_time()));
+  TENGEN_CHECK(writer.flush(in_time()));
   const std::vector<double> priorities(6, 2.0);
   for (int64_t i = 30; i < 36; ++i) append(writer, i);
   const InsertRun run{table, 0, writer.next_sequence(), 30, 6, 1, 1, priorities};
   TENGEN_CHECK(writer.insert(run, in_time()) && writer.insert(run, in_time()));
-  TENGEN_CHECK(writer.port().flush(in_time()));
+  TENGEN_CHECK(writer.flush(in_time()));
   Sampler sampler = fixture.sampler(table, 7, 0);
   TENGEN_CHECK((next_values(sampler) == std::vector<int64_t>{29, 30, 31, 32, 33, 34, 35}));
   TENGEN_CHECK(!sampler.next(soon()));
@@ -200,11 +198,11 @@ void check_limits() {
   Writer writer = fixture.writer("a");
   for (int64_t i = 0; i < 12; ++i) append(writer, i);
   const InsertRun run{table, 0, 0, 0, 12, 1, 1, {&kOne, 1}};
-  TENGEN_CHECK(writer.insert(run, in_time()) && !writer.port().flush(soon()));
-  for (int i = 0; i < 1000 && writer.port().waits().empty(); ++i) {
+  TENGEN_CHECK(writer.insert(run, in_time()) && !writer.flush(soon()));
+  for (int i = 0; i < 1000 && writer.waits().empty(); ++i) {
     std::this_thread::sleep_for(std::chrono::milliseconds(5));
   }
-  TENGEN_CHECK(writer.port().waits() == "insert waits: 1 samples must be drawn first");
+  TENGEN_CHECK(writer.waits() == "insert waits: 1 samples must be drawn first");
   TENGEN_CHECK(fixture.gateway->describe()[0] ==
                "writer a: insert waits: 1 samples must be drawn first");
   TENGEN_CHECK(writer.insert(run, in_time()));
@@ -213,7 +211,7 @@ void check_limits() {
   for (int i = 0; i < 6; ++i) {
     for (const int64_t value : next_values(sampler)) values.push_back(value);
   }
-  TENGEN_CHECK(writer.port().flush(in_time()));
+  TENGEN_CHECK(writer.flush(in_time()));
   TENGEN_CHECK(!sampler.next(soon()));
   TENGEN_CHECK((values == std::vector<int64_t>{0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11}));
 }
@@ -251,7 +249,7 @@ void check_death() {
       append(writer, i);
       TENGEN_CHECK(insert(writer, table, 1));
     }
-    TENGEN_CHECK(writer.port().flush(in_time()));
+    TENGEN_CHECK(writer.flush(in_time()));
   }
   {
     Sampler sampler = fixture.sampler(table, 3, 2);
@@ -276,7 +274,7 @@ void check_death_while_waiting() {
       append(writer, i);
       TENGEN_CHECK(insert(writer, table, 1));
     }
-    TENGEN_CHECK(!writer.port().flush(soon()));
+    TENGEN_CHECK(!writer.flush(soon()));
     Sampler sampler = fixture.sampler(table, 3, 1);
     TENGEN_CHECK(!sampler.next(soon()));
   }
@@ -295,7 +293,7 @@ void check_order() {
   const uint32_t table = fixture.add_table(config);
   Writer writer = fixture.writer("a");
   append(writer, 1);
-  TENGEN_CHECK(insert(writer, table, 1) && writer.port().flush(in_time()));
+  TENGEN_CHECK(insert(writer, table, 1) && writer.flush(in_time()));
   Sampler sampler = fixture.sampler(table, 1, 4);
   for (int i = 0; i < 2; ++i) {
     const std::optional<Gathered> batch = sampler.next(in_time());
@@ -326,7 +324,7 @@ void check_refusals() {
     const double negative = -1.0;
     bad.insert({table, 0, 0, 0, 1, 1, 1, {&negative, 1}}, in_time());
     for (int i = 0; i < 2; ++i) {
-      const std::string told = error_of([&] { bad.port().flush(in_time()); });
+      const std::string told = error_of([&] { bad.flush(in_time()); });
       TENGEN_CHECK(told.find("priority") != std::string::npos);
     }
   }
@@ -335,11 +333,11 @@ void check_refusals() {
     Writer bad = fixture.writer("bad");
     append(bad, 1);
     bad.insert({table, 0, 0, 0, 9, 1, 1, {&kOne, 1}}, in_time());
-    const std::string told = error_of([&] { bad.port().flush(in_time()); });
+    const std::string told = error_of([&] { bad.flush(in_time()); });
     TENGEN_CHECK(told.find("must be appended") != std::string::npos);
   }
   append(good, 2);
-  TENGEN_CHECK(insert(good, table, 1) && good.port().flush(in_time()));
+  TENGEN_CHECK(insert(good, table, 1) && good.flush(in_time()));
   Sampler sampler = fixture.sampler(table, 1, 0);
   const std::optional<Gathered> batch = sampler.next(in_time());
   TENGEN_CHECK(batch.has_value());
@@ -353,7 +351,7 @@ void check_refusals() {
   TENGEN_CHECK(error_of([&] {
                  append(good, 3);
                  insert(good, table, 1);
-                 good.port().flush(in_time());
+                 good.flush(in_time());
                }).find("has ended, or has closed this client") != std::string::npos);
 }
 
@@ -387,7 +385,7 @@ void check_garbage() {
   TENGEN_CHECK(refused(false, noise.data(), sizeof noise));
   Writer writer = fixture.writer("a");
   append(writer, 7);
-  TENGEN_CHECK(insert(writer, table, 1) && writer.port().flush(in_time()));
+  TENGEN_CHECK(insert(writer, table, 1) && writer.flush(in_time()));
   Sampler sampler = fixture.sampler(table, 1, 0);
   TENGEN_CHECK(next_values(sampler) == std::vector<int64_t>{7});
 }
@@ -419,7 +417,7 @@ void check_many() {
         append(writer, c * kItems + i);
         insert(writer, table, 1, in_time());
       }
-      TENGEN_CHECK(writer.port().flush(in_time()));
+      TENGEN_CHECK(writer.flush(in_time()));
     });
     threads.emplace_back([&, c] {
       Sampler sampler = fixture.sampler(table, 1 + static_cast<uint32_t>(c), 1);

@@ -57,6 +57,12 @@ class Channel {
   // takes several messages at once, with the steps that belong to them. Blocks while the store is
   // behind; false where the deadline passes, and then the message was not sent.
   virtual bool send(std::span<iovec> parts, Deadline deadline, Urgency urgency) = 0;
+  // The same for a message of fixed size.
+  template <class Message>
+  bool send_one(const Message& message, Deadline deadline, Urgency urgency = Urgency::kNow) {
+    iovec part{const_cast<Message*>(&message), sizeof message};
+    return send({&part, 1}, deadline, urgency);
+  }
   // Has the store see what was sent kLater.
   virtual void ring() = 0;
   // The oldest reply, valid until pop_reply(). Blocks until there is one; empty where the deadline

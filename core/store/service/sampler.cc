@@ -42,17 +42,11 @@ std::optional<Gathered> Sampler::next(Deadline deadline) {
   } else {
     gathered.data = arena_.take();
     const std::span<const engine::Piece> pieces = gathered.delivery.pieces;
-    copy(slabs_of(pieces), {pieces, 0}, gathered.data.get());
+    copy(slabs_.of(pieces), {pieces, 0}, gathered.data.get());
   }
   if (num_absences_ >= kMinAbsences && layout_.num_bytes >= kMinBytesAhead) begin_next();
   returned_at_ = std::chrono::steady_clock::now();
   return gathered;
-}
-
-engine::Slabs Sampler::slabs_of(std::span<const engine::Piece> pieces) {
-  uint32_t last_slot = 0;
-  for (const engine::Piece& piece : pieces) last_slot = std::max(last_slot, piece.slot);
-  return slabs_.up_to(last_slot);
 }
 
 void Sampler::copy(const engine::Slabs& slabs, const Part& part, std::byte* data) {
@@ -69,7 +63,7 @@ void Sampler::begin_next() {
   const Delivery* next = port_->peek();
   if (next == nullptr || next->data) return;
   try {
-    ahead_slabs_ = slabs_of(next->pieces);
+    ahead_slabs_ = slabs_.of(next->pieces);
     ahead_ = arena_.take();
   } catch (const Error&) {
     return;  // the error does not lose the batch, and next() will meet it too

@@ -14,7 +14,7 @@
 #include "store/service/arena.h"
 #include "store/service/batch_layout.h"
 #include "store/service/part_worker.h"
-#include "store/service/ports.h"
+#include "store/service/sampler_port.h"
 #include "store/service/slab_map.h"
 
 namespace tengen::store {
@@ -63,8 +63,6 @@ class Sampler {
     uint32_t first_sample = 0;
   };
 
-  // Valid until the next call.
-  engine::Slabs slabs_of(std::span<const engine::Piece> pieces);
   void copy(const engine::Slabs& slabs, const Part& part, std::byte* data);
   // Has the worker gather the next batch, if it is there.
   void begin_next();

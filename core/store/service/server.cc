@@ -186,13 +186,14 @@ bool Server::serve_once() {
   bool had_excess = false;
   store_->try_change_open([&](Engine& engine) {
     had_excess = engine.remove_excess();
-    // Each time another session is first: where a table has room for few, the others would get
-    // none of it.
+    // A round begins behind the session that the last one served first: where a table has room for
+    // few, the others would get none of it.
     const size_t num_sessions = sessions_.size();
-    ++num_rounds_;
-    for (size_t i = 0; i < num_sessions; ++i) {
-      HostSession* session = sessions_[(num_rounds_ + i) % num_sessions].get();
-      if (session->serve(engine) != Progress::kNone) served_.push_back(session);
+    for (size_t i = 0, begin = first_; i < num_sessions; ++i) {
+      const size_t at = (begin + i) % num_sessions;
+      if (sessions_[at]->serve(engine) == Progress::kNone) continue;
+      if (served_.empty()) first_ = at + 1;
+      served_.push_back(sessions_[at].get());
     }
     return served_.empty() && !had_excess ? Progress::kNone : Progress::kDone;
   });

@@ -126,7 +126,7 @@ void check_items(bool remote) {
     append(writer, i);
     if (i >= 2) TENGEN_CHECK(insert(writer, table, 3));
   }
-  TENGEN_CHECK(writer.port().flush(kNever) && writer.next_sequence() == 38);
+  TENGEN_CHECK(writer.flush(kNever) && writer.next_sequence() == 38);
   auto sampler = fixture.sampler(table, 2, 3);
   Delivery delivery;
   for (int64_t i = 0; i < 38; i += 2) {
@@ -147,9 +147,9 @@ void check_limits(bool remote) {
   Writer writer = fixture.writer("a");
   for (int64_t i = 0; i < 12; ++i) append(writer, i);
   const InsertRun run{table, 0, 0, 0, 12, 1, 1, {&kOne, 1}};
-  bool done = writer.insert(run, soon()) && writer.port().flush(soon());
+  bool done = writer.insert(run, soon()) && writer.flush(soon());
   TENGEN_CHECK(!done);
-  TENGEN_CHECK(writer.port().waits() == "insert waits: 1 samples must be drawn first");
+  TENGEN_CHECK(writer.waits() == "insert waits: 1 samples must be drawn first");
   std::vector<int64_t> values;
   {
     auto sampler = fixture.sampler(table, 2, 1);
@@ -161,7 +161,7 @@ void check_limits(bool remote) {
       sampler->ack(delivery.lease, {});
       if (!remote) writer.insert(run, soon());
     }
-    TENGEN_CHECK(writer.insert(run, kNever) && writer.port().flush(kNever));
+    TENGEN_CHECK(writer.insert(run, kNever) && writer.flush(kNever));
     for (int i = 0; i < 2; ++i) {
       TENGEN_CHECK(sampler->next(kNever, &delivery));
       const std::vector<int64_t> two = values_of(fixture, delivery);
@@ -183,7 +183,7 @@ void check_death(bool remote) {
       append(writer, i);
       TENGEN_CHECK(insert(writer, table, 1));
     }
-    TENGEN_CHECK(writer.port().flush(kNever));
+    TENGEN_CHECK(writer.flush(kNever));
   }
   Delivery delivery;
   {
@@ -237,7 +237,7 @@ void check_peek() {
     append(writer, i);
     TENGEN_CHECK(insert(writer, table, 1));
   }
-  TENGEN_CHECK(writer.port().flush(kNever));
+  TENGEN_CHECK(writer.flush(kNever));
   const auto num_drawn = [&](uint64_t wished) {
     uint64_t drawn = 0;
     for (int i = 0; i < 2000 && drawn < wished; ++i) {
@@ -282,7 +282,7 @@ void check_refusals() {
     std::string told;
     for (int i = 0; i < 2; ++i) {
       try {
-        bad.port().flush(kNever);
+        bad.flush(kNever);
       } catch (const Error& error) {
         told = error.what();
       }
@@ -290,7 +290,7 @@ void check_refusals() {
     }
   }
   append(good, 2);
-  TENGEN_CHECK(insert(good, table, 1) && good.port().flush(kNever));
+  TENGEN_CHECK(insert(good, table, 1) && good.flush(kNever));
   auto sampler = fixture.sampler(table, 1, 1);
   Delivery delivery;
   TENGEN_CHECK(sampler->next(kNever, &delivery));
@@ -301,7 +301,7 @@ void check_refusals() {
   TENGEN_CHECK(throws([&] { fixture.sampler(table, 0, 1); }));
   TENGEN_CHECK(throws([&] { fixture.sampler(table, 1, 5000); }));
   fixture.server.reset();
-  TENGEN_CHECK(throws([&] { insert(good, table, 1) && good.port().flush(kNever); }));
+  TENGEN_CHECK(throws([&] { insert(good, table, 1) && good.flush(kNever); }));
 }
 
 // Many writers and samplers at once: every item is used once, and nothing hangs.

@@ -74,14 +74,13 @@ class SlabFiles {
 };
 
 // Ports of a new session of the server, whose other end is in this process too.
-inline std::unique_ptr<WriterPort> connect_writer(Server& server, const std::string& name,
-                                                  uint32_t num_ahead = 2) {
+inline WriterSession connect_writer(Server& server, const std::string& name,
+                                    uint32_t num_ahead = 2) {
   int ends[2];
   TENGEN_CHECK(socketpair(AF_UNIX, SOCK_STREAM, 0, ends) == 0);
   const Server::Opened opened = server.open_writer(ends[0], name, 0, kNever);
   const SessionAddress address{ends[1], opened.memory_path, opened.layout};
-  return std::make_unique<WriterPort>(std::make_unique<RingChannel>(address), opened.next_sequence,
-                                      num_ahead);
+  return {std::make_unique<RingChannel>(address), opened.next_sequence, num_ahead};
 }
 inline std::unique_ptr<SamplerPort> connect_sampler(Server& server, uint32_t table,
                                                     uint32_t num_samples, uint32_t num_ahead) {

@@ -1,9 +1,11 @@
 #pragma once
 // Where the slots of a pool lie in this process.
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <span>
 #include <utility>
 #include <vector>
 
@@ -28,6 +30,12 @@ class SlabMap {
       bases_.push_back(find_(static_cast<uint32_t>(bases_.size())));
     }
     return {bases_, slots_per_slab_, stride_};
+  }
+  // The slots that the pieces lie in. Valid until the next call.
+  engine::Slabs of(std::span<const engine::Piece> pieces) {
+    uint32_t last_slot = 0;
+    for (const engine::Piece& piece : pieces) last_slot = std::max(last_slot, piece.slot);
+    return up_to(last_slot);
   }
 
  private:

@@ -162,12 +162,10 @@ engine::SessionId Store::begin_sampler(uint32_t table, uint32_t num_samples) {
   });
 }
 
-std::unique_ptr<WriterPort> Store::open_writer(const std::string& name, uint32_t pool,
-                                               Deadline deadline) {
+WriterSession Store::open_writer(const std::string& name, uint32_t pool, Deadline deadline) {
   const OpenedWriter begun = begin_writer(name, pool, deadline);
-  return std::make_unique<WriterPort>(
-      std::make_unique<LocalChannel>(this, begun.session, serve_writer(begun.writer)),
-      begun.next_sequence, 1);
+  return {std::make_unique<LocalChannel>(this, begun.session, serve_writer(begun.writer)),
+          begun.next_sequence, 1};
 }
 
 std::unique_ptr<SamplerPort> Store::open_sampler(uint32_t table, uint32_t num_samples,

@@ -18,9 +18,10 @@
 #include "store/disk/keeper.h"
 #include "store/engine/engine.h"
 #include "store/service/checkpointer.h"
-#include "store/service/ports.h"
+#include "store/service/sampler_port.h"
 #include "store/service/served_session.h"
 #include "store/service/slab_map.h"
+#include "store/service/writer.h"
 
 namespace tengen::store {
 
@@ -151,8 +152,7 @@ class Store {
 
   // Opens a writer or a sampler in this process. With a disk `num_ahead` batches are requested
   // before they are needed, so that their steps are read meanwhile.
-  std::unique_ptr<WriterPort> open_writer(const std::string& name, uint32_t pool,
-                                          Deadline deadline = kAtOnce);
+  WriterSession open_writer(const std::string& name, uint32_t pool, Deadline deadline = kAtOnce);
   std::unique_ptr<SamplerPort> open_sampler(uint32_t table, uint32_t num_samples,
                                             uint32_t num_ahead);
   SlabMap slab_map(uint32_t pool);

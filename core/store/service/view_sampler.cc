@@ -1,6 +1,5 @@
 #include "store/service/view_sampler.h"
 
-#include <algorithm>
 #include <string>
 #include <utility>
 
@@ -50,9 +49,7 @@ std::optional<Viewed> ViewSampler::next_of(Deadline deadline) {
                 " steps; copy, or let items begin at multiples of it");
   }
   port_->keep(delivery.lease);
-  uint32_t last_slot = 0;
-  for (const engine::Piece& piece : delivery.pieces) last_slot = std::max(last_slot, piece.slot);
-  const engine::Slabs slabs = slabs_.up_to(last_slot);
+  const engine::Slabs slabs = slabs_.of(delivery.pieces);
   for (size_t c = 0; c < schema_.columns().size(); ++c) {
     for (const engine::Piece& piece : delivery.pieces) {
       viewed.data.push_back(slabs.at(piece.slot) + schema_.offset(c) +

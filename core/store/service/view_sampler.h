@@ -9,7 +9,7 @@
 #include <span>
 #include <vector>
 
-#include "store/service/ports.h"
+#include "store/service/sampler_port.h"
 #include "store/service/slab_map.h"
 
 namespace tengen::store {

@@ -1,13 +1,11 @@
-#include "store/service/served_session.h"
-
 #include <algorithm>
 #include <cstring>
 #include <optional>
 #include <vector>
 
 #include "base/error.h"
-#include "store/service/drawn_batches.h"
 #include "store/service/encoding.h"
+#include "store/service/served_session.h"
 
 namespace tengen::store {
 namespace {
@@ -109,100 +107,10 @@ class ServedWriter final : public ServedSession {
   std::vector<double> priorities_;
 };
 
-class ServedSampler final : public ServedSession {
- public:
-  ServedSampler(engine::SessionId id, uint32_t table, uint32_t num_samples, uint64_t num_wanted,
-                uint64_t num_loans)
-      : id_(id),
-        table_(table),
-        num_samples_(num_samples),
-        batches_(id, table, num_samples, num_wanted, num_loans) {}
-
-  Progress apply(Engine& engine, std::span<const std::byte> message) override {
-    switch (const Request kind = read<Request>(message)) {
-      case Request::kSample:
-        batches_.ask();
-        return Progress::kDone;
-      case Request::kAck: {
-        const auto ack = read<Ack>(message);
-        take(message.subspan(sizeof ack), ack.num_priorities, &priorities_);
-        engine.ack(id_, ack.lease, priorities_);
-        batches_.take_back();
-        return Progress::kDone;
-      }
-      case Request::kGiveBack:
-        engine.give_back(id_, read<GiveBack>(message).lease);
-        batches_.take_back();
-        return Progress::kDone;
-      case Request::kKeep:
-        engine.keep(id_, read<Keep>(message).lease);
-        return Progress::kDone;
-      case Request::kLetGo:
-        engine.let_go(id_, read<LetGo>(message).lease);
-        return Progress::kDone;
-      default:
-        refuse(kind);
-    }
-  }
-
-  Progress answer(Engine& engine, Outbox& outbox) override {
-    while (batches_.num_asked() > 0 && send_batch(engine, outbox)) {
-    }
-    return batches_.take_changed() ? Progress::kSome : Progress::kNone;
-  }
-
-  uint64_t num_wanted() const override { return batches_.num_asked(); }
-
-  std::string waits(const Engine& engine) const override { return batches_.waits(engine); }
-
- private:
-  bool send_batch(Engine& engine, Outbox& outbox) {
-    std::byte* to = outbox.reserve(max_batch_bytes(engine, table_, num_samples_));
-    const engine::Loan* loan = to == nullptr ? nullptr : batches_.next(engine);
-    if (loan == nullptr) return false;
-    const std::byte* begin = to;
-    const uint32_t num_pieces = static_cast<uint32_t>(loan->pieces.size());
-    to = put(to, Batch{Reply::kBatch, num_samples_, loan->lease, loan->table_size, num_pieces, 0});
-    for (const engine::Sample& sample : loan->samples) to = put(to, sample.key);
-    for (const engine::Sample& sample : loan->samples) to = put(to, sample.probability);
-    std::memcpy(to, loan->pieces.data(), num_pieces * sizeof(engine::Piece));
-    to += num_pieces * sizeof(engine::Piece);
-    outbox.stage(static_cast<uint32_t>(to - begin));
-    return true;
-  }
-
-  const engine::SessionId id_;
-  const uint32_t table_;
-  const uint32_t num_samples_;
-  DrawnBatches batches_;
-  std::vector<double> priorities_;
-};
-
 }  // namespace
 
 std::unique_ptr<ServedSession> serve_writer(uint32_t writer, uint64_t num_wanted) {
   return std::make_unique<ServedWriter>(writer, num_wanted);
-}
-
-std::unique_ptr<ServedSession> serve_sampler(engine::SessionId id, uint32_t table,
-                                             uint32_t num_samples, uint64_t num_wanted,
-                                             uint64_t num_loans) {
-  return std::make_unique<ServedSampler>(id, table, num_samples, num_wanted, num_loans);
-}
-
-uint32_t max_batch_bytes(const Engine& engine, uint32_t table, uint32_t num_samples) {
-  const engine::Schema& schema = engine.pool(engine.pool_of(table)).schema();
-  const uint64_t num_steps =
-      uint64_t{schema.num_context()} + engine.table(table).config().num_steps;
-  // Where a stream's first step stands in for earlier ones, it is one piece for each of them.
-  const uint64_t pieces = schema.num_context() + num_steps / schema.steps_per_chunk() + 2;
-  const uint64_t num_bytes = sizeof(Batch) + num_samples * (16 + pieces * sizeof(engine::Piece));
-  if (num_samples == 0 || num_bytes > (uint64_t{1} << 28)) {
-    throw Error("batch (" + std::to_string(num_samples) +
-                " samples) must be of at least one, and its index below 256 MiB; take less at "
-                "a time");
-  }
-  return static_cast<uint32_t>(num_bytes);
 }
 
 }  // namespace tengen::store
