@@ -12,10 +12,10 @@
 #include "python/columns.h"
 #include "python/replay_writer.h"
 #include "python/store_values.h"
-#include "store/service/ring_channel.h"
-#include "store/service/sampler.h"
+#include "store/clients/sampler.h"
+#include "store/clients/view_sampler.h"
 #include "store/service/store.h"
-#include "store/service/view_sampler.h"
+#include "store/session/ring_channel.h"
 
 namespace nb = nanobind;
 
@@ -186,11 +186,11 @@ void bind_sampler(nb::module_& m, const char* name, const char* doc, const char*
 }  // namespace
 
 void bind_store_clients(nb::module_& m) {
-  nb::class_<store::SessionLayout>(m, "SessionLayout", "See store/service/ring_memory.h.")
+  nb::class_<store::SessionLayout>(m, "SessionLayout", "See store/session/ring_memory.h.")
       .def(nb::init<uint32_t, uint32_t>(), nb::arg("request_bytes"), nb::arg("reply_bytes"))
       .def_ro("request_bytes", &store::SessionLayout::request_bytes)
       .def_ro("reply_bytes", &store::SessionLayout::reply_bytes);
-  nb::class_<ReplayBatch>(m, "ReplayBatch", "See store/service/sampler.h.")
+  nb::class_<ReplayBatch>(m, "ReplayBatch", "See store/clients/sampler.h.")
       .def_ro("lease", &ReplayBatch::lease)
       .def_ro("table_size", &ReplayBatch::table_size)
       .def_prop_ro(
@@ -203,9 +203,9 @@ void bind_store_clients(nb::module_& m) {
           "columns", [](const ReplayBatch& self) { return self.columns; },
           nb::sig("def columns(self) -> dict[str, typing.Any]"));
   bind_writer(m);
-  bind_sampler<Sampler>(m, "ReplaySampler", "See store/service/sampler.h.", "open_sampler",
+  bind_sampler<Sampler>(m, "ReplaySampler", "See store/clients/sampler.h.", "open_sampler",
                         "connect_sampler");
-  bind_sampler<ViewSampler>(m, "ReplayViewSampler", "See store/service/view_sampler.h.",
+  bind_sampler<ViewSampler>(m, "ReplayViewSampler", "See store/clients/view_sampler.h.",
                             "open_view_sampler", "connect_view_sampler");
 }
 

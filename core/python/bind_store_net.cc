@@ -9,10 +9,10 @@
 
 #include "python/replay_writer.h"
 #include "python/store_values.h"
+#include "store/clients/sampler.h"
 #include "store/net/gateway.h"
 #include "store/net/replica.h"
-#include "store/net/stream_channel.h"
-#include "store/service/sampler.h"
+#include "store/session/stream_channel.h"
 
 namespace nb = nanobind;
 

@@ -13,7 +13,7 @@
 
 #include "python/columns.h"
 #include "python/store_values.h"
-#include "store/service/writer.h"
+#include "store/clients/writer.h"
 
 namespace tengen {
 

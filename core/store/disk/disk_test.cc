@@ -11,9 +11,9 @@
 #include <thread>
 #include <vector>
 
+#include "store/clients/writer.h"
 #include "store/disk/row_file.h"
 #include "store/service/service_testing.h"
-#include "store/service/writer.h"
 
 using namespace tengen;
 using namespace tengen::store;

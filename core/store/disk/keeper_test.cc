@@ -12,9 +12,9 @@
 #include <vector>
 
 #include "base/rng.h"
+#include "store/clients/writer.h"
 #include "store/service/service_testing.h"
 #include "store/service/store.h"
-#include "store/service/writer.h"
 
 using namespace tengen;
 using namespace tengen::store::engine;

@@ -7,8 +7,8 @@
 #include <utility>
 
 #include "base/error.h"
-#include "store/service/host_session.h"
 #include "store/service/local_channel.h"
+#include "store/session/host_session.h"
 
 namespace tengen::store {
 

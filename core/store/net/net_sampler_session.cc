@@ -8,8 +8,8 @@
 #include "base/error.h"
 #include "store/net/batch_parts.h"
 #include "store/net/net_session.h"
-#include "store/net/stream_messages.h"
-#include "store/service/encoding.h"
+#include "store/session/encoding.h"
+#include "store/session/stream_messages.h"
 
 namespace tengen::store {
 namespace {

@@ -5,7 +5,7 @@
 
 #include <algorithm>
 
-#include "store/service/messages.h"
+#include "store/session/messages.h"
 
 namespace tengen::store {
 namespace {

@@ -9,11 +9,11 @@
 #include <span>
 #include <string>
 
+#include "store/clients/batch_layout.h"
+#include "store/clients/slab_map.h"
 #include "store/disk/log_file.h"
-#include "store/service/batch_layout.h"
-#include "store/service/channel.h"
-#include "store/service/slab_map.h"
 #include "store/service/store.h"
+#include "store/session/channel.h"
 #include "transport/stream_socket.h"
 
 namespace tengen::store {

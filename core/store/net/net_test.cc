@@ -13,13 +13,13 @@
 #include <vector>
 
 #include "base/testing.h"
+#include "store/clients/sampler.h"
+#include "store/clients/writer.h"
 #include "store/net/batch_parts.h"
 #include "store/net/gateway.h"
-#include "store/net/stream_channel.h"
-#include "store/service/messages.h"
-#include "store/service/sampler.h"
 #include "store/service/store.h"
-#include "store/service/writer.h"
+#include "store/session/messages.h"
+#include "store/session/stream_channel.h"
 
 using namespace tengen;
 using namespace tengen::store::engine;

@@ -4,7 +4,7 @@
 #include <cstdint>
 
 #include "store/disk/log_file.h"
-#include "store/service/messages.h"
+#include "store/session/messages.h"
 
 namespace tengen::store {
 

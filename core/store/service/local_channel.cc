@@ -2,7 +2,7 @@
 
 #include <exception>
 
-#include "store/service/encoding.h"
+#include "store/session/encoding.h"
 
 namespace tengen::store {
 

@@ -8,9 +8,9 @@
 #include <string>
 #include <vector>
 
-#include "store/service/channel.h"
-#include "store/service/served_session.h"
 #include "store/service/store.h"
+#include "store/session/channel.h"
+#include "store/session/served_session.h"
 
 namespace tengen::store {
 

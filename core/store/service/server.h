@@ -11,8 +11,8 @@
 #include <thread>
 #include <vector>
 
-#include "store/service/host_session.h"
 #include "store/service/store.h"
+#include "store/session/host_session.h"
 
 namespace tengen::store {
 

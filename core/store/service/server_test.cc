@@ -8,8 +8,8 @@
 #include <string>
 #include <thread>
 
+#include "store/clients/writer.h"
 #include "store/service/service_testing.h"
-#include "store/service/writer.h"
 
 using namespace tengen;
 using namespace tengen::store::engine;

@@ -7,8 +7,8 @@
 #include <thread>
 #include <vector>
 
+#include "store/clients/writer.h"
 #include "store/service/service_testing.h"
-#include "store/service/writer.h"
 
 using namespace tengen;
 using namespace tengen::store::engine;

@@ -12,10 +12,10 @@
 #include <string>
 
 #include "base/testing.h"
-#include "store/service/ring_channel.h"
+#include "store/clients/slab_map.h"
 #include "store/service/server.h"
-#include "store/service/slab_map.h"
 #include "store/service/store.h"
+#include "store/session/ring_channel.h"
 #include "transport/shared_memory.h"
 
 namespace tengen::store {

@@ -5,9 +5,9 @@
 #include <utility>
 #include <vector>
 
+#include "store/clients/writer.h"
 #include "store/service/server.h"
 #include "store/service/service_testing.h"
-#include "store/service/writer.h"
 
 using namespace tengen;
 using namespace tengen::store::engine;

@@ -14,14 +14,14 @@
 #include <thread>
 #include <utility>
 
+#include "store/clients/sampler_port.h"
+#include "store/clients/slab_map.h"
+#include "store/clients/writer.h"
 #include "store/disk/disk_tier.h"
 #include "store/disk/keeper.h"
 #include "store/engine/engine.h"
 #include "store/service/checkpointer.h"
-#include "store/service/sampler_port.h"
-#include "store/service/served_session.h"
-#include "store/service/slab_map.h"
-#include "store/service/writer.h"
+#include "store/session/served_session.h"
 
 namespace tengen::store {
 
