@@ -9,9 +9,9 @@
 
 #include "python/bindings.h"
 #include "python/store_values.h"
-#include "store/engine/selection_benchmark.h"
 #include "store/service/server.h"
 #include "store/service/store.h"
+#include "store/tables/selection_benchmark.h"
 
 namespace nb = nanobind;
 
@@ -50,7 +50,7 @@ void bind_config(nb::module_& m) {
   using store::engine::RateLimits;
   using store::engine::SelectorConfig;
   using store::engine::TableConfig;
-  nb::class_<PowerLaw>(m, "PowerLaw", "Fields as in store/engine/selector.h.")
+  nb::class_<PowerLaw>(m, "PowerLaw", "Fields as in store/tables/selector.h.")
       .def(nb::init<>())
       .def_rw("min_items", &PowerLaw::min_items)
       .def_rw("max_items", &PowerLaw::max_items)
@@ -58,7 +58,7 @@ void bind_config(nb::module_& m) {
       .def_rw("scale", &PowerLaw::scale)
       .def_rw("expand_per_item", &PowerLaw::expand_per_item)
       .def("window", &PowerLaw::window, nb::arg("num_items"));
-  nb::class_<SelectorConfig>(m, "SelectorConfig", "Fields as in store/engine/selector.h.")
+  nb::class_<SelectorConfig>(m, "SelectorConfig", "Fields as in store/tables/selector.h.")
       .def(nb::init<>())
       .def_rw("kind", &SelectorConfig::kind)
       .def_rw("exponent", &SelectorConfig::exponent)
@@ -72,13 +72,13 @@ void bind_config(nb::module_& m) {
                                                   batch_size, num_batches);
       },
       nb::arg("kind"), nb::arg("num_items"), nb::arg("batch_size"), nb::arg("num_batches"));
-  nb::class_<RateLimits>(m, "RateLimits", "Fields as in store/engine/rate_limiter.h.")
+  nb::class_<RateLimits>(m, "RateLimits", "Fields as in store/state/rate_limiter.h.")
       .def(nb::init<>())
       .def_rw("samples_per_insert", &RateLimits::samples_per_insert)
       .def_rw("min_size", &RateLimits::min_size)
       .def_rw("min_cursor", &RateLimits::min_cursor)
       .def_rw("max_cursor", &RateLimits::max_cursor);
-  nb::class_<TableConfig>(m, "TableConfig", "Fields as in store/engine/table.h.")
+  nb::class_<TableConfig>(m, "TableConfig", "Fields as in store/tables/table.h.")
       .def(nb::init<>())
       .def_rw("name", &TableConfig::name)
       .def_rw("sampler", &TableConfig::sampler)

@@ -12,10 +12,10 @@
 #include "python/columns.h"
 #include "python/replay_writer.h"
 #include "python/store_values.h"
-#include "store/service/sampler.h"
-#include "store/service/session.h"
+#include "store/clients/sampler.h"
+#include "store/clients/view_sampler.h"
 #include "store/service/store.h"
-#include "store/service/view_sampler.h"
+#include "store/session/ring_channel.h"
 
 namespace nb = nanobind;
 
@@ -40,18 +40,20 @@ void bind_writer(nb::module_& m) {
            nb::arg("sequence").none(), nb::arg("version"), nb::arg("timeout_s"))
       .def(
           "flush",
-          [](ReplayWriter& self, double timeout_s) { return self.port().flush(after(timeout_s)); },
+          [](ReplayWriter& self, double timeout_s) {
+            return self.writer().flush(after(timeout_s));
+          },
           nb::arg("timeout_s"), nb::call_guard<nb::gil_scoped_release>())
-      .def("waits", [](ReplayWriter& self) { return self.port().waits(); })
+      .def("waits", [](ReplayWriter& self) { return self.writer().waits(); })
       .def_prop_ro("num_steps", &ReplayWriter::num_steps)
       .def_prop_ro("next_sequence", &ReplayWriter::next_sequence);
   m.def(
       "open_writer",
       [](Store& store, const std::string& name, uint32_t pool, uint32_t max_item_steps) {
-        return std::make_unique<ReplayWriter>(
+        return std::make_unique<ReplayWriter>(std::make_unique<store::Writer>(
             store.open_writer(name, pool),
             store.read([&](const Engine& engine) { return engine.pool(pool).schema(); }),
-            store.slab_map(pool), max_item_steps);
+            store.slab_map(pool), max_item_steps));
       },
       nb::arg("store"), nb::arg("name"), nb::arg("pool"), nb::arg("max_item_steps"),
       nb::keep_alive<0, 1>());
@@ -63,10 +65,11 @@ void bind_writer(nb::module_& m) {
          uint32_t max_item_steps, uint32_t num_ahead, const nb::callable& reconnect,
          double patience_s) {
         const store::engine::Schema schema = schema_of(columns, steps_per_chunk);
-        return std::make_unique<ReplayWriter>(
-            store::remote_writer(address_of(descriptor, memory_path, layout, reconnect, patience_s),
-                                 next_sequence, num_ahead),
-            schema, map_slabs(directory, pool, slots_per_slab, slot_bytes), max_item_steps);
+        auto channel = std::make_unique<store::RingChannel>(
+            address_of(descriptor, memory_path, layout, reconnect, patience_s));
+        return std::make_unique<ReplayWriter>(std::make_unique<store::Writer>(
+            store::WriterSession{std::move(channel), next_sequence, num_ahead}, schema,
+            map_slabs(directory, pool, slots_per_slab, slot_bytes), max_item_steps));
       },
       nb::arg("descriptor"), nb::arg("memory_path"), nb::arg("layout"), nb::arg("next_sequence"),
       nb::arg("columns"), nb::arg("steps_per_chunk"), nb::arg("directory"), nb::arg("pool"),
@@ -167,10 +170,12 @@ void bind_sampler(nb::module_& m, const char* name, const char* doc, const char*
          uint32_t num_samples, uint32_t num_steps, uint32_t num_ahead,
          const nb::callable& reconnect, double patience_s) {
         const store::engine::Schema schema = schema_of(columns, steps_per_chunk);
-        return std::make_unique<S>(
-            store::remote_sampler(
-                address_of(descriptor, memory_path, layout, reconnect, patience_s), num_ahead),
-            schema, map_slabs(directory, pool, slots_per_slab, slot_bytes), num_samples, num_steps);
+        return std::make_unique<S>(std::make_unique<store::SamplerPort>(
+                                       std::make_unique<store::RingChannel>(address_of(
+                                           descriptor, memory_path, layout, reconnect, patience_s)),
+                                       num_ahead),
+                                   schema, map_slabs(directory, pool, slots_per_slab, slot_bytes),
+                                   num_samples, num_steps);
       },
       nb::arg("descriptor"), nb::arg("memory_path"), nb::arg("layout"), nb::arg("columns"),
       nb::arg("steps_per_chunk"), nb::arg("directory"), nb::arg("pool"), nb::arg("slots_per_slab"),
@@ -181,11 +186,11 @@ void bind_sampler(nb::module_& m, const char* name, const char* doc, const char*
 }  // namespace
 
 void bind_store_clients(nb::module_& m) {
-  nb::class_<store::SessionLayout>(m, "SessionLayout", "See store/service/protocol.h.")
+  nb::class_<store::SessionLayout>(m, "SessionLayout", "See store/session/ring_memory.h.")
       .def(nb::init<uint32_t, uint32_t>(), nb::arg("request_bytes"), nb::arg("reply_bytes"))
       .def_ro("request_bytes", &store::SessionLayout::request_bytes)
       .def_ro("reply_bytes", &store::SessionLayout::reply_bytes);
-  nb::class_<ReplayBatch>(m, "ReplayBatch", "See store/service/sampler.h.")
+  nb::class_<ReplayBatch>(m, "ReplayBatch", "See store/clients/sampler.h.")
       .def_ro("lease", &ReplayBatch::lease)
       .def_ro("table_size", &ReplayBatch::table_size)
       .def_prop_ro(
@@ -198,9 +203,9 @@ void bind_store_clients(nb::module_& m) {
           "columns", [](const ReplayBatch& self) { return self.columns; },
           nb::sig("def columns(self) -> dict[str, typing.Any]"));
   bind_writer(m);
-  bind_sampler<Sampler>(m, "ReplaySampler", "See store/service/sampler.h.", "open_sampler",
+  bind_sampler<Sampler>(m, "ReplaySampler", "See store/clients/sampler.h.", "open_sampler",
                         "connect_sampler");
-  bind_sampler<ViewSampler>(m, "ReplayViewSampler", "See store/service/view_sampler.h.",
+  bind_sampler<ViewSampler>(m, "ReplayViewSampler", "See store/clients/view_sampler.h.",
                             "open_view_sampler", "connect_view_sampler");
 }
 

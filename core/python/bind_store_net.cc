@@ -9,10 +9,10 @@
 
 #include "python/replay_writer.h"
 #include "python/store_values.h"
+#include "store/clients/sampler.h"
 #include "store/net/gateway.h"
-#include "store/net/net_client.h"
 #include "store/net/replica.h"
-#include "store/service/sampler.h"
+#include "store/session/stream_channel.h"
 
 namespace nb = nanobind;
 
@@ -79,9 +79,10 @@ void bind_store_net(nb::module_& m) {
          const std::vector<ColumnTuple>& columns, uint32_t steps_per_chunk,
          uint32_t max_item_steps) {
         const store::engine::Schema schema = schema_of(columns, steps_per_chunk);
-        store::NetWriterPort opened = store::net_writer({descriptor, name}, next_sequence, schema);
-        return std::make_unique<ReplayWriter>(std::move(opened.port), schema,
-                                              std::move(opened.slabs), max_item_steps);
+        auto channel =
+            std::make_unique<store::StreamChannel>(store::StreamAddress{descriptor, name});
+        return std::make_unique<ReplayWriter>(std::make_unique<store::Writer>(
+            store::WriterSession{std::move(channel), next_sequence}, schema, max_item_steps));
       },
       nb::arg("descriptor"), nb::arg("name"), nb::arg("next_sequence"), nb::arg("columns"),
       nb::arg("steps_per_chunk"), nb::arg("max_item_steps"));
@@ -92,8 +93,11 @@ void bind_store_net(nb::module_& m) {
         const store::engine::Schema schema = schema_of(columns, steps_per_chunk);
         const store::BatchLayout layout(schema, num_samples, num_steps);
         return std::make_unique<store::Sampler>(
-            store::net_sampler({descriptor, name}, layout, num_samples, num_ahead), schema,
-            store::SlabMap::none(), num_samples, num_steps);
+            std::make_unique<store::SamplerPort>(
+                std::make_unique<store::StreamChannel>(store::StreamAddress{descriptor, name},
+                                                       num_samples, layout.num_bytes),
+                num_ahead),
+            schema, store::SlabMap::none(), num_samples, num_steps);
       },
       nb::arg("descriptor"), nb::arg("name"), nb::arg("columns"), nb::arg("steps_per_chunk"),
       nb::arg("num_samples"), nb::arg("num_steps"), nb::arg("num_ahead"));

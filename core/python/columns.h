@@ -8,7 +8,7 @@
 #include <memory>
 #include <vector>
 
-#include "store/engine/schema.h"
+#include "store/state/schema.h"
 
 namespace tengen {
 

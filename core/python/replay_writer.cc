@@ -15,19 +15,19 @@ std::optional<uint32_t> ReplayWriter::append(const nb::handle& columns,
                                              double timeout_s) {
   num_taken_ = 0;  // also where they are refused
   reader_.read(columns);
-  if (writer_.schema().num_context() > 0) read_flags(is_first);
+  if (writer_->schema().num_context() > 0) read_flags(is_first);
   return append_rest(timeout_s);
 }
 
 std::optional<uint32_t> ReplayWriter::append_rest(double timeout_s) {
   from_ = reader_.data();
   for (size_t c = 0; c < from_.size(); ++c) {
-    from_[c] += num_taken_ * writer_.schema().columns()[c].num_bytes;
+    from_[c] += num_taken_ * writer_->schema().columns()[c].num_bytes;
   }
   const nb::gil_scoped_release release;
-  const bool is_stacked = writer_.schema().num_context() > 0;
-  num_taken_ += writer_.append(from_, is_stacked ? is_first_.data() + num_taken_ : nullptr,
-                               reader_.num_steps() - num_taken_, after(timeout_s));
+  const bool is_stacked = writer_->schema().num_context() > 0;
+  num_taken_ += writer_->append(from_, is_stacked ? is_first_.data() + num_taken_ : nullptr,
+                                reader_.num_steps() - num_taken_, after(timeout_s));
   if (num_taken_ < reader_.num_steps()) return std::nullopt;
   return num_taken_;
 }
@@ -43,7 +43,7 @@ std::optional<uint32_t> ReplayWriter::insert_each(uint32_t table, uint32_t num_s
                                                   std::optional<uint64_t> sequence,
                                                   uint32_t version, double timeout_s) {
   check(stride >= 1, "stride", stride, "must be at least 1; raise it");
-  const uint64_t end = writer_.num_steps();
+  const uint64_t end = writer_->num_steps();
   const uint32_t wished = count.value_or((num_taken_ + stride - 1) / stride);
   // Those that do not begin before the writer's first step.
   const uint64_t possible = end < num_steps ? 0 : (end - num_steps) / stride + 1;
@@ -72,9 +72,9 @@ std::optional<uint32_t> ReplayWriter::insert_each(uint32_t table, uint32_t num_s
   if (num_items == 0) return 0;
   const uint64_t first = end - num_steps - uint64_t{num_items - 1} * stride;
   const nb::gil_scoped_release release;
-  if (!writer_.insert({table, version, sequence.value_or(writer_.next_sequence()), first, num_items,
-                       stride, num_steps, given},
-                      after(timeout_s))) {
+  if (!writer_->insert({table, version, sequence.value_or(writer_->next_sequence()), first,
+                        num_items, stride, num_steps, given},
+                       after(timeout_s))) {
     return std::nullopt;
   }
   return num_items;

@@ -13,7 +13,7 @@
 
 #include "python/columns.h"
 #include "python/store_values.h"
-#include "store/service/writer.h"
+#include "store/clients/writer.h"
 
 namespace tengen {
 
@@ -26,10 +26,8 @@ class ReplayWriter {
   // One for all items, or one for each.
   using Priorities = std::variant<double, Doubles>;
 
-  ReplayWriter(std::unique_ptr<store::WriterPort> port, const store::engine::Schema& schema,
-               store::SlabMap slabs, uint32_t max_item_steps)
-      : writer_(std::move(port), schema, std::move(slabs), max_item_steps),
-        reader_(writer_.schema()) {}
+  explicit ReplayWriter(std::unique_ptr<store::Writer> writer)
+      : writer_(std::move(writer)), reader_(writer_->schema()) {}
   ReplayWriter(const ReplayWriter&) = delete;
   ReplayWriter& operator=(const ReplayWriter&) = delete;
 
@@ -51,14 +49,14 @@ class ReplayWriter {
                                       uint32_t stride, std::optional<uint64_t> sequence,
                                       uint32_t version, double timeout_s);
 
-  store::WriterPort& port() { return writer_.port(); }
-  uint64_t num_steps() const { return writer_.num_steps(); }
-  uint64_t next_sequence() const { return writer_.next_sequence(); }
+  store::Writer& writer() { return *writer_; }
+  uint64_t num_steps() const { return writer_->num_steps(); }
+  uint64_t next_sequence() const { return writer_->next_sequence(); }
 
  private:
   void read_flags(const std::optional<Flags>& is_first);
 
-  store::Writer writer_;
+  const std::unique_ptr<store::Writer> writer_;
   ColumnReader reader_;
   Flags is_first_;
   uint32_t num_taken_ = 0;  // of the steps that were read last

@@ -7,7 +7,7 @@
 #include <memory>
 
 #include "base/error.h"
-#include "store/engine/pool.h"
+#include "store/steps/pool.h"
 #include "transport/shared_memory.h"
 
 namespace nb = nanobind;

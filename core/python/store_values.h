@@ -10,10 +10,10 @@
 #include <utility>
 #include <vector>
 
-#include "store/engine/schema.h"
-#include "store/service/ports.h"
-#include "store/service/session.h"
-#include "store/service/slab_map.h"
+#include "store/clients/sampler_port.h"
+#include "store/clients/slab_map.h"
+#include "store/session/ring_channel.h"
+#include "store/state/schema.h"
 
 namespace tengen {
 

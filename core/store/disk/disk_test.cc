@@ -11,9 +11,9 @@
 #include <thread>
 #include <vector>
 
+#include "store/clients/writer.h"
 #include "store/disk/row_file.h"
 #include "store/service/service_testing.h"
-#include "store/service/writer.h"
 
 using namespace tengen;
 using namespace tengen::store;
@@ -62,7 +62,7 @@ struct Fixture {
       TENGEN_CHECK(by.insert(
           {0, 0, by.next_sequence(), by.num_steps() - 1, 1, 1, 1, {&priority, 1}}, kNever));
     }
-    TENGEN_CHECK(by.port().flush(kNever));
+    TENGEN_CHECK(by.flush(kNever));
   }
   std::vector<uint64_t> values_of(const Delivery& delivery) {
     std::vector<uint64_t> values;

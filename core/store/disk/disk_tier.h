@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "store/disk/row_file.h"
-#include "store/engine/tier.h"
+#include "store/steps/tier.h"
 
 namespace tengen::store {
 

@@ -18,8 +18,8 @@
 #include "store/disk/last_mark.h"
 #include "store/disk/log_file.h"
 #include "store/disk/state_files.h"
-#include "store/engine/log.h"
-#include "store/engine/state.h"
+#include "store/state/log.h"
+#include "store/state/state.h"
 
 namespace tengen::store {
 

@@ -12,7 +12,7 @@
 #include <string>
 
 #include "store/disk/state_files.h"
-#include "store/engine/state.h"
+#include "store/state/state.h"
 #include "transport/shared_memory.h"
 
 namespace tengen::store {

@@ -12,9 +12,9 @@
 #include <vector>
 
 #include "base/rng.h"
+#include "store/clients/writer.h"
 #include "store/service/service_testing.h"
 #include "store/service/store.h"
-#include "store/service/writer.h"
 
 using namespace tengen;
 using namespace tengen::store::engine;
@@ -50,7 +50,7 @@ std::unique_ptr<Store> make_store(const Folder& folder, bool goes_on) {
   const auto sampler = store->open_sampler(0, 3, 0);
   const auto tell = [&](int64_t word) { TENGEN_CHECK(write(pipe_end, &word, 8) == 8); };
   const double one = 1.0;
-  for (int64_t number = static_cast<int64_t>(writer.port().next_sequence());; ++number) {
+  for (int64_t number = static_cast<int64_t>(writer.next_sequence());; ++number) {
     const std::byte* bytes = reinterpret_cast<const std::byte*>(&number);
     TENGEN_CHECK(writer.append({&bytes, 1}, nullptr, 1, in_time()) == 1);
     TENGEN_CHECK(writer.insert(

@@ -8,7 +8,7 @@
 #include <string>
 
 #include "store/disk/log_file.h"
-#include "store/engine/log.h"
+#include "store/state/log.h"
 
 namespace tengen::store {
 

@@ -28,7 +28,7 @@ void check_items() {
     NumberWriter writer(store.get());
     for (int round = 0; round < 12; ++round) {
       writer.insert(1 + static_cast<int>(rng.below(40)));
-      TENGEN_CHECK(writer.writer.port().flush(in_time()));
+      TENGEN_CHECK(writer.writer.flush(in_time()));
       const int64_t promised = writer.next;
       if (rng.below(2) == 0) writer.insert(static_cast<int>(rng.below(40)));
       Folder left("power_loss_left");

@@ -11,7 +11,7 @@
 #include <thread>
 #include <vector>
 
-#include "store/engine/state.h"
+#include "store/state/state.h"
 
 namespace tengen::store {
 

@@ -14,10 +14,10 @@
 #include <utility>
 #include <vector>
 
-#include "store/engine/log.h"
-#include "store/engine/pool.h"
-#include "store/engine/state.h"
-#include "store/engine/table.h"
+#include "store/state/log.h"
+#include "store/state/state.h"
+#include "store/steps/pool.h"
+#include "store/tables/table.h"
 
 namespace tengen::store::engine {
 

@@ -7,8 +7,8 @@
 #include <span>
 #include <vector>
 
-#include "store/engine/gather.h"
-#include "store/service/batch_layout.h"
+#include "store/clients/batch_layout.h"
+#include "store/steps/gather.h"
 #include "transport/shared_memory.h"
 
 namespace tengen::store {

@@ -7,7 +7,8 @@
 #include <utility>
 
 #include "base/error.h"
-#include "store/service/host_session.h"
+#include "store/service/local_channel.h"
+#include "store/session/host_session.h"
 
 namespace tengen::store {
 
@@ -33,13 +34,13 @@ Gateway::~Gateway() {
 
 uint64_t Gateway::open_writer(int descriptor, const std::string& name, uint32_t pool,
                               Deadline deadline) {
-  std::unique_ptr<WriterPort> port = store_->open_writer(name, pool, deadline);
-  const uint64_t next_sequence = port->next_sequence();
+  const Store::OpenedWriter begun = store_->begin_writer(name, pool, deadline);
+  auto channel = std::make_unique<LocalChannel>(store_, begun.session, serve_writer(begun.writer));
   const engine::Schema schema =
       store_->read([&](const Engine& engine) { return engine.pool(pool).schema(); });
-  start(net_writer_session(copy_of(descriptor), "writer " + name, std::move(port), schema,
+  start(net_writer_session(copy_of(descriptor), "writer " + name, std::move(channel), schema,
                            store_->slab_map(pool)));
-  return next_sequence;
+  return begun.next_sequence;
 }
 
 void Gateway::open_sampler(int descriptor, uint32_t table, uint32_t num_samples,
@@ -52,8 +53,10 @@ void Gateway::open_sampler(int descriptor, uint32_t table, uint32_t num_samples,
     return std::make_tuple("sampler of " + config.name, pool_of_table,
                            engine.pool(pool_of_table).schema(), config.num_steps);
   });
+  const engine::SessionId id = store_->begin_sampler(table, num_samples);
   start(net_sampler_session(
-      copy_of(descriptor), name, store_->open_sampler(table, num_samples, num_ahead), schema,
+      copy_of(descriptor), name,
+      std::make_unique<LocalChannel>(store_, id, serve_sampler(id, table, num_samples)), schema,
       BatchLayout(schema, num_samples, num_steps), store_->slab_map(pool), num_samples, num_steps));
 }
 

@@ -1,6 +1,5 @@
 // A sampler on another host: batches are sent from the slabs where their steps lie.
 
-#include <algorithm>
 #include <condition_variable>
 #include <optional>
 #include <thread>
@@ -9,7 +8,8 @@
 #include "base/error.h"
 #include "store/net/batch_parts.h"
 #include "store/net/net_session.h"
-#include "store/service/wire.h"
+#include "store/session/encoding.h"
+#include "store/session/stream_messages.h"
 
 namespace tengen::store {
 namespace {
@@ -17,11 +17,11 @@ namespace {
 // One thread reads, and one draws and sends, so that acknowledgements never wait behind a batch.
 class NetSamplerSession final : public NetSession {
  public:
-  NetSamplerSession(int descriptor, std::string name, std::unique_ptr<SamplerPort> port,
+  NetSamplerSession(int descriptor, std::string name, std::unique_ptr<Channel> channel,
                     const engine::Schema& schema, const BatchLayout& layout, SlabMap slabs,
                     uint32_t num_samples, uint32_t num_steps)
       : NetSession(descriptor, std::move(name)),
-        port_(std::move(port)),
+        channel_(std::move(channel)),
         slabs_(std::move(slabs)),
         num_samples_(num_samples),
         batch_(schema, layout, num_steps) {}
@@ -29,8 +29,7 @@ class NetSamplerSession final : public NetSession {
   void run() override {
     std::thread sender([this] { send_batches(); });
     try {
-      Request kind;
-      while (socket_.read(&kind, sizeof kind) && take(kind)) {
+      while (read_request(socket_, num_samples_, &message_) && take()) {
       }
       end("");
       socket_.shut_down();  // ends a send that blocks
@@ -38,46 +37,38 @@ class NetSamplerSession final : public NetSession {
       end(error.what());
     }
     sender.join();
-    port_.reset();
+    channel_.reset();
     linger();
   }
 
  private:
   // False where the client has gone.
-  bool take(Request kind) {
-    switch (kind) {
+  bool take() {
+    switch (const Request kind = read<Request>(message_)) {
       case Request::kSample: {
-        SampleMessage message;
-        if (!socket_.read_rest(&message)) return false;
+        pass_on();
         const std::scoped_lock lock(mutex_);
         ++num_wanted_;
         changed_.notify_all();
         return true;
       }
-      case Request::kAck: {
-        Ack message;
-        if (!socket_.read_rest(&message)) return false;
-        if (message.num_priorities != 0 && message.num_priorities != num_samples_) {
-          throw Error("priorities (" + std::to_string(message.num_priorities) + ") must be " +
-                      std::to_string(num_samples_) + ", one for each sample");
-        }
-        priorities_.resize(message.num_priorities);
-        if (!socket_.read(priorities_.data(), priorities_.size() * sizeof(double))) return false;
-        wait_until_sent(message.lease);
-        port_->ack(message.lease, priorities_);
+      case Request::kAck:
+        wait_until_sent(read<Ack>(message_).lease);
+        pass_on();
         return true;
-      }
-      case Request::kGiveBack: {
-        GiveBack message;
-        if (!socket_.read_rest(&message)) return false;
-        wait_until_sent(message.lease);
-        port_->give_back(message.lease);
+      case Request::kGiveBack:
+        wait_until_sent(read<GiveBack>(message_).lease);
+        pass_on();
         return true;
-      }
       default:
-        throw Error("request (" + std::to_string(static_cast<uint32_t>(kind)) +
-                    ") must be one of a sampler's; the client is of another version");
+        refuse(kind);
     }
+  }
+
+  // No message of a sampler waits, so that this thread has nothing to tell the client.
+  void pass_on() {
+    iovec part = transport::part_of(message_.data(), message_.size());
+    channel_->send({&part, 1}, Deadline::max(), Urgency::kNow);
   }
 
   // A client may acknowledge a batch before the call that sends it has returned; until then the
@@ -98,12 +89,12 @@ class NetSamplerSession final : public NetSession {
   void send_batches() {
     std::string error;
     try {
-      Delivery delivery;
-      while (wait_until_wanted() && draw(&delivery)) {
-        set_being_sent(delivery.lease);
-        const bool is_sent = send(delivery);
+      while (wait_until_wanted() && draw()) {
+        set_being_sent(read<Batch>(reply_).lease);
+        const bool is_sent = send();
         set_being_sent(std::nullopt);
         if (!is_sent) break;
+        channel_->pop_reply();
       }
       const std::scoped_lock lock(mutex_);
       error = error_;
@@ -128,15 +119,14 @@ class NetSamplerSession final : public NetSession {
     return true;
   }
 
-  bool draw(Delivery* delivery) {
-    bool drawn = false;
-    return wait_for(
-               [&](Deadline deadline) {
-                 drawn = port_->next(deadline, delivery);
-                 return drawn || is_over();
-               },
-               [&] { return port_->waits(); }) &&
-           drawn;
+  bool draw() {
+    reply_ = {};
+    return wait_for(*channel_,
+                    [&](Deadline deadline) {
+                      reply_ = channel_->wait_for_reply(deadline);
+                      return reply_.data() != nullptr || is_over();
+                    }) &&
+           reply_.data() != nullptr;
   }
 
   bool is_over() {
@@ -144,24 +134,27 @@ class NetSamplerSession final : public NetSession {
     return is_over_;
   }
 
-  bool send(const Delivery& delivery) {
-    const Batch message{Reply::kBatch, num_samples_, delivery.lease, delivery.table_size, 0, 0};
-    uint32_t last_slot = 0;
-    for (const engine::Piece& piece : delivery.pieces) last_slot = std::max(last_slot, piece.slot);
+  bool send() {
+    auto message = read<Batch>(reply_);
+    const uint64_t index_bytes = num_samples_ * (sizeof(int64_t) + sizeof(double));
+    const std::span<const std::byte> index = reply_.subspan(sizeof message, index_bytes);
+    store::take(reply_.subspan(sizeof message + index_bytes), message.num_pieces, &pieces_);
+    message.num_pieces = 0;
     parts_.assign({transport::part_of(&message, sizeof message),
-                   transport::part_of(delivery.keys.data(), delivery.keys.size() * sizeof(int64_t)),
-                   transport::part_of(delivery.probabilities.data(),
-                                      delivery.probabilities.size() * sizeof(double))});
-    batch_.list(slabs_.up_to(last_slot), delivery.pieces, &parts_);
+                   transport::part_of(index.data(), index.size())});
+    batch_.list(slabs_.of(pieces_), pieces_, &parts_);
     return socket_.send(parts_);
   }
 
-  std::unique_ptr<SamplerPort> port_;
+  std::unique_ptr<Channel> channel_;
   SlabMap slabs_;
   const uint32_t num_samples_;
   BatchParts batch_;
+  std::vector<std::byte> message_;  // from the client
+  // The batch that is being sent.
+  std::span<const std::byte> reply_;
+  std::vector<engine::Piece> pieces_;
   std::vector<iovec> parts_;
-  std::vector<double> priorities_;
   std::mutex mutex_;
   std::condition_variable changed_;
   uint64_t num_wanted_ = 0;             // batches that were requested and not drawn
@@ -173,12 +166,13 @@ class NetSamplerSession final : public NetSession {
 }  // namespace
 
 std::unique_ptr<NetSession> net_sampler_session(int descriptor, std::string name,
-                                                std::unique_ptr<SamplerPort> port,
+                                                std::unique_ptr<Channel> channel,
                                                 const engine::Schema& schema,
                                                 const BatchLayout& layout, SlabMap slabs,
                                                 uint32_t num_samples, uint32_t num_steps) {
-  return std::make_unique<NetSamplerSession>(descriptor, std::move(name), std::move(port), schema,
-                                             layout, std::move(slabs), num_samples, num_steps);
+  return std::make_unique<NetSamplerSession>(descriptor, std::move(name), std::move(channel),
+                                             schema, layout, std::move(slabs), num_samples,
+                                             num_steps);
 }
 
 }  // namespace tengen::store

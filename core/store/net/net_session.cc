@@ -5,6 +5,8 @@
 
 #include <algorithm>
 
+#include "store/session/messages.h"
+
 namespace tengen::store {
 namespace {
 
@@ -15,6 +17,13 @@ constexpr std::chrono::seconds kLinger{2};
 std::string NetSession::describe() {
   const std::scoped_lock lock(mutex_);
   return name_ + (waits_.empty() ? "" : ": " + waits_);
+}
+
+bool NetSession::pass_on(Channel& channel, std::span<const std::byte> message) {
+  return wait_for(channel, [&](Deadline deadline) {
+    iovec part = transport::part_of(message.data(), message.size());
+    return channel.send({&part, 1}, deadline, Urgency::kNow);
+  });
 }
 
 bool NetSession::tell_wait(const std::string& text) {

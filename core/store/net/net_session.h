@@ -1,18 +1,19 @@
 #pragma once
-// The store's side of one client on another host: reads the client's messages from a stream, and
-// acts as a client of the store in its place.
+// The store's side of one client on another host: passes the client's messages from a stream to a
+// session with the store in this process, and the replies back.
 
 #include <atomic>
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <span>
 #include <string>
 
-#include "store/net/net_protocol.h"
-#include "store/service/batch_layout.h"
-#include "store/service/ports.h"
-#include "store/service/slab_map.h"
+#include "store/clients/batch_layout.h"
+#include "store/clients/slab_map.h"
+#include "store/disk/log_file.h"
 #include "store/service/store.h"
+#include "store/session/channel.h"
 #include "transport/stream_socket.h"
 
 namespace tengen::store {
@@ -39,16 +40,19 @@ class NetSession {
   virtual std::optional<ReplicaStatus> replica() { return std::nullopt; }
 
  protected:
-  // Calls `attempt` with deadlines until it returns true, and meanwhile tells the client the
-  // `reason`. False where the client has gone.
-  template <class Attempt, class Reason>
-  bool wait_for(Attempt&& attempt, Reason&& reason) {
+  // Calls `attempt` with deadlines until it returns true, and meanwhile tells the client what the
+  // channel waits for. False where the client has gone.
+  template <class Attempt>
+  bool wait_for(Channel& channel, Attempt&& attempt) {
     if (attempt(kAtOnce)) return true;
-    while (!socket_.has_ended() && tell_wait(reason())) {
+    while (!socket_.has_ended() && tell_wait(channel.waits())) {
       if (attempt(std::chrono::steady_clock::now() + kSlice)) return tell_wait("");
     }
     return false;
   }
+  // Passes a message on, which takes effect before the call returns. False where the client has
+  // gone.
+  bool pass_on(Channel& channel, std::span<const std::byte> message);
   // Sends the error that ends the session.
   void send_error(const std::string& error);
   // Reads what the client still sends, for a moment: to close a socket with unread bytes breaks the
@@ -68,13 +72,13 @@ class NetSession {
   std::string waits_;
 };
 
-// The sessions take over the socket and the ports.
+// The sessions take over the socket and the channels.
 std::unique_ptr<NetSession> net_writer_session(int descriptor, std::string name,
-                                               std::unique_ptr<WriterPort> port,
+                                               std::unique_ptr<Channel> channel,
                                                const engine::Schema& schema, SlabMap slabs);
-// The port's ack() and give_back() are called while another thread is in next().
+// Two threads use the channel, of which one sends, and the other takes the replies.
 std::unique_ptr<NetSession> net_sampler_session(int descriptor, std::string name,
-                                                std::unique_ptr<SamplerPort> port,
+                                                std::unique_ptr<Channel> channel,
                                                 const engine::Schema& schema,
                                                 const BatchLayout& layout, SlabMap slabs,
                                                 uint32_t num_samples, uint32_t num_steps);

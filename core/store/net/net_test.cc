@@ -4,22 +4,19 @@
 #include <array>
 #include <cstring>
 #include <functional>
-#include <map>
-#include <mutex>
 #include <optional>
-#include <set>
 #include <string>
 #include <thread>
 #include <vector>
 
 #include "base/testing.h"
+#include "store/clients/sampler.h"
+#include "store/clients/writer.h"
 #include "store/net/batch_parts.h"
 #include "store/net/gateway.h"
-#include "store/net/net_client.h"
-#include "store/net/net_protocol.h"
-#include "store/service/sampler.h"
 #include "store/service/store.h"
-#include "store/service/writer.h"
+#include "store/session/messages.h"
+#include "store/session/stream_channel.h"
 
 using namespace tengen;
 using namespace tengen::store::engine;
@@ -80,8 +77,8 @@ struct Fixture {
     const auto [ours, theirs] = streams();
     const uint64_t next_sequence = gateway->open_writer(theirs, name, 0, in_time());
     ::close(theirs);
-    NetWriterPort opened = net_writer({ours, "test"}, next_sequence, schema());
-    return Writer(std::move(opened.port), schema(), std::move(opened.slabs), max_item_steps);
+    auto channel = std::make_unique<StreamChannel>(StreamAddress{ours, "test"});
+    return Writer({std::move(channel), next_sequence}, schema(), max_item_steps);
   }
   Sampler sampler(uint32_t table, uint32_t num_samples, uint32_t num_ahead,
                   uint32_t num_steps = 1) {
@@ -93,7 +90,9 @@ struct Fixture {
       throw Error("refused");
     }
     const BatchLayout layout(schema(), num_samples, num_steps);
-    return Sampler(net_sampler({ours, "test"}, layout, num_samples, num_ahead), schema(),
+    auto channel =
+        std::make_unique<StreamChannel>(StreamAddress{ours, "test"}, num_samples, layout.num_bytes);
+    return Sampler(std::make_unique<SamplerPort>(std::move(channel), num_ahead), schema(),
                    SlabMap::none(), num_samples, num_steps);
   }
 
@@ -154,7 +153,7 @@ void check_items() {
     append(writer, i);
     if (i >= 2) TENGEN_CHECK(insert(writer, table, 3));
   }
-  TENGEN_CHECK(writer.port().flush(in_time()) && writer.next_sequence() == 38);
+  TENGEN_CHECK(writer.flush(in_time()) && writer.next_sequence() == 38);
   for (const uint32_t num_ahead : {0u, 2u}) {
     Sampler sampler = fixture.sampler(table, 2, num_ahead, 3);
     for (int64_t i = num_ahead == 0 ? 0 : 18; i < (num_ahead == 0 ? 18 : 38); i += 2) {
@@ -177,41 +176,15 @@ void check_runs() {
   Writer writer = fixture.writer("a");
   for (int64_t i = 0; i < 30; ++i) append(writer, i);
   TENGEN_CHECK(insert(writer, table, 1));  // holds the last step alone
-  TENGEN_CHECK(writer.port().flush(in_time()));
+  TENGEN_CHECK(writer.flush(in_time()));
   const std::vector<double> priorities(6, 2.0);
   for (int64_t i = 30; i < 36; ++i) append(writer, i);
   const InsertRun run{table, 0, writer.next_sequence(), 30, 6, 1, 1, priorities};
   TENGEN_CHECK(writer.insert(run, in_time()) && writer.insert(run, in_time()));
-  TENGEN_CHECK(writer.port().flush(in_time()));
+  TENGEN_CHECK(writer.flush(in_time()));
   Sampler sampler = fixture.sampler(table, 7, 0);
   TENGEN_CHECK((next_values(sampler) == std::vector<int64_t>{29, 30, 31, 32, 33, 34, 35}));
   TENGEN_CHECK(!sampler.next(soon()));
-}
-
-// A writer that the limiter holds back is told why, and goes on; a call that was not in time is
-// made again and doubles nothing.
-void check_limits() {
-  Fixture fixture;
-  const uint32_t table = fixture.add_table(queue_of("t", 1, 5));
-  Writer writer = fixture.writer("a");
-  for (int64_t i = 0; i < 12; ++i) append(writer, i);
-  const InsertRun run{table, 0, 0, 0, 12, 1, 1, {&kOne, 1}};
-  TENGEN_CHECK(writer.insert(run, in_time()) && !writer.port().flush(soon()));
-  for (int i = 0; i < 1000 && writer.port().waits().empty(); ++i) {
-    std::this_thread::sleep_for(std::chrono::milliseconds(5));
-  }
-  TENGEN_CHECK(writer.port().waits() == "insert waits: 1 samples must be drawn first");
-  TENGEN_CHECK(fixture.gateway->describe()[0] ==
-               "writer a: insert waits: 1 samples must be drawn first");
-  TENGEN_CHECK(writer.insert(run, in_time()));
-  Sampler sampler = fixture.sampler(table, 2, 1);
-  std::vector<int64_t> values;
-  for (int i = 0; i < 6; ++i) {
-    for (const int64_t value : next_values(sampler)) values.push_back(value);
-  }
-  TENGEN_CHECK(writer.port().flush(in_time()));
-  TENGEN_CHECK(!sampler.next(soon()));
-  TENGEN_CHECK((values == std::vector<int64_t>{0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11}));
 }
 
 // A store that stands still holds its writer back after a bounded number of bytes, and loses none
@@ -236,31 +209,6 @@ void check_backpressure() {
   }
 }
 
-// What a sampler drew ahead and never acknowledged comes back, whether it was taken or not; a
-// writer's name is free again.
-void check_death() {
-  Fixture fixture;
-  const uint32_t table = fixture.add_table(queue_of("t", 1, 1e9));
-  {
-    Writer writer = fixture.writer("a");
-    for (int64_t i = 0; i < 10; ++i) {
-      append(writer, i);
-      TENGEN_CHECK(insert(writer, table, 1));
-    }
-    TENGEN_CHECK(writer.port().flush(in_time()));
-  }
-  {
-    Sampler sampler = fixture.sampler(table, 3, 2);
-    next_values(sampler);
-    next_values(sampler, false);
-  }
-  Sampler sampler = fixture.sampler(table, 7, 1);
-  const std::vector<int64_t> values = next_values(sampler);
-  TENGEN_CHECK(
-      (std::set<int64_t>(values.begin(), values.end()) == std::set<int64_t>{3, 4, 5, 6, 7, 8, 9}));
-  TENGEN_CHECK(fixture.writer("a").next_sequence() == 10);
-}
-
 // A sampler that waits for items is noticed when it goes, and so is a writer that waits for
 // samples.
 void check_death_while_waiting() {
@@ -272,7 +220,7 @@ void check_death_while_waiting() {
       append(writer, i);
       TENGEN_CHECK(insert(writer, table, 1));
     }
-    TENGEN_CHECK(!writer.port().flush(soon()));
+    TENGEN_CHECK(!writer.flush(soon()));
     Sampler sampler = fixture.sampler(table, 3, 1);
     TENGEN_CHECK(!sampler.next(soon()));
   }
@@ -280,26 +228,6 @@ void check_death_while_waiting() {
   TENGEN_CHECK(next_sequence == 1);
   Sampler sampler = fixture.sampler(table, 1, 0);
   TENGEN_CHECK(next_values(sampler) == std::vector<int64_t>{0});
-}
-
-// Acknowledgements are heard while a batch waits, here for the uses that they give back.
-void check_order() {
-  Fixture fixture;
-  TableConfig config = queue_of("t", 1, 1e9);
-  config.max_times_sampled = 2;
-  config.limits = {1e9, 1, -1e18, 1e18};
-  const uint32_t table = fixture.add_table(config);
-  Writer writer = fixture.writer("a");
-  append(writer, 1);
-  TENGEN_CHECK(insert(writer, table, 1) && writer.port().flush(in_time()));
-  Sampler sampler = fixture.sampler(table, 1, 4);
-  for (int i = 0; i < 2; ++i) {
-    const std::optional<Gathered> batch = sampler.next(in_time());
-    TENGEN_CHECK(batch.has_value());
-    sampler.port().give_back(batch->delivery.lease);
-  }
-  for (int i = 0; i < 2; ++i) next_values(sampler);
-  TENGEN_CHECK(!sampler.next(soon()));
 }
 
 std::string error_of(const std::function<void()>& call) {
@@ -322,7 +250,7 @@ void check_refusals() {
     const double negative = -1.0;
     bad.insert({table, 0, 0, 0, 1, 1, 1, {&negative, 1}}, in_time());
     for (int i = 0; i < 2; ++i) {
-      const std::string told = error_of([&] { bad.port().flush(in_time()); });
+      const std::string told = error_of([&] { bad.flush(in_time()); });
       TENGEN_CHECK(told.find("priority") != std::string::npos);
     }
   }
@@ -331,11 +259,11 @@ void check_refusals() {
     Writer bad = fixture.writer("bad");
     append(bad, 1);
     bad.insert({table, 0, 0, 0, 9, 1, 1, {&kOne, 1}}, in_time());
-    const std::string told = error_of([&] { bad.port().flush(in_time()); });
+    const std::string told = error_of([&] { bad.flush(in_time()); });
     TENGEN_CHECK(told.find("must be appended") != std::string::npos);
   }
   append(good, 2);
-  TENGEN_CHECK(insert(good, table, 1) && good.port().flush(in_time()));
+  TENGEN_CHECK(insert(good, table, 1) && good.flush(in_time()));
   Sampler sampler = fixture.sampler(table, 1, 0);
   const std::optional<Gathered> batch = sampler.next(in_time());
   TENGEN_CHECK(batch.has_value());
@@ -349,7 +277,7 @@ void check_refusals() {
   TENGEN_CHECK(error_of([&] {
                  append(good, 3);
                  insert(good, table, 1);
-                 good.port().flush(in_time());
+                 good.flush(in_time());
                }).find("has ended, or has closed this client") != std::string::npos);
 }
 
@@ -383,7 +311,7 @@ void check_garbage() {
   TENGEN_CHECK(refused(false, noise.data(), sizeof noise));
   Writer writer = fixture.writer("a");
   append(writer, 7);
-  TENGEN_CHECK(insert(writer, table, 1) && writer.port().flush(in_time()));
+  TENGEN_CHECK(insert(writer, table, 1) && writer.flush(in_time()));
   Sampler sampler = fixture.sampler(table, 1, 0);
   TENGEN_CHECK(next_values(sampler) == std::vector<int64_t>{7});
 }
@@ -399,51 +327,15 @@ void check_close() {
   TENGEN_CHECK(told.find("is closed") != std::string::npos);
 }
 
-// Many writers and samplers at once: every item is used once, and nothing hangs.
-void check_many() {
-  Fixture fixture(1 << 20);
-  const uint32_t table = fixture.add_table(queue_of("t", 1, 50));
-  constexpr int kItems = 600;  // a multiple of each batch
-  constexpr int kClients = 3;
-  std::mutex mutex;
-  std::map<int64_t, int> uses;
-  std::vector<std::thread> threads;
-  for (int c = 0; c < kClients; ++c) {
-    threads.emplace_back([&, c] {
-      Writer writer = fixture.writer("w" + std::to_string(c));
-      for (int64_t i = 0; i < kItems; ++i) {
-        append(writer, c * kItems + i);
-        insert(writer, table, 1, in_time());
-      }
-      TENGEN_CHECK(writer.port().flush(in_time()));
-    });
-    threads.emplace_back([&, c] {
-      Sampler sampler = fixture.sampler(table, 1 + static_cast<uint32_t>(c), 1);
-      for (int i = 0; i < kItems / (c + 1); ++i) {
-        const std::vector<int64_t> values = next_values(sampler);
-        const std::scoped_lock lock(mutex);
-        for (const int64_t value : values) ++uses[value];
-      }
-    });
-  }
-  for (std::thread& thread : threads) thread.join();
-  for (const auto& [value, count] : uses) TENGEN_CHECK(count == 1);
-  TENGEN_CHECK(uses.size() == kClients * kItems);
-}
-
 }  // namespace
 
 int main() {
   check_items();
   check_runs();
-  check_limits();
   check_backpressure();
-  check_death();
   check_death_while_waiting();
-  check_order();
   check_refusals();
   check_garbage();
   check_close();
-  check_many();
   return 0;
 }

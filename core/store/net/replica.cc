@@ -10,7 +10,7 @@
 #include <utility>
 
 #include "base/error.h"
-#include "store/service/ports.h"
+#include "store/session/channel.h"
 
 namespace tengen::store {
 namespace {

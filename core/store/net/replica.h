@@ -12,7 +12,7 @@
 #include "store/disk/durable_log.h"
 #include "store/disk/row_file.h"
 #include "store/disk/state_files.h"
-#include "store/net/net_protocol.h"
+#include "store/net/replica_messages.h"
 #include "transport/shared_memory.h"
 #include "transport/stream_socket.h"
 

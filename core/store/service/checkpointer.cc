@@ -4,8 +4,8 @@
 #include <vector>
 
 #include "base/error.h"
-#include "store/engine/packed_steps.h"
 #include "store/service/store.h"
+#include "store/steps/packed_steps.h"
 
 namespace tengen::store {
 

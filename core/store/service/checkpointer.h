@@ -11,7 +11,7 @@
 
 #include "store/disk/disk_tier.h"
 #include "store/disk/durable_log.h"
-#include "store/service/ports.h"
+#include "store/session/channel.h"
 
 namespace tengen::store {
 

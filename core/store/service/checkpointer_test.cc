@@ -80,7 +80,7 @@ void check_sync() {
       TENGEN_CHECK(writer.next >= end);
       while (true) {
         writer.insert(7);
-        TENGEN_CHECK(writer.writer.port().flush(in_time()));
+        TENGEN_CHECK(writer.writer.flush(in_time()));
         (void)!write(told[1], &writer.next, sizeof writer.next);
       }
     }

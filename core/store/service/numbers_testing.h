@@ -6,9 +6,9 @@
 #include <string>
 #include <vector>
 
+#include "store/clients/writer.h"
 #include "store/service/checkpointer.h"
 #include "store/service/service_testing.h"
-#include "store/service/writer.h"
 
 namespace tengen::store {
 

@@ -60,32 +60,22 @@ Server::~Server() {
 
 Server::Opened Server::open_writer(int descriptor, const std::string& name, uint32_t pool,
                                    Deadline deadline) {
-  engine::SessionId id = 0;
-  Engine::OpenedWriter opened{};
-  if (!store_->change_when(deadline, [&](Engine& engine) {
-        if (engine.is_writer_open(name)) return Progress::kNone;
-        id = engine.begin_session();
-        opened = engine.open_writer(id, name, pool);
-        return Progress::kDone;
-      })) {
-    throw Error("writer (" + name + ") is open in another client; give each a name of its own");
-  }
+  const Store::OpenedWriter begun = store_->begin_writer(name, pool, deadline);
   return add(
-      descriptor, id,
-      {SessionRecord::Kind::kWriter, opened.writer, 0, layout_of_writer(), 0, "writer " + name},
-      opened.next_sequence);
+      descriptor, begun.session,
+      {SessionRecord::Kind::kWriter, begun.writer, 0, layout_of_writer(), 0, "writer " + name},
+      begun.next_sequence);
 }
 
 Server::Opened Server::open_sampler(int descriptor, uint32_t table, uint32_t num_samples,
                                     uint32_t num_ahead) {
   SessionRecord record{SessionRecord::Kind::kSampler, table, num_samples, {}, 0, ""};
-  const engine::SessionId id = store_->change_open([&](Engine& engine) {
-    record.layout = layout_of_sampler(engine, table, num_samples, num_ahead);
-    engine.expect(table, num_samples);
-    const engine::SessionId begun = engine.begin_session();
-    record.name = "sampler " + std::to_string(begun) + " of " + engine.table(table).config().name;
-    return begun;
+  record.layout = store_->read([&](const Engine& engine) {
+    record.name = engine.table(table).config().name;
+    return layout_of_sampler(engine, table, num_samples, num_ahead);
   });
+  const engine::SessionId id = store_->begin_sampler(table, num_samples);
+  record.name = "sampler " + std::to_string(id) + " of " + record.name;
   return add(descriptor, id, record, 0);
 }
 
@@ -97,7 +87,7 @@ Server::Opened Server::add(int descriptor, engine::SessionId id, SessionRecord r
                            uint64_t next_sequence) {
   record.process = transport::peer_process(descriptor);
   try {
-    std::unique_ptr<HostSession> session = host_session(id, record, path_of(id));
+    auto session = std::make_unique<HostSession>(id, record, path_of(id));
     store_->change([&](Engine& engine) { engine.describe_session(id, record.encode()); });
     session->attach(descriptor);
     const std::scoped_lock lock(mutex_);
@@ -125,8 +115,8 @@ void Server::resume_sessions(const std::map<uint32_t, engine::SavedSession>& res
     const engine::SessionId session = id;
     const uint64_t num_loans =
         store_->read([&](const Engine& engine) { return engine.num_loans(session); });
-    sessions_.push_back(host_session(id, SessionRecord::decode(saved.description), path_of(id),
-                                     &saved.progress, num_loans));
+    sessions_.push_back(std::make_unique<HostSession>(id, SessionRecord::decode(saved.description),
+                                                      path_of(id), &saved.progress, num_loans));
     sessions_.back()->publish(promise(*sessions_.back()));
     const SessionRecord& record = sessions_.back()->record();
     if (record.kind == SessionRecord::Kind::kSampler) {
@@ -196,13 +186,14 @@ bool Server::serve_once() {
   bool had_excess = false;
   store_->try_change_open([&](Engine& engine) {
     had_excess = engine.remove_excess();
-    // Each time another session is first: where a table has room for few, the others would get
-    // none of it.
+    // A round begins behind the session that the last one served first: where a table has room for
+    // few, the others would get none of it.
     const size_t num_sessions = sessions_.size();
-    ++num_rounds_;
-    for (size_t i = 0; i < num_sessions; ++i) {
-      HostSession* session = sessions_[(num_rounds_ + i) % num_sessions].get();
-      if (session->serve(engine) != Progress::kNone) served_.push_back(session);
+    for (size_t i = 0, begin = first_; i < num_sessions; ++i) {
+      const size_t at = (begin + i) % num_sessions;
+      if (sessions_[at]->serve(engine) == Progress::kNone) continue;
+      if (served_.empty()) first_ = at + 1;
+      served_.push_back(sessions_[at].get());
     }
     return served_.empty() && !had_excess ? Progress::kNone : Progress::kDone;
   });

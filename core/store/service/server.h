@@ -11,8 +11,8 @@
 #include <thread>
 #include <vector>
 
-#include "store/service/host_session.h"
 #include "store/service/store.h"
+#include "store/session/host_session.h"
 
 namespace tengen::store {
 
@@ -75,7 +75,7 @@ class Server {
   std::vector<HostSession*> served_;  // sessions that the last round served
   // Whether the last round left items to remove, or loans to give back.
   bool has_steps_ = false;
-  uint64_t num_rounds_ = 0;  // of looks at all sessions
+  size_t first_ = 0;         // where the next round begins, modulo their number
   uint64_t num_writes_ = 0;  // counts a writer once in each round that served it
   bool is_busy_ = false;     // writers came soon after the last sleep began
   std::thread thread_;

@@ -8,8 +8,8 @@
 #include <string>
 #include <thread>
 
+#include "store/clients/writer.h"
 #include "store/service/service_testing.h"
-#include "store/service/writer.h"
 
 using namespace tengen;
 using namespace tengen::store::engine;
@@ -79,7 +79,8 @@ void check_naps(bool sampler_waits) {
     if (sampler_waits) TENGEN_CHECK(!sampler->next(kAtOnce, &delivery));
     SlabFiles files;
     const Server::Opened opened = server.open_writer(line.server(), "a", 0, kNever);
-    Writer writer(remote_writer({line.client(), opened.memory_path, opened.layout}, 0, 16), schema,
+    const SessionAddress address{line.client(), opened.memory_path, opened.layout};
+    Writer writer({std::make_unique<RingChannel>(address), 0, 16}, schema,
                   files.map(store, folder.path), 1);
     const double one = 1.0;
     for (uint64_t i = 0; i < kInserts; ++i) {
@@ -89,7 +90,7 @@ void check_naps(bool sampler_waits) {
       // So that the server has done with one before the next comes, were it woken.
       if (i % 4 == 0) std::this_thread::sleep_for(std::chrono::microseconds(20));
     }
-    TENGEN_CHECK(writer.port().flush(kNever));
+    TENGEN_CHECK(writer.flush(kNever));
     const uint64_t num_inserts = store.read(
         [&](const Engine& engine) { return engine.table(table).limiter().num_inserts(); });
     TENGEN_CHECK(num_inserts == kInserts);
@@ -120,7 +121,7 @@ void check_stock() {
     TENGEN_CHECK(store.read([](const Engine& engine) { return engine.num_granted(0); }) <=
                  kNumChunks / 64 + 1);
   }
-  TENGEN_CHECK(writer.port().flush(in_time()));
+  TENGEN_CHECK(writer.flush(in_time()));
   const uint64_t size = store.read([](const Engine& engine) { return engine.table(0).size(); });
   TENGEN_CHECK(size >= kNumChunks - kNumChunks / 64 - 1);
 }

@@ -12,10 +12,10 @@
 #include <string>
 
 #include "base/testing.h"
+#include "store/clients/slab_map.h"
 #include "store/service/server.h"
-#include "store/service/session.h"
-#include "store/service/slab_map.h"
 #include "store/service/store.h"
+#include "store/session/ring_channel.h"
 #include "transport/shared_memory.h"
 
 namespace tengen::store {
@@ -74,20 +74,21 @@ class SlabFiles {
 };
 
 // Ports of a new session of the server, whose other end is in this process too.
-inline std::unique_ptr<WriterPort> connect_writer(Server& server, const std::string& name,
-                                                  uint32_t num_ahead = 2) {
+inline WriterSession connect_writer(Server& server, const std::string& name,
+                                    uint32_t num_ahead = 2) {
   int ends[2];
   TENGEN_CHECK(socketpair(AF_UNIX, SOCK_STREAM, 0, ends) == 0);
   const Server::Opened opened = server.open_writer(ends[0], name, 0, kNever);
-  return remote_writer({ends[1], opened.memory_path, opened.layout}, opened.next_sequence,
-                       num_ahead);
+  const SessionAddress address{ends[1], opened.memory_path, opened.layout};
+  return {std::make_unique<RingChannel>(address), opened.next_sequence, num_ahead};
 }
 inline std::unique_ptr<SamplerPort> connect_sampler(Server& server, uint32_t table,
                                                     uint32_t num_samples, uint32_t num_ahead) {
   int ends[2];
   TENGEN_CHECK(socketpair(AF_UNIX, SOCK_STREAM, 0, ends) == 0);
   const Server::Opened opened = server.open_sampler(ends[0], table, num_samples, num_ahead);
-  return remote_sampler({ends[1], opened.memory_path, opened.layout}, num_ahead);
+  const SessionAddress address{ends[1], opened.memory_path, opened.layout};
+  return std::make_unique<SamplerPort>(std::make_unique<RingChannel>(address), num_ahead);
 }
 
 }  // namespace tengen::store

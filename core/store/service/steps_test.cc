@@ -5,9 +5,9 @@
 #include <utility>
 #include <vector>
 
+#include "store/clients/writer.h"
 #include "store/service/server.h"
 #include "store/service/service_testing.h"
-#include "store/service/writer.h"
 
 using namespace tengen;
 using namespace tengen::store::engine;
@@ -57,7 +57,7 @@ void check_long_end() {
     TENGEN_CHECK(writer.append({&column, 1}, nullptr, 1, in_time()) == 1);
     TENGEN_CHECK(writer.insert({0, 0, i, i, 1, 1, 1, {&one, 1}}, in_time()));
   }
-  TENGEN_CHECK(writer.port().flush(in_time()));
+  TENGEN_CHECK(writer.flush(in_time()));
   auto ending = connect_sampler(server, 0, kBatch, 2);
   Delivery delivery;
   for (uint32_t i = 0; i < kItems / kBatch; ++i) TENGEN_CHECK(ending->next(in_time(), &delivery));

@@ -1,12 +1,11 @@
 #include "store/service/store.h"
 
 #include <algorithm>
-#include <exception>
 #include <optional>
 #include <utility>
 
 #include "base/error.h"
-#include "store/service/drawn_batches.h"
+#include "store/service/local_channel.h"
 
 namespace tengen::store {
 namespace {
@@ -17,148 +16,6 @@ using engine::Engine;
 constexpr uint64_t kLogsInMemory = 64;
 constexpr uint64_t kMinLogBytes = uint64_t{64} << 10;
 constexpr uint64_t kMaxMemoryLogBytes = uint64_t{4} << 20;
-
-class LocalWriter final : public WriterPort {
- public:
-  LocalWriter(Store* store, const std::string& name, uint32_t pool, Deadline deadline)
-      : store_(store) {
-    if (!store->change_when(deadline, [&](Engine& engine) {
-          if (engine.is_writer_open(name)) return Progress::kNone;
-          session_ = engine.begin_session();
-          opened_ = engine.open_writer(session_, name, pool);
-          return Progress::kDone;
-        })) {
-      throw Error("writer (" + name + ") is open in another client; give each a name of its own");
-    }
-  }
-  ~LocalWriter() override {
-    store_->change_in_steps([&](Engine& engine) { return engine.end_session(session_); });
-  }
-
-  uint64_t next_sequence() const override { return opened_.next_sequence; }
-
-  std::optional<uint32_t> begin_chunk(Deadline deadline) override {
-    std::optional<uint32_t> slot;
-    store_->change_when(deadline, [&](Engine& engine) {
-      slot = engine.grant(opened_.writer);
-      has_slot_ = slot.has_value();
-      if (!slot) return engine.is_making_room(opened_.writer) ? Progress::kSome : Progress::kNone;
-      engine.append(opened_.writer, *slot);
-      return Progress::kDone;
-    });
-    return slot;
-  }
-
-  bool insert(const InsertRun& run, Deadline deadline) override {
-    uint32_t done = 0;
-    table_ = run.table;
-    bool has_excess = false;
-    const bool is_done = store_->change_when(deadline, [&](Engine& engine) {
-      const Progress progress = insert_run(engine, opened_.writer, run, &done);
-      has_excess = engine.has_excess();
-      return progress;
-    });
-    if (has_excess) {
-      store_->change_in_steps([](Engine& engine) { return engine.remove_excess(); });
-    }
-    Checkpointer* const checkpointer = store_->checkpointer();
-    if (done > 0 && checkpointer != nullptr && checkpointer->is_sync()) {
-      inserts_end_ = checkpointer->ask();
-    }
-    return is_done;
-  }
-
-  void release_before(uint64_t first) override {
-    store_->change([&](Engine& engine) { engine.release_before(opened_.writer, first); });
-  }
-
-  bool flush(Deadline deadline) override {
-    Checkpointer* const checkpointer = store_->checkpointer();
-    if (checkpointer == nullptr || !checkpointer->is_sync() || inserts_end_ == 0) return true;
-    return checkpointer->wait(inserts_end_, deadline);
-  }
-
-  std::string waits() override {
-    return store_->read([&](const Engine& engine) {
-      return has_slot_ ? engine.insert_waits(table_) : engine.grant_waits(opened_.writer);
-    });
-  }
-
- private:
-  Store* const store_;
-  engine::SessionId session_ = 0;
-  Engine::OpenedWriter opened_{};
-  uint64_t inserts_end_ = 0;  // the checkpoint that has them
-  uint32_t table_ = 0;        // table of the last insert
-  bool has_slot_ = true;      // where false, the next chunk waits for memory
-};
-
-class LocalSampler final : public SamplerPort {
- public:
-  LocalSampler(Store* store, uint32_t table, uint32_t num_samples, uint32_t num_ahead)
-      : store_(store),
-        num_ahead_(num_ahead),
-        session_(store->change([&](Engine& engine) {
-          engine.expect(table, num_samples);
-          return engine.begin_session();
-        })),
-        batches_(session_, table, num_samples) {}
-  ~LocalSampler() override {
-    store_->change_in_steps([&](Engine& engine) { return engine.end_session(session_); });
-  }
-
-  bool next(Deadline deadline, Delivery* delivery) override {
-    const engine::Loan* loan = nullptr;
-    std::exception_ptr lost;
-    const auto attempt = [&](Engine& engine) {
-      while (batches_.num_asked() <= num_ahead_) batches_.ask();
-      try {
-        loan = batches_.next(engine);
-      } catch (const Error&) {
-        lost = std::current_exception();  // passed on, as other threads must be woken first
-      }
-      const bool has_changed = batches_.take_changed();
-      if (loan != nullptr || lost) return Progress::kDone;
-      return has_changed ? Progress::kSome : Progress::kNone;
-    };
-    if (!store_->change_when(deadline, attempt)) return false;
-    if (lost) std::rethrow_exception(lost);
-    deliver(*loan, delivery);
-    return true;
-  }
-
-  void ack(uint64_t lease, std::span<const double> priorities) override {
-    store_->change_open([&](Engine& engine) {
-      engine.ack(session_, lease, priorities);
-      batches_.take_back();
-    });
-  }
-
-  void give_back(uint64_t lease) override {
-    store_->change([&](Engine& engine) {
-      engine.give_back(session_, lease);
-      batches_.take_back();
-    });
-  }
-
-  void keep(uint64_t lease) override {
-    store_->change([&](Engine& engine) { engine.keep(session_, lease); });
-  }
-
-  void let_go(uint64_t lease) override {
-    store_->change([&](Engine& engine) { engine.let_go(session_, lease); });
-  }
-
-  std::string waits() override {
-    return store_->read([&](const Engine& engine) { return batches_.waits(engine); });
-  }
-
- private:
-  Store* const store_;
-  const uint32_t num_ahead_;
-  const engine::SessionId session_;
-  DrawnBatches batches_;
-};
 
 }  // namespace
 
@@ -194,33 +51,6 @@ engine::Disk* Store::make_disk() {
   tier_ = std::make_unique<DiskTier>(disk.directory, directory_.empty() && !has_checkpoints, tell);
   disk_.emplace(tier_.get(), disk.num_bytes, disk.refuses_damage, has_checkpoints);
   return &*disk_;
-}
-
-Progress insert_run(Engine& engine, uint32_t writer, const InsertRun& run, uint32_t* done) {
-  const uint32_t before = *done;
-  for (; *done < run.count; ++*done) {
-    const uint32_t i = *done;
-    const double priority = run.priorities[run.priorities.size() == 1 ? 0 : i];
-    const uint64_t first = run.first + uint64_t{i} * run.stride;
-    const auto result = engine.insert(
-        writer, {run.table, run.sequence + i, first, run.num_steps, priority, run.version});
-    if (result == engine::InsertResult::kBlocked) {
-      return *done > before ? Progress::kSome : Progress::kNone;
-    }
-  }
-  return Progress::kDone;
-}
-
-void deliver(const engine::Loan& loan, Delivery* delivery) {
-  delivery->lease = loan.lease;
-  delivery->table_size = loan.table_size;
-  delivery->keys.clear();
-  delivery->probabilities.clear();
-  for (const engine::Sample& sample : loan.samples) {
-    delivery->keys.push_back(sample.key);
-    delivery->probabilities.push_back(sample.probability);
-  }
-  delivery->pieces.assign(loan.pieces.begin(), loan.pieces.end());
 }
 
 Resumed Store::keep(bool goes_on) {
@@ -310,14 +140,40 @@ void Store::check_open() const {
   if (is_closed_) throw Error("store (" + name + ") is closed; open it again");
 }
 
-std::unique_ptr<WriterPort> Store::open_writer(const std::string& name, uint32_t pool,
-                                               Deadline deadline) {
-  return std::make_unique<LocalWriter>(this, name, pool, deadline);
+Store::OpenedWriter Store::begin_writer(const std::string& name, uint32_t pool, Deadline deadline) {
+  OpenedWriter begun;
+  if (!change_when(deadline, [&](Engine& engine) {
+        if (engine.is_writer_open(name)) return Progress::kNone;
+        begun.session = engine.begin_session();
+        const Engine::OpenedWriter opened = engine.open_writer(begun.session, name, pool);
+        begun.writer = opened.writer;
+        begun.next_sequence = opened.next_sequence;
+        return Progress::kDone;
+      })) {
+    throw Error("writer (" + name + ") is open in another client; give each a name of its own");
+  }
+  return begun;
+}
+
+engine::SessionId Store::begin_sampler(uint32_t table, uint32_t num_samples) {
+  return change_open([&](Engine& engine) {
+    engine.expect(table, num_samples);
+    return engine.begin_session();
+  });
+}
+
+WriterSession Store::open_writer(const std::string& name, uint32_t pool, Deadline deadline) {
+  const OpenedWriter begun = begin_writer(name, pool, deadline);
+  return {std::make_unique<LocalChannel>(this, begun.session, serve_writer(begun.writer)),
+          begun.next_sequence, 1};
 }
 
 std::unique_ptr<SamplerPort> Store::open_sampler(uint32_t table, uint32_t num_samples,
                                                  uint32_t num_ahead) {
-  return std::make_unique<LocalSampler>(this, table, num_samples, disk_ ? num_ahead : 0);
+  const engine::SessionId id = begin_sampler(table, num_samples);
+  return std::make_unique<SamplerPort>(
+      std::make_unique<LocalChannel>(this, id, serve_sampler(id, table, num_samples)),
+      disk_ ? num_ahead : 0);
 }
 
 SlabMap Store::slab_map(uint32_t pool) {

@@ -14,12 +14,14 @@
 #include <thread>
 #include <utility>
 
+#include "store/clients/sampler_port.h"
+#include "store/clients/slab_map.h"
+#include "store/clients/writer.h"
 #include "store/disk/disk_tier.h"
 #include "store/disk/keeper.h"
 #include "store/engine/engine.h"
 #include "store/service/checkpointer.h"
-#include "store/service/ports.h"
-#include "store/service/slab_map.h"
+#include "store/session/served_session.h"
 
 namespace tengen::store {
 
@@ -37,9 +39,6 @@ struct Resumed {
   std::map<uint32_t, engine::SavedSession> sessions;  // of clients of other processes
   uint64_t num_lost = 0;  // items that were removed while the checkpoint was made
 };
-
-// What an attempt changed.
-enum class Progress { kNone, kSome, kDone };
 
 // Thread-safe. Outlives its ports.
 class Store {
@@ -139,13 +138,21 @@ class Store {
   // Sets what is called after every change, under the lock; it must not call the store.
   void set_listener(std::function<void()> listener);
 
-  // Opens a port in this process. Where another writer of that name is open, blocks until it is
-  // closed; throws Error where the deadline passes first.
-  std::unique_ptr<WriterPort> open_writer(const std::string& name, uint32_t pool,
-                                          Deadline deadline = kAtOnce);
-  // The port's ack() and give_back() may be called while another thread is in next(). With a disk
-  // `num_ahead` batches are drawn before they are asked for, so that their steps are read
-  // meanwhile. Throws Error for a batch that memory can never hold.
+  // A writer that the engine has opened for a session of its own.
+  struct OpenedWriter {
+    engine::SessionId session = 0;
+    uint32_t writer = 0;
+    uint64_t next_sequence = 0;  // items with smaller sequence numbers were inserted before
+  };
+  // Where another writer of that name is open, blocks until it is closed, as its client may just
+  // have died; throws Error where the deadline passes first.
+  OpenedWriter begin_writer(const std::string& name, uint32_t pool, Deadline deadline);
+  // The same for a sampler of `table`. Throws Error for a batch that memory can never hold.
+  engine::SessionId begin_sampler(uint32_t table, uint32_t num_samples);
+
+  // Opens a writer or a sampler in this process. With a disk `num_ahead` batches are requested
+  // before they are needed, so that their steps are read meanwhile.
+  WriterSession open_writer(const std::string& name, uint32_t pool, Deadline deadline = kAtOnce);
   std::unique_ptr<SamplerPort> open_sampler(uint32_t table, uint32_t num_samples,
                                             uint32_t num_ahead);
   SlabMap slab_map(uint32_t pool);
@@ -197,11 +204,5 @@ class Store {
   std::function<void()> listener_;
   bool is_closed_ = false;
 };
-
-// Inserts the rest of a run, of which `*done` items are in already.
-Progress insert_run(engine::Engine& engine, uint32_t writer, const InsertRun& run, uint32_t* done);
-
-// Fills in the delivery that a client gets for a loan.
-void deliver(const engine::Loan& loan, Delivery* delivery);
 
 }  // namespace tengen::store

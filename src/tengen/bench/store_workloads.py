@@ -59,7 +59,7 @@ class Workload:
     def row_bytes(self) -> int:
         """What a disk is asked for at once: a chunk of the table.
 
-        Must match Schema::add() of core/store/engine/schema.cc, and what pool.cc adds.
+        Must match Schema::add() of core/store/state/schema.cc, and what pool.cc adds.
         """
         table = self.table(1)
         sizes = [

@@ -135,6 +135,6 @@ class ReplayConfig(ExperienceConfig):
             return num_items
         if num_items < self.min_items:
             return 0
-        # In the order of core/store/engine/rate_limiter.h, so that both round alike.
+        # In the order of core/store/state/rate_limiter.h, so that both round alike.
         cursor = num_inserts * self.samples_per_item - num_samples
         return max(0, math.floor(cursor - self.min_items * self.samples_per_item))

@@ -15,7 +15,8 @@ from tengen.store import TableConfig
 
 __all__ = ["StepBudget", "check_step_memory", "step_budget"]
 
-# As schema.h of core/store/engine lays columns out, and tier.h there rows of the disk.
+# As core/store/state/schema.h lays columns out, and core/store/steps/tier.h the rows
+# of the disk.
 _COLUMN_BYTES = 64
 _ROW_BYTES = 4096
 # What the store keeps of an item beside its steps: docs/replay_size.md, Speed.
@@ -73,7 +74,7 @@ def step_budget(
     # Of most environments; episodes of four steps and more fit.
     usual = -(-num_items * stride * 5 // (4 * length)) + of_slots
     # A batch's chunks are all there at once, and writers never have that part nor the
-    # last quarter; see Staging::max_unsaved in core/store/engine/staging.cc.
+    # last quarter; see Staging::max_unsaved in core/store/steps/staging.cc.
     of_batches = num_lent * ((table.num_steps + length - 2) // length + 1)
     # Rows that the last checkpoint names are not used again before the next one.
     return StepBudget(

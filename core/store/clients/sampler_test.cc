@@ -1,0 +1,185 @@
+#include "store/clients/sampler.h"
+
+#include <algorithm>
+#include <cstring>
+#include <thread>
+#include <vector>
+
+#include "base/rng.h"
+#include "base/testing.h"
+#include "store/session/encoding.h"
+
+using namespace tengen;
+using namespace tengen::store::engine;
+using namespace tengen::store;
+
+namespace {
+
+constexpr uint32_t kLength = 4;  // steps a chunk
+constexpr uint32_t kSlots = 32;
+constexpr uint32_t kSteps = 3;  // of a sample
+constexpr uint64_t kNumBatches = Sampler::kMinAbsences + 4;
+const Deadline kNever = Deadline::max();
+
+// What a session does that has drawn all its batches ahead, or none.
+class FakeChannel final : public Channel {
+ public:
+  std::vector<Delivery> batches;
+  bool is_ahead = true;
+
+  uint32_t max_message() const override { return UINT32_MAX; }
+  bool send(std::span<iovec>, Deadline, Urgency) override { return true; }
+  void ring() override {}
+  std::span<const std::byte> wait_for_reply(Deadline) override {
+    if (num_taken_ == batches.size()) return {};
+    const Delivery& batch = batches[num_taken_];
+    const std::vector<Piece>& pieces = batch.pieces;
+    reply_.resize(sizeof(Batch) + pieces.size() * sizeof(Piece));
+    std::memcpy(put(reply_.data(), Batch{Reply::kBatch, 0, batch.lease, 0,
+                                         static_cast<uint32_t>(pieces.size()), 0}),
+                pieces.data(), pieces.size() * sizeof(Piece));
+    return reply_;
+  }
+  std::span<const std::byte> peek_reply() override {
+    return is_ahead ? wait_for_reply(kAtOnce) : std::span<const std::byte>();
+  }
+  std::shared_ptr<std::byte> pop_reply() override {
+    ++num_taken_;
+    return nullptr;
+  }
+  bool wait_for_all(Deadline) override { return true; }
+  std::string waits() override { return ""; }
+
+ private:
+  size_t num_taken_ = 0;
+  std::vector<std::byte> reply_;
+};
+
+// Steps of noise in slots, and batches of runs of them.
+struct Fixture {
+  Fixture(uint64_t column_bytes, uint32_t stack, uint32_t batch)
+      : schema({{"x", "u1", {static_cast<uint32_t>(column_bytes)}, 0, stack}, {"y", "i4", {}, 0}},
+               kLength),
+        memory(kSlots * schema.chunk_bytes()),
+        num_samples(batch),
+        channel(new FakeChannel),
+        sampler(std::make_unique<SamplerPort>(std::unique_ptr<Channel>(channel), 1), schema,
+                SlabMap(kSlots, schema.chunk_bytes(), [this](uint32_t) { return memory.data(); }),
+                num_samples, kSteps) {
+    Rng rng(column_bytes, 0, 0, 0, Purpose::kTest);
+    for (std::byte& byte : memory) byte = static_cast<std::byte>(rng.below(256));
+    for (uint64_t lease = 0; lease < kNumBatches; ++lease) {
+      Delivery delivery;
+      delivery.lease = lease;
+      for (uint32_t i = 0; i < num_samples; ++i) {
+        for (uint32_t left = schema.num_context() + kSteps; left > 0;) {
+          const uint32_t offset = rng.below(kLength);
+          const uint32_t count = 1 + rng.below(std::min(left, kLength - offset));
+          delivery.pieces.push_back({rng.below(kSlots), offset, count});
+          left -= count;
+        }
+      }
+      channel->batches.push_back(delivery);
+    }
+  }
+
+  // What the batch must be, as it lies in the slots now.
+  std::vector<std::byte> expected(const Delivery& delivery) {
+    const BatchLayout layout(schema, num_samples, kSteps);
+    std::vector<std::byte> data(layout.num_bytes);
+    std::byte* out[] = {data.data() + layout.offsets[0], data.data() + layout.offsets[1]};
+    std::byte* base = memory.data();
+    gather(schema, Slabs{{&base, 1}, kSlots, schema.chunk_bytes()}, delivery.pieces, kSteps, out);
+    return data;
+  }
+
+  const Schema schema;
+  std::vector<std::byte> memory;
+  const uint32_t num_samples;
+  FakeChannel* const channel;
+  Sampler sampler;
+};
+
+bool is_equal(Fixture& fixture, const Gathered& gathered, const std::vector<std::byte>& expected) {
+  const std::vector<uint64_t>& offsets = fixture.sampler.offsets();
+  const Column& x = fixture.schema.columns()[0];
+  const uint64_t num_steps = uint64_t{fixture.num_samples} * kSteps;
+  const auto same = [&](size_t c, uint64_t num_bytes) {
+    return std::memcmp(gathered.data.get() + offsets[c], expected.data() + offsets[c], num_bytes) ==
+           0;
+  };
+  return same(0, num_steps * x.num_bytes * x.stack) && same(1, num_steps * 4);
+}
+
+// Whether the next batch was gathered ahead, soon.
+bool becomes_ready(const Sampler& sampler) {
+  const Deadline end = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+  while (!sampler.is_ready() && std::chrono::steady_clock::now() < end) std::this_thread::yield();
+  return sampler.is_ready();
+}
+
+// So long that a batch is gathered meanwhile.
+void stay_away() { std::this_thread::sleep_for(2 * Sampler::kMinAway); }
+
+// While the caller is away the next batch is gathered, all of it: what is written into its steps
+// after that is not seen.
+void check_ahead(uint64_t column_bytes, uint32_t stack, uint32_t num_samples) {
+  Fixture fixture(column_bytes, stack, num_samples);
+  for (uint64_t lease = 0; lease < kNumBatches; ++lease) {
+    const std::vector<std::byte> expected = fixture.expected(fixture.channel->batches[lease]);
+    if (lease >= Sampler::kMinAbsences) {
+      TENGEN_CHECK(becomes_ready(fixture.sampler));
+      for (std::byte& byte : fixture.memory) byte ^= std::byte{255};
+    } else {
+      TENGEN_CHECK(!fixture.sampler.is_ready());
+    }
+    stay_away();
+    const std::optional<Gathered> gathered = fixture.sampler.next(kNever);
+    TENGEN_CHECK(gathered && gathered->delivery.lease == lease);
+    TENGEN_CHECK(is_equal(fixture, *gathered, expected));
+  }
+}
+
+// A batch that is asked for while it is gathered is whole, and so is one that is gathered when the
+// sampler goes.
+void check_at_once(uint32_t num_samples) {
+  Fixture fixture(3000, 2, num_samples);
+  for (uint64_t lease = 0; lease < kNumBatches; ++lease) {
+    const std::vector<std::byte> expected = fixture.expected(fixture.channel->batches[lease]);
+    const std::optional<Gathered> gathered = fixture.sampler.next(kNever);
+    TENGEN_CHECK(gathered && is_equal(fixture, *gathered, expected));
+    if (lease != Sampler::kMinAbsences + 1) stay_away();
+  }
+  Fixture gone(3000, 2, num_samples);
+  for (uint64_t lease = 0; lease < Sampler::kMinAbsences; ++lease) {
+    stay_away();
+    TENGEN_CHECK(gone.sampler.next(kNever));
+  }
+}
+
+// Nothing is gathered ahead where nothing was drawn ahead, or a copy is shorter than a wake.
+void check_never(bool is_ahead, uint32_t num_samples) {
+  Fixture fixture(3000, 1, num_samples);
+  fixture.channel->is_ahead = is_ahead;
+  for (uint64_t lease = 0; lease < kNumBatches; ++lease) {
+    stay_away();
+    TENGEN_CHECK(!fixture.sampler.is_ready());
+    const std::vector<std::byte> expected = fixture.expected(fixture.channel->batches[lease]);
+    const std::optional<Gathered> gathered = fixture.sampler.next(kNever);
+    TENGEN_CHECK(gathered && is_equal(fixture, *gathered, expected));
+  }
+  stay_away();
+  TENGEN_CHECK(!fixture.sampler.is_ready() && !fixture.sampler.next(kAtOnce));
+}
+
+}  // namespace
+
+int main() {
+  check_ahead(3000, 1, 64);
+  check_ahead(700, 3, 37);
+  check_ahead(200'000, 1, 5);
+  for (const uint32_t num_samples : {8u, 64u, 200u}) check_at_once(num_samples);
+  check_never(false, 64);
+  check_never(true, 5);
+  return 0;
+}

@@ -1,0 +1,162 @@
+#include "store/clients/writer.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "base/error.h"
+#include "store/session/encoding.h"
+#include "transport/stream_socket.h"
+
+namespace tengen::store {
+
+using transport::part_of;
+
+Writer::Writer(WriterSession session, engine::Schema schema, SlabMap slabs, uint32_t max_item_steps)
+    : channel_(std::move(session.channel)),
+      schema_(std::move(schema)),
+      slabs_(std::move(slabs)),
+      max_item_steps_(max_item_steps),
+      next_sequence_(session.next_sequence),
+      num_ahead_(std::max(1u, session.num_ahead)) {}
+
+Writer::Writer(WriterSession session, const engine::Schema& schema, uint32_t max_item_steps)
+    : Writer(std::move(session), schema, SlabMap::none(), max_item_steps) {
+  chunk_ = Arena(schema.chunk_bytes()).take();
+}
+
+uint32_t Writer::append(std::span<const std::byte* const> columns, const bool* is_first,
+                        uint32_t count, Deadline deadline) {
+  const uint32_t length = schema_.steps_per_chunk();
+  const bool is_stacked = schema_.num_context() > 0;
+  if (is_stacked && num_steps_ == 0 && count > 0 && !is_first[0]) {
+    throw Error("is_first (False) must be True at a writer's first step; begin with an episode");
+  }
+  from_.assign(columns.begin(), columns.end());
+  for (uint32_t done = 0; done < count;) {
+    const uint32_t offset = static_cast<uint32_t>(num_steps_ % length);
+    if (offset == 0) {
+      const std::optional<uint32_t> slot = begin_chunk(deadline);
+      if (!slot) return done;
+      slot_ = *slot;
+    }
+    const uint32_t taken = std::min(count - done, length - offset);
+    if (is_stacked) count_ages(is_first + done, taken);
+    std::byte* chunk = chunk_ ? chunk_.get() : slabs_.up_to(slot_).at(slot_);
+    scatter(schema_, from_, ages_.data(), taken, chunk, offset);
+    for (size_t c = 0; c < from_.size(); ++c) from_[c] += taken * schema_.columns()[c].num_bytes;
+    num_steps_ += taken;
+    done += taken;
+  }
+  return count;
+}
+
+void Writer::count_ages(const bool* is_first, uint32_t count) {
+  ages_.resize(count);
+  for (uint32_t i = 0; i < count; ++i) {
+    age_ = is_first[i] ? 0 : std::min(age_ + 1, engine::Schema::kMaxAge);
+    ages_[i] = static_cast<uint8_t>(age_);
+  }
+}
+
+bool Writer::insert(const InsertRun& run, Deadline deadline) {
+  if (!send_run(run, deadline)) return false;
+  next_sequence_ = std::max(next_sequence_, run.sequence + run.count);
+  // Sent once a chunk, as only whole chunks are released.
+  const uint32_t length = schema_.steps_per_chunk();
+  const uint64_t reach = uint64_t{max_item_steps_} + schema_.num_context();
+  const uint64_t kept = num_steps_ - std::min(num_steps_, reach);
+  if (kept / length > num_released_ / length) {
+    // Where the store is behind, the release is sent the next time.
+    channel_->send_one(Release{Request::kRelease, 0, kept}, kAtOnce, Urgency::kSoon);
+    num_released_ = kept;
+  }
+  return true;
+}
+
+std::optional<uint32_t> Writer::begin_chunk(Deadline deadline) {
+  if (chunk_) {
+    parts_.clear();
+    const uint64_t end = add_steps(num_steps_);
+    if (!parts_.empty() && !channel_->send(parts_, deadline, Urgency::kSoon)) return std::nullopt;
+    num_sent_ = end;
+    return 0;
+  }
+  take_slots();
+  if (!has_asked_ && slots_.size() <= num_ahead_ / 2) {
+    const uint32_t count = num_ahead_ - static_cast<uint32_t>(slots_.size());
+    if (!channel_->send_one(TakeSlots{Request::kTakeSlots, count}, deadline)) return std::nullopt;
+    has_asked_ = true;
+  }
+  while (slots_.empty()) {
+    if (channel_->wait_for_reply(deadline).data() == nullptr) return std::nullopt;
+    take_slots();
+  }
+  const uint32_t slot = slots_.front();
+  if (!channel_->send_one(Append{Request::kAppend, slot}, deadline, Urgency::kSoon)) {
+    return std::nullopt;
+  }
+  slots_.pop_front();
+  return slot;
+}
+
+// Where the store is on another host, adds the steps before `named` that it lacks to parts_.
+// Returns how many steps it has once the parts are sent.
+uint64_t Writer::add_steps(uint64_t named) {
+  const uint64_t end = std::max(num_sent_, std::min(named, num_steps_));
+  if (!chunk_ || end == num_sent_) return num_sent_;
+  const uint64_t offset = num_sent_ % schema_.steps_per_chunk();
+  const uint64_t num_steps = end - num_sent_;
+  steps_.num_steps = static_cast<uint32_t>(num_steps);
+  parts_.push_back(part_of(&steps_, sizeof steps_));
+  for (size_t c = 0; c < schema_.columns().size(); ++c) {
+    const uint64_t bytes = schema_.columns()[c].num_bytes;
+    parts_.push_back(part_of(chunk_.get() + schema_.offset(c) + offset * bytes, num_steps * bytes));
+  }
+  if (schema_.num_context() > 0) {
+    parts_.push_back(part_of(chunk_.get() + schema_.ages_offset() + offset, num_steps));
+  }
+  return end;
+}
+
+bool Writer::send_run(const InsertRun& run, Deadline deadline) {
+  const bool is_shared = run.priorities.size() == 1;
+  const uint32_t room = channel_->max_message() - static_cast<uint32_t>(sizeof(InsertMessage));
+  const uint32_t max_items = std::min<uint32_t>(kMaxItems, room / sizeof(double));
+  for (uint32_t done = 0; done < run.count;) {
+    const uint32_t count = std::min(run.count - done, max_items);
+    const auto priorities = is_shared ? run.priorities : run.priorities.subspan(done, count);
+    const InsertMessage message{Request::kInsert,
+                                static_cast<uint32_t>(priorities.size()),
+                                run.table,
+                                run.version,
+                                run.sequence + done,
+                                run.first + uint64_t{done} * run.stride,
+                                count,
+                                run.stride,
+                                run.num_steps,
+                                0};
+    parts_.clear();
+    const uint64_t end =
+        add_steps(message.first + uint64_t{count - 1} * run.stride + run.num_steps);
+    parts_.push_back(part_of(&message, sizeof message));
+    parts_.push_back(part_of(priorities.data(), priorities.size_bytes()));
+    if (!channel_->send(parts_, deadline, Urgency::kSoon)) return false;
+    num_sent_ = end;
+    done += count;
+  }
+  return true;
+}
+
+void Writer::take_slots() {
+  while (channel_->peek_reply().data() != nullptr) {
+    const std::span<const std::byte> reply = channel_->wait_for_reply(Deadline::max());
+    const auto slots = read<Slots>(reply);
+    for (uint32_t i = 0; i < slots.count; ++i) {
+      slots_.push_back(read<uint32_t>(reply.subspan(sizeof slots + i * sizeof(uint32_t))));
+    }
+    has_asked_ = false;
+    channel_->pop_reply();
+  }
+}
+
+}  // namespace tengen::store

@@ -1,0 +1,91 @@
+#include "store/service/local_channel.h"
+
+#include <exception>
+
+#include "store/session/encoding.h"
+
+namespace tengen::store {
+
+using engine::Engine;
+
+LocalChannel::~LocalChannel() {
+  store_->change_in_steps([&](Engine& engine) { return engine.end_session(id_); });
+}
+
+bool LocalChannel::send(std::span<iovec> parts, Deadline deadline, Urgency) {
+  message_.clear();
+  for (const iovec& part : parts) {
+    const auto* bytes = static_cast<const std::byte*>(part.iov_base);
+    message_.insert(message_.end(), bytes, bytes + part.iov_len);
+  }
+  const auto kind = read<Request>(message_);
+  if (kind == Request::kTakeSlots || kind == Request::kSample) {
+    // What is asked for is answered by wait_for_reply(), and nobody else waits for the question.
+    store_->try_change([&](Engine& engine) {
+      served_->apply(engine, message_);
+      return Progress::kNone;
+    });
+    return true;
+  }
+  // What is given back is taken by a closed store too.
+  const bool also_closed =
+      kind == Request::kRelease || kind == Request::kGiveBack || kind == Request::kLetGo;
+  bool has_changed = false;
+  bool has_excess = false;
+  const bool is_done = store_->change_when(
+      deadline,
+      [&](Engine& engine) {
+        const Progress progress = served_->apply(engine, message_);
+        has_changed = has_changed || progress != Progress::kNone;
+        has_excess = engine.has_excess();
+        return progress;
+      },
+      also_closed);
+  if (kind != Request::kInsert) return is_done;
+  if (has_excess) {
+    store_->change_in_steps([](Engine& engine) { return engine.remove_excess(); });
+  }
+  Checkpointer* const checkpointer = store_->checkpointer();
+  if (has_changed && checkpointer != nullptr && checkpointer->is_sync()) {
+    inserts_end_ = checkpointer->ask();
+  }
+  return is_done;
+}
+
+std::span<const std::byte> LocalChannel::wait_for_reply(Deadline deadline) {
+  if (num_reply_bytes_ == 0) {
+    std::exception_ptr refused;
+    store_->change_when(deadline, [&](Engine& engine) {
+      Progress progress = Progress::kNone;
+      try {
+        progress = served_->answer(engine, *this);
+      } catch (const Error&) {
+        refused = std::current_exception();  // passed on, as other threads must be woken first
+      }
+      return num_reply_bytes_ > 0 || refused ? Progress::kDone : progress;
+    });
+    if (refused) std::rethrow_exception(refused);
+  }
+  return peek_reply();
+}
+
+std::span<const std::byte> LocalChannel::peek_reply() {
+  if (num_reply_bytes_ == 0) return {};
+  return {reply_.data(), num_reply_bytes_};
+}
+
+bool LocalChannel::wait_for_all(Deadline deadline) {
+  return inserts_end_ == 0 || store_->checkpointer()->wait(inserts_end_, deadline);
+}
+
+std::string LocalChannel::waits() {
+  return store_->read([&](const Engine& engine) { return served_->waits(engine); });
+}
+
+std::byte* LocalChannel::reserve(uint32_t num_bytes) {
+  if (num_reply_bytes_ > 0) return nullptr;
+  if (reply_.size() < num_bytes) reply_.resize(num_bytes);
+  return reply_.data();
+}
+
+}  // namespace tengen::store

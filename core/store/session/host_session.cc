@@ -1,0 +1,155 @@
+#include "store/session/host_session.h"
+
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <bit>
+#include <cerrno>
+#include <utility>
+
+#include "base/error.h"
+#include "store/session/encoding.h"
+
+namespace tengen::store {
+
+using engine::Engine;
+
+namespace {
+
+// The most requests of one session that are applied in one round.
+constexpr int kMaxRequests = 64;
+
+std::unique_ptr<ServedSession> served(engine::SessionId id, const SessionRecord& record,
+                                      uint64_t num_wanted, uint64_t num_loans) {
+  if (record.kind == SessionRecord::Kind::kWriter) return serve_writer(record.number, num_wanted);
+  return serve_sampler(id, record.number, record.num_samples, num_wanted, num_loans);
+}
+
+}  // namespace
+
+HostSession::HostSession(engine::SessionId id, SessionRecord record, const std::string& memory_path,
+                         const engine::SessionProgress* progress, uint64_t num_loans)
+    : id_(id),
+      record_(std::move(record)),
+      memory_(progress == nullptr
+                  ? transport::SharedMemory::create(memory_path, record_.layout.num_bytes())
+                  : transport::SharedMemory::adopt(memory_path, record_.layout.num_bytes())),
+      header_(reinterpret_cast<SessionHeader*>(memory_.data())),
+      requests_(record_.layout.requests(memory_.data())),
+      replies_(record_.layout.replies(memory_.data())),
+      served_(served(id, record_, progress == nullptr ? 0 : progress->num_wanted, num_loans)) {
+  header_->version.store(kRingVersion);
+  if (progress == nullptr) return;
+  num_applied_ = progress->num_applied;
+  requests_.resume_consumer(progress->request_tail);
+  replies_.resume_producer(progress->reply_head);
+}
+
+HostSession::~HostSession() {
+  header_->is_over.store(1);
+  ::unlink(memory_.path().c_str());
+  if (descriptor_ >= 0) ::close(descriptor_);
+}
+
+Progress HostSession::serve(Engine& engine) {
+  try {
+    return serve_all(engine);
+  } catch (const Error& error) {
+    refuse(error.what());
+    return Progress::kDone;
+  }
+}
+
+Progress HostSession::serve_all(Engine& engine) {
+  bool changed = false;
+  int num_taken = 0;
+  for (; num_taken < kMaxRequests; ++num_taken) {
+    const std::span<const std::byte> request = requests_.front();
+    if (request.data() == nullptr) break;
+    const Progress progress = served_->apply(engine, request);
+    changed = changed || progress != Progress::kNone;
+    if (progress != Progress::kDone) break;
+    requests_.take();
+  }
+  num_applied_ += static_cast<uint64_t>(num_taken);
+  if (is_waiting() && served_->answer(engine, *this) != Progress::kNone) changed = true;
+  if (changed) {
+    engine.note_progress(
+        id_, {num_applied_, requests_.taken_tail(), replies_.staged_head(), served_->num_wanted()});
+  }
+  const std::string text = served_->waits(engine);
+  if (!text.empty() || has_reason_) write_reason(text, header_);
+  has_reason_ = !text.empty();
+  return changed ? Progress::kDone : Progress::kNone;
+}
+
+void HostSession::publish(uint64_t number) {
+  replies_.publish();
+  requests_.release();
+  if (number == 0) {
+    header_->num_applied.store(num_applied_, std::memory_order_release);
+  } else if (!promises_.empty() && promises_.back().number == number) {
+    promises_.back().num_applied = num_applied_;
+  } else {
+    promises_.push_back({number, num_applied_});
+  }
+  if (is_refused_) {
+    header_->is_over.store(1);
+    shutdown(descriptor_, SHUT_RDWR);
+  }
+  wake(&header_->client_sleeps, descriptor_);
+}
+
+void HostSession::publish_made(uint64_t number) {
+  if (promises_.empty() || promises_.front().number > number) return;
+  while (!promises_.empty() && promises_.front().number <= number) {
+    header_->num_applied.store(promises_.front().num_applied, std::memory_order_release);
+    promises_.pop_front();
+  }
+  wake(&header_->client_sleeps, descriptor_);
+}
+
+void HostSession::break_promises(const std::string& error) {
+  if (promises_.empty() || is_refused_) return;
+  refuse(error);
+  publish(promises_.back().number);
+}
+
+void HostSession::read_bells() {
+  char bytes[256];
+  const ssize_t num_bytes = recv(descriptor_, bytes, sizeof bytes, MSG_DONTWAIT);
+  if (num_bytes == 0 || (num_bytes < 0 && errno != EAGAIN && errno != EINTR)) is_over_ = true;
+}
+
+void HostSession::refuse(const std::string& error) {
+  const size_t num_bytes = std::min<size_t>(error.size(), replies_.max_message() / 2);
+  std::byte* to = replies_.reserve(static_cast<uint32_t>(sizeof(ErrorReply) + num_bytes));
+  if (to != nullptr) {
+    to = put(to, ErrorReply{Reply::kError, static_cast<uint32_t>(num_bytes)});
+    std::memcpy(to, error.data(), num_bytes);
+    replies_.stage(static_cast<uint32_t>(sizeof(ErrorReply) + num_bytes));
+  }
+  is_refused_ = true;
+}
+
+SessionLayout layout_of_sampler(const Engine& engine, uint32_t table, uint32_t num_samples,
+                                uint32_t num_ahead) {
+  // The ring has twice that size, as no message lies across its end, and room for one more, the
+  // last error.
+  const uint64_t batch = max_batch_bytes(engine, table, num_samples);
+  const uint64_t ack = sizeof(Ack) + num_samples * sizeof(double) + sizeof(SampleMessage) + 64;
+  const auto ring = [&](uint64_t each) {
+    const uint64_t num_bytes = std::bit_ceil(std::max<uint64_t>(4096, 2 * (num_ahead + 2) * each));
+    if (num_ahead > 1024 || num_bytes > (uint64_t{1} << 30)) {
+      throw Error("num_ahead (" + std::to_string(num_ahead) +
+                  ") must be at most 1024, and so many batches' indices below 1 GiB; lower it");
+    }
+    return static_cast<uint32_t>(num_bytes);
+  };
+  return {ring(ack), ring(batch)};
+}
+
+SessionLayout layout_of_writer() { return {1 << 18, 1 << 16}; }
+
+}  // namespace tengen::store

@@ -1,0 +1,95 @@
+#pragma once
+// The server's side of one session with a client of the same host: its requests come by a ring of
+// shared memory, and its replies go by another.
+
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "store/engine/engine.h"
+#include "store/session/ring_memory.h"
+#include "store/session/served_session.h"
+#include "store/session/session_record.h"
+#include "transport/shared_memory.h"
+
+namespace tengen::store {
+
+// For one thread, which holds the store's lock where an Engine is passed.
+class HostSession final : private Outbox {
+ public:
+  // Makes the session's memory, a file that is removed with the session. With `progress` the file
+  // is there already, and the session, which has `num_loans` batches, goes on after another server.
+  // Throws Error where there is no room.
+  HostSession(engine::SessionId id, SessionRecord record, const std::string& memory_path,
+              const engine::SessionProgress* progress = nullptr, uint64_t num_loans = 0);
+  HostSession(const HostSession&) = delete;
+  HostSession& operator=(const HostSession&) = delete;
+  ~HostSession() override;
+
+  // Takes over the client's connected socket.
+  void attach(int descriptor) { descriptor_ = descriptor; }
+  int descriptor() const { return descriptor_; }  // -1: the client has not come back yet
+  engine::SessionId id() const { return id_; }
+  const SessionRecord& record() const { return record_; }
+  // The client has gone, or was refused.
+  bool is_over() const { return is_over_ || is_refused_; }
+  bool is_refused() const { return is_refused_; }
+  bool is_writer() const { return record_.kind == SessionRecord::Kind::kWriter; }
+  void end() { is_over_ = true; }
+  // Whether the client ever took its side of the memory.
+  bool is_taken() const { return header_->is_taken.load() != 0; }
+
+  // Applies the requests that can be applied now, but only so many that other sessions wait no
+  // longer than a moment. A request that is refused ends the session.
+  Progress serve(engine::Engine& engine);
+  // Tells the client what serve() did, and wakes it. Precondition: the changes are logged. The
+  // client is told that its requests are applied only when the checkpoint `number` is made; 0: at
+  // once.
+  void publish(uint64_t number);
+  // Says that checkpoints up to this number are made.
+  void publish_made(uint64_t number);
+  // Says that no more checkpoints will be made; a session that waits for one is refused.
+  void break_promises(const std::string& error);
+  // Tells the client whether it must ring: kAwake, kNaps or kSleeps.
+  void set_server_sleeps(uint32_t sleeps) {
+    header_->server_sleeps.exchange(sleeps, std::memory_order_acq_rel);
+  }
+  // Whether the session waits for something that another session does.
+  bool is_waiting() const { return served_->num_wanted() > 0; }
+  // Reads the bytes that woke the server; the session is over where the client has gone.
+  void read_bells();
+  std::string waits() const { return read_reason(*header_); }
+
+ private:
+  std::byte* reserve(uint32_t num_bytes) override { return replies_.reserve(num_bytes); }
+  void stage(uint32_t num_bytes) override { replies_.stage(num_bytes); }
+  Progress serve_all(engine::Engine& engine);
+  void refuse(const std::string& error);
+
+  int descriptor_ = -1;
+  const engine::SessionId id_;
+  const SessionRecord record_;
+  const transport::SharedMemory memory_;
+  SessionHeader* const header_;
+  transport::Ring requests_;
+  transport::Ring replies_;
+  const std::unique_ptr<ServedSession> served_;
+  uint64_t num_applied_ = 0;
+  struct Promise {
+    uint64_t number;  // of a checkpoint
+    uint64_t num_applied;
+  };
+  std::deque<Promise> promises_;
+  bool has_reason_ = false;
+  bool is_over_ = false;
+  bool is_refused_ = false;
+};
+
+// Room for the batches and acknowledgements of a sampler that has `num_ahead` under way.
+SessionLayout layout_of_sampler(const engine::Engine& engine, uint32_t table, uint32_t num_samples,
+                                uint32_t num_ahead);
+SessionLayout layout_of_writer();
+
+}  // namespace tengen::store

@@ -1,0 +1,136 @@
+#pragma once
+// What the client of a session and its store say to each other, whatever carries it: queues in
+// shared memory, or a stream between hosts. Numbers are little-endian.
+
+#include <bit>
+#include <cstddef>
+#include <cstdint>
+
+namespace tengen::store {
+
+static_assert(std::endian::native == std::endian::little, "messages travel as they lie in memory");
+
+// The most items of one insert, and bytes of a text: bounds what memory a message can take.
+constexpr uint32_t kMaxItems = 1 << 16;
+constexpr uint32_t kMaxTextBytes = 1 << 16;
+
+enum class Request : uint32_t {
+  kTakeSlots,
+  kAppend,
+  kInsert,
+  kRelease,
+  kSample,
+  kAck,
+  kGiveBack,
+  kKeep,
+  kLetGo,
+  kSteps,  // this and the next: over streams alone
+  kFlush,
+  kShipped,  // of a replica; see replica_messages.h
+};
+enum class Reply : uint32_t {
+  kSlots,
+  kBatch,
+  kError,
+  kFlushed,  // this and the next: over streams alone
+  kWaits,
+  kRow,  // this and the next: to a replica; see replica_messages.h
+  kState,
+  kLog,
+  kMark,
+};
+
+// Messages: one of these, and behind it the arrays that it counts.
+struct TakeSlots {
+  Request kind = Request::kTakeSlots;
+  uint32_t count = 0;
+};
+struct Append {
+  Request kind = Request::kAppend;
+  uint32_t slot = 0;
+};
+struct InsertMessage {
+  Request kind = Request::kInsert;
+  uint32_t num_priorities = 0;  // double each
+  uint32_t table = 0;
+  uint32_t version = 0;
+  uint64_t sequence = 0;
+  uint64_t first = 0;
+  uint32_t count = 0;
+  uint32_t stride = 0;
+  uint32_t num_steps = 0;
+  uint32_t padding = 0;
+};
+struct Release {
+  Request kind = Request::kRelease;
+  uint32_t padding = 0;
+  uint64_t first = 0;
+};
+struct SampleMessage {
+  Request kind = Request::kSample;
+  uint32_t padding = 0;
+};
+struct Ack {
+  Request kind = Request::kAck;
+  uint32_t num_priorities = 0;  // double each
+  uint64_t lease = 0;
+};
+struct GiveBack {
+  Request kind = Request::kGiveBack;
+  uint32_t padding = 0;
+  uint64_t lease = 0;
+};
+struct Keep {
+  Request kind = Request::kKeep;
+  uint32_t padding = 0;
+  uint64_t lease = 0;
+};
+struct LetGo {
+  Request kind = Request::kLetGo;
+  uint32_t padding = 0;
+  uint64_t lease = 0;
+};
+struct Slots {
+  Reply kind = Reply::kSlots;
+  uint32_t count = 0;  // uint32_t each
+};
+struct Batch {
+  Reply kind = Reply::kBatch;
+  uint32_t num_samples = 0;  // an int64_t key each, then a double probability each
+  uint64_t lease = 0;
+  uint64_t table_size = 0;
+  uint32_t num_pieces = 0;  // engine::Piece each; over a stream none: the gathered batch follows
+  uint32_t padding = 0;
+};
+struct ErrorReply {
+  Reply kind = Reply::kError;
+  uint32_t num_bytes = 0;  // of text
+};
+
+// Messages over streams alone; there shared memory tells the same.
+
+// Steps of the writer's chunk: column after column the bytes of `num_steps` steps, which lie in one
+// chunk, and their ages where columns are stacked. Where the last chunk is full they begin a new
+// one.
+struct Steps {
+  Request kind = Request::kSteps;
+  uint32_t num_steps = 0;
+};
+// Answered by Flushed with the same number once all earlier messages have taken effect.
+struct Flush {
+  Request kind = Request::kFlush;
+  uint32_t padding = 0;
+  uint64_t number = 0;
+};
+struct Flushed {
+  Reply kind = Reply::kFlushed;
+  uint32_t padding = 0;
+  uint64_t number = 0;
+};
+// What the store's side waits for, until the next such message; no text: it does not wait any more.
+struct Waits {
+  Reply kind = Reply::kWaits;
+  uint32_t num_bytes = 0;  // of text
+};
+
+}  // namespace tengen::store

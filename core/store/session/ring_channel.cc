@@ -1,0 +1,136 @@
+#include "store/session/ring_channel.h"
+
+#include <poll.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <thread>
+#include <utility>
+
+#include "base/error.h"
+#include "store/session/encoding.h"
+
+namespace tengen::store {
+namespace {
+
+constexpr std::chrono::milliseconds kRetry{50};
+
+}  // namespace
+
+RingChannel::RingChannel(const SessionAddress& address)
+    : descriptor_(address.descriptor),
+      reconnect_(address.reconnect),
+      patience_(address.patience),
+      memory_(transport::SharedMemory::open(address.memory_path, address.layout.num_bytes())),
+      header_(reinterpret_cast<SessionHeader*>(memory_.data())),
+      requests_(address.layout.requests(memory_.data())),
+      replies_(address.layout.replies(memory_.data())) {
+  if (header_->version.load() != kRingVersion) {
+    throw Error("session (" + address.memory_path +
+                ") must be of the same version of tengen; install one version everywhere");
+  }
+  header_->is_taken.store(1);
+}
+
+RingChannel::~RingChannel() {
+  if (descriptor_ >= 0) ::close(descriptor_);
+}
+
+bool RingChannel::send(std::span<iovec> parts, Deadline deadline, Urgency urgency) {
+  uint32_t num_bytes = 0;
+  for (const iovec& part : parts) num_bytes += static_cast<uint32_t>(part.iov_len);
+  std::byte* to = reserve(num_bytes, deadline);
+  if (to == nullptr) return false;
+  for (const iovec& part : parts) {
+    if (part.iov_len > 0) std::memcpy(to, part.iov_base, part.iov_len);
+    to += part.iov_len;
+  }
+  requests_.commit(num_bytes);
+  ++num_sent_;
+  if (urgency == Urgency::kNow) ring();
+  if (urgency == Urgency::kSoon) wake_if(kSleeps, &header_->server_sleeps, descriptor_);
+  return true;
+}
+
+std::byte* RingChannel::reserve(uint32_t num_bytes, Deadline deadline) {
+  if (!replies_.is_empty()) check_error();
+  std::byte* room = requests_.reserve(num_bytes);
+  if (room != nullptr) return room;
+  wait_until(deadline, [&] { return (room = requests_.reserve(num_bytes)) != nullptr; });
+  return room;
+}
+
+std::span<const std::byte> RingChannel::wait_for_reply(Deadline deadline) {
+  std::span<const std::byte> reply;
+  wait_until(deadline, [&] { return (reply = replies_.front()).data() != nullptr; });
+  check_error();
+  return reply;
+}
+
+bool RingChannel::wait_for_all(Deadline deadline) {
+  return wait_until(
+      deadline, [&] { return header_->num_applied.load(std::memory_order_acquire) == num_sent_; });
+}
+
+template <class Ready>
+bool RingChannel::wait_until(Deadline deadline, Ready&& ready) {
+  if (!error_.empty()) throw RefusedError(error_);
+  while (!ready()) {
+    check_error();
+    header_->client_sleeps.exchange(kSleeps, std::memory_order_acq_rel);
+    if (ready()) break;
+    // A server that sleeps has seen all requests; one that naps may not have, so wake it.
+    wake_if(kNaps, &header_->server_sleeps, descriptor_);
+    if (gone_since_) look_for_server(deadline);
+    if (!sleep(deadline)) return ready();
+  }
+  header_->client_sleeps.store(kAwake, std::memory_order_relaxed);
+  return true;
+}
+
+// Blocks until a byte comes or the other side goes; false where the deadline passes.
+bool RingChannel::sleep(Deadline deadline) {
+  const auto left =
+      std::chrono::ceil<std::chrono::milliseconds>(deadline - std::chrono::steady_clock::now());
+  if (left.count() <= 0) return false;
+  if (descriptor_ < 0) return true;
+  pollfd socket{descriptor_, POLLIN, 0};
+  const int timeout = static_cast<int>(std::min<int64_t>(left.count(), 1'000'000));
+  if (poll(&socket, 1, timeout) <= 0) return true;  // the caller tests the deadline again
+  char bytes[64];
+  const ssize_t num_bytes = recv(descriptor_, bytes, sizeof bytes, MSG_DONTWAIT);
+  if (num_bytes == 0 || (num_bytes < 0 && errno != EAGAIN && errno != EINTR)) {
+    gone_since_ = std::chrono::steady_clock::now();
+  }
+  return true;
+}
+
+// Tries once, and then sleeps for a moment.
+void RingChannel::look_for_server(Deadline deadline) {
+  check_error();
+  if (descriptor_ >= 0) ::close(std::exchange(descriptor_, -1));
+  const auto now = std::chrono::steady_clock::now();
+  if (header_->is_over.load() == 0) descriptor_ = reconnect_();
+  if (descriptor_ >= 0) {
+    gone_since_.reset();
+  } else if (header_->is_over.load() != 0 || now - *gone_since_ >= patience_) {
+    throw GoneError(memory_.path());
+  } else {
+    std::this_thread::sleep_until(std::min(deadline, now + kRetry));
+  }
+}
+
+// The error of a request is the last reply that there will be.
+void RingChannel::check_error() {
+  const std::span<const std::byte> reply = replies_.front();
+  if (reply.data() == nullptr || read<ErrorReply>(reply).kind != Reply::kError) return;
+  const auto message = read<ErrorReply>(reply);
+  error_.assign(reinterpret_cast<const char*>(reply.data()) + sizeof message,
+                std::min<size_t>(message.num_bytes, reply.size() - sizeof message));
+  throw RefusedError(error_);
+}
+
+}  // namespace tengen::store

@@ -1,0 +1,152 @@
+#include <cstring>
+#include <deque>
+#include <utility>
+#include <vector>
+
+#include "base/error.h"
+#include "store/session/encoding.h"
+#include "store/session/served_session.h"
+
+namespace tengen::store {
+namespace {
+
+using engine::Engine;
+
+// Some of the batches that were asked for wait for the rate limiter, some for steps from disk, some
+// until the sampler returns others. They are sent in the order of the draws.
+class ServedSampler final : public ServedSession {
+ public:
+  ServedSampler(engine::SessionId id, uint32_t table, uint32_t num_samples, uint64_t num_wanted,
+                uint64_t num_loans)
+      : id_(id),
+        table_(table),
+        num_samples_(num_samples),
+        num_undrawn_(num_wanted),
+        num_lent_(num_loans) {}
+
+  Progress apply(Engine& engine, std::span<const std::byte> message) override {
+    switch (const Request kind = read<Request>(message)) {
+      case Request::kSample:
+        ++num_undrawn_;
+        break;
+      case Request::kAck: {
+        const auto ack = read<Ack>(message);
+        take(message.subspan(sizeof ack), ack.num_priorities, &priorities_);
+        engine.ack(id_, ack.lease, priorities_);
+        --num_lent_;
+        break;
+      }
+      case Request::kGiveBack:
+        engine.give_back(id_, read<GiveBack>(message).lease);
+        --num_lent_;
+        break;
+      case Request::kKeep:
+        engine.keep(id_, read<Keep>(message).lease);
+        break;
+      case Request::kLetGo:
+        engine.let_go(id_, read<LetGo>(message).lease);
+        break;
+      default:
+        refuse(kind);
+    }
+    return Progress::kDone;
+  }
+
+  Progress answer(Engine& engine, Outbox& outbox) override {
+    has_changed_ = false;
+    while (num_wanted() > 0) {
+      std::byte* to = outbox.reserve(max_batch_bytes(engine, table_, num_samples_));
+      if (to == nullptr || !next(engine)) break;
+      ++num_lent_;
+      outbox.stage(encode(to));
+    }
+    return has_changed_ ? Progress::kSome : Progress::kNone;
+  }
+
+  uint64_t num_wanted() const override { return num_undrawn_ + drawn_.size(); }
+
+  std::string waits(const Engine& engine) const override {
+    if (!drawn_.empty()) return "sample waits: its steps are read from disk";
+    if (num_undrawn_ > 0 && is_full(engine)) {
+      return "sample waits: " + std::to_string(num_lent_) + " batches are not acknowledged";
+    }
+    return num_undrawn_ > 0 ? engine.sample_waits(table_, num_samples_) : "";
+  }
+
+ private:
+  // Whether the sampler has so many batches that it must return one before another is drawn.
+  bool is_full(const Engine& engine) const {
+    return num_lent_ + drawn_.size() >= engine.table(table_).config().max_loans;
+  }
+
+  // Draws what was asked for, until the next batch to be sent is in loan_; false where it is not
+  // ready yet. Throws Error where its steps are lost and the disk refuses damage.
+  bool next(Engine& engine) {
+    while (true) {
+      while (num_undrawn_ > 0 && !is_full(engine) &&
+             engine.sample(id_, table_, num_samples_, &loan_)) {
+        --num_undrawn_;
+        has_changed_ = true;
+        if (loan_.is_ready) return true;
+        drawn_.push_back(std::exchange(loan_, {}));
+      }
+      if (drawn_.empty()) return false;
+      loan_ = std::move(drawn_.front());
+      drawn_.pop_front();
+      const engine::Collected collected = engine.collect(&loan_);
+      if (collected == engine::Collected::kNotYet) {
+        drawn_.push_front(std::exchange(loan_, {}));
+        return false;
+      }
+      has_changed_ = true;
+      if (collected == engine::Collected::kReady) return true;
+      ++num_undrawn_;  // it is lost: another one instead
+    }
+  }
+
+  // Writes the batch in loan_; returns its bytes.
+  uint32_t encode(std::byte* to) const {
+    const std::byte* begin = to;
+    const uint32_t num_pieces = static_cast<uint32_t>(loan_.pieces.size());
+    to = put(to, Batch{Reply::kBatch, num_samples_, loan_.lease, loan_.table_size, num_pieces, 0});
+    for (const engine::Sample& sample : loan_.samples) to = put(to, sample.key);
+    for (const engine::Sample& sample : loan_.samples) to = put(to, sample.probability);
+    std::memcpy(to, loan_.pieces.data(), num_pieces * sizeof(engine::Piece));
+    return static_cast<uint32_t>(to + num_pieces * sizeof(engine::Piece) - begin);
+  }
+
+  const engine::SessionId id_;
+  const uint32_t table_;
+  const uint32_t num_samples_;
+  uint64_t num_undrawn_;            // batches that were asked for and not drawn
+  uint64_t num_lent_;               // sent, and not acknowledged or given back
+  std::deque<engine::Loan> drawn_;  // whose steps are read from disk
+  engine::Loan loan_;               // drawn last
+  bool has_changed_ = false;        // whether anything was drawn since answer() began
+  std::vector<double> priorities_;
+};
+
+}  // namespace
+
+std::unique_ptr<ServedSession> serve_sampler(engine::SessionId id, uint32_t table,
+                                             uint32_t num_samples, uint64_t num_wanted,
+                                             uint64_t num_loans) {
+  return std::make_unique<ServedSampler>(id, table, num_samples, num_wanted, num_loans);
+}
+
+uint32_t max_batch_bytes(const Engine& engine, uint32_t table, uint32_t num_samples) {
+  const engine::Schema& schema = engine.pool(engine.pool_of(table)).schema();
+  const uint64_t num_steps =
+      uint64_t{schema.num_context()} + engine.table(table).config().num_steps;
+  // Where a stream's first step stands in for earlier ones, it is one piece for each of them.
+  const uint64_t pieces = schema.num_context() + num_steps / schema.steps_per_chunk() + 2;
+  const uint64_t num_bytes = sizeof(Batch) + num_samples * (16 + pieces * sizeof(engine::Piece));
+  if (num_samples == 0 || num_bytes > (uint64_t{1} << 28)) {
+    throw Error("batch (" + std::to_string(num_samples) +
+                " samples) must be of at least one, and its index below 256 MiB; take less at "
+                "a time");
+  }
+  return static_cast<uint32_t>(num_bytes);
+}
+
+}  // namespace tengen::store

@@ -1,0 +1,116 @@
+#include <algorithm>
+#include <cstring>
+#include <optional>
+#include <vector>
+
+#include "base/error.h"
+#include "store/session/encoding.h"
+#include "store/session/served_session.h"
+
+namespace tengen::store {
+namespace {
+
+using engine::Engine;
+
+class ServedWriter final : public ServedSession {
+ public:
+  ServedWriter(uint32_t writer, uint64_t num_wanted)
+      : writer_(writer), num_wanted_(static_cast<uint32_t>(num_wanted)) {}
+
+  Progress apply(Engine& engine, std::span<const std::byte> message) override {
+    switch (const Request kind = read<Request>(message)) {
+      case Request::kTakeSlots:
+        num_wanted_ = std::min(read<TakeSlots>(message).count, kMaxWanted);
+        return Progress::kDone;
+      case Request::kAppend:
+        engine.append(writer_, read<Append>(message).slot);
+        return Progress::kDone;
+      case Request::kInsert:
+        return insert(engine, message);
+      case Request::kRelease:
+        engine.release_before(writer_, read<Release>(message).first);
+        return Progress::kDone;
+      default:
+        refuse(kind);
+    }
+  }
+
+  Progress answer(Engine& engine, Outbox& outbox) override {
+    if (num_wanted_ == 0) return Progress::kNone;
+    std::byte* to = outbox.reserve(sizeof(Slots) + kMaxWanted * sizeof(uint32_t));
+    if (to == nullptr) return Progress::kNone;
+    // The slots granted ahead to one writer are a small part of the memory that all share, but at
+    // least one.
+    const uint64_t share = engine.pool(engine.pool_of_writer(writer_)).slots().max_slots() / 64;
+    const uint64_t stock = engine.num_granted(writer_);
+    const uint64_t most = std::min<uint64_t>(num_wanted_, share > stock ? share - stock : 1);
+    granted_.clear();
+    const uint64_t removed_before = engine.num_removed();
+    while (granted_.size() < most && engine.num_removed() - removed_before < engine::kMaxAtOnce) {
+      const std::optional<uint32_t> slot = engine.grant(writer_);
+      if (!slot) break;
+      granted_.push_back(*slot);
+    }
+    if (granted_.empty()) return engine.is_making_room(writer_) ? Progress::kSome : Progress::kNone;
+    const uint32_t count = static_cast<uint32_t>(granted_.size());
+    to = put(to, Slots{Reply::kSlots, count});
+    std::memcpy(to, granted_.data(), count * sizeof(uint32_t));
+    outbox.stage(static_cast<uint32_t>(sizeof(Slots) + count * sizeof(uint32_t)));
+    num_wanted_ = 0;
+    return Progress::kSome;
+  }
+
+  uint64_t num_wanted() const override { return num_wanted_; }
+
+  std::string waits(const Engine& engine) const override {
+    if (blocked_by_) return engine.insert_waits(*blocked_by_);
+    return num_wanted_ > 0 ? engine.grant_waits(writer_) : "";
+  }
+
+ private:
+  Progress insert(Engine& engine, std::span<const std::byte> bytes) {
+    const auto message = read<InsertMessage>(bytes);
+    const uint32_t count = message.count;
+    const uint32_t num_priorities = message.num_priorities;
+    if (count == 0 || count > kMaxItems || (num_priorities != 1 && num_priorities != count)) {
+      throw Error("insert (" + std::to_string(count) + " items, " + std::to_string(num_priorities) +
+                  " priorities) must have a priority for all or for each; send as many as items");
+    }
+    take(bytes.subspan(sizeof message), num_priorities, &priorities_);
+    // A message that could not be applied whole goes on where it stopped.
+    if (message.sequence != sequence_) num_inserted_ = 0;
+    sequence_ = message.sequence;
+    const uint32_t before = num_inserted_;
+    for (; num_inserted_ < count; ++num_inserted_) {
+      const uint32_t i = num_inserted_;
+      const auto result =
+          engine.insert(writer_, {message.table, message.sequence + i,
+                                  message.first + uint64_t{i} * message.stride, message.num_steps,
+                                  priorities_[num_priorities == 1 ? 0 : i], message.version});
+      if (result == engine::InsertResult::kBlocked) {
+        blocked_by_ = message.table;
+        return num_inserted_ > before ? Progress::kSome : Progress::kNone;
+      }
+    }
+    blocked_by_.reset();
+    num_inserted_ = 0;
+    return Progress::kDone;
+  }
+
+  static constexpr uint32_t kMaxWanted = 1024;
+  const uint32_t writer_;
+  uint32_t num_wanted_;        // slots that were asked for; any number above 0 is an answer
+  uint64_t sequence_ = 0;      // of the insert that was tried last
+  uint32_t num_inserted_ = 0;  // of its items
+  std::optional<uint32_t> blocked_by_;
+  std::vector<uint32_t> granted_;
+  std::vector<double> priorities_;
+};
+
+}  // namespace
+
+std::unique_ptr<ServedSession> serve_writer(uint32_t writer, uint64_t num_wanted) {
+  return std::make_unique<ServedWriter>(writer, num_wanted);
+}
+
+}  // namespace tengen::store

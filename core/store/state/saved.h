@@ -1,0 +1,98 @@
+#pragma once
+// The parts of a store's state as plain values, from which a store in another process goes on.
+
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "store/state/rate_limiter.h"
+#include "store/state/steps.h"
+
+namespace tengen::store::engine {
+
+// A key of an item: its number among all that its table ever had, and its slot in the table.
+constexpr int kSlotBits = 28;
+constexpr uint64_t kMaxItems = (uint64_t{1} << kSlotBits) - 1;
+constexpr int64_t key_of(int64_t serial, uint32_t slot) { return serial << kSlotBits | slot; }
+constexpr int64_t serial_of(int64_t key) { return key >> kSlotBits; }
+constexpr uint32_t slot_of(int64_t key) {
+  return static_cast<uint32_t>(key & static_cast<int64_t>(kMaxItems));
+}
+
+struct SavedItem {
+  int64_t key = -1;  // -1: the slot is free
+  StepRange steps;
+  float priority = 0.0f;
+  uint32_t times_sampled = 0;
+  uint32_t version = 0;
+};
+
+struct SavedTable {
+  uint32_t pool = 0;
+  std::vector<SavedItem> items;  // by slot
+  uint64_t num_inserts = 0;
+  uint64_t num_samples = 0;
+  int64_t num_serials = 0;
+  uint32_t newest_version = 0;
+  // Settings that were changed while the table was in use; none: as in its config.
+  std::optional<RateLimits> limits;
+  std::optional<std::pair<uint64_t, uint64_t>> capacity;  // items, steps
+};
+
+struct SavedStream {
+  bool is_open = false;
+  uint64_t first_chunk = 0;      // number of slots[0]
+  uint64_t first_of_writer = 0;  // the first chunk that the writer holds
+  std::deque<uint32_t> slots;    // of its chunks, also of dead ones
+};
+
+constexpr uint32_t kNowhere = UINT32_MAX;
+
+// A chunk of a pool with a disk.
+struct SavedChunk {
+  uint32_t slot = kNowhere;
+  uint32_t place = kNowhere;
+  uint32_t checksum = 0;  // of the row in the place
+};
+
+// Steps of a chunk that was not complete, column after column.
+struct SavedSteps {
+  uint32_t first = 0;  // in the chunk
+  uint32_t count = 0;
+  std::vector<std::byte> bytes;
+};
+
+struct SavedWriter {
+  std::string name;  // empty: there is none of this number
+  uint32_t session = 0;
+  uint32_t pool = 0;
+  uint32_t stream = 0;
+  std::vector<uint32_t> granted;  // chunks
+};
+
+struct SavedLoan {
+  uint32_t session = 0;
+  uint32_t table = 0;
+  std::vector<int64_t> keys;
+  std::vector<StepRange> steps;
+  bool is_kept = false;
+};
+
+// Where a session stands between its client and the engine.
+struct SessionProgress {
+  uint64_t num_applied = 0;   // requests
+  uint64_t request_tail = 0;  // bytes taken of the ring of requests
+  uint64_t reply_head = 0;    // bytes sent by the ring of replies
+  uint64_t num_wanted = 0;    // batches or slots that were asked for and not sent yet
+};
+
+struct SavedSession {
+  std::vector<std::byte> description;  // the server's; empty: it ends with its server
+  SessionProgress progress;
+};
+
+}  // namespace tengen::store::engine

@@ -1,0 +1,398 @@
+#include "store/state/state.h"
+
+#include <algorithm>
+
+#include "base/error.h"
+
+namespace tengen::store::engine {
+namespace {
+
+using event::Kind;
+
+[[noreturn]] void refuse(const char* what, uint64_t value) {
+  throw Error(std::string(what) + " (" + std::to_string(value) +
+              ") must be one of the log's store; the log is damaged, remove the store's folder");
+}
+
+// One record's values, one after another.
+class Reader {
+ public:
+  explicit Reader(std::span<const std::byte> bytes) : bytes_(bytes) {}
+
+  template <class T>
+  T value() {
+    T value;
+    std::memcpy(&value, take(sizeof(T)).data(), sizeof(T));
+    return value;
+  }
+  template <class T>
+  std::vector<T> values(uint64_t count) {
+    if (count > bytes_.size() / sizeof(T)) refuse("count", count);
+    const std::span<const std::byte> from = take(count * sizeof(T));
+    std::vector<T> values(count);
+    if (count > 0) std::memcpy(values.data(), from.data(), from.size());
+    return values;
+  }
+  std::string text(uint64_t num_bytes) {
+    const std::vector<char> chars = values<char>(num_bytes);
+    return {chars.begin(), chars.end()};
+  }
+  std::span<const std::byte> take(uint64_t num_bytes) {
+    if (num_bytes > bytes_.size()) refuse("record of bytes", bytes_.size());
+    const std::span<const std::byte> front = bytes_.first(num_bytes);
+    bytes_ = bytes_.subspan(num_bytes);
+    return front;
+  }
+  bool is_at_end() const { return bytes_.empty(); }
+
+ private:
+  std::span<const std::byte> bytes_;
+};
+
+template <class T>
+T& at(std::vector<T>& values, uint64_t index, const char* what) {
+  if (index >= values.size()) refuse(what, index);
+  return values[index];
+}
+
+template <class T>
+T& grown_to(std::vector<T>& values, uint64_t index, const char* what) {
+  if (index > kMaxItems) refuse(what, index);
+  if (index >= values.size()) values.resize(index + 1);
+  return values[index];
+}
+
+template <class Map>
+auto& found(Map& map, uint64_t key, const char* what) {
+  const auto it = map.find(static_cast<typename Map::key_type>(key));
+  if (it == map.end()) refuse(what, key);
+  return it->second;
+}
+
+// Applies one record to a state.
+class Step {
+ public:
+  Step(State* state, Reader record) : s_(*state), in_(record) {}
+
+  void run(Kind kind) {
+    switch (kind) {
+      case Kind::kTableAdded:
+        return add_table(in_.value<event::TableAdded>());
+      case Kind::kSlabsGrown: {
+        const auto e = in_.value<event::SlabsGrown>();
+        at(s_.num_slabs, e.pool, "pool") = e.num_slabs;
+        return;
+      }
+      case Kind::kSessionBegun: {
+        const auto e = in_.value<event::SessionBegun>();
+        s_.sessions[e.session];
+        s_.next_session = std::max<uint64_t>(s_.next_session, uint64_t{e.session} + 1);
+        return;
+      }
+      case Kind::kSessionDescribed: {
+        const auto e = in_.value<event::SessionDescribed>();
+        found(s_.sessions, e.session, "session").description = in_.values<std::byte>(e.num_bytes);
+        return;
+      }
+      case Kind::kSessionProgressed: {
+        const auto e = in_.value<event::SessionProgressed>();
+        found(s_.sessions, e.session, "session").progress = e.progress;
+        return;
+      }
+      case Kind::kSessionEnded:
+        return end_session(in_.value<event::SessionEnded>().session);
+      case Kind::kWriterOpened:
+        return open_writer(in_.value<event::WriterOpened>());
+      case Kind::kWriterClosed:
+        return close_writer(in_.value<event::WriterClosed>().writer);
+      case Kind::kWriterAdvanced: {
+        const auto e = in_.value<event::WriterAdvanced>();
+        s_.next_sequences[writer(e.writer).name] = e.next_sequence;
+        return;
+      }
+      case Kind::kSequenceSaved: {
+        const auto e = in_.value<event::SequenceSaved>();
+        s_.next_sequences[in_.text(e.num_name_bytes)] = e.next_sequence;
+        return;
+      }
+      case Kind::kGranted: {
+        const auto e = in_.value<event::Granted>();
+        writer(e.writer).granted.push_back(e.chunk);
+        return;
+      }
+      case Kind::kAppended:
+        return append(in_.value<event::Appended>());
+      case Kind::kReleased: {
+        const auto e = in_.value<event::Released>();
+        stream(e.pool, e.stream).first_of_writer = e.first_of_writer;
+        return;
+      }
+      case Kind::kStreamTrimmed:
+        return trim(in_.value<event::StreamTrimmed>());
+      case Kind::kChunkBegun: {
+        const auto e = in_.value<event::ChunkBegun>();
+        grown_to(at(s_.chunks, e.pool, "pool"), e.chunk, "chunk") = {e.slot, kNowhere, 0};
+        s_.open_steps.erase({e.pool, e.chunk});
+        return;
+      }
+      case Kind::kChunkMoved: {
+        const auto e = in_.value<event::ChunkMoved>();
+        chunk(e.pool, e.chunk).slot = e.slot;
+        return;
+      }
+      case Kind::kChunkSaved: {
+        const auto e = in_.value<event::ChunkSaved>();
+        chunk(e.pool, e.chunk).place = e.place;
+        chunk(e.pool, e.chunk).checksum = e.checksum;
+        use_place(e.pool, e.place);
+        s_.open_steps.erase({e.pool, e.chunk});
+        return;
+      }
+      case Kind::kPlacesUsed: {
+        const auto e = in_.value<event::PlacesUsed>();
+        at(s_.num_places, e.pool, "pool") = e.num_places;
+        return;
+      }
+      case Kind::kStepsSaved: {
+        const auto e = in_.value<event::StepsSaved>();
+        (void)chunk(e.pool, e.chunk);
+        std::vector<std::byte> bytes = in_.values<std::byte>(e.num_bytes);
+        s_.open_steps[{e.pool, e.chunk}].push_back({e.first, e.count, std::move(bytes)});
+        return;
+      }
+      case Kind::kChunksSaved:
+        return save_chunks(in_.value<event::ChunksSaved>());
+      case Kind::kStreamSaved:
+        return save_stream(in_.value<event::StreamSaved>());
+      case Kind::kInserted:
+        return insert(in_.value<event::Inserted>());
+      case Kind::kRemoved: {
+        const auto e = in_.value<event::Removed>();
+        SavedItem* item = item_of(table(e.table), e.key);
+        if (item == nullptr) refuse("key", static_cast<uint64_t>(e.key));
+        item->key = -1;
+        return;
+      }
+      case Kind::kLent:
+        return lend(in_.value<event::Lent>());
+      case Kind::kAcknowledged:
+        return acknowledge(in_.value<event::Acknowledged>().lease);
+      case Kind::kGivenBack: {
+        const auto e = in_.value<event::GivenBack>();
+        give_back(found(s_.loans, e.lease, "lease"));
+        end_loan(e.lease);
+        return;
+      }
+      case Kind::kKept:
+        found(s_.loans, in_.value<event::Kept>().lease, "lease").is_kept = true;
+        return;
+      case Kind::kLetGo: {
+        const auto e = in_.value<event::LetGo>();
+        if (s_.kept.erase(e.lease) == 0) found(s_.loans, e.lease, "lease").is_kept = false;
+        return;
+      }
+      case Kind::kKeptSaved: {
+        const auto e = in_.value<event::KeptSaved>();
+        (void)table(e.table);
+        s_.kept[e.lease] = {e.session, e.table, {}, in_.values<StepRange>(e.count), true};
+        return;
+      }
+      case Kind::kPrioritiesSet:
+        return set_priorities(in_.value<event::PrioritiesSet>());
+      case Kind::kLimitsSet: {
+        const auto e = in_.value<event::LimitsSet>();
+        table(e.table).limits = e.limits;
+        return;
+      }
+      case Kind::kCapacitySet: {
+        const auto e = in_.value<event::CapacitySet>();
+        table(e.table).capacity = {e.max_items, e.max_steps};
+        return;
+      }
+      case Kind::kVersionSet: {
+        const auto e = in_.value<event::VersionSet>();
+        table(e.table).newest_version = e.version;
+        return;
+      }
+      case Kind::kTableCounted: {
+        const auto e = in_.value<event::TableCounted>();
+        SavedTable& counted = table(e.table);
+        counted.num_inserts = e.num_inserts;
+        counted.num_samples = e.num_samples;
+        counted.num_serials = e.num_serials;
+        return;
+      }
+      case Kind::kCounted: {
+        const auto e = in_.value<event::Counted>();
+        s_.next_session = e.next_session;
+        s_.next_lease = e.next_lease;
+        s_.num_restarts = e.num_restarts;
+        return;
+      }
+    }
+    refuse("record of kind", static_cast<uint64_t>(kind));
+  }
+
+ private:
+  SavedTable& table(uint64_t number) { return at(s_.tables, number, "table"); }
+  SavedWriter& writer(uint64_t number) {
+    SavedWriter& found = at(s_.writers, number, "writer");
+    if (found.name.empty()) refuse("writer", number);
+    return found;
+  }
+  SavedStream& stream(uint32_t pool, uint32_t number) {
+    return at(at(s_.streams, pool, "pool"), number, "stream");
+  }
+  SavedChunk& chunk(uint32_t pool, uint32_t number) {
+    return at(at(s_.chunks, pool, "pool"), number, "chunk");
+  }
+  void use_place(uint32_t pool, uint32_t place) {
+    if (place > kMaxItems) refuse("place", place);
+    s_.num_places[pool] = std::max(s_.num_places[pool], place + 1);
+  }
+  static SavedItem* item_of(SavedTable& table, int64_t key) {
+    const uint32_t slot = slot_of(key);
+    if (slot >= table.items.size() || table.items[slot].key != key) return nullptr;
+    return &table.items[slot];
+  }
+
+  void add_table(const event::TableAdded& e) {
+    if (e.table != s_.tables.size()) refuse("table", e.table);
+    s_.tables.emplace_back().pool = e.pool;
+    if (e.pool >= s_.num_slabs.size()) {
+      s_.num_slabs.resize(e.pool + 1);
+      s_.streams.resize(e.pool + 1);
+      s_.chunks.resize(e.pool + 1);
+      s_.num_places.resize(e.pool + 1);
+    }
+  }
+
+  void open_writer(const event::WriterOpened& e) {
+    const std::string name = in_.text(e.num_name_bytes);
+    if (name.empty() || e.pool >= s_.streams.size()) refuse("pool", e.pool);
+    grown_to(s_.writers, e.writer, "writer") = {name, e.session, e.pool, e.stream, {}};
+    s_.next_sequences.try_emplace(name, 0);
+    std::vector<SavedStream>& streams = s_.streams[e.pool];
+    SavedStream& opened = grown_to(streams, e.stream, "stream");
+    opened = SavedStream();
+    opened.is_open = true;
+  }
+
+  void close_writer(uint32_t number) {
+    SavedWriter& closed = writer(number);
+    SavedStream& of = stream(closed.pool, closed.stream);
+    of.is_open = false;
+    of.first_of_writer = of.first_chunk + of.slots.size();
+    closed = SavedWriter();
+  }
+
+  void append(const event::Appended& e) {
+    SavedWriter& by = writer(e.writer);
+    const auto granted = std::find(by.granted.begin(), by.granted.end(), e.chunk);
+    if (granted == by.granted.end()) refuse("chunk", e.chunk);
+    by.granted.erase(granted);
+    stream(by.pool, by.stream).slots.push_back(e.chunk);
+  }
+
+  void trim(const event::StreamTrimmed& e) {
+    SavedStream& of = stream(e.pool, e.stream);
+    const uint64_t count = e.first_chunk - of.first_chunk;
+    if (e.first_chunk < of.first_chunk || count > of.slots.size()) refuse("chunk", e.first_chunk);
+    of.slots.erase(of.slots.begin(), of.slots.begin() + static_cast<int64_t>(count));
+    of.first_chunk = e.first_chunk;
+  }
+
+  void save_stream(const event::StreamSaved& e) {
+    std::vector<SavedStream>& streams = at(s_.streams, e.pool, "pool");
+    SavedStream& saved = grown_to(streams, e.stream, "stream");
+    saved.is_open = e.is_open != 0;
+    saved.first_chunk = e.first_chunk;
+    saved.first_of_writer = e.first_of_writer;
+    const std::vector<uint32_t> slots = in_.values<uint32_t>(e.num_chunks);
+    saved.slots.assign(slots.begin(), slots.end());
+  }
+
+  void save_chunks(const event::ChunksSaved& e) {
+    std::vector<SavedChunk>& chunks = at(s_.chunks, e.pool, "pool");
+    if (e.first != chunks.size()) refuse("chunk", e.first);
+    const std::vector<SavedChunk> more = in_.values<SavedChunk>(e.count);
+    chunks.insert(chunks.end(), more.begin(), more.end());
+  }
+
+  void insert(const event::Inserted& e) {
+    SavedTable& to = table(e.table);
+    SavedItem& item = grown_to(to.items, slot_of(e.key), "key");
+    item = {e.key, e.steps, e.priority, e.times_sampled, e.version};
+    ++to.num_inserts;
+    to.num_serials = std::max(to.num_serials, serial_of(e.key) + 1);
+  }
+
+  void lend(const event::Lent& e) {
+    SavedLoan loan{e.session, e.table, in_.values<int64_t>(e.count), {}, false};
+    loan.steps = in_.values<StepRange>(e.count);
+    table(e.table).num_samples += e.count;
+    s_.loans.insert_or_assign(e.lease, std::move(loan));
+    s_.next_lease = std::max(s_.next_lease, e.lease + 1);
+  }
+
+  void acknowledge(uint64_t lease) {
+    const SavedLoan& loan = found(s_.loans, lease, "lease");
+    SavedTable& of = table(loan.table);
+    for (const int64_t key : loan.keys) {
+      SavedItem* item = item_of(of, key);
+      if (item != nullptr) ++item->times_sampled;
+    }
+    end_loan(lease);
+  }
+
+  void end_loan(uint64_t lease) {
+    SavedLoan& loan = s_.loans[lease];
+    loan.keys.clear();
+    if (loan.is_kept) s_.kept[lease] = std::move(loan);
+    s_.loans.erase(lease);
+  }
+
+  void give_back(const SavedLoan& loan) { table(loan.table).num_samples -= loan.keys.size(); }
+
+  void end_session(uint32_t session) {
+    for (uint32_t i = 0; i < s_.writers.size(); ++i) {
+      if (!s_.writers[i].name.empty() && s_.writers[i].session == session) close_writer(i);
+    }
+    for (auto it = s_.loans.begin(); it != s_.loans.end();) {
+      if (it->second.session == session) {
+        give_back(it->second);
+        it = s_.loans.erase(it);
+      } else {
+        ++it;
+      }
+    }
+    std::erase_if(s_.kept, [&](const auto& kept) { return kept.second.session == session; });
+    if (s_.sessions.erase(session) == 0) refuse("session", session);
+  }
+
+  void set_priorities(const event::PrioritiesSet& e) {
+    SavedTable& of = table(e.table);
+    const std::vector<int64_t> keys = in_.values<int64_t>(e.count);
+    const std::vector<float> priorities = in_.values<float>(e.count);
+    for (size_t i = 0; i < keys.size(); ++i) {
+      SavedItem* item = item_of(of, keys[i]);
+      if (item != nullptr) item->priority = priorities[i];
+    }
+  }
+
+  State& s_;
+  Reader in_;
+};
+
+}  // namespace
+
+void State::apply(std::span<const std::byte> records) {
+  Reader in(records);
+  while (!in.is_at_end()) {
+    const auto head = in.value<Log::Head>();
+    if (head.num_bytes < sizeof head || head.num_bytes % 8 != 0) refuse("record", head.num_bytes);
+    Step(this, Reader(in.take(head.num_bytes - sizeof head))).run(head.kind);
+  }
+}
+
+}  // namespace tengen::store::engine

@@ -1,0 +1,49 @@
+#pragma once
+// All that an engine must know to go on. Made from the log alone, without an engine: no draws, no
+// trees.
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <span>
+#include <string>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "store/state/log.h"
+#include "store/state/saved.h"
+#include "store/state/schema.h"
+
+namespace tengen::store::engine {
+
+// Not thread-safe.
+class State {
+ public:
+  // Applies whole records, in the order in which things happened. Throws Error for a record that is
+  // not possible; then the state is of no use.
+  void apply(std::span<const std::byte> records);
+  // Drops what was lost with memory: every session, and all steps that are neither on disk nor in
+  // the log. `schemas` are those of the pools. Returns how many items were dropped.
+  uint64_t lose_memory(const std::vector<const Schema*>& schemas,
+                       const std::vector<uint32_t>& max_times_sampled);
+  // Calls `take` with records, some at a time, that make a new State equal to this one.
+  void write(const std::function<void(std::span<const std::byte>)>& take) const;
+
+  std::vector<SavedTable> tables;
+  std::vector<uint32_t> num_slabs;                // by pool
+  std::vector<std::vector<SavedStream>> streams;  // by pool
+  std::vector<std::vector<SavedChunk>> chunks;    // by pool, with a disk
+  std::vector<uint32_t> num_places;               // by pool: that ever held a chunk
+  std::map<std::pair<uint32_t, uint32_t>, std::vector<SavedSteps>> open_steps;  // by pool, chunk
+  std::vector<SavedWriter> writers;                                             // by number
+  std::unordered_map<std::string, uint64_t> next_sequences;                     // by writer's name
+  std::map<uint32_t, SavedSession> sessions;
+  std::map<uint64_t, SavedLoan> loans;  // by lease
+  std::map<uint64_t, SavedLoan> kept;   // loans that are over, whose steps are kept
+  uint64_t next_session = 0;
+  uint64_t next_lease = 0;
+  uint64_t num_restarts = 0;
+};
+
+}  // namespace tengen::store::engine

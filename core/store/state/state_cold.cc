@@ -1,0 +1,84 @@
+// What is left of a state when memory was lost.
+
+#include <algorithm>
+#include <set>
+
+#include "store/state/state.h"
+
+namespace tengen::store::engine {
+namespace {
+
+// Tells which items have all their steps on disk or in the log.
+class Survivors {
+ public:
+  Survivors(const State& state, const std::vector<const Schema*>& schemas)
+      : state_(state), schemas_(schemas) {}
+
+  bool has(const SavedTable& table, const SavedItem& item) {
+    const Schema& schema = *schemas_[table.pool];
+    const uint64_t length = schema.steps_per_chunk();
+    const StepRange& steps = item.steps;
+    const uint64_t begin = steps.first - std::min<uint64_t>(steps.first, schema.num_context());
+    const uint64_t end = steps.first + steps.num_steps;
+    const SavedStream& stream = state_.streams[table.pool][steps.stream];
+    for (uint64_t number = begin / length; number * length < end; ++number) {
+      if (number < stream.first_chunk || number - stream.first_chunk >= stream.slots.size()) {
+        return false;
+      }
+      const uint32_t chunk = stream.slots[number - stream.first_chunk];
+      if (state_.chunks[table.pool][chunk].place != kNowhere) continue;
+      if (num_told(table.pool, chunk) < std::min(end - number * length, length)) return false;
+      needed_.insert({table.pool, chunk});
+    }
+    return true;
+  }
+  // Whether an item needs steps of a chunk that the log has.
+  bool needs(const std::pair<uint32_t, uint32_t>& chunk) const { return needed_.count(chunk) != 0; }
+
+ private:
+  // How many steps, from the chunk's first, the log has without a gap and items name.
+  uint64_t num_told(uint32_t pool, uint32_t chunk) const {
+    const auto told = state_.open_steps.find({pool, chunk});
+    uint64_t end = 0;
+    if (told == state_.open_steps.end()) return end;
+    for (const SavedSteps& steps : told->second) {
+      end = std::max(end, uint64_t{steps.first} + steps.count);
+    }
+    return end;
+  }
+
+  const State& state_;
+  const std::vector<const Schema*>& schemas_;
+  std::set<std::pair<uint32_t, uint32_t>> needed_;
+};
+
+}  // namespace
+
+uint64_t State::lose_memory(const std::vector<const Schema*>& schemas,
+                            const std::vector<uint32_t>& max_times_sampled) {
+  Log log;
+  for (const auto& [id, session] : sessions) log.add(event::SessionEnded{id, 0});
+  apply(log.pending());
+  Survivors survivors(*this, schemas);
+  uint64_t num_lost = 0;
+  for (uint32_t i = 0; i < tables.size(); ++i) {
+    SavedTable& table = tables[i];
+    for (SavedItem& item : table.items) {
+      if (item.key < 0 || survivors.has(table, item)) continue;
+      item.key = -1;
+      ++num_lost;
+      // The uses of such an item will never come, and inserts must not wait for them for ever.
+      if (max_times_sampled[i] > item.times_sampled) {
+        table.num_samples += max_times_sampled[i] - item.times_sampled;
+      }
+    }
+  }
+  std::erase_if(open_steps, [&](const auto& one) { return !survivors.needs(one.first); });
+  std::fill(num_slabs.begin(), num_slabs.end(), 0);
+  for (std::vector<SavedChunk>& of_pool : chunks) {
+    for (SavedChunk& chunk : of_pool) chunk.slot = kNowhere;
+  }
+  return num_lost;
+}
+
+}  // namespace tengen::store::engine

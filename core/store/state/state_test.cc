@@ -1,0 +1,119 @@
+#include "store/state/state.h"
+
+#include <algorithm>
+#include <memory>
+#include <vector>
+
+#include "base/rng.h"
+#include "base/testing.h"
+#include "store/engine/engine_testing.h"
+
+using namespace tengen;
+using namespace tengen::store::engine;
+
+namespace {
+
+// A world whose engine goes on as another's.
+std::unique_ptr<World> restored(World& from, bool rewritten) {
+  from.take();
+  State state;
+  state.apply(from.records);
+  auto world = std::make_unique<World>(from.has_disk);
+  world->take();  // the tables, which the state has
+  world->records = from.records;
+  if (rewritten) {
+    world->records.clear();
+    state.write([&](std::span<const std::byte> records) {
+      world->records.insert(world->records.end(), records.begin(), records.end());
+    });
+    State again;
+    again.apply(world->records);
+    world->engine.restore(again);
+  } else {
+    world->engine.restore(state);
+  }
+  world->take_bytes(from);
+  world->keys = from.keys;
+  return world;
+}
+
+void check_random(uint64_t seed, bool has_disk) {
+  Rng rng(seed, 0, 0, 0, Purpose::kTest);
+  auto world = std::make_unique<World>(has_disk);
+  std::vector<Client> clients;
+  uint64_t num_names = 100;
+  uint64_t max_disk_bytes = 0;
+  for (int restart = 0; restart < 8; ++restart) {
+    for (uint32_t i = 0; i < 50 + rng.below(200); ++i) {
+      act(rng, *world, clients, &num_names);
+      // Some transfers are under way when it is killed.
+      if (rng.below(2) == 0) world->end_transfers();
+    }
+    auto next = restored(*world, rng.below(2) == 0);
+    TENGEN_CHECK(describe(*next) == describe(*world));
+    // Rows at the end that were free, or on their way, need not be there any more.
+    TENGEN_CHECK(next->disk.used_bytes() <= world->disk.used_bytes());
+    max_disk_bytes = std::max(max_disk_bytes, next->disk.used_bytes());
+    // Both are given the same from here on.
+    Rng same = rng;
+    std::vector<Client> same_clients = clients;
+    uint64_t same_names = num_names;
+    for (int i = 0; i < 200; ++i) {
+      world->end_transfers();
+      next->end_transfers();
+      const std::string said = act(rng, *world, clients, &num_names);
+      TENGEN_CHECK(act(same, *next, same_clients, &same_names) == said);
+      TENGEN_CHECK(describe(*next) == describe(*world));
+    }
+    world = std::move(next);
+    clients = std::move(same_clients);
+  }
+  TENGEN_CHECK((max_disk_bytes > 0) == has_disk);
+}
+
+// Streams that live long are short in the state too.
+void check_trimming() {
+  World world;
+  const SessionId session = world.engine.begin_session();
+  const uint32_t writer = world.engine.open_writer(session, "a", 0).writer;
+  for (uint64_t i = 0; i < 1000; ++i) {
+    world.engine.append(writer, *world.engine.grant(writer));
+    world.engine.release_before(writer, i);
+  }
+  world.take();
+  State state;
+  state.apply(world.records);
+  TENGEN_CHECK(state.streams[0].size() == 1 && state.streams[0][0].slots.size() == 1);
+  TENGEN_CHECK(state.streams[0][0].first_chunk == 999);
+}
+
+void check_refusals() {
+  World world;
+  world.take();
+  State state;
+  std::vector<std::byte> cut(world.records.begin(), world.records.end() - 8);
+  TENGEN_CHECK(throws([&] { state.apply(cut); }));
+  Log log;
+  log.add(event::Removed{key_of(0, 0), 0, 0});
+  State removed;
+  removed.apply(world.records);
+  TENGEN_CHECK(throws([&] { removed.apply(log.pending()); }));
+  log.clear();
+  log.add(event::Acknowledged{3});
+  TENGEN_CHECK(throws([&] { removed.apply(log.pending()); }));
+  // Another store's tables.
+  State none;
+  World other;
+  TENGEN_CHECK(throws([&] { other.engine.restore(none); }));
+}
+
+}  // namespace
+
+int main() {
+  for (uint64_t seed = 0; seed < 40; ++seed) {
+    for (const bool has_disk : {false, true}) check_random(seed, has_disk);
+  }
+  check_trimming();
+  check_refusals();
+  return 0;
+}

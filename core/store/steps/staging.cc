@@ -1,0 +1,149 @@
+#include "store/steps/staging.h"
+
+#include <algorithm>
+
+namespace tengen::store::engine {
+namespace {
+
+// How many saves are under way at once; with more of them, loads would wait behind them.
+constexpr uint64_t kMaxSaves = 8;
+
+}  // namespace
+
+uint64_t Staging::max_unsaved() const {
+  const uint64_t all = slots_->max_slots();
+  const uint64_t kept = std::max(all / 4, reserve_);
+  return all > kept ? all - kept : 1;
+}
+
+std::optional<uint32_t> Staging::take_slot() {
+  const std::optional<uint32_t> slot = slots_->take();
+  return slot ? slot : residence_.evict();
+}
+
+std::optional<uint32_t> Staging::begin_chunk() {
+  advance();
+  if (residence_.num_unsaved() >= max_unsaved()) return std::nullopt;
+  const std::optional<uint32_t> slot = take_slot();
+  if (!slot) return slot;
+  return residence_.begin(*slot);
+}
+
+void Staging::fetch(uint64_t lease, std::span<const Piece> pieces) {
+  Pins& pins = fetches_[lease];
+  for (const Piece& piece : pieces) pins.chunks.push_back(piece.slot);
+  if (!start_fetch(lease, pins)) queued_ = lease;
+}
+
+bool Staging::start_fetch(uint64_t lease, Pins& pins) {
+  // Chunks that are in memory must not be evicted for the missing ones.
+  for (const uint32_t chunk : pins.chunks) residence_.pin(chunk);
+  missing_.clear();
+  for (const uint32_t chunk : pins.chunks) {
+    if (!residence_.is_resident(chunk)) missing_.push_back(chunk);
+  }
+  pins.reads = {pins.chunks.size() - missing_.size(), missing_.size()};
+  std::sort(missing_.begin(), missing_.end());
+  missing_.erase(std::unique(missing_.begin(), missing_.end()), missing_.end());
+  const auto is_asked = [&](uint32_t chunk) { return residence_.is_loading(chunk); };
+  const auto num_asked = std::count_if(missing_.begin(), missing_.end(), is_asked);
+  taken_.clear();
+  while (taken_.size() < missing_.size() - static_cast<size_t>(num_asked)) {
+    // Evicts chunks for a fetch only where enough of them can be evicted.
+    const std::optional<uint32_t> slot = slots_->take();
+    if (!slot) break;
+    taken_.push_back(*slot);
+  }
+  const size_t num_lacking = missing_.size() - static_cast<size_t>(num_asked) - taken_.size();
+  if (num_lacking > residence_.num_evictable()) {
+    for (const uint32_t slot : taken_) slots_->give_back(slot);
+    for (const uint32_t chunk : pins.chunks) residence_.unpin(chunk);
+    return false;
+  }
+  for (size_t i = 0; i < num_lacking; ++i) taken_.push_back(*residence_.evict());
+  pins.has_slots = true;
+  pins.num_missing = missing_.size();
+  for (const uint32_t chunk : missing_) {
+    awaited_[chunk].push_back(lease);
+    if (is_asked(chunk)) continue;
+    disk_->tier().load(residence_.begin_load(chunk, taken_.back()));
+    taken_.pop_back();
+  }
+  return true;
+}
+
+Staging::Fetch Staging::state_of(uint64_t lease) const {
+  const Pins& pins = fetches_.at(lease);
+  if (!pins.damaged.empty()) return Fetch::kDamaged;
+  return pins.has_slots && pins.num_missing == 0 ? Fetch::kReady : Fetch::kUnderWay;
+}
+
+void Staging::end_fetch(uint64_t lease) {
+  const auto it = fetches_.find(lease);
+  if (queued_ == lease) queued_.reset();
+  if (it->second.has_slots) {
+    for (const uint32_t chunk : it->second.chunks) residence_.unpin(chunk);
+  }
+  fetches_.erase(it);
+}
+
+void Staging::advance() {
+  start_saves();
+  if (!queued_) return;
+  const uint64_t lease = *queued_;
+  if (start_fetch(lease, fetches_.at(lease))) queued_.reset();
+}
+
+bool Staging::wants_saves() const {
+  return 2 * slots_->num_taken() > slots_->max_slots() ||
+         residence_.num_unsaved() >= max_unsaved() || !has_checkpoint_saved();
+}
+
+void Staging::start_saves() {
+  const bool is_wanted = wants_saves();
+  while (is_wanted && num_saves_ < kMaxSaves && residence_.has_complete() &&
+         residence_.has_place()) {
+    ++num_saves_;
+    disk_->tier().save(residence_.begin_save());
+  }
+}
+
+bool Staging::loaded(uint32_t chunk, const TransferResult& result) {
+  residence_.end_load(chunk, result);
+  const auto awaited = awaited_.extract(chunk);
+  bool may_go_on = queued_.has_value();
+  for (const uint64_t lease : awaited.mapped()) {
+    const auto it = fetches_.find(lease);
+    if (it == fetches_.end()) {  // its session has ended, and the slot is free for others
+      may_go_on = true;
+      continue;
+    }
+    may_go_on |= --it->second.num_missing == 0 || !result.error.empty();
+    if (result.error.empty()) continue;
+    it->second.damaged.push_back(chunk);
+    it->second.error = result.error;
+  }
+  advance();
+  return may_go_on;
+}
+
+void Staging::saved(uint32_t chunk, const TransferResult& result) {
+  --num_saves_;
+  residence_.end_save(chunk, result);
+  advance();
+}
+
+void Staging::resume_fetch(uint64_t lease, std::span<const Piece> pieces) {
+  Pins& pins = fetches_[lease];
+  pins.has_slots = true;
+  for (const Piece& piece : pieces) {
+    pins.chunks.push_back(piece.slot);
+    residence_.pin(piece.slot);
+  }
+}
+
+void Staging::end_restore(std::span<const uint32_t> live, std::span<const uint32_t> unfinished) {
+  slots_->end_restore(residence_.end_restore(live, unfinished));
+}
+
+}  // namespace tengen::store::engine

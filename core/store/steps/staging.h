@@ -1,0 +1,143 @@
+#pragma once
+// The disk side of a pool: saves the chunks that writers have filled, and loads the chunks that
+// loans need.
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <span>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "store/steps/residence.h"
+#include "store/steps/slots.h"
+#include "store/steps/tier.h"
+#include "store/tables/streams.h"
+
+namespace tengen::store::engine {
+
+// Where the chunks of samples were when their loan began, counted for each piece: a chunk with
+// several samples counts several times.
+struct ChunkReads {
+  uint64_t num_hits = 0;    // in memory
+  uint64_t num_misses = 0;  // on disk, or on the way from there
+
+  void operator+=(const ChunkReads& more) {
+    num_hits += more.num_hits;
+    num_misses += more.num_misses;
+  }
+};
+
+// Not thread-safe; nothing blocks. Chunks are saved in the order in which they become complete,
+// once half of the memory is used, or for a checkpoint; so a store that fits into memory writes
+// only checkpoints. Chunks that are not saved may not use all the memory, so that loans never wait
+// for writers.
+class Staging {
+ public:
+  // `slots` and `disk` outlive the staging.
+  Staging(uint32_t pool, Slots* slots, Disk* disk, Log* log)
+      : pool_(pool), slots_(slots), disk_(disk), residence_(pool, slots, disk, log) {}
+
+  // Takes a chunk for a writer; none until a save is done, or room is made.
+  std::optional<uint32_t> begin_chunk();
+  // Says that a chunk is filled.
+  void complete(uint32_t chunk) { residence_.complete(chunk); }
+  // Says that nobody needs a chunk any more.
+  void drop(uint32_t chunk) { residence_.drop(chunk); }
+  // The slot of a chunk that is being filled or that a loan has.
+  uint32_t slot_of(uint32_t chunk) const { return residence_.slot_of(chunk); }
+
+  // Says that loans of `num_chunks` will come; memory is reserved for one such loan.
+  void expect(uint64_t num_chunks) { reserve_ = std::max(reserve_, num_chunks); }
+  // Whether a fetch may begin: no earlier one still waits for memory.
+  bool can_fetch() const { return !queued_; }
+  // Brings the chunks that `pieces` name into memory and keeps them there until end_fetch().
+  // Precondition: can_fetch().
+  void fetch(uint64_t lease, std::span<const Piece> pieces);
+  enum class Fetch { kUnderWay, kReady, kDamaged };
+  Fetch state_of(uint64_t lease) const;
+  void end_fetch(uint64_t lease);
+  // The chunks of a damaged fetch that cannot be read, and why the last of them cannot.
+  const std::vector<uint32_t>& damaged_of(uint64_t lease) const {
+    return fetches_.at(lease).damaged;
+  }
+  const std::string& error_of(uint64_t lease) const { return fetches_.at(lease).error; }
+  // The counts of a fetch that is ready.
+  const ChunkReads& reads_of(uint64_t lease) const { return fetches_.at(lease).reads; }
+
+  // Starts the saves and loads that can be started now.
+  void advance();
+  bool is_saving() const { return num_saves_ > 0; }
+  // Whether writers, or a fetch, can go on only when items are removed, as the disk is full. With
+  // checkpoints, until enough places are freed to be worth one.
+  bool needs_room() const {
+    return num_saves_ == 0 && !residence_.has_place() && !residence_.has_enough_frozen();
+  }
+  bool fetch_needs_room() const {
+    return queued_ && needs_room() && residence_.num_unsaved() > max_unsaved();
+  }
+  // A checkpoint begins, waits until its chunks are saved or the disk has no place for them, and
+  // ends; see Residence.
+  void begin_checkpoint() { residence_.begin_checkpoint(); }
+  bool has_checkpoint_saved() const { return residence_.num_of_checkpoint() == 0; }
+  bool is_checkpoint_stuck() const {
+    return !has_checkpoint_saved() && num_saves_ == 0 && !residence_.has_place();
+  }
+  const std::vector<event::ChunkSaved>& saved_of_checkpoint() const {
+    return residence_.saved_of_checkpoint();
+  }
+  std::vector<uint32_t> rest_of_checkpoint() const { return residence_.rest_of_checkpoint(); }
+  void end_checkpoint() { residence_.end_checkpoint(); }
+  // Whether waiting callers can go on only when the next checkpoint is made. `has_items`: whether
+  // there are items that could be removed to make room.
+  bool wants_checkpoint(bool has_items) const {
+    return num_saves_ == 0 && wants_saves() && residence_.has_complete() &&
+           !residence_.has_place() && residence_.num_frozen() > 0 &&
+           (residence_.has_enough_frozen() || !has_items);
+  }
+  bool is_open(uint32_t chunk) const { return residence_.is_open(chunk); }
+
+  // Says that a load, or a save, has ended. Returns whether a waiting caller may go on.
+  bool loaded(uint32_t chunk, const TransferResult& result);
+  void saved(uint32_t chunk, const TransferResult& result);
+
+  // Goes on as Residence does; loans fetch their chunks between the two calls.
+  void begin_restore(std::span<const SavedChunk> chunks, uint32_t num_places) {
+    residence_.begin_restore(chunks, num_places);
+  }
+  void restore_slot(uint32_t chunk, uint32_t slot) { residence_.restore_slot(chunk, slot); }
+  void resume_fetch(uint64_t lease, std::span<const Piece> pieces);
+  void end_restore(std::span<const uint32_t> live, std::span<const uint32_t> unfinished);
+
+ private:
+  struct Pins {
+    std::vector<uint32_t> chunks;  // one a piece
+    uint64_t num_missing = 0;      // different ones
+    bool has_slots = false;
+    ChunkReads reads;
+    std::vector<uint32_t> damaged;
+    std::string error;
+  };
+
+  uint64_t max_unsaved() const;
+  bool wants_saves() const;
+  std::optional<uint32_t> take_slot();
+  void start_saves();
+  // Begins to load all missing chunks, or none where memory does not hold all.
+  bool start_fetch(uint64_t lease, Pins& pins);
+
+  const uint32_t pool_;
+  Slots* const slots_;
+  Disk* const disk_;
+  Residence residence_;
+  uint64_t reserve_ = 0;
+  uint64_t num_saves_ = 0;                                       // under way
+  std::unordered_map<uint64_t, Pins> fetches_;                   // by lease, until end_fetch()
+  std::optional<uint64_t> queued_;                               // the fetch that waits for memory
+  std::unordered_map<uint32_t, std::vector<uint64_t>> awaited_;  // by chunk that is being loaded
+  std::vector<uint32_t> missing_;                                // kept for its memory
+  std::vector<uint32_t> taken_;
+};
+
+}  // namespace tengen::store::engine

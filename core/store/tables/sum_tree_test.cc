@@ -1,0 +1,105 @@
+#include "store/tables/sum_tree.h"
+
+#include <cmath>
+#include <vector>
+
+#include "base/rng.h"
+#include "base/testing.h"
+
+using namespace tengen;
+using store::engine::SumTree;
+
+namespace {
+
+// The index by a walk over all weights.
+uint32_t walk(const std::vector<float>& weights, double position) {
+  double end = 0.0;
+  uint32_t last = 0;
+  for (uint32_t i = 0; i < weights.size(); ++i) {
+    if (weights[i] == 0.0f) continue;
+    end += weights[i];
+    last = i;
+    if (position < end) return i;
+  }
+  return last;
+}
+
+// Weights that are whole numbers add up without rounding, so that every position is exact.
+void check_against_walk(uint32_t capacity) {
+  Rng rng(1, capacity, 0, 0, Purpose::kTest);
+  SumTree tree(capacity);
+  std::vector<float> weights(capacity, 0.0f);
+  for (int round = 0; round < 300; ++round) {
+    if (round % 3 == 0) {
+      const uint32_t index = rng.below(capacity);
+      weights[index] = static_cast<float>(rng.below(4));
+      tree.set(index, weights[index]);
+    } else {
+      std::vector<uint32_t> indices(1 + rng.below(40));
+      std::vector<float> values(indices.size());
+      for (size_t i = 0; i < indices.size(); ++i) {
+        indices[i] = rng.below(capacity);
+        values[i] = static_cast<float>(rng.below(4));
+        weights[indices[i]] = values[i];
+      }
+      tree.set(indices, values);
+    }
+    double total = 0.0;
+    for (const float weight : weights) total += weight;
+    TENGEN_CHECK(tree.total() == total);
+    if (total == 0.0) continue;
+    std::vector<double> positions(50);
+    for (double& position : positions) position = rng.uniform() * total;
+    positions[0] = 0.0;
+    positions[1] = std::floor(positions[1]);
+    positions[2] = std::nextafter(total, 0.0);
+    std::vector<uint32_t> found(positions.size());
+    tree.find(positions, found);
+    for (size_t i = 0; i < positions.size(); ++i) {
+      TENGEN_CHECK(found[i] == tree.find(positions[i]));
+      TENGEN_CHECK(weights[found[i]] > 0.0f);
+      // A float cannot tell positions that differ in the eighth digit.
+      if (std::abs(positions[i] - std::round(positions[i])) > 1e-6 * total) {
+        TENGEN_CHECK(found[i] == walk(weights, positions[i]));
+      }
+    }
+  }
+}
+
+void check_rounding() {
+  Rng rng(2, 0, 0, 0, Purpose::kTest);
+  SumTree tree(5000);
+  for (uint32_t i = 0; i < 5000; i += 2) {
+    tree.set(i, static_cast<float>(std::pow(10.0, 12.0 * rng.uniform() - 6.0)));
+  }
+  for (int i = 0; i < 20000; ++i) {
+    // Up to and beyond the total, which a float sum of other order may exceed.
+    const double position = tree.total() * (rng.uniform() * (1.0 + 1e-7));
+    TENGEN_CHECK(tree.weight(tree.find(position)) > 0.0f);
+  }
+  TENGEN_CHECK(tree.weight(tree.find(tree.total())) > 0.0f);
+}
+
+void check_resize() {
+  SumTree tree(20);
+  for (uint32_t i = 0; i < 20; ++i) tree.set(i, 1.0f);
+  tree.resize(1000);
+  TENGEN_CHECK(tree.total() == 20.0 && tree.capacity() == 1000 && tree.weight(999) == 0.0f);
+  tree.set(999, 2.0f);
+  TENGEN_CHECK(tree.find(21.5) == 999);
+  tree.resize(10);
+  TENGEN_CHECK(tree.total() == 10.0);
+  tree.resize(20);  // what was cut off does not come back
+  TENGEN_CHECK(tree.total() == 10.0);
+}
+
+}  // namespace
+
+int main() {
+  for (const uint32_t capacity : {1u, 2u, 16u, 17u, 255u, 256u, 257u, 5000u}) {
+    check_against_walk(capacity);
+  }
+  check_rounding();
+  check_resize();
+  return 0;
+}

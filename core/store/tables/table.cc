@@ -1,0 +1,287 @@
+#include "store/tables/table.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "base/error.h"
+
+namespace tengen::store::engine {
+namespace {
+
+// Items that a smaller capacity or a newer version removes at once, so that nobody waits long.
+constexpr uint64_t kMaxRemovedAtOnce = 1000;
+
+void check_priority(double priority) {
+  check(std::isfinite(priority) && priority >= 0, "priority", priority,
+        "must be finite and at least 0; mend the loss that gave it");
+}
+
+void check_capacity(uint64_t max_items, uint64_t max_steps, uint32_t num_steps) {
+  check(max_items >= 1 && max_items <= kMaxItems, "max_items", max_items,
+        "must be at least 1 and below 2^28; use several tables");
+  check(max_steps >= num_steps, "max_steps", max_steps, "must hold one item; raise the capacity");
+}
+
+}  // namespace
+
+Table::Table(TableConfig config, uint64_t seed, StepHolder* holder, Log* log, uint32_t number)
+    : config_(std::move(config)),
+      seed_(seed),
+      holder_(holder),
+      log_(log),
+      number_(number),
+      sampler_(make_selector(config_.sampler)),
+      remover_(make_selector(config_.remover)),
+      limiter_(config_.limits) {
+  check(config_.num_steps >= 1, "num_steps", config_.num_steps, "must be at least 1; raise it");
+  check_capacity(config_.max_items, config_.max_steps, config_.num_steps);
+}
+
+Table::~Table() {
+  for (const Item& item : items_) {
+    if (item.serial >= 0) holder_->let_go(item.steps);
+  }
+}
+
+uint64_t Table::samples_allowed(uint64_t wanted) const {
+  uint64_t allowed = limiter_.samples_allowed(wanted, size());
+  if (has_stale()) return 0;
+  if (config_.max_times_sampled == 0) return sampler_->size() == 0 ? 0 : allowed;
+  // Every item has at least one use left, and none is promised two: so no draw can fail.
+  return std::min<uint64_t>(allowed, sampler_->size());
+}
+
+int64_t Table::insert(const NewItem& item) {
+  check(item.steps.num_steps >= config_.num_steps, "steps", item.steps.num_steps,
+        "must be at least the table's num_steps; insert longer items");
+  check(item.steps.num_steps <= config_.max_steps, "steps", item.steps.num_steps,
+        "must be at most the table's capacity; raise it");
+  check_priority(item.priority);
+  // First, as an item that makes room may be the last to hold these very steps.
+  holder_->hold(item.steps);
+  make_room(1, item.steps.num_steps);
+  uint32_t slot;
+  if (free_slots_.empty()) {
+    slot = static_cast<uint32_t>(items_.size());
+    items_.emplace_back();
+  } else {
+    slot = free_slots_.back();
+    free_slots_.pop_back();
+  }
+  const int64_t serial = num_inserted_++;
+  items_[slot] = {serial, item.steps, static_cast<float>(item.priority), 0, 0, item.version};
+  num_steps_ += item.steps.num_steps;
+  remover_->insert(slot, serial, item.priority);
+  sampler_->insert(slot, serial, item.priority);
+  max_priority_ = std::max(max_priority_, item.priority);
+  limiter_.insert(1);
+  const int64_t key = key_of(serial, slot);
+  if (log_ != nullptr) {
+    log_->add(event::Inserted{key, item.steps, number_, item.version, items_[slot].priority, 0});
+  }
+  if (config_.max_staleness) {
+    by_version_.insert(slot, item.version, serial);
+    set_version(item.version);
+  }
+  return key;
+}
+
+void Table::sample(std::span<Sample> out) {
+  Rng rng = next_rng();
+  limiter_.sample(out.size());
+  if (config_.max_times_sampled == 0) {
+    draws_.resize(out.size());
+    sampler_->draw_batch(rng, draws_);
+    // Each is a line of memory that nobody has read lately.
+    for (const Draw& draw : draws_) __builtin_prefetch(&items_[draw.slot], 1);
+    for (size_t i = 0; i < out.size(); ++i) out[i] = to_sample(draws_[i], rng);
+    return;
+  }
+  for (Sample& sample : out) {
+    // A use under way counts, so that the next draw knows of it.
+    const Draw draw = sampler_->draw(rng);
+    sample = to_sample(draw, rng);
+    if (!is_eligible(items_[draw.slot])) sampler_->remove(draw.slot);
+  }
+}
+
+Sample Table::to_sample(const Draw& draw, Rng& rng) {
+  Item& item = items_[draw.slot];
+  ++item.num_under_way;
+  // Of a longer item any run of the right length, all alike.
+  StepRange steps = item.steps;
+  const uint32_t num_starts = steps.num_steps - config_.num_steps + 1;
+  if (num_starts > 1) steps.first += rng.below(num_starts);
+  steps.num_steps = config_.num_steps;
+  return {key_of(item.serial, draw.slot), draw.probability / num_starts, steps};
+}
+
+void Table::commit(std::span<const int64_t> keys) {
+  for (const int64_t key : keys) {
+    const std::optional<uint32_t> slot = find(key);
+    if (!slot) continue;
+    Item& item = items_[*slot];
+    --item.num_under_way;
+    ++item.times_sampled;
+    if (config_.max_times_sampled != 0 && item.times_sampled >= config_.max_times_sampled) {
+      remove(*slot);
+    }
+  }
+}
+
+void Table::give_back(std::span<const int64_t> keys) {
+  limiter_.give_back(keys.size());
+  for (const int64_t key : keys) {
+    const std::optional<uint32_t> slot = find(key);
+    if (!slot) continue;
+    Item& item = items_[*slot];
+    --item.num_under_way;
+    if (!sampler_->contains(*slot)) sampler_->insert(*slot, item.serial, item.priority);
+  }
+}
+
+void Table::set_priorities(std::span<const int64_t> keys, std::span<const double> priorities) {
+  for (const double priority : priorities) check_priority(priority);
+  if (log_ != nullptr) {
+    const std::vector<float> rounded(priorities.begin(), priorities.end());
+    log_->add(event::PrioritiesSet{number_, static_cast<uint32_t>(keys.size())}, keys,
+              std::span(rounded));
+  }
+  slots_.clear();
+  priorities_.clear();
+  for (size_t i = 0; i < keys.size(); ++i) {
+    const std::optional<uint32_t> slot = find(keys[i]);
+    if (!slot) continue;
+    items_[*slot].priority = static_cast<float>(priorities[i]);
+    max_priority_ = std::max(max_priority_, priorities[i]);
+    slots_.push_back(*slot);
+    priorities_.push_back(priorities[i]);
+  }
+  remover_->set_priorities(slots_, priorities_);
+  size_t kept = 0;
+  for (size_t i = 0; i < slots_.size(); ++i) {
+    if (!sampler_->contains(slots_[i])) continue;
+    slots_[kept] = slots_[i];
+    priorities_[kept++] = priorities_[i];
+  }
+  slots_.resize(kept);
+  priorities_.resize(kept);
+  sampler_->set_priorities(slots_, priorities_);
+}
+
+bool Table::erase(int64_t key) {
+  const std::optional<uint32_t> slot = find(key);
+  if (slot) remove(*slot);
+  return slot.has_value();
+}
+
+void Table::remove_one() {
+  Rng rng = next_rng();
+  remove(remover_->draw(rng).slot);
+}
+
+void Table::set_version(uint32_t version) {
+  if (log_ != nullptr && version > newest_version_) log_->add(event::VersionSet{number_, version});
+  newest_version_ = std::max(newest_version_, version);
+  remove_stale(kMaxRemovedAtOnce);
+}
+
+void Table::remove_stale(uint64_t most) {
+  for (uint64_t i = 0; i < most && has_stale(); ++i) remove(by_version_.first());
+}
+
+void Table::set_limits(const RateLimits& limits) {
+  limiter_.set_limits(limits);
+  config_.limits = limits;
+  if (log_ != nullptr) log_->add(event::LimitsSet{number_, limits});
+}
+
+void Table::set_capacity(uint64_t max_items, uint64_t max_steps) {
+  check_capacity(max_items, max_steps, config_.num_steps);
+  if (log_ != nullptr) log_->add(event::CapacitySet{number_, max_items, max_steps});
+  config_.max_items = max_items;
+  config_.max_steps = max_steps;
+  is_shrinking_ = true;
+}
+
+bool Table::remove_some() {
+  remove_stale(kMaxRemovedAtOnce);
+  make_room(0, 0);
+  is_shrinking_ = is_shrinking_ && is_full(0, 0);
+  return has_excess();
+}
+
+void Table::restore(const SavedTable& saved, uint64_t num_restarts) {
+  items_.resize(saved.items.size());
+  std::vector<uint32_t> by_age;
+  for (uint32_t slot = 0; slot < items_.size(); ++slot) {
+    const SavedItem& item = saved.items[slot];
+    if (item.key < 0) {
+      free_slots_.push_back(slot);
+      continue;
+    }
+    items_[slot] = {serial_of(item.key), item.steps,          item.priority,
+                    item.times_sampled,  /*num_under_way=*/0, item.version};
+    by_age.push_back(slot);
+  }
+  std::sort(by_age.begin(), by_age.end(),
+            [&](uint32_t a, uint32_t b) { return items_[a].serial < items_[b].serial; });
+  for (const uint32_t slot : by_age) {
+    const Item& item = items_[slot];
+    holder_->hold(item.steps);
+    num_steps_ += item.steps.num_steps;
+    remover_->insert(slot, item.serial, item.priority);
+    max_priority_ = std::max(max_priority_, double{item.priority});
+    if (is_eligible(item)) sampler_->insert(slot, item.serial, item.priority);
+    if (config_.max_staleness) by_version_.insert(slot, item.version, item.serial);
+  }
+  limiter_.restore(saved.num_inserts, saved.num_samples);
+  num_inserted_ = saved.num_serials;
+  newest_version_ = saved.newest_version;
+  // Other random numbers than those that were drawn before.
+  num_calls_ = num_restarts << 40;
+  // What the caller wishes by now.
+  is_shrinking_ = false;
+  make_room(0, 0);
+  remove_stale(UINT64_MAX);
+}
+
+void Table::resume_uses(std::span<const int64_t> keys) {
+  for (const int64_t key : keys) {
+    const std::optional<uint32_t> slot = find(key);
+    if (!slot) continue;
+    ++items_[*slot].num_under_way;
+    if (!is_eligible(items_[*slot]) && sampler_->contains(*slot)) sampler_->remove(*slot);
+  }
+}
+
+std::optional<uint32_t> Table::find(int64_t key) const {
+  const uint32_t slot = slot_of(key);
+  if (key < 0 || slot >= items_.size() || items_[slot].serial != serial_of(key)) {
+    return std::nullopt;
+  }
+  return slot;
+}
+
+void Table::make_room(uint64_t more_items, uint64_t more_steps) {
+  if (!is_full(more_items, more_steps)) return;
+  Rng rng = next_rng();
+  for (uint64_t i = 0; size() > 0 && is_full(more_items, more_steps); ++i) {
+    if (is_shrinking_ && i == kMaxRemovedAtOnce) return;
+    remove(remover_->draw(rng).slot);
+  }
+}
+
+void Table::remove(uint32_t slot) {
+  Item& item = items_[slot];
+  if (log_ != nullptr) log_->add(event::Removed{key_of(item.serial, slot), number_, 0});
+  remover_->remove(slot);
+  if (sampler_->contains(slot)) sampler_->remove(slot);
+  if (config_.max_staleness) by_version_.remove(slot);
+  num_steps_ -= item.steps.num_steps;
+  holder_->let_go(item.steps);
+  item.serial = -1;
+  free_slots_.push_back(slot);
+}
+
+}  // namespace tengen::store::engine

@@ -1,0 +1,175 @@
+#pragma once
+// A table: items, each a run of steps, with a sampler, a remover, a capacity, a rate limiter and a
+// bound on how often an item is used.
+//
+// Source: Cassirer et al. 2021, "Reverb: a framework for experience replay" (arXiv:2102.04736),
+// section 3. Differs: a use counts when its consumer says so, not when it was drawn, so that a
+// consumer that dies costs no use; items may be longer than what is drawn of them; items grow
+// stale by model version.
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "store/state/log.h"
+#include "store/state/rate_limiter.h"
+#include "store/state/saved.h"
+#include "store/state/steps.h"
+#include "store/tables/heap.h"
+#include "store/tables/selector.h"
+
+namespace tengen::store::engine {
+
+struct NewItem {
+  StepRange steps;
+  double priority = 1.0;  // finite and >= 0
+  uint32_t version = 0;   // of the model that made it
+};
+
+struct Sample {
+  int64_t key;
+  double probability;
+  StepRange steps;  // num_steps of the table's config
+};
+
+struct TableConfig {
+  std::string name;
+  SelectorConfig sampler;
+  SelectorConfig remover = selector_of("fifo");
+  RateLimits limits;
+  uint64_t max_items = 1'000'000;
+  uint64_t max_steps = UINT64_MAX;        // of all items together: a capacity in bytes
+  uint32_t max_times_sampled = 0;         // 0: no bound
+  std::optional<uint32_t> max_staleness;  // versions behind the newest that an item may be
+  uint32_t num_steps = 1;                 // a sample has so many, an item at least so many
+  uint32_t max_loans = 1024;              // batches that a sampler may have at once
+};
+
+// Told of the steps that items hold on to.
+class StepHolder {
+ public:
+  virtual ~StepHolder() = default;
+  virtual void hold(const StepRange& steps) = 0;
+  virtual void let_go(const StepRange& steps) = 0;
+};
+
+// Not thread-safe; no call blocks or scans. Keys of a table are unique for its whole life.
+class Table {
+ public:
+  // `holder` and `log` outlive the table. `log` records every change to table `number` but draws
+  // and their ends; null: none is recorded. Throws Error for a config that is refused.
+  Table(TableConfig config, uint64_t seed, StepHolder* holder, Log* log = nullptr,
+        uint32_t number = 0);
+  Table(const Table&) = delete;
+  Table& operator=(const Table&) = delete;
+  ~Table();
+
+  const TableConfig& config() const { return config_; }
+  uint64_t size() const { return remover_->size(); }
+  uint64_t num_steps() const { return num_steps_; }  // of all items
+  uint32_t num_eligible() const { return sampler_->size(); }
+  // The greatest priority that any item was given, and of those before a restart the greatest of
+  // what was there; 0 where there was none.
+  double max_priority() const { return max_priority_; }
+  const RateLimiter& limiter() const { return limiter_; }
+  uint32_t newest_version() const { return newest_version_; }
+
+  // How many of `wanted` inserts, or samples, are allowed now.
+  uint64_t inserts_allowed(uint64_t wanted) const {
+    return limiter_.inserts_allowed(wanted, size());
+  }
+  uint64_t samples_allowed(uint64_t wanted) const;
+
+  // Adds an item, and removes others until it fits. Precondition: inserts_allowed(1) == 1.
+  // Throws Error for an item that never fits; the table stays as it was.
+  int64_t insert(const NewItem& item);
+  // Draws samples; each is a use that is under way. Precondition: samples_allowed(out.size()) ==
+  // out.size().
+  void sample(std::span<Sample> out);
+  // Says that samples were used: an item that reaches its bound of uses is removed. Keys of items
+  // that are gone are left out.
+  void commit(std::span<const int64_t> keys);
+  // Says that samples were not used.
+  void give_back(std::span<const int64_t> keys);
+  // Sets priorities; keys of items that are gone are left out. Throws Error, and changes nothing,
+  // unless all priorities are finite and >= 0.
+  void set_priorities(std::span<const int64_t> keys, std::span<const double> priorities);
+  // Removes an item; returns whether there was one with that key.
+  bool erase(int64_t key);
+  // Removes the item that the remover chooses. Precondition: size() >= 1.
+  void remove_one();
+  // Sets the newest version. Items that are too old for it are removed by remove_some(); until then
+  // nothing is drawn.
+  void set_version(uint32_t version);
+
+  // Changes the limits of a table in use.
+  void set_limits(const RateLimits& limits);
+  // Changes the capacity. Items beyond it are removed by remove_some(); until then an insert
+  // removes at most as many as one such call.
+  void set_capacity(uint64_t max_items, uint64_t max_steps);
+  // Whether there are items that a smaller capacity or a newer version has no place for.
+  bool has_excess() const { return has_stale() || (is_shrinking_ && is_full(0, 0)); }
+  // Removes such items, a bounded number a call. Returns whether there are more.
+  bool remove_some();
+
+  // Goes on as a saved table. Only the random numbers and the round of without_replacement begin
+  // anew. Precondition: the table is new.
+  void restore(const SavedTable& saved, uint64_t num_restarts);
+  // Counts uses that were under way when the table was saved.
+  void resume_uses(std::span<const int64_t> keys);
+
+ private:
+  struct Item {
+    int64_t serial = -1;  // -1: the slot is free
+    StepRange steps;
+    float priority = 0.0f;
+    uint32_t times_sampled = 0;
+    uint32_t num_under_way = 0;
+    uint32_t version = 0;
+  };
+
+  // The slot of a key, or none where the item is gone.
+  std::optional<uint32_t> find(int64_t key) const;
+  bool is_eligible(const Item& item) const {
+    return config_.max_times_sampled == 0 ||
+           item.times_sampled + item.num_under_way < config_.max_times_sampled;
+  }
+  bool is_full(uint64_t more_items, uint64_t more_steps) const {
+    return size() + more_items > config_.max_items || num_steps_ + more_steps > config_.max_steps;
+  }
+  bool has_stale() const {
+    return config_.max_staleness && by_version_.size() > 0 &&
+           by_version_.first_order() + *config_.max_staleness < newest_version_;
+  }
+  void make_room(uint64_t more_items, uint64_t more_steps);
+  void remove_stale(uint64_t most);
+  void remove(uint32_t slot);
+  Sample to_sample(const Draw& draw, Rng& rng);
+  Rng next_rng() { return Rng(seed_, num_calls_++, 0, 0, Purpose::kReplay); }
+
+  TableConfig config_;
+  const uint64_t seed_;
+  StepHolder* const holder_;
+  Log* const log_;
+  const uint32_t number_;
+  std::unique_ptr<Selector> sampler_;  // items that may be drawn
+  std::unique_ptr<Selector> remover_;  // all items
+  RateLimiter limiter_;
+  Heap by_version_;          // all items, where they grow stale
+  std::vector<Item> items_;  // by slot
+  std::vector<uint32_t> free_slots_;
+  int64_t num_inserted_ = 0;
+  uint64_t num_steps_ = 0;
+  bool is_shrinking_ = false;
+  double max_priority_ = 0.0;
+  uint64_t num_calls_ = 0;  // calls that drew random numbers
+  uint32_t newest_version_ = 0;
+  std::vector<Draw> draws_;  // of a batch, kept for their memory
+  std::vector<uint32_t> slots_;
+  std::vector<double> priorities_;
+};
+
+}  // namespace tengen::store::engine

@@ -1,0 +1,275 @@
+#include "store/tables/table.h"
+
+#include <algorithm>
+#include <map>
+#include <set>
+#include <vector>
+
+#include "base/testing.h"
+
+using namespace tengen;
+using namespace tengen::store::engine;
+
+namespace {
+
+// Counts what is held, so that nothing leaks and nothing is let go twice.
+class Counter final : public StepHolder {
+ public:
+  void hold(const StepRange& steps) override { held_ += steps.num_steps; }
+  void let_go(const StepRange& steps) override { held_ -= steps.num_steps; }
+  int64_t held() const { return held_; }
+
+ private:
+  int64_t held_ = 0;
+};
+
+NewItem item_of(uint32_t steps, double priority = 1.0, uint32_t version = 0) {
+  return {{0, 0, steps}, priority, version};
+}
+
+std::vector<Sample> draw(Table& table, size_t count) {
+  TENGEN_CHECK(table.samples_allowed(count) == count);
+  std::vector<Sample> samples(count);
+  table.sample(samples);
+  return samples;
+}
+
+std::vector<int64_t> keys_of(const std::vector<Sample>& samples) {
+  std::vector<int64_t> keys;
+  for (const Sample& sample : samples) keys.push_back(sample.key);
+  return keys;
+}
+
+// A queue: each item once, in order; a consumer that dies loses no use and doubles none.
+void check_queue() {
+  Counter counter;
+  TableConfig config;
+  config.sampler.kind = "fifo";
+  config.max_times_sampled = 1;
+  config.limits = {1.0, 1, 0.0, 10.0};
+  config.max_items = 100;
+  Table table(config, 0, &counter);
+  std::vector<int64_t> inserted;
+  while (table.inserts_allowed(1) == 1) inserted.push_back(table.insert(item_of(1)));
+  TENGEN_CHECK(inserted.size() == 10);
+  const std::vector<Sample> first = draw(table, 4);
+  const std::vector<Sample> second = draw(table, 4);
+  TENGEN_CHECK(table.samples_allowed(9) == 2);
+  TENGEN_CHECK(keys_of(first) == std::vector(inserted.begin(), inserted.begin() + 4));
+  table.give_back(keys_of(first));
+  table.commit(keys_of(second));
+  TENGEN_CHECK(table.size() == 6 && table.samples_allowed(9) == 6);
+  // What came back is the oldest again.
+  TENGEN_CHECK(keys_of(draw(table, 4)) == keys_of(first));
+  TENGEN_CHECK(keys_of(draw(table, 2)) == std::vector(inserted.begin() + 8, inserted.end()));
+  TENGEN_CHECK(table.samples_allowed(1) == 0 && counter.held() == 6);
+  // Commits of items that are gone are left out.
+  table.commit(keys_of(second));
+  TENGEN_CHECK(table.size() == 6);
+}
+
+void check_slices() {
+  Counter counter;
+  TableConfig config;
+  config.num_steps = 3;
+  Table table(config, 0, &counter);
+  TENGEN_CHECK(throws([&] { table.insert(item_of(2)); }));
+  table.insert({{10, 7, 6}, 1.0, 0});
+  std::map<uint64_t, int> starts;
+  for (const Sample& sample : draw(table, 400)) {
+    TENGEN_CHECK(sample.steps.stream == 7 && sample.steps.num_steps == 3);
+    TENGEN_CHECK(sample.probability == 0.25);
+    ++starts[sample.steps.first];
+  }
+  TENGEN_CHECK(starts.size() == 4 && starts.begin()->first == 10 && starts.rbegin()->first == 13);
+  for (const auto& [start, count] : starts) TENGEN_CHECK(count > 50);
+}
+
+void check_staleness() {
+  Counter counter;
+  TableConfig config;
+  config.max_staleness = 2;
+  Table table(config, 0, &counter);
+  for (const uint32_t version : {5u, 3u, 4u}) table.insert(item_of(1, 1.0, version));
+  TENGEN_CHECK(table.size() == 3);
+  table.set_version(6);  // 3 is three behind
+  TENGEN_CHECK(table.size() == 2);
+  table.insert(item_of(1, 1.0, 7));  // 4 is three behind
+  TENGEN_CHECK(table.size() == 2 && counter.held() == 2);
+  table.insert(item_of(1, 1.0, 1));  // stale on arrival
+  TENGEN_CHECK(table.size() == 2);
+}
+
+void check_capacity() {
+  Counter counter;
+  TableConfig config;
+  config.max_items = 1000;
+  config.max_steps = 20;
+  config.sampler.kind = "lifo";
+  Table table(config, 0, &counter);
+  for (int i = 0; i < 10; ++i) table.insert(item_of(4));
+  TENGEN_CHECK(table.size() == 5 && counter.held() == 20);
+  TENGEN_CHECK(throws([&] { table.insert(item_of(21)); }));
+  TENGEN_CHECK(table.size() == 5);
+  table.set_capacity(2, 20);
+  TENGEN_CHECK(!table.remove_some() && table.size() == 2);
+  // The oldest went: the newest two are left.
+  std::set<int64_t> left;
+  for (int i = 0; i < 2; ++i) {
+    const int64_t key = draw(table, 1)[0].key;
+    left.insert(key >> 28);
+    TENGEN_CHECK(table.erase(key) && !table.erase(key));
+  }
+  TENGEN_CHECK((left == std::set<int64_t>{8, 9}));
+  TENGEN_CHECK(table.samples_allowed(1) == 0 && counter.held() == 0);
+  TENGEN_CHECK(throws([&] { table.set_capacity(0, 20); }));
+}
+
+// Many items that grow stale at once go in steps, and none is drawn meanwhile.
+void check_many_stale() {
+  Counter counter;
+  TableConfig config;
+  config.max_staleness = 0;
+  Table table(config, 0, &counter);
+  for (int i = 0; i < 10000; ++i) table.insert(item_of(1));
+  TENGEN_CHECK(table.samples_allowed(4) == 4 && !table.has_excess());
+  table.insert(item_of(1, 1.0, 1));
+  TENGEN_CHECK(table.size() == 9001 && table.has_excess() && table.samples_allowed(4) == 0);
+  table.set_version(1);
+  TENGEN_CHECK(table.size() == 8001 && table.samples_allowed(4) == 0);
+  for (int i = 0; i < 7; ++i) TENGEN_CHECK(table.remove_some());
+  TENGEN_CHECK(table.size() == 1001);
+  TENGEN_CHECK(!table.remove_some() && table.size() == 1 && counter.held() == 1);
+  TENGEN_CHECK(table.samples_allowed(4) == 4);
+}
+
+// Many items go in steps, whoever calls meanwhile.
+void check_shrinking() {
+  Counter counter;
+  TableConfig config;
+  config.max_items = 10000;
+  Table table(config, 0, &counter);
+  for (int i = 0; i < 10000; ++i) table.insert(item_of(1));
+  table.set_capacity(10, UINT64_MAX);
+  TENGEN_CHECK(table.size() == 10000);
+  TENGEN_CHECK(table.remove_some() && table.size() == 9000);
+  table.insert(item_of(1));
+  TENGEN_CHECK(table.size() == 8001);
+  while (table.remove_some()) {
+  }
+  TENGEN_CHECK(table.size() == 10 && counter.held() == 10);
+  table.insert(item_of(1));
+  TENGEN_CHECK(table.size() == 10);
+}
+
+void check_limits() {
+  Counter counter;
+  TableConfig config;
+  config.limits = {2.0, 6, -3.0, 8.0};
+  Table table(config, 0, &counter);
+  // Up to min_size items come in whatever the cursor is.
+  TENGEN_CHECK(table.inserts_allowed(100) == 6 && table.samples_allowed(1) == 0);
+  for (int i = 0; i < 6; ++i) table.insert(item_of(1));
+  TENGEN_CHECK(table.inserts_allowed(100) == 0);  // the cursor is 12
+  TENGEN_CHECK(table.samples_allowed(100) == 15);
+  const std::vector<Sample> samples = draw(table, 15);
+  TENGEN_CHECK(table.samples_allowed(1) == 0 && table.inserts_allowed(100) == 5);
+  table.give_back(keys_of(samples));
+  TENGEN_CHECK(table.samples_allowed(100) == 15);
+  table.set_limits({2.0, 1, -3.0, 100.0});
+  TENGEN_CHECK(table.inserts_allowed(100) == 44);
+  TENGEN_CHECK(throws([&] { table.set_limits({2.0, 1, 0.0, 1.0}); }));
+}
+
+void check_priorities() {
+  Counter counter;
+  TableConfig config;
+  config.sampler.kind = "prioritized";
+  config.sampler.exponent = 1.0;
+  config.remover.kind = "min_heap";
+  config.max_items = 3;
+  config.max_times_sampled = 2;
+  Table table(config, 0, &counter);
+  const int64_t a = table.insert(item_of(1, 1.0));
+  const int64_t b = table.insert(item_of(1, 3.0));
+  TENGEN_CHECK(throws([&] { table.set_priorities(std::vector{a, b}, std::vector{5.0, -1.0}); }));
+  const std::vector<double> given = {2.0, 0.0, 4.0};
+  table.set_priorities(std::vector<int64_t>{a, 12345, b}, given);
+  for (const Sample& sample : draw(table, 2)) {
+    TENGEN_CHECK(sample.probability == (sample.key == a ? 2.0 : 4.0) / 6.0);
+  }
+  table.insert(item_of(1, 0.5));
+  table.insert(item_of(1, 0.7));  // 0.5 goes
+  TENGEN_CHECK(table.size() == 3 && table.num_eligible() >= 2);
+  TENGEN_CHECK(table.max_priority() == 4.0);
+  TENGEN_CHECK(throws([&] { table.insert(item_of(1, -0.5)); }));
+}
+
+// Random operations; every use is accounted for, and nothing is held that no item holds.
+void check_random(uint64_t seed) {
+  Rng rng(seed, 0, 0, 0, Purpose::kTest);
+  Counter counter;
+  {
+    TableConfig config;
+    const char* kinds[] = {"uniform",  "fifo",  "lifo", "prioritized", "without_replacement",
+                           "max_heap", "window"};
+    config.sampler.kind = kinds[rng.below(7)];
+    config.sampler.window = 5;
+    config.max_times_sampled = rng.below(4);
+    config.max_items = 1 + rng.below(30);
+    config.remover.kind = rng.below(2) == 0 ? "fifo" : "uniform";
+    if (rng.below(2) == 0) config.max_staleness = 10;
+    Table table(config, seed, &counter);
+    std::map<int64_t, uint32_t> uses;           // committed or under way, of keys seen
+    std::vector<std::vector<int64_t>> batches;  // under way
+    int64_t last = -1;
+    for (int step = 0; step < 2000; ++step) {
+      const uint32_t action = rng.below(5);
+      if (action <= 1 && table.inserts_allowed(1) == 1) {
+        const int64_t key = table.insert(
+            item_of(1 + rng.below(3), rng.uniform(), static_cast<uint32_t>(step / 20)));
+        TENGEN_CHECK(key > last);
+        last = key;
+      } else if (action == 2) {
+        const size_t count = table.samples_allowed(1 + rng.below(4));
+        std::vector<Sample> samples(count);
+        if (count == 0) continue;
+        table.sample(samples);
+        for (const Sample& sample : samples) {
+          ++uses[sample.key];
+          if (config.max_times_sampled != 0) {
+            TENGEN_CHECK(uses[sample.key] <= config.max_times_sampled);
+          }
+        }
+        batches.push_back(keys_of(samples));
+      } else if (!batches.empty()) {
+        const size_t which = rng.below(static_cast<uint32_t>(batches.size()));
+        if (action == 3) {
+          table.commit(batches[which]);
+        } else {
+          table.give_back(batches[which]);
+          for (const int64_t key : batches[which]) --uses[key];
+        }
+        batches.erase(batches.begin() + static_cast<std::ptrdiff_t>(which));
+      }
+      TENGEN_CHECK(table.size() <= config.max_items);
+      TENGEN_CHECK(counter.held() == static_cast<int64_t>(table.num_steps()));
+    }
+  }
+  TENGEN_CHECK(counter.held() == 0);
+}
+
+}  // namespace
+
+int main() {
+  check_queue();
+  check_slices();
+  check_staleness();
+  check_capacity();
+  check_many_stale();
+  check_shrinking();
+  check_limits();
+  check_priorities();
+  for (uint64_t seed = 0; seed < 60; ++seed) check_random(seed);
+  return 0;
+}
