@@ -1,8 +1,9 @@
 """MinAtar's five games as ``Env``: ``minatar/Breakout``.
 
-An observation is ``[C, 10, 10]`` uint8, zeros and ones. Actions are a game's minimal
-set. Sticky actions (0.1) and the rising difficulty are MinAtar's defaults. There is no
-time limit but Freeway's own, which terminates after 2500 steps.
+An observation is ``[C, 10, 10]`` bool; uint8 would be an image, whose numbers networks
+divide by 255. Actions are a game's minimal set. Sticky actions (0.1) and the rising
+difficulty are MinAtar's defaults. There is no time limit but Freeway's own, which
+terminates after 2500 steps.
 
 The package is licensed under the GPL; a user installs it, and nothing of it is here.
 
@@ -84,7 +85,7 @@ class MinAtarEnv:
         self._is_over = np.zeros(num_envs, np.bool_)
         self._shape = tuple(self._games[0].state_shape())
         height, width, channels = self._shape
-        image = TensorSpec(dtype="uint8", shape=(channels, height, width))
+        image = TensorSpec(dtype="bool", shape=(channels, height, width))
         self.spec = EnvSpec(
             name=name,
             observations={"observation": image},
@@ -134,7 +135,7 @@ class MinAtarEnv:
                 f"observation ({state.shape}) of {self.spec.name} must have the shape "
                 f"{self._shape}; pass what state of minatar.Environment returned"
             )
-        planes = state.transpose(2, 0, 1)[None].astype(np.uint8)
+        planes = state.transpose(2, 0, 1)[None].astype(np.bool_)
         return {"observation": np.ascontiguousarray(planes)}
 
     def own_action(self, action: NDArray[Any]) -> int:
@@ -147,7 +148,7 @@ class MinAtarEnv:
         self._games = []
 
     def _observation(self) -> Arrays:
-        states = np.empty((self.num_envs, *self._shape), np.uint8)
+        states = np.empty((self.num_envs, *self._shape), np.bool_)
         for i, game in enumerate(self._games):
             states[i] = game.state()
         return {"observation": np.ascontiguousarray(states.transpose(0, 3, 1, 2))}

@@ -26,7 +26,7 @@ __all__ = ["Actions", "Observations"]
 
 # Torch computes with these; other numbers become the nearest that it has.
 _DTYPES = {
-    "bool": "uint8",
+    "bool": "bool",
     "uint8": "uint8",
     "int8": "int8",
     "int16": "int16",

@@ -40,7 +40,7 @@ def test_steps_are_those_of_the_package(name: str) -> None:
     assert env.spec == envs.EnvSpec(
         name=f"minatar/{name}",
         observations={
-            "observation": TensorSpec(dtype="uint8", shape=(num_planes, 10, 10))
+            "observation": TensorSpec(dtype="bool", shape=(num_planes, 10, 10))
         },
         actions=envs.ActionSpec(num_choices=(num_actions,)),
         max_episode_steps=None,
@@ -68,7 +68,7 @@ def test_steps_are_those_of_the_package(name: str) -> None:
             else:
                 rewards[i], ends[i] = one.act(minimal[actions[i]])
         assert np.array_equal(step.observation["observation"], states())
-        assert step.observation["observation"].dtype == np.uint8
+        assert step.observation["observation"].dtype == np.bool_
         assert np.array_equal(step.reward, rewards.astype(np.float32))
         assert np.array_equal(step.terminated, ends)
         assert np.array_equal(step.is_reset, is_over)
@@ -154,9 +154,9 @@ def test_a_missing_minatar_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_task_of_a_suite_is_told_what_it_lacks() -> None:
-    words = "one axis" if suite.names() else "pip install --no-deps minatar==1.0.15"
-    with pytest.raises(UsageError, match=words):
-        make_config("minatar/Breakout", None, None)
+    if not suite.names():
+        with pytest.raises(UsageError, match=r"pip install --no-deps minatar==1.0.15"):
+            make_config("minatar/Breakout", None, None)
     with pytest.raises(UsageError, match=r'did you mean "minatar/Breakout"\?'):
         make_config("minatar/Brakout", None, None)
 
@@ -168,7 +168,7 @@ def test_forms_of_the_package() -> None:
     state = np.random.default_rng(0).integers(2, size=(10, 10, 4)).astype(bool)
     (planes,) = env.observed(state)["observation"]
     assert np.array_equal(planes, state.transpose(2, 0, 1))
-    assert planes.dtype == np.uint8
+    assert planes.dtype == np.bool_
     # No-op, left and right, as minatar.Environment counts them.
     assert [env.own_action(np.array(i)) for i in range(3)] == [0, 1, 3]
     with pytest.raises(UsageError, match=r"must have the shape \(10, 10, 4\); pass"):

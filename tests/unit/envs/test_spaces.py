@@ -23,7 +23,7 @@ def box(dtype: Any, shape: tuple[int, ...] = (2,)) -> Any:
 @pytest.mark.parametrize(
     ("dtype", "expected"),
     [
-        ("bool", "uint8"),
+        ("bool", "bool"),
         ("uint8", "uint8"),
         ("int8", "int8"),
         ("int16", "int16"),
