@@ -25,6 +25,7 @@ from __future__ import annotations
 
 import ast
 import dataclasses
+import functools
 import inspect
 import itertools
 import json
@@ -208,7 +209,9 @@ def _plain(value: Any) -> Any:
     return value
 
 
-def _field_types(cls: type) -> dict[str, Any]:
+# Each model's meta.json is read so, several times a second where agents learn fast.
+@functools.cache
+def _field_types(cls: type) -> Mapping[str, Any]:
     hints = typing.get_type_hints(cls)
     return {f.name: hints[f.name] for f in dataclasses.fields(cls)}
 
