@@ -208,9 +208,16 @@ def _plain(value: Any) -> Any:
     return value
 
 
+# Each model's meta.json is read so, several times a second where agents learn fast, and
+# three quarters of that were types of fields.
+_known_types: dict[type, dict[str, Any]] = {}
+
+
 def _field_types(cls: type) -> dict[str, Any]:
-    hints = typing.get_type_hints(cls)
-    return {f.name: hints[f.name] for f in dataclasses.fields(cls)}
+    if cls not in _known_types:
+        hints = typing.get_type_hints(cls)
+        _known_types[cls] = {f.name: hints[f.name] for f in dataclasses.fields(cls)}
+    return _known_types[cls]
 
 
 def _is_required(field: dataclasses.Field[Any]) -> bool:

@@ -3,7 +3,10 @@
 Seen to fail: with the sign of the advantage turned (PPO, V-trace), with the value of
 step t in the place of that of t + 1 and without a value beyond the rewards (DQN), and
 with memory emptied at every learned step (R2D2). The maze's small penalties teach R2D2
-the way without a bootstrap: worked arrays test its targets (tests/unit/agents).
+the way without a bootstrap, and it forgives a stored state that is zero, one that is
+used again after the burn-in, memory that is carried into the next episode, and targets
+of step t: each of these fails the slow reference of
+``tests/unit/agents/test_r2d2.py``.
 """
 
 from __future__ import annotations

@@ -18,6 +18,9 @@ from tengen.tensors import TensorSpec
 
 __all__ = ["PolicyAgent"]
 
+_UNROLL = 20
+_MEMORY_UNROLL = 64
+
 
 @dataclass(frozen=True, kw_only=True)
 class PolicyAgent(EnvironmentAgent):
@@ -31,8 +34,10 @@ class PolicyAgent(EnvironmentAgent):
 
     fixed: ClassVar[tuple[str, ...]] = ("sees_last_step",)
 
-    unroll_length: int = 20
-    """Transitions T of an unroll, 1 to 100,000."""
+    unroll_length: int | None = None
+    """Transitions T of an unroll, 1 to 100,000. None: 20, and 64 of a network with
+    memory, whose gradient does not reach beyond an unroll: what is to be remembered
+    longer is learned by chance alone."""
 
     def __post_init__(self) -> None:
         """Checks the ranges.
@@ -41,7 +46,8 @@ class PolicyAgent(EnvironmentAgent):
             UsageError: A field is out of its range.
         """
         super().__post_init__()
-        check_range("unroll_length", self.unroll_length, 1, 100_000, "use 20")
+        if self.unroll_length is not None:
+            check_range("unroll_length", self.unroll_length, 1, 100_000, "use 20")
 
     def outputs_of(self, actions: ActionSpec) -> dict[str, TensorSpec]:
         """See ``EnvironmentAgent.outputs_of``."""
@@ -76,9 +82,10 @@ class PolicyAgent(EnvironmentAgent):
 
     def layout(self, state: Mapping[str, TensorSpec]) -> ItemLayout:
         """See ``EnvironmentAgent.layout``."""
+        length = self.unroll_length or (_MEMORY_UNROLL if state else _UNROLL)
         return ItemLayout(
-            num_steps=self.unroll_length + 1,
-            period=self.unroll_length,
+            num_steps=length + 1,
+            period=length,
             is_closed=True,
             state=dict(state),
         )

@@ -4,17 +4,20 @@ Source: Espeholt et al. 2018, "IMPALA: Scalable Distributed Deep-RL with
 Importance Weighted Actor-Learner Architectures" (arXiv:1802.01561), section 4.
 
 Differs from the paper: losses are means over the transitions of a batch, not sums, so
-that learning rates do not depend on the batch; termination and truncation are apart;
-the weights come from stored log-probabilities, which actions of any kind have.
+that learning rates do not depend on the batch; rewards are divided by the scale of
+returns (``tengen.agents.return_scale``); termination and truncation are apart; the
+weights come from stored log-probabilities, which actions of any kind have.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 from tengen import envs
 from tengen.agents.policy_agent import PolicyAgent
+from tengen.agents.return_scale import ReturnScale
 from tengen.agents.unrolls import Unrolled, unroll
 from tengen.config import check, check_range
 from tengen.envs import EnvSpec
@@ -44,10 +47,6 @@ class Vtrace(PolicyAgent):
     """Clip of the trace coefficients, in (0, clip_rho]."""
     clip_pg_rho: float = 1.0
     """Clip of the importance weights in the policy gradient, positive."""
-    reward_scale: float = 1.0
-    """Factor of rewards in the losses, positive. A network with memory answers from
-    numbers in [-1, 1], which values far above 10 drive to their ends: use 0.1 where
-    returns are of hundreds."""
     baseline_cost: float = 0.5
     """Weight of the baseline loss, at least 0."""
     entropy_cost: float = 0.01
@@ -61,7 +60,7 @@ class Vtrace(PolicyAgent):
         """
         super().__post_init__()
         check_range("trace_lambda", self.trace_lambda, 0, 1)
-        for name in ("clip_rho", "clip_c", "clip_pg_rho", "reward_scale"):
+        for name in ("clip_rho", "clip_c", "clip_pg_rho"):
             value = getattr(self, name)
             check(value > 0, name, value, "must be positive; use 1")
         # The paper's contraction needs it (section 4.1, below equation 1).
@@ -120,6 +119,22 @@ class VtraceUpdate(Update):
 
         self._agent = agent
         self._distribution = make_distribution(actions.num_choices, actions.shape)
+        self._scale = ReturnScale(agent.discount)
+
+    def minibatches(
+        self, net: Net, columns: dict[str, Tensor]
+    ) -> Iterator[dict[str, Tensor]]:
+        """See ``Update.minibatches``: the batch, after a look at its returns."""
+        self._scale.observe(columns["reward"][:, :-1], columns["is_reset"][:, :-1])
+        yield columns
+
+    def state(self) -> dict[str, Tensor]:
+        """See ``Update.state``."""
+        return self._scale.state()
+
+    def load_state(self, tensors: Mapping[str, Tensor]) -> None:
+        """See ``Update.load_state``."""
+        self._scale.load_state(tensors)
 
     def loss(self, net: Net, columns: dict[str, Tensor]) -> LossParts:
         """See ``Update.loss``; means over all B * T transitions."""
@@ -136,7 +151,7 @@ class VtraceUpdate(Update):
         targets = losses.vtrace_targets(
             v_tm1=values[:-1].detach(),
             v_t=values[1:].detach(),
-            r_t=agent.reward_scale * rows.columns["reward"],
+            r_t=rows.columns["reward"] / self._scale.value,
             discount_t=agent.discount * (1.0 - ended),
             # A step that resets has ratio 0, so that its advantage and its error are 0.
             rho_tm1=torch.where(rows.is_live > 0, log_rho.exp(), 0.0),

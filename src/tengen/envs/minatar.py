@@ -1,7 +1,7 @@
 """MinAtar's five games as ``Env``: ``minatar/Breakout``.
 
-An observation is ``[C, 10, 10]`` bool: uint8 is brightness, of which a network sees 1
-as 1/255. Actions are a game's minimal set. Sticky actions (0.1) and the rising
+An observation is ``[C, 10, 10]`` bool; uint8 would be an image, whose numbers networks
+divide by 255. Actions are a game's minimal set. Sticky actions (0.1) and the rising
 difficulty are MinAtar's defaults. There is no time limit but Freeway's own, which
 terminates after 2500 steps.
 

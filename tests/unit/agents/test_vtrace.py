@@ -13,6 +13,7 @@ from tengen.agents.vtrace import Vtrace, VtraceUpdate
 from tengen.envs import ActionSpec
 from tengen.errors import UsageError
 from tengen.learners import LossParts
+from tengen.tensors import TensorSpec
 from tests.unit.agents.agent_fakes import TableNet, item, items_of
 from tests.unit.losses.episodes import Piece, Rows, random_rows
 
@@ -218,6 +219,13 @@ def test_a_truncated_episode_depends_on_its_final_observation(end: str) -> None:
     values[2] += 10.0
     after = update.loss(TableNet(policy=np.zeros((4, 2)), value=values), columns)
     assert (before.loss == after.loss) == (end == "terminated")
+
+
+def test_unrolls_are_longer_for_a_network_with_memory() -> None:
+    memory = {"memory": TensorSpec(shape=(4,))}
+    assert Vtrace().layout({}).num_steps == 20 + 1
+    assert Vtrace().layout(memory).num_steps == 64 + 1
+    assert Vtrace(unroll_length=7).layout(memory).num_steps == 7 + 1
 
 
 @pytest.mark.parametrize(

@@ -155,7 +155,7 @@ def test_a_missing_minatar_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_a_task_of_a_suite_is_told_what_it_lacks() -> None:
     if not suite.names():
-        with pytest.raises(UsageError, match="pip install --no-deps minatar"):
+        with pytest.raises(UsageError, match=r"pip install --no-deps minatar==1.0.15"):
             make_config("minatar/Breakout", None, None)
     with pytest.raises(UsageError, match=r'did you mean "minatar/Breakout"\?'):
         make_config("minatar/Brakout", None, None)

@@ -13,6 +13,7 @@ from torch import Tensor
 from tengen.errors import UsageError
 from tengen.nets import InferenceHead, MlpConfig, Net, NetConfig
 from tengen.nets.impala import ImpalaConfig
+from tengen.nets.modules.lstm import Lstm
 from tengen.nets.nature import NatureConfig
 from tengen.tensors import BoardSpec, Signature, TensorSpec
 
@@ -281,3 +282,13 @@ def test_copies_share_the_weights_of_the_lstm() -> None:
     loss = found["policy"].square().sum()
     grads = torch.autograd.grad(loss, list(net.parameters()), materialize_grads=True)
     assert sum(float(grad.abs().sum()) for grad in grads) > 0
+
+
+def test_an_lstm_keeps_three_quarters_of_its_cell_at_first() -> None:
+    torch.manual_seed(0)
+    lstm = Lstm(3, 5)
+    state = {"lstm/hidden": torch.zeros(1, 5), "lstm/cell": torch.full((1, 5), 100.0)}
+    # Nothing to see: the biases alone decide, and a cell adds less than 1 by itself.
+    _, after = lstm.step(torch.zeros(1, 3), state)
+    kept = after["lstm/cell"] / 100.0
+    torch.testing.assert_close(kept, torch.full((1, 5), 0.731), atol=0.01, rtol=0)

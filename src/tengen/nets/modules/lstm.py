@@ -1,6 +1,7 @@
 """The memory of a network for environments.
 
-Source: Hochreiter and Schmidhuber 1997, "Long Short-Term Memory", as torch has it.
+Source: Hochreiter and Schmidhuber 1997, "Long Short-Term Memory", as torch has it, but
+for the forget gate's first bias: Gers et al. 2000, "Learning to Forget".
 
 Legend: B batch, T time, N inputs, U units.
 """
@@ -19,6 +20,9 @@ from tengen.nets.modules.net import Tensors
 __all__ = ["Lstm"]
 
 _HIDDEN, _CELL = "lstm/hidden", "lstm/cell"
+# A gate that is half open at first halves what is remembered, and its gradient, at
+# every step: a millionth is left after twenty. This one keeps three quarters.
+_FORGET_BIAS = 1.0
 
 
 class Lstm(nn.Module):
@@ -33,6 +37,12 @@ class Lstm(nn.Module):
         """
         super().__init__()
         self.layer = nn.LSTM(num_inputs, num_units)
+        ((_, _, bias, other_bias),) = self.layer.all_weights
+        forget = slice(num_units, 2 * num_units)
+        with torch.no_grad():
+            # Torch's order of the gates: input, forget, cell, output.
+            bias[forget].fill_(_FORGET_BIAS)
+            other_bias[forget].zero_()
 
     def step(self, x: Tensor, state: Tensors) -> tuple[Tensor, Tensors]:
         """Returns ``[B, U]`` of ``[B, N]``, and the next state, ``[B, U]`` each."""

@@ -1,0 +1,82 @@
+"""How large returns are, so that losses need not know the unit of rewards."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+__all__ = ["ReturnScale"]
+
+# Of the average over batches: a hundred of them.
+_DECAY = 0.99
+
+
+class ReturnScale:
+    """The running root mean square of returns within unrolls, at least 1.
+
+    Losses divide rewards by it. A network whose policy and value share a memory
+    answers both from numbers in [-1, 1]: a value of a hundred would drive these to
+    their ends, and its errors would drown the policy's gradient. Returns that are
+    small stay small, as dividing by less than 1 would only raise their noise.
+
+    A return is cut off at the end of its unroll, where no reward is known. So it is
+    too small for long episodes, by a factor that changes nothing that was learned, and
+    depends on no value that a network estimates.
+
+    Source: rewards divided by the scale of discounted returns, Engstrom et al. 2020,
+    "Implementation Matters in Deep Policy Gradients" (arXiv:2005.12729), section 3;
+    the least scale of 1, Hafner et al. 2023, "Mastering Diverse Domains through World
+    Models" (arXiv:2301.04104), equation 7.
+    """
+
+    def __init__(self, discount: float) -> None:
+        """Begins with a scale of 1.
+
+        Args:
+            discount: Of one step, in [0, 1].
+        """
+        self._discount = discount
+        self._square = 0.0
+        self._weight = 0.0
+
+    @property
+    def value(self) -> float:
+        """What to divide rewards by, at least 1."""
+        if self._weight == 0.0:
+            return 1.0
+        return max(1.0, math.sqrt(self._square / self._weight))
+
+    def observe(self, reward: Tensor, is_reset: Tensor) -> None:
+        """Takes the rewards of a batch.
+
+        Args:
+            reward: ``[B, T]`` float32.
+            is_reset: ``[B, T]``, 1 where a step is no transition; one follows every
+                end of an episode.
+        """
+        import torch
+
+        is_live = is_reset == 0
+        following = torch.zeros_like(reward[:, 0])
+        total = torch.zeros_like(following)
+        for t in range(reward.shape[1] - 1, -1, -1):
+            following = is_live[:, t] * (reward[:, t] + self._discount * following)
+            total += following**2
+        mean = float(total.sum() / is_live.sum().clamp(min=1))
+        self._square += (1.0 - _DECAY) * (mean - self._square)
+        self._weight += (1.0 - _DECAY) * (1.0 - self._weight)
+
+    def state(self) -> dict[str, Tensor]:
+        """Returns the average so far, for a checkpoint."""
+        import torch
+
+        both = torch.tensor([self._square, self._weight], dtype=torch.float64)
+        return {"return_scale": both}
+
+    def load_state(self, tensors: Mapping[str, Tensor]) -> None:
+        """Takes back what ``state`` returned."""
+        self._square, self._weight = tensors["return_scale"].tolist()

@@ -1,0 +1,78 @@
+"""The scale of returns: worked batches, the average over them, and V-trace's use."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+import torch
+
+from tengen.agents.return_scale import ReturnScale
+from tengen.agents.vtrace import Vtrace, VtraceUpdate
+from tengen.envs import ActionSpec
+from tests.unit.agents.agent_fakes import TableNet, item
+
+REWARD = torch.tensor([[8.0, 16, 99, 4], [2, 4, 8, 16]])
+IS_RESET = torch.tensor([[0, 0, 1, 0], [0, 0, 0, 0]], dtype=torch.uint8)
+# Discount 1/2. In the first row an episode ends with 16: 8 + 16 / 2, 16, and 4 of the
+# next one. In the second 16, 8 + 16 / 2, 4 + 16 / 2, 2 + 12 / 2.
+RETURNS = [16.0, 16, 4, 8, 12, 16, 16]
+
+
+def rms(numbers: list[float]) -> float:
+    return math.sqrt(sum(n * n for n in numbers) / len(numbers))
+
+
+def test_a_batch_is_measured_by_the_returns_within_its_unrolls() -> None:
+    scale = ReturnScale(0.5)
+    assert scale.value == 1.0
+    scale.observe(REWARD, IS_RESET)
+    assert scale.value == pytest.approx(rms(RETURNS))
+
+
+def test_the_scale_follows_over_a_hundred_batches() -> None:
+    scale = ReturnScale(0.5)
+    alive = torch.zeros(1, 1, dtype=torch.uint8)
+    for _ in range(50):
+        scale.observe(torch.tensor([[3.0]]), alive)
+    assert scale.value == pytest.approx(3.0)
+    scale.observe(torch.tensor([[30.0]]), alive)
+    share = 0.01 / (1.0 - 0.99**51)
+    assert scale.value == pytest.approx(math.sqrt(9 + share * (900 - 9)))
+
+
+@pytest.mark.parametrize("reward", [0.0, 0.3])
+def test_small_returns_stay_small(reward: float) -> None:
+    scale = ReturnScale(0.9)
+    scale.observe(torch.full((2, 1), reward), torch.zeros(2, 1))
+    assert scale.value == 1.0
+
+
+def test_steps_that_all_reset_say_nothing_of_returns() -> None:
+    scale = ReturnScale(0.9)
+    scale.observe(torch.full((2, 1), 50.0), torch.ones(2, 1))
+    assert scale.value == 1.0
+
+
+def test_vtrace_learns_of_rewards_in_units_of_returns_and_keeps_the_scale() -> None:
+    # Two steps of 6, then the closing step, whose reward is none: returns of 9 and 6.
+    columns = item(
+        observation=[0, 1, 2],
+        action=[0, 1, 0],
+        reward=[6.0, 6, 1000],
+        behaviour_log_prob=[math.log(0.5)] * 3,
+    )
+    net = TableNet(policy=np.zeros((3, 2)), value=np.array([1.0, 2, 3]))
+    update = VtraceUpdate(Vtrace(discount=0.5), ActionSpec(num_choices=(2,)))
+    (seen,) = update.minibatches(net, columns)
+    scale = rms([9.0, 6.0])
+    targets = [6 / scale + 0.5 * (6 / scale + 3 / 2), 6 / scale + 3 / 2]
+    errors = [targets[0] - 1, targets[1] - 2]
+    expected = sum(0.5 * error**2 for error in errors) / 2
+    found = update.loss(net, seen).metrics["baseline_loss"]
+    assert found.item() == pytest.approx(expected, rel=1e-5)
+
+    resumed = VtraceUpdate(Vtrace(discount=0.5), ActionSpec(num_choices=(2,)))
+    resumed.load_state(update.state())
+    assert torch.equal(resumed.loss(net, seen).loss, update.loss(net, seen).loss)
