@@ -61,20 +61,6 @@ def test_the_loss_of_a_worked_unroll_of_two_episodes() -> None:
     assert found.priorities is None
 
 
-def test_rewards_are_scaled_and_values_are_not() -> None:
-    # As above with rewards of twice the size: 2, 6 and 2 where steps are learned.
-    errors = advantages = [2 + 6 / 2 - 1, 6 - 2, 2 + 16 / 2 - 8]
-    found = update_of(discount=0.5, reward_scale=2.0).loss(
-        doubling_net(), item(**WORKED)
-    )
-    assert found.metrics["policy_loss"].item() == pytest.approx(
-        math.log(2.0) * sum(advantages) / 5
-    )
-    assert found.metrics["baseline_loss"].item() == pytest.approx(
-        sum(0.5 * error**2 for error in errors) / 5
-    )
-
-
 @pytest.mark.parametrize("column", ["terminated", "is_reset"])
 def test_the_loss_reads_the_columns_that_end_episodes(column: str) -> None:
     update, columns = update_of(discount=0.5), item(**WORKED)
@@ -235,7 +221,6 @@ def test_unrolls_are_longer_for_a_network_with_memory() -> None:
         ("clip_rho", 0.0),
         ("clip_c", 2.0),
         ("clip_pg_rho", -1.0),
-        ("reward_scale", 0.0),
         ("baseline_cost", -1.0),
         ("entropy_cost", -0.1),
         ("unroll_length", 0),
