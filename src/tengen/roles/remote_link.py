@@ -14,6 +14,7 @@ from tengen.envs import Arrays
 from tengen.errors import RunError, TengenError
 from tengen.experience import StepClient
 from tengen.inference import DriveStats, RowArrays, central, drive
+from tengen.roles.actor_counts import ActorCounts
 from tengen.roles.actor_links import INFERENCE, STORE, Driven
 from tengen.roles.config import RunConfig
 from tengen.roles.role import RoleContext
@@ -78,6 +79,7 @@ class RemoteLink:
                 _PATIENCE_S,
             )
         )
+        self._counts = ActorCounts(run, context.index)
         writer = self._steps.writer(f"actor-{context.index}", num_envs)
         self._append = writer.append
         threading.Thread(target=self._end_waits, daemon=True).start()
@@ -85,7 +87,12 @@ class RemoteLink:
     def write(self, columns: Arrays, state: Arrays) -> int:
         """See ``ActorLink.write``."""
         try:
-            return self._append(columns, state)
+            before = self._steps.num_rows, self._steps.num_episodes
+            num_items = self._append(columns, state)
+            self._counts.add(
+                self._steps.num_rows - before[0], self._steps.num_episodes - before[1]
+            )
+            return num_items
         except TengenError:
             # At the end of a run its roles end in any order.
             if self._stop.wait(_GRACE_S):
@@ -112,6 +119,7 @@ class RemoteLink:
         self._is_closed.set()
         self._inference.close()
         self._steps.close()
+        self._counts.close()
         self._lock.release()
 
     def _reach(self, connect: Callable[[], Connected]) -> Connected:
