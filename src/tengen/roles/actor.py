@@ -56,6 +56,7 @@ class ActorRole:
         # From its making on: the first turn follows at once.
         self._is_turning = True
         self._sign_lock = threading.Lock()
+        self._watcher: threading.Thread | None = None
         self._is_closed = threading.Event()
         if not context.at_once:
             self._begin()
@@ -75,6 +76,8 @@ class ActorRole:
     def close(self) -> None:
         """Closes the environments."""
         self._is_closed.set()
+        if self._watcher is not None:
+            self._watcher.join()
         if self._link is not None:
             self._link.close()
         if self._env is not None:
@@ -102,7 +105,8 @@ class ActorRole:
         num_actors = config.launch.of("actor").count if context.at_once else 1
         # Here, as a thread may not run once the environment is being made.
         self._tell_alive()
-        threading.Thread(target=self._watch, daemon=True).start()
+        self._watcher = threading.Thread(target=self._watch, daemon=True)
+        self._watcher.start()
         self._begun_s = time.monotonic()
         # First: processes that an environment forks get no lock and no connection.
         self._env = envs.make(config.task, num_envs, env_seed)

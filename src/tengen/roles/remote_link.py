@@ -29,6 +29,7 @@ Connected = TypeVar("Connected")
 _PATIENCE_S = 300.0
 _GRACE_S = 2.0
 _RETRY_S = 0.1
+_LOOK_S = 0.1
 # A turn there has as many of the agent's turns as fit, for fewer reports.
 _TURN_S = 1.0
 
@@ -82,7 +83,8 @@ class RemoteLink:
         self._counts = ActorCounts(run, context.index)
         writer = self._steps.writer(f"actor-{context.index}", num_envs)
         self._append = writer.append
-        threading.Thread(target=self._end_waits, daemon=True).start()
+        self._ender = threading.Thread(target=self._end_waits, daemon=True)
+        self._ender.start()
 
     def write(self, columns: Arrays, state: Arrays) -> int:
         """See ``ActorLink.write``."""
@@ -117,6 +119,8 @@ class RemoteLink:
     def close(self) -> None:
         """See ``ActorLink.close``."""
         self._is_closed.set()
+        # It has this link, whose writers must not outlive the interpreter.
+        self._ender.join()
         self._inference.close()
         self._steps.close()
         self._counts.close()
@@ -141,6 +145,8 @@ class RemoteLink:
 
     def _end_waits(self) -> None:
         """Ends a write that waits for room where the role is to stop."""
-        self._stop.wait()
+        while not self._stop.wait(_LOOK_S):
+            if self._is_closed.is_set():
+                return
         if not self._is_closed.wait(_GRACE_S / 2):
             self._steps.close()
