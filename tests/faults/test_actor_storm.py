@@ -93,7 +93,7 @@ def test_learning_goes_on_through_two_minutes_of_kills(
     others = [(SOAK_S / 3, "inference"), (2 * SOAK_S / 3, "learn")]
     num_kills = 0
     while (elapsed_s := time.monotonic() - begin_s) < SOAK_S:
-        assert run.poll() is None
+        assert run.poll() is None, run.communicate()[1]
         if others and elapsed_s >= others[0][0]:
             kill(out, (others.pop(0)[1], 0))
             num_kills += 1
