@@ -5,6 +5,7 @@ Each class is made without arguments, so that a task may name it.
 
 from __future__ import annotations
 
+import ctypes
 import threading
 import time
 from typing import Any
@@ -265,6 +266,16 @@ class Hanging(Plain):
         answer = super().step(action)
         if self.total >= self.at:
             threading.Event().wait()
+        return answer
+
+
+class Spinning(Hanging):
+    """As ``Hanging``, but in C code that keeps the interpreter's lock for ever."""
+
+    def step(self, action: Any) -> Answer:
+        answer = Plain.step(self, action)
+        if self.total >= self.at:
+            ctypes.PyDLL(None).pause()
         return answer
 
 

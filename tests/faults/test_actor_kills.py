@@ -141,15 +141,18 @@ def test_an_environment_that_raises_ends_the_run_with_one_line(tmp_path: Path) -
     assert done.returncode == 1
     (line,) = done.stderr.splitlines()
     assert 'environment ("my_envs:Raising") must not raise' in line
+    for path in (tmp_path / "run" / "logs").glob("*.log"):
+        assert "nanobind: leaked" not in path.read_text()
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("name", ["Hanging", "Spinning"])
 def test_an_environment_that_hangs_is_started_again_and_then_named(
-    tmp_path: Path,
+    name: str, tmp_path: Path
 ) -> None:
-    done = own(tmp_path, "Hanging", "--set=agent.actor.step_timeout_s=1")
+    done = own(tmp_path, name, "--set=agent.actor.step_timeout_s=1")
     assert done.returncode == 1
     (line,) = done.stderr.splitlines()
     assert "role (actor) died 5 times in a row" in line
-    assert "environment (my_envs:Hanging) hangs" in line
-    assert "role (actor) died, environment (my_envs:Hanging) hangs" in done.stdout
+    assert f"environment (my_envs:{name}) hangs" in line
+    assert f"role (actor) died, environment (my_envs:{name}) hangs" in done.stdout

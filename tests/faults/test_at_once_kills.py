@@ -9,7 +9,7 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -29,7 +29,6 @@ from tests.faults.role_processes import (
 from tests.integration.runs import (
     events,
     run_command,
-    start_command,
     train_command,
     wait_for,
 )
@@ -49,22 +48,6 @@ FAR = 10**8
 
 def command(out: Path, *extra: str, settings: tuple[str, ...] = BUSY) -> list[str]:
     return train_command(out, FAR, "--launch", "local", *extra, settings=settings)
-
-
-@pytest.fixture
-def start() -> Iterator[Callable[[list[str]], subprocess.Popen[str]]]:
-    """Starts a command; its processes are gone at the end."""
-    started: list[subprocess.Popen[str]] = []
-
-    def begin(command: list[str]) -> subprocess.Popen[str]:
-        started.append(start_command(command))
-        return started[-1]
-
-    yield begin
-    for child in started:
-        if child.poll() is None:
-            os.killpg(child.pid, signal.SIGKILL)
-            child.communicate()
 
 
 def process_of(run: RunDirectory, role: str) -> int | None:

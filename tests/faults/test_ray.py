@@ -6,7 +6,7 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -26,7 +26,6 @@ from tests.faults.role_processes import (
 from tests.integration.runs import (
     events,
     run_command,
-    start_command,
     train_command,
     wait_for,
 )
@@ -44,22 +43,6 @@ def command(out: Path, launcher: str, games: int, settings: tuple[str, ...] = SE
     made = train_command(out, games, "--launch", launcher, settings=(*settings, *QUIET))
     # As the command tengen: the working directory is in nobody's search path.
     return [made[0], "-P", *made[1:]]
-
-
-@pytest.fixture
-def start() -> Iterator[Callable[[list[str]], subprocess.Popen[str]]]:
-    """Starts a command; its processes are gone at the end."""
-    started: list[subprocess.Popen[str]] = []
-
-    def begin(command: list[str]) -> subprocess.Popen[str]:
-        started.append(start_command(command))
-        return started[-1]
-
-    yield begin
-    for child in started:
-        if child.poll() is None:
-            os.killpg(child.pid, signal.SIGKILL)
-            child.communicate()
 
 
 def parent(pid: int) -> int:

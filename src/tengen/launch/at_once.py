@@ -136,9 +136,7 @@ class _AtOnce:
         self._last_s: dict[str, float] = {}
         self._is_chosen = False
         self._begun: set[str] = set()
-        # What actors made since the learner was last told of it, and what each last
-        # reached.
-        self._acted: dict[str, int] = {}
+        # What each actor last reached.
         self._returns: dict[str, float] = {}
         self._told_s: dict[str, float] = {}
         self._rows: deque[tuple[float, int]] = deque()
@@ -260,8 +258,6 @@ class _AtOnce:
                 "follow_models": True,
                 "frames_left": self._spending.frames_left(),
             }
-            if role == "learn":
-                details["acted"], self._acted = self._acted, {}
             self._busy.begin(busy)
         start_s = time.monotonic()
 
@@ -333,8 +329,6 @@ class _AtOnce:
 
     def _of_all_actors(self, worker: Worker, report: dict[str, Any]) -> dict[str, Any]:
         """Returns an actor's report with the return and the frames of all of them."""
-        for name in ("num_rows", "num_episodes"):
-            self._acted[name] = self._acted.get(name, 0) + report[name]
         if report["mean_return"] is not None:
             self._returns[worker.name] = report["mean_return"]
         now_s = time.monotonic()

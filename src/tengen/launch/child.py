@@ -92,6 +92,7 @@ class _Child:
             index=args.index,
             at_once=args.at_once,
             die=self._die,
+            alive=self._alive,
         )
         self._host = RoleHost(run, self._context, args.task)
         self._turns: list[dict[str, Any]] = []
@@ -140,6 +141,14 @@ class _Child:
         if now_s - self._shown_s >= _PROGRESS_INTERVAL_S:
             self._shown_s = now_s
             write_message(self._to_runner, {"progress": dict(report)})
+
+    def _alive(self, within_s: float, otherwise: str) -> None:
+        # The runner's end may be closed; the role's own thread finds that out.
+        with contextlib.suppress(OSError):
+            write_message(
+                self._to_runner,
+                {"alive": {"within_s": within_s, "otherwise": otherwise}},
+            )
 
     def _die(self, reason: str) -> NoReturn:
         print(reason, file=sys.stderr, flush=True)

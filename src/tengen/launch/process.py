@@ -6,19 +6,25 @@ import contextlib
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Callable, Mapping
 from typing import Any, NoReturn, Protocol
 
 from tengen.errors import RunError, TengenError, UsageError
 from tengen.launch.launcher import OnDeath, OnProgress
 from tengen.launch.protocol import log_name, read_message, write_message
+from tengen.launch.silence import Silence
 from tengen.roles import RoleResources
 from tengen.run import RunDirectory
 
 __all__ = ["Child", "ProcessLauncher", "RoleProcess", "child_arguments"]
 
 _MAX_DEATHS = 5
-"""Deaths in a row, without a finished turn between, that end the run."""
+"""Deaths in a row that end the run; see ``RoleProcess``."""
+_HEALTHY_S = 60.0
+"""A process that finishes turns for so long breaks the row; far above any pause."""
+_KILLED = "signal 9"
+"""As ``Child.end`` says that somebody else ended the process."""
 _FIRST_BACKOFF_S = 0.5
 _END_TIMEOUT_S = 20.0
 """For a process to leave once it has nothing more to do."""
@@ -48,7 +54,13 @@ class RoleProcess:
     """A process with some roles, a ``Handle``.
 
     A child that dies is started again with growing pauses and its turn is redone,
-    which a role makes safe; after five deaths in a row the run ends and names it.
+    which a role makes safe; after five deaths in a row the run ends and names it. Two
+    things break the row: a process that finished a turn a minute or more after its
+    start, and one that had finished a turn and was then ended by SIGKILL, which comes
+    from outside. One that fails by itself soon after each start ends the run, whatever
+    turns it finishes between.
+    A role may ask to be watched (``alive`` of ``launch.protocol``): one that is then
+    silent for too long is killed, and its death is named as the role said.
 
     Args:
         roles: What it hosts.
@@ -67,6 +79,9 @@ class RoleProcess:
         self._child: Child | None = None
         self._is_stopping = threading.Event()
         self._deaths = 0
+        # Of the child that lives: its start, and the end of its last finished turn.
+        self._started_s = 0.0
+        self._finished_s: float | None = None
 
     def turn(
         self,
@@ -77,24 +92,20 @@ class RoleProcess:
     ) -> dict[str, Any] | None:
         """See ``Handle.turn``."""
         while (child := self._living()) is not None:
-            why = ""
             child.send({"turn": role, **details})
-            while (message := child.receive()) is not None:
-                if "progress" in message:
-                    on_progress(message["progress"])
-                elif "dying" in message:
-                    # Not the end of its pipe, which a worker that it forked may have.
-                    why = message["dying"]
-                    break
-                elif "error" in message:
-                    self._bury(child)
-                    _raise(message)
-                else:
-                    self._deaths = 0
-                    report: dict[str, Any] | None = message["report"]
-                    return report
+            silence = Silence(self.kill)
+            try:
+                message = _last_message(child, on_progress, silence)
+            finally:
+                why = silence.end()
+            if "report" in message:
+                self._finished_s = time.monotonic()
+                report: dict[str, Any] | None = message["report"]
+                return report
             how = self._bury(child)
-            how = why or how
+            if "error" in message:
+                _raise(message)
+            how = message.get("dying") or why or how
             if not self._is_stopping.is_set():
                 self._count_death(role, how)
                 on_death(role, how)
@@ -130,6 +141,7 @@ class RoleProcess:
                 return None
             if self._child is None:
                 self._child = self._start()
+                self._started_s, self._finished_s = time.monotonic(), None
             return self._child
 
     def _bury(self, child: Child) -> str:
@@ -138,6 +150,10 @@ class RoleProcess:
         return child.end(_END_TIMEOUT_S)
 
     def _count_death(self, role: str, how: str) -> None:
+        if self._finished_s is not None:
+            is_healthy = self._finished_s - self._started_s >= _HEALTHY_S
+            if is_healthy or how == _KILLED:
+                self._deaths = 0
         self._deaths += 1
         if self._deaths >= _MAX_DEATHS:
             raise RunError(
@@ -247,6 +263,22 @@ class _Subprocess:
             code = self._process.wait()
         self._process.stdout.close()
         return f"signal {-code}" if code < 0 else f"exit code {code}"
+
+
+def _last_message(
+    child: Child, on_progress: OnProgress, silence: Silence
+) -> dict[str, Any]:
+    """Returns what ends a turn; {} where the process is gone without a word."""
+    while (message := child.receive()) is not None:
+        if "alive" in message:
+            silence.heard(**message["alive"])
+        elif "progress" in message:
+            on_progress(message["progress"])
+        else:
+            # A "dying" is not the end of the pipe, which a worker that the process
+            # forked may have.
+            return message
+    return {}
 
 
 def _raise(message: dict[str, Any]) -> NoReturn:

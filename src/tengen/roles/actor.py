@@ -21,6 +21,8 @@ from tengen.run import RunDirectory
 __all__ = ["ActorRole"]
 
 _LOOK_S = 0.5
+# The runner lets this process notice first, which can say for how long.
+_SIGN_S = 2.0
 
 
 class ActorRole:
@@ -51,13 +53,17 @@ class ActorRole:
         self._env: Env | None = None
         self._port: EnvironmentPort | None = None
         self._begun_s: float | None = None
+        # From its making on: the first turn follows at once.
+        self._is_turning = True
+        self._sign_lock = threading.Lock()
+        self._watcher: threading.Thread | None = None
         self._is_closed = threading.Event()
-        self._is_watched = False
         if not context.at_once:
             self._begin()
 
     def turn(self) -> Report | None:
         """Makes a turn's items; None where no model is published yet."""
+        self._is_turning = True
         try:
             return self._turn()
         except Interrupted:
@@ -67,10 +73,16 @@ class ActorRole:
             self._end_link()
             self.waits_for = "the learner's table was lost; it is waited for"
             return None
+        finally:
+            # A sign after the turn would have another role of the process watched.
+            with self._sign_lock:
+                self._is_turning = False
 
     def close(self) -> None:
         """Closes the environments."""
         self._is_closed.set()
+        if self._watcher is not None:
+            self._watcher.join()
         self._end_link()
 
     def _end_link(self) -> None:
@@ -100,9 +112,11 @@ class ActorRole:
         env_seed, draw_seed = map(int, seeds.generate_state(2, np.uint64))
         num_envs = agent.actor.num_envs
         num_actors = config.launch.of("actor").count if context.at_once else 1
-        if not self._is_watched:
-            self._is_watched = True
-            threading.Thread(target=self._watch, daemon=True).start()
+        # Here, as a thread may not run once the environment is being made.
+        self._tell_alive()
+        if self._watcher is None:
+            self._watcher = threading.Thread(target=self._watch, daemon=True)
+            self._watcher.start()
         self._begun_s = time.monotonic()
         # First: processes that an environment forks get no lock and no connection.
         self._env = envs.make(config.task, num_envs, env_seed)
@@ -153,18 +167,33 @@ class ActorRole:
         }
 
     def _watch(self) -> None:
-        """Ends the process where an environment hangs, to be started again."""
+        """Ends the process where an environment hangs, to be started again.
+
+        One that keeps the interpreter's lock keeps this thread from running: then the
+        runner hears no sign of life, and kills the process.
+        """
         timeout_s = self._agent.actor.step_timeout_s
         while not self._is_closed.wait(min(_LOOK_S, timeout_s / 4)):
+            self._tell_alive()
             port, begun_s = self._port, self._begun_s
             busy_s = port.busy_s if port is not None else 0.0
             if begun_s is not None:
                 busy_s = time.monotonic() - begun_s
             if busy_s > timeout_s:
-                self._context.die(
-                    f"environment ({self._config.task}) hangs, for {busy_s:.0f} s; "
-                    f"correct it, or raise agent.actor.step_timeout_s"
-                )
+                self._context.die(self._hangs(f"for {busy_s:.0f} s"))
+
+    def _tell_alive(self) -> None:
+        within_s = self._agent.actor.step_timeout_s + _SIGN_S
+        why = self._hangs(f"without a sign of life for {within_s:.0f} s")
+        with self._sign_lock:
+            if self._is_turning:
+                self._context.alive(within_s, why)
+
+    def _hangs(self, how: str) -> str:
+        return (
+            f"environment ({self._config.task}) hangs, {how}; correct it, or raise "
+            f"agent.actor.step_timeout_s"
+        )
 
     def _counts(self, port: EnvironmentPort) -> dict[str, Any]:
         stats = port.stats

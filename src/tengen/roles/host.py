@@ -37,7 +37,7 @@ class RoleHost:
         Args:
             name: The role.
             details: ``remaining``, ``spent``, ``sealed`` and perhaps
-                ``follow_models``, ``acted`` and ``frames_left``; see ``RoleContext``.
+                ``follow_models`` and ``frames_left``; see ``RoleContext``.
 
         Raises:
             UsageError: The role refuses its config or its files, or the task was not
@@ -48,7 +48,6 @@ class RoleHost:
         self._context.spent = details["spent"]
         self._context.sealed = details["sealed"]
         self._context.follow_models = details.get("follow_models", False)
-        self._context.acted = details.get("acted", {})
         self._context.frames_left = details.get("frames_left")
         if name not in self._roles:
             # Read late: the export role completes the config once.

@@ -15,6 +15,7 @@ from tengen.inference.torch_backend import load_head
 from tengen.learners import Learner, load_checkpoint, save_checkpoint
 from tengen.learners.checkpoint import read_extra
 from tengen.nets import Net, NetConfig
+from tengen.roles.actor_counts import read_actor_counts
 from tengen.roles.config import RunConfig
 from tengen.roles.devices import learner_device
 from tengen.roles.experience import open_experience
@@ -75,8 +76,6 @@ class LearnRole:
         self._goes_on = context.at_once and bool(self._schedule.serving)
         # Of a turn, waiting for actors.
         self._idle_s = 0.0
-        # What actors of other processes made since the experience was opened.
-        self._acted: dict[str, int] = {}
         self._experience = open_experience(config, run, context, extra.get("table"))
         self._learner = self._make_learner(self._initial_net())
         if self._number is not None:
@@ -92,8 +91,6 @@ class LearnRole:
             self._save()
             return {"num_steps": 0, "checkpoint": self._number}
         self._idle_s = 0.0
-        for name, count in self._context.acted.items():
-            self._acted[name] = self._acted.get(name, 0) + count
         if self._goes_on:
             self._wait(_WAIT_S)
         arrived = self._experience.refresh()
@@ -140,8 +137,8 @@ class LearnRole:
 
     def _with_acted(self, values: Mapping[str, Any]) -> dict[str, Any]:
         """Adds what actors of other processes made to counts of the experience."""
-        counts = {name: values[name] + n for name, n in self._acted.items()}
-        return {**values, **counts}
+        counts = read_actor_counts(self._run)
+        return {**values, **{name: values[name] + counts[name] for name in counts}}
 
     def _wait(self, seconds: float) -> None:
         """Waits for experience to learn from."""
@@ -265,7 +262,8 @@ class LearnRole:
 
     def _save(self) -> None:
         self._number = 0 if self._number is None else self._number + 1
-        table = self._with_acted(self._experience.state())
+        # Without what actors of other processes made, which they keep themselves.
+        table = self._experience.state()
         described = self._with_acted(self._experience.describe())
         extra = {
             "generation": self._generation,

@@ -15,6 +15,7 @@ from tengen.envs import Arrays
 from tengen.errors import RunError, TengenError
 from tengen.experience import StepClient
 from tengen.inference import DriveStats, RowArrays, central, drive
+from tengen.roles.actor_counts import ActorCounts
 from tengen.roles.actor_links import INFERENCE, STORE, Driven, LinkLost
 from tengen.roles.config import RunConfig
 from tengen.roles.doors import way_to
@@ -30,6 +31,7 @@ Connected = TypeVar("Connected")
 _PATIENCE_S = 300.0
 _GRACE_S = 2.0
 _RETRY_S = 0.1
+_LOOK_S = 0.1
 # A turn there has as many of the agent's turns as fit, for fewer reports.
 _TURN_S = 1.0
 
@@ -88,14 +90,21 @@ class RemoteLink:
         )
         self.arrays: RowArrays | None = self._inference.arrays
         self._steps = self._reach(open_steps)
+        self._counts = ActorCounts(run, context.index)
         writer = self._steps.writer(f"actor-{context.index}", num_envs)
         self._append = writer.append
-        threading.Thread(target=self._end_waits, daemon=True).start()
+        self._ender = threading.Thread(target=self._end_waits, daemon=True)
+        self._ender.start()
 
     def write(self, columns: Arrays, state: Arrays) -> int:
         """See ``ActorLink.write``."""
         try:
-            return self._append(columns, state)
+            before = self._steps.num_rows, self._steps.num_episodes
+            num_items = self._append(columns, state)
+            self._counts.add(
+                self._steps.num_rows - before[0], self._steps.num_episodes - before[1]
+            )
+            return num_items
         except TengenError as error:
             # At the end of a run its roles end in any order.
             if self._stop.wait(_GRACE_S):
@@ -122,8 +131,11 @@ class RemoteLink:
     def close(self) -> None:
         """See ``ActorLink.close``."""
         self._is_closed.set()
+        # It has this link, whose writers must not outlive the interpreter.
+        self._ender.join()
         self._inference.close()
         self._steps.close()
+        self._counts.close()
         self._lock.release()
 
     def _reach(self, connect: Callable[[], Connected]) -> Connected:
@@ -145,6 +157,8 @@ class RemoteLink:
 
     def _end_waits(self) -> None:
         """Ends a write that waits for room where the role is to stop."""
-        self._stop.wait()
+        while not self._stop.wait(_LOOK_S):
+            if self._is_closed.is_set():
+                return
         if not self._is_closed.wait(_GRACE_S / 2):
             self._steps.close()

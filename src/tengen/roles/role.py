@@ -62,14 +62,15 @@ class RoleContext:
     connect: Connect | None = None
     """Where an actor by itself finds inference and the learner's table; None: the run
     directory says it."""
-    acted: Mapping[str, int] = field(default_factory=dict)
-    """``num_rows`` and ``num_episodes`` that actors of other processes have made in
-    this call."""
     frames_left: int | None = None
     """Frames that all actors have still to make in this call; None without a budget."""
     die: Callable[[str], NoReturn] = lambda reason: _die(reason)
     """Ends the process at once, from any thread, for a reason that it can recover from
     only by being started again."""
+    alive: Callable[[float, str], None] = lambda within_s, otherwise: None
+    """Told again and again during a turn, from any thread: unless the next call or the
+    turn's end comes within so many seconds, whoever runs the role kills the process for
+    the reason that is given. A role by itself has nobody who would."""
     shared: dict[str, Experience] = field(default_factory=dict)
     """What roles of one process share, by name."""
 

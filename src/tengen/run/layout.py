@@ -113,6 +113,8 @@ class RunDirectory:
         games: Game records for people.
         logs: What roles print.
         events: ``<role>-<incarnation>.jsonl``, one writer each.
+        endpoints: Where services are.
+        actors: What each actor of other processes than the learner's has made.
     """
 
     def __init__(self, path: Path | str) -> None:
@@ -128,6 +130,7 @@ class RunDirectory:
         self.logs = self.path / "logs"
         self.events = self.path / "events"
         self.endpoints = self.path / "endpoints"
+        self.actors = self.path / "actors"
 
     @classmethod
     def create_or_resume(cls, path: Path | str) -> RunDirectory:

@@ -183,7 +183,65 @@ def test_a_role_that_dies_again_and_again_is_named(monkeypatch):
     assert len(deaths) == 4
 
 
-def test_a_finished_turn_between_deaths_begins_the_count_anew(monkeypatch):
+class Crashing(Scripted):
+    """One that is not killed from outside, but ends by itself."""
+
+    def end(self, timeout_s):
+        return "exit code 3"
+
+
+def test_a_role_that_crashes_after_each_finished_turn_is_named(monkeypatch):
+    process = scripted(monkeypatch, *(Crashing(REPORT) for _ in range(6)))
+    deaths = []
+    for _ in range(5):
+        assert turn(process, deaths) == {"candidate": 1}
+    with pytest.raises(RunError, match="died 5 times in a row, last with exit code 3"):
+        turn(process, deaths)
+    assert len(deaths) == 4
+
+
+def test_a_process_that_worked_for_long_begins_the_count_anew(monkeypatch):
+    monkeypatch.setattr("tengen.launch.process._HEALTHY_S", 0.0)
+    process = scripted(monkeypatch, *(Crashing(REPORT) for _ in range(9)))
+    deaths = []
+    for _ in range(9):
+        assert turn(process, deaths) == {"candidate": 1}
+    assert len(deaths) == 8
+
+
+class Silent(Scripted):
+    """It says nothing after its answers until it is killed."""
+
+    def __init__(self, *answers):
+        super().__init__(*answers)
+        self._was_killed = threading.Event()
+
+    def receive(self):
+        found = super().receive()
+        assert found is not None or self._was_killed.wait(60)
+        return found
+
+    def kill(self):
+        self._was_killed.set()
+
+
+def test_a_process_that_promised_a_sign_of_life_is_killed_when_none_comes(monkeypatch):
+    alive = {"alive": {"within_s": 0.01, "otherwise": "the environment hangs"}}
+    process = scripted(monkeypatch, Silent(alive), Scripted(REPORT))
+    deaths = []
+    assert turn(process, deaths) == {"candidate": 1}
+    assert deaths == [("gate", "the environment hangs")]
+
+
+def test_a_report_ends_the_watch(monkeypatch):
+    alive = {"alive": {"within_s": 0.05, "otherwise": "it hangs"}}
+    child = Silent(alive, REPORT)
+    process = scripted(monkeypatch, child)
+    assert turn(process) == {"candidate": 1}
+    assert not child._was_killed.wait(0.2)
+
+
+def test_a_kill_after_a_finished_turn_begins_the_count_anew(monkeypatch):
     before, after = ([Scripted() for _ in range(3)] for _ in range(2))
     process = scripted(monkeypatch, *before, Scripted(REPORT), *after, Scripted(REPORT))
     assert turn(process, []) == {"candidate": 1}

@@ -1,0 +1,62 @@
+"""Roles of environments by themselves: processes that meet in the run directory."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tengen.roles.actor_counts import read_actor_counts
+from tengen.run import RunDirectory
+from tests.faults.test_actor_kills import command
+from tests.integration.runs import run_command, wait_for
+
+pytest.importorskip("gymnasium")
+
+ROLES = (
+    ("learn",),
+    ("export",),
+    ("gate",),
+    ("inference",),
+    ("actor",),
+    ("actor", "--index=1"),
+)
+
+
+@pytest.mark.slow
+def test_roles_in_terminals_of_their_own_make_models_that_know_their_frames(
+    tmp_path: Path, start: Callable[[list[str]], subprocess.Popen[str]]
+) -> None:
+    out = tmp_path / "run"
+    done = run_command(command(out, "ppo", "--actors", "2", "--frames", "0"))
+    assert done.returncode == 0, done.stderr
+    tengen = [sys.executable, "-m", "tengen"]
+    roles = [
+        start([*tengen, role, str(out), "--threads", "1", *extra])
+        for role, *extra in ROLES
+    ]
+    run = RunDirectory(out)
+
+    def frames_of_model() -> int:
+        """Returns what the newest model says it was learned from."""
+        number = run.models.latest()
+        if number is None:
+            return 0
+        meta = json.loads((run.models.entry(number) / "meta.json").read_text())
+        return int(meta["origin"]["num_rows"])
+
+    wait_for(lambda: frames_of_model() > 2000)
+    assert run_command([*tengen, "stop", str(out)]).returncode == 0
+    for role in roles:
+        _, errors = role.communicate(timeout=60)
+        assert (role.returncode, errors) == (0, "")
+    # Models know frames, though no runner is there to tell the learner of them.
+    assert 2000 < frames_of_model() <= read_actor_counts(run)["num_rows"]
+    (run.path / "STOP").unlink(missing_ok=True)
+    done = run_command([*tengen, "eval", str(out), "--episodes", "3", "--json"])
+    assert done.returncode == 0, done.stderr
+    assert len(json.loads(done.stdout)["returns"]) == 3
