@@ -19,11 +19,12 @@ bool LocalChannel::send(std::span<iovec> parts, Deadline deadline, Urgency) {
     message_.insert(message_.end(), bytes, bytes + part.iov_len);
   }
   const auto kind = read<Request>(message_);
-  if (kind == Request::kTakeSlots || kind == Request::kSample) {
-    // What is asked for is answered by wait_for_reply(), and nobody else waits for the question.
-    store_->try_change([&](Engine& engine) {
+  if (kind == Request::kTakeSlots || kind == Request::kAppend || kind == Request::kSample) {
+    // Nobody else waits for what these do, so that no thread is woken. Slots are mostly there at
+    // once; a batch is drawn when it is waited for.
+    store_->try_change_open([&](Engine& engine) {
       served_->apply(engine, message_);
-      return Progress::kNone;
+      return kind == Request::kTakeSlots ? served_->answer(engine, *this) : Progress::kNone;
     });
     return true;
   }
