@@ -19,11 +19,16 @@ bool LocalChannel::send(std::span<iovec> parts, Deadline deadline, Urgency) {
     message_.insert(message_.end(), bytes, bytes + part.iov_len);
   }
   const auto kind = read<Request>(message_);
+  if (kind == Request::kAppend) {
+    appended_ = read<Append>(message_);
+    return true;
+  }
   if (kind == Request::kTakeSlots || kind == Request::kSample) {
-    // What is asked for is answered by wait_for_reply(), and nobody else waits for the question.
-    store_->try_change([&](Engine& engine) {
-      served_->apply(engine, message_);
-      return Progress::kNone;
+    // Nobody else waits for what these do, so that no thread is woken. Slots are mostly there at
+    // once; a batch is drawn when it is waited for.
+    store_->try_change_open([&](Engine& engine) {
+      apply(engine);
+      return kind == Request::kTakeSlots ? served_->answer(engine, *this) : Progress::kNone;
     });
     return true;
   }
@@ -35,7 +40,7 @@ bool LocalChannel::send(std::span<iovec> parts, Deadline deadline, Urgency) {
   const bool is_done = store_->change_when(
       deadline,
       [&](Engine& engine) {
-        const Progress progress = served_->apply(engine, message_);
+        const Progress progress = apply(engine);
         has_changed = has_changed || progress != Progress::kNone;
         has_excess = engine.has_excess();
         return progress;
@@ -50,6 +55,12 @@ bool LocalChannel::send(std::span<iovec> parts, Deadline deadline, Urgency) {
     inserts_end_ = checkpointer->ask();
   }
   return is_done;
+}
+
+Progress LocalChannel::apply(Engine& engine) {
+  if (appended_) served_->apply(engine, std::as_bytes(std::span(&*appended_, 1)));
+  appended_.reset();
+  return served_->apply(engine, message_);
 }
 
 std::span<const std::byte> LocalChannel::wait_for_reply(Deadline deadline) {

@@ -4,12 +4,14 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
 
 #include "store/service/store.h"
 #include "store/session/channel.h"
+#include "store/session/messages.h"
 #include "store/session/served_session.h"
 
 namespace tengen::store {
@@ -36,6 +38,7 @@ class LocalChannel final : public Channel, private Outbox {
   std::string waits() override;
 
  private:
+  Progress apply(engine::Engine& engine);
   std::byte* reserve(uint32_t num_bytes) override;
   void stage(uint32_t num_bytes) override { num_reply_bytes_ = num_bytes; }
 
@@ -43,7 +46,8 @@ class LocalChannel final : public Channel, private Outbox {
   const engine::SessionId id_;
   const std::unique_ptr<ServedSession> served_;
   std::vector<std::byte> message_;
-  uint64_t inserts_end_ = 0;  // the checkpoint that has what was inserted; 0: none has to
+  std::optional<Append> appended_;  // takes effect with the next message, under the same lock
+  uint64_t inserts_end_ = 0;        // the checkpoint that has what was inserted; 0: none has to
   std::vector<std::byte> reply_;
   uint32_t num_reply_bytes_ = 0;  // 0: there is no reply
 };
