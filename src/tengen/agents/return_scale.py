@@ -50,21 +50,22 @@ class ReturnScale:
             return 1.0
         return max(1.0, math.sqrt(self._square / self._weight))
 
-    def observe(self, reward: Tensor, is_reset: Tensor) -> None:
+    def observe(self, reward: Tensor, terminated: Tensor, is_reset: Tensor) -> None:
         """Takes the rewards of a batch.
 
         Args:
             reward: ``[B, T]`` float32.
-            is_reset: ``[B, T]``, 1 where a step is no transition; one follows every
-                end of an episode.
+            terminated: ``[B, T]``, 1 where the action ended the task.
+            is_reset: ``[B, T]``, 1 where a step is no transition.
         """
         import torch
 
         is_live = is_reset == 0
+        goes_on = self._discount * (terminated == 0)
         following = torch.zeros_like(reward[:, 0])
         total = torch.zeros_like(following)
         for t in range(reward.shape[1] - 1, -1, -1):
-            following = is_live[:, t] * (reward[:, t] + self._discount * following)
+            following = is_live[:, t] * (reward[:, t] + goes_on[:, t] * following)
             total += following**2
         mean = float(total.sum() / is_live.sum().clamp(min=1))
         self._square += (1.0 - _DECAY) * (mean - self._square)

@@ -125,7 +125,8 @@ class VtraceUpdate(Update):
         self, net: Net, columns: dict[str, Tensor]
     ) -> Iterator[dict[str, Tensor]]:
         """See ``Update.minibatches``: the batch, after a look at its returns."""
-        self._scale.observe(columns["reward"][:, :-1], columns["is_reset"][:, :-1])
+        names = ("reward", "terminated", "is_reset")
+        self._scale.observe(*(columns[name][:, :-1] for name in names))
         yield columns
 
     def state(self) -> dict[str, Tensor]:

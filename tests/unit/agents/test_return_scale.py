@@ -14,6 +14,7 @@ from tengen.envs import ActionSpec
 from tests.unit.agents.agent_fakes import TableNet, item
 
 REWARD = torch.tensor([[8.0, 16, 99, 4], [2, 4, 8, 16]])
+GOES_ON = torch.zeros(2, 4, dtype=torch.uint8)
 IS_RESET = torch.tensor([[0, 0, 1, 0], [0, 0, 0, 0]], dtype=torch.uint8)
 # Discount 1/2. In the first row an episode ends with 16: 8 + 16 / 2, 16, and 4 of the
 # next one. In the second 16, 8 + 16 / 2, 4 + 16 / 2, 2 + 12 / 2.
@@ -27,17 +28,23 @@ def rms(numbers: list[float]) -> float:
 def test_a_batch_is_measured_by_the_returns_within_its_unrolls() -> None:
     scale = ReturnScale(0.5)
     assert scale.value == 1.0
-    scale.observe(REWARD, IS_RESET)
+    scale.observe(REWARD, GOES_ON, IS_RESET)
     assert scale.value == pytest.approx(rms(RETURNS))
+
+
+def test_no_reward_beyond_a_step_that_terminated_counts() -> None:
+    scale = ReturnScale(0.5)
+    scale.observe(REWARD[1:], torch.tensor([[0, 1, 0, 1]]), torch.zeros(1, 4))
+    assert scale.value == pytest.approx(rms([2 + 4 / 2, 4, 8 + 16 / 2, 16]))
 
 
 def test_the_scale_follows_over_a_hundred_batches() -> None:
     scale = ReturnScale(0.5)
     alive = torch.zeros(1, 1, dtype=torch.uint8)
     for _ in range(50):
-        scale.observe(torch.tensor([[3.0]]), alive)
+        scale.observe(torch.tensor([[3.0]]), alive, alive)
     assert scale.value == pytest.approx(3.0)
-    scale.observe(torch.tensor([[30.0]]), alive)
+    scale.observe(torch.tensor([[30.0]]), alive, alive)
     share = 0.01 / (1.0 - 0.99**51)
     assert scale.value == pytest.approx(math.sqrt(9 + share * (900 - 9)))
 
@@ -45,13 +52,13 @@ def test_the_scale_follows_over_a_hundred_batches() -> None:
 @pytest.mark.parametrize("reward", [0.0, 0.3])
 def test_small_returns_stay_small(reward: float) -> None:
     scale = ReturnScale(0.9)
-    scale.observe(torch.full((2, 1), reward), torch.zeros(2, 1))
+    scale.observe(torch.full((2, 1), reward), torch.zeros(2, 1), torch.zeros(2, 1))
     assert scale.value == 1.0
 
 
 def test_steps_that_all_reset_say_nothing_of_returns() -> None:
     scale = ReturnScale(0.9)
-    scale.observe(torch.full((2, 1), 50.0), torch.ones(2, 1))
+    scale.observe(torch.full((2, 1), 50.0), torch.zeros(2, 1), torch.ones(2, 1))
     assert scale.value == 1.0
 
 
