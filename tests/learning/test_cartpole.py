@@ -3,7 +3,8 @@
 Seen to fail: with the sign of the advantage turned (PPO, V-trace), with the value of
 step t in the place of that of t + 1 and without a value beyond the rewards (DQN), and
 with memory emptied at every learned step (R2D2). The maze's small penalties teach R2D2
-the way without a bootstrap: worked arrays test its targets (tests/unit/agents).
+the way without a bootstrap, and a burn-in mends a wrong stored state: worked arrays
+test its targets, its stored state and its burn-in (tests/unit/agents).
 """
 
 from __future__ import annotations
