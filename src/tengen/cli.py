@@ -48,7 +48,9 @@ class Command:
 
 
 COMMANDS = (
-    Command("train", "tengen.recipes.run:train", "train an agent from nothing"),
+    Command(
+        "train", "tengen.recipes.train_command:train", "train an agent from nothing"
+    ),
     Command("play", "tengen.play.command:play", "play against a trained agent"),
     Command("gtp", "tengen.play.gtp.command:gtp", "a model of Go for GTP controllers"),
     Command("match", "tengen.evaluation.command:match", "play two agents"),

@@ -1,10 +1,8 @@
-"""``tengen train``: one command from nothing to a trained agent, and to go on."""
+"""Training: one call from nothing to a trained agent, and to go on."""
 
 from __future__ import annotations
 
-import argparse
 import dataclasses
-import re
 import sys
 import time
 from collections.abc import Sequence
@@ -16,7 +14,7 @@ from tengen.config import check, check_range, override
 from tengen.errors import UsageError
 from tengen.games import allow, task_words
 from tengen.inference import check_machine
-from tengen.launch import LAUNCHERS, Budget, RunJournal, check_launch, run_by
+from tengen.launch import Budget, RunJournal, check_launch, run_by
 from tengen.observe import EventWriter, make_view, read_progress
 from tengen.observe.roles import needed_roles
 from tengen.recipes.finale import final_match, match_line
@@ -37,82 +35,13 @@ from tengen.roles import (
 )
 from tengen.run import RunDirectory, usable_threads
 
-__all__ = ["add_arguments", "train", "train_task"]
+__all__ = ["train_task"]
 
 _INTERRUPTED = 130
 # Beyond what any machine lives for or plays, and far from what a number holds.
 _MAX_MINUTES = 10_000_000
 _MAX_GAMES = 1_000_000_000
 _MAX_FRAMES = 1_000_000_000_000
-
-
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declares the arguments of ``tengen train``."""
-    parser.add_argument(
-        "task",
-        help="gomoku/9, connect4, openspiel/hex, CartPole-v1, module:Class of a game "
-        "or an environment of your own, ...",
-    )
-    parser.add_argument(
-        "--agent", help="any that fits the task; see tengen recipes (the task's)"
-    )
-    parser.add_argument("--recipe", help="see tengen recipes (default: the task's)")
-    parser.add_argument(
-        "--launch",
-        choices=list(LAUNCHERS),
-        help="inline: roles take turns; local: all at once, as where there is a GPU; "
-        "ray: on a Ray cluster that shares the run directory",
-    )
-    parser.add_argument(
-        "--actors",
-        type=int,
-        help="processes that step environments, at once with the learner (1)",
-    )
-    parser.add_argument("--minutes", type=float, help="wall time of this call")
-    parser.add_argument(
-        "--games", type=int, help="games of this call; 0 makes the run, for its roles"
-    )
-    parser.add_argument(
-        "--frames",
-        type=_frames,
-        help="steps of environments of this call, 10M or 500k; 0 makes the run, for "
-        "its roles",
-    )
-    parser.add_argument("--out", help="run directory (runs/TASK)")
-    parser.add_argument("--seed", type=int, help="of a new run (0)")
-    parser.add_argument("--threads", type=int, help="cores to use (all)")
-    parser.add_argument(
-        "--devices",
-        help="cpu, cuda:0 or cuda:0,cuda:1 (a GPU where there is one, though the "
-        "code for GPUs has never run on one)",
-    )
-    parser.add_argument(
-        "--set",
-        action="append",
-        default=[],
-        dest="settings",
-        metavar="a.b=v",
-        help="change one field of the config; see tengen recipes TASK",
-    )
-
-
-def train(args: argparse.Namespace) -> dict[str, Any]:
-    """Runs ``tengen train`` and returns its report."""
-    return train_task(
-        args.task,
-        agent=args.agent,
-        recipe=args.recipe,
-        launch=args.launch,
-        actors=args.actors,
-        minutes=args.minutes,
-        games=args.games,
-        frames=args.frames,
-        out=args.out,
-        seed=args.seed,
-        threads=args.threads,
-        devices=args.devices,
-        settings=args.settings,
-    )
 
 
 def train_task(
@@ -332,14 +261,6 @@ def _launch_for(config: RunConfig) -> str:
 def _identity(config: RunConfig) -> dict[str, str]:
     """Returns what is given as an argument, and what a run keeps for good."""
     return {"task": config.task, "agent": config.agent.kind, "recipe": config.recipe}
-
-
-def _frames(text: str) -> int:
-    """Returns the number that ``10M`` or ``500k`` names."""
-    match = re.fullmatch("([0-9]{1,15})([kMG]?)", text)
-    if match is None:
-        raise argparse.ArgumentTypeError(f"{text} must be a number, as 500k or 10M")
-    return int(match[1]) * {"": 1, "k": 10**3, "M": 10**6, "G": 10**9}[match[2]]
 
 
 def _train(

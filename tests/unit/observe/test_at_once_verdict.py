@@ -10,7 +10,7 @@ from tengen.evaluation import MatchGate
 from tengen.observe import BusyTimes, Shares, at_once_verdict
 from tengen.observe.verdict import AT_ONCE_ADVICE
 from tengen.recipes import make_config
-from tengen.recipes.run import add_arguments
+from tengen.recipes.train_command import add_arguments
 from tengen.roles import change_config
 
 PLAYING = Shares(playing=0.99, learning=0.7, inference_busy=0.7, tree_busy=0.25)

@@ -10,7 +10,7 @@ from tengen.evaluation import MatchGate
 from tengen.observe import Shares, verdict
 from tengen.observe.verdict import ADVICE
 from tengen.recipes import make_config
-from tengen.recipes.run import add_arguments
+from tengen.recipes.train_command import add_arguments
 from tengen.roles import change_config
 
 TASKS = {"selfplay": "gomoku/9", "actor": "CartPole-v1"}
