@@ -1,6 +1,7 @@
 """Servers are killed or stand still: their clients hear of it, the others' do not."""
 
 import contextlib
+import os
 import signal
 import subprocess
 import sys
@@ -48,6 +49,11 @@ class Server:
         )
         assert self.process.stdout is not None
         self.address = self.process.stdout.readline().strip()
+
+    def stand_still(self) -> None:
+        """Stops every thread of it, and returns once all of them have stopped."""
+        self.process.send_signal(signal.SIGSTOP)
+        os.waitid(os.P_PID, self.process.pid, os.WSTOPPED | os.WNOWAIT)
 
     def kill(self) -> None:
         self.process.kill()
@@ -284,7 +290,7 @@ def test_a_shard_that_stands_still_leaves_the_others_serving(start, monkeypatch)
     assert drawn == Counter(dict.fromkeys(range(4), 2))  # of both, which hold as much
     held = [sampler.sample(timeout_s=60.0) for _ in range(2)]
     assert [batch.columns["value"].tolist() for batch in held] == [[4], [4]]
-    servers[0].process.send_signal(signal.SIGSTOP)
+    servers[0].stand_still()
     with pytest.warns(TengenWarning, match="does not answer; its .* are missing"):
         drawn += draw(20)
     assert list(client.missing) == [servers[0].address]
