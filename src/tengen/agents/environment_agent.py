@@ -29,6 +29,7 @@ from tengen.errors import UsageError
 from tengen.experience import Experience, ItemLayout, ReplayConfig, StepTable
 from tengen.learners import LearnerConfig
 from tengen.nets import MlpConfig, NetConfig
+from tengen.nets.memory import MemoryConfig
 from tengen.nets.nature import NatureConfig
 from tengen.store import Column
 from tengen.tensors import Signature, TensorSpec
@@ -330,19 +331,12 @@ class EnvironmentAgent(Agent):
         )
 
 
-def net_for(spec: EnvSpec, *, lstm_units: int = 0) -> NetConfig:
-    """Returns a network for an environment's observations.
-
-    Args:
-        spec: The environment's.
-        lstm_units: Of its memory; 0 for none.
-    """
+def net_for(spec: EnvSpec) -> MemoryConfig:
+    """Returns a network without memory for an environment's observations."""
     images = [s.shape for s in spec.observations.values() if len(s.shape) == 3]
     if not images:
-        return MlpConfig(lstm_units=lstm_units)
+        return MlpConfig()
     if min(max(shape) for shape in images) >= _SMALLEST_SCREEN:
-        return NatureConfig(lstm_units=lstm_units)
+        return NatureConfig()
     # Young and Tian 2019, "MinAtar", section 4: one layer, for boards of 10x10.
-    return NatureConfig(
-        channels=(16,), kernels=(3,), strides=(1,), num_units=128, lstm_units=lstm_units
-    )
+    return NatureConfig(channels=(16,), kernels=(3,), strides=(1,), num_units=128)

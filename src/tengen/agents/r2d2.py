@@ -11,6 +11,7 @@ or value is carried over; importance weights are used, with the exponent of the 
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, ClassVar, Literal
@@ -99,8 +100,13 @@ class R2d2(QAgent):
         )
 
     def default_net(self, spec: EnvSpec) -> NetConfig:
-        """See ``EnvironmentAgent.default_net``: one with memory."""
-        return net_for(spec, lstm_units=64)
+        """See ``EnvironmentAgent.default_net``: one with memory.
+
+        Its forget bias is as torch draws it: with 1 added, one seed of three did not
+        learn CartPole-v1 in twice the frames.
+        """
+        net = net_for(spec)
+        return dataclasses.replace(net, lstm_units=64, lstm_forget_bias=0.0)
 
     def default_store(self, spec: EnvSpec) -> ReplayConfig:
         """See ``EnvironmentAgent.default_store``: prioritized replay of sequences."""

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Literal
 
 from tengen.bounds import bounded, check_fields
 from tengen.config import check_range
-from tengen.nets.config import NetConfig
-from tengen.nets.inputs import MAX_CHANNELS, MAX_UNITS, check_images, lstm_state
+from tengen.nets.inputs import MAX_CHANNELS, MAX_UNITS, check_images
+from tengen.nets.memory import MemoryConfig
 from tengen.tensors import Signature
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ __all__ = ["ImpalaConfig"]
 
 
 @dataclass(frozen=True, kw_only=True)
-class ImpalaConfig(NetConfig):
+class ImpalaConfig(MemoryConfig):
     """Residual convolutions and a dense layer, for each output a linear layer.
 
     A section is a convolution, a pooling that halves the image, and two residual
@@ -36,8 +36,6 @@ class ImpalaConfig(NetConfig):
     """Channels of each section."""
     num_units: int = bounded(256, 1, MAX_UNITS)
     """Units of the dense layer."""
-    lstm_units: int = bounded(0, 0, MAX_UNITS, "use 256")
-    """Units of an LSTM behind the dense layer; 0: none."""
 
     def __post_init__(self) -> None:
         """Checks the ranges.
@@ -55,7 +53,7 @@ class ImpalaConfig(NetConfig):
             UsageError: There is no image.
         """
         check_images(self, wanted)
-        return dataclasses.replace(wanted, state=lstm_state(self.lstm_units))
+        return dataclasses.replace(wanted, state=self.state())
 
     def build(self, wanted: Signature) -> TorsoNet:
         """Returns a new network; see ``NetConfig.build``."""
@@ -66,4 +64,4 @@ class ImpalaConfig(NetConfig):
         def torso() -> ImageTorso:
             return ImageTorso(wanted, lambda n: impala_layers(n, self), self.num_units)
 
-        return TorsoNet(wanted, self, torso, self.lstm_units)
+        return TorsoNet(wanted, self, torso)

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from tengen.config import check
 from tengen.errors import UsageError
 from tengen.nets.config import NetConfig
-from tengen.tensors import Signature, TensorSpec
+from tengen.tensors import Signature
 
 __all__ = [
     "MAX_CHANNELS",
@@ -21,7 +21,6 @@ __all__ = [
     "check_images",
     "check_no_board",
     "images_of",
-    "lstm_state",
 ]
 
 # A network that needs more is a typing error.
@@ -83,14 +82,6 @@ def check_images(config: NetConfig, wanted: Signature) -> dict[str, Image]:
             f"{shown}; choose mlp"
         )
     return images
-
-
-def lstm_state(num_units: int) -> dict[str, TensorSpec]:
-    """Returns the state of an LSTM; none of one without units."""
-    if num_units == 0:
-        return {}
-    spec = TensorSpec(shape=(num_units,))
-    return {"lstm/hidden": spec, "lstm/cell": spec}
 
 
 def _image(first: int, middle: int, last: int) -> Image:

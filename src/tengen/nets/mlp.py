@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 from tengen.bounds import bounded, check_fields
-from tengen.nets.config import NetConfig
-from tengen.nets.inputs import MAX_UNITS, check_no_board, lstm_state
+from tengen.nets.inputs import MAX_UNITS, check_no_board
+from tengen.nets.memory import MemoryConfig
 from tengen.tensors import Signature
 
 if TYPE_CHECKING:
@@ -18,7 +18,7 @@ __all__ = ["MlpConfig"]
 
 
 @dataclass(frozen=True, kw_only=True)
-class MlpConfig(NetConfig):
+class MlpConfig(MemoryConfig):
     """A multi-layer perceptron for vectors; whatever else there is, is flattened.
 
     Each output has its own tower of layers; with an LSTM they share one, the LSTM is
@@ -31,8 +31,6 @@ class MlpConfig(NetConfig):
     """Hidden layers of a tower."""
     num_units: int = bounded(64, 1, MAX_UNITS)
     """Units of a hidden layer."""
-    lstm_units: int = bounded(0, 0, MAX_UNITS, "use 64")
-    """Units of an LSTM; 0: none."""
 
     def __post_init__(self) -> None:
         """Checks the ranges.
@@ -49,7 +47,7 @@ class MlpConfig(NetConfig):
             UsageError: It is a board game.
         """
         check_no_board(self, wanted)
-        return dataclasses.replace(wanted, state=lstm_state(self.lstm_units))
+        return dataclasses.replace(wanted, state=self.state())
 
     def build(self, wanted: Signature) -> Net:
         """Returns a new network; see ``NetConfig.build``."""
@@ -58,4 +56,4 @@ class MlpConfig(NetConfig):
 
         if self.lstm_units == 0:
             return Mlp(wanted, self)
-        return TorsoNet(wanted, self, lambda: MlpTorso(wanted, self), self.lstm_units)
+        return TorsoNet(wanted, self, lambda: MlpTorso(wanted, self))

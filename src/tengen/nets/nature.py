@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Literal
 
 from tengen.bounds import bounded, check_fields
 from tengen.config import check, check_range
-from tengen.nets.config import NetConfig
-from tengen.nets.inputs import MAX_CHANNELS, MAX_UNITS, check_images, lstm_state
+from tengen.nets.inputs import MAX_CHANNELS, MAX_UNITS, check_images
+from tengen.nets.memory import MemoryConfig
 from tengen.tensors import Signature
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ _MAX_KERNEL = 64
 
 
 @dataclass(frozen=True, kw_only=True)
-class NatureConfig(NetConfig):
+class NatureConfig(MemoryConfig):
     """Convolutions without padding and a dense layer, for each output a linear layer.
 
     The defaults are the paper's, for 84 x 84. For images of 10 x 10, as those of
@@ -41,8 +41,6 @@ class NatureConfig(NetConfig):
     """Cells between two that it sees from, one a convolution."""
     num_units: int = bounded(512, 1, MAX_UNITS)
     """Units of the dense layer."""
-    lstm_units: int = bounded(0, 0, MAX_UNITS, "use 256")
-    """Units of an LSTM behind the dense layer; 0: none."""
 
     def __post_init__(self) -> None:
         """Checks the ranges.
@@ -72,7 +70,7 @@ class NatureConfig(NetConfig):
                 "must be larger, or the convolutions smaller; set net.channels=[16] "
                 "net.kernels=[3] net.strides=[1] net.num_units=128",
             )
-        return dataclasses.replace(wanted, state=lstm_state(self.lstm_units))
+        return dataclasses.replace(wanted, state=self.state())
 
     def build(self, wanted: Signature) -> TorsoNet:
         """Returns a new network; see ``NetConfig.build``."""
@@ -83,7 +81,7 @@ class NatureConfig(NetConfig):
         def torso() -> ImageTorso:
             return ImageTorso(wanted, lambda n: nature_layers(n, self), self.num_units)
 
-        return TorsoNet(wanted, self, torso, self.lstm_units)
+        return TorsoNet(wanted, self, torso)
 
     def _side_after(self, side: int) -> int:
         """Returns the cells along a side that the last convolution answers."""

@@ -284,11 +284,15 @@ def test_copies_share_the_weights_of_the_lstm() -> None:
     assert sum(float(grad.abs().sum()) for grad in grads) > 0
 
 
-def test_an_lstm_keeps_three_quarters_of_its_cell_at_first() -> None:
+@pytest.mark.parametrize(("bias", "share"), [(0.0, 0.5), (1.0, 0.731)])
+def test_the_forget_bias_is_what_a_cell_keeps_at_first(bias, share) -> None:
     torch.manual_seed(0)
-    lstm = Lstm(3, 5)
-    state = {"lstm/hidden": torch.zeros(1, 5), "lstm/cell": torch.full((1, 5), 100.0)}
+    lstm = Lstm(3, 500, bias)
+    state = {
+        "lstm/hidden": torch.zeros(1, 500),
+        "lstm/cell": torch.full((1, 500), 100.0),
+    }
     # Nothing to see: the biases alone decide, and a cell adds less than 1 by itself.
     _, after = lstm.step(torch.zeros(1, 3), state)
-    kept = after["lstm/cell"] / 100.0
-    torch.testing.assert_close(kept, torch.full((1, 5), 0.731), atol=0.01, rtol=0)
+    kept = after["lstm/cell"].mean().item() / 100.0
+    assert kept == pytest.approx(share, abs=0.01)

@@ -20,29 +20,25 @@ from tengen.nets.modules.net import Tensors
 __all__ = ["Lstm"]
 
 _HIDDEN, _CELL = "lstm/hidden", "lstm/cell"
-# A gate that is half open at first halves what is remembered, and its gradient, at
-# every step: a millionth is left after twenty. This one keeps three quarters.
-_FORGET_BIAS = 1.0
 
 
 class Lstm(nn.Module):
     """One layer of LSTM, whose state is zeroed where an episode begins."""
 
-    def __init__(self, num_inputs: int, num_units: int) -> None:
+    def __init__(self, num_inputs: int, num_units: int, forget_bias: float) -> None:
         """Makes the layer with random weights.
 
         Args:
             num_inputs: N.
             num_units: U.
+            forget_bias: Added to the bias of the forget gate, which torch draws.
         """
         super().__init__()
         self.layer = nn.LSTM(num_inputs, num_units)
-        ((_, _, bias, other_bias),) = self.layer.all_weights
-        forget = slice(num_units, 2 * num_units)
+        ((_, _, bias, _),) = self.layer.all_weights
         with torch.no_grad():
             # Torch's order of the gates: input, forget, cell, output.
-            bias[forget].fill_(_FORGET_BIAS)
-            other_bias[forget].zero_()
+            bias[num_units : 2 * num_units] += forget_bias
 
     def step(self, x: Tensor, state: Tensors) -> tuple[Tensor, Tensors]:
         """Returns ``[B, U]`` of ``[B, N]``, and the next state, ``[B, U]`` each."""

@@ -9,7 +9,7 @@ from collections.abc import Callable
 
 from torch import Tensor, nn
 
-from tengen.nets.config import NetConfig
+from tengen.nets.memory import MemoryConfig
 from tengen.nets.modules.layers import make_small, shaped
 from tengen.nets.modules.lstm import Lstm
 from tengen.nets.modules.net import Net, Tensors, unflat
@@ -37,9 +37,8 @@ class TorsoNet(Net):
     def __init__(
         self,
         wanted: Signature,
-        config: NetConfig,
+        config: MemoryConfig,
         make_torso: Callable[[], Torso],
-        lstm_units: int,
     ) -> None:
         """Makes a network with random weights from torch's generator.
 
@@ -47,15 +46,17 @@ class TorsoNet(Net):
             wanted: What the network is asked for.
             config: Which network, and its size.
             make_torso: Makes what sees the inputs, after they were checked.
-            lstm_units: Units of an LSTM behind the torso; 0: none.
 
         Raises:
             UsageError: The network does not read or answer that.
         """
         super().__init__(wanted, config)
         self.torso = torso = make_torso()
-        self.lstm = Lstm(torso.num_outputs, lstm_units) if lstm_units else None
-        num_seen = lstm_units or torso.num_outputs
+        self.lstm: Lstm | None = None
+        num_seen = torso.num_outputs
+        if config.lstm_units:
+            self.lstm = Lstm(num_seen, config.lstm_units, config.lstm_forget_bias)
+            num_seen = config.lstm_units
         self.heads = nn.ModuleDict()
         for name, spec in self.signature.outputs.items():
             head = nn.Linear(num_seen, spec.num_entries)
