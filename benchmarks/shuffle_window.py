@@ -26,7 +26,7 @@ from tengen.experience import (
     WindowConfig,
     predicted_window_bytes,
 )
-from tengen.experience.archive import pack
+from tengen.experience.games.archive import pack
 from tengen.run import NumberedFolder
 
 

@@ -16,9 +16,9 @@ import numpy as np
 
 from tengen import _core
 from tengen.experience import SegmentReader
-from tengen.experience.journal import read_journal
-from tengen.experience.manifest import Manifest
-from tengen.experience.shuffled_files import (
+from tengen.experience.games.journal import read_journal
+from tengen.experience.games.manifest import Manifest
+from tengen.experience.rows.shuffled_files import (
     read_shard,
     read_turn,
     read_window_state,

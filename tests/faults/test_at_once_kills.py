@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 from tengen import _core
-from tengen.experience.journal import read_journal
+from tengen.experience.games.journal import read_journal
 from tengen.run import RunDirectory, lock_holder
 from tests.faults.role_processes import (
     SETTINGS,

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tengen.experience.journal import read_journal
+from tengen.experience.games.journal import read_journal
 from tengen.models import load_model
 from tengen.run import RunDirectory, move_directory
 from tests.integration.runs import run_command, train_command

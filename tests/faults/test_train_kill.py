@@ -17,7 +17,7 @@ from typing import Any
 
 import pytest
 
-from tengen.experience.segment import recorded_games
+from tengen.experience.games.segment import recorded_games
 from tengen.observe import read_events
 from tengen.run import RunDirectory
 from tests.integration.runs import (

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from tengen.experience import ExperienceWriter, SegmentReader
-from tengen.experience.segment import recorded_games
+from tengen.experience.games.segment import recorded_games
 from tengen.run import RunDirectory
 from tests.integration.runs import events, run_command, sealed, train_command
 

@@ -14,7 +14,7 @@ import torch
 from tengen.agents.alphazero import NetStage
 from tengen.config import override
 from tengen.experience import StepTable
-from tengen.experience.shuffled_files import read_turn
+from tengen.experience.rows.shuffled_files import read_turn
 from tengen.learners.checkpoint import read_model
 from tengen.nets import ResNetConfig, parse_net
 from tengen.recipes import make_config

@@ -12,7 +12,7 @@ from tengen.config import from_dict
 from tengen.errors import RunError
 from tengen.evaluation.played_game import PlayedGame
 from tengen.experience import JournalGap, OpenSegment
-from tengen.experience.journal import read_journal
+from tengen.experience.games.journal import read_journal
 from tengen.run import storage_error
 from tengen.run.faults import reach
 

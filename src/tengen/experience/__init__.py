@@ -18,23 +18,30 @@
 
 from tengen.experience.config import ExperienceConfig
 from tengen.experience.experience import Experience
-from tengen.experience.item_layout import STATE, ItemLayout
-from tengen.experience.journal import JournalGap, OpenSegment
+from tengen.experience.games.journal import JournalGap, OpenSegment
+from tengen.experience.games.manifest import Manifest, SegmentEntry
+from tengen.experience.games.segment import SegmentReader
+from tengen.experience.games.writer import ExperienceWriter
 from tengen.experience.limiter import SamplesPerInsert, SamplesPerInsertConfig
-from tengen.experience.manifest import Manifest, SegmentEntry
-from tengen.experience.positions import sample_positions
 from tengen.experience.replay_config import ReplayConfig
-from tengen.experience.segment import SegmentReader
-from tengen.experience.shuffled_files import ShuffledTurn
-from tengen.experience.shuffled_rows import ShuffledRows
-from tengen.experience.shuffler import NUM_VALIDATION_ROWS, Shuffler, ShufflingStopped
-from tengen.experience.slot_writer import SlotWriter
-from tengen.experience.step_client import StepClient
-from tengen.experience.steps import StepTable
-from tengen.experience.window import GameWindow
+from tengen.experience.rows.positions import sample_positions
+from tengen.experience.rows.shuffled_files import ShuffledTurn
+from tengen.experience.rows.shuffled_rows import ShuffledRows
+from tengen.experience.rows.shuffler import (
+    NUM_VALIDATION_ROWS,
+    Shuffler,
+    ShufflingStopped,
+)
+from tengen.experience.rows.window import GameWindow
+from tengen.experience.rows.window_memory import (
+    check_window_memory,
+    predicted_window_bytes,
+)
+from tengen.experience.steps.client import StepClient
+from tengen.experience.steps.item_layout import STATE, ItemLayout
+from tengen.experience.steps.slot_writer import SlotWriter
+from tengen.experience.steps.table import StepTable
 from tengen.experience.window_config import WindowConfig
-from tengen.experience.window_memory import check_window_memory, predicted_window_bytes
-from tengen.experience.writer import ExperienceWriter
 
 __all__ = [
     "NUM_VALIDATION_ROWS",

@@ -23,7 +23,7 @@ from typing import Any
 
 from tengen.agents import Schedule
 from tengen.errors import RunError
-from tengen.experience.files import experience_files
+from tengen.experience.games.files import experience_files
 from tengen.launch.budget import Budget, Spending
 from tengen.launch.journal import RunJournal
 from tengen.launch.launcher import Handle

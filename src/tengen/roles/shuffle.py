@@ -8,7 +8,7 @@ import time
 from tengen.agents.alphazero import AlphaZero
 from tengen.errors import RunError, UsageError
 from tengen.experience import Shuffler, ShufflingStopped
-from tengen.experience.shuffled_files import read_turn
+from tengen.experience.rows.shuffled_files import read_turn
 from tengen.learners.checkpoint import read_extra
 from tengen.roles.config import RunConfig
 from tengen.roles.role import Report, RoleContext

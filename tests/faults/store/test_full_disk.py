@@ -18,8 +18,8 @@ from store_games import random_game
 from tengen import _core
 from tengen.errors import RunError
 from tengen.experience import ExperienceWriter
-from tengen.experience.journal import read_journal
-from tengen.experience.segment import recorded_games
+from tengen.experience.games.journal import read_journal
+from tengen.experience.games.segment import recorded_games
 
 _RECORDS = [random_game("connect4", index) for index in range(40)]
 

@@ -16,7 +16,7 @@ import play_games
 import pytest
 
 from tengen import _core
-from tengen.experience.segment import recorded_games
+from tengen.experience.games.segment import recorded_games
 
 SCRIPT = Path(play_games.__file__)
 JOURNAL_POINTS = [

@@ -3,7 +3,7 @@ import pytest
 from tengen import games
 from tengen.errors import RunError, TengenError, UsageError
 from tengen.evaluation import MatchJournal, MctsPlayer, RandomPlayer, play_match
-from tengen.experience.journal import OpenSegment, read_journal
+from tengen.experience.games.journal import OpenSegment, read_journal
 
 KEY = {"candidate": 3, "seed": 7}
 

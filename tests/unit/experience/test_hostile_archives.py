@@ -21,8 +21,8 @@ from store_games import random_game
 
 from tengen.errors import RunError
 from tengen.experience import ExperienceWriter, Manifest, SegmentReader
-from tengen.experience.archive import SCHEMA, ArchiveReader, pack
-from tengen.experience.derived_rows import DerivedRows
+from tengen.experience.games.archive import SCHEMA, ArchiveReader, pack
+from tengen.experience.rows.derived_rows import DerivedRows
 
 GAME = "connect4"
 

@@ -19,10 +19,14 @@ from tengen import _core
 from tengen.actors import SelfplayConfig
 from tengen.errors import RunError
 from tengen.experience import ExperienceWriter, GameWindow, Shuffler, WindowConfig
-from tengen.experience.archive import ArchiveReader, pack
-from tengen.experience.journal import OpenSegment, read_journal
-from tengen.experience.segment import recorded_games
-from tengen.experience.shuffled_files import read_shard, read_turn, read_window_state
+from tengen.experience.games.archive import ArchiveReader, pack
+from tengen.experience.games.journal import OpenSegment, read_journal
+from tengen.experience.games.segment import recorded_games
+from tengen.experience.rows.shuffled_files import (
+    read_shard,
+    read_turn,
+    read_window_state,
+)
 from tengen.games import core_game, make
 from tengen.run import NumberedFolder, RunDirectory, publish_json
 

@@ -10,7 +10,7 @@ import pytest
 
 from tengen import _core
 from tengen.errors import RunError, UsageError
-from tengen.experience.journal import JournalGap, read_journal
+from tengen.experience.games.journal import JournalGap, read_journal
 
 META = '{"kind": "games"}'
 HEADER_BYTES = 20 + len(META)

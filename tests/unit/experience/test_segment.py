@@ -17,9 +17,9 @@ from store_games import num_rows, random_game, write_generation
 from tengen import _core
 from tengen.errors import RunError, UsageError
 from tengen.experience import ExperienceWriter, SegmentReader
-from tengen.experience.archive import ArchiveReader, pack
-from tengen.experience.derived_rows import DerivedRows
-from tengen.experience.segment import GAME_COLUMNS
+from tengen.experience.games.archive import ArchiveReader, pack
+from tengen.experience.games.segment import GAME_COLUMNS
+from tengen.experience.rows.derived_rows import DerivedRows
 
 
 def write_games(
@@ -216,7 +216,7 @@ def test_a_segment_of_an_earlier_schema_is_read(
     new = write_generation(tmp_path / "new", 0, 3, name="go/5")
     old = tmp_path / "old.npz"
     with SegmentReader(new) as reader, monkeypatch.context() as then:
-        then.setattr("tengen.experience.archive.SCHEMA", schema)
+        then.setattr("tengen.experience.games.archive.SCHEMA", schema)
         columns = {name: reader.read(name) for name in reader.names()}
         del columns["lead"]
         old.write_bytes(pack(reader.meta, columns, deflates=schema > 2))

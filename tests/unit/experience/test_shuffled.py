@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 from store_games import write_generation
 
-import tengen.experience.shuffler
+import tengen.experience.rows.shuffler
 from tengen.errors import DiskFullError, RunError, TengenWarning, UsageError
 from tengen.experience import (
     GameWindow,
@@ -23,7 +23,7 @@ from tengen.experience import (
     ShufflingStopped,
     WindowConfig,
 )
-from tengen.experience.packed_columns import pack_columns, unpack_columns
+from tengen.experience.rows.packed_columns import pack_columns, unpack_columns
 from tengen.run import NumberedFolder
 from tengen.store import Batch
 
@@ -37,7 +37,7 @@ CONFIG = WindowConfig(
 
 @pytest.fixture(autouse=True)
 def small_shards(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tengen.experience.shuffler, "_SHARD_BYTES", 10_000)
+    monkeypatch.setattr(tengen.experience.rows.shuffler, "_SHARD_BYTES", 10_000)
 
 
 def window(

@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 from step_blocks import FLAGS
 
-import tengen.experience.step_budget
+import tengen.experience.steps.budget
 from tengen.errors import RunError
 from tengen.experience import ItemLayout, ReplayConfig, StepTable
-from tengen.experience.step_budget import step_budget
+from tengen.experience.steps.budget import step_budget
 from tengen.store import Column, TableConfig
 from tengen.tensors import TensorSpec
 
@@ -188,7 +188,7 @@ def test_what_does_not_fit_the_memory_is_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, sampler: Any
 ) -> None:
     monkeypatch.setattr(
-        tengen.experience.step_budget, "available_memory_bytes", lambda: 8_000_000_000
+        tengen.experience.steps.budget, "available_memory_bytes", lambda: 8_000_000_000
     )
     config = ReplayConfig(sampler=sampler, max_items=1_000_000)
     with pytest.raises(RunError) as error:

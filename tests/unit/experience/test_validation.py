@@ -15,8 +15,8 @@ from tengen.experience import (
     SegmentReader,
     WindowConfig,
 )
-from tengen.experience.segment import GAME_COLUMNS
-from tengen.experience.validation import is_validation, select_games
+from tengen.experience.games.segment import GAME_COLUMNS
+from tengen.experience.rows.validation import is_validation, select_games
 
 
 def test_the_hash_is_splitmix64() -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from store_games import write_generation
 
-import tengen.experience.window_memory
+import tengen.experience.rows.window_memory
 from tengen.errors import RunError
 from tengen.experience import (
     GameWindow,
@@ -46,7 +46,7 @@ def test_a_window_that_does_not_fit_is_refused(
     assert needed == predicted_window_bytes("connect4", tmp_path, CONFIG, None)
     for free in (needed, needed - 1):
         monkeypatch.setattr(
-            tengen.experience.window_memory,
+            tengen.experience.rows.window_memory,
             "available_memory_bytes",
             lambda free=free: free,
         )

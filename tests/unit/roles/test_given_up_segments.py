@@ -12,9 +12,9 @@ from tengen import games
 from tengen.actors import SelfplayConfig
 from tengen.errors import RunError
 from tengen.experience import ExperienceWriter
-from tengen.experience.files import experience_files
-from tengen.experience.positions import sample_positions
-from tengen.experience.segment import recorded_games, seal
+from tengen.experience.games.files import experience_files
+from tengen.experience.games.segment import recorded_games, seal
+from tengen.experience.rows.positions import sample_positions
 from tengen.roles.selfplay.forks import fork_sources
 from tengen.roles.selfplay.generations import num_games_kept
 from tengen.roles.selfplay.resignation import check_resignation

@@ -8,7 +8,7 @@ import pytest
 
 from tengen.config import override
 from tengen.errors import RunError, UsageError
-from tengen.experience import window_memory
+from tengen.experience.rows import window_memory
 from tengen.learners.checkpoint import read_extra
 from tengen.recipes import make_config
 from tengen.recipes.run import train_task

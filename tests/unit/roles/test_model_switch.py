@@ -18,7 +18,7 @@ import pytest
 from tengen import _core, games
 from tengen.actors import play_generation
 from tengen.config import override
-from tengen.experience.journal import read_journal
+from tengen.experience.games.journal import read_journal
 from tengen.games import core_game
 from tengen.recipes import make_config
 from tengen.roles import RoleContext, make_role, read_config, write_config

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 
 from tengen.experience import SegmentReader
-from tengen.experience.files import experience_files
+from tengen.experience.games.files import experience_files
 
 __all__ = ["fork_sources"]
 

@@ -13,8 +13,8 @@ from pathlib import Path
 
 from tengen.errors import UsageError
 from tengen.experience import ExperienceWriter, OpenSegment
-from tengen.experience.files import SET_ASIDE, writer_files
-from tengen.experience.segment import RecordedGames, recorded_games
+from tengen.experience.games.files import SET_ASIDE, writer_files
+from tengen.experience.games.segment import RecordedGames, recorded_games
 from tengen.run import RunDirectory, find_files, lock_holder
 
 __all__ = [

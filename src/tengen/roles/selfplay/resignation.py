@@ -20,7 +20,7 @@ from pathlib import Path
 from tengen import _core
 from tengen.actors import SelfplayConfig
 from tengen.experience import SegmentReader
-from tengen.experience.files import experience_files
+from tengen.experience.games.files import experience_files
 from tengen.games import Game, core_game
 from tengen.run import RunDirectory
 

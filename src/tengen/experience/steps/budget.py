@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from tengen.errors import RunError
-from tengen.experience.item_layout import ItemLayout
+from tengen.experience.steps.item_layout import ItemLayout
 from tengen.run import available_memory_bytes
 from tengen.store import TableConfig
 

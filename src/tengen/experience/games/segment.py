@@ -15,10 +15,10 @@ from numpy.typing import DTypeLike, NDArray
 
 from tengen import _core
 from tengen.errors import RunError
-from tengen.experience.archive import ArchiveReader, pack
-from tengen.experience.core_errors import core_errors
-from tengen.experience.files import SET_ASIDE, writer_files
-from tengen.experience.journal import JournalGap, read_journal
+from tengen.experience.games.archive import ArchiveReader, pack
+from tengen.experience.games.core_errors import core_errors
+from tengen.experience.games.files import SET_ASIDE, writer_files
+from tengen.experience.games.journal import JournalGap, read_journal
 from tengen.run.faults import reach
 from tengen.run.publish import publish_file
 

@@ -29,10 +29,10 @@ from numpy.typing import NDArray
 
 from tengen.config import check
 from tengen.errors import RunError
-from tengen.experience.item_layout import ItemLayout
 from tengen.experience.replay_config import ReplayConfig
-from tengen.experience.slot_writer import TABLE, SlotWriter
-from tengen.experience.step_budget import check_step_memory, step_budget
+from tengen.experience.steps.budget import check_step_memory, step_budget
+from tengen.experience.steps.item_layout import ItemLayout
+from tengen.experience.steps.slot_writer import TABLE, SlotWriter
 from tengen.store import (
     Batch,
     Column,

@@ -15,8 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tengen.errors import RunError
-from tengen.experience.archive import ArchiveReader, pack
-from tengen.experience.files import writer_files
+from tengen.experience.games.archive import ArchiveReader, pack
+from tengen.experience.games.files import writer_files
 from tengen.run import publish_file
 
 __all__ = ["keep_unfinished", "remove_unfinished", "unfinished_games"]

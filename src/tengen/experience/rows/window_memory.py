@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from tengen.errors import RunError
-from tengen.experience.derived_rows import DerivedRows
-from tengen.experience.manifest import Manifest
+from tengen.experience.games.manifest import Manifest
+from tengen.experience.rows.derived_rows import DerivedRows
 from tengen.experience.window_config import WindowConfig
 from tengen.run import available_memory_bytes
 

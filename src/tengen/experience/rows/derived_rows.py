@@ -9,9 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tengen import _core
-from tengen.experience.core_errors import core_errors
-from tengen.experience.segment import GAME_COLUMNS
-from tengen.experience.window_draw import WindowDraw
+from tengen.experience.games.core_errors import core_errors
+from tengen.experience.games.segment import GAME_COLUMNS
+from tengen.experience.rows.window_draw import WindowDraw
 from tengen.games import core_game, is_external, open_game
 
 __all__ = ["DerivedRows"]

@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tengen.errors import RunError
-from tengen.experience.item_layout import ItemLayout
 from tengen.experience.replay_config import ReplayConfig
+from tengen.experience.steps.item_layout import ItemLayout
 from tengen.store import StepWriter, StoreTimeout
 
 __all__ = ["TABLE", "SlotWriter", "StepSink"]

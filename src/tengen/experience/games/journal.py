@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 from tengen import _core
 from tengen.errors import RunError
-from tengen.experience.core_errors import core_errors
+from tengen.experience.games.core_errors import core_errors
 
 __all__ = ["JournalContents", "JournalGap", "OpenSegment", "read_journal"]
 

@@ -6,9 +6,9 @@ import threading
 import time
 
 from tengen import _core
-from tengen.experience.item_layout import ItemLayout
 from tengen.experience.replay_config import ReplayConfig
-from tengen.experience.slot_writer import TABLE, SlotWriter
+from tengen.experience.steps.item_layout import ItemLayout
+from tengen.experience.steps.slot_writer import TABLE, SlotWriter
 from tengen.store import Store
 from tengen.transport import NoAnswer
 

@@ -7,10 +7,10 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from tengen.experience.derived_rows import DerivedRows
-from tengen.experience.files import experience_files
-from tengen.experience.segment import SegmentReader
-from tengen.experience.window_draw import WindowDraw
+from tengen.experience.games.files import experience_files
+from tengen.experience.games.segment import SegmentReader
+from tengen.experience.rows.derived_rows import DerivedRows
+from tengen.experience.rows.window_draw import WindowDraw
 
 __all__ = ["sample_positions"]
 

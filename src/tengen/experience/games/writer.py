@@ -8,10 +8,10 @@ from pathlib import Path
 from types import TracebackType
 
 from tengen.errors import UsageError
-from tengen.experience.files import writer_files
-from tengen.experience.journal import OpenSegment
-from tengen.experience.segment import RecordedGames, recorded_games, seal
-from tengen.experience.unfinished import (
+from tengen.experience.games.files import writer_files
+from tengen.experience.games.journal import OpenSegment
+from tengen.experience.games.segment import RecordedGames, recorded_games, seal
+from tengen.experience.games.unfinished import (
     keep_unfinished,
     remove_unfinished,
     unfinished_games,

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from tengen.errors import RunError, TengenWarning, UsageError
 from tengen.experience.leases import Leases
-from tengen.experience.shuffled_files import (
+from tengen.experience.rows.shuffled_files import (
     VALIDATION,
     ShardRows,
     ShuffledTurn,

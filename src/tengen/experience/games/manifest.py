@@ -10,8 +10,8 @@ from typing import Any
 from tengen import _core
 from tengen.config import from_dict, to_dict
 from tengen.errors import RunError
-from tengen.experience.files import SET_ASIDE, experience_files
-from tengen.experience.segment import SegmentReader
+from tengen.experience.games.files import SET_ASIDE, experience_files
+from tengen.experience.games.segment import SegmentReader
 
 __all__ = ["Manifest", "SegmentEntry"]
 

@@ -18,8 +18,8 @@ from numpy.typing import NDArray
 
 from tengen.config import from_dict, to_dict
 from tengen.errors import RunError
-from tengen.experience.archive import ArchiveReader, pack
-from tengen.experience.packed_columns import pack_columns, unpack_columns
+from tengen.experience.games.archive import ArchiveReader, pack
+from tengen.experience.rows.packed_columns import pack_columns, unpack_columns
 from tengen.games import is_external, open_game
 from tengen.run import NumberedFolder, read_object
 

@@ -12,13 +12,13 @@ from numpy.typing import NDArray
 
 from tengen.config import check
 from tengen.errors import RunError, UsageError
-from tengen.experience.derived_rows import DerivedRows
+from tengen.experience.games.manifest import Manifest, SegmentEntry
 from tengen.experience.leases import Leases
 from tengen.experience.limiter import SamplesPerInsert
-from tengen.experience.manifest import Manifest, SegmentEntry
-from tengen.experience.validation import is_validation, select_games
+from tengen.experience.rows.derived_rows import DerivedRows
+from tengen.experience.rows.validation import is_validation, select_games
+from tengen.experience.rows.window_draw import WindowDraw, WindowPass
 from tengen.experience.window_config import WindowConfig
-from tengen.experience.window_draw import WindowDraw, WindowPass
 from tengen.store.batch import Batch
 
 __all__ = ["GameWindow"]

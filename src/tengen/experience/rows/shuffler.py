@@ -14,7 +14,7 @@ import numpy as np
 
 from tengen import _core
 from tengen.errors import DiskFullError
-from tengen.experience.shuffled_files import (
+from tengen.experience.rows.shuffled_files import (
     VALIDATION,
     ShuffledTurn,
     read_window_state,
@@ -22,8 +22,8 @@ from tengen.experience.shuffled_files import (
     write_shard,
     write_turn,
 )
-from tengen.experience.window import GameWindow
-from tengen.experience.window_draw import WindowDraw
+from tengen.experience.rows.window import GameWindow
+from tengen.experience.rows.window_draw import WindowDraw
 from tengen.run import NumberedFolder, remove_leftovers
 
 __all__ = ["NUM_VALIDATION_ROWS", "Shuffler", "ShufflingStopped"]

@@ -1,0 +1,1 @@
+"""Games in files: journals, sealed segments, and the manifest that orders them."""

@@ -1,0 +1,1 @@
+"""Rows of games as a learner draws them: the window, and files drawn ahead."""

@@ -1,0 +1,1 @@
+"""Steps of environments as items of a store table, and who writes them."""
