@@ -79,9 +79,9 @@ def test_an_actor_that_failed_is_not_taken_for_one_that_hangs(
     for role in roles.values():
         role.turn()
     if is_own:
-        actor = make_role("actor", config, run, context)
+        roles["actor"] = make_role("actor", config, run, context)
         with pytest.raises(RunError, match="must not raise"):
-            actor.turn()
+            roles["actor"].turn()
     else:
         monkeypatch.setattr("tengen.envs.make", lambda *_: 1 / 0)
         with pytest.raises(ZeroDivisionError):
