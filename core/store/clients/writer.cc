@@ -67,7 +67,7 @@ bool Writer::insert(const InsertRun& run, Deadline deadline) {
   const uint64_t kept = num_steps_ - std::min(num_steps_, reach);
   if (kept / length > num_released_ / length) {
     // Where the store is behind, the release is sent the next time.
-    channel_->send_one(Release{Request::kRelease, 0, kept}, kAtOnce, Urgency::kSoon);
+    channel_->send_one(Release{.first = kept}, kAtOnce, Urgency::kSoon);
     num_released_ = kept;
   }
   return true;
@@ -84,7 +84,7 @@ std::optional<uint32_t> Writer::begin_chunk(Deadline deadline) {
   take_slots();
   if (!has_asked_ && slots_.size() <= num_ahead_ / 2) {
     const uint32_t count = num_ahead_ - static_cast<uint32_t>(slots_.size());
-    if (!channel_->send_one(TakeSlots{Request::kTakeSlots, count}, deadline)) return std::nullopt;
+    if (!channel_->send_one(TakeSlots{.count = count}, deadline)) return std::nullopt;
     has_asked_ = true;
   }
   while (slots_.empty()) {
@@ -92,7 +92,7 @@ std::optional<uint32_t> Writer::begin_chunk(Deadline deadline) {
     take_slots();
   }
   const uint32_t slot = slots_.front();
-  if (!channel_->send_one(Append{Request::kAppend, slot}, deadline, Urgency::kSoon)) {
+  if (!channel_->send_one(Append{.slot = slot}, deadline, Urgency::kSoon)) {
     return std::nullopt;
   }
   slots_.pop_front();
@@ -125,16 +125,15 @@ bool Writer::send_run(const InsertRun& run, Deadline deadline) {
   for (uint32_t done = 0; done < run.count;) {
     const uint32_t count = std::min(run.count - done, max_items);
     const auto priorities = is_shared ? run.priorities : run.priorities.subspan(done, count);
-    const InsertMessage message{Request::kInsert,
-                                static_cast<uint32_t>(priorities.size()),
-                                run.table,
-                                run.version,
-                                run.sequence + done,
-                                run.first + uint64_t{done} * run.stride,
-                                count,
-                                run.stride,
-                                run.num_steps,
-                                0};
+    const InsertMessage message{
+        .num_bytes = static_cast<uint32_t>(sizeof message + priorities.size_bytes()),
+        .table = run.table,
+        .version = run.version,
+        .sequence = run.sequence + done,
+        .first = run.first + uint64_t{done} * run.stride,
+        .count = count,
+        .stride = run.stride,
+        .num_steps = run.num_steps};
     parts_.clear();
     const uint64_t end =
         add_steps(message.first + uint64_t{count - 1} * run.stride + run.num_steps);
@@ -150,9 +149,8 @@ bool Writer::send_run(const InsertRun& run, Deadline deadline) {
 void Writer::take_slots() {
   while (channel_->peek_reply().data() != nullptr) {
     const std::span<const std::byte> reply = channel_->wait_for_reply(Deadline::max());
-    const auto slots = read<Slots>(reply);
-    for (uint32_t i = 0; i < slots.count; ++i) {
-      slots_.push_back(read<uint32_t>(reply.subspan(sizeof slots + i * sizeof(uint32_t))));
+    for (size_t at = sizeof(Slots); at < reply.size(); at += sizeof(uint32_t)) {
+      slots_.push_back(read<uint32_t>(reply.subspan(at)));
     }
     has_asked_ = false;
     channel_->pop_reply();

@@ -43,6 +43,24 @@ DiskFile::~DiskFile() {
   if (is_open()) ::close(descriptor_);
 }
 
+int64_t DiskFile::num_bytes() const {
+  struct stat status;
+  return is_open() && ::fstat(descriptor_, &status) == 0 ? status.st_size : -1;
+}
+
+int64_t DiskFile::read(uint64_t offset, std::span<std::byte> to) const {
+  size_t done = 0;
+  while (done < to.size()) {
+    const ssize_t count =
+        ::pread(descriptor_, to.data() + done, to.size() - done, static_cast<off_t>(offset + done));
+    if (count < 0 && errno == EINTR) continue;
+    if (count < 0) return -1;
+    if (count == 0) break;
+    done += static_cast<size_t>(count);
+  }
+  return static_cast<int64_t>(done);
+}
+
 bool DiskFile::write(uint64_t offset, std::span<const std::byte> bytes) const {
   for (size_t done = 0; done < bytes.size();) {
     const ssize_t count = ::pwrite(descriptor_, bytes.data() + done, bytes.size() - done,
@@ -67,24 +85,12 @@ bool DiskFile::sync() const {
   return true;
 }
 
-std::vector<std::byte> read_file(const std::string& path, uint64_t begin, uint64_t end) {
-  const int descriptor = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
-  struct stat status;
-  bool is_good = descriptor >= 0 && fstat(descriptor, &status) == 0;
-  std::vector<std::byte> bytes;
-  if (is_good) {
-    end = std::min(end, static_cast<uint64_t>(status.st_size));
-    bytes.resize(end - std::min(begin, end));
-  }
-  for (size_t done = 0; is_good && done < bytes.size();) {
-    const ssize_t count = ::pread(descriptor, bytes.data() + done, bytes.size() - done,
-                                  static_cast<off_t>(begin + done));
-    if (count < 0 && errno == EINTR) continue;
-    is_good = count > 0;
-    done += is_good ? static_cast<size_t>(count) : 0;
-  }
-  if (descriptor >= 0) ::close(descriptor);
-  check(is_good, "file", path, "must be one that can be read; look after the disk");
+std::vector<std::byte> read_file(const std::string& path) {
+  const DiskFile file(path, O_RDONLY);
+  const int64_t num_bytes = file.num_bytes();
+  std::vector<std::byte> bytes(static_cast<size_t>(std::max<int64_t>(num_bytes, 0)));
+  check(num_bytes >= 0 && file.read(0, bytes) == num_bytes, "file", path,
+        "must be one that can be read; look after the disk");
   return bytes;
 }
 

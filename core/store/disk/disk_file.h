@@ -28,7 +28,7 @@ class DiskWatch {
 // Sets the hook, for tests; null: none. Not while files are in use.
 void set_disk_watch(DiskWatch* watch);
 
-// Such a file, open to be written. A call that can fail returns whether it succeeded; errno says
+// Such a file, open. A call that can fail returns whether it succeeded; errno says
 // why it failed. Several threads may write, where their ranges do not overlap.
 class DiskFile {
  public:
@@ -42,6 +42,10 @@ class DiskFile {
   bool is_open() const { return descriptor_ >= 0; }
   int descriptor() const { return descriptor_; }
   const std::string& path() const { return path_; }
+  // The file's size, and how many of the bytes from `offset` on were read: fewer than asked for
+  // where the file ends. Below 0 where that fails.
+  int64_t num_bytes() const;
+  int64_t read(uint64_t offset, std::span<std::byte> to) const;
   // Writes all the bytes.
   bool write(uint64_t offset, std::span<const std::byte> bytes) const;
   bool cut(uint64_t num_bytes) const;
@@ -54,10 +58,9 @@ class DiskFile {
   int descriptor_;
 };
 
-// The bytes of a file from `begin` to `end`, or to the file's end. Read and not mapped, as a
-// mapping of bytes that the disk cannot read ends the process that touches it. Throws Error.
-std::vector<std::byte> read_file(const std::string& path, uint64_t begin = 0,
-                                 uint64_t end = UINT64_MAX);
+// The bytes of a file. Read and not mapped, as a mapping of bytes that the disk cannot read ends
+// the process that touches it. Throws Error.
+std::vector<std::byte> read_file(const std::string& path);
 
 bool rename_file(const std::string& from, const std::string& to);
 // Does nothing where there is no such file.

@@ -1,8 +1,6 @@
 #include "store/disk/row_file.h"
 
 #include <fcntl.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -27,30 +25,24 @@ std::string rows_path(const std::string& directory, uint32_t pool) {
 RowFile::RowFile(const std::string& path, uint64_t row_bytes, bool is_hidden)
     : row_bytes_(row_bytes),
       file_(path, O_RDWR | O_CREAT | (is_hidden ? O_EXCL : 0), /*is_past_cache=*/true) {
-  struct stat status;
-  if (!file_.is_open() || fstat(file_.descriptor(), &status) != 0) {
+  const int64_t num_bytes = file_.num_bytes();
+  if (num_bytes < 0) {
     throw Error("disk_directory (" + path + ") cannot hold the store's rows: " +
                 std::strerror(errno) + "; choose a folder on a disk that is yours");
   }
   if (is_hidden) {
     remove_file(path);
-  } else if (status.st_size == 0) {
+  } else if (num_bytes == 0) {
     // Without its name, rows that are synced would be lost with the host.
     sync_folder(std::filesystem::path(path).parent_path());
   }
-  num_bytes_ = static_cast<uint64_t>(status.st_size);
+  num_bytes_ = static_cast<uint64_t>(num_bytes);
 }
 
 std::string RowFile::read(uint64_t row, std::byte* to) const {
-  for (uint64_t done = 0; done < row_bytes_;) {
-    const ssize_t count = pread(file_.descriptor(), to + done, row_bytes_ - done,
-                                static_cast<off_t>(row * row_bytes_ + done));
-    if (count < 0 && errno == EINTR) continue;
-    if (count < 0) return name_of(row) + " cannot be read: " + std::strerror(errno);
-    if (count == 0) return name_of(row) + " is cut short";
-    done += static_cast<uint64_t>(count);
-  }
-  return "";
+  const int64_t count = file_.read(row * row_bytes_, {to, row_bytes_});
+  if (count < 0) return name_of(row) + " cannot be read: " + std::strerror(errno);
+  return static_cast<uint64_t>(count) == row_bytes_ ? "" : name_of(row) + " is cut short";
 }
 
 std::string RowFile::write(uint64_t row, const std::byte* from) {

@@ -90,23 +90,15 @@ uint64_t next_number(const std::string& directory) {
   return next;
 }
 
-void remove_files(const std::string& directory, uint64_t end) {
+void remove_files(const std::string& directory, uint64_t begin, uint64_t end) {
   for_each_file(directory, [&](const fs::path& path, const std::string&, uint64_t number) {
-    if (number < end) remove_file(path);
+    if (number >= begin && number < end) remove_file(path);
   });
 }
 
-void move_files(const std::string& directory, const std::string& to) {
-  fs::remove_all(to);
-  fs::create_directory(to);
-  for_each_file(directory, [&](const fs::path& path, const std::string&, uint64_t) {
-    if (path.extension() != ".part") (void)rename_file(path, fs::path(to) / path.filename());
-  });
-}
-
-State read_state(const std::string& directory, uint64_t number) {
+std::vector<std::byte> read_state_records(const std::string& directory, uint64_t number) {
   const std::string path = state_path(directory, number);
-  const std::vector<std::byte> file = read_file(path);
+  std::vector<std::byte> file = read_file(path);
   StateHeader header{};
   check(file.size() >= sizeof header, "state", path, kMustBeWhole);
   std::memcpy(&header, file.data(), sizeof header);
@@ -115,8 +107,13 @@ State read_state(const std::string& directory, uint64_t number) {
   check(header.num_bytes == file.size() - sizeof header &&
             header.checksum == crc32c({reinterpret_cast<const char*>(records), header.num_bytes}),
         "state", path, kMustBeWhole);
+  file.erase(file.begin(), file.begin() + sizeof header);
+  return file;
+}
+
+State read_state(const std::string& directory, uint64_t number) {
   State state;
-  state.apply({records, header.num_bytes});
+  state.apply(read_state_records(directory, number));
   return state;
 }
 
@@ -195,7 +192,7 @@ void Compactor::run() {
       for (uint64_t number = first_; number < end; ++number) apply_(number, &state);
       state_bytes_ = write_state(directory_, end, state, is_synced_);
       first_ = end;
-      remove_files(directory_, first_);
+      remove_files(directory_, 0, first_);
     } catch (const std::exception& error) {
       return fail_(error.what());
     }

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <iterator>
 
 #include "base/error.h"
 
@@ -63,20 +62,23 @@ bool Engine::end_session(SessionId session) {
     if (writers_[i].is_open && writers_[i].session == session) close_writer(i);
   }
   uint64_t num_given_back = 0;
-  for (Loans* const loans : {&loans_, &drawn_, &kept_}) {
-    for (auto loan = first_of(loans, session); loan != loans->end();
-         loan = first_of(loans, session)) {
+  // Those whose steps alone are kept last, as nobody waits for them.
+  for (const bool are_over : {false, true}) {
+    for (auto next = loans_.lower_bound({session, 0});
+         next != loans_.end() && next->first.first == session;) {
+      const auto loan = next++;
+      const uint64_t lease = loan->first.second;
+      const Lent::Stage stage = loan->second.stage;
+      if ((stage == Lent::Stage::kOver) != are_over) continue;
       if (num_given_back >= kMaxAtOnce) return true;
       num_given_back += loan->second.steps.size();
-      const uint64_t lease = loan->first.second;
-      // A batch that was drawn and not delivered is known to nobody.
-      if (loans != &drawn_ && loan->second.is_kept) let_go(session, lease);
-      if (loans == &loans_) {
-        give_back(session, lease);
-      } else if (loans == &drawn_) {
+      if (stage == Lent::Stage::kDrawn) {
         tables_[loan->second.table].table->give_back(loan->second.keys);
-        drop_steps(loans, loan);
+        drop_steps(loan);
+        continue;
       }
+      if (loan->second.is_kept) let_go(session, lease);
+      if (stage == Lent::Stage::kOut) give_back(session, lease);
     }
   }
   if (log_ != nullptr) log_->add(event::SessionEnded{session, 0});
@@ -204,7 +206,9 @@ bool Engine::sample(SessionId session, uint32_t table, uint32_t num_samples, Loa
   loan->samples.resize(num_samples);
   loan->pieces.clear();
   entry.table->sample(loan->samples);
-  Lent lent{table, {}, {}};
+  Lent lent;
+  lent.session = session;
+  lent.table = table;
   lent.keys.reserve(num_samples);
   lent.steps.reserve(num_samples);
   for (const Sample& sample : loan->samples) streams.prefetch(sample.steps);
@@ -221,10 +225,8 @@ bool Engine::sample(SessionId session, uint32_t table, uint32_t num_samples, Loa
   if (staging != nullptr) {
     staging->fetch(loan->lease, loan->pieces);
     loan->pieces.clear();
-    drawn_.emplace(std::pair(session, loan->lease), std::move(lent));
-    return true;
-  }
-  if (log_ != nullptr) {
+    lent.stage = Lent::Stage::kDrawn;
+  } else if (log_ != nullptr) {
     log_->add(event::Lent{loan->lease, session, table, num_samples, 0}, std::span(lent.keys),
               std::span(lent.steps));
   }
@@ -256,8 +258,9 @@ void Engine::give_back(SessionId session, uint64_t lease) {
 }
 
 uint64_t Engine::num_loans(SessionId session) const {
-  const auto first = loans_.lower_bound({session, 0});
-  return static_cast<uint64_t>(std::distance(first, loans_.upper_bound({session, UINT64_MAX})));
+  return static_cast<uint64_t>(
+      std::count_if(loans_.lower_bound({session, 0}), loans_.upper_bound({session, UINT64_MAX}),
+                    [](const auto& loan) { return loan.second.stage == Lent::Stage::kOut; }));
 }
 
 bool Engine::remove_excess() {
@@ -293,21 +296,8 @@ void Engine::restore(const State& state) {
     if (saved.capacity) table.set_capacity(saved.capacity->first, saved.capacity->second);
     table.restore(saved, state.num_restarts);
   }
-  for (const auto& [lease, loan] : state.loans) {
-    TableEntry& entry = tables_[loan.table];
-    for (const StepRange& steps : loan.steps) pools_[entry.pool]->streams().hold(steps);
-    entry.table->resume_uses(loan.keys);
-    Lent& lent = loans_[{loan.session, lease}];
-    lent = {loan.table, loan.keys, loan.steps, loan.is_kept};
-    resume_fetch(lease, lent);
-  }
-  for (const auto& [lease, loan] : state.kept) {
-    Streams& streams = pools_[tables_[loan.table].pool]->streams();
-    for (const StepRange& steps : loan.steps) streams.hold(steps);
-    Lent& lent = kept_[{loan.session, lease}];
-    lent = {loan.table, {}, loan.steps, true};
-    resume_fetch(lease, lent);
-  }
+  for (const auto& [lease, loan] : state.loans) restore_loan(loan, lease, Lent::Stage::kOut);
+  for (const auto& [lease, loan] : state.kept) restore_loan(loan, lease, Lent::Stage::kOver);
   std::vector<std::vector<uint32_t>> granted(num_pools());
   for (uint32_t i = 0; i < state.writers.size(); ++i) {
     const SavedWriter& from = state.writers[i];
@@ -328,6 +318,19 @@ void Engine::restore(const State& state) {
   next_lease_ = state.next_lease;
 }
 
+void Engine::restore_loan(const SavedLoan& saved, uint64_t lease, Lent::Stage stage) {
+  const TableEntry& entry = tables_[saved.table];
+  Pool& pool = *pools_[entry.pool];
+  for (const StepRange& steps : saved.steps) pool.streams().hold(steps);
+  entry.table->resume_uses(saved.keys);
+  loans_[{saved.session, lease}] = {saved, stage};
+  if (pool.staging() == nullptr) return;
+  // Brings the steps back into memory, until the loan ends.
+  std::vector<Piece> pieces;
+  for (const StepRange& steps : saved.steps) pool.streams().locate(steps, &pieces);
+  pool.staging()->resume_fetch(lease, pieces);
+}
+
 void Engine::keep(SessionId session, uint64_t lease) {
   find_loan(session, lease)->second.is_kept = true;
   if (log_ != nullptr) log_->add(event::Kept{lease});
@@ -335,14 +338,9 @@ void Engine::keep(SessionId session, uint64_t lease) {
 
 void Engine::let_go(SessionId session, uint64_t lease) {
   const auto loan = loans_.find({session, lease});
-  const auto kept = kept_.find({session, lease});
-  if (loan != loans_.end()) {
-    loan->second.is_kept = false;
-  } else if (kept != kept_.end()) {
-    drop_steps(&kept_, kept);
-  } else {
-    return;
-  }
+  if (loan == loans_.end() || loan->second.stage == Lent::Stage::kDrawn) return;
+  loan->second.is_kept = false;
+  if (loan->second.stage == Lent::Stage::kOver) drop_steps(loan);
   if (log_ != nullptr) log_->add(event::LetGo{lease});
 }
 
@@ -394,31 +392,26 @@ Engine::Writer& Engine::open_writer_of(uint32_t writer) {
 
 Engine::Loans::iterator Engine::find_loan(SessionId session, uint64_t lease) {
   const auto it = loans_.find({session, lease});
-  if (it == loans_.end()) {
+  if (it == loans_.end() || it->second.stage != Lent::Stage::kOut) {
     throw Error("lease (" + std::to_string(lease) +
                 ") must be one that is not acknowledged; acknowledge batches once each");
   }
   return it;
 }
 
-Engine::Loans::iterator Engine::first_of(Loans* loans, SessionId session) {
-  const auto it = loans->lower_bound({session, 0});
-  return it == loans->end() || it->first.first != session ? loans->end() : it;
-}
-
 void Engine::end_loan(Loans::iterator loan) {
   if (loan->second.is_kept) {
-    kept_.insert(loans_.extract(loan));
+    loan->second.stage = Lent::Stage::kOver;
   } else {
-    drop_steps(&loans_, loan);
+    drop_steps(loan);
   }
 }
 
-void Engine::drop_steps(Loans* loans, Loans::iterator loan) {
+void Engine::drop_steps(Loans::iterator loan) {
   Pool& pool = *pools_[tables_[loan->second.table].pool];
   if (pool.staging() != nullptr) pool.staging()->end_fetch(loan->first.second);
   for (const StepRange& steps : loan->second.steps) pool.streams().let_go(steps);
-  loans->erase(loan);
+  loans_.erase(loan);
 }
 
 uint64_t Engine::max_removed(uint32_t pool) const {

@@ -49,17 +49,9 @@ void Engine::check_memory() const {
   }
 }
 
-void Engine::resume_fetch(uint64_t lease, const Lent& lent) {
-  Pool& pool = *pools_[tables_[lent.table].pool];
-  if (pool.staging() == nullptr) return;
-  std::vector<Piece> pieces;
-  for (const StepRange& steps : lent.steps) pool.streams().locate(steps, &pieces);
-  pool.staging()->resume_fetch(lease, pieces);
-}
-
 Collected Engine::collect(Loan* loan) {
-  const auto drawn = drawn_.find({loan->session, loan->lease});
-  const Lent& lent = drawn->second;
+  const auto drawn = loans_.find({loan->session, loan->lease});
+  Lent& lent = drawn->second;
   advance(tables_[lent.table].pool);
   Pool& pool = *pools_[tables_[lent.table].pool];
   switch (pool.staging()->state_of(loan->lease)) {
@@ -81,7 +73,7 @@ Collected Engine::collect(Loan* loan) {
     log_->add(event::Lent{loan->lease, loan->session, lent.table, count, 0}, std::span(lent.keys),
               std::span(lent.steps));
   }
-  loans_.insert(drawn_.extract(drawn));
+  lent.stage = Lent::Stage::kOut;
   return Collected::kReady;
 }
 
@@ -103,7 +95,7 @@ void Engine::lose(Loans::iterator drawn) {
       if (is_damaged && entry.table->erase(lent.keys[i])) ++entry.num_damaged;
     }
   }
-  drop_steps(&drawn_, drawn);
+  drop_steps(drawn);
   if (disk_->refuses_damage()) throw Error(error);
 }
 

@@ -7,23 +7,22 @@
 #include "base/error.h"
 #include "store/net/net_session.h"
 #include "store/session/encoding.h"
-#include "store/session/stream_messages.h"
 
 namespace tengen::store {
 namespace {
 
 class NetWriterSession final : public NetSession {
  public:
-  NetWriterSession(int descriptor, std::string name, std::unique_ptr<Channel> channel,
-                   const engine::Schema& schema, SlabMap slabs)
-      : NetSession(descriptor, std::move(name)),
-        channel_(std::move(channel)),
-        schema_(schema),
-        slabs_(std::move(slabs)) {}
+  explicit NetWriterSession(NetParts parts)
+      : NetSession(parts.descriptor, std::move(parts.name)),
+        channel_(std::move(parts.channel)),
+        schema_(std::move(parts.schema)),
+        slabs_(std::move(parts.slabs)) {}
 
   void run() override {
+    constexpr uint64_t max_bytes = sizeof(InsertMessage) + kMaxItems * sizeof(double);
     try {
-      while (read_request(socket_, kMaxItems, &message_) && take()) {
+      while (read_message(socket_, max_bytes, &message_) && take()) {
       }
       channel_.reset();
     } catch (const Error& error) {
@@ -75,7 +74,7 @@ class NetWriterSession final : public NetSession {
 
   // Asks for the slot of the next chunk, and begins it.
   bool begin_chunk() {
-    const TakeSlots one{Request::kTakeSlots, 1};
+    const TakeSlots one{.count = 1};
     std::span<const std::byte> reply;
     if (!pass_on(*channel_, std::as_bytes(std::span(&one, 1))) ||
         !wait_for(*channel_, [&](Deadline deadline) {
@@ -86,7 +85,7 @@ class NetWriterSession final : public NetSession {
     }
     slot_ = read<uint32_t>(reply.subspan(sizeof(Slots)));
     channel_->pop_reply();
-    const Append begin{Request::kAppend, slot_};
+    const Append begin{.slot = slot_};
     return pass_on(*channel_, std::as_bytes(std::span(&begin, 1)));
   }
 
@@ -103,7 +102,7 @@ class NetWriterSession final : public NetSession {
     if (!wait_for(*channel_, [&](Deadline deadline) { return channel_->wait_for_all(deadline); })) {
       return false;
     }
-    const Flushed reply{Reply::kFlushed, 0, number};
+    const Flushed reply{.number = number};
     iovec part = transport::part_of(&reply, sizeof reply);
     return socket_.send({&part, 1});
   }
@@ -118,11 +117,8 @@ class NetWriterSession final : public NetSession {
 
 }  // namespace
 
-std::unique_ptr<NetSession> net_writer_session(int descriptor, std::string name,
-                                               std::unique_ptr<Channel> channel,
-                                               const engine::Schema& schema, SlabMap slabs) {
-  return std::make_unique<NetWriterSession>(descriptor, std::move(name), std::move(channel), schema,
-                                            std::move(slabs));
+std::unique_ptr<NetSession> net_writer_session(NetParts parts) {
+  return std::make_unique<NetWriterSession>(std::move(parts));
 }
 
 }  // namespace tengen::store

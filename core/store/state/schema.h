@@ -15,6 +15,7 @@ struct Column {
   // Frames of a step in a sample: its own and those of the steps before it in its episode. Where
   // there are fewer, the episode's first stands in for the rest.
   uint32_t stack = 1;
+  bool operator==(const Column& other) const = default;
 };
 
 // A chunk holds column after column, each the elements of its steps one after another, aligned to
@@ -40,7 +41,7 @@ class Schema {
   static constexpr uint32_t kMaxStack = kMaxAge + 1;
   uint64_t step_bytes() const { return step_bytes_; }    // of data, without padding
   uint64_t chunk_bytes() const { return chunk_bytes_; }  // a multiple of 64
-  bool operator==(const Schema& other) const;
+  bool operator==(const Schema& other) const = default;
 
  private:
   // Makes room for so many bytes a step, and tells where.
