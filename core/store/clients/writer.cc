@@ -108,13 +108,9 @@ uint64_t Writer::add_steps(uint64_t named) {
   const uint64_t num_steps = end - num_sent_;
   steps_.num_steps = static_cast<uint32_t>(num_steps);
   parts_.push_back(part_of(&steps_, sizeof steps_));
-  for (size_t c = 0; c < schema_.columns().size(); ++c) {
-    const uint64_t bytes = schema_.columns()[c].num_bytes;
-    parts_.push_back(part_of(chunk_.get() + schema_.offset(c) + offset * bytes, num_steps * bytes));
-  }
-  if (schema_.num_context() > 0) {
-    parts_.push_back(part_of(chunk_.get() + schema_.ages_offset() + offset, num_steps));
-  }
+  schema_.for_each_run(chunk_.get(), offset, num_steps, [&](const std::byte* from, uint64_t bytes) {
+    parts_.push_back(part_of(from, bytes));
+  });
   return end;
 }
 

@@ -3,7 +3,6 @@
 #include <fcntl.h>
 
 #include <algorithm>
-#include <cerrno>
 #include <cstring>
 #include <filesystem>
 #include <random>
@@ -126,14 +125,10 @@ DurableLog::DurableLog(std::string directory, const State& state, uint64_t log_b
 DurableLog::~DurableLog() { compactor_.reset(); }
 
 void DurableLog::begin_log() {
-  const std::string path = log_path(directory_, number_);
-  file_ = std::make_shared<DiskFile>(path, O_WRONLY | O_CREAT | O_TRUNC);
+  file_ = std::make_shared<DiskFile>(log_path(directory_, number_), O_WRONLY | O_CREAT | O_TRUNC);
   LogHeader header{kStateVersion, writer_, position_, 0};
   header.checksum = checksum_of(header);
-  if (!file_->is_open() || !file_->write(0, std::as_bytes(std::span(&header, 1)))) {
-    throw Error("log (" + path + ") cannot be written: " + std::strerror(errno) +
-                "; free room in its file system");
-  }
+  file_->write(0, std::as_bytes(std::span(&header, 1)));
   num_bytes_ = sizeof header;
   sync_folder(directory_);
 }
@@ -161,7 +156,7 @@ void DurableLog::write_records() {
   records_.clear();
   if (num_bytes_ < log_bytes_) return;
   // A log that is closed is on the disk before the next one has any record.
-  check(file_->sync(), "log", file_->path(), "cannot be synced; look after the disk");
+  file_->sync();
   closed_.push_back({position_, number_, num_bytes_});
   ++number_;
   begin_log();
@@ -170,10 +165,8 @@ void DurableLog::write_records() {
 void DurableLog::write_frame(FrameKind kind, std::span<const std::byte> payload) {
   FrameHead head{kind, 0, payload.size()};
   head.checksum = checksum_of(writer_, num_bytes_, head, payload);
-  if (!file_->write(num_bytes_, std::as_bytes(std::span(&head, 1))) ||
-      !file_->write(num_bytes_ + sizeof head, payload)) {
-    throw Error("log (" + file_->path() + ") cannot be written: " + std::strerror(errno));
-  }
+  file_->write(num_bytes_, std::as_bytes(std::span(&head, 1)));
+  file_->write(num_bytes_ + sizeof head, payload);
   num_bytes_ += sizeof head + payload.size();
 }
 
@@ -195,7 +188,7 @@ bool DurableLog::mark(uint64_t position, int64_t begun_us,
       last.end = {number_, writer_, num_bytes_};
     }
     // Without the lock: others may append meanwhile.
-    check(file->sync(), "log", file->path(), "cannot be synced; look after the disk");
+    file->sync();
     // The first time this blocks, so that the file is on the disk before older files are removed.
     last_mark_.put(last);
     const std::scoped_lock lock(mutex_);

@@ -2,9 +2,7 @@
 
 #include <fcntl.h>
 
-#include <cerrno>
 #include <cstddef>
-#include <cstring>
 #include <filesystem>
 #include <span>
 
@@ -44,7 +42,11 @@ std::optional<LastMark> read_last_mark(const std::string& directory) {
 }
 
 LastMarkFile::~LastMarkFile() {
-  if (file_) (void)file_->sync();
+  try {
+    if (file_) file_->sync();
+  } catch (const Error&) {
+    // A mark that the disk lacks is found in the log.
+  }
 }
 
 void LastMarkFile::put(const LastMark& mark) {
@@ -55,13 +57,9 @@ void LastMarkFile::put(const LastMark& mark) {
   const bool is_first = file_ == nullptr;
   // Under its name the file is whole, or there is none.
   if (is_first) file_ = std::make_unique<DiskFile>(path + ".part", O_WRONLY | O_CREAT | O_TRUNC);
-  bool is_good = file_->is_open() && file_->write(0, std::as_bytes(std::span(&record, 1)));
-  if (is_first || mark.is_exact) is_good = is_good && file_->sync();
-  if (is_first) is_good = is_good && rename_file(path + ".part", path);
-  if (!is_good) {
-    throw Error("file (" + path + ") cannot be written: " + std::strerror(errno) +
-                "; free room in its file system");
-  }
+  file_->write(0, std::as_bytes(std::span(&record, 1)));
+  if (is_first || mark.is_exact) file_->sync();
+  if (is_first) rename_file(path + ".part", path);
   if (is_first) sync_folder(directory_);
 }
 

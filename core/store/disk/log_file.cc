@@ -13,7 +13,7 @@
 namespace tengen::store {
 
 LogReader::LogReader(const std::string& path) : file_(path, O_RDONLY) {
-  if (num_bytes() < sizeof header_) return;
+  if (file_.num_bytes() < sizeof header_) return;
   read(0, std::as_writable_bytes(std::span(&header_, 1)));
   offset_ = sizeof header_;
   if (!is_begun()) return;
@@ -23,14 +23,14 @@ LogReader::LogReader(const std::string& path) : file_(path, O_RDONLY) {
 
 std::optional<LogFrame> LogReader::next() {
   FrameHead head;
-  if (!is_begun() || !read_frame(offset_, num_bytes(), &head, &payload_)) return std::nullopt;
+  if (!is_begun() || !read_frame(offset_, file_.num_bytes(), &head, &payload_)) return std::nullopt;
   offset_ += sizeof head + head.num_bytes;
   return LogFrame{head.kind, payload_};
 }
 
 int LogReader::num_marks_behind() const {
   int num_marks = 0;
-  const uint64_t end = num_bytes();
+  const uint64_t end = file_.num_bytes();
   if (!is_begun() || offset_ >= end) return num_marks;
   std::vector<std::byte> rest(end - offset_);
   std::vector<std::byte> payload;
@@ -55,15 +55,8 @@ bool LogReader::read_frame(uint64_t offset, uint64_t end, FrameHead* head,
 }
 
 void LogReader::read(uint64_t offset, std::span<std::byte> to) const {
-  check(file_.read(offset, to) == static_cast<int64_t>(to.size()), "log", file_.path(),
+  check(file_.read(offset, to) == to.size(), "log", file_.path(),
         "must be whole; look after the disk");
-}
-
-uint64_t LogReader::num_bytes() const {
-  const int64_t num_bytes = file_.num_bytes();
-  check(num_bytes >= 0, "log", file_.path(),
-        "must be a file that can be read; look after the disk");
-  return static_cast<uint64_t>(num_bytes);
 }
 
 void LogTail::begin(uint64_t number) {

@@ -64,12 +64,11 @@ class LogReader {
   // The offset of the next frame in the file.
   uint64_t offset() const { return offset_; }
   // Whether the file ends at offset().
-  bool is_at_end() const { return offset_ >= num_bytes(); }
+  bool is_at_end() const { return offset_ >= file_.num_bytes(); }
   // How many whole marks lie behind the next frame, which is not whole.
   int num_marks_behind() const;
 
  private:
-  uint64_t num_bytes() const;
   // Throws Error where the file has fewer bytes.
   void read(uint64_t offset, std::span<std::byte> to) const;
   // Reads the frame at `offset`, which must end before `end`; returns whether it is whole.

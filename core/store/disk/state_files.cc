@@ -122,13 +122,12 @@ uint64_t write_state(const std::string& directory, uint64_t number, const State&
   const std::string path = state_path(directory, number);
   const std::string part = path + ".part";
   const DiskFile file(part, O_WRONLY | O_CREAT | O_TRUNC);
-  bool is_good = file.is_open();
   StateHeader header{kStateVersion, 0, 0};
   uint32_t checksum = 0;
   std::vector<std::byte> buffer;  // of what goes behind what is written
   uint64_t end = sizeof header;
   const auto flush = [&] {
-    is_good = is_good && file.write(end, buffer);
+    file.write(end, buffer);
     end += buffer.size();
     buffer.clear();
   };
@@ -140,11 +139,9 @@ uint64_t write_state(const std::string& directory, uint64_t number, const State&
   flush();
   header.num_bytes = end - sizeof header;
   header.checksum = checksum;
-  is_good = is_good && file.write(0, std::as_bytes(std::span(&header, 1)));
-  is_good = is_good && (!is_synced || file.sync()) && rename_file(part, path);
-  if (!is_good) {
-    throw Error("state (" + part + ") cannot be written; free room in its file system");
-  }
+  file.write(0, std::as_bytes(std::span(&header, 1)));
+  if (is_synced) file.sync();
+  rename_file(part, path);
   if (is_synced) sync_folder(directory);
   return end;
 }

@@ -23,9 +23,8 @@ uint32_t Engine::add_pool(Schema schema) {
 }
 
 uint32_t Engine::add_table(TableConfig config, uint32_t pool) {
-  if (config.name.empty() || find_table(config.name)) {
-    throw Error("table (" + config.name + ") must have a name of its own; rename it");
-  }
+  check(!config.name.empty() && !find_table(config.name), "table", config.name,
+        "must have a name of its own; rename it");
   const uint32_t number = num_tables();
   auto table = std::make_unique<Table>(std::move(config), seed_ + number, &pools_[pool]->streams(),
                                        log_, number);
@@ -87,9 +86,7 @@ bool Engine::end_session(SessionId session) {
 
 Engine::OpenedWriter Engine::open_writer(SessionId session, const std::string& name,
                                          uint32_t pool) {
-  if (name.empty() || open_names_.count(name) != 0) {
-    throw Error("writer (" + name + ") is open in another client; give each a name of its own");
-  }
+  check(!name.empty() && !is_writer_open(name), "writer", name, kNameIsTaken);
   uint32_t number;
   if (free_writers_.empty()) {
     number = static_cast<uint32_t>(writers_.size());
@@ -136,9 +133,7 @@ void Engine::append(uint32_t writer, uint32_t slot) {
   Pool& pool = *pools_[w.pool];
   const auto it = std::find_if(w.granted.begin(), w.granted.end(),
                                [&](uint32_t chunk) { return pool.slot_of(chunk) == slot; });
-  if (it == w.granted.end()) {
-    throw Error("slot (" + std::to_string(slot) + ") must be one that the writer was granted");
-  }
+  check(it != w.granted.end(), "slot", slot, "must be one that the writer was granted");
   const uint32_t chunk = *it;
   w.granted.erase(it);
   pool.complete_last(w.stream);
@@ -151,9 +146,8 @@ InsertResult Engine::insert(uint32_t writer, const Insert& insert) {
   Writer& w = open_writer_of(writer);
   uint64_t& next_sequence = next_sequences_[w.name];
   if (insert.sequence < next_sequence) return InsertResult::kKnown;
-  if (insert.table >= num_tables() || tables_[insert.table].pool != w.pool) {
-    throw Error("table (" + std::to_string(insert.table) + ") must be one of the writer's steps");
-  }
+  check(insert.table < num_tables() && tables_[insert.table].pool == w.pool, "table", insert.table,
+        "must be one of the writer's steps");
   const StepRange steps{insert.first, w.stream, insert.num_steps};
   if (!pools_[w.pool]->streams().contains(steps)) {
     throw Error("steps (" + std::to_string(insert.first) + " to " +
@@ -384,18 +378,15 @@ std::string Engine::sample_waits(uint32_t number, uint32_t num_samples) const {
 }
 
 Engine::Writer& Engine::open_writer_of(uint32_t writer) {
-  if (writer >= writers_.size() || !writers_[writer].is_open) {
-    throw Error("writer (" + std::to_string(writer) + ") is closed; open it again");
-  }
+  check(writer < writers_.size() && writers_[writer].is_open, "writer", writer,
+        "is closed; open it again");
   return writers_[writer];
 }
 
 Engine::Loans::iterator Engine::find_loan(SessionId session, uint64_t lease) {
   const auto it = loans_.find({session, lease});
-  if (it == loans_.end() || it->second.stage != Lent::Stage::kOut) {
-    throw Error("lease (" + std::to_string(lease) +
-                ") must be one that is not acknowledged; acknowledge batches once each");
-  }
+  check(it != loans_.end() && it->second.stage == Lent::Stage::kOut, "lease", lease,
+        "must be one that is not acknowledged; acknowledge batches once each");
   return it;
 }
 

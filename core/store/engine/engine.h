@@ -67,6 +67,9 @@ struct OpenSteps {
   uint32_t count = 0;
 };
 
+// The rule that a second writer of a name breaks, and what to do.
+constexpr const char* kNameIsTaken = "is open in another client; give each a name of its own";
+
 // The most items that one call removes or gives back, so that other callers do not wait long.
 constexpr uint64_t kMaxAtOnce = 1000;
 

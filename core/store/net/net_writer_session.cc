@@ -53,23 +53,16 @@ class NetWriterSession final : public NetSession {
   bool take_steps(uint32_t num_steps) {
     const uint32_t length = schema_.steps_per_chunk();
     const uint32_t offset = static_cast<uint32_t>(num_steps_ % length);
-    if (num_steps > length - offset) {
-      throw Error("steps (" + std::to_string(num_steps) +
-                  ") must lie in one chunk; the client is of another version");
-    }
+    check(num_steps <= length - offset, "steps", num_steps,
+          "must lie in one chunk; the client is of another version");
     if (offset == 0 && !begin_chunk()) return false;
-    std::byte* chunk = slabs_.up_to(slot_).at(slot_);
-    for (size_t c = 0; c < schema_.columns().size(); ++c) {
-      const uint64_t bytes = schema_.columns()[c].num_bytes;
-      std::byte* to = chunk + schema_.offset(c) + offset * bytes;
-      if (!socket_.read(to, num_steps * bytes)) return false;
-    }
-    if (schema_.num_context() > 0 &&
-        !socket_.read(chunk + schema_.ages_offset() + offset, num_steps)) {
-      return false;
-    }
+    bool goes_on = true;
+    std::byte* const chunk = slabs_.up_to(slot_).at(slot_);
+    schema_.for_each_run(chunk, offset, num_steps, [&](std::byte* to, uint64_t num_bytes) {
+      goes_on = goes_on && socket_.read(to, num_bytes);
+    });
     num_steps_ += num_steps;
-    return true;
+    return goes_on;
   }
 
   // Asks for the slot of the next chunk, and begins it.

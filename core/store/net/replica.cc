@@ -5,7 +5,6 @@
 #include <span>
 #include <utility>
 
-#include "base/crc32c.h"
 #include "base/error.h"
 #include "store/session/channel.h"
 #include "store/session/encoding.h"
@@ -147,9 +146,7 @@ uint32_t& Replica::checksum_of(const Row& row) {
 bool Replica::has(const Row& row) {
   uint32_t& checksum = checksum_of(row);
   const Rows& of = rows_[row.pool];
-  if (checksum == 0 && of.file->read(row.place, buffer_->data()).empty()) {
-    checksum = crc32c({reinterpret_cast<const char*>(buffer_->data()), of.row_bytes});
-  }
+  if (checksum == 0) checksum = of.file->try_read(row.place, buffer_->data()).value_or(0);
   return checksum == row.checksum;
 }
 
@@ -158,8 +155,7 @@ bool Replica::take_row(transport::StreamSocket& from, const Row& row) {
   Rows& rows = rows_[row.pool];
   if (!from.read(buffer_->data(), rows.row_bytes)) return false;
   checksum = 0;
-  const std::string reason = rows.file->write(row.place, buffer_->data());
-  if (!reason.empty()) throw Error("folder (" + reason + ") must have room; free some");
+  rows.file->write(row.place, buffer_->data());
   checksum = row.checksum;
   has_new_rows_ = true;
   return true;
@@ -168,14 +164,11 @@ bool Replica::take_row(transport::StreamSocket& from, const Row& row) {
 bool Replica::take_mark(transport::StreamSocket& from, const MarkMessage& message) {
   if (!read_bytes(from, message.record_bytes, &records_)) return false;
   // Before the log that tells of them.
-  for (const auto& [pool, rows] : rows_) {
-    const std::string reason = has_new_rows_ ? rows.file->sync() : "";
-    if (!reason.empty()) throw Error("folder (" + reason + ") must be whole; look after the disk");
+  if (std::exchange(has_new_rows_, false)) {
+    for (const auto& [pool, rows] : rows_) rows.file->sync();
   }
-  has_new_rows_ = false;
   if (!log_->mark(message.mark.position, message.mark.begun_us, records_)) {
-    throw Error("folder (" + directory_ + ") cannot be written: " + log_->trouble() +
-                "; free room in its file system");
+    throw Error("folder (" + directory_ + ") must take the log: " + log_->trouble());
   }
   {
     const std::scoped_lock lock(mutex_);

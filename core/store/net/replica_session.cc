@@ -10,7 +10,6 @@
 #include <utility>
 #include <vector>
 
-#include "base/crc32c.h"
 #include "base/error.h"
 #include "store/disk/log_file.h"
 #include "store/disk/row_file.h"
@@ -207,8 +206,10 @@ class ReplicaSession final : public NetSession {
     for (size_t begin = 0, end = 0; begin < rows.size(); begin = end) {
       Row row = rows[begin];
       check(row.pool < files_.size(), "pool", row.pool, "must be the store's; its log is damaged");
-      // Where a place was saved to several times, the last row is there.
-      row.checksum = read_row(row);
+      // Where a place was saved to several times, the last row is there. One that cannot be read is
+      // left out as one that was overwritten; a store that goes on from the replica will find it
+      // damaged too.
+      row.checksum = files_[row.pool]->try_read(row.place, row_->data()).value_or(0);
       bool is_saved = false;
       for (end = begin; end < rows.size() && is_same_place(rows[end], row); ++end) {
         is_saved = is_saved || rows[end] == row;
@@ -225,13 +226,6 @@ class ReplicaSession final : public NetSession {
 
   static bool is_same_place(const Row& a, const Row& b) {
     return std::tie(a.pool, a.place) == std::tie(b.pool, b.place);
-  }
-
-  uint32_t read_row(const Row& row) {
-    // A row that cannot be read is sent as a damaged one; a store that goes on from the replica
-    // will find it damaged too.
-    (void)files_[row.pool]->read(row.place, row_->data());
-    return crc32c({reinterpret_cast<const char*>(row_->data()), row_bytes_[row.pool]});
   }
 
   template <class Message>

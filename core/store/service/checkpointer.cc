@@ -172,7 +172,7 @@ void Checkpointer::make() {
     for (const auto& saved : engine.saved_of_checkpoint()) records.add(saved);
     add_steps(engine, engine.rest_of_checkpoint(), &records);
   });
-  if (const std::string reason = tier_->sync(); !reason.empty()) return log_.give_up(reason);
+  tier_->sync();
   if (!log_.mark(position, begun_us, records.pending())) return;
   {
     const std::scoped_lock lock(mutex_);

@@ -142,16 +142,15 @@ void Store::check_open() const {
 
 Store::OpenedWriter Store::begin_writer(const std::string& name, uint32_t pool, Deadline deadline) {
   OpenedWriter begun;
-  if (!change_when(deadline, [&](Engine& engine) {
-        if (engine.is_writer_open(name)) return Progress::kNone;
-        begun.session = engine.begin_session();
-        const Engine::OpenedWriter opened = engine.open_writer(begun.session, name, pool);
-        begun.writer = opened.writer;
-        begun.next_sequence = opened.next_sequence;
-        return Progress::kDone;
-      })) {
-    throw Error("writer (" + name + ") is open in another client; give each a name of its own");
-  }
+  const bool is_open = change_when(deadline, [&](Engine& engine) {
+    if (engine.is_writer_open(name)) return Progress::kNone;
+    begun.session = engine.begin_session();
+    const Engine::OpenedWriter opened = engine.open_writer(begun.session, name, pool);
+    begun.writer = opened.writer;
+    begun.next_sequence = opened.next_sequence;
+    return Progress::kDone;
+  });
+  check(is_open, "writer", name, engine::kNameIsTaken);
   return begun;
 }
 

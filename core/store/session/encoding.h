@@ -12,13 +12,13 @@
 
 namespace tengen::store {
 
+constexpr const char* kMustBeWholeMessage =
+    "must have all its bytes; the other process is of another version";
+
 // The message at the front of `bytes`. Throws Error where there are fewer bytes.
 template <class T>
 T read(std::span<const std::byte> bytes) {
-  if (bytes.size() < sizeof(T)) {
-    throw Error("message (" + std::to_string(bytes.size()) +
-                " bytes) must be whole; the other process is of another version");
-  }
+  check(bytes.size() >= sizeof(T), "message", bytes.size(), kMustBeWholeMessage);
   T value;
   std::memcpy(&value, bytes.data(), sizeof(T));
   return value;
@@ -28,10 +28,7 @@ T read(std::span<const std::byte> bytes) {
 template <class T>
 std::span<const std::byte> take(std::span<const std::byte> bytes, uint64_t count,
                                 std::vector<T>* out) {
-  if (bytes.size() / sizeof(T) < count) {
-    throw Error("message (" + std::to_string(bytes.size()) +
-                " bytes) must be whole; the other process is of another version");
-  }
+  check(bytes.size() / sizeof(T) >= count, "message", bytes.size(), kMustBeWholeMessage);
   out->resize(count);
   if (count > 0) std::memcpy(out->data(), bytes.data(), count * sizeof(T));
   return bytes.subspan(count * sizeof(T));

@@ -144,10 +144,8 @@ SessionLayout layout_of_sampler(const Engine& engine, uint32_t table, uint32_t n
   const uint64_t ack = sizeof(OfLease) + num_samples * sizeof(double) + sizeof(SampleMessage) + 64;
   const auto ring = [&](uint64_t each) {
     const uint64_t num_bytes = std::bit_ceil(std::max<uint64_t>(4096, 2 * (num_ahead + 2) * each));
-    if (num_ahead > 1024 || num_bytes > (uint64_t{1} << 30)) {
-      throw Error("num_ahead (" + std::to_string(num_ahead) +
-                  ") must be at most 1024, and so many batches' indices below 1 GiB; lower it");
-    }
+    check(num_ahead <= 1024 && num_bytes <= (uint64_t{1} << 30), "num_ahead", num_ahead,
+          "must be at most 1024, and so many batches' indices below 1 GiB; lower it");
     return static_cast<uint32_t>(num_bytes);
   };
   return {ring(ack), ring(batch)};

@@ -28,10 +28,8 @@ RingChannel::RingChannel(const SessionAddress& address)
       header_(reinterpret_cast<SessionHeader*>(memory_.data())),
       requests_(address.layout.requests(memory_.data())),
       replies_(address.layout.replies(memory_.data())) {
-  if (header_->version.load() != kRingVersion) {
-    throw Error("session (" + address.memory_path +
-                ") must be of the same version of tengen; install one version everywhere");
-  }
+  check(header_->version.load() == kRingVersion, "session", address.memory_path,
+        "must be of the same version of tengen; install one version everywhere");
   header_->is_taken.store(1);
 }
 
