@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "base/error.h"
+#include "store/tables/slot_set.h"
 
 namespace tengen::store::engine {
 namespace {
@@ -87,14 +88,7 @@ bool Engine::end_session(SessionId session) {
 Engine::OpenedWriter Engine::open_writer(SessionId session, const std::string& name,
                                          uint32_t pool) {
   check(!name.empty() && !is_writer_open(name), "writer", name, kNameIsTaken);
-  uint32_t number;
-  if (free_writers_.empty()) {
-    number = static_cast<uint32_t>(writers_.size());
-    writers_.emplace_back();
-  } else {
-    number = free_writers_.back();
-    free_writers_.pop_back();
-  }
+  const uint32_t number = take_slot(&writers_, &free_writers_);
   writers_[number] = {name, session, pool, pools_[pool]->streams().open(), true, {}, 0, 0, 0};
   open_names_[name] = number;
   if (log_ != nullptr) {
@@ -102,7 +96,7 @@ Engine::OpenedWriter Engine::open_writer(SessionId session, const std::string& n
     log_->add(event::WriterOpened{number, session, pool, writers_[number].stream, num_bytes, 0},
               std::span(name.data(), name.size()));
   }
-  return {number, next_sequences_[name]};
+  return {session, number, next_sequences_[name]};
 }
 
 std::optional<uint32_t> Engine::grant(uint32_t writer) {
@@ -220,12 +214,18 @@ bool Engine::sample(SessionId session, uint32_t table, uint32_t num_samples, Loa
     staging->fetch(loan->lease, loan->pieces);
     loan->pieces.clear();
     lent.stage = Lent::Stage::kDrawn;
-  } else if (log_ != nullptr) {
-    log_->add(event::Lent{loan->lease, session, table, num_samples, 0}, std::span(lent.keys),
-              std::span(lent.steps));
+  } else {
+    note_lent(loan->lease, lent);
   }
   loans_.emplace(std::pair(session, loan->lease), std::move(lent));
   return true;
+}
+
+void Engine::note_lent(uint64_t lease, const Lent& lent) {
+  if (log_ == nullptr) return;
+  const uint32_t count = static_cast<uint32_t>(lent.keys.size());
+  log_->add(event::Lent{lease, lent.session, lent.table, count, 0}, std::span(lent.keys),
+            std::span(lent.steps));
 }
 
 void Engine::ack(SessionId session, uint64_t lease, std::span<const double> priorities) {

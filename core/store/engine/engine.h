@@ -111,8 +111,9 @@ class Engine {
   bool end_session(SessionId session);
 
   struct OpenedWriter {
-    uint32_t writer;
-    uint64_t next_sequence;  // inserts with smaller numbers were made
+    SessionId session = 0;
+    uint32_t writer = 0;
+    uint64_t next_sequence = 0;  // inserts with smaller numbers were made
   };
   bool is_writer_open(const std::string& name) const { return open_names_.count(name) != 0; }
   // Throws Error where another session has a writer of that name.
@@ -233,6 +234,7 @@ class Engine {
   // Forgets a loan and lets go of its steps, unless they are kept.
   void end_loan(Loans::iterator loan);
   void drop_steps(Loans::iterator loan);
+  void note_lent(uint64_t lease, const Lent& lent);
   void restore_loan(const SavedLoan& saved, uint64_t lease, Lent::Stage stage);
   // Restores named_end of open writers.
   void restore_named_ends(const State& state);
