@@ -33,21 +33,26 @@ uint32_t Writer::append(std::span<const std::byte* const> columns, const bool* i
   }
   from_.assign(columns.begin(), columns.end());
   for (uint32_t done = 0; done < count;) {
+    std::byte* const chunk = chunk_of_next(deadline);
+    if (chunk == nullptr) return done;
     const uint32_t offset = static_cast<uint32_t>(num_steps_ % length);
-    if (offset == 0) {
-      const std::optional<uint32_t> slot = begin_chunk(deadline);
-      if (!slot) return done;
-      slot_ = *slot;
-    }
     const uint32_t taken = std::min(count - done, length - offset);
     if (is_stacked) count_ages(is_first + done, taken);
-    std::byte* chunk = chunk_ ? chunk_.get() : slabs_.up_to(slot_).at(slot_);
     scatter(schema_, from_, ages_.data(), taken, chunk, offset);
     for (size_t c = 0; c < from_.size(); ++c) from_[c] += taken * schema_.columns()[c].num_bytes;
     num_steps_ += taken;
     done += taken;
   }
   return count;
+}
+
+std::byte* Writer::chunk_of_next(Deadline deadline) {
+  if (num_steps_ % schema_.steps_per_chunk() == 0) {
+    const std::optional<uint32_t> slot = begin_chunk(deadline);
+    if (!slot) return nullptr;
+    slot_ = *slot;
+  }
+  return chunk_ ? chunk_.get() : slabs_.up_to(slot_).at(slot_);
 }
 
 void Writer::count_ages(const bool* is_first, uint32_t count) {

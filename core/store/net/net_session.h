@@ -39,11 +39,11 @@ class NetSession {
 
  protected:
   // Calls `attempt` with deadlines until it returns true, and meanwhile tells the client what the
-  // channel waits for. False where the client has gone.
-  template <class Attempt>
-  bool wait_for(Channel& channel, Attempt&& attempt) {
+  // session of `client`, a channel or writer, waits for. False where the other side has gone.
+  template <class Client, class Attempt>
+  bool wait_for(Client& client, Attempt&& attempt) {
     if (attempt(kAtOnce)) return true;
-    while (!socket_.has_ended() && tell_wait(channel.waits())) {
+    while (!socket_.has_ended() && tell_wait(client.waits())) {
       if (attempt(std::chrono::steady_clock::now() + kSlice)) return tell_wait("");
     }
     return false;
