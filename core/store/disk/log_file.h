@@ -1,6 +1,7 @@
 #pragma once
 // The files of a durable log: frames, each with a checksum, one behind another.
 
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -37,6 +38,12 @@ struct LogMark {
   uint64_t position;
   int64_t begun_us;  // when it began, since 1970
 };
+
+// The time of a mark that begins now, in microseconds since 1970.
+inline int64_t now_us() {
+  const auto now = std::chrono::system_clock::now().time_since_epoch();
+  return std::chrono::duration_cast<std::chrono::microseconds>(now).count();
+}
 
 // A place in a store's logs, behind a frame.
 struct LogPlace {

@@ -1,7 +1,6 @@
 #include "store/net/replica.h"
 
 #include <algorithm>
-#include <chrono>
 #include <span>
 #include <utility>
 
@@ -54,9 +53,7 @@ std::optional<int64_t> Replica::begun_us() {
 std::optional<double> Replica::age_s() {
   const std::optional<int64_t> begun_us = this->begun_us();
   if (!begun_us) return std::nullopt;
-  const auto now = std::chrono::system_clock::now().time_since_epoch();
-  return std::max(
-      0.0, std::chrono::duration<double>(now - std::chrono::microseconds(*begun_us)).count());
+  return std::max(0.0, static_cast<double>(now_us() - *begun_us) / 1e6);
 }
 
 void Replica::follow(int descriptor) {

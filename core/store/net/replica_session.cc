@@ -28,11 +28,6 @@ using engine::event::ChunkSaved;
 // How many checkpoints in a row may be skipped because some of their rows were overwritten.
 constexpr int kMaxLeftOut = 8;
 
-int64_t now_us() {
-  const auto now = std::chrono::system_clock::now().time_since_epoch();
-  return std::chrono::duration_cast<std::chrono::microseconds>(now).count();
-}
-
 // Appends a row for each chunk that records say was saved.
 void find_saved(std::span<const std::byte> records, std::vector<Row>* rows) {
   while (records.size() >= sizeof(Log::Head)) {

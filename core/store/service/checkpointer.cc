@@ -151,9 +151,7 @@ bool Checkpointer::wait_for_work() {
 
 void Checkpointer::make() {
   const auto begun_at = std::chrono::steady_clock::now();
-  const int64_t begun_us = std::chrono::duration_cast<std::chrono::microseconds>(
-                               std::chrono::system_clock::now().time_since_epoch())
-                               .count();
+  const int64_t begun_us = now_us();
   uint64_t position = 0;
   uint64_t number = 0;
   store_->change([&](Engine& engine) {
