@@ -24,30 +24,15 @@ uint64_t random_number() {
   return uint64_t{device()} << 32 | device() | 1;
 }
 
-// Applies the records of a log that lie before `end`, and returns the position behind them. Throws
-// Error where the log does not begin at `begin`, as then the log before it is damaged.
-uint64_t apply_log(const std::string& directory, uint64_t number, uint64_t begin, uint64_t end,
-                   State* state) {
-  LogReader log(log_path(directory, number));
-  uint64_t position = log.header().position;
-  check(!log.is_begun() || position == begin, "log", log_path(directory, number - 1), kMustBeWhole);
-  while (const std::optional<LogFrame> frame = log.next()) {
-    if (frame->kind != FrameKind::kRecords) continue;
-    const std::span<const std::byte> records = frame->payload;
-    if (position < end) {
-      state->apply(records.first(std::min<uint64_t>(records.size(), end - position)));
-    }
-    position += records.size();
-  }
-  return position;
-}
-
 // Applies a closed log, behind which there is another. Throws Error where it is damaged.
-void apply_whole_log(const std::string& directory, uint64_t number, State* state) {
-  const uint64_t begin = LogReader(log_path(directory, number)).header().position;
-  const uint64_t end = apply_log(directory, number, begin, UINT64_MAX, state);
-  check(end == LogReader(log_path(directory, number + 1)).header().position, "log",
-        log_path(directory, number), kMustBeWhole);
+void apply_log(const std::string& directory, uint64_t number, State* state) {
+  LogTail logs(directory);
+  logs.begin(number);
+  // What is first of the next log proves that this one is whole.
+  while (const std::optional<LogFrame> frame = logs.next()) {
+    if (logs.number() != number) return;
+    if (frame->kind == FrameKind::kRecords) state->apply(frame->payload);
+  }
 }
 
 // The last checkpoint in the logs of one writer that follow a state, as far as none is missing, and
@@ -98,9 +83,14 @@ std::optional<State> DurableLog::load(const std::string& directory) {
   const std::optional<Last> last = find_last(directory);
   if (!last) return std::nullopt;
   State state = read_state(directory, last->state);
-  uint64_t position = LogReader(log_path(directory, last->state)).header().position;
-  for (uint64_t number = last->state; position < last->mark.position; ++number) {
-    position = apply_log(directory, number, position, last->mark.position, &state);
+  LogTail logs(directory);
+  logs.begin(last->state);
+  const uint64_t end = last->mark.position;
+  for (uint64_t position = logs.position(); position < end; position = logs.position()) {
+    const std::optional<LogFrame> frame = logs.next();
+    check(frame.has_value(), "log", log_path(directory, logs.number()), kMustBeWhole);
+    if (frame->kind != FrameKind::kRecords) continue;
+    state.apply(frame->payload.first(std::min<uint64_t>(frame->payload.size(), end - position)));
   }
   state.apply(last->saved);
   return state;
@@ -118,7 +108,7 @@ DurableLog::DurableLog(std::string directory, const State& state, uint64_t log_b
   begin_log();
   compactor_.emplace(
       directory_, first_, state_bytes, log_bytes_, /*is_synced=*/true,
-      [this](uint64_t number, State* into) { apply_whole_log(directory_, number, into); },
+      [this](uint64_t number, State* into) { apply_log(directory_, number, into); },
       [this](const std::string& reason) { give_up(reason); });
 }
 

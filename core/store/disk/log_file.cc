@@ -62,12 +62,19 @@ void LogReader::read(uint64_t offset, std::span<std::byte> to) const {
 void LogTail::begin(uint64_t number) {
   number_ = number;
   log_ = std::make_unique<LogReader>(log_path(directory_, number));
+  position_ = log_->header().position;
   is_lost_ = false;
+}
+
+std::optional<LogFrame> LogTail::next_of_log() {
+  std::optional<LogFrame> frame = log_->next();
+  if (frame && frame->kind == FrameKind::kRecords) position_ += frame->payload.size();
+  return frame;
 }
 
 std::optional<LogFrame> LogTail::next() {
   while (true) {
-    if (std::optional<LogFrame> frame = log_->next()) return frame;
+    if (std::optional<LogFrame> frame = next_of_log()) return frame;
     const std::string path = log_path(directory_, number_ + 1);
     if (!std::filesystem::exists(path)) {
       const std::vector<uint64_t> states = state_numbers(directory_);
@@ -77,8 +84,9 @@ std::optional<LogFrame> LogTail::next() {
     auto later = std::make_unique<LogReader>(path);
     if (!later->is_begun() || later->header().writer != log_->header().writer) return std::nullopt;
     // The log before it was closed, and whole on the disk, before this one was begun.
-    if (std::optional<LogFrame> frame = log_->next()) return frame;
-    check(log_->is_at_end(), "log", log_path(directory_, number_), kMustBeWhole);
+    if (std::optional<LogFrame> frame = next_of_log()) return frame;
+    check(log_->is_at_end() && later->header().position == position_, "log",
+          log_path(directory_, number_), kMustBeWhole);
     log_ = std::move(later);
     ++number_;
   }

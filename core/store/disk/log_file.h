@@ -100,6 +100,8 @@ class LogTail {
   // The log that is being read.
   uint64_t number() const { return number_; }
   const LogReader& log() const { return *log_; }
+  // The position behind the records that were read.
+  uint64_t position() const { return position_; }
   // The place behind the last frame.
   LogPlace place() const { return {number_, log_->header().writer, log_->offset()}; }
   // The next frame; none where it is not there yet, or not whole. Throws Error where what lies
@@ -109,9 +111,12 @@ class LogTail {
   bool is_lost() const { return is_lost_; }
 
  private:
+  std::optional<LogFrame> next_of_log();
+
   const std::string directory_;
   uint64_t number_ = 0;
   std::unique_ptr<LogReader> log_;
+  uint64_t position_ = 0;
   bool is_lost_ = false;
 };
 

@@ -132,7 +132,7 @@ class ReplicaSession final : public NetSession {
   bool begin() {
     const uint64_t number = newest_state();
     tail_.begin(number);
-    begin_ = tail_.log().header().position;
+    begin_ = tail_.position();
     const std::vector<std::byte> records = read_state_records(directory_, number);
     const StateMessage message{.num_pools = row_bytes_.size(), .record_bytes = records.size()};
     iovec parts[] = {transport::part_of(&message, sizeof message),
