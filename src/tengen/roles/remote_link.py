@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import socket
 import threading
 import time
 from collections.abc import Callable
@@ -60,7 +59,7 @@ class RemoteLink:
         signature = agent.net_signature(config)
         self.layout = agent.layout(signature.state)
 
-        def open_rows() -> socket.socket:
+        def open_rows() -> central.Stream:
             # Anew each time: the next server may be on another host.
             way = way_to(run, INFERENCE, context.connect)
             client = Client(

@@ -16,7 +16,7 @@ Source: Espeholt et al. 2020, "SEED RL", section 3.1.
 
 from tengen.inference.central.client import InferenceClient, Interrupted
 from tengen.inference.central.dialect import INFERENCE, connect_rows, serve_rows
-from tengen.inference.central.messages import MAX_ROWS
+from tengen.inference.central.messages import MAX_ROWS, Stream
 from tengen.inference.central.server import InferenceServer, ServerStats
 
 __all__ = [
@@ -26,6 +26,7 @@ __all__ = [
     "InferenceServer",
     "Interrupted",
     "ServerStats",
+    "Stream",
     "connect_rows",
     "serve_rows",
 ]

@@ -17,6 +17,7 @@ from tengen.inference.central.messages import (
     REQUEST,
     Reply,
     Request,
+    Stream,
     reply_parts,
     request_parts,
 )
@@ -42,7 +43,7 @@ class InferenceClient:
     again; the recurrent state of the rows is lost with the server, and begins as zeros.
 
     Args:
-        connect: Opens a session for N rows and returns its stream; raises RunError
+        connect: Opens a session for N rows, as ``connect_rows`` does; raises RunError
             where nobody answers, UsageError where the session is refused.
         signature: Of the network, its state included; the server has the same.
         num_rows: N.
@@ -64,7 +65,7 @@ class InferenceClient:
 
     def __init__(
         self,
-        connect: Callable[[], socket.socket],
+        connect: Callable[[], Stream],
         signature: Signature,
         num_rows: int,
         stop: threading.Event,
@@ -79,7 +80,7 @@ class InferenceClient:
         self._patience_s = patience_s
         self._number = 0
         self._connection: socket.socket | None = None
-        self._is_local = False
+        self._is_shared = False
         self.arrays = self._open(time.monotonic() + patience_s, None)
 
     def run(self, num_rows: int) -> None:
@@ -113,13 +114,13 @@ class InferenceClient:
         self._number += 1
         wants_state = self.arrays.wants_state
         head = REQUEST.pack(*Request(EVALUATE, wants_state, self._number))
-        rest = [] if self._is_local else list(request_parts(self.arrays))
+        rest = [] if self._is_shared else list(request_parts(self.arrays))
         self._send([memoryview(head), *rest], until)
         reply = self._receive_head(until)
         if reply.number != self._number:
             raise ConnectionResetError("the answer is another request's")
         self.arrays.version, self.model = reply.version, reply.model
-        if not self._is_local:
+        if not self._is_shared:
             for part in reply_parts(self.arrays, wants_state):
                 self._receive(part, until)
 
@@ -140,7 +141,7 @@ class InferenceClient:
         while True:
             self._check_stop()
             try:
-                self._connection = self._connect()
+                self._connection, self._is_shared = self._connect()
                 self._connection.settimeout(_SLICE_S)
                 return self._begin(until, known)
             except OSError as error:
@@ -157,8 +158,7 @@ class InferenceClient:
 
     def _begin(self, until: float, known: RowArrays | None) -> RowArrays:
         assert self._connection is not None
-        self._is_local = self._connection.family == socket.AF_UNIX
-        if not self._is_local:
+        if not self._is_shared:
             return known or RowArrays(self._signature, self._num_rows)
         head = REQUEST.pack(*Request(OPEN, 0, 0))
         self._send([memoryview(head)], until)

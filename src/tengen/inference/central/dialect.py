@@ -8,22 +8,30 @@ from typing import Any
 
 from tengen.config import from_dict, to_dict
 from tengen.errors import UsageError
+from tengen.inference.central.messages import Stream
 from tengen.inference.central.server import InferenceServer
 from tengen.tensors import Signature
-from tengen.transport import Client, Dialect, Message, Service
+from tengen.transport import Client, Dialect, Message, Service, is_net
 
 __all__ = ["INFERENCE", "connect_rows", "serve_rows"]
 
-INFERENCE = Dialect("inference", version=1)
+INFERENCE = Dialect("inference", version=2)
 _ROWS = "rows"
 
 
 def connect_rows(
     client: Client, signature: Signature, num_rows: int
-) -> Callable[[], socket.socket]:
+) -> Callable[[], Stream]:
     """Returns what opens a session of N rows; see ``InferenceClient``."""
-    message = {"ask": _ROWS, "num_rows": num_rows, "signature": to_dict(signature)}
-    return lambda: client.open_now(message)[0]
+    # The socket does not tell: one that is encrypted leads to a thread of this process.
+    is_shared = not is_net(client.name)
+    message = {
+        "ask": _ROWS,
+        "num_rows": num_rows,
+        "is_shared": is_shared,
+        "signature": to_dict(signature),
+    }
+    return lambda: Stream(client.open_now(message)[0], is_shared)
 
 
 def serve_rows(server: InferenceServer, signature: Signature) -> Service:
@@ -35,6 +43,12 @@ def serve_rows(server: InferenceServer, signature: Signature) -> Service:
             raise UsageError(
                 f"num_rows ({num_rows}) must be 1 to {server.max_rows}; use more actors"
             )
+        is_shared = message["is_shared"]
+        if is_shared is not False and connection.family != socket.AF_UNIX:
+            raise UsageError(
+                f"is_shared ({is_shared}) must be False between hosts; connect by the "
+                f"folder"
+            )
         asked = from_dict(Signature, message["signature"], "signature")
         for part in ("inputs", "outputs", "state"):
             mine, theirs = getattr(signature, part), getattr(asked, part)
@@ -44,7 +58,7 @@ def serve_rows(server: InferenceServer, signature: Signature) -> Service:
                     f"signature ({part} {', '.join(theirs) or 'none'}) must be the "
                     f"network's, {', '.join(mine) or 'none'}; start this role again"
                 )
-        server.add(connection.dup(), num_rows)
+        server.add(Stream(connection.dup(), bool(is_shared)), num_rows)
         return {}
 
     return Service(

@@ -11,6 +11,7 @@ of the shared memory.
 
 from __future__ import annotations
 
+import socket
 import struct
 from collections.abc import Iterator
 from typing import NamedTuple
@@ -27,6 +28,7 @@ __all__ = [
     "REQUEST",
     "Reply",
     "Request",
+    "Stream",
     "reply_parts",
     "request_parts",
 ]
@@ -37,6 +39,16 @@ OPEN, EVALUATE = 1, 2
 ANSWERS, ERROR = 1, 2
 MAX_ROWS = 4096
 """Rows of one session."""
+
+
+class Stream(NamedTuple):
+    """The stream of a session, and what its rows go by."""
+
+    connection: socket.socket
+    """To the other process."""
+    is_shared: bool
+    """Whether the rows lie in memory that both processes share. The actor says so to
+    the server: it knows whether it connected by a folder of its host."""
 
 
 class Request(NamedTuple):

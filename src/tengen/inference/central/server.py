@@ -20,6 +20,7 @@ import numpy as np
 
 from tengen.errors import RunError
 from tengen.inference.backend import Backend, Runner
+from tengen.inference.central.messages import Stream
 from tengen.inference.central.session import Session
 from tengen.inference.row_arrays import RowArrays
 from tengen.tensors import Signature
@@ -99,11 +100,11 @@ class InferenceServer:
         self._pending: deque[Session] = deque()
         self._num_pending = 0
 
-    def add(self, connection: socket.socket, num_rows: int) -> None:
+    def add(self, stream: Stream, num_rows: int) -> None:
         """Takes a session.
 
         Args:
-            connection: To the actor; the server's from here on.
+            stream: To the actor; the server's from here on.
             num_rows: N of the actor, 1 to ``max_rows``.
 
         Raises:
@@ -117,7 +118,7 @@ class InferenceServer:
                 )
             if self._has_ended:
                 raise RunError("inference (ended) must serve; start its role again")
-            session = Session(connection, self._signature, num_rows)
+            session = Session(stream, self._signature, num_rows)
             self._num_rows += num_rows
             self._new_sessions.append(session)
         self._ring()

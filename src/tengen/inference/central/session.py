@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import socket
 from collections.abc import Mapping
 from typing import Any
 
@@ -21,6 +20,7 @@ from tengen.inference.central.messages import (
     REQUEST,
     Reply,
     Request,
+    Stream,
     reply_parts,
     request_parts,
 )
@@ -35,7 +35,7 @@ class Session:
     """Reads requests and writes replies, and never blocks. For the server's thread.
 
     Args:
-        connection: To the actor; the session's from here on.
+        stream: To the actor; the session's from here on.
         signature: Of the network.
         num_rows: N of the actor.
 
@@ -47,15 +47,12 @@ class Session:
         has_unsent: Whether a part of a reply waits for room in the socket.
     """
 
-    def __init__(
-        self, connection: socket.socket, signature: Signature, num_rows: int
-    ) -> None:
-        connection.setblocking(False)
-        self._connection = connection
-        self._is_local = connection.family == socket.AF_UNIX
+    def __init__(self, stream: Stream, signature: Signature, num_rows: int) -> None:
+        stream.connection.setblocking(False)
+        self._connection, self._is_shared = stream
         self._descriptor = -1
         memory = None
-        if self._is_local:
+        if self._is_shared:
             self._descriptor, shared = make_shared(
                 RowArrays.num_bytes(signature, num_rows)
             )
@@ -133,7 +130,7 @@ class Session:
             for name, array in self.state.items():
                 np.copyto(self.arrays.state[name], array)
         reply = REPLY.pack(*Reply(ANSWERS, 0, self._request.number, version, model))
-        rest = [] if self._is_local else list(reply_parts(self.arrays, wants_state))
+        rest = [] if self._is_shared else list(reply_parts(self.arrays, wants_state))
         self._end_request()
         self._send([memoryview(reply), *rest])
 
@@ -169,7 +166,7 @@ class Session:
         """Takes the head of a request."""
         if request.kind == OPEN:
             self._end_request()
-            if self._is_local and self._descriptor >= 0:
+            if self._is_shared and self._descriptor >= 0:
                 send_shared(self._connection, self._descriptor)
                 os.close(self._descriptor)
                 self._descriptor = -1
@@ -177,7 +174,7 @@ class Session:
         if request.kind != EVALUATE or self._unsent:
             raise ConnectionResetError("it is no request")
         self._request = request
-        if not self._is_local:
+        if not self._is_shared:
             self._parts = [part for part in request_parts(self.arrays) if part]
 
     def _end_request(self) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import socket
 import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -16,11 +15,12 @@ from tengen.inference.central import (
     INFERENCE,
     InferenceClient,
     InferenceServer,
+    Stream,
     connect_rows,
     serve_rows,
 )
 from tengen.tensors import Signature, TensorSpec
-from tengen.transport import Client, HostFolder, Server, listen_on
+from tengen.transport import Client, HostFolder, Server, fingerprint_of, listen_on
 
 SIGNATURE = Signature(
     inputs={
@@ -77,19 +77,23 @@ class _Counter:
         )
 
 
-Open = Callable[..., InferenceClient]
+_FILES = Path(__file__).parents[2] / "store"
+# Of localhost and 127.0.0.1, vouched for by itself.
+CERTIFICATE = _FILES / "tls_certificate.pem"
+KEY = _FILES / "tls_key.pem"
 
 
 @contextlib.contextmanager
 def serving(
-    folder: Path, net: CountingNet | None = None, **options: Any
+    folder: Path, net: CountingNet | None = None, tls: bool = False, **options: Any
 ) -> Iterator[tuple[InferenceServer, str]]:
     """Serves a network in a folder and at an address of this host."""
+    files = {"certificate_file": CERTIFICATE, "key_file": KEY} if tls else {}
     server = InferenceServer(SIGNATURE, **{"max_rows": 64, **options})
     place = HostFolder("inference", folder)
     service = serve_rows(server, SIGNATURE)
     near = Server(place.listen(), service)
-    far = Server(listen_on(INFERENCE, "127.0.0.1:0"), service)
+    far = Server(listen_on(INFERENCE, "127.0.0.1:0", **files), service)
     thread = threading.Thread(target=_run, args=(server,))
     thread.start()
     if net is not None:
@@ -117,10 +121,13 @@ def client_of(
     stop: threading.Event | None = None,
     patience_s: float = 20.0,
     signature: Signature = SIGNATURE,
-    connect: Callable[[], socket.socket] | None = None,
+    connect: Callable[[], Stream] | None = None,
+    tls: bool = False,
 ) -> InferenceClient:
     """Returns a client of N rows."""
-    opened = connect_rows(Client(INFERENCE, address), signature, num_rows)
+    fingerprint = fingerprint_of(CERTIFICATE) if tls else None
+    asked = Client(INFERENCE, address, fingerprint=fingerprint)
+    opened = connect_rows(asked, signature, num_rows)
     return InferenceClient(
         connect or opened, signature, num_rows, stop or threading.Event(), patience_s
     )

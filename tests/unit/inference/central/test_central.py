@@ -18,13 +18,15 @@ from tengen.inference.central import (
     INFERENCE,
     InferenceServer,
     Interrupted,
+    Stream,
     connect_rows,
     serve_rows,
 )
 from tengen.inference.central.messages import EVALUATE, REQUEST, Request
 from tengen.tensors import Signature, TensorSpec
-from tengen.transport import Client, Server, listen_on
+from tengen.transport import Client, Server, fingerprint_of, listen_on
 from tests.unit.inference.central.counting import (
+    CERTIFICATE,
     SIGNATURE,
     CountingNet,
     client_of,
@@ -33,7 +35,7 @@ from tests.unit.inference.central.counting import (
 )
 
 
-@pytest.fixture(params=["memory", "stream"])
+@pytest.fixture(params=["memory", "stream", "encrypted"])
 def way(request: pytest.FixtureRequest) -> str:
     return str(request.param)
 
@@ -48,8 +50,9 @@ def place(way: str, folder: Path, address: str) -> str | Path:
 
 
 def test_rows_are_answered_and_memory_adds_up(way: str, folder: Path) -> None:
-    with serving(folder, CountingNet()) as (server, address):
-        client = client_of(place(way, folder, address), 5)
+    tls = way == "encrypted"
+    with serving(folder, CountingNet(), tls) as (server, address):
+        client = client_of(place(way, folder, address), 5, tls=tls)
         arrays = client.arrays
         expected = np.zeros((5, 2), np.float32)
         arrays.is_first[:] = True
@@ -150,10 +153,10 @@ def test_an_actor_that_dies_in_a_request_holds_nobody_up(
         where = place(way, folder, address)
         client = client_of(where, 2)
         # One dies in the middle of a request, one with its request pending.
-        stream = connect_rows(Client(INFERENCE, where), SIGNATURE, 4)()
+        stream, _ = connect_rows(Client(INFERENCE, where), SIGNATURE, 4)()
         stream.sendall(REQUEST.pack(*Request(EVALUATE, 0, 1))[:5])
         net.gate.clear()
-        other = connect_rows(Client(INFERENCE, folder), SIGNATURE, 4)()
+        other, _ = connect_rows(Client(INFERENCE, folder), SIGNATURE, 4)()
         other.sendall(REQUEST.pack(*Request(EVALUATE, 0, 1)))
         time.sleep(0.1)
         stream.close()
@@ -175,7 +178,7 @@ def test_an_actor_that_dies_in_a_request_holds_nobody_up(
 def test_what_is_no_request_ends_its_own_session(bytes_: bytes, folder: Path) -> None:
     with serving(folder, CountingNet()) as (server, _address):
         client = client_of(folder, 2)
-        stream = connect_rows(Client(INFERENCE, folder), SIGNATURE, 4)()
+        stream, _ = connect_rows(Client(INFERENCE, folder), SIGNATURE, 4)()
         stream.sendall(bytes_)
         stream.settimeout(20)
         with contextlib.suppress(ConnectionResetError):
@@ -206,7 +209,7 @@ def test_an_actor_that_takes_no_answers_holds_nobody_up(folder: Path) -> None:
     thread.start()
     server.set_model(Wide(), version=0, number=0)
     try:
-        slow = connect_rows(Client(INFERENCE, door.address), wide, 4096)()
+        slow, _ = connect_rows(Client(INFERENCE, door.address), wide, 4096)()
         slow.sendall(REQUEST.pack(*Request(EVALUATE, 0, 1)))
         slow.sendall(bytes(4096) + np.arange(4096, dtype=np.float32).tobytes())
         quick = client_of(door.address, 3, signature=wide)
@@ -230,14 +233,18 @@ def test_an_actor_that_takes_no_answers_holds_nobody_up(folder: Path) -> None:
 def test_an_actor_goes_on_with_the_next_server(way: str, folder: Path) -> None:
     held: dict[str, str | Path] = {}
 
-    def connect() -> socket.socket:
-        return connect_rows(Client(INFERENCE, held["at"]), SIGNATURE, 3)()
+    tls = way == "encrypted"
+    fingerprint = fingerprint_of(CERTIFICATE) if tls else None
 
-    with serving(folder, CountingNet()) as (_, address):
+    def connect() -> Stream:
+        client = Client(INFERENCE, held["at"], fingerprint=fingerprint)
+        return connect_rows(client, SIGNATURE, 3)()
+
+    with serving(folder, CountingNet(), tls) as (_, address):
         held["at"] = place(way, folder, address)
         client = client_of(held["at"], 3, connect=connect)
         client.run(3)
-    with serving(folder, CountingNet(2.0)) as (_, address):
+    with serving(folder, CountingNet(2.0), tls) as (_, address):
         held["at"] = place(way, folder, address)
         values = fill(client, 1)
         client.run(3)
@@ -275,9 +282,9 @@ def test_a_stop_ends_the_wait(folder: Path) -> None:
 
 
 def test_a_network_that_fails_is_told_to_every_actor(way: str, folder: Path) -> None:
-    net = CountingNet()
-    with serving(folder, net) as (_, address):
-        client = client_of(place(way, folder, address), 3)
+    net, tls = CountingNet(), way == "encrypted"
+    with serving(folder, net, tls) as (_, address):
+        client = client_of(place(way, folder, address), 3, tls=tls)
         client.run(3)
         net.error = ValueError("no memory for the batch")
         with pytest.raises(RunError, match="failed, no memory for the batch"):
