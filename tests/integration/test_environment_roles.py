@@ -14,6 +14,7 @@ import pytest
 
 from tengen.observe import read_events
 from tengen.run import RunDirectory
+from tengen.transport import fingerprint_of
 from tests.integration.runs import run_command, start_command, wait_for
 
 pytest.importorskip("gymnasium")
@@ -24,6 +25,8 @@ SETTINGS = (
     "inference.batch_shape=dynamic",
     "agent.actor.num_envs=4",
 )
+
+CERTIFICATE = Path(__file__).parents[1] / "unit" / "store" / "tls_certificate.pem"
 
 
 def role(name: str, run: Path, *extra: str) -> list[str]:
@@ -71,14 +74,20 @@ def test_an_actor_of_another_host(
     port = free_port()
     words = [sys.executable, "-m", "tengen", "train", "CartPole-v1", "--agent", "ppo"]
     words += ["--frames", "0", "--out", str(run)]
-    settings = (*SETTINGS, f"launch.listen=127.0.0.1:{port}")
+    settings = (
+        *SETTINGS,
+        f"launch.listen=127.0.0.1:{port}",
+        f"launch.certificate_file={CERTIFICATE}",
+        f"launch.key_file={CERTIFICATE.with_name('tls_key.pem')}",
+    )
     done = run_command([*words, *(f"--set={setting}" for setting in settings)])
     assert done.returncode == 0, done.stderr
     for name in ("learn", "export", "gate", "inference"):
         processes[name] = start_command(role(name, run))
     far.mkdir()
     shutil.copy(run / "run.json", far)
-    connect = ("--connect", f"127.0.0.1:{port}")
+    fingerprint = fingerprint_of(CERTIFICATE)
+    connect = ("--connect", f"127.0.0.1:{port}", "--fingerprint", fingerprint)
     # Without the token nobody comes in, nor with another one.
     done = run_command(role("actor", far, *connect))
     assert done.returncode == 2

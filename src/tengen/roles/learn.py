@@ -77,6 +77,9 @@ class LearnRole:
         # Of a turn, waiting for actors.
         self._idle_s = 0.0
         self._experience = open_experience(config, run, context, extra.get("table"))
+        if self._number is None:
+            # What an update draws; a checkpoint has the generator from here on.
+            torch.manual_seed(config.seed)
         self._learner = self._make_learner(self._initial_net())
         if self._number is not None:
             load_checkpoint(run.checkpoints.entry(self._number), self._learner)
