@@ -20,9 +20,10 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from typing import Any
+import operator
+from typing import Any, get_args
 
-from tengen.config import check, check_literals
+from tengen.config import check, check_literals, field_types
 
 __all__ = ["Bounds", "bounded", "bounds", "check_fields"]
 
@@ -80,7 +81,8 @@ def bounded(
 ) -> Any:
     """Returns a dataclass field with a range, which ``check_fields`` checks.
 
-    A value of None is in every range, and of a tuple each entry has to be in it.
+    A value of None is in every range, and of a tuple each entry has to be in it. A
+    field of type int takes whole numbers alone; below infinity is finite.
 
     Args:
         default: The field's default.
@@ -112,7 +114,21 @@ def check_fields(cfg: Any) -> None:
     For ``__post_init__``, in the order of the fields, literals first.
     """
     check_literals(cfg)
+    kinds = field_types(type(cfg))
     for name, told in bounds(type(cfg)).items():
         value = getattr(cfg, name)
+        members = {kinds[name], *get_args(kinds[name])}
+        is_whole = int in members and float not in members
         for entry in value if isinstance(value, tuple) else (value,):
-            check(entry is None or told.hold(entry), name, entry, told.rule)
+            if entry is None:
+                continue
+            if is_whole:
+                _check_whole(name, entry)
+            check(told.hold(entry), name, entry, told.rule)
+
+
+def _check_whole(name: str, value: Any) -> None:
+    try:
+        operator.index(value)  # numpy's whole numbers too
+    except TypeError:
+        check(False, name, value, "must be a whole number; write it as an int")

@@ -9,8 +9,9 @@ from typing import Any, Literal
 import pytest
 
 from tengen.bounds import bounded, bounds, check_fields
-from tengen.config import from_dict, override
+from tengen.config import from_dict
 from tengen.errors import UsageError
+from tengen.overrides import override
 
 
 @dataclass(frozen=True, kw_only=True)
