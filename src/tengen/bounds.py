@@ -19,6 +19,7 @@ shows the ranges.
 from __future__ import annotations
 
 import dataclasses
+import functools
 import math
 import operator
 from typing import Any, get_args
@@ -99,12 +100,22 @@ def bounded(
     return dataclasses.field(default=default, metadata={_BOUNDS: told})
 
 
+@functools.cache
 def bounds(cls: type) -> dict[str, Bounds]:
-    """Returns the declared range of each field of a config that has one."""
+    """Returns the declared range of each field of a config that has one.
+
+    A subclass that only gives a field another default keeps its range.
+    """
+    found: dict[str, Bounds] = {}
+    for base in reversed(cls.__mro__):
+        fields: dict[str, Any] = vars(base).get("__dataclass_fields__", {})
+        for name, field in fields.items():
+            if _BOUNDS in field.metadata:
+                found[name] = field.metadata[_BOUNDS]
     return {
-        field.name: field.metadata[_BOUNDS]
-        for field in dataclasses.fields(cls)
-        if _BOUNDS in field.metadata
+        one.name: found[one.name]
+        for one in dataclasses.fields(cls)
+        if one.name in found
     }
 
 
