@@ -19,7 +19,6 @@ shows the ranges.
 from __future__ import annotations
 
 import dataclasses
-import functools
 import math
 import operator
 from typing import Any, get_args
@@ -100,7 +99,6 @@ def bounded(
     return dataclasses.field(default=default, metadata={_BOUNDS: told})
 
 
-@functools.cache
 def bounds(cls: type) -> dict[str, Bounds]:
     """Returns the declared range of each field of a config that has one.
 
@@ -112,11 +110,8 @@ def bounds(cls: type) -> dict[str, Bounds]:
         for name, field in fields.items():
             if _BOUNDS in field.metadata:
                 found[name] = field.metadata[_BOUNDS]
-    return {
-        one.name: found[one.name]
-        for one in dataclasses.fields(cls)
-        if one.name in found
-    }
+    names = [field.name for field in dataclasses.fields(cls)]
+    return {name: found[name] for name in names if name in found}
 
 
 def check_fields(cfg: Any) -> None:

@@ -12,7 +12,7 @@ import numpy as np
 
 from tengen import _core
 from tengen.bounds import bounded, check_fields
-from tengen.config import check, check_whole, fill_native
+from tengen.config import check, check_whole, fill_native, from_dict
 from tengen.errors import UsageError
 from tengen.store.rate_limits import RateLimits
 
@@ -331,12 +331,8 @@ class TableConfig:
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> TableConfig:
         """Returns what `to_dict` was made of."""
-        fields = dict(data)
-        fields["columns"] = {
-            name: Column(dtype=dtype, shape=tuple(shape), stack=stack)
-            for name, (dtype, shape, stack) in data["columns"].items()
+        columns = {
+            name: dict(zip(("dtype", "shape", "stack"), column, strict=True))
+            for name, column in data["columns"].items()
         }
-        fields["sampler"] = Selector(**data["sampler"])
-        fields["remover"] = Selector(**data["remover"])
-        fields["limits"] = RateLimits(**data["limits"])
-        return cls(**fields)
+        return from_dict(cls, {**data, "columns": columns})
