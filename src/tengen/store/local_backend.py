@@ -13,9 +13,9 @@ from tengen import _core
 from tengen.config import check, check_whole
 from tengen.errors import RunError, UsageError, did_you_mean
 from tengen.store.backend import SamplerCore, TableEntry
-from tengen.store.disk_config import DiskConfig
-from tengen.store.rate_limits import RateLimits
-from tengen.store.table_config import TableConfig
+from tengen.store.configs.disk_config import DiskConfig
+from tengen.store.configs.rate_limits import RateLimits
+from tengen.store.configs.table_config import TableConfig
 
 __all__ = ["LocalBackend"]
 

@@ -13,9 +13,9 @@ from typing import Any
 from tengen import _core
 from tengen.errors import RunError, UsageError
 from tengen.store.closable import Closable
-from tengen.store.disk_folder import OWN_NAMES
+from tengen.store.folders.disk_folder import OWN_NAMES
+from tengen.store.folders.saved_config import read_config, save_config
 from tengen.store.messages import STORE
-from tengen.store.saved_config import read_config, save_config
 from tengen.transport import Client, FolderLock, NetAddress
 
 __all__ = ["Replica"]

@@ -14,7 +14,7 @@ from tengen.store.arguments import vector_of
 from tengen.store.backend import SamplerCore
 from tengen.store.batch import Batch
 from tengen.store.closable import Closable
-from tengen.store.table_config import TableConfig
+from tengen.store.configs.table_config import TableConfig
 from tengen.store.waiting import refused, wait_for
 
 __all__ = ["Sampler"]

@@ -13,8 +13,9 @@ from tengen.store.backend import StoreBackend, TableEntry, find_table
 from tengen.store.checkpoint import make_checkpoint
 from tengen.store.client import RemoteBackend
 from tengen.store.closable import Closable
-from tengen.store.disk_config import DiskConfig
-from tengen.store.disk_folder import DiskFolder
+from tengen.store.configs.disk_config import DiskConfig
+from tengen.store.configs.table_config import TableConfig, check_kind
+from tengen.store.folders.disk_folder import DiskFolder
 from tengen.store.lending import Lending
 from tengen.store.local_backend import LocalBackend
 from tengen.store.messages import STORE
@@ -22,7 +23,6 @@ from tengen.store.server import HostServer, NetServer
 from tengen.store.shards import Shards
 from tengen.store.step_writer import StepWriter, open_writer
 from tengen.store.table import Table
-from tengen.store.table_config import TableConfig, check_kind
 from tengen.store.waiting import timeout_of
 from tengen.transport import listen_on
 

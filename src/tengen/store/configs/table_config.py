@@ -14,7 +14,7 @@ from tengen import _core
 from tengen.bounds import bounded, check_fields
 from tengen.config import check, check_whole, fill_native, from_dict
 from tengen.errors import UsageError
-from tengen.store.rate_limits import RateLimits
+from tengen.store.configs.rate_limits import RateLimits
 
 __all__ = ["Column", "Selector", "TableConfig", "check_kind"]
 

@@ -12,8 +12,8 @@ from typing import Any, Literal
 from tengen.bounds import bounded, check_fields
 from tengen.config import check, from_dict
 from tengen.errors import UsageError, os_reason
-from tengen.store.disk_config import Durability
-from tengen.store.table_config import TableConfig
+from tengen.store.configs.disk_config import Durability
+from tengen.store.configs.table_config import TableConfig
 
 __all__ = ["StoreConfig"]
 
