@@ -20,7 +20,6 @@ from numpy.typing import NDArray
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from tengen.config import override
 from tengen.evaluation import (
     MatchGate,
     ModelPlayer,
@@ -30,6 +29,7 @@ from tengen.evaluation import (
     open_player,
 )
 from tengen.games import make
+from tengen.overrides import override
 from tengen.run import available_cores
 from tests.oracle.gate_matches import draw_points, judge_match, judge_sprt
 

@@ -17,7 +17,7 @@ import threading
 import time
 from pathlib import Path
 
-from tengen.config import override
+from tengen.overrides import override
 from tengen.recipes import make_config
 from tengen.roles import RoleContext, make_role, read_config, write_config
 from tengen.run import RunDirectory

@@ -20,9 +20,9 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from typing import Any
+from typing import Any, get_args
 
-from tengen.config import check, check_literals
+from tengen.config import check, check_literals, field_types
 
 __all__ = ["Bounds", "bounded", "bounds", "check_fields"]
 
@@ -80,7 +80,8 @@ def bounded(
 ) -> Any:
     """Returns a dataclass field with a range, which ``check_fields`` checks.
 
-    A value of None is in every range, and of a tuple each entry has to be in it.
+    A value of None is in every range, and of a tuple each entry has to be in it. A
+    field of type int takes whole numbers alone; below infinity is finite.
 
     Args:
         default: The field's default.
@@ -98,12 +99,18 @@ def bounded(
 
 
 def bounds(cls: type) -> dict[str, Bounds]:
-    """Returns the declared range of each field of a config that has one."""
-    return {
-        field.name: field.metadata[_BOUNDS]
-        for field in dataclasses.fields(cls)
-        if _BOUNDS in field.metadata
-    }
+    """Returns the declared range of each field of a config that has one.
+
+    A subclass that only gives a field another default keeps its range.
+    """
+    found: dict[str, Bounds] = {}
+    for base in reversed(cls.__mro__):
+        fields: dict[str, Any] = vars(base).get("__dataclass_fields__", {})
+        for name, field in fields.items():
+            if _BOUNDS in field.metadata:
+                found[name] = field.metadata[_BOUNDS]
+    names = [field.name for field in dataclasses.fields(cls)]
+    return {name: found[name] for name in names if name in found}
 
 
 def check_fields(cfg: Any) -> None:
@@ -112,7 +119,15 @@ def check_fields(cfg: Any) -> None:
     For ``__post_init__``, in the order of the fields, literals first.
     """
     check_literals(cfg)
+    kinds = field_types(type(cfg))
     for name, told in bounds(type(cfg)).items():
         value = getattr(cfg, name)
+        members = {kinds[name], *get_args(kinds[name])}
+        is_whole = int in members and float not in members
         for entry in value if isinstance(value, tuple) else (value,):
-            check(entry is None or told.hold(entry), name, entry, told.rule)
+            if entry is None:
+                continue
+            # As in JSON: numpy's whole numbers could not be saved.
+            is_right = not is_whole or isinstance(entry, int)
+            check(is_right, name, entry, "must be a whole number; write it as an int")
+            check(told.hold(entry), name, entry, told.rule)

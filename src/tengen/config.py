@@ -1,4 +1,4 @@
-"""Strict configs: frozen dataclasses to and from JSON, and ``--set`` overrides.
+"""Strict configs: frozen dataclasses to and from JSON.
 
 A component's config lives beside the component and looks like this::
 
@@ -43,10 +43,14 @@ __all__ = [
     "check_literals",
     "check_range",
     "check_whole",
+    "config_of_kind",
+    "family_of",
     "field_docs",
+    "field_types",
     "fill_native",
     "from_dict",
-    "override",
+    "join",
+    "shown",
     "to_dict",
 ]
 
@@ -88,7 +92,7 @@ def check_literals(cfg: Any) -> None:
 
     For ``__post_init__``: Python itself lets any value through.
     """
-    for name, kind in _field_types(type(cfg)).items():
+    for name, kind in field_types(type(cfg)).items():
         if get_origin(kind) is Literal:
             _check_literal(get_args(kind), getattr(cfg, name), name)
 
@@ -131,19 +135,19 @@ def from_dict(cls: type[T], data: Mapping[str, Any], where: str = "") -> T:
     """
     if not isinstance(data, Mapping):
         raise UsageError(
-            f"{where or cls.__name__} ({_shown(data)}) must be a mapping of fields; "
+            f"{where or cls.__name__} ({shown(data)}) must be a mapping of fields; "
             f"give {{name: value}}"
         )
-    kinds = _field_types(cls)
+    kinds = field_types(cls)
     for key in data:
         if key not in kinds:
             raise UsageError(
-                f"{_join(where, str(key))} ({_shown(data[key])}) is not a known key; "
+                f"{join(where, str(key))} ({shown(data[key])}) is not a known key; "
                 f"{did_you_mean(str(key), kinds)}"
             )
     values: dict[str, Any] = {}
     for field in dataclasses.fields(cls):  # type: ignore[arg-type]
-        path = _join(where, field.name)
+        path = join(where, field.name)
         if field.name in data:
             values[field.name] = _convert(kinds[field.name], data[field.name], path)
         elif _is_required(field):
@@ -152,29 +156,6 @@ def from_dict(cls: type[T], data: Mapping[str, Any], where: str = "") -> T:
         return cls(**values)
     except UsageError as error:
         raise _located(error, where) from None
-
-
-def override(cfg: T, settings: Sequence[str]) -> T:
-    """Returns ``cfg`` with ``--set`` settings applied and checked, in order.
-
-    Args:
-        cfg: A config.
-        settings: ``path.to.field=value``. A value is read as JSON, then as a
-            Python literal, else it is the text itself. Naming the ``kind`` of a
-            union first switches to that config with its defaults.
-
-    Raises:
-        UsageError: A setting is malformed, unknown or refused.
-    """
-    data: dict[str, Any] = to_dict(cfg)
-    for setting in settings:
-        path, equals, text = setting.partition("=")
-        if not equals or not path:
-            raise UsageError(
-                f"setting ({setting}) must look like path.to.field=value; rewrite it"
-            )
-        _assign(type(cfg), data, path.strip(), _parse(text.strip()))
-    return from_dict(type(cfg), data)
 
 
 def field_docs(cls: type) -> dict[str, str]:
@@ -213,7 +194,8 @@ def _plain(value: Any) -> Any:
 _known_types: dict[type, dict[str, Any]] = {}
 
 
-def _field_types(cls: type) -> dict[str, Any]:
+def field_types(cls: type) -> dict[str, Any]:
+    """Returns the type of each field of a config."""
     if cls not in _known_types:
         hints = typing.get_type_hints(cls)
         _known_types[cls] = {f.name: hints[f.name] for f in dataclasses.fields(cls)}
@@ -225,22 +207,24 @@ def _is_required(field: dataclasses.Field[Any]) -> bool:
     return field.default is missing and field.default_factory is missing
 
 
-def _join(where: str, name: str) -> str:
+def join(where: str, name: str) -> str:
+    """Returns the dotted path of a name below ``where``, which may be empty."""
     return f"{where}.{name}" if where else name
 
 
-def _shown(value: object) -> str:
+def shown(value: object) -> str:
+    """Returns a value as a message has it."""
     text = json.dumps(value) if isinstance(value, str) else repr(value)
     return text if len(text) <= 60 else text[:57] + "..."
 
 
 def _located(error: UsageError, where: str) -> UsageError:
     """Puts the dotted path before a name that ``__post_init__`` gave alone."""
-    return UsageError(_join(where, str(error)))
+    return UsageError(join(where, str(error)))
 
 
 def _refuse(path: str, value: object, expected: str) -> typing.NoReturn:
-    raise UsageError(f"{path} ({_shown(value)}) must be {expected}; change it")
+    raise UsageError(f"{path} ({shown(value)}) must be {expected}; change it")
 
 
 def _convert(kind: Any, value: Any, path: str) -> Any:
@@ -259,24 +243,24 @@ def _convert(kind: Any, value: Any, path: str) -> Any:
         if not isinstance(value, Mapping):
             _refuse(path, value, "a mapping")
         return {
-            str(key): _convert(args[1], item, _join(path, str(key)))
+            str(key): _convert(args[1], item, join(path, str(key)))
             for key, item in value.items()
         }
     if dataclasses.is_dataclass(kind):
         if isinstance(value, typing.cast(type, kind)):
             return value
         return from_dict(typing.cast(type, kind), value, path)
-    if (family := _family(kind)) is not None:
+    if (family := family_of(kind)) is not None:
         if isinstance(value, family):
             return value
         if not isinstance(value, Mapping):
             _refuse(path, value, "a mapping of fields with a kind")
-        chosen = family.of_kind(value.get("kind"), _join(path, "kind"))
+        chosen = family.of_kind(value.get("kind"), join(path, "kind"))
         return from_dict(chosen, value, path)
     return _convert_scalar(kind, value, path)
 
 
-def _family(kind: Any) -> type[OpenConfig] | None:
+def family_of(kind: Any) -> type[OpenConfig] | None:
     """Returns the family that a field of this type takes any kind of; None: none."""
     if isinstance(kind, type) and issubclass(kind, OpenConfig):
         return kind
@@ -289,9 +273,9 @@ def _check_literal(args: Sequence[Any], value: Any, path: str) -> None:
         return
     if isinstance(value, str) and all(isinstance(arg, str) for arg in args):
         raise UsageError(
-            f"{path} ({_shown(value)}) is not known; {did_you_mean(value, args)}"
+            f"{path} ({shown(value)}) is not known; {did_you_mean(value, args)}"
         )
-    _refuse(path, value, "one of " + ", ".join(map(_shown, args)))
+    _refuse(path, value, "one of " + ", ".join(map(shown, args)))
 
 
 def _convert_scalar(kind: Any, value: Any, path: str) -> Any:
@@ -345,7 +329,7 @@ def _convert_union(args: tuple[Any, ...], value: Any, path: str) -> Any:
     if any(isinstance(value, config) for config in configs):
         return value
     if configs and isinstance(value, Mapping):
-        chosen = _config_of_kind(configs, value, path)
+        chosen = config_of_kind(configs, value, path)
         return from_dict(chosen, value, path)
     rest = [arg for arg in args if arg is not types.NoneType]
     if len(rest) == 1:
@@ -360,7 +344,7 @@ def _convert_union(args: tuple[Any, ...], value: Any, path: str) -> Any:
     _refuse(path, value, "one of " + ", ".join(names))
 
 
-def _config_of_kind(
+def config_of_kind(
     configs: Sequence[Any], value: Mapping[str, Any], path: str
 ) -> type[Any]:
     """Returns the config whose ``kind`` is the value's; the first is the default."""
@@ -369,73 +353,12 @@ def _config_of_kind(
     known: dict[str, type[Any]] = {
         name: config
         for config in configs
-        for name in get_args(_field_types(config)["kind"])
+        for name in get_args(field_types(config)["kind"])
     }
-    kind = value.get("kind", get_args(_field_types(configs[0])["kind"])[0])
+    kind = value.get("kind", get_args(field_types(configs[0])["kind"])[0])
     if not isinstance(kind, str) or kind not in known:
         raise UsageError(
-            f"{_join(path, 'kind')} ({_shown(kind)}) is not known; "
+            f"{join(path, 'kind')} ({shown(kind)}) is not known; "
             f"{did_you_mean(str(kind), known)}"
         )
     return known[kind]
-
-
-def _parse(text: str) -> Any:
-    for read in (json.loads, ast.literal_eval):
-        try:
-            return read(text)
-        except (ValueError, SyntaxError, RecursionError, MemoryError):
-            continue  # the last two: brackets in brackets, thousands deep
-    return text
-
-
-def _assign(cls: type, data: dict[str, Any], path: str, value: Any) -> None:
-    """Puts ``value`` at ``path`` in the plain form of a config of type ``cls``."""
-    names = path.split(".")
-    config: Any = cls
-    for depth, name in enumerate(names):
-        here = ".".join(names[: depth + 1])
-        kinds = _field_types(config) if config is not None else {}
-        if config is not None and name not in kinds:
-            deeper = _paths_to(name, data, ".".join(names[:depth]))
-            advice = f'did you mean "{deeper[0]}"?' if len(deeper) == 1 else ""
-            raise UsageError(
-                f"{here} ({_shown(value)}) is not a known key; "
-                f"{advice or did_you_mean(name, kinds)}"
-            )
-        if depth == len(names) - 1:
-            if name == "kind" and value not in get_args(kinds.get("kind")):
-                data.clear()  # another config of the union: its own defaults
-            data[name] = value
-            return
-        if data.get(name) is None:
-            data[name] = {}
-        if not isinstance(data[name], dict):
-            raise UsageError(
-                f"{path} ({_shown(value)}) must name a field; {here} has no fields"
-            )
-        config = _nested_config(kinds.get(name), data[name], here)
-        data = data[name]
-
-
-def _paths_to(name: str, data: Mapping[str, Any], where: str) -> list[str]:
-    """Returns the paths of the fields of a name in the configs below ``where``."""
-    found = []
-    for key, value in data.items():
-        path = _join(where, key)
-        if isinstance(value, dict):
-            found += _paths_to(name, value, path)
-        if key == name:
-            found.append(path)
-    return found
-
-
-def _nested_config(kind: Any, data: Mapping[str, Any], path: str) -> type | None:
-    """Returns the config class that ``data`` at ``path`` holds; None for a dict."""
-    if not dataclasses.is_dataclass(kind) and (family := _family(kind)) is not None:
-        return family.of_kind(data.get("kind"), _join(path, "kind"))
-    members = (kind, *get_args(kind))
-    configs = [member for member in members if dataclasses.is_dataclass(member)]
-    if not configs or get_origin(kind) is dict:
-        return None
-    return _config_of_kind(configs, data, path)

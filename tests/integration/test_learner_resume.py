@@ -12,11 +12,11 @@ import pytest
 import torch
 
 from tengen.agents.alphazero import NetStage
-from tengen.config import override
 from tengen.experience import StepTable
 from tengen.experience.rows.shuffled_files import read_turn
 from tengen.learners.checkpoint import read_model
 from tengen.nets import ResNetConfig, parse_net
+from tengen.overrides import override
 from tengen.recipes import make_config
 from tengen.roles import Role, RoleContext, RunConfig, make_role, write_config
 from tengen.roles.experience import open_experience

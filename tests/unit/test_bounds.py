@@ -9,8 +9,9 @@ from typing import Any, Literal
 import pytest
 
 from tengen.bounds import bounded, bounds, check_fields
-from tengen.config import from_dict, override
+from tengen.config import from_dict
 from tengen.errors import UsageError
+from tengen.overrides import override
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -76,3 +77,22 @@ def test_ranges_for_people() -> None:
         "most": "at most 0",
         "sizes": "1 to 64",
     }
+
+
+def test_a_subclass_with_another_default_keeps_the_range():
+    @dataclass(frozen=True, kw_only=True)
+    class Base:
+        size: int = bounded(1, 1, 4)
+
+        def __post_init__(self) -> None:
+            check_fields(self)
+
+    @dataclass(frozen=True, kw_only=True)
+    class Other(Base):
+        size: int = 2
+
+    assert Other().size == 2
+    with pytest.raises(UsageError, match=r"size \(5\) must be 1 to 4"):
+        Other(size=5)
+    with pytest.raises(UsageError, match=r"size \(2.5\) must be a whole number"):
+        Other(size=2.5)  # type: ignore[arg-type]

@@ -13,11 +13,11 @@ from tengen.config import (
     check_range,
     field_docs,
     from_dict,
-    override,
     to_dict,
 )
 from tengen.errors import UsageError
 from tengen.models import ModelMeta
+from tengen.overrides import override
 from tengen.roles import RunConfig
 
 

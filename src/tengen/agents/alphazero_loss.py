@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from tengen.config import check
+from tengen.bounds import bounded, check_fields
 
 __all__ = ["AlphaZeroLossConfig"]
 
@@ -13,26 +13,28 @@ __all__ = ["AlphaZeroLossConfig"]
 class AlphaZeroLossConfig:
     """What the losses of a row weigh."""
 
-    value_cost: float = 1.0
+    value_cost: float = bounded(1.0, 0, None, "use 0 for none")
     """Weight of the value loss beside the policy loss, at least 0."""
-    search_value_share: float = 0.3
+    search_value_share: float = bounded(
+        0.3, 0, 1, rule="must be in [0, 1]; use 0 for the outcome alone"
+    )
     """Share of the search's value in the value target, in [0, 1]; the rest is the
     game's outcome. The outcome is unbiased, the search's value has less noise."""
-    reply_cost: float = 0.15
+    reply_cost: float = bounded(0.15, 0, None, "use 0 for none")
     """Weight of the opponent's reply, at least 0; this and the next ones where the
     network has auxiliary heads (KataGo's 0.15)."""
-    horizons_cost: float = 0.6
+    horizons_cost: float = bounded(0.6, 0, None, "use 0 for none")
     """Weight of the values some plies on, all three together, at least 0 (KataGo's 0.72
     each)."""
-    ownership_cost: float = 1.5
+    ownership_cost: float = bounded(1.5, 0, None, "use 0 for none")
     """Weight of who owns each cell at the end, at least 0 (KataGo's 1.5)."""
-    score_cost: float = 0.02
+    score_cost: float = bounded(0.02, 0, None, "use 0 for none")
     """Weight of the distribution of the score and of its sums, at least 0 (KataGo's
     0.02 each)."""
-    mean_score_cost: float = 0.0015
+    mean_score_cost: float = bounded(0.0015, 0, None, "use 0 for none")
     """Weight of the squared error of the mean score in points, at least 0 (KataGo's
     0.0015)."""
-    lead_cost: float = 0.006
+    lead_cost: float = bounded(0.006, 0, None, "use 0 for none")
     """Weight of the squared error of the lead in points, in the rows that have one, at
     least 0; where the network has a head for it, ``net.lead`` (KataGo's 0.006)."""
 
@@ -42,20 +44,4 @@ class AlphaZeroLossConfig:
         Raises:
             UsageError: A field is out of its range.
         """
-        for name in (
-            "value_cost",
-            "reply_cost",
-            "horizons_cost",
-            "ownership_cost",
-            "score_cost",
-            "mean_score_cost",
-            "lead_cost",
-        ):
-            value = getattr(self, name)
-            check(value >= 0, name, value, "must be at least 0; use 0 for none")
-        check(
-            0 <= self.search_value_share <= 1,
-            "search_value_share",
-            self.search_value_share,
-            "must be in [0, 1]; use 0 for the outcome alone",
-        )
+        check_fields(self)

@@ -23,7 +23,8 @@ from tengen.actors import (
     step_tensors,
 )
 from tengen.agents.agent import Agent, Schedule
-from tengen.config import check, check_literals, check_range
+from tengen.bounds import bounded, check_fields
+from tengen.config import check
 from tengen.envs import ActionSpec, Arrays, EnvSpec
 from tengen.errors import UsageError
 from tengen.experience import Experience, ItemLayout, ReplayConfig, StepTable
@@ -59,7 +60,7 @@ class EnvironmentAgent(Agent):
     (``make_update``). It is a ``tengen.actors.Policy``.
     """
 
-    discount: float = 0.99
+    discount: float = bounded(0.99, 0, 1)
     """Discount of one step, in [0, 1]."""
     sees_last_step: bool = False
     """Whether the network is told the last action and the last reward."""
@@ -72,8 +73,7 @@ class EnvironmentAgent(Agent):
         Raises:
             UsageError: A field is out of its range.
         """
-        check_literals(self)
-        check_range("discount", self.discount, 0, 1)
+        check_fields(self)
 
     # What an algorithm says.
 

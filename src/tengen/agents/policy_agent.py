@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from tengen.actors import Slots, make_action_draws
 from tengen.agents.environment_agent import EnvironmentAgent
-from tengen.config import check_range
+from tengen.bounds import bounded
 from tengen.envs import ActionSpec, Arrays
 from tengen.experience import ItemLayout
 from tengen.tensors import TensorSpec
@@ -34,20 +34,10 @@ class PolicyAgent(EnvironmentAgent):
 
     fixed: ClassVar[tuple[str, ...]] = ("sees_last_step",)
 
-    unroll_length: int | None = None
+    unroll_length: int | None = bounded(None, 1, 100_000, "use 20")
     """Transitions T of an unroll, 1 to 100,000. None: 20, and 64 of a network with
     memory, whose gradient does not reach beyond an unroll: what is to be remembered
     longer is learned by chance alone."""
-
-    def __post_init__(self) -> None:
-        """Checks the ranges.
-
-        Raises:
-            UsageError: A field is out of its range.
-        """
-        super().__post_init__()
-        if self.unroll_length is not None:
-            check_range("unroll_length", self.unroll_length, 1, 100_000, "use 20")
 
     def outputs_of(self, actions: ActionSpec) -> dict[str, TensorSpec]:
         """See ``EnvironmentAgent.outputs_of``."""

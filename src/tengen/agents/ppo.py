@@ -19,7 +19,8 @@ from tengen import envs
 from tengen.actors import EnvironmentActorConfig
 from tengen.agents.policy_agent import PolicyAgent
 from tengen.agents.unrolls import first_steps, network_inputs, time_major, unroll
-from tengen.config import check, check_range
+from tengen.bounds import bounded
+from tengen.config import check
 from tengen.envs import EnvSpec
 from tengen.experience import STATE, ReplayConfig
 from tengen.learners import AdamWConfig, LearnerConfig, LossParts, Update
@@ -45,37 +46,22 @@ class Ppo(PolicyAgent):
         default_factory=lambda: EnvironmentActorConfig(turn_steps=32)
     )
     """How environments are stepped; a turn is one batch."""
-    trace_lambda: float = 0.9
+    trace_lambda: float = bounded(0.9, 0, 1)
     """Mixing of the advantages, in [0, 1]; 0 gives one-step advantages."""
-    clip_ratio: float = 0.2
+    clip_ratio: float = bounded(0.2, 0, above=True, rule="must be positive; use 0.2")
     """How far from 1 the ratio of probabilities may go for its advantage, above 0."""
-    clip_value: float | None = None
+    clip_value: float | None = bounded(
+        None, 0, above=True, rule="must be positive; use 0.2"
+    )
     """How far a value may go from that before the batch, above 0; None for no clip."""
-    num_epochs: int = 10
+    num_epochs: int = bounded(10, 1, 1_000)
     """Times that a batch is gone through, 1 to 1,000."""
-    num_minibatches: int = 4
+    num_minibatches: int = bounded(4, 1, 10_000)
     """Steps of one time, each on as large a part of the batch, 1 to 10,000."""
-    baseline_cost: float = 0.5
+    baseline_cost: float = bounded(0.5, 0, None, "use 0 for none")
     """Weight of the baseline loss, at least 0."""
-    entropy_cost: float = 0.01
+    entropy_cost: float = bounded(0.01, 0, None, "use 0 for none")
     """Weight of the entropy bonus, at least 0."""
-
-    def __post_init__(self) -> None:
-        """Checks the ranges.
-
-        Raises:
-            UsageError: A field is out of its range.
-        """
-        super().__post_init__()
-        check_range("trace_lambda", self.trace_lambda, 0, 1)
-        check_range("num_epochs", self.num_epochs, 1, 1_000)
-        check_range("num_minibatches", self.num_minibatches, 1, 10_000)
-        for name in ("clip_ratio", "clip_value"):
-            value = getattr(self, name)
-            check(value is None or value > 0, name, value, "must be positive; use 0.2")
-        for name in ("baseline_cost", "entropy_cost"):
-            value = getattr(self, name)
-            check(value >= 0, name, value, "must be at least 0; use 0 for none")
 
     def default_store(self, spec: EnvSpec) -> ReplayConfig:
         """See ``EnvironmentAgent.default_store``: a queue of two batches.

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from tengen.actors import Slots
 from tengen.agents.environment_agent import EnvironmentAgent
-from tengen.config import check, check_range
+from tengen.bounds import bounded
 from tengen.envs import ActionSpec, Arrays
 from tengen.learners import Update
 from tengen.tensors import Signature, TensorSpec
@@ -42,27 +42,14 @@ class QAgent(EnvironmentAgent):
 
     is_duelling: bool = True
     """Whether the network answers ``value`` and ``advantage`` apart, or ``q``."""
-    epsilon: float = 0.4
+    epsilon: float = bounded(0.4, 0, 1)
     """Probability of a random action in the copy that explores most, in [0, 1]."""
-    epsilon_power: float = 7.0
+    epsilon_power: float = bounded(7.0, 0, None, "raise it")
     """How much less the others explore, at least 0; 0: all explore alike."""
-    num_steps: int = 3
+    num_steps: int = bounded(3, 1, 1_000)
     """Rewards n that a target adds up before it trusts the network, 1 to 1,000."""
-    target_period: int = 100
+    target_period: int = bounded(100, 1, None, "raise it")
     """Steps of the optimizer between two copies to the target network, at least 1."""
-
-    def __post_init__(self) -> None:
-        """Checks the ranges.
-
-        Raises:
-            UsageError: A field is out of its range.
-        """
-        super().__post_init__()
-        check_range("epsilon", self.epsilon, 0, 1)
-        check_range("num_steps", self.num_steps, 1, 1_000)
-        for name, least in (("epsilon_power", 0), ("target_period", 1)):
-            value = getattr(self, name)
-            check(value >= least, name, value, f"must be at least {least}; raise it")
 
     @classmethod
     def refusal_of(cls, actions: ActionSpec) -> str:

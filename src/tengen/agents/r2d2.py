@@ -20,6 +20,7 @@ from tengen.actors import EnvironmentActorConfig
 from tengen.agents.environment_agent import net_for
 from tengen.agents.q_agent import QAgent, TargetUpdate, q_values
 from tengen.agents.unrolls import first_steps, network_inputs, time_major
+from tengen.bounds import bounded
 from tengen.config import check_range
 from tengen.envs import EnvSpec
 from tengen.experience import ItemLayout, ReplayConfig
@@ -53,9 +54,9 @@ class R2d2(QAgent):
     )
     sees_last_step: bool = True
     """Whether the network is told the last action and the last reward."""
-    unroll_length: int = 40
+    unroll_length: int = bounded(40, 1, 100_000, "use 40")
     """Steps of a sequence that are learned from, 1 to 100,000 (the paper's 80)."""
-    burn_in: int = 20
+    burn_in: int = bounded(20, 0, 100_000, "use 20")
     """Steps before them, over which the memory is brought up to date from the stored
     state, 0 to 100,000 (the paper's 40)."""
     period: int = 20
@@ -68,10 +69,10 @@ class R2d2(QAgent):
     target_period: int = 25
     """Steps of the optimizer between two copies to the target network, at least 1 (the
     paper's 2,500): a small task is learned in a thousand or two."""
-    eta: float = 0.9
+    eta: float = bounded(0.9, 0, 1)
     """Share of the largest error in a sequence's priority, in [0, 1]; the rest is the
     mean error's."""
-    rescaling_epsilon: float = 1e-3
+    rescaling_epsilon: float = bounded(1e-3, 1e-9, 1)
     """Of the rescaling of values, above 0, at most 1."""
     actor: EnvironmentActorConfig = field(
         default_factory=lambda: EnvironmentActorConfig(turn_steps=60)
@@ -85,11 +86,7 @@ class R2d2(QAgent):
             UsageError: A field is out of its range.
         """
         super().__post_init__()
-        check_range("unroll_length", self.unroll_length, 1, 100_000, "use 40")
-        check_range("burn_in", self.burn_in, 0, 100_000, "use 20")
         check_range("period", self.period, 1, self.unroll_length, "use half of it")
-        check_range("eta", self.eta, 0, 1)
-        check_range("rescaling_epsilon", self.rescaling_epsilon, 1e-9, 1)
 
     def layout(self, state: Mapping[str, TensorSpec]) -> ItemLayout:
         """See ``EnvironmentAgent.layout``: burn-in, the sequence, and one step more."""

@@ -19,7 +19,8 @@ from tengen import envs
 from tengen.agents.policy_agent import PolicyAgent
 from tengen.agents.return_scale import ReturnScale
 from tengen.agents.unrolls import Unrolled, unroll
-from tengen.config import check, check_range
+from tengen.bounds import bounded
+from tengen.config import check
 from tengen.envs import EnvSpec
 from tengen.experience import ReplayConfig
 from tengen.learners import AdamWConfig, LearnerConfig, LossParts, Update
@@ -39,17 +40,17 @@ class Vtrace(PolicyAgent):
 
     kind: Literal["vtrace"] = "vtrace"
     """Tells this agent from the others."""
-    trace_lambda: float = 1.0
+    trace_lambda: float = bounded(1.0, 0, 1)
     """Mixing of the traces, in [0, 1]; 0 gives one-step targets."""
-    clip_rho: float = 1.0
+    clip_rho: float = bounded(1.0, 0, above=True, rule="must be positive; use 1")
     """Clip of the importance weights in the targets, positive."""
-    clip_c: float = 1.0
+    clip_c: float = bounded(1.0, 0, above=True, rule="must be positive; use 1")
     """Clip of the trace coefficients, in (0, clip_rho]."""
-    clip_pg_rho: float = 1.0
+    clip_pg_rho: float = bounded(1.0, 0, above=True, rule="must be positive; use 1")
     """Clip of the importance weights in the policy gradient, positive."""
-    baseline_cost: float = 0.5
+    baseline_cost: float = bounded(0.5, 0, None, "use 0 for none")
     """Weight of the baseline loss, at least 0."""
-    entropy_cost: float = 0.01
+    entropy_cost: float = bounded(0.01, 0, None, "use 0 for none")
     """Weight of the entropy bonus, at least 0."""
 
     def __post_init__(self) -> None:
@@ -59,10 +60,6 @@ class Vtrace(PolicyAgent):
             UsageError: A field is out of its range.
         """
         super().__post_init__()
-        check_range("trace_lambda", self.trace_lambda, 0, 1)
-        for name in ("clip_rho", "clip_c", "clip_pg_rho"):
-            value = getattr(self, name)
-            check(value > 0, name, value, "must be positive; use 1")
         # The paper's contraction needs it (section 4.1, below equation 1).
         check(
             self.clip_c <= self.clip_rho,
@@ -70,9 +67,6 @@ class Vtrace(PolicyAgent):
             self.clip_c,
             f"must be at most clip_rho ({self.clip_rho}); lower it",
         )
-        for name in ("baseline_cost", "entropy_cost"):
-            value = getattr(self, name)
-            check(value >= 0, name, value, "must be at least 0; use 0 for none")
 
     def default_store(self, spec: EnvSpec) -> ReplayConfig:
         """See ``EnvironmentAgent.default_store``: a queue."""

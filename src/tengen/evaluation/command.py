@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from tengen.config import check, override
+from tengen.config import check
 from tengen.errors import RunError, UsageError
 from tengen.evaluation.elo import Tally
 from tengen.evaluation.engine_side import EngineReport
@@ -23,6 +23,7 @@ from tengen.evaluation.players import (
     open_player,
 )
 from tengen.games import allow, is_program, open_game
+from tengen.overrides import override
 from tengen.run import available_cores, usable_threads
 from tengen.search import SearchConfig
 

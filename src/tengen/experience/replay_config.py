@@ -6,7 +6,8 @@ import math
 from dataclasses import dataclass
 from typing import Literal
 
-from tengen.config import check, check_literals, check_range, check_whole
+from tengen.bounds import bounded, check_fields
+from tengen.config import check, check_whole
 from tengen.experience.config import ExperienceConfig
 from tengen.store import RateLimits, Selector
 
@@ -28,22 +29,38 @@ class ReplayConfig(ExperienceConfig):
     """Tells this config from those of other experience."""
     sampler: Literal["fifo", "uniform", "prioritized"] = "fifo"
     """Which item a sample is: the oldest, any, or by its priority."""
-    max_items: int = 64
+    max_items: int = bounded(64, 1, _MAX_ITEMS)
     """Items that are kept at most, 1 to 2^28 - 1; of a replay the oldest leave."""
     min_items: int = 1
     """Nothing is sampled while there are fewer items, 1 to ``max_items``; 1 for
     ``fifo``."""
-    samples_per_item: float = 1.0
+    samples_per_item: float = bounded(
+        1.0,
+        0,
+        math.inf,
+        above=True,
+        below=True,
+        rule="must be above 0; say how often an item is to be drawn",
+    )
     """How often an item is sampled on average, above 0; 1 for ``fifo``."""
-    max_ahead: int = 0
+    max_ahead: int = bounded(0, 0, _MAX_ITEMS)
     """Items of a replay that actors may insert before the learner has drawn what they
     are worth, 0 to 2^28 - 1; then they wait for it. 0: two turns of all actors."""
-    priority_exponent: float = 0.6
+    priority_exponent: float = bounded(
+        0.6, 0, math.inf, below=True, rule="must be at least 0; 0 is uniform"
+    )
     """Of ``prioritized``: items are drawn by ``priority ** exponent``, at least 0."""
-    importance_exponent: float = 0.4
+    importance_exponent: float = bounded(0.4, 0, 1)
     """Of ``prioritized``: how much of what uneven draws change is taken back by weights
     in the loss, 0 (nothing) to 1 (all of it)."""
-    timeout_s: float = 300.0
+    timeout_s: float = bounded(
+        300.0,
+        0,
+        math.inf,
+        above=True,
+        below=True,
+        rule="must be above 0; allow an unroll's time",
+    )
     """The longest wait of an insert or a sample, above 0; then it fails."""
 
     def __post_init__(self) -> None:
@@ -52,16 +69,8 @@ class ReplayConfig(ExperienceConfig):
         Raises:
             UsageError: A field is out of its range.
         """
-        check_literals(self)
-        check_whole("max_items", self.max_items, 1, _MAX_ITEMS)
+        check_fields(self)
         check_whole("min_items", self.min_items, 1, self.max_items)
-        check(
-            math.isfinite(self.samples_per_item) and self.samples_per_item > 0,
-            "samples_per_item",
-            self.samples_per_item,
-            "must be above 0; say how often an item is to be drawn",
-        )
-        check_whole("max_ahead", self.max_ahead, 0, _MAX_ITEMS)
         check(
             not self.is_queue or self.max_ahead == 0,
             "max_ahead",
@@ -76,19 +85,6 @@ class ReplayConfig(ExperienceConfig):
                 value,
                 "must be 1 where the sampler is fifo; leave it out",
             )
-        check(
-            math.isfinite(self.priority_exponent) and self.priority_exponent >= 0,
-            "priority_exponent",
-            self.priority_exponent,
-            "must be at least 0; 0 is uniform",
-        )
-        check_range("importance_exponent", self.importance_exponent, 0, 1)
-        check(
-            math.isfinite(self.timeout_s) and self.timeout_s > 0,
-            "timeout_s",
-            self.timeout_s,
-            "must be above 0; allow an unroll's time",
-        )
 
     @property
     def is_queue(self) -> bool:

@@ -8,9 +8,10 @@ import os
 import sys
 from typing import Any
 
-from tengen.config import check_range, override
+from tengen.config import check_range
 from tengen.evaluation import PlaySettings
 from tengen.games import add_task_argument
+from tengen.overrides import override
 from tengen.play.loading import load_player
 from tengen.play.terminal import Session
 from tengen.run import usable_threads

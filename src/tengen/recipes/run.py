@@ -10,13 +10,14 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
-from tengen.config import check, check_range, override
+from tengen.config import check, check_range
 from tengen.errors import UsageError
 from tengen.games import allow, task_words
 from tengen.inference import check_machine
 from tengen.launch import Budget, RunJournal, check_launch, run_by
 from tengen.observe import EventWriter, make_view, read_progress
 from tengen.observe.roles import needed_roles
+from tengen.overrides import override
 from tengen.recipes.finale import final_match, match_line
 from tengen.recipes.registry import make_config
 from tengen.recipes.resources import Resources

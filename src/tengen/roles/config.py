@@ -9,13 +9,14 @@ from typing import Any
 
 from tengen.agents import Agent
 from tengen.bounds import bounded, check_fields
-from tengen.config import check, check_range, from_dict, override, to_dict
+from tengen.config import check, check_range, from_dict, to_dict
 from tengen.errors import UsageError, did_you_mean
 from tengen.evaluation.match import MAX_SEED
 from tengen.experience import ExperienceConfig
 from tengen.inference import Choice, InferenceConfig
 from tengen.learners import LearnerConfig
 from tengen.nets import NetConfig
+from tengen.overrides import override
 from tengen.roles.launch_config import LaunchConfig
 from tengen.roles.old_config import upgraded
 from tengen.run import RunDirectory

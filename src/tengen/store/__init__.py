@@ -5,14 +5,14 @@
 """
 
 from tengen.store.batch import Batch
-from tengen.store.rate_limits import RateLimits
+from tengen.store.configs.rate_limits import RateLimits
+from tengen.store.configs.store_config import StoreConfig
+from tengen.store.configs.table_config import Column, Selector, TableConfig
 from tengen.store.replica import Replica
 from tengen.store.sampler import Sampler
 from tengen.store.step_writer import StepWriter
 from tengen.store.store import Store
-from tengen.store.store_config import StoreConfig
 from tengen.store.table import Table
-from tengen.store.table_config import Column, Selector, TableConfig
 from tengen.store.waiting import StoreTimeout
 
 __all__ = [

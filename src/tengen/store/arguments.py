@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from tengen.config import check, check_range
 from tengen.errors import UsageError
 from tengen.run import memory_limit_bytes
-from tengen.store.table_config import TableConfig
+from tengen.store.configs.table_config import TableConfig
 
 __all__ = ["check_batch", "keys_of", "vector_of", "whole"]
 

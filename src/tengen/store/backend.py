@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from tengen import _core
 from tengen.config import check
 from tengen.errors import UsageError, did_you_mean
-from tengen.store.table_config import TableConfig
+from tengen.store.configs.table_config import TableConfig
 
 __all__ = [
     "BatchCore",

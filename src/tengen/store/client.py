@@ -10,8 +10,8 @@ from typing import Any
 from tengen import _core
 from tengen.errors import TengenError, UsageError
 from tengen.store.backend import SamplerCore, TableEntry
+from tengen.store.configs.table_config import TableConfig
 from tengen.store.messages import STORE, wait_for_name_s
-from tengen.store.table_config import TableConfig
 from tengen.transport import RESUME, Client, NoAnswer, is_net
 
 __all__ = ["RemoteBackend"]

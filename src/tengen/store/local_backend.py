@@ -13,9 +13,9 @@ from tengen import _core
 from tengen.config import check, check_whole
 from tengen.errors import RunError, UsageError, did_you_mean
 from tengen.store.backend import SamplerCore, TableEntry
-from tengen.store.disk_config import DiskConfig
-from tengen.store.rate_limits import RateLimits
-from tengen.store.table_config import TableConfig
+from tengen.store.configs.disk_config import DiskConfig
+from tengen.store.configs.rate_limits import RateLimits
+from tengen.store.configs.table_config import TableConfig
 
 __all__ = ["LocalBackend"]
 
@@ -140,7 +140,6 @@ class LocalBackend:
         timeout_s: float | None = None,
     ) -> _core.ReplayWriter:
         """Returns a writer of the table's steps, for one thread."""
-        del timeout_s
         return _core.open_writer(self.core, name, entry.pool, max_item_steps)
 
     def open_sampler(
@@ -152,7 +151,6 @@ class LocalBackend:
         timeout_s: float | None = None,
     ) -> SamplerCore:
         """Returns a sampler; without a disk it draws a batch when it is asked for."""
-        del timeout_s
         make = _core.open_sampler if copy else _core.open_view_sampler
         return make(self.core, entry.number, num_samples, num_ahead)
 
@@ -164,23 +162,17 @@ class LocalBackend:
         Raises:
             UsageError: It is unknown or its arguments are refused.
         """
-        del timeout_s
-        if name == "incarnation":
-            return self._incarnation
-        if name == "sizes":
-            return [self._describe(one.number)["num_items"] for one in self._entries]
-        if name == "sessions":
-            return [line for describe in self._describe_sessions for line in describe()]
-        if name == "replicas":
-            return [
-                {"name": replica, "behind_s": behind_s}
-                for replicas in self._list_replicas
-                for replica, behind_s in replicas()
-            ]
-        if name == "checkpoints":
-            return self._checkpoints()
-        if name in ("begin_checkpoint", "wait_checkpoint"):
-            return self._checkpoint(arguments)
+        of_store: dict[str, Callable[..., Any]] = {
+            "begin_checkpoint": self._begin_checkpoint,
+            "checkpoints": self._checkpoints,
+            "incarnation": lambda: self._incarnation,
+            "replicas": self._replicas,
+            "sessions": self._sessions,
+            "sizes": self._sizes,
+            "wait_checkpoint": self._wait_checkpoint,
+        }
+        if name in of_store:
+            return of_store[name](**arguments)
         commands: dict[str, Callable[..., Any]] = {
             "describe": self._describe,
             "erase": self._erase,
@@ -223,20 +215,40 @@ class LocalBackend:
                 f"store (closed) has kept nothing since its last checkpoint: {error}"
             ) from error
 
-    def _checkpoint(self, arguments: Mapping[str, Any]) -> int | bool | None:
-        if self._durability == "none":
-            raise UsageError(
-                "durability (none) must be checkpoint, async or sync; make the store "
-                "with it, and with a disk"
-            )
+    def _begin_checkpoint(self) -> int:
+        self._check_durable()
         try:
-            if not arguments:
-                return self.core.begin_checkpoint()
-            # Of the client's own slices none is as long.
-            wait_s = min(max(0.0, float(arguments["timeout_s"])), _CHECKPOINT_S)
-            return self.core.wait_checkpoint(arguments["number"], wait_s)
+            return self.core.begin_checkpoint()
         except _core.CoreError as error:
             raise RunError(str(error)) from error
+
+    def _wait_checkpoint(self, number: int, timeout_s: float) -> bool | None:
+        self._check_durable()
+        # Of the client's own slices none is as long.
+        wait_s = min(max(0.0, float(timeout_s)), _CHECKPOINT_S)
+        try:
+            return self.core.wait_checkpoint(number, wait_s)
+        except _core.CoreError as error:
+            raise RunError(str(error)) from error
+
+    def _check_durable(self) -> None:
+        check(
+            self._durability != "none",
+            "durability",
+            "none",
+            "must be checkpoint, async or sync; make the store with it, and with a "
+            "disk",
+        )
+
+    def _replicas(self) -> list[dict[str, Any]]:
+        told = [one for replicas in self._list_replicas for one in replicas()]
+        return [{"name": name, "behind_s": behind_s} for name, behind_s in told]
+
+    def _sessions(self) -> list[str]:
+        return [line for describe in self._describe_sessions for line in describe()]
+
+    def _sizes(self) -> list[int]:
+        return [self._describe(one.number)["num_items"] for one in self._entries]
 
     def _checkpoints(self) -> dict[str, Any]:
         age_s = self.core.checkpoint_age_s()

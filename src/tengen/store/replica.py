@@ -8,14 +8,14 @@ import socket
 import threading
 from collections.abc import Callable
 from pathlib import Path
-from types import TracebackType
 from typing import Any
 
 from tengen import _core
 from tengen.errors import RunError, UsageError
-from tengen.store.disk_folder import OWN_NAMES
+from tengen.store.closable import Closable
+from tengen.store.folders.disk_folder import OWN_NAMES
+from tengen.store.folders.saved_config import read_config, save_config
 from tengen.store.messages import STORE
-from tengen.store.saved_config import read_config, save_config
 from tengen.transport import Client, FolderLock, NetAddress
 
 __all__ = ["Replica"]
@@ -27,7 +27,7 @@ _OPEN_S = 60.0
 _ANSWER_S = 10.0
 
 
-class Replica:
+class Replica(Closable):
     """Follows a store by a thread, until `close`.
 
     ::
@@ -126,17 +126,6 @@ class Replica:
             _shut_down(self._stream)
         self._thread.join()
         self._lock.leave()
-
-    def __enter__(self) -> Replica:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self.close()
 
     def _run(self) -> None:
         while not self._ending.is_set():

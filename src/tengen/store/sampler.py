@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from types import TracebackType
-from typing import Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,13 +13,14 @@ from tengen.errors import UsageError
 from tengen.store.arguments import vector_of
 from tengen.store.backend import SamplerCore
 from tengen.store.batch import Batch
-from tengen.store.table_config import TableConfig
+from tengen.store.closable import Closable
+from tengen.store.configs.table_config import TableConfig
 from tengen.store.waiting import refused, wait_for
 
 __all__ = ["Sampler"]
 
 
-class Sampler:
+class Sampler(Closable):
     """Draws batches of one size. For one thread; batches may outlive it.
 
     A batch counts as used once it is acknowledged. What is drawn and not acknowledged
@@ -87,17 +86,6 @@ class Sampler:
         until the last of them goes.
         """
         self._core = None
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self.close()
 
     def __iter__(self) -> Iterator[Batch]:
         """Yields batches for ever."""

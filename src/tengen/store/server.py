@@ -10,13 +10,13 @@ from typing import Any
 
 from tengen import _core
 from tengen.errors import UsageError
-from tengen.store.disk_config import DiskConfig
-from tengen.store.disk_folder import DiskFolder
-from tengen.store.folder import StoreFolder
+from tengen.store.configs.disk_config import DiskConfig
+from tengen.store.configs.table_config import TableConfig
+from tengen.store.folders.disk_folder import DiskFolder
+from tengen.store.folders.host_folder import StoreFolder
+from tengen.store.folders.saved_config import read_config
 from tengen.store.local_backend import LocalBackend
 from tengen.store.messages import STORE, wait_for_name_s
-from tengen.store.saved_config import read_config
-from tengen.store.table_config import TableConfig
 from tengen.transport import RESUME, Listener, Message, Server, Service
 
 __all__ = ["HostServer", "NetServer"]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -112,19 +112,11 @@ class ShardSampler:
 
     def ack(self, lease: int, priorities: NDArray[np.float64] | None) -> None:
         """Says that a batch was used; a server that is gone needs no word."""
-        number, own = self._find_lease(lease)
-        if number is not None:
-            with self._may_end(number):
-                self._cores[number].ack(own, priorities)
-        del self._leases[lease]
+        self._end_lease(lease, lambda core, own: core.ack(own, priorities))
 
     def give_back(self, lease: int) -> None:
         """Says that a batch was not used."""
-        number, own = self._find_lease(lease)
-        if number is not None:
-            with self._may_end(number):
-                self._cores[number].give_back(own)
-        del self._leases[lease]
+        self._end_lease(lease, lambda core, own: core.give_back(own))
 
     def waits(self) -> str:
         """Returns what the servers wait for."""
@@ -149,13 +141,17 @@ class ShardSampler:
                 raise
             self._lose(number)
 
-    def _find_lease(self, lease: int) -> tuple[int | None, int]:
+    def _end_lease(self, lease: int, end: Callable[[SamplerCore, int], None]) -> None:
         if lease not in self._leases:
             raise _core.CoreError(
                 f"lease ({lease}) must be one that is not acknowledged; acknowledge "
                 f"batches once each"
             )
-        return self._leases[lease]
+        number, own = self._leases[lease]
+        if number is not None:
+            with self._may_end(number):
+                end(self._cores[number], own)
+        del self._leases[lease]
 
     def _choose(self) -> _Turn | None:
         sizes = {

@@ -6,15 +6,16 @@ import os
 from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from types import TracebackType
 from typing import Any
 
 from tengen.config import check, check_whole
 from tengen.store.backend import StoreBackend, TableEntry, find_table
 from tengen.store.checkpoint import make_checkpoint
 from tengen.store.client import RemoteBackend
-from tengen.store.disk_config import DiskConfig
-from tengen.store.disk_folder import DiskFolder
+from tengen.store.closable import Closable
+from tengen.store.configs.disk_config import DiskConfig
+from tengen.store.configs.table_config import TableConfig, check_kind
+from tengen.store.folders.disk_folder import DiskFolder
 from tengen.store.lending import Lending
 from tengen.store.local_backend import LocalBackend
 from tengen.store.messages import STORE
@@ -22,14 +23,13 @@ from tengen.store.server import HostServer, NetServer
 from tengen.store.shards import Shards
 from tengen.store.step_writer import StepWriter, open_writer
 from tengen.store.table import Table
-from tengen.store.table_config import TableConfig, check_kind
 from tengen.store.waiting import timeout_of
 from tengen.transport import listen_on
 
 __all__ = ["Store"]
 
 
-class Store:
+class Store(Closable):
     """Tables within one budget of memory, for this process, this host or others.
 
     ::
@@ -338,17 +338,6 @@ class Store:
         if self._disk is not None:
             self._disk.end()
             self._disk = None
-
-    def __enter__(self) -> Store:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self.close()
 
 
 def _open_sender(

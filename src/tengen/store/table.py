@@ -17,12 +17,12 @@ from tengen.errors import UsageError
 from tengen.store.arguments import check_batch, keys_of, vector_of, whole
 from tengen.store.backend import StoreBackend, TableEntry
 from tengen.store.batch import Batch
+from tengen.store.configs.rate_limits import RateLimits
+from tengen.store.configs.table_config import TableConfig, check_kind
 from tengen.store.lending import Lending
 from tengen.store.messages import MAX_KEYS
-from tengen.store.rate_limits import RateLimits
 from tengen.store.sampler import Sampler
 from tengen.store.step_writer import StepWriter
-from tengen.store.table_config import TableConfig, check_kind
 from tengen.store.waiting import refused, timeout_of
 
 __all__ = ["Table"]

@@ -15,7 +15,7 @@ import pytest
 
 from tengen import agents, games
 from tengen.agents import Agent
-from tengen.config import override
+from tengen.overrides import override
 from tengen.recipes import make_config, recipes
 from tengen.roles import RoleContext, make_role, write_config
 from tengen.run import RunDirectory

@@ -15,7 +15,7 @@ from tengen.bench import disk_reads
 from tengen.bench.disk_reads import DiskReads, run_reads
 from tengen.bench.store_workloads import VARIANTS, WORKLOADS, Workload
 from tengen.errors import RunError
-from tengen.store.disk_config import DiskConfig
+from tengen.store.configs.disk_config import DiskConfig
 from tengen.store.local_backend import LocalBackend
 
 ROW_BYTES = 8192

@@ -10,11 +10,11 @@ from typing import Any
 
 import pytest
 
-from tengen.config import override
 from tengen.errors import RunError, UsageError
 from tengen.launch import Budget
 from tengen.launch.at_once import run_at_once
 from tengen.launch.workers import workers_at_once
+from tengen.overrides import override
 from tengen.recipes import make_config
 from tengen.roles import RunConfig, StopListener, write_config
 from tengen.run import RunDirectory

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from tengen.config import override
 from tengen.launch import Budget
 from tengen.launch.inline import Turns
+from tengen.overrides import override
 from tengen.recipes import make_config
 from tengen.roles import StopListener
 from tengen.run import RunDirectory

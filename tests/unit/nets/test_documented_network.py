@@ -12,9 +12,10 @@ import pytest
 import torch
 
 from tengen import nets
-from tengen.config import from_dict, override, to_dict
+from tengen.config import from_dict, to_dict
 from tengen.errors import UsageError
 from tengen.nets import InferenceHead, MlpConfig, NetConfig
+from tengen.overrides import override
 from tengen.tensors import BoardSpec, Signature, TensorSpec
 
 PAGE = Path(__file__).parents[3] / "docs" / "adding" / "network.md"

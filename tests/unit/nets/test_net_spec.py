@@ -9,9 +9,10 @@ from dataclasses import dataclass, field, replace
 import pytest
 import torch
 
-from tengen.config import from_dict, override, to_dict
+from tengen.config import from_dict, to_dict
 from tengen.errors import UsageError
 from tengen.nets import MlpConfig, NetConfig, ResNetConfig, parse_net
+from tengen.overrides import override
 from tengen.tensors import BoardSpec, Signature, TensorSpec
 
 

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from tengen.config import override
 from tengen.nets import ResNetConfig
+from tengen.overrides import override
 from tengen.recipes import make_config
 from tengen.recipes.resources import Resources
 from tengen.recipes.run import train_task

@@ -6,9 +6,9 @@ import time
 import numpy as np
 import pytest
 
-from tengen.config import override
 from tengen.errors import RunError
 from tengen.games import allow
+from tengen.overrides import override
 from tengen.recipes import make_config
 from tengen.roles import RoleContext, make_role, write_config
 from tengen.run import RunDirectory

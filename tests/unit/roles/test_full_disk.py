@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 
-from tengen.config import override
 from tengen.errors import DiskFullError
+from tengen.overrides import override
 from tengen.recipes import make_config
 from tengen.roles import (
     RoleContext,

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from tengen.config import override
 from tengen.errors import RunError, UsageError
 from tengen.experience.rows import window_memory
 from tengen.learners.checkpoint import read_extra
+from tengen.overrides import override
 from tengen.recipes import make_config
 from tengen.recipes.run import train_task
 from tengen.roles import (

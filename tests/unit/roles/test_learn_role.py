@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from tengen.config import override
 from tengen.errors import UsageError
 from tengen.learners import LearnerConfig
 from tengen.nets import parse_net
+from tengen.overrides import override
 from tengen.recipes import make_config
 from tengen.roles import Role, RoleContext, make_role, write_config
 from tengen.run import RunDirectory

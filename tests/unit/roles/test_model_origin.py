@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from tengen.config import override
 from tengen.learners import checkpoint
 from tengen.models import ModelOrigin, load_model
+from tengen.overrides import override
 from tengen.recipes import make_config
 from tengen.roles import RoleContext, RunConfig, make_role, write_config
 from tengen.run import RunDirectory

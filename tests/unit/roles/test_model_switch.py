@@ -17,9 +17,9 @@ import pytest
 
 from tengen import _core, games
 from tengen.actors import play_generation
-from tengen.config import override
 from tengen.experience.games.journal import read_journal
 from tengen.games import core_game
+from tengen.overrides import override
 from tengen.recipes import make_config
 from tengen.roles import RoleContext, make_role, read_config, write_config
 from tengen.roles.selfplay import threads_play

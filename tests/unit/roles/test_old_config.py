@@ -8,8 +8,9 @@ from typing import Any
 import pytest
 
 from tengen.cli import main
-from tengen.config import override, to_dict
+from tengen.config import to_dict
 from tengen.errors import UsageError
+from tengen.overrides import override
 from tengen.recipes import make_config
 from tengen.recipes.run import train_task
 from tengen.roles import RunConfig, read_config

@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from tengen.config import override
 from tengen.learners import checkpoint
 from tengen.models import accept
+from tengen.overrides import override
 from tengen.recipes import make_config
 from tengen.roles import (
     RUN_LOCK,

@@ -3,10 +3,10 @@ import dataclasses
 import pytest
 
 from tengen.agents.alphazero import NetStage
-from tengen.config import override
 from tengen.errors import UsageError
 from tengen.evaluation import MatchGate, SprtGate
 from tengen.nets import parse_net
+from tengen.overrides import override
 from tengen.recipes import Resources, make_config
 from tengen.roles import change_config
 

@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 import torch
 
-from tengen.config import override
 from tengen.inference import device_backend
 from tengen.inference.device import HostDevice
 from tengen.inference.device_backend import DeviceBackend
+from tengen.overrides import override
 from tengen.recipes import make_config
 from tengen.roles import RoleContext, make_role, read_config, write_config
 from tengen.run import RunDirectory

@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 from tengen import cli, games
-from tengen.config import override
 from tengen.errors import UsageError
 from tengen.launch.process import ProcessLauncher
+from tengen.overrides import override
 from tengen.recipes import make_config
 from tengen.roles import (
     RoleContext,

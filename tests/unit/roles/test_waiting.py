@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tengen.cli import main
-from tengen.config import override
+from tengen.overrides import override
 from tengen.recipes import make_config
 from tengen.roles import RoleContext, make_role, read_config, write_config
 from tengen.run import RunDirectory

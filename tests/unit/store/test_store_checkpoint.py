@@ -12,7 +12,7 @@ import pytest
 
 from tengen.errors import UsageError
 from tengen.store import Column, Selector, Store, StoreTimeout, TableConfig
-from tengen.store.store_config import StoreConfig
+from tengen.store.configs.store_config import StoreConfig
 
 QUEUE = TableConfig(
     name="queue",

@@ -7,9 +7,10 @@ import os
 import sys
 from typing import Any
 
-from tengen.config import check, check_range, override
+from tengen.config import check, check_range
 from tengen.evaluation import PlaySettings
 from tengen.games import add_task_argument
+from tengen.overrides import override
 from tengen.play.gtp.engine import Engine
 from tengen.play.gtp.lines import LineReader
 from tengen.play.gtp.play_commands import COMMANDS

@@ -11,9 +11,10 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from tengen.config import override, to_dict
+from tengen.config import to_dict
 from tengen.errors import RunError, UsageError
 from tengen.observe import EventWriter
+from tengen.overrides import override
 from tengen.roles.stopping import StopListener
 from tengen.roles.store.report import StoreWatch
 from tengen.run import RunDirectory, storage_error

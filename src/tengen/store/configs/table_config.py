@@ -11,9 +11,10 @@ from typing import Any, Literal
 import numpy as np
 
 from tengen import _core
-from tengen.config import check, check_literals, check_whole
+from tengen.bounds import bounded, check_fields
+from tengen.config import check, check_whole, fill_native, from_dict
 from tengen.errors import UsageError
-from tengen.store.rate_limits import RateLimits
+from tengen.store.configs.rate_limits import RateLimits
 
 __all__ = ["Column", "Selector", "TableConfig", "check_kind"]
 
@@ -43,7 +44,7 @@ class Column:
     shape: tuple[int, ...] = ()
     """Of one step, such as ``(84, 84)``."""
 
-    stack: int = 1
+    stack: int = bounded(1, 1, 256)
     """Frames of a step in a sample, 1 to 256: its own, which alone is stored, and those
     of the steps before it in its episode, the oldest first. Before an episode's first
     step that step's frame is repeated."""
@@ -69,7 +70,7 @@ class Column:
         object.__setattr__(self, "shape", tuple(self.shape))
         for length in self.shape:
             check_whole("shape", length, 1, 2**31)
-        check_whole("stack", self.stack, 1, 256)
+        check_fields(self)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -91,80 +92,73 @@ class Selector:
     ``window`` draws evenly among the newest items, ``power_law_window`` among as many
     as KataGo's window has, ``without_replacement`` each item once a round."""
 
-    exponent: float = 0.6
+    exponent: float = bounded(
+        0.6,
+        0,
+        math.inf,
+        below=True,
+        rule="must be finite and at least 0; 0 is uniform, 1 proportional",
+    )
     """Of ``prioritized``: items are drawn by ``priority ** exponent``, 0 or more."""
 
-    window: int = 1
+    window: int = bounded(1, 1, 2**32 - 1)
     """Of ``window``: how many of the newest items, at least 1."""
 
-    min_items: int = 1
+    min_items: int = bounded(1, 1, 2**62)
     """Of ``power_law_window``: the window is never smaller, at least 1."""
 
-    max_items: int = 20_000_000
+    max_items: int = bounded(20_000_000, 1, 2**62)
     """Of ``power_law_window``: nor larger, at least `min_items`."""
 
-    growth_exponent: float = 0.65
+    growth_exponent: float = bounded(
+        0.65,
+        0,
+        1,
+        above=True,
+        rule="must be above 0 and at most 1; KataGo uses 0.65",
+    )
     """Of ``power_law_window``: how the window grows with all items inserted, above
     0, at most 1."""
 
-    growth_scale: float = 1.0
+    growth_scale: float = bounded(
+        1.0,
+        0,
+        math.inf,
+        above=True,
+        below=True,
+        rule="must be finite and above 0; min_items is usual",
+    )
     """Of ``power_law_window``: items over which growth slows down, above 0."""
 
-    expand_per_item: float = 0.4
+    expand_per_item: float = bounded(
+        0.4,
+        0,
+        1,
+        above=True,
+        rule="must be above 0 and at most 1; KataGo uses 0.4",
+    )
     """Of ``power_law_window``: how much the first items beyond the scale widen it,
     above 0, at most 1."""
 
     def __post_init__(self) -> None:
         # All of them, also those that the kind has no use for.
-        check_literals(self)
-        check(
-            math.isfinite(self.exponent) and self.exponent >= 0,
-            "exponent",
-            self.exponent,
-            "must be finite and at least 0; 0 is uniform, 1 proportional",
-        )
-        check_whole("window", self.window, 1, 2**32 - 1)
-        check_whole("min_items", self.min_items, 1, 2**62)
-        check_whole("max_items", self.max_items, 1, 2**62)
+        check_fields(self)
         check(
             self.max_items >= self.min_items,
             "max_items",
             self.max_items,
             f"must be at least min_items ({self.min_items}); raise it",
         )
-        check(
-            0 < self.growth_exponent <= 1,
-            "growth_exponent",
-            self.growth_exponent,
-            "must be above 0 and at most 1; KataGo uses 0.65",
-        )
-        check(
-            math.isfinite(self.growth_scale) and self.growth_scale > 0,
-            "growth_scale",
-            self.growth_scale,
-            "must be finite and above 0; min_items is usual",
-        )
-        check(
-            0 < self.expand_per_item <= 1,
-            "expand_per_item",
-            self.expand_per_item,
-            "must be above 0 and at most 1; KataGo uses 0.4",
-        )
 
     def native(self) -> _core.SelectorConfig:
         """Returns the core's form."""
-        native = _core.SelectorConfig()
-        native.kind = self.kind
-        native.exponent = self.exponent
-        native.window = self.window
         power_law = _core.PowerLaw()
         power_law.min_items = self.min_items
         power_law.max_items = self.max_items
         power_law.exponent = self.growth_exponent
         power_law.scale = self.growth_scale
         power_law.expand_per_item = self.expand_per_item
-        native.power_law = power_law
-        return native
+        return fill_native(self, _core.SelectorConfig(), power_law=power_law)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -193,20 +187,20 @@ class TableConfig:
     limits: RateLimits = field(default_factory=RateLimits)
     """When inserts and samples wait."""
 
-    max_times_sampled: int = 0
+    max_times_sampled: int = bounded(0, 0, 2**31)
     """An item leaves after so many uses; 0: no bound."""
 
-    max_staleness: int | None = None
+    max_staleness: int | None = bounded(None, 0, 2**32 - 1)
     """An item leaves when its model's version is further behind; None: no bound."""
 
-    max_loans: int = 1024
+    max_loans: int = bounded(1024, 1, 2**31)
     """Batches that one sampler may have without acknowledging them, 1 or more; until it
     does it gets no other. So a learner that never does is told."""
 
-    num_steps: int = 1
+    num_steps: int = bounded(1, 1, 2**31)
     """Steps of a sample. An item may be longer: an even draw of its slices."""
 
-    steps_per_chunk: int | None = None
+    steps_per_chunk: int | None = bounded(None, 1, 2**31)
     """Steps that lie together in memory and leave it together; None: about 64 KiB."""
 
     def __post_init__(self) -> None:
@@ -221,13 +215,7 @@ class TableConfig:
         check_kind("sampler", self.sampler, Selector)
         check_kind("remover", self.remover, Selector)
         check_kind("limits", self.limits, RateLimits)
-        check_whole("max_times_sampled", self.max_times_sampled, 0, 2**31)
-        check_whole("max_loans", self.max_loans, 1, 2**31)
-        check_whole("num_steps", self.num_steps, 1, 2**31)
-        if self.max_staleness is not None:
-            check_whole("max_staleness", self.max_staleness, 0, 2**32 - 1)
-        if self.steps_per_chunk is not None:
-            check_whole("steps_per_chunk", self.steps_per_chunk, 1, 2**31)
+        check_fields(self)
         self.check_capacity(self.max_items, self.max_bytes)
 
     def _check_place(self, name: str) -> None:
@@ -322,18 +310,14 @@ class TableConfig:
 
     def native(self) -> _core.TableConfig:
         """Returns the core's form of the rest."""
-        native = _core.TableConfig()
-        native.name = self.name
-        native.sampler = self.sampler.native()
-        native.remover = self.remover.native()
-        native.limits = self.limits.native()
-        native.max_items = self.max_items
-        native.max_steps = self.steps_of(self.max_bytes)
-        native.max_times_sampled = self.max_times_sampled
-        native.max_staleness = self.max_staleness
-        native.num_steps = self.num_steps
-        native.max_loans = self.max_loans
-        return native
+        return fill_native(
+            self,
+            _core.TableConfig(),
+            sampler=self.sampler.native(),
+            remover=self.remover.native(),
+            limits=self.limits.native(),
+            max_steps=self.steps_of(self.max_bytes),
+        )
 
     def to_dict(self) -> dict[str, Any]:
         """Returns JSON values; `from_dict` reads them."""
@@ -347,12 +331,8 @@ class TableConfig:
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> TableConfig:
         """Returns what `to_dict` was made of."""
-        fields = dict(data)
-        fields["columns"] = {
-            name: Column(dtype=dtype, shape=tuple(shape), stack=stack)
-            for name, (dtype, shape, stack) in data["columns"].items()
+        columns = {
+            name: dict(zip(("dtype", "shape", "stack"), column, strict=True))
+            for name, column in data["columns"].items()
         }
-        fields["sampler"] = Selector(**data["sampler"])
-        fields["remover"] = Selector(**data["remover"])
-        fields["limits"] = RateLimits(**data["limits"])
-        return cls(**fields)
+        return from_dict(cls, {**data, "columns": columns})

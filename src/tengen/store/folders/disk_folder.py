@@ -7,8 +7,9 @@ import shutil
 from collections.abc import Sequence
 
 from tengen.errors import UsageError
-from tengen.store.disk_config import DiskConfig
-from tengen.store.saved_config import (
+from tengen.store.configs.disk_config import DiskConfig
+from tengen.store.configs.table_config import TableConfig
+from tengen.store.folders.saved_config import (
     CONFIG_NAME,
     Differences,
     compare,
@@ -16,7 +17,6 @@ from tengen.store.saved_config import (
     read_config,
     save_config,
 )
-from tengen.store.table_config import TableConfig
 from tengen.transport import LOCK_NAME, FolderLock
 
 __all__ = ["OWN_NAMES", "DiskFolder"]

@@ -4,11 +4,18 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import Any
 
 from tengen import _core
-from tengen.config import check, check_whole
+from tengen.bounds import bounded, check_fields
+from tengen.config import check, fill_native
 
 __all__ = ["RateLimits"]
+
+
+def _bound() -> Any:
+    rule = "must be finite; leave it out for no bound"
+    return bounded(None, -math.inf, math.inf, above=True, below=True, rule=rule)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -22,36 +29,27 @@ class RateLimits:
     section 3.3.
     """
 
-    samples_per_insert: float = 1.0
+    samples_per_insert: float = bounded(
+        1.0,
+        0,
+        math.inf,
+        above=True,
+        below=True,
+        rule="must be finite and above 0; say how often an item is to be drawn",
+    )
     """Samples that one insert is worth, above 0."""
 
-    min_size: int = 1
+    min_size: int = bounded(1, 1, 2**62)
     """Items before the first sample, at least 1."""
 
-    min_cursor: float | None = None
+    min_cursor: float | None = _bound()
     """The least value; samples wait before they pass it. None: no bound."""
 
-    max_cursor: float | None = None
+    max_cursor: float | None = _bound()
     """The greatest value; inserts wait before they pass it. None: no bound."""
 
     def __post_init__(self) -> None:
-        check(
-            math.isfinite(self.samples_per_insert) and self.samples_per_insert > 0,
-            "samples_per_insert",
-            self.samples_per_insert,
-            "must be finite and above 0; say how often an item is to be drawn",
-        )
-        check_whole("min_size", self.min_size, 1, 2**62)
-        for name, bound in (
-            ("min_cursor", self.min_cursor),
-            ("max_cursor", self.max_cursor),
-        ):
-            check(
-                bound is None or math.isfinite(bound),
-                name,
-                bound,
-                "must be finite; leave it out for no bound",
-            )
+        check_fields(self)
         if self.min_cursor is not None and self.max_cursor is not None:
             room = max(1.0, self.samples_per_insert)
             check(
@@ -103,9 +101,9 @@ class RateLimits:
 
     def native(self) -> _core.RateLimits:
         """Returns the core's form."""
-        native = _core.RateLimits()
-        native.samples_per_insert = self.samples_per_insert
-        native.min_size = self.min_size
-        native.min_cursor = -math.inf if self.min_cursor is None else self.min_cursor
-        native.max_cursor = math.inf if self.max_cursor is None else self.max_cursor
-        return native
+        return fill_native(
+            self,
+            _core.RateLimits(),
+            min_cursor=-math.inf if self.min_cursor is None else self.min_cursor,
+            max_cursor=math.inf if self.max_cursor is None else self.max_cursor,
+        )

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from tengen.config import check, check_literals, check_range
+from tengen.bounds import bounded, check_fields
+from tengen.config import check, check_range
 from tengen.errors import UsageError
 
 __all__ = ["DiskConfig", "Durability"]
@@ -33,13 +34,12 @@ class DiskConfig:
     """What outlives the host: nothing; the last checkpoint; that, and one is made every
     `durability_ms`; that, and a writer's flush waits for one."""
 
-    durability_ms: float = 100.0
+    durability_ms: float = bounded(100.0, 0.001, 1e9)
     """Milliseconds between two checkpoints of ``async`` and ``sync``, above 0."""
 
     def __post_init__(self) -> None:
-        check_literals(self)
+        check_fields(self)
         check_range("disk_bytes", self.num_bytes, 1, 2**62)
-        check_range("durability_ms", self.durability_ms, 0.001, 1e9)
 
     @property
     def is_durable(self) -> bool:

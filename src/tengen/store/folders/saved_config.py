@@ -9,9 +9,9 @@ from typing import Any, NamedTuple
 
 from tengen.errors import UsageError
 from tengen.run.publish import publish_json
-from tengen.store.disk_config import DiskConfig
+from tengen.store.configs.disk_config import DiskConfig
+from tengen.store.configs.table_config import TableConfig
 from tengen.store.messages import VERSION
-from tengen.store.table_config import TableConfig
 
 __all__ = [
     "CONFIG_NAME",

@@ -9,10 +9,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
-from tengen.config import check, check_literals, check_range, from_dict
+from tengen.bounds import bounded, check_fields
+from tengen.config import check, from_dict
 from tengen.errors import UsageError, os_reason
-from tengen.store.disk_config import Durability
-from tengen.store.table_config import TableConfig
+from tengen.store.configs.disk_config import Durability
+from tengen.store.configs.table_config import TableConfig
 
 __all__ = ["StoreConfig"]
 
@@ -29,10 +30,10 @@ class StoreConfig:
     tables: dict[str, TableConfig] = field(default_factory=dict)
     """By name."""
 
-    memory_bytes: int = 1 << 30
+    memory_bytes: int = bounded(1 << 30, 1, 2**62)
     """For all steps of all tables, or for those that are used most."""
 
-    disk_bytes: int = 0
+    disk_bytes: int = bounded(0, 0, 2**62)
     """For steps that memory does not hold, in the run directory; 0: it holds all."""
 
     on_damage: Literal["skip", "refuse"] = "skip"
@@ -42,7 +43,7 @@ class StoreConfig:
     durability: Durability = "none"
     """What outlives the host; see `Store`."""
 
-    durability_ms: float = 100.0
+    durability_ms: float = bounded(100.0, 0.001, 1e9)
     """Milliseconds between two checkpoints of ``async`` and ``sync``, above 0."""
 
     listen: str | None = None
@@ -66,16 +67,13 @@ class StoreConfig:
                 table.name,
                 f"must be {name}, as the table is called; change one",
             )
-        check_literals(self)
-        check_range("memory_bytes", self.memory_bytes, 1, 2**62)
-        check_range("disk_bytes", self.disk_bytes, 0, 2**62)
+        check_fields(self)
         check(
             self.durability == "none" or self.disk_bytes > 0,
             "durability",
             self.durability,
             "must be none without a disk; give disk_bytes",
         )
-        check_range("durability_ms", self.durability_ms, 0.001, 1e9)
         for name, file in (
             ("certificate_file", self.certificate_file),
             ("key_file", self.key_file),

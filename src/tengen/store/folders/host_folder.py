@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from tengen.store.disk_config import DiskConfig
-from tengen.store.saved_config import (
+from tengen.store.configs.disk_config import DiskConfig
+from tengen.store.configs.table_config import TableConfig
+from tengen.store.folders.saved_config import (
     CONFIG_NAME,
     compare,
     describe_store,
     save_config,
 )
-from tengen.store.table_config import TableConfig
 from tengen.transport import LOCK_NAME, SOCKET_NAME, HostFolder
 
 __all__ = ["StoreFolder"]

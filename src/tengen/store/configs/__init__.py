@@ -1,0 +1,1 @@
+"""What a store and its tables are made from."""
