@@ -2,10 +2,11 @@
 
 A service is in a folder of the memory file system, which processes of its host reach,
 and, where the run's config says so, on an address that other hosts reach.
-``RUN/endpoints/NAME.json`` has both. The folder's name is made of ``RUN/endpoints/id``,
-which is random and the run's own: a service that goes on after a kill finds what the
-one before it left, and another run at the same path does not. ``RUN/endpoints/token``,
-which its user alone may read, is what clients by an address must know.
+``RUN/endpoints/NAME.json`` has both. The folder's name is made of
+``RUN/endpoints/id-NUMBER``, which is random and the run's own: a service that goes on
+after a kill finds what the one before it left, and another run at the same path does
+not, nor does a copy of the run. ``RUN/endpoints/token``, which its user alone may read,
+is what clients by an address must know.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ __all__ = [
     "write_endpoint",
 ]
 
-_SCHEMA = 2
+_SCHEMA = 3
 _MEMORY = Path("/dev/shm")
 _BOOT = Path("/proc/sys/kernel/random/boot_id")
 
@@ -55,6 +56,8 @@ class Endpoint:
     """``tcp://HOST:PORT`` where other processes reach it; empty: nowhere."""
     fingerprint: str
     """SHA-256 in hex of its certificate; empty: it has none."""
+    run: str
+    """The id of its run, which a copy of the run has not."""
 
     def reached(self, name: str) -> str:
         """Returns by what this process reaches the service: a folder or an address.
@@ -82,8 +85,7 @@ def service_folder(run: RunDirectory, name: str) -> Path:
         run: The run.
         name: The service's.
     """
-    identity = _random(run, "id", 8, 0o666)
-    return _memory_root() / f"tengen-{os.getuid()}-{identity}-{name}"
+    return _memory_root() / f"tengen-{os.getuid()}-{_identity(run)}-{name}"
 
 
 def run_token(run: RunDirectory) -> str:
@@ -128,6 +130,7 @@ def write_endpoint(
         folder=str(service_folder(run, name)),
         address=address,
         fingerprint=fingerprint,
+        run=_identity(run),
     )
     content = {"schema": _SCHEMA, **dataclasses.asdict(endpoint)}
     publish_json(run.endpoints / f"{name}.json", content)
@@ -146,6 +149,11 @@ def read_endpoint(run: RunDirectory, name: str) -> Endpoint:
     found = {one.name: content.get(one.name) for one in dataclasses.fields(Endpoint)}
     if not all(isinstance(value, str) for value in found.values()):
         raise RunError(f"{name} ({path}) is damaged; start its role again")
+    if found["run"] != _identity(run):
+        raise RunError(
+            f"{name} (of {run.path}) is not there, but in the run that this one is a "
+            f"copy of; start its role"
+        )
     return Endpoint(**{key: str(value) for key, value in found.items()})
 
 
@@ -159,6 +167,12 @@ def _memory_id() -> str:
     with contextlib.suppress(OSError):
         boot = _BOOT.read_text().strip()
     return f"{boot}/{_memory_root().stat().st_dev}"
+
+
+def _identity(run: RunDirectory) -> str:
+    """Returns the run's id. It is of its folder, so that a copy gets another one."""
+    run.endpoints.mkdir(exist_ok=True)
+    return _random(run, f"id-{run.endpoints.stat().st_ino}", 8, 0o666)
 
 
 def _random(run: RunDirectory, name: str, num_bytes: int, mode: int) -> str:
