@@ -365,8 +365,8 @@ def test_a_flush_that_cannot_be_kept_is_refused(tmp_path, where):
     assert "will not outlive its host: file (" in done.stdout
     # That is nothing its caller can put right, wherever it is.
     assert "RunError: what the store holds will not outlive its host" in done.stderr
-    # What was kept before is there, in its order, but for what lay where the store wrote
-    # again after its last checkpoint: it went on until somebody asked for another one.
+    # What was kept before is there, in its order, but for what the store wrote over
+    # after its last checkpoint: it went on until somebody asked for another one.
     with durable(tmp_path, dataclasses.replace(QUEUE, max_items=50)) as store:
         values = drain(store)
     assert len(values) >= 40

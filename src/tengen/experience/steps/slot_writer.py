@@ -51,7 +51,9 @@ class SlotWriter:
         self._writers = writers
         self._num_steps = 0
         reach = table.layout.num_steps - 1
+        # Of the steps before a block, as many as an item that ends in it may have.
         self._is_reset = np.zeros((len(writers), reach), np.bool_)
+        self._versions = np.zeros((len(writers), reach), np.int64)
 
     def append(
         self,
@@ -74,17 +76,16 @@ class SlotWriter:
         layout = self._table.layout
         num_rows = columns["is_reset"].shape[1]
         columns = {**columns, **layout.cut(state, num_rows)}
-        # Versions only grow: the first is that of the oldest model.
-        version = int(columns["model_version"][:, 0].min())
         is_reset = np.concatenate(
             [self._is_reset, columns["is_reset"].astype(np.bool_)], axis=1
         )
+        versions = np.concatenate([self._versions, columns["model_version"]], axis=1)
         num_items, timeout_s = 0, self._table.config.timeout_s
         try:
             for slot, writer in enumerate(self._writers):
                 rows = {name: column[slot] for name, column in columns.items()}
                 ends = layout.ends(self._num_steps, is_reset[slot])
-                num_items += self._write(writer, rows, ends, version)
+                num_items += self._write(writer, rows, ends, versions[slot])
             for writer in self._writers:
                 writer.flush(timeout_s)
         except StoreTimeout as error:
@@ -93,7 +94,8 @@ class SlotWriter:
                 f"learner"
             ) from error
         self._num_steps += num_rows
-        self._is_reset = is_reset[:, is_reset.shape[1] - self._is_reset.shape[1] :]
+        self._is_reset = is_reset[:, num_rows:]
+        self._versions = versions[:, num_rows:]
         live = num_rows - layout.is_closed
         ended = columns["terminated"][:, :live] | columns["truncated"][:, :live]
         self._table.count(
@@ -106,9 +108,13 @@ class SlotWriter:
         writer: StepWriter,
         rows: Mapping[str, NDArray[Any]],
         ends: NDArray[np.bool_],
-        version: int,
+        versions: NDArray[np.int64],
     ) -> int:
-        """Appends one slot's rows, and makes an item of each that ends one."""
+        """Appends one slot's rows, and makes an item of each that ends one.
+
+        An item's version is that of its first step, the oldest: models only grow. Those
+        of a run have that of the first of them.
+        """
         config, layout = self._table.config, self._table.layout
         done = num_items = 0
         for first, last in _runs(ends):
@@ -118,7 +124,7 @@ class SlotWriter:
                 layout.num_steps,
                 self._table.max_priority,
                 count=last - first,
-                version=version,
+                version=int(versions[first]),
                 timeout_s=config.timeout_s,
             )
             done = last
