@@ -255,6 +255,23 @@ class Raising(Plain):
         return answer
 
 
+class Counted(Plain):
+    """Counts how often it was made."""
+
+    num_made = 0
+
+    def __init__(self) -> None:
+        super().__init__()
+        type(self).num_made += 1
+
+
+class RaisingInClose(Plain):
+    """Cannot be closed."""
+
+    def close(self) -> None:
+        raise OSError("the port is gone")
+
+
 class Hanging(Plain):
     """Step ``at`` since it was made, counted from 1, never returns."""
 

@@ -183,7 +183,10 @@ class GymnasiumEnv:
     def close(self) -> None:
         """Releases what the copies hold; see ``Env.close``."""
         while self._copies:
-            self._copies.pop().close()
+            try:
+                self._copies.pop().close()
+            except RAISED as error:
+                raise raised(self._name, error, "close()") from error
 
     def _made(self, make_one: Callable[[], Any]) -> Any:
         gymnasium = import_gymnasium()

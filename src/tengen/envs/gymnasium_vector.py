@@ -120,7 +120,10 @@ class GymnasiumVectorEnv:
 
     def close(self) -> None:
         """Releases what the copies hold; see ``Env.close``."""
-        self._envs.close()
+        try:
+            self._envs.close()
+        except RAISED as error:
+            raise self._raised(error) from error
 
     def _converted(self, states: Any) -> Arrays:
         arrays = self._observations.zeros(self.num_envs)

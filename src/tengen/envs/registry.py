@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cache
 
 from tengen.envs import gymnasium_suite, minatar
 from tengen.envs.env import Env, EnvSpec
@@ -72,9 +73,20 @@ def make(name: str, num_envs: int, seed: int) -> Env:
 def env_spec(name: str) -> EnvSpec:
     """Returns what an environment shows and takes, without stepping it.
 
+    A process makes it once for that, as some are slow to make.
+
     Raises:
         UsageError: As ``make``.
     """
+    if not is_program(name):
+        return _spec(name, None)
+    check_allowed(name)
+    return _spec(name, load_program(name))
+
+
+@cache
+def _spec(name: str, program: object) -> EnvSpec:
+    # The program is a key, as a module's class may have been replaced.
     env = make(name, 1, 0)
     try:
         return env.spec

@@ -229,10 +229,8 @@ class _AtOnce:
         self._is_chosen = True
         with self._lock:
             if role == self._schedule.acting:
-                if self._schedule.serving and self._begun < {
-                    "learn",
-                    self._schedule.serving,
-                }:
+                serving = self._schedule.serving
+                if serving and not {"learn", serving} <= self._begun:
                     return False  # what actors connect to is not there yet
                 # Checked before each turn, not in the loop that looks now and then, so
                 # that no generation too many begins.

@@ -21,6 +21,7 @@ from tengen.search import SearchConfig
 pytest.importorskip("gymnasium")
 
 from tengen import envs, games
+from tengen.envs import registry
 from tests.unit.play import own_forms
 
 PublishAgent = Callable[..., Any]
@@ -220,8 +221,9 @@ def test_what_is_refused(
         tengen.load(run.path, task="o:E")
     with pytest.raises(UsageError, match=r"^search \(.*\) is for games, which are sea"):
         tengen.load(run.path, SearchConfig(), task=task)
-    # An environment that has changed since.
+    # An environment that has changed since, as another process finds it.
     monkeypatch.setattr(own_forms.Walk, "action_space", own_forms.spaces.Discrete(4))
+    monkeypatch.setattr(registry, "_spec", registry._spec.__wrapped__)
     with pytest.raises(UsageError) as caught:
         tengen.load(run.path, task=task)
     assert str(caught.value) == (
