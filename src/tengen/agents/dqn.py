@@ -8,7 +8,9 @@ van Hasselt et al. 2016, "Deep Reinforcement Learning with Double Q-learning"
 
 Differs from the papers: every copy of the environment explores with a probability of
 its own, as in Ape-X, but new items have the greatest priority so far, as in the paper
-on priorities; rewards are not clipped; a truncated episode bootstraps.
+on priorities; rewards are not clipped; a truncated episode bootstraps; the exponent of
+the importance weights stays as it is and is not annealed to 1; the optimizer is AdamW
+without decay of weights, whose rate cools down, and not RMSProp.
 """
 
 from __future__ import annotations

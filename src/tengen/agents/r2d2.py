@@ -6,7 +6,9 @@ priorities of sequences.
 
 Differs from the paper: the loss is a mean over the steps of a sequence, not a sum;
 sequences run on across the ends of episodes, where the memory is emptied and no reward
-or value is carried over; importance weights are used, with the exponent of the store.
+or value is carried over; importance weights are used, with the exponent of the store;
+the optimizer is AdamW without decay of weights, whose rate cools down, and not Adam at
+one rate.
 """
 
 from __future__ import annotations

@@ -6,7 +6,8 @@ Importance Weighted Actor-Learner Architectures" (arXiv:1802.01561), section 4.
 Differs from the paper: losses are means over the transitions of a batch, not sums, so
 that learning rates do not depend on the batch; rewards are divided by the scale of
 returns (``tengen.agents.return_scale``); termination and truncation are apart; the
-weights come from stored log-probabilities, which actions of any kind have.
+weights come from stored log-probabilities, which actions of any kind have; the
+optimizer is AdamW without decay of weights, and not RMSProp.
 """
 
 from __future__ import annotations

@@ -75,7 +75,7 @@ class ReplayConfig(ExperienceConfig):
             not self.is_queue or self.max_ahead == 0,
             "max_ahead",
             self.max_ahead,
-            "must be 0 where the sampler is fifo; leave it out",
+            "must be 0 where the sampler is fifo; set store.max_ahead=0",
         )
         for name in ("min_items", "samples_per_item"):
             value = getattr(self, name)
@@ -83,7 +83,7 @@ class ReplayConfig(ExperienceConfig):
                 not self.is_queue or value == 1,
                 name,
                 value,
-                "must be 1 where the sampler is fifo; leave it out",
+                f"must be 1 where the sampler is fifo; set store.{name}=1",
             )
 
     @property

@@ -60,10 +60,11 @@ def clipped_value_loss(
 
     Args:
         v_tm1: ``[T, B]`` values.
-        behaviour_v_tm1: ``[T, B]`` values when the actor acted.
+        behaviour_v_tm1: ``[T, B]`` values of before the steps on this batch, of the
+            learner or of the actor.
         returns: ``[T, B]`` targets.
-        clip_value: How far the value may go from the actor's, above 0; None for no
-            clip, which is ``baseline_loss``.
+        clip_value: How far the value may go from that one, above 0; None for no clip,
+            which is ``baseline_loss``.
     """
     loss = baseline_loss(v_tm1, returns)
     if clip_value is None:

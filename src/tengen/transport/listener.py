@@ -109,10 +109,12 @@ def listen_on(
             address.host, address.port, type=socket.SOCK_STREAM
         )[0]
         if (token is None or tls is None) and not is_loopback(str(where[0])):
+            lacks = ["name certificate_file and key_file"] if tls is None else []
+            if token is None:
+                lacks.insert(0, f"set {dialect.token_variable}")
             raise UsageError(
                 f"listen ({listen}) must be 127.0.0.1 or ::1, or have a token and a "
-                f"certificate; set {dialect.token_variable}, and name certificate_file "
-                f"and key_file"
+                f"certificate; {', and '.join(lacks)}"
             )
         bound = socket.create_server(where[:2], family=family, backlog=128)
     except OSError as error:
