@@ -193,9 +193,9 @@ def test_sessions_leave_descriptors_for_commands(directory: Path, monkeypatch) -
 
 
 def test_calls_end_where_the_server_stands_still(directory: Path, monkeypatch) -> None:
+    patient, store = Store.connect(directory), Store.connect(directory, patience_s=0.02)
     monkeypatch.setattr(transport_client, "_LEAST_ANSWER_S", 0.02)
     monkeypatch.setattr(messages, "_WAIT_FOR_NAME_S", 0.0)
-    patient, store = Store.connect(directory), Store.connect(directory, patience_s=0.02)
     (directory / SOCKET_NAME).rename(directory / "another")
     value = {"value": np.int64(1)}
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as silent:
