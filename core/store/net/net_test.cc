@@ -163,10 +163,12 @@ void check_items() {
   }
   Sampler sampler = fixture.sampler(table, 2, 0, 3);
   TENGEN_CHECK(!sampler.next(soon()));
-  for (int i = 0; i < 1000 && sampler.port().waits().empty(); ++i) {
+  std::string waits;
+  for (int i = 0; i < 1000 && waits.find("items must be inserted") == std::string::npos; ++i) {
     std::this_thread::sleep_for(std::chrono::milliseconds(5));
+    waits = sampler.port().waits();
   }
-  TENGEN_CHECK(sampler.port().waits().find("items must be inserted") != std::string::npos);
+  TENGEN_CHECK(waits.find("items must be inserted") != std::string::npos);
 }
 
 // Steps of many chunks and items in one call.

@@ -82,13 +82,16 @@ class RemoteLink:
                 fingerprint=way.fingerprint,
             )
 
+        where = context.connect.address if context.connect else run.path
+        rows = self._telling(open_rows, f"waits for inference of {where}")
+        steps = self._telling(open_steps, f"waits for the learner of {where}")
         self._inference = self._reach(
             lambda: central.InferenceClient(
-                open_rows, signature, num_envs, self._stop, _PATIENCE_S
+                rows, signature, num_envs, self._stop, _PATIENCE_S
             )
         )
         self.arrays: RowArrays | None = self._inference.arrays
-        self._steps = self._reach(open_steps)
+        self._steps = self._reach(steps)
         self._counts = ActorCounts(run, context.index)
         writer = self._steps.writer(f"actor-{context.index}", num_envs)
         self._append = writer.append
@@ -136,6 +139,22 @@ class RemoteLink:
         self._steps.close()
         self._counts.close()
         self._lock.release()
+
+    def _telling(
+        self, connect: Callable[[], Connected], line: str
+    ) -> Callable[[], Connected]:
+        """Returns ``connect``, which says once what this role waits for."""
+        lines = [line]
+
+        def told() -> Connected:
+            try:
+                return connect()
+            except RunError:
+                while lines:
+                    self._context.say(lines.pop())
+                raise
+
+        return told
 
     def _reach(self, connect: Callable[[], Connected]) -> Connected:
         """Returns a connection, of a service that may begin after this role.

@@ -1,0 +1,29 @@
+"""An actor in a process of its own, before there is anything to connect to."""
+
+from __future__ import annotations
+
+import threading
+from pathlib import Path
+
+import pytest
+
+from tengen.agents import EnvironmentAgent
+from tengen.inference import central
+from tengen.recipes import make_config
+from tengen.roles import RoleContext
+from tengen.roles.remote_link import RemoteLink
+from tengen.run import RunDirectory
+
+pytest.importorskip("gymnasium")
+
+
+def test_what_is_waited_for_is_said_once(tmp_path: Path) -> None:
+    run = RunDirectory.create_or_resume(tmp_path / "run")
+    config = make_config("CartPole-v1", "ppo", None)
+    said: list[str] = []
+    stop = threading.Event()
+    context = RoleContext(at_once=True, stop=stop, say=said.append)
+    threading.Timer(1.0, stop.set).start()
+    with pytest.raises(central.Interrupted):
+        RemoteLink(EnvironmentAgent.of(config, "actor"), config, run, context)
+    assert said == [f"waits for inference of {run.path}"]
