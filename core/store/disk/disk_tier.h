@@ -38,8 +38,9 @@ class DiskTier final : public engine::Tier {
   // Begins the transfers that were asked for since the last call; none begins before.
   void start();
 
-  // Blocks until rows whose saves have ended survive the loss of the host. Throws Error.
-  void sync();
+  // Blocks until rows whose saves have ended survive the loss of the host. Returns an error; empty:
+  // none.
+  std::string sync();
 
   // The first error; empty: none.
   std::string trouble();

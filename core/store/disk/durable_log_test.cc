@@ -67,8 +67,7 @@ class Described {
     }
     log_->append(log.pending());
   }
-  // Begun at a time of no zero bytes, as the tests put zeros in the place of what is lost.
-  void mark() { TENGEN_CHECK(log_->mark(log_->position(), -1, {})); }
+  void mark() { TENGEN_CHECK(log_->mark(log_->position(), {}, {})); }
 
  private:
   std::optional<DurableLog> log_;

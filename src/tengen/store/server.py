@@ -197,7 +197,10 @@ class NetServer(_StoreServer):
                 "durability (none) must be checkpoint, async or sync for a "
                 "replica; make the store with it, and with a disk"
             )
-        self._core.open_replica(connection.fileno(), str(message["name"]))
+        place = message["place"]
+        self._core.open_replica(
+            connection.fileno(), str(message["name"]), place and tuple(place)
+        )
         return read_config(disk.directory)
 
 
