@@ -196,6 +196,10 @@ def test_tokens_are_the_services_own(monkeypatch, tmp_path: Path) -> None:
             way.client(token=None).ask(question)
         monkeypatch.setenv("TENGEN_ECHO_TOKEN", TOKEN)
         assert way.client(token=None).ask(question) == "x"
+    # What lacks is named, and nothing else: the certificate, then the token too.
+    with pytest.raises(UsageError, match="certificate; name certificate_file and key"):
+        listen_on(ECHO, "0.0.0.0:0")
+    monkeypatch.delenv("TENGEN_ECHO_TOKEN")
     with pytest.raises(UsageError, match="set TENGEN_ECHO_TOKEN, and name"):
         listen_on(ECHO, "0.0.0.0:0")
 
