@@ -272,6 +272,21 @@ class RaisingInClose(Plain):
         raise OSError("the port is gone")
 
 
+class HangingWhenMade(Plain):
+    """Cannot be made, and does not say so."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        threading.Event().wait()
+
+
+class HangingInClose(Plain):
+    """Cannot be closed, and does not say so."""
+
+    def close(self) -> None:
+        threading.Event().wait()
+
+
 class Hanging(Plain):
     """Step ``at`` since it was made, counted from 1, never returns."""
 

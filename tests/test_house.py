@@ -194,3 +194,42 @@ def test_every_command_has_its_function(command):
     module = importlib.import_module(module_name)
     assert callable(getattr(module, function))
     assert callable(module.add_arguments)
+
+
+# What a page has its reader write.
+OWN_NAMES = {"tengen.launch.nice"}
+
+
+def resolves(name: str) -> bool:
+    """Returns whether a dotted name is a module's, a class's or a field's."""
+    words = name.split(".")
+    for length in range(len(words), 0, -1):
+        try:
+            found = importlib.import_module(".".join(words[:length]))
+        except ModuleNotFoundError:
+            continue
+        for word in words[length:]:
+            fields = getattr(found, "__dataclass_fields__", {})
+            if word in fields and not hasattr(found, word):
+                return word == words[-1]
+            if not hasattr(found, word):
+                return False
+            found = getattr(found, word)
+        return True
+    return False
+
+
+def test_names_in_the_docs_resolve():
+    pages = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+    names = {
+        (page.name, name)
+        for page in pages
+        for name in re.findall(r"(?<![\w/.:-])tengen(?:\.\w+)+", page.read_text())
+    }
+    assert len(names) > 20
+    wrong = [
+        f"{page}: {name}"
+        for page, name in sorted(names)
+        if name not in OWN_NAMES and not resolves(name)
+    ]
+    assert not wrong

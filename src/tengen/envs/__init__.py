@@ -9,6 +9,7 @@ from __future__ import annotations
 from tengen.envs.env import ActionSpec, Arrays, Env, EnvSpec, Step
 from tengen.envs.gymnasium_suite import make_own
 from tengen.envs.registry import env_spec, in_suite, make, names
+from tengen.envs.timely import TimelyEnv
 
 __all__ = [
     "ActionSpec",
@@ -16,6 +17,7 @@ __all__ = [
     "Env",
     "EnvSpec",
     "Step",
+    "TimelyEnv",
     "env_spec",
     "in_suite",
     "make",

@@ -11,9 +11,13 @@ from functools import cache
 
 from tengen.envs import gymnasium_suite, minatar
 from tengen.envs.env import Env, EnvSpec
+from tengen.envs.timely import TimelyEnv
 from tengen.games import check_allowed, is_program, load_program
 
 __all__ = ["SUITES", "Suite", "env_spec", "in_suite", "make", "names"]
+
+# To make one, and to close it. No run is known yet that would say how slow it may be.
+_SPEC_TIMEOUT_S = 300.0
 
 
 @dataclass(frozen=True)
@@ -77,6 +81,7 @@ def env_spec(name: str) -> EnvSpec:
 
     Raises:
         UsageError: As ``make``.
+        RunError: It hangs when it is made or closed.
     """
     if not is_program(name):
         return _spec(name, None)
@@ -87,7 +92,7 @@ def env_spec(name: str) -> EnvSpec:
 @cache
 def _spec(name: str, program: object) -> EnvSpec:
     # The program is a key, as a module's class may have been replaced.
-    env = make(name, 1, 0)
+    env = TimelyEnv(lambda: make(name, 1, 0), _SPEC_TIMEOUT_S, name)
     try:
         return env.spec
     finally:

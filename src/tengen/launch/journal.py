@@ -123,7 +123,10 @@ class RunJournal:
             if "learn" not in busy or (self._acting and not self._busy):
                 return  # nothing was learned, or no generation played, in this call
             told = self._at_once_verdict(busy)
-            self._state = dataclasses.replace(self._state, num_games=self._num_sealed)
+            if self._state.num_games is not None:  # of environments there are none
+                self._state = dataclasses.replace(
+                    self._state, num_games=self._num_sealed
+                )
         elif spans.keys() & {"selfplay", "actor", _WAIT}:
             told = self._verdict(spans)
         else:

@@ -94,19 +94,6 @@ class ModelDir:
     path: Path
     meta: ModelMeta
 
-    @property
-    def weights_path(self) -> Path:
-        """Float32 tensors under the network's own names, safetensors."""
-        return self.path / WEIGHTS_FILE
-
-    @property
-    def onnx_path(self) -> Path:
-        """The graph from inputs to outputs, under the signature's names; may be absent.
-
-        The batch is free, and so are H and W of a board.
-        """
-        return self.path / ONNX_FILE
-
 
 def file_sha256(path: Path) -> str:
     """Returns the lower-case hexadecimal sha256 of a file.

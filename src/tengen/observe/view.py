@@ -56,8 +56,10 @@ def make_view(title: str, stream: IO[str] | None = None) -> View:
 
 def describe(progress: Progress) -> list[tuple[str, str]]:
     """Returns the known numbers of a run as (name, text), in the order of the view."""
+    # Environments have no games, and so no generations of them.
+    has_games = progress.num_games is not None or progress.num_episodes is None
     texts: list[tuple[str, str | None]] = [
-        ("generation", f"{progress.generation}"),
+        ("generation" if has_games else "turns", f"{progress.generation}"),
         ("stage", progress.stage or None),
         ("games", _shown(progress.num_games, "{:,}")),
         ("episodes", _shown(progress.num_episodes, "{:,}")),
@@ -77,7 +79,10 @@ def describe(progress: Progress) -> list[tuple[str, str]]:
 
 
 def plain_line(progress: Progress) -> str:
-    """Returns one generation as one line, ``generation 3 | games 128 | ...``."""
+    """Returns one generation as one line, ``generation 3 | games 128 | ...``.
+
+    Of environments it is the actors' turns so far, ``turns 3 | episodes 128 | ...``.
+    """
     fields = [f"{name} {text}" for name, text in describe(progress)]
     return " | ".join([*fields, *([progress.verdict] if progress.verdict else [])])
 

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import argparse
 import sys
+import threading
 from typing import Any
 
 from tengen import envs
-from tengen.config import check_range
+from tengen.config import check, check_range
 from tengen.evaluation import EpisodesReport, play_episodes
 from tengen.evaluation.match import MAX_SEED
 from tengen.games import add_task_argument
@@ -28,6 +29,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--episodes", type=int, default=100, metavar="N", help="how many (100)"
     )
     parser.add_argument("--seed", type=int, default=0, help="of the environment (0)")
+    parser.add_argument(
+        "--step-timeout",
+        type=float,
+        default=120.0,
+        metavar="SECONDS",
+        help="how long the copies may take for a step before they count as hung (120)",
+    )
     add_task_argument(parser)
 
 
@@ -41,12 +49,23 @@ def evaluate(args: argparse.Namespace) -> dict[str, Any]:
     Raises:
         UsageError: The model cannot be used or plays a board game, or a number is
             refused.
-        RunError: The environment fails, or an answer is not finite.
+        RunError: The environment fails or hangs, or an answer is not finite.
     """
     check_range("episodes", args.episodes, 1, _MAX_EPISODES)
     check_range("seed", args.seed, 0, MAX_SEED)
+    check(
+        0 < args.step_timeout <= threading.TIMEOUT_MAX,
+        "step_timeout",
+        args.step_timeout,
+        "must be above 0 and no longer than a thread can wait; use 120",
+    )
     model = open_agent(resolve_model(args.model), args.model, task=args.task)
-    env = envs.make(model.task, min(args.episodes, _MAX_COPIES), args.seed)
+    num_copies = min(args.episodes, _MAX_COPIES)
+    env = envs.TimelyEnv(
+        lambda: envs.make(model.task, num_copies, args.seed),
+        args.step_timeout,
+        model.task,
+    )
     shows = sys.stderr.isatty()
 
     def watch(num_over: int) -> None:

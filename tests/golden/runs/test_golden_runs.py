@@ -76,7 +76,7 @@ def test_its_checkpoint_has_the_weights_of_its_model(run: RunDirectory) -> None:
     model = load_model(run.models.entry(1), "tictactoe")
     assert (saved.net, saved.signature) == (model.meta.net, model.meta.signature)
     assert (saved.num_steps, saved.num_samples) == (15, 480)
-    weights = safetensors.numpy.load_file(model.weights_path)
+    weights = safetensors.numpy.load_file(model.path / "weights.safetensors")
     assert saved.tensors.keys() == weights.keys()
     for name, tensor in saved.tensors.items():
         np.testing.assert_array_equal(tensor, weights[name], err_msg=name)

@@ -3,6 +3,7 @@ import pytest
 from tengen.launch import RunJournal
 from tengen.observe import EventWriter, Progress, read_progress
 from tengen.observe.events import read_gate
+from tengen.observe.view import plain_line
 from tengen.run import RunDirectory
 
 PLAYED = {
@@ -85,6 +86,22 @@ def test_totals_are_those_of_the_learners_table(journal, view, run):
     assert read_progress(run).num_rows == 700
     journal.progress({"num_games": 1})
     assert view.shown[-1].num_games == 71
+
+
+def test_environments_have_no_games(run, view):
+    last = Progress(generation=0, elapsed_s=0.0)
+    events = EventWriter(run, "train", run.new_incarnation("train"))
+    journal = RunJournal(
+        view, events, acting="actor", seconds_left=lambda: None, last=last
+    )
+    acted = {name: value for name, value in PLAYED.items() if name != "num_games"}
+    journal.report("actor", acted, 1.0)
+    table = {"num_items": 7, "num_rows": 700, "num_episodes": 9}
+    journal.report("learn", {**LEARNED, "table": table}, 1.0)
+    journal.end_generation({"learn": 0.6, "actor": 0.75})
+    (now,) = view.generations
+    assert (now.num_games, now.num_episodes) == (None, 9)
+    assert plain_line(now).startswith("turns 3 | episodes 9 | rows/s ")
 
 
 def test_the_verdict_is_of_the_generation_alone(journal, view):

@@ -137,7 +137,7 @@ def test_weights_of_another_model_are_refused(
     publish: Callable[..., ModelDir], check: Callable[..., Any]
 ) -> None:
     path = publish(0).path
-    (path / "model.onnx").write_bytes(publish(1).onnx_path.read_bytes())
+    (path / "model.onnx").write_bytes((publish(1).path / "model.onnx").read_bytes())
     with pytest.raises(RunError, match="logit_error"):
         check(path)
 

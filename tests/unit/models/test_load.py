@@ -60,7 +60,7 @@ def test_a_published_model_is_what_was_given(
     )
     assert (model.meta.task, model.meta.num_steps) == ("gomoku/5", 200)
     wanted = random_weights(features, config, 7)
-    found = load_file(model.weights_path)
+    found = load_file(model.path / "weights.safetensors")
     assert found.keys() == wanted.keys()
     assert all(np.array_equal(found[name], wanted[name]) for name in wanted)
 
@@ -104,7 +104,7 @@ def test_a_model_without_a_graph_is_refused_by_openvino(publish: Publish) -> Non
 
 def test_a_graph_that_the_model_does_not_know_is_refused(publish: Publish) -> None:
     path = publish(7, exporter=None).path
-    (path / "model.onnx").write_bytes(publish(6).onnx_path.read_bytes())
+    (path / "model.onnx").write_bytes((publish(6).path / "model.onnx").read_bytes())
     with pytest.raises(UsageError, match=r"model.onnx\) has no sha256 in meta.json"):
         load_model(path)
 

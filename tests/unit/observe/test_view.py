@@ -39,7 +39,7 @@ def test_plain_line_has_every_number():
 
 def test_what_does_not_apply_is_left_out():
     shown = describe(Progress(generation=0, elapsed_s=0.0, num_episodes=2))
-    assert shown == [("generation", "0"), ("episodes", "2"), ("elapsed", "0:00")]
+    assert shown == [("turns", "0"), ("episodes", "2"), ("elapsed", "0:00")]
     assert describe(Progress(generation=0, elapsed_s=0, rating=5.0))[1][1] == "5"
 
 

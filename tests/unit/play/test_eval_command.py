@@ -180,3 +180,13 @@ def test_an_environment_that_fails_is_one_line(
     found = refused(capsys, 1, run.path, "--task", task, "--episodes", 17)
     assert task in found
     assert line.format(task=task) in found
+
+
+def test_an_environment_that_hangs_is_one_line(
+    tmp_path: Path, publish_agent: PublishAgent, capsys: pytest.CaptureFixture[str]
+) -> None:
+    task = "tests.environments:Hanging"
+    run = publish_agent(tmp_path / "run", task)
+    found = refused(capsys, 1, run.path, "--task", task, "--step-timeout", 0.3)
+    assert f"environment ({task}) hangs in step, for 0.3 s; correct it" in found
+    refused(capsys, 2, run.path, "--task", task, "--step-timeout", "nan")

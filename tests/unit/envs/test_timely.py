@@ -1,0 +1,93 @@
+from __future__ import annotations
+
+import contextlib
+import threading
+
+import numpy as np
+import pytest
+
+from tengen import envs
+from tengen.envs import registry
+from tengen.errors import RunError, UsageError
+from tengen.games import allow
+from tests import environments as own
+
+
+def timely(cls: type, timeout_s: float = 0.2) -> envs.TimelyEnv:
+    pytest.importorskip("gymnasium")
+    return envs.TimelyEnv(
+        lambda: envs.make_own(cls, "my:Env", 2, 0), timeout_s, "my:Env"
+    )
+
+
+def step_often(env: envs.TimelyEnv) -> None:
+    for _ in range(20):
+        env.step(np.array([0, 0]))
+
+
+def test_it_is_the_environment_that_it_holds() -> None:
+    plain = envs.make_own(own.Plain, "my:Env", 2, 0)
+    with contextlib.closing(plain), contextlib.closing(timely(own.Plain, 60)) as env:
+        assert (env.spec, env.num_envs) == (plain.spec, 2)
+        first, second = env.reset(), plain.reset()
+        for _ in range(20):
+            np.testing.assert_equal(first, second)
+            actions = np.array([0, 1])
+            first, second = env.step(actions), plain.step(actions)
+
+
+def test_one_thread_makes_steps_and_closes_it() -> None:
+    threads = []
+
+    class Threaded(own.Plain):
+        def __init__(self) -> None:
+            super().__init__()
+            threads.append(threading.current_thread())
+
+        def step(self, action):
+            threads.append(threading.current_thread())
+            return super().step(action)
+
+        def close(self) -> None:
+            threads.append(threading.current_thread())
+
+    env = timely(Threaded, 60)
+    env.reset()
+    env.step(np.array([0, 0]))
+    env.close()
+    env.close()
+    assert len(threads) == 6
+    assert {thread.name for thread in threads} == {"environment"}
+    threads[0].join(10)
+    assert not threads[0].is_alive()
+
+
+def test_what_it_raises_is_raised() -> None:
+    with pytest.raises(UsageError, match=r"must be a gymnasium\.Env"):
+        timely(dict, 60)
+    env = timely(own.Raising, 60)
+    env.reset()
+    with pytest.raises(RunError, match="always fails"):
+        step_often(env)
+    env.close()
+
+
+def test_a_call_that_hangs_is_an_error() -> None:
+    with pytest.raises(RunError, match=r"my:Env\) hangs when it is made, for 0.2 s; c"):
+        timely(own.HangingWhenMade)
+    env = timely(own.Hanging)
+    env.reset()
+    with pytest.raises(RunError, match="hangs in step"):
+        step_often(env)
+    env.close()  # waits for nothing
+    with pytest.raises(RunError, match="hangs in close"):
+        timely(own.HangingInClose).close()
+
+
+@pytest.mark.parametrize("name", ["HangingWhenMade", "HangingInClose"])
+def test_what_is_asked_for_its_spaces_may_hang(monkeypatch, name: str) -> None:
+    pytest.importorskip("gymnasium")
+    monkeypatch.setattr(registry, "_SPEC_TIMEOUT_S", 0.2)
+    allow(f"tests.environments:{name}")
+    with pytest.raises(RunError, match=f"environments:{name}.* hangs "):
+        envs.env_spec(f"tests.environments:{name}")
