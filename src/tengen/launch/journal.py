@@ -52,6 +52,8 @@ class RunJournal:
         )
         self._spans: dict[str, float] = {}
         self._busy: dict[str, float] = {}
+        self._has_learned = False
+        self._lacks = ""
         # Those that the learner counts, and by generation those that are sealed since;
         # of the one being played come on top.
         self._games = self._state.num_games or 0
@@ -61,6 +63,11 @@ class RunJournal:
     def progress_now(self) -> Progress:
         """The newest state."""
         return self._stamped(self._state)
+
+    @property
+    def unlearned(self) -> str:
+        """What the learner lacks, where it has made no step in this call; else ""."""
+        return "" if self._has_learned else self._lacks
 
     def progress(self, report: Mapping[str, Any]) -> None:
         """Takes counts from within a turn and shows them; cheap."""
@@ -179,7 +186,9 @@ class RunJournal:
             changes["num_games"] = self._num_sealed
         if "generation" in report:
             changes["generation"] = report["generation"]
+        self._lacks = report.get("lacks", "")
         if report.get("num_steps"):
+            self._has_learned = True
             changes["loss"] = report.get("loss")
             changes["num_steps"] = report.get("total_steps")
             changes["lag_steps"] = report.get("lag_steps")

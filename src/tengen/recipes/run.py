@@ -309,7 +309,7 @@ def _train(
     # A live view draws its panel once more as it closes; these stand below it.
     if match is not None and config.agent.rating is not None:
         view.message(match_line(match, config.agent.rating))
-    view.message(_farewell(config, run, reason, journal.progress_now.mean_return))
+    view.message(_farewell(config, run, reason, journal))
     return {
         "out": str(run.path),
         "reason": reason,
@@ -341,9 +341,12 @@ def _made(run: RunDirectory, changes: list[str] | None) -> dict[str, Any]:
 
 
 def _farewell(
-    config: RunConfig, run: RunDirectory, reason: str, mean_return: float | None
+    config: RunConfig, run: RunDirectory, reason: str, journal: RunJournal
 ) -> str:
     lines = []
+    if journal.unlearned:
+        lines.append(f"the learner made no step in this call: {journal.unlearned}")
+    mean_return = journal.progress_now.mean_return
     if mean_return is not None:
         lines.append(f"mean return of the last 100 training episodes {mean_return:.2f}")
     if reason != "budget":

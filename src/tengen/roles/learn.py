@@ -133,6 +133,7 @@ class LearnRole:
         """The report of a turn with too few rows to learn, which publishes nothing."""
         return {
             "num_steps": 0,
+            "lacks": self.waits_for,
             "generation": generation,
             "num_new": arrived,
             "table": self._with_acted(self._experience.describe()),

@@ -88,10 +88,11 @@ class RemoteLink:
         self._inference = self._reach(
             lambda: central.InferenceClient(
                 rows, signature, num_envs, self._stop, _PATIENCE_S
-            )
+            ),
+            f"inference of {where}",
         )
         self.arrays: RowArrays | None = self._inference.arrays
-        self._steps = self._reach(steps)
+        self._steps = self._reach(steps, f"the learner of {where}")
         self._counts = ActorCounts(run, context.index)
         writer = self._steps.writer(f"actor-{context.index}", num_envs)
         self._append = writer.append
@@ -156,8 +157,12 @@ class RemoteLink:
 
         return told
 
-    def _reach(self, connect: Callable[[], Connected]) -> Connected:
+    def _reach(self, connect: Callable[[], Connected], service: str) -> Connected:
         """Returns a connection, of a service that may begin after this role.
+
+        Args:
+            connect: Makes it.
+            service: What messages call the service.
 
         Raises:
             RunError: It did not begin in time.
@@ -167,9 +172,12 @@ class RemoteLink:
         while True:
             try:
                 return connect()
-            except RunError:
+            except RunError as error:
                 if time.monotonic() >= until:
-                    raise
+                    raise RunError(
+                        f"{service} did not let this actor in for {_PATIENCE_S:g} s: "
+                        f"{error}"
+                    ) from error
             if self._stop.wait(_RETRY_S):
                 raise central.Interrupted
 

@@ -186,3 +186,14 @@ def test_games_at_once_are_counted_once(journal, view):
     assert view.shown[-1].num_games == 94
     journal.end_generation(EVEN)
     assert view.generations[-1].num_games == 94
+
+
+def test_a_call_that_learned_nothing_says_what_lacks(journal):
+    assert journal.unlearned == ""
+    few = {"num_steps": 0, "lacks": "items (3) are few", "table": {}}
+    journal.report("learn", few, 1.0)
+    assert journal.unlearned == "items (3) are few"
+    journal.report("learn", LEARNED, 1.0)
+    assert journal.unlearned == ""
+    journal.report("learn", few, 1.0)
+    assert journal.unlearned == ""

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import re
 import threading
 from pathlib import Path
 
 import pytest
 
 from tengen.agents import EnvironmentAgent
+from tengen.errors import RunError
 from tengen.inference import central
 from tengen.recipes import make_config
-from tengen.roles import RoleContext
+from tengen.roles import RoleContext, remote_link
 from tengen.roles.remote_link import RemoteLink
 from tengen.run import RunDirectory
 
@@ -27,3 +29,15 @@ def test_what_is_waited_for_is_said_once(tmp_path: Path) -> None:
     with pytest.raises(central.Interrupted):
         RemoteLink(EnvironmentAgent.of(config, "actor"), config, run, context)
     assert said == [f"waits for inference of {run.path}"]
+
+
+def test_whom_it_waited_for_too_long_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(remote_link, "_PATIENCE_S", 0.3)
+    run = RunDirectory.create_or_resume(tmp_path / "run")
+    config = make_config("CartPole-v1", "ppo", None)
+    context = RoleContext(at_once=True, say=lambda line: None)
+    line = f"inference of {run.path} did not let this actor in for 0.3 s: "
+    with pytest.raises(RunError, match=f"^{re.escape(line)}."):
+        RemoteLink(EnvironmentAgent.of(config, "actor"), config, run, context)
