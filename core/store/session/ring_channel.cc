@@ -84,7 +84,11 @@ bool RingChannel::wait_until(Deadline deadline, Ready&& ready) {
     if (ready()) break;
     // A server that sleeps has seen all requests; one that naps may not have, so wake it.
     wake_if(kNaps, &header_->server_sleeps, descriptor_);
-    if (gone_since_) look_for_server(deadline);
+    if (gone_since_) {
+      look_for_server(deadline);
+      // A server may have answered before it had the socket, with nobody to wake.
+      if (!gone_since_) continue;
+    }
     if (!sleep(deadline)) return ready();
   }
   header_->client_sleeps.store(kAwake, std::memory_order_relaxed);
