@@ -13,7 +13,6 @@
 #include "python/replay_writer.h"
 #include "python/store_values.h"
 #include "store/clients/sampler.h"
-#include "store/clients/view_sampler.h"
 #include "store/service/store.h"
 #include "store/session/ring_channel.h"
 
@@ -24,7 +23,6 @@ namespace {
 
 using store::Sampler;
 using store::Store;
-using store::ViewSampler;
 using store::engine::Engine;
 
 void bind_writer(nb::module_& m) {
@@ -77,18 +75,6 @@ void bind_writer(nb::module_& m) {
       nb::arg("num_ahead"), nb::arg("reconnect"), nb::arg("patience_s"));
 }
 
-template <class S>
-std::vector<size_t> leading_of(const S& sampler, std::vector<size_t> leading) {
-  if (sampler.num_steps() > 1) leading.push_back(sampler.num_steps());
-  return leading;
-}
-
-ReplayBatch to_batch(Sampler& sampler, store::Gathered gathered) {
-  return ReplayBatch(std::move(gathered.delivery),
-                     to_arrays(sampler.schema(), sampler.offsets(), gathered.data,
-                               leading_of(sampler, {sampler.num_samples()})));
-}
-
 // What the arrays of a batch that was not copied own: its lease's steps, and all that those lie
 // in, for as long as one of them lives.
 struct View {
@@ -96,40 +82,73 @@ struct View {
   uint64_t lease;
 };
 
-ReplayBatch to_batch(ViewSampler& sampler, store::Viewed viewed) {
-  const nb::capsule owner(new View{nb::find(sampler), viewed.delivery.lease},
+nb::dict to_dict(Sampler& sampler, const store::Gathered& gathered) {
+  std::vector<size_t> leading;
+  if (sampler.copies()) leading.push_back(sampler.num_samples());
+  if (sampler.num_steps() > 1) leading.push_back(sampler.num_steps());
+  if (sampler.copies()) {
+    return to_arrays(sampler.schema(), sampler.offsets(), gathered.data, leading);
+  }
+  const nb::capsule owner(new View{nb::find(sampler), gathered.delivery.lease},
                           [](void* held) noexcept {
                             auto* view = static_cast<View*>(held);
-                            nb::cast<ViewSampler&>(view->sampler).let_go(view->lease);
+                            nb::cast<Sampler&>(view->sampler).port().let_go(view->lease);
                             delete view;
                           });
-  return ReplayBatch(std::move(viewed.delivery),
-                     to_views(sampler.schema(), viewed.data, owner, leading_of(sampler, {})));
+  return to_views(sampler.schema(), gathered.views, owner, leading);
 }
 
-// Where acknowledgements go.
-store::SamplerPort& commands_of(Sampler& sampler) { return sampler.port(); }
-ViewSampler& commands_of(ViewSampler& sampler) { return sampler; }
-
-template <class S>
-std::optional<ReplayBatch> next(S& sampler, double timeout_s) {
+std::optional<ReplayBatch> next(Sampler& sampler, double timeout_s) {
   auto batch = [&] {
     const nb::gil_scoped_release release;
     return sampler.next(after(timeout_s));
   }();
   if (!batch) return std::nullopt;
-  return to_batch(sampler, std::move(*batch));
+  nb::dict arrays = to_dict(sampler, *batch);
+  return ReplayBatch(std::move(batch->delivery), std::move(arrays));
 }
 
-// The sampler's class, and the two functions that make one.
-template <class S>
-void bind_sampler(nb::module_& m, const char* name, const char* doc, const char* open,
-                  const char* connect) {
-  nb::class_<S>(m, name, doc)
-      .def("next", &next<S>, nb::arg("timeout_s"))
+// The two functions that make a sampler which copies, or one that does not.
+void bind_makers(nb::module_& m, bool copies, const char* open, const char* connect) {
+  m.def(
+      open,
+      [copies](Store& store, uint32_t table, uint32_t num_samples, uint32_t num_ahead) {
+        const uint32_t pool = store.read([&](const Engine& e) { return e.pool_of(table); });
+        const uint32_t num_steps =
+            store.read([&](const Engine& e) { return e.table(table).config().num_steps; });
+        return std::make_unique<Sampler>(
+            store.open_sampler(table, num_samples, num_ahead),
+            store.read([&](const Engine& e) { return e.pool(pool).schema(); }),
+            store.slab_map(pool), num_samples, num_steps, copies);
+      },
+      nb::arg("store"), nb::arg("table"), nb::arg("num_samples"), nb::arg("num_ahead"),
+      nb::keep_alive<0, 1>());
+  m.def(
+      connect,
+      [copies](int descriptor, const std::string& memory_path, const store::SessionLayout& layout,
+               const std::vector<ColumnTuple>& columns, uint32_t steps_per_chunk,
+               const std::string& directory, uint32_t pool, uint32_t slots_per_slab,
+               uint64_t slot_bytes, uint32_t num_samples, uint32_t num_steps, uint32_t num_ahead,
+               const nb::callable& reconnect, double patience_s) {
+        const store::engine::Schema schema = schema_of(columns, steps_per_chunk);
+        auto channel = std::make_unique<store::RingChannel>(
+            address_of(descriptor, memory_path, layout, reconnect, patience_s));
+        return std::make_unique<Sampler>(
+            std::make_unique<store::SamplerPort>(std::move(channel), num_ahead), schema,
+            map_slabs(directory, pool, slots_per_slab, slot_bytes), num_samples, num_steps, copies);
+      },
+      nb::arg("descriptor"), nb::arg("memory_path"), nb::arg("layout"), nb::arg("columns"),
+      nb::arg("steps_per_chunk"), nb::arg("directory"), nb::arg("pool"), nb::arg("slots_per_slab"),
+      nb::arg("slot_bytes"), nb::arg("num_samples"), nb::arg("num_steps"), nb::arg("num_ahead"),
+      nb::arg("reconnect"), nb::arg("patience_s"));
+}
+
+void bind_sampler(nb::module_& m) {
+  nb::class_<Sampler>(m, "ReplaySampler", "See store/clients/sampler.h.")
+      .def("next", &next, nb::arg("timeout_s"))
       .def(
           "ack",
-          [](S& self, uint64_t lease, const std::optional<Doubles>& priorities) {
+          [](Sampler& self, uint64_t lease, const std::optional<Doubles>& priorities) {
             std::span<const double> given;
             if (priorities) {
               given = span_of(*priorities);
@@ -140,47 +159,17 @@ void bind_sampler(nb::module_& m, const char* name, const char* doc, const char*
               check_priorities(given);
             }
             const nb::gil_scoped_release release;
-            commands_of(self).ack(lease, given);
+            self.port().ack(lease, given);
           },
           nb::arg("lease"), nb::arg("priorities").none())
       .def(
-          "give_back", [](S& self, uint64_t lease) { commands_of(self).give_back(lease); },
+          "give_back", [](Sampler& self, uint64_t lease) { self.port().give_back(lease); },
           nb::arg("lease"), nb::call_guard<nb::gil_scoped_release>())
       .def(
-          "waits", [](S& self) { return commands_of(self).waits(); },
+          "waits", [](Sampler& self) { return self.port().waits(); },
           nb::call_guard<nb::gil_scoped_release>());
-  m.def(
-      open,
-      [](Store& store, uint32_t table, uint32_t num_samples, uint32_t num_ahead) {
-        const uint32_t pool = store.read([&](const Engine& e) { return e.pool_of(table); });
-        const uint32_t num_steps =
-            store.read([&](const Engine& e) { return e.table(table).config().num_steps; });
-        return std::make_unique<S>(
-            store.open_sampler(table, num_samples, num_ahead),
-            store.read([&](const Engine& e) { return e.pool(pool).schema(); }),
-            store.slab_map(pool), num_samples, num_steps);
-      },
-      nb::arg("store"), nb::arg("table"), nb::arg("num_samples"), nb::arg("num_ahead"),
-      nb::keep_alive<0, 1>());
-  m.def(
-      connect,
-      [](int descriptor, const std::string& memory_path, const store::SessionLayout& layout,
-         const std::vector<ColumnTuple>& columns, uint32_t steps_per_chunk,
-         const std::string& directory, uint32_t pool, uint32_t slots_per_slab, uint64_t slot_bytes,
-         uint32_t num_samples, uint32_t num_steps, uint32_t num_ahead,
-         const nb::callable& reconnect, double patience_s) {
-        const store::engine::Schema schema = schema_of(columns, steps_per_chunk);
-        return std::make_unique<S>(std::make_unique<store::SamplerPort>(
-                                       std::make_unique<store::RingChannel>(address_of(
-                                           descriptor, memory_path, layout, reconnect, patience_s)),
-                                       num_ahead),
-                                   schema, map_slabs(directory, pool, slots_per_slab, slot_bytes),
-                                   num_samples, num_steps);
-      },
-      nb::arg("descriptor"), nb::arg("memory_path"), nb::arg("layout"), nb::arg("columns"),
-      nb::arg("steps_per_chunk"), nb::arg("directory"), nb::arg("pool"), nb::arg("slots_per_slab"),
-      nb::arg("slot_bytes"), nb::arg("num_samples"), nb::arg("num_steps"), nb::arg("num_ahead"),
-      nb::arg("reconnect"), nb::arg("patience_s"));
+  bind_makers(m, /*copies=*/true, "open_sampler", "connect_sampler");
+  bind_makers(m, /*copies=*/false, "open_view_sampler", "connect_view_sampler");
 }
 
 }  // namespace
@@ -203,10 +192,7 @@ void bind_store_clients(nb::module_& m) {
           "columns", [](const ReplayBatch& self) { return self.columns; },
           nb::sig("def columns(self) -> dict[str, typing.Any]"));
   bind_writer(m);
-  bind_sampler<Sampler>(m, "ReplaySampler", "See store/clients/sampler.h.", "open_sampler",
-                        "connect_sampler");
-  bind_sampler<ViewSampler>(m, "ReplayViewSampler", "See store/clients/view_sampler.h.",
-                            "open_view_sampler", "connect_view_sampler");
+  bind_sampler(m);
 }
 
 }  // namespace tengen

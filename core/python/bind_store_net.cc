@@ -17,17 +17,6 @@
 namespace nb = nanobind;
 
 namespace tengen {
-namespace {
-
-// Number, writer and offset of a LogPlace.
-using Place = std::optional<std::tuple<uint64_t, uint64_t, uint64_t>>;
-
-std::optional<store::LogPlace> log_place(const Place& place) {
-  if (!place) return std::nullopt;
-  return store::LogPlace{std::get<0>(*place), std::get<1>(*place), std::get<2>(*place)};
-}
-
-}  // namespace
 
 void bind_store_net(nb::module_& m) {
   using store::Gateway;
@@ -43,13 +32,8 @@ void bind_store_net(nb::module_& m) {
           nb::call_guard<nb::gil_scoped_release>())
       .def("open_sampler", &Gateway::open_sampler, nb::arg("descriptor"), nb::arg("table"),
            nb::arg("num_samples"), nb::arg("num_ahead"), nb::call_guard<nb::gil_scoped_release>())
-      .def(
-          "open_replica",
-          [](Gateway& self, int descriptor, const std::string& name, const Place& place) {
-            self.open_replica(descriptor, name, log_place(place));
-          },
-          nb::arg("descriptor"), nb::arg("name"), nb::arg("place").none(),
-          nb::call_guard<nb::gil_scoped_release>())
+      .def("open_replica", &Gateway::open_replica, nb::arg("descriptor"), nb::arg("name"),
+           nb::call_guard<nb::gil_scoped_release>())
       .def(
           "replicas",
           [](Gateway& self) {
@@ -64,12 +48,7 @@ void bind_store_net(nb::module_& m) {
   using store::Replica;
   nb::class_<Replica>(m, "ReplayReplica", "See store/net/replica.h.")
       .def(nb::init<std::string>(), nb::arg("directory"), nb::call_guard<nb::gil_scoped_release>())
-      .def("place",
-           [](Replica& self) -> Place {
-             const std::optional<store::LogPlace> at = self.place();
-             if (!at) return std::nullopt;
-             return std::make_tuple(at->number, at->writer, at->offset);
-           })
+      .def("begun_us", &Replica::begun_us)
       .def("age_s", &Replica::age_s)
       .def("follow", &Replica::follow, nb::arg("descriptor"),
            nb::call_guard<nb::gil_scoped_release>());

@@ -69,14 +69,6 @@ class Ring {
     head_ = head;
     publish();
   }
-  // Sends one message; false while the consumer is behind.
-  bool push(std::span<const std::byte> message) {
-    std::byte* to = reserve(static_cast<uint32_t>(message.size()));
-    if (to == nullptr) return false;
-    if (!message.empty()) std::memcpy(to, message.data(), message.size());
-    commit(static_cast<uint32_t>(message.size()));
-    return true;
-  }
 
   // Consumer: the oldest message, or one of no bytes at address null where there is none. It stays
   // until it is released. Throws Error where the producer wrote what is no message.

@@ -77,12 +77,6 @@ bool StreamSocket::read(void* to, uint64_t num_bytes) {
   return true;
 }
 
-bool StreamSocket::is_readable() const {
-  if (begin_ < end_) return true;
-  pollfd socket{descriptor_, POLLIN, 0};
-  return poll(&socket, 1, 0) > 0;
-}
-
 bool StreamSocket::send(std::span<iovec> parts) {
   while (!parts.empty()) {
     const ssize_t sent = send_some(descriptor_, parts, 0);

@@ -23,14 +23,6 @@ class StreamSocket {
 
   // Reads bytes straight to `to`; false where the stream has ended or is broken.
   bool read(void* to, uint64_t num_bytes);
-  // Reads the rest of a message whose first word, its kind, was read.
-  template <class Message>
-  bool read_rest(Message* message) {
-    constexpr size_t kKindBytes = sizeof message->kind;
-    return read(reinterpret_cast<std::byte*>(message) + kKindBytes, sizeof *message - kKindBytes);
-  }
-  // Whether read() would get a byte, or the end of the stream, at once.
-  bool is_readable() const;
 
   // Sends all parts, whose entries it changes; false where the other side has gone.
   bool send(std::span<iovec> parts);

@@ -15,15 +15,24 @@ constexpr uint64_t kPartBytes = uint64_t{128} << 10;
 }  // namespace
 
 Sampler::Sampler(std::unique_ptr<SamplerPort> port, engine::Schema schema, SlabMap slabs,
-                 uint32_t num_samples, uint32_t num_steps)
+                 uint32_t num_samples, uint32_t num_steps, bool copies)
     : port_(std::move(port)),
       schema_(std::move(schema)),
       slabs_(std::move(slabs)),
       num_samples_(num_samples),
       num_steps_(num_steps),
+      copies_(copies),
       layout_(schema_, num_samples, num_steps),
       arena_(layout_.num_bytes) {
   if (num_samples == 0) throw Error("batch (0 samples) must be of at least one; ask for more");
+  if (!copies && schema_.num_context() > 0) {
+    throw Error("copy (False) must be True, as the table has stacked columns; copy");
+  }
+  if (!copies && num_steps > schema_.steps_per_chunk()) {
+    throw Error("copy (False) must be True, as a sample of " + std::to_string(num_steps) +
+                " steps lies over several chunks of " + std::to_string(schema_.steps_per_chunk()) +
+                "; copy, or raise steps_per_chunk");
+  }
 }
 
 std::optional<Gathered> Sampler::next(Deadline deadline) {
@@ -34,6 +43,10 @@ std::optional<Gathered> Sampler::next(Deadline deadline) {
   if (!port_->next(deadline, &gathered.delivery)) {
     returned_at_ = std::chrono::steady_clock::now();
     return std::nullopt;
+  }
+  if (!copies_) {
+    find_views(&gathered);
+    return gathered;
   }
   if (gathered.delivery.data) {
     gathered.data = std::move(gathered.delivery.data);
@@ -47,6 +60,24 @@ std::optional<Gathered> Sampler::next(Deadline deadline) {
   if (num_absences_ >= kMinAbsences && layout_.num_bytes >= kMinBytesAhead) begin_next();
   returned_at_ = std::chrono::steady_clock::now();
   return gathered;
+}
+
+void Sampler::find_views(Gathered* gathered) {
+  const Delivery& delivery = gathered->delivery;
+  if (delivery.pieces.size() != num_samples_) {
+    port_->give_back(delivery.lease);
+    throw Error("copy (False) must be True, as a sample lies over several chunks of " +
+                std::to_string(schema_.steps_per_chunk()) +
+                " steps; copy, or let items begin at multiples of it");
+  }
+  port_->keep(delivery.lease);
+  const engine::Slabs slabs = slabs_.of(delivery.pieces);
+  for (size_t c = 0; c < schema_.columns().size(); ++c) {
+    for (const engine::Piece& piece : delivery.pieces) {
+      gathered->views.push_back(slabs.at(piece.slot) + schema_.offset(c) +
+                                piece.offset * schema_.columns()[c].num_bytes);
+    }
+  }
 }
 
 void Sampler::copy(const engine::Slabs& slabs, const Part& part, std::byte* data) {

@@ -10,7 +10,23 @@ namespace tengen::store {
 
 using transport::part_of;
 
+template <class F>
+auto SamplerPort::use(F&& f) {
+  struct Passing {
+    ~Passing() {
+      if (self->has_let_go_) self->pass_on();
+    }
+    SamplerPort* const self;
+  } const passing{this};
+  const std::scoped_lock lock(mutex_);
+  return f();
+}
+
 bool SamplerPort::next(Deadline deadline, Delivery* delivery) {
+  return use([&] { return take_next(deadline, delivery); });
+}
+
+bool SamplerPort::take_next(Deadline deadline, Delivery* delivery) {
   if (peeked_) {
     *delivery = std::move(*peeked_);
     peeked_.reset();
@@ -26,35 +42,72 @@ bool SamplerPort::next(Deadline deadline, Delivery* delivery) {
 }
 
 const Delivery* SamplerPort::peek() {
-  if (peeked_) return &*peeked_;
-  const std::span<const std::byte> reply = channel_->peek_reply();
-  if (reply.data() == nullptr || read<Reply>(reply) != Reply::kBatch) return nullptr;
-  Delivery delivery;
-  take_batch(reply, &delivery);
-  return &peeked_.emplace(std::move(delivery));
+  return use([&]() -> const Delivery* {
+    if (peeked_) return &*peeked_;
+    const std::span<const std::byte> reply = channel_->peek_reply();
+    if (reply.data() == nullptr || read<Reply>(reply) != Reply::kBatch) return nullptr;
+    Delivery delivery;
+    take_batch(reply, &delivery);
+    return &peeked_.emplace(std::move(delivery));
+  });
 }
 
 void SamplerPort::ack(uint64_t lease, std::span<const double> priorities) {
-  const Ack message{Request::kAck, static_cast<uint32_t>(priorities.size()), lease};
+  OfLease message{.lease = lease};
+  message.num_bytes += static_cast<uint32_t>(priorities.size_bytes());
   iovec parts[] = {part_of(&message, sizeof message),
                    part_of(priorities.data(), priorities.size_bytes())};
-  channel_->send(parts, Deadline::max(), Urgency::kLater);
-  // The request for the next batch goes with the same wake-up, so that next() need not send it.
-  const bool asks = num_ahead_ > 0 && num_asked_ <= num_ahead_;
-  if (asks && channel_->send_one(SampleMessage{}, kAtOnce, Urgency::kLater)) ++num_asked_;
-  channel_->ring();
+  use([&] {
+    channel_->send(parts, Deadline::max(), Urgency::kLater);
+    // The request for the next batch goes with the same wake-up, so that next() need not send it.
+    const bool asks = num_ahead_ > 0 && num_asked_ <= num_ahead_;
+    if (asks && channel_->send_one(SampleMessage{}, kAtOnce, Urgency::kLater)) ++num_asked_;
+    channel_->ring();
+  });
 }
 
 void SamplerPort::give_back(uint64_t lease) {
-  channel_->send_one(GiveBack{Request::kGiveBack, 0, lease}, Deadline::max());
+  use([&] { send(Request::kGiveBack, lease); });
 }
 
 void SamplerPort::keep(uint64_t lease) {
-  channel_->send_one(Keep{Request::kKeep, 0, lease}, Deadline::max());
+  use([&] { send(Request::kKeep, lease); });
 }
 
-void SamplerPort::let_go(uint64_t lease) {
-  channel_->send_one(LetGo{Request::kLetGo, 0, lease}, Deadline::max());
+void SamplerPort::let_go(uint64_t lease) noexcept {
+  {
+    const std::scoped_lock lock(let_go_mutex_);
+    let_go_.push_back(lease);
+    has_let_go_ = true;
+  }
+  pass_on();
+}
+
+// Where another call uses the channel, that call passes the batches on when it is done.
+void SamplerPort::pass_on() noexcept {
+  while (has_let_go_) {
+    const std::unique_lock lock(mutex_, std::try_to_lock);
+    if (!lock.owns_lock()) return;
+    std::vector<uint64_t> leases;
+    {
+      const std::scoped_lock own(let_go_mutex_);
+      leases.swap(let_go_);
+      has_let_go_ = false;
+    }
+    try {
+      for (const uint64_t lease : leases) send(Request::kLetGo, lease);
+    } catch (const Error&) {
+      // The store is gone; the next call says so.
+    }
+  }
+}
+
+std::string SamplerPort::waits() {
+  return use([&] { return channel_->waits(); });
+}
+
+void SamplerPort::send(Request kind, uint64_t lease) {
+  channel_->send_one(OfLease{.kind = kind, .lease = lease}, Deadline::max());
 }
 
 // Requests batches until as many as wished are under way. Returns whether any is.
@@ -70,7 +123,7 @@ void SamplerPort::take_batch(std::span<const std::byte> reply, Delivery* deliver
   std::span<const std::byte> rest = reply.subspan(sizeof batch);
   rest = take(rest, batch.num_samples, &delivery->keys);
   rest = take(rest, batch.num_samples, &delivery->probabilities);
-  take(rest, batch.num_pieces, &delivery->pieces);
+  take_all(rest, &delivery->pieces);
   delivery->data = channel_->pop_reply();
 }
 

@@ -1,15 +1,18 @@
 #pragma once
 // The commands of one sampler, whatever carries them to its store.
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <span>
 #include <string>
 #include <vector>
 
 #include "store/session/channel.h"
+#include "store/session/messages.h"
 #include "store/tables/streams.h"
 
 namespace tengen::store {
@@ -24,8 +27,8 @@ struct Delivery {
   std::shared_ptr<std::byte> data;    // the gathered batch, as BatchLayout says, instead of pieces
 };
 
-// A sampler of one table, for one thread. When destroyed, gives back batches that are not
-// acknowledged.
+// A sampler of one table, for one thread, except let_go(). When destroyed, gives back batches that
+// are not acknowledged.
 class SamplerPort {
  public:
   // `num_ahead` batches are requested before they are needed; 0: each by next().
@@ -46,19 +49,30 @@ class SamplerPort {
   // Precondition: the steps are in memory of this host, and the batch is neither acknowledged nor
   // given back.
   void keep(uint64_t lease);
-  // Ends keep().
-  void let_go(uint64_t lease);
+  // Ends keep(). The store is told now, or when a call of another thread ends. Thread-safe; never
+  // fails, as a destructor calls it.
+  void let_go(uint64_t lease) noexcept;
   // What the next batch waits for, for people; empty where it does not wait.
-  std::string waits() { return channel_->waits(); }
+  std::string waits();
 
  private:
+  // Uses the channel exclusively, and then passes on batches that were let go of meanwhile.
+  template <class F>
+  auto use(F&& f);
+  void pass_on() noexcept;
+  bool take_next(Deadline deadline, Delivery* delivery);
+  void send(Request kind, uint64_t lease);
   bool ask(uint32_t wished, Deadline deadline);
   void take_batch(std::span<const std::byte> reply, Delivery* delivery);
 
+  std::mutex mutex_;  // of the four members below; locked before let_go_mutex_
   const std::unique_ptr<Channel> channel_;
   const uint32_t num_ahead_;
   uint32_t num_asked_ = 0;  // batches that were requested and that next() has not returned
   std::optional<Delivery> peeked_;
+  std::mutex let_go_mutex_;
+  std::vector<uint64_t> let_go_;
+  std::atomic<bool> has_let_go_ = false;  // whether there are any, for those without the lock
 };
 
 }  // namespace tengen::store

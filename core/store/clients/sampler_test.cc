@@ -35,9 +35,8 @@ class FakeChannel final : public Channel {
     const Delivery& batch = batches[num_taken_];
     const std::vector<Piece>& pieces = batch.pieces;
     reply_.resize(sizeof(Batch) + pieces.size() * sizeof(Piece));
-    std::memcpy(put(reply_.data(), Batch{Reply::kBatch, 0, batch.lease, 0,
-                                         static_cast<uint32_t>(pieces.size()), 0}),
-                pieces.data(), pieces.size() * sizeof(Piece));
+    std::memcpy(put(reply_.data(), Batch{.lease = batch.lease}), pieces.data(),
+                pieces.size() * sizeof(Piece));
     return reply_;
   }
   std::span<const std::byte> peek_reply() override {

@@ -33,21 +33,26 @@ uint32_t Writer::append(std::span<const std::byte* const> columns, const bool* i
   }
   from_.assign(columns.begin(), columns.end());
   for (uint32_t done = 0; done < count;) {
+    std::byte* const chunk = chunk_of_next(deadline);
+    if (chunk == nullptr) return done;
     const uint32_t offset = static_cast<uint32_t>(num_steps_ % length);
-    if (offset == 0) {
-      const std::optional<uint32_t> slot = begin_chunk(deadline);
-      if (!slot) return done;
-      slot_ = *slot;
-    }
     const uint32_t taken = std::min(count - done, length - offset);
     if (is_stacked) count_ages(is_first + done, taken);
-    std::byte* chunk = chunk_ ? chunk_.get() : slabs_.up_to(slot_).at(slot_);
     scatter(schema_, from_, ages_.data(), taken, chunk, offset);
     for (size_t c = 0; c < from_.size(); ++c) from_[c] += taken * schema_.columns()[c].num_bytes;
     num_steps_ += taken;
     done += taken;
   }
   return count;
+}
+
+std::byte* Writer::chunk_of_next(Deadline deadline) {
+  if (num_steps_ % schema_.steps_per_chunk() == 0) {
+    const std::optional<uint32_t> slot = begin_chunk(deadline);
+    if (!slot) return nullptr;
+    slot_ = *slot;
+  }
+  return chunk_ ? chunk_.get() : slabs_.up_to(slot_).at(slot_);
 }
 
 void Writer::count_ages(const bool* is_first, uint32_t count) {
@@ -67,7 +72,7 @@ bool Writer::insert(const InsertRun& run, Deadline deadline) {
   const uint64_t kept = num_steps_ - std::min(num_steps_, reach);
   if (kept / length > num_released_ / length) {
     // Where the store is behind, the release is sent the next time.
-    channel_->send_one(Release{Request::kRelease, 0, kept}, kAtOnce, Urgency::kSoon);
+    channel_->send_one(Release{.first = kept}, kAtOnce, Urgency::kSoon);
     num_released_ = kept;
   }
   return true;
@@ -84,7 +89,7 @@ std::optional<uint32_t> Writer::begin_chunk(Deadline deadline) {
   take_slots();
   if (!has_asked_ && slots_.size() <= num_ahead_ / 2) {
     const uint32_t count = num_ahead_ - static_cast<uint32_t>(slots_.size());
-    if (!channel_->send_one(TakeSlots{Request::kTakeSlots, count}, deadline)) return std::nullopt;
+    if (!channel_->send_one(TakeSlots{.count = count}, deadline)) return std::nullopt;
     has_asked_ = true;
   }
   while (slots_.empty()) {
@@ -92,7 +97,7 @@ std::optional<uint32_t> Writer::begin_chunk(Deadline deadline) {
     take_slots();
   }
   const uint32_t slot = slots_.front();
-  if (!channel_->send_one(Append{Request::kAppend, slot}, deadline, Urgency::kSoon)) {
+  if (!channel_->send_one(Append{.slot = slot}, deadline, Urgency::kSoon)) {
     return std::nullopt;
   }
   slots_.pop_front();
@@ -108,13 +113,9 @@ uint64_t Writer::add_steps(uint64_t named) {
   const uint64_t num_steps = end - num_sent_;
   steps_.num_steps = static_cast<uint32_t>(num_steps);
   parts_.push_back(part_of(&steps_, sizeof steps_));
-  for (size_t c = 0; c < schema_.columns().size(); ++c) {
-    const uint64_t bytes = schema_.columns()[c].num_bytes;
-    parts_.push_back(part_of(chunk_.get() + schema_.offset(c) + offset * bytes, num_steps * bytes));
-  }
-  if (schema_.num_context() > 0) {
-    parts_.push_back(part_of(chunk_.get() + schema_.ages_offset() + offset, num_steps));
-  }
+  schema_.for_each_run(chunk_.get(), offset, num_steps, [&](const std::byte* from, uint64_t bytes) {
+    parts_.push_back(part_of(from, bytes));
+  });
   return end;
 }
 
@@ -125,16 +126,15 @@ bool Writer::send_run(const InsertRun& run, Deadline deadline) {
   for (uint32_t done = 0; done < run.count;) {
     const uint32_t count = std::min(run.count - done, max_items);
     const auto priorities = is_shared ? run.priorities : run.priorities.subspan(done, count);
-    const InsertMessage message{Request::kInsert,
-                                static_cast<uint32_t>(priorities.size()),
-                                run.table,
-                                run.version,
-                                run.sequence + done,
-                                run.first + uint64_t{done} * run.stride,
-                                count,
-                                run.stride,
-                                run.num_steps,
-                                0};
+    const InsertMessage message{
+        .num_bytes = static_cast<uint32_t>(sizeof message + priorities.size_bytes()),
+        .table = run.table,
+        .version = run.version,
+        .sequence = run.sequence + done,
+        .first = run.first + uint64_t{done} * run.stride,
+        .count = count,
+        .stride = run.stride,
+        .num_steps = run.num_steps};
     parts_.clear();
     const uint64_t end =
         add_steps(message.first + uint64_t{count - 1} * run.stride + run.num_steps);
@@ -150,9 +150,8 @@ bool Writer::send_run(const InsertRun& run, Deadline deadline) {
 void Writer::take_slots() {
   while (channel_->peek_reply().data() != nullptr) {
     const std::span<const std::byte> reply = channel_->wait_for_reply(Deadline::max());
-    const auto slots = read<Slots>(reply);
-    for (uint32_t i = 0; i < slots.count; ++i) {
-      slots_.push_back(read<uint32_t>(reply.subspan(sizeof slots + i * sizeof(uint32_t))));
+    for (size_t at = sizeof(Slots); at < reply.size(); at += sizeof(uint32_t)) {
+      slots_.push_back(read<uint32_t>(reply.subspan(at)));
     }
     has_asked_ = false;
     channel_->pop_reply();

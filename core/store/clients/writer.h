@@ -59,12 +59,18 @@ class Writer {
   // very first step is not the first of an episode, as frames before it would be missing.
   uint32_t append(std::span<const std::byte* const> columns, const bool* is_first, uint32_t count,
                   Deadline deadline);
+  // The same for a caller that writes the bytes itself: the chunk of the next step, or null where
+  // the deadline passes; and how many steps were written there, at least one.
+  std::byte* chunk_of_next(Deadline deadline);
+  void add(uint32_t num_steps) { num_steps_ += num_steps; }
   // Inserts a run. Items whose sequence numbers were inserted before are left out. Blocks while the
   // store is behind. False where the deadline passes; then insert the same run again, which goes on
   // with the items that are not in yet.
   bool insert(const InsertRun& run, Deadline deadline);
   // Blocks until every command has taken effect; false where the deadline passes.
   bool flush(Deadline deadline) { return channel_->wait_for_all(deadline); }
+  // For inserts and releases that come as messages.
+  Channel& channel() { return *channel_; }
   // What the store's side waits for, for people; empty where it does not wait.
   std::string waits() { return channel_->waits(); }
 

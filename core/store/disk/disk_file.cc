@@ -4,9 +4,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <cerrno>
 #include <cstdio>
+#include <cstring>
 
 #include "base/error.h"
 
@@ -27,6 +27,11 @@ int open_file(const char* path, int flags, bool is_past_cache) {
   return descriptor;
 }
 
+// By errno.
+[[noreturn]] void fail(const std::string& path, const char* action, const char* advice) {
+  throw Error("file (" + path + ") " + action + ": " + std::strerror(errno) + advice);
+}
+
 }  // namespace
 
 void set_disk_watch(DiskWatch* whose) { watch = whose; }
@@ -34,64 +39,61 @@ void set_disk_watch(DiskWatch* whose) { watch = whose; }
 DiskFile::DiskFile(std::string path, int flags, bool is_past_cache) : path_(std::move(path)) {
   const bool is_new = watch != nullptr && ::access(path_.c_str(), F_OK) != 0;
   descriptor_ = open_file(path_.c_str(), flags | O_CLOEXEC, is_past_cache);
-  if (watch == nullptr || !is_open()) return;
+  if (descriptor_ < 0) fail(path_, "cannot be opened", "; choose a folder on a disk that is yours");
+  if (watch == nullptr) return;
   if (is_new) watch->made(path_);
   if ((flags & O_TRUNC) != 0) watch->cut(path_, 0);
 }
 
-DiskFile::~DiskFile() {
-  if (is_open()) ::close(descriptor_);
+DiskFile::~DiskFile() { ::close(descriptor_); }
+
+uint64_t DiskFile::num_bytes() const {
+  struct stat status;
+  if (::fstat(descriptor_, &status) != 0) fail(path_, "cannot be read", "; look after the disk");
+  return static_cast<uint64_t>(status.st_size);
 }
 
-bool DiskFile::write(uint64_t offset, std::span<const std::byte> bytes) const {
+uint64_t DiskFile::read(uint64_t offset, std::span<std::byte> to) const {
+  size_t done = 0;
+  while (done < to.size()) {
+    const ssize_t count =
+        ::pread(descriptor_, to.data() + done, to.size() - done, static_cast<off_t>(offset + done));
+    if (count < 0 && errno == EINTR) continue;
+    if (count < 0) fail(path_, "cannot be read", "; look after the disk");
+    if (count == 0) break;
+    done += static_cast<size_t>(count);
+  }
+  return done;
+}
+
+void DiskFile::write(uint64_t offset, std::span<const std::byte> bytes) const {
   for (size_t done = 0; done < bytes.size();) {
     const ssize_t count = ::pwrite(descriptor_, bytes.data() + done, bytes.size() - done,
                                    static_cast<off_t>(offset + done));
     if (count < 0 && errno == EINTR) continue;
-    if (count < 0) return false;
+    if (count < 0) fail(path_, "cannot be written", "; free room in its file system");
     done += static_cast<size_t>(count);
   }
   if (watch != nullptr) watch->written(path_, offset, bytes);
-  return true;
 }
 
-bool DiskFile::cut(uint64_t num_bytes) const {
-  if (::ftruncate(descriptor_, static_cast<off_t>(num_bytes)) != 0) return false;
-  if (watch != nullptr) watch->cut(path_, num_bytes);
-  return true;
-}
-
-bool DiskFile::sync() const {
-  if (::fdatasync(descriptor_) != 0) return false;
+void DiskFile::sync() const {
+  if (::fdatasync(descriptor_) != 0) fail(path_, "cannot be synced", "; look after the disk");
   if (watch != nullptr) watch->synced(path_);
-  return true;
 }
 
-std::vector<std::byte> read_file(const std::string& path, uint64_t begin, uint64_t end) {
-  const int descriptor = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
-  struct stat status;
-  bool is_good = descriptor >= 0 && fstat(descriptor, &status) == 0;
-  std::vector<std::byte> bytes;
-  if (is_good) {
-    end = std::min(end, static_cast<uint64_t>(status.st_size));
-    bytes.resize(end - std::min(begin, end));
-  }
-  for (size_t done = 0; is_good && done < bytes.size();) {
-    const ssize_t count = ::pread(descriptor, bytes.data() + done, bytes.size() - done,
-                                  static_cast<off_t>(begin + done));
-    if (count < 0 && errno == EINTR) continue;
-    is_good = count > 0;
-    done += is_good ? static_cast<size_t>(count) : 0;
-  }
-  if (descriptor >= 0) ::close(descriptor);
-  check(is_good, "file", path, "must be one that can be read; look after the disk");
+std::vector<std::byte> read_file(const std::string& path) {
+  const DiskFile file(path, O_RDONLY);
+  std::vector<std::byte> bytes(file.num_bytes());
+  bytes.resize(file.read(0, bytes));
   return bytes;
 }
 
-bool rename_file(const std::string& from, const std::string& to) {
-  if (std::rename(from.c_str(), to.c_str()) != 0) return false;
+void rename_file(const std::string& from, const std::string& to) {
+  if (std::rename(from.c_str(), to.c_str()) != 0) {
+    fail(to, "cannot be written", "; free room in its file system");
+  }
   if (watch != nullptr) watch->renamed(from, to);
-  return true;
 }
 
 void remove_file(const std::string& path) {

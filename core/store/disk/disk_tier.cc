@@ -39,17 +39,13 @@ void DiskTier::stop() {
   threads_.clear();
 }
 
-std::string DiskTier::sync() {
+void DiskTier::sync() {
   std::vector<RowFile*> files;
   {
     const std::scoped_lock lock(mutex_);
     for (const auto& [pool, file] : files_) files.push_back(file.get());
   }
-  for (RowFile* file : files) {
-    std::string reason = file->sync();
-    if (!reason.empty()) return reason;
-  }
-  return "";
+  for (const RowFile* file : files) file->sync();
 }
 
 std::string DiskTier::trouble() {
@@ -94,16 +90,14 @@ engine::TransferResult DiskTier::perform(const Job& job) {
     RowFile& file = file_of(transfer);
     if (!job.is_load) {
       const uint32_t checksum = checksum_of(transfer);
-      return {file.write(transfer.place, transfer.memory), checksum};
+      file.write(transfer.place, transfer.memory);
+      return {"", checksum};
     }
-    std::string error = file.read(transfer.place, transfer.memory);
-    if (error.empty() && checksum_of(transfer) != transfer.checksum) {
-      error = file.name_of(transfer.place) + " is not what was written";
+    file.read(transfer.place, transfer.memory);
+    if (checksum_of(transfer) != transfer.checksum) {
+      file.refuse(transfer.place, "is not what was written");
     }
-    if (!error.empty()) {
-      error = "store (" + error + ") must be whole; look after the disk";
-    }
-    return {error, 0};
+    return {};
   } catch (const Error& error) {
     return {error.what(), 0};
   }

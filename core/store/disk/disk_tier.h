@@ -38,9 +38,8 @@ class DiskTier final : public engine::Tier {
   // Begins the transfers that were asked for since the last call; none begins before.
   void start();
 
-  // Blocks until rows whose saves have ended survive the loss of the host. Returns an error; empty:
-  // none.
-  std::string sync();
+  // Blocks until rows whose saves have ended survive the loss of the host. Throws Error.
+  void sync();
 
   // The first error; empty: none.
   std::string trouble();

@@ -5,7 +5,6 @@
 // `log-<n>` are files of frames, see log_file.h; `state-<n>` replaces all logs before log-<n>;
 // `state-mark` says up to where the logs must be whole.
 
-#include <chrono>
 #include <cstdint>
 #include <memory>
 #include <mutex>
@@ -39,15 +38,14 @@ class DurableLog {
     std::vector<std::byte> saved;  // records of chunks, as in the mark's frame
   };
   static std::optional<Last> find_last(const std::string& directory);
-  // Applies a whole log. Precondition: it is closed, and the next log is there. Throws Error where
-  // it is damaged.
-  static void apply_whole_log(const std::string& directory, uint64_t number, engine::State* into);
 
   // Begins with `state`. A checkpoint that the folder has stays its last one until the next is
   // made. Logs are files of about `log_bytes`; that many bytes of logs are replaced by a state.
-  // Throws Error where there is no room.
-  DurableLog(std::string directory, const engine::State& state,
-             uint64_t log_bytes = uint64_t{64} << 20);
+  // `is_exact`: nobody is told of a checkpoint before the folder's LastMark, on the disk, tells of
+  // it. Throws Error where there is no room.
+  DurableLog(std::string directory, const engine::State& state, uint64_t log_bytes = kLogBytes,
+             bool is_exact = false);
+  static constexpr uint64_t kLogBytes = uint64_t{64} << 20;
   DurableLog(const DurableLog&) = delete;
   DurableLog& operator=(const DurableLog&) = delete;
   ~DurableLog();  // the files stay
@@ -56,19 +54,16 @@ class DurableLog {
   void append(std::span<const std::byte> records) noexcept;
   // The position behind all records so far.
   uint64_t position();
-  // Makes a checkpoint of all records before `position`, which began at `begun_at`. `records` say
+  // Makes a checkpoint of all records before `position`, which began at `begun_us`. `records` say
   // where chunks were saved since, or hold the steps of chunks that were not saved. Precondition:
   // the rows that they name are synced. Blocks until the checkpoint is on the disk; returns whether
   // it is.
-  bool mark(uint64_t position, std::chrono::steady_clock::time_point begun_at,
-            std::span<const std::byte> records) noexcept;
+  bool mark(uint64_t position, int64_t begun_us, std::span<const std::byte> records) noexcept;
   // Keeps nothing more; trouble() then tells the reason.
   void give_up(const std::string& reason);
   // The error; empty: none.
   std::string trouble();
   const std::string& directory() const { return directory_; }
-  // The number of this object's first state and log.
-  uint64_t first() const { return first_; }
 
  private:
   void begin_log();
@@ -78,6 +73,7 @@ class DurableLog {
 
   const std::string directory_;
   const uint64_t log_bytes_;
+  const bool is_exact_;
   const uint64_t writer_;  // see LogHeader
   std::mutex mutex_;
   const uint64_t first_;            // number of this process's first file

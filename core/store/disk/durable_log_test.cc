@@ -67,7 +67,8 @@ class Described {
     }
     log_->append(log.pending());
   }
-  void mark() { TENGEN_CHECK(log_->mark(log_->position(), {}, {})); }
+  // Begun at a time of no zero bytes, as the tests put zeros in the place of what is lost.
+  void mark() { TENGEN_CHECK(log_->mark(log_->position(), -1, {})); }
 
  private:
   std::optional<DurableLog> log_;

@@ -53,7 +53,7 @@ std::optional<State> Keeper::load(const std::string& directory) {
 Keeper::Keeper(std::string directory, uint64_t log_bytes, const State& state)
     : directory_(std::move(directory)), log_bytes_(log_bytes), number_(next_number(directory_)) {
   const uint64_t state_bytes = write_state(directory_, number_, state, /*is_synced=*/false);
-  remove_files(directory_, number_);
+  remove_files(directory_, 0, number_);
   begin_log(log_bytes_);
   compactor_.emplace(
       directory_, number_, state_bytes, kMinLogs * log_bytes_, /*is_synced=*/false,
@@ -95,7 +95,7 @@ std::string Keeper::trouble() {
 void Keeper::give_up(const std::string& reason) {
   const std::scoped_lock lock(mutex_);
   trouble_ = "what the store holds will not outlive its process: " + reason;
-  remove_files(directory_);
+  remove_files(directory_, 0);
 }
 
 }  // namespace tengen::store

@@ -1,11 +1,8 @@
 #include "store/disk/last_mark.h"
 
 #include <fcntl.h>
-#include <unistd.h>
 
-#include <cerrno>
 #include <cstddef>
-#include <cstring>
 #include <filesystem>
 #include <span>
 
@@ -37,18 +34,22 @@ std::optional<LastMark> read_last_mark(const std::string& directory) {
   if (!std::filesystem::exists(path)) return std::nullopt;
   const DiskFile file(path, O_RDONLY);
   Record record{};
-  const bool is_whole = ::pread(file.descriptor(), &record, sizeof record, 0) == sizeof record;
-  check(is_whole, "file", path, kMustBeWhole);
+  const auto bytes = std::as_writable_bytes(std::span(&record, 1));
+  check(file.read(0, bytes) == sizeof record, "file", path, kMustBeWhole);
   check_version(record.version, path);
   check(record.checksum == checksum_of(record), "file", path, kMustBeWhole);
   return LastMark{{record.number, record.writer, record.offset}, record.is_exact != 0};
 }
 
 LastMarkFile::~LastMarkFile() {
-  if (file_) (void)file_->sync();
+  try {
+    if (file_) file_->sync();
+  } catch (const Error&) {
+    // A mark that the disk lacks is found in the log.
+  }
 }
 
-void LastMarkFile::put(const LastMark& mark, bool is_synced) {
+void LastMarkFile::put(const LastMark& mark) {
   const auto& [number, writer, offset] = mark.end;
   Record record{kStateVersion, number, writer, offset, mark.is_exact ? 1u : 0u, 0};
   record.checksum = checksum_of(record);
@@ -56,13 +57,9 @@ void LastMarkFile::put(const LastMark& mark, bool is_synced) {
   const bool is_first = file_ == nullptr;
   // Under its name the file is whole, or there is none.
   if (is_first) file_ = std::make_unique<DiskFile>(path + ".part", O_WRONLY | O_CREAT | O_TRUNC);
-  bool is_good = file_->is_open() && file_->write(0, std::as_bytes(std::span(&record, 1)));
-  if (is_first || is_synced) is_good = is_good && file_->sync();
-  if (is_first) is_good = is_good && rename_file(path + ".part", path);
-  if (!is_good) {
-    throw Error("file (" + path + ") cannot be written: " + std::strerror(errno) +
-                "; free room in its file system");
-  }
+  file_->write(0, std::as_bytes(std::span(&record, 1)));
+  if (is_first || mark.is_exact) file_->sync();
+  if (is_first) rename_file(path + ".part", path);
   if (is_first) sync_folder(directory_);
 }
 

@@ -30,9 +30,9 @@ class LastMarkFile {
   explicit LastMarkFile(std::string directory) : directory_(std::move(directory)) {}
   ~LastMarkFile();  // syncs the file, if that is possible
 
-  // Writes a mark. The first time, and with `is_synced`, blocks until the file is on the disk.
+  // Writes a mark. The first time, and an exact one, blocks until the file is on the disk.
   // Precondition: the mark that it tells of is on the disk. Throws Error where there is no room.
-  void put(const LastMark& mark, bool is_synced);
+  void put(const LastMark& mark);
 
  private:
   const std::string directory_;

@@ -1,13 +1,10 @@
 #include "store/disk/log_file.h"
 
 #include <fcntl.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
-#include <cerrno>
+#include <cstddef>
 #include <cstring>
-#include <string_view>
-#include <utility>
+#include <filesystem>
 
 #include "base/crc32c.h"
 #include "base/error.h"
@@ -15,34 +12,25 @@
 
 namespace tengen::store {
 
-LogReader::LogReader(std::string path) : path_(std::move(path)) {
-  descriptor_ = ::open(path_.c_str(), O_RDONLY | O_CLOEXEC);
-  check(descriptor_ >= 0, "log", path_, "must be a file that can be read; look after the disk");
-  try {
-    if (num_bytes() < sizeof header_) return;
-    read(0, std::as_writable_bytes(std::span(&header_, 1)));
-    offset_ = sizeof header_;
-    if (!is_begun()) return;
-    check_version(header_.version, path_);
-    check(header_.checksum == checksum_of(header_), "log", path_, kMustBeWhole);
-  } catch (...) {
-    ::close(descriptor_);
-    throw;
-  }
+LogReader::LogReader(const std::string& path) : file_(path, O_RDONLY) {
+  if (file_.num_bytes() < sizeof header_) return;
+  read(0, std::as_writable_bytes(std::span(&header_, 1)));
+  offset_ = sizeof header_;
+  if (!is_begun()) return;
+  check_version(header_.version, path);
+  check(header_.checksum == checksum_of(header_), "log", path, kMustBeWhole);
 }
-
-LogReader::~LogReader() { ::close(descriptor_); }
 
 std::optional<LogFrame> LogReader::next() {
   FrameHead head;
-  if (!is_begun() || !read_frame(offset_, num_bytes(), &head, &payload_)) return std::nullopt;
+  if (!is_begun() || !read_frame(offset_, file_.num_bytes(), &head, &payload_)) return std::nullopt;
   offset_ += sizeof head + head.num_bytes;
   return LogFrame{head.kind, payload_};
 }
 
 int LogReader::num_marks_behind() const {
   int num_marks = 0;
-  const uint64_t end = num_bytes();
+  const uint64_t end = file_.num_bytes();
   if (!is_begun() || offset_ >= end) return num_marks;
   std::vector<std::byte> rest(end - offset_);
   std::vector<std::byte> payload;
@@ -67,20 +55,41 @@ bool LogReader::read_frame(uint64_t offset, uint64_t end, FrameHead* head,
 }
 
 void LogReader::read(uint64_t offset, std::span<std::byte> to) const {
-  for (size_t done = 0; done < to.size();) {
-    const ssize_t count =
-        pread(descriptor_, to.data() + done, to.size() - done, static_cast<off_t>(offset + done));
-    if (count < 0 && errno == EINTR) continue;
-    check(count > 0, "log", path_, "must be whole; look after the disk");
-    done += static_cast<size_t>(count);
-  }
+  check(file_.read(offset, to) == to.size(), "log", file_.path(),
+        "must be whole; look after the disk");
 }
 
-uint64_t LogReader::num_bytes() const {
-  struct stat status;
-  check(fstat(descriptor_, &status) == 0, "log", path_,
-        "must be a file that can be read; look after the disk");
-  return static_cast<uint64_t>(status.st_size);
+void LogTail::begin(uint64_t number) {
+  number_ = number;
+  log_ = std::make_unique<LogReader>(log_path(directory_, number));
+  position_ = log_->header().position;
+  is_lost_ = false;
+}
+
+std::optional<LogFrame> LogTail::next_of_log() {
+  std::optional<LogFrame> frame = log_->next();
+  if (frame && frame->kind == FrameKind::kRecords) position_ += frame->payload.size();
+  return frame;
+}
+
+std::optional<LogFrame> LogTail::next() {
+  while (true) {
+    if (std::optional<LogFrame> frame = next_of_log()) return frame;
+    const std::string path = log_path(directory_, number_ + 1);
+    if (!std::filesystem::exists(path)) {
+      const std::vector<uint64_t> states = state_numbers(directory_);
+      is_lost_ = !states.empty() && states.front() > number_ + 1;
+      return std::nullopt;
+    }
+    auto later = std::make_unique<LogReader>(path);
+    if (!later->is_begun() || later->header().writer != log_->header().writer) return std::nullopt;
+    // The log before it was closed, and whole on the disk, before this one was begun.
+    if (std::optional<LogFrame> frame = next_of_log()) return frame;
+    check(log_->is_at_end() && later->header().position == position_, "log",
+          log_path(directory_, number_), kMustBeWhole);
+    log_ = std::move(later);
+    ++number_;
+  }
 }
 
 std::optional<LogMark> mark_of(const LogFrame& frame, std::span<const std::byte>* saved) {

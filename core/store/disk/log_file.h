@@ -1,12 +1,16 @@
 #pragma once
 // The files of a durable log: frames, each with a checksum, one behind another.
 
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
 #include <vector>
+
+#include "store/disk/disk_file.h"
 
 namespace tengen::store {
 
@@ -35,6 +39,12 @@ struct LogMark {
   int64_t begun_us;  // when it began, since 1970
 };
 
+// The time of a mark that begins now, in microseconds since 1970.
+inline int64_t now_us() {
+  const auto now = std::chrono::system_clock::now().time_since_epoch();
+  return std::chrono::duration_cast<std::chrono::microseconds>(now).count();
+}
+
 // A place in a store's logs, behind a frame.
 struct LogPlace {
   uint64_t number = 0;  // of the file
@@ -51,10 +61,7 @@ struct LogFrame {
 class LogReader {
  public:
   // Throws Error where the file cannot be opened, is of another version, or its header is damaged.
-  explicit LogReader(std::string path);
-  LogReader(const LogReader&) = delete;
-  LogReader& operator=(const LogReader&) = delete;
-  ~LogReader();
+  explicit LogReader(const std::string& path);
 
   // Whether the header was written; where not, the host was lost before.
   bool is_begun() const { return header_.version != 0; }
@@ -64,23 +71,53 @@ class LogReader {
   // The offset of the next frame in the file.
   uint64_t offset() const { return offset_; }
   // Whether the file ends at offset().
-  bool is_at_end() const { return offset_ >= num_bytes(); }
+  bool is_at_end() const { return offset_ >= file_.num_bytes(); }
   // How many whole marks lie behind the next frame, which is not whole.
   int num_marks_behind() const;
-  // Reads bytes of the file. Throws Error where it has fewer.
-  void read(uint64_t offset, std::span<std::byte> to) const;
 
  private:
-  uint64_t num_bytes() const;
+  // Throws Error where the file has fewer bytes.
+  void read(uint64_t offset, std::span<std::byte> to) const;
   // Reads the frame at `offset`, which must end before `end`; returns whether it is whole.
   bool read_frame(uint64_t offset, uint64_t end, FrameHead* head,
                   std::vector<std::byte>* payload) const;
 
-  const std::string path_;
-  int descriptor_ = -1;
+  const DiskFile file_;
   LogHeader header_{};
   uint64_t offset_ = 0;
   std::vector<std::byte> payload_;
+};
+
+// Reads the logs of one writer one after another, from a state to the newest frame. Not
+// thread-safe; a store may write the logs meanwhile.
+class LogTail {
+ public:
+  // `directory` is the folder of a DurableLog.
+  explicit LogTail(std::string directory) : directory_(std::move(directory)) {}
+
+  // Begins at the start of a log. Throws Error where it cannot be read.
+  void begin(uint64_t number);
+  // The log that is being read.
+  uint64_t number() const { return number_; }
+  const LogReader& log() const { return *log_; }
+  // The position behind the records that were read.
+  uint64_t position() const { return position_; }
+  // The place behind the last frame.
+  LogPlace place() const { return {number_, log_->header().writer, log_->offset()}; }
+  // The next frame; none where it is not there yet, or not whole. Throws Error where what lies
+  // behind it proves damage.
+  std::optional<LogFrame> next();
+  // Whether the next log was replaced by a state before it was read.
+  bool is_lost() const { return is_lost_; }
+
+ private:
+  std::optional<LogFrame> next_of_log();
+
+  const std::string directory_;
+  uint64_t number_ = 0;
+  std::unique_ptr<LogReader> log_;
+  uint64_t position_ = 0;
+  bool is_lost_ = false;
 };
 
 // The LogMark of a frame; none where the frame is no mark. `saved` becomes the records behind the

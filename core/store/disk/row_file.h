@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <mutex>
+#include <optional>
 #include <string>
 
 #include "store/disk/disk_file.h"
@@ -14,27 +15,27 @@ namespace tengen::store {
 std::string rows_path(const std::string& directory, uint32_t pool);
 
 // Rows are multiples of 4096 bytes, and so are the addresses that they are copied from and to.
-// Thread-safe; every call blocks for the disk. Errors are returned as texts, as a store goes on
-// without a row that is lost.
+// Thread-safe; every call blocks for the disk. A call that fails throws Error.
 class RowFile {
  public:
   // Opens the file, or makes it. With `is_hidden` the file is made and its name removed, so that it
-  // vanishes with the process. Throws Error where that fails.
+  // vanishes with the process.
   RowFile(const std::string& path, uint64_t row_bytes, bool is_hidden);
   RowFile(const RowFile&) = delete;
   RowFile& operator=(const RowFile&) = delete;
   ~RowFile() = default;
 
-  // Each returns an error; empty: none.
-  std::string read(uint64_t row, std::byte* to) const;
-  std::string write(uint64_t row, const std::byte* from);
+  void read(uint64_t row, std::byte* to) const;
+  // Returns the CRC-32C of the row that was read; none where it cannot be read.
+  std::optional<uint32_t> try_read(uint64_t row, std::byte* to) const;
+  void write(uint64_t row, const std::byte* from);
   // Blocks until rows that were written survive the loss of the host.
-  std::string sync();
-  // For people.
-  std::string name_of(uint64_t row) const;
+  void sync() const { file_.sync(); }
+  // Throws the Error of a row that is not whole.
+  [[noreturn]] void refuse(uint64_t row, const char* what) const;
 
  private:
-  std::string grow_to(uint64_t num_rows);
+  void grow_to(uint64_t num_bytes);
 
   const uint64_t row_bytes_;
   const DiskFile file_;

@@ -90,23 +90,15 @@ uint64_t next_number(const std::string& directory) {
   return next;
 }
 
-void remove_files(const std::string& directory, uint64_t end) {
+void remove_files(const std::string& directory, uint64_t begin, uint64_t end) {
   for_each_file(directory, [&](const fs::path& path, const std::string&, uint64_t number) {
-    if (number < end) remove_file(path);
+    if (number >= begin && number < end) remove_file(path);
   });
 }
 
-void move_files(const std::string& directory, const std::string& to) {
-  fs::remove_all(to);
-  fs::create_directory(to);
-  for_each_file(directory, [&](const fs::path& path, const std::string&, uint64_t) {
-    if (path.extension() != ".part") (void)rename_file(path, fs::path(to) / path.filename());
-  });
-}
-
-State read_state(const std::string& directory, uint64_t number) {
+std::vector<std::byte> read_state_records(const std::string& directory, uint64_t number) {
   const std::string path = state_path(directory, number);
-  const std::vector<std::byte> file = read_file(path);
+  std::vector<std::byte> file = read_file(path);
   StateHeader header{};
   check(file.size() >= sizeof header, "state", path, kMustBeWhole);
   std::memcpy(&header, file.data(), sizeof header);
@@ -115,8 +107,13 @@ State read_state(const std::string& directory, uint64_t number) {
   check(header.num_bytes == file.size() - sizeof header &&
             header.checksum == crc32c({reinterpret_cast<const char*>(records), header.num_bytes}),
         "state", path, kMustBeWhole);
+  file.erase(file.begin(), file.begin() + sizeof header);
+  return file;
+}
+
+State read_state(const std::string& directory, uint64_t number) {
   State state;
-  state.apply({records, header.num_bytes});
+  state.apply(read_state_records(directory, number));
   return state;
 }
 
@@ -125,13 +122,12 @@ uint64_t write_state(const std::string& directory, uint64_t number, const State&
   const std::string path = state_path(directory, number);
   const std::string part = path + ".part";
   const DiskFile file(part, O_WRONLY | O_CREAT | O_TRUNC);
-  bool is_good = file.is_open();
   StateHeader header{kStateVersion, 0, 0};
   uint32_t checksum = 0;
   std::vector<std::byte> buffer;  // of what goes behind what is written
   uint64_t end = sizeof header;
   const auto flush = [&] {
-    is_good = is_good && file.write(end, buffer);
+    file.write(end, buffer);
     end += buffer.size();
     buffer.clear();
   };
@@ -143,11 +139,9 @@ uint64_t write_state(const std::string& directory, uint64_t number, const State&
   flush();
   header.num_bytes = end - sizeof header;
   header.checksum = checksum;
-  is_good = is_good && file.write(0, std::as_bytes(std::span(&header, 1)));
-  is_good = is_good && (!is_synced || file.sync()) && rename_file(part, path);
-  if (!is_good) {
-    throw Error("state (" + part + ") cannot be written; free room in its file system");
-  }
+  file.write(0, std::as_bytes(std::span(&header, 1)));
+  if (is_synced) file.sync();
+  rename_file(part, path);
   if (is_synced) sync_folder(directory);
   return end;
 }
@@ -195,7 +189,7 @@ void Compactor::run() {
       for (uint64_t number = first_; number < end; ++number) apply_(number, &state);
       state_bytes_ = write_state(directory_, end, state, is_synced_);
       first_ = end;
-      remove_files(directory_, first_);
+      remove_files(directory_, 0, first_);
     } catch (const std::exception& error) {
       return fail_(error.what());
     }

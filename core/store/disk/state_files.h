@@ -30,13 +30,12 @@ std::string log_path(const std::string& directory, uint64_t number);
 std::vector<uint64_t> state_numbers(const std::string& directory);
 // A number above those of all files.
 uint64_t next_number(const std::string& directory);
-// Removes states, logs, and parts of them, whose numbers are below `end`.
-void remove_files(const std::string& directory, uint64_t end = UINT64_MAX);
+// Removes states, logs, and parts of them, of the numbers from `begin` on that are below `end`.
+void remove_files(const std::string& directory, uint64_t begin, uint64_t end = UINT64_MAX);
 
-// Moves all these files to another folder, whose own are removed.
-void move_files(const std::string& directory, const std::string& to);
-
-// Throws Error where the file is damaged or of another version.
+// The records of a state, or the state that they make. Throw Error where the file is damaged or of
+// another version.
+std::vector<std::byte> read_state_records(const std::string& directory, uint64_t number);
 engine::State read_state(const std::string& directory, uint64_t number);
 // Writes the state whole or not at all, with `is_synced` also where the host is lost. Returns the
 // file's size in bytes. Throws Error where there is no room.

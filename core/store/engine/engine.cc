@@ -2,9 +2,9 @@
 
 #include <algorithm>
 #include <cmath>
-#include <iterator>
 
 #include "base/error.h"
+#include "store/tables/slot_set.h"
 
 namespace tengen::store::engine {
 namespace {
@@ -24,9 +24,8 @@ uint32_t Engine::add_pool(Schema schema) {
 }
 
 uint32_t Engine::add_table(TableConfig config, uint32_t pool) {
-  if (config.name.empty() || find_table(config.name)) {
-    throw Error("table (" + config.name + ") must have a name of its own; rename it");
-  }
+  check(!config.name.empty() && !find_table(config.name), "table", config.name,
+        "must have a name of its own; rename it");
   const uint32_t number = num_tables();
   auto table = std::make_unique<Table>(std::move(config), seed_ + number, &pools_[pool]->streams(),
                                        log_, number);
@@ -63,20 +62,23 @@ bool Engine::end_session(SessionId session) {
     if (writers_[i].is_open && writers_[i].session == session) close_writer(i);
   }
   uint64_t num_given_back = 0;
-  for (Loans* const loans : {&loans_, &drawn_, &kept_}) {
-    for (auto loan = first_of(loans, session); loan != loans->end();
-         loan = first_of(loans, session)) {
+  // Those whose steps alone are kept last, as nobody waits for them.
+  for (const bool are_over : {false, true}) {
+    for (auto next = loans_.lower_bound({session, 0});
+         next != loans_.end() && next->first.first == session;) {
+      const auto loan = next++;
+      const uint64_t lease = loan->first.second;
+      const Lent::Stage stage = loan->second.stage;
+      if ((stage == Lent::Stage::kOver) != are_over) continue;
       if (num_given_back >= kMaxAtOnce) return true;
       num_given_back += loan->second.steps.size();
-      const uint64_t lease = loan->first.second;
-      // A batch that was drawn and not delivered is known to nobody.
-      if (loans != &drawn_ && loan->second.is_kept) let_go(session, lease);
-      if (loans == &loans_) {
-        give_back(session, lease);
-      } else if (loans == &drawn_) {
+      if (stage == Lent::Stage::kDrawn) {
         tables_[loan->second.table].table->give_back(loan->second.keys);
-        drop_steps(loans, loan);
+        drop_steps(loan);
+        continue;
       }
+      if (loan->second.is_kept) let_go(session, lease);
+      if (stage == Lent::Stage::kOut) give_back(session, lease);
     }
   }
   if (log_ != nullptr) log_->add(event::SessionEnded{session, 0});
@@ -85,17 +87,8 @@ bool Engine::end_session(SessionId session) {
 
 Engine::OpenedWriter Engine::open_writer(SessionId session, const std::string& name,
                                          uint32_t pool) {
-  if (name.empty() || open_names_.count(name) != 0) {
-    throw Error("writer (" + name + ") is open in another client; give each a name of its own");
-  }
-  uint32_t number;
-  if (free_writers_.empty()) {
-    number = static_cast<uint32_t>(writers_.size());
-    writers_.emplace_back();
-  } else {
-    number = free_writers_.back();
-    free_writers_.pop_back();
-  }
+  check(!name.empty() && !is_writer_open(name), "writer", name, kNameIsTaken);
+  const uint32_t number = take_slot(&writers_, &free_writers_);
   writers_[number] = {name, session, pool, pools_[pool]->streams().open(), true, {}, 0, 0, 0};
   open_names_[name] = number;
   if (log_ != nullptr) {
@@ -103,7 +96,7 @@ Engine::OpenedWriter Engine::open_writer(SessionId session, const std::string& n
     log_->add(event::WriterOpened{number, session, pool, writers_[number].stream, num_bytes, 0},
               std::span(name.data(), name.size()));
   }
-  return {number, next_sequences_[name]};
+  return {session, number, next_sequences_[name]};
 }
 
 std::optional<uint32_t> Engine::grant(uint32_t writer) {
@@ -134,9 +127,7 @@ void Engine::append(uint32_t writer, uint32_t slot) {
   Pool& pool = *pools_[w.pool];
   const auto it = std::find_if(w.granted.begin(), w.granted.end(),
                                [&](uint32_t chunk) { return pool.slot_of(chunk) == slot; });
-  if (it == w.granted.end()) {
-    throw Error("slot (" + std::to_string(slot) + ") must be one that the writer was granted");
-  }
+  check(it != w.granted.end(), "slot", slot, "must be one that the writer was granted");
   const uint32_t chunk = *it;
   w.granted.erase(it);
   pool.complete_last(w.stream);
@@ -149,9 +140,8 @@ InsertResult Engine::insert(uint32_t writer, const Insert& insert) {
   Writer& w = open_writer_of(writer);
   uint64_t& next_sequence = next_sequences_[w.name];
   if (insert.sequence < next_sequence) return InsertResult::kKnown;
-  if (insert.table >= num_tables() || tables_[insert.table].pool != w.pool) {
-    throw Error("table (" + std::to_string(insert.table) + ") must be one of the writer's steps");
-  }
+  check(insert.table < num_tables() && tables_[insert.table].pool == w.pool, "table", insert.table,
+        "must be one of the writer's steps");
   const StepRange steps{insert.first, w.stream, insert.num_steps};
   if (!pools_[w.pool]->streams().contains(steps)) {
     throw Error("steps (" + std::to_string(insert.first) + " to " +
@@ -204,7 +194,9 @@ bool Engine::sample(SessionId session, uint32_t table, uint32_t num_samples, Loa
   loan->samples.resize(num_samples);
   loan->pieces.clear();
   entry.table->sample(loan->samples);
-  Lent lent{table, {}, {}};
+  Lent lent;
+  lent.session = session;
+  lent.table = table;
   lent.keys.reserve(num_samples);
   lent.steps.reserve(num_samples);
   for (const Sample& sample : loan->samples) streams.prefetch(sample.steps);
@@ -221,15 +213,19 @@ bool Engine::sample(SessionId session, uint32_t table, uint32_t num_samples, Loa
   if (staging != nullptr) {
     staging->fetch(loan->lease, loan->pieces);
     loan->pieces.clear();
-    drawn_.emplace(std::pair(session, loan->lease), std::move(lent));
-    return true;
-  }
-  if (log_ != nullptr) {
-    log_->add(event::Lent{loan->lease, session, table, num_samples, 0}, std::span(lent.keys),
-              std::span(lent.steps));
+    lent.stage = Lent::Stage::kDrawn;
+  } else {
+    note_lent(loan->lease, lent);
   }
   loans_.emplace(std::pair(session, loan->lease), std::move(lent));
   return true;
+}
+
+void Engine::note_lent(uint64_t lease, const Lent& lent) {
+  if (log_ == nullptr) return;
+  const uint32_t count = static_cast<uint32_t>(lent.keys.size());
+  log_->add(event::Lent{lease, lent.session, lent.table, count, 0}, std::span(lent.keys),
+            std::span(lent.steps));
 }
 
 void Engine::ack(SessionId session, uint64_t lease, std::span<const double> priorities) {
@@ -256,8 +252,9 @@ void Engine::give_back(SessionId session, uint64_t lease) {
 }
 
 uint64_t Engine::num_loans(SessionId session) const {
-  const auto first = loans_.lower_bound({session, 0});
-  return static_cast<uint64_t>(std::distance(first, loans_.upper_bound({session, UINT64_MAX})));
+  return static_cast<uint64_t>(
+      std::count_if(loans_.lower_bound({session, 0}), loans_.upper_bound({session, UINT64_MAX}),
+                    [](const auto& loan) { return loan.second.stage == Lent::Stage::kOut; }));
 }
 
 bool Engine::remove_excess() {
@@ -293,21 +290,8 @@ void Engine::restore(const State& state) {
     if (saved.capacity) table.set_capacity(saved.capacity->first, saved.capacity->second);
     table.restore(saved, state.num_restarts);
   }
-  for (const auto& [lease, loan] : state.loans) {
-    TableEntry& entry = tables_[loan.table];
-    for (const StepRange& steps : loan.steps) pools_[entry.pool]->streams().hold(steps);
-    entry.table->resume_uses(loan.keys);
-    Lent& lent = loans_[{loan.session, lease}];
-    lent = {loan.table, loan.keys, loan.steps, loan.is_kept};
-    resume_fetch(lease, lent);
-  }
-  for (const auto& [lease, loan] : state.kept) {
-    Streams& streams = pools_[tables_[loan.table].pool]->streams();
-    for (const StepRange& steps : loan.steps) streams.hold(steps);
-    Lent& lent = kept_[{loan.session, lease}];
-    lent = {loan.table, {}, loan.steps, true};
-    resume_fetch(lease, lent);
-  }
+  for (const auto& [lease, loan] : state.loans) restore_loan(loan, lease, Lent::Stage::kOut);
+  for (const auto& [lease, loan] : state.kept) restore_loan(loan, lease, Lent::Stage::kOver);
   std::vector<std::vector<uint32_t>> granted(num_pools());
   for (uint32_t i = 0; i < state.writers.size(); ++i) {
     const SavedWriter& from = state.writers[i];
@@ -328,6 +312,19 @@ void Engine::restore(const State& state) {
   next_lease_ = state.next_lease;
 }
 
+void Engine::restore_loan(const SavedLoan& saved, uint64_t lease, Lent::Stage stage) {
+  const TableEntry& entry = tables_[saved.table];
+  Pool& pool = *pools_[entry.pool];
+  for (const StepRange& steps : saved.steps) pool.streams().hold(steps);
+  entry.table->resume_uses(saved.keys);
+  loans_[{saved.session, lease}] = {saved, stage};
+  if (pool.staging() == nullptr) return;
+  // Brings the steps back into memory, until the loan ends.
+  std::vector<Piece> pieces;
+  for (const StepRange& steps : saved.steps) pool.streams().locate(steps, &pieces);
+  pool.staging()->resume_fetch(lease, pieces);
+}
+
 void Engine::keep(SessionId session, uint64_t lease) {
   find_loan(session, lease)->second.is_kept = true;
   if (log_ != nullptr) log_->add(event::Kept{lease});
@@ -335,14 +332,9 @@ void Engine::keep(SessionId session, uint64_t lease) {
 
 void Engine::let_go(SessionId session, uint64_t lease) {
   const auto loan = loans_.find({session, lease});
-  const auto kept = kept_.find({session, lease});
-  if (loan != loans_.end()) {
-    loan->second.is_kept = false;
-  } else if (kept != kept_.end()) {
-    drop_steps(&kept_, kept);
-  } else {
-    return;
-  }
+  if (loan == loans_.end() || loan->second.stage == Lent::Stage::kDrawn) return;
+  loan->second.is_kept = false;
+  if (loan->second.stage == Lent::Stage::kOver) drop_steps(loan);
   if (log_ != nullptr) log_->add(event::LetGo{lease});
 }
 
@@ -386,39 +378,31 @@ std::string Engine::sample_waits(uint32_t number, uint32_t num_samples) const {
 }
 
 Engine::Writer& Engine::open_writer_of(uint32_t writer) {
-  if (writer >= writers_.size() || !writers_[writer].is_open) {
-    throw Error("writer (" + std::to_string(writer) + ") is closed; open it again");
-  }
+  check(writer < writers_.size() && writers_[writer].is_open, "writer", writer,
+        "is closed; open it again");
   return writers_[writer];
 }
 
 Engine::Loans::iterator Engine::find_loan(SessionId session, uint64_t lease) {
   const auto it = loans_.find({session, lease});
-  if (it == loans_.end()) {
-    throw Error("lease (" + std::to_string(lease) +
-                ") must be one that is not acknowledged; acknowledge batches once each");
-  }
+  check(it != loans_.end() && it->second.stage == Lent::Stage::kOut, "lease", lease,
+        "must be one that is not acknowledged; acknowledge batches once each");
   return it;
-}
-
-Engine::Loans::iterator Engine::first_of(Loans* loans, SessionId session) {
-  const auto it = loans->lower_bound({session, 0});
-  return it == loans->end() || it->first.first != session ? loans->end() : it;
 }
 
 void Engine::end_loan(Loans::iterator loan) {
   if (loan->second.is_kept) {
-    kept_.insert(loans_.extract(loan));
+    loan->second.stage = Lent::Stage::kOver;
   } else {
-    drop_steps(&loans_, loan);
+    drop_steps(loan);
   }
 }
 
-void Engine::drop_steps(Loans* loans, Loans::iterator loan) {
+void Engine::drop_steps(Loans::iterator loan) {
   Pool& pool = *pools_[tables_[loan->second.table].pool];
   if (pool.staging() != nullptr) pool.staging()->end_fetch(loan->first.second);
   for (const StepRange& steps : loan->second.steps) pool.streams().let_go(steps);
-  loans->erase(loan);
+  loans_.erase(loan);
 }
 
 uint64_t Engine::max_removed(uint32_t pool) const {

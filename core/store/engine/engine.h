@@ -67,6 +67,9 @@ struct OpenSteps {
   uint32_t count = 0;
 };
 
+// The rule that a second writer of a name breaks, and what to do.
+constexpr const char* kNameIsTaken = "is open in another client; give each a name of its own";
+
 // The most items that one call removes or gives back, so that other callers do not wait long.
 constexpr uint64_t kMaxAtOnce = 1000;
 
@@ -108,8 +111,9 @@ class Engine {
   bool end_session(SessionId session);
 
   struct OpenedWriter {
-    uint32_t writer;
-    uint64_t next_sequence;  // inserts with smaller numbers were made
+    SessionId session = 0;
+    uint32_t writer = 0;
+    uint64_t next_sequence = 0;  // inserts with smaller numbers were made
   };
   bool is_writer_open(const std::string& name) const { return open_names_.count(name) != 0; }
   // Throws Error where another session has a writer of that name.
@@ -214,24 +218,24 @@ class Engine {
     uint64_t kept_end = 0;          // one past the last step that a checkpoint kept
     uint64_t num_removed = 0;       // items removed for the chunk that it waits for
   };
-  struct Lent {
-    uint32_t table;
-    std::vector<int64_t> keys;
-    std::vector<StepRange> steps;
-    bool is_kept = false;
+  struct Lent : SavedLoan {
+    enum class Stage {
+      kDrawn,  // not ready: nobody knows of it
+      kOut,
+      kOver,  // acknowledged or given back, and its steps are kept
+    };
+    Stage stage = Stage::kOut;
   };
   using Loans = std::map<std::pair<SessionId, uint64_t>, Lent>;  // by session and lease
 
   Writer& open_writer_of(uint32_t writer);
   // Throws Error for a lease that the session has not.
   Loans::iterator find_loan(SessionId session, uint64_t lease);
-  // The session's first loan, or the end.
-  static Loans::iterator first_of(Loans* loans, SessionId session);
   // Forgets a loan and lets go of its steps, unless they are kept.
   void end_loan(Loans::iterator loan);
-  void drop_steps(Loans* loans, Loans::iterator loan);
-  // Brings the steps of a loan that was ready back into memory, until the loan ends.
-  void resume_fetch(uint64_t lease, const Lent& lent);
+  void drop_steps(Loans::iterator loan);
+  void note_lent(uint64_t lease, const Lent& lent);
+  void restore_loan(const SavedLoan& saved, uint64_t lease, Lent::Stage stage);
   // Restores named_end of open writers.
   void restore_named_ends(const State& state);
   // Ends a drawn loan some of whose steps cannot be read.
@@ -256,9 +260,7 @@ class Engine {
   std::vector<uint32_t> free_writers_;
   std::unordered_map<std::string, uint64_t> next_sequences_;  // by writer's name
   std::unordered_map<std::string, uint32_t> open_names_;
-  Loans drawn_;  // loans that are not ready
   Loans loans_;
-  Loans kept_;  // loans that are over, whose steps are kept
   uint64_t next_lease_ = 0;
   uint64_t num_removed_ = 0;
 };

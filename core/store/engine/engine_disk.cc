@@ -49,17 +49,9 @@ void Engine::check_memory() const {
   }
 }
 
-void Engine::resume_fetch(uint64_t lease, const Lent& lent) {
-  Pool& pool = *pools_[tables_[lent.table].pool];
-  if (pool.staging() == nullptr) return;
-  std::vector<Piece> pieces;
-  for (const StepRange& steps : lent.steps) pool.streams().locate(steps, &pieces);
-  pool.staging()->resume_fetch(lease, pieces);
-}
-
 Collected Engine::collect(Loan* loan) {
-  const auto drawn = drawn_.find({loan->session, loan->lease});
-  const Lent& lent = drawn->second;
+  const auto drawn = loans_.find({loan->session, loan->lease});
+  Lent& lent = drawn->second;
   advance(tables_[lent.table].pool);
   Pool& pool = *pools_[tables_[lent.table].pool];
   switch (pool.staging()->state_of(loan->lease)) {
@@ -76,12 +68,8 @@ Collected Engine::collect(Loan* loan) {
   for (Piece& piece : loan->pieces) piece.slot = pool.slot_of(piece.slot);
   loan->is_ready = true;
   tables_[lent.table].reads += pool.staging()->reads_of(loan->lease);
-  if (log_ != nullptr) {
-    const uint32_t count = static_cast<uint32_t>(lent.keys.size());
-    log_->add(event::Lent{loan->lease, loan->session, lent.table, count, 0}, std::span(lent.keys),
-              std::span(lent.steps));
-  }
-  loans_.insert(drawn_.extract(drawn));
+  note_lent(loan->lease, lent);
+  lent.stage = Lent::Stage::kOut;
   return Collected::kReady;
 }
 
@@ -103,7 +91,7 @@ void Engine::lose(Loans::iterator drawn) {
       if (is_damaged && entry.table->erase(lent.keys[i])) ++entry.num_damaged;
     }
   }
-  drop_steps(&drawn_, drawn);
+  drop_steps(drawn);
   if (disk_->refuses_damage()) throw Error(error);
 }
 
@@ -146,7 +134,7 @@ std::vector<OpenSteps> Engine::begin_checkpoint() {
     if (!w.is_open) continue;
     Pool& pool = *pools_[w.pool];
     const std::optional<uint32_t> chunk = pool.streams().last(w.stream);
-    if (chunk && pool.staging()->is_open(*chunk)) {
+    if (chunk && pool.staging()->residence().is_open(*chunk)) {
       const uint64_t begin = pool.streams().num_steps(w.stream) - pool.schema().steps_per_chunk();
       const uint64_t first = std::max(w.kept_end, begin);
       if (w.named_end > first) {
@@ -158,7 +146,7 @@ std::vector<OpenSteps> Engine::begin_checkpoint() {
   }
   for (uint32_t i = 0; i < num_pools(); ++i) {
     pools_[i]->advance();  // so that the checkpoint names no chunk that nobody needs
-    pools_[i]->staging()->begin_checkpoint();
+    pools_[i]->staging()->residence().begin_checkpoint();
     advance(i);
   }
   return open;
@@ -178,7 +166,7 @@ Engine::Checkpoint Engine::checkpoint_state() const {
 std::vector<event::ChunkSaved> Engine::saved_of_checkpoint() const {
   std::vector<event::ChunkSaved> saved;
   for (const auto& pool : pools_) {
-    const auto& some = pool->staging()->saved_of_checkpoint();
+    const auto& some = pool->staging()->residence().saved_of_checkpoint();
     saved.insert(saved.end(), some.begin(), some.end());
   }
   return saved;
@@ -186,7 +174,7 @@ std::vector<event::ChunkSaved> Engine::saved_of_checkpoint() const {
 
 void Engine::end_checkpoint() {
   for (uint32_t i = 0; i < num_pools(); ++i) {
-    pools_[i]->staging()->end_checkpoint();
+    pools_[i]->staging()->residence().end_checkpoint();
     advance(i);
   }
 }
@@ -210,7 +198,7 @@ std::vector<OpenSteps> Engine::rest_of_checkpoint() const {
   std::vector<OpenSteps> rest;
   for (uint32_t i = 0; i < num_pools(); ++i) {
     const Pool& pool = *pools_[i];
-    for (const uint32_t chunk : pool.staging()->rest_of_checkpoint()) {
+    for (const uint32_t chunk : pool.staging()->residence().rest_of_checkpoint()) {
       rest.push_back({i, chunk, pool.slot_of(chunk), 0, pool.schema().steps_per_chunk()});
     }
   }

@@ -5,6 +5,7 @@
 
 #include <cstddef>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "store/clients/batch_layout.h"
@@ -18,11 +19,11 @@ namespace tengen::store {
 // stacks, whose frames lie elsewhere. Not thread-safe.
 class BatchParts {
  public:
-  BatchParts(const engine::Schema& schema, const BatchLayout& layout, uint32_t num_steps)
-      : schema_(schema),
-        layout_(layout),
+  BatchParts(engine::Schema schema, uint32_t num_samples, uint32_t num_steps)
+      : schema_(std::move(schema)),
+        layout_(schema_, num_samples, num_steps),
         num_steps_(num_steps),
-        gathered_(transport::SharedMemory::anonymous(layout.num_bytes)) {}
+        gathered_(transport::SharedMemory::anonymous(layout_.num_bytes)) {}
 
   // Appends the parts of a batch, layout.num_bytes together. They are valid while the pieces' slots
   // are held, and until the next call.

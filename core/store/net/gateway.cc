@@ -34,38 +34,38 @@ Gateway::~Gateway() {
 
 uint64_t Gateway::open_writer(int descriptor, const std::string& name, uint32_t pool,
                               Deadline deadline) {
-  const Store::OpenedWriter begun = store_->begin_writer(name, pool, deadline);
-  auto channel = std::make_unique<LocalChannel>(store_, begun.session, serve_writer(begun.writer));
-  const engine::Schema schema =
-      store_->read([&](const Engine& engine) { return engine.pool(pool).schema(); });
-  start(net_writer_session(copy_of(descriptor), "writer " + name, std::move(channel), schema,
-                           store_->slab_map(pool)));
-  return begun.next_sequence;
+  WriterSession session = store_->open_writer(name, pool, deadline);
+  start(
+      net_writer_session(parts_of(descriptor, "writer " + name, pool, std::move(session.channel))));
+  return session.next_sequence;
 }
 
 void Gateway::open_sampler(int descriptor, uint32_t table, uint32_t num_samples,
                            uint32_t num_ahead) {
-  const auto [name, pool, schema, num_steps] = store_->read([&](const Engine& engine) {
-    (void)layout_of_sampler(engine, table, num_samples,
-                            num_ahead);  // refuses what a client of this host may not ask either
-    const engine::TableConfig& config = engine.table(table).config();
-    const uint32_t pool_of_table = engine.pool_of(table);
-    return std::make_tuple("sampler of " + config.name, pool_of_table,
-                           engine.pool(pool_of_table).schema(), config.num_steps);
+  const auto [pool, config] = store_->read([&](const Engine& engine) {
+    // Refuses what a client of this host may not ask either.
+    (void)layout_of_sampler(engine, table, num_samples, num_ahead);
+    return std::pair(engine.pool_of(table), engine.table(table).config());
   });
   const engine::SessionId id = store_->begin_sampler(table, num_samples);
   start(net_sampler_session(
-      copy_of(descriptor), name,
-      std::make_unique<LocalChannel>(store_, id, serve_sampler(id, table, num_samples)), schema,
-      BatchLayout(schema, num_samples, num_steps), store_->slab_map(pool), num_samples, num_steps));
+      parts_of(descriptor, "sampler of " + config.name, pool,
+               std::make_unique<LocalChannel>(store_, id, serve_sampler(id, table, num_samples))),
+      num_samples, config.num_steps));
 }
 
-void Gateway::open_replica(int descriptor, const std::string& name,
-                           const std::optional<LogPlace>& place) {
+NetParts Gateway::parts_of(int descriptor, std::string name, uint32_t pool,
+                           std::unique_ptr<Channel> channel) {
+  return {copy_of(descriptor), std::move(name), std::move(channel),
+          store_->read([&](const Engine& engine) { return engine.pool(pool).schema(); }),
+          store_->slab_map(pool)};
+}
+
+void Gateway::open_replica(int descriptor, const std::string& name) {
   if (store_->checkpointer() == nullptr) {
     throw Error("durability (none) must be another for a replica; make the store with one");
   }
-  start(replica_session(copy_of(descriptor), name, store_, place));
+  start(replica_session(copy_of(descriptor), name, store_));
 }
 
 std::vector<ReplicaStatus> Gateway::replicas() {

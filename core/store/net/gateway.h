@@ -5,7 +5,6 @@
 #include <cstdint>
 #include <memory>
 #include <mutex>
-#include <optional>
 #include <string>
 #include <thread>
 #include <vector>
@@ -31,9 +30,8 @@ class Gateway {
   uint64_t open_writer(int descriptor, const std::string& name, uint32_t pool, Deadline deadline);
   void open_sampler(int descriptor, uint32_t table, uint32_t num_samples, uint32_t num_ahead);
 
-  // Begins a session of a replica. Precondition: the store makes checkpoints. `place` is behind the
-  // replica's last checkpoint; none where it has none.
-  void open_replica(int descriptor, const std::string& name, const std::optional<LogPlace>& place);
+  // Begins a session of a replica. Precondition: the store makes checkpoints.
+  void open_replica(int descriptor, const std::string& name);
 
   std::vector<ReplicaStatus> replicas();
   // For people: what each session is and waits for.
@@ -46,6 +44,8 @@ class Gateway {
     std::thread thread;
   };
 
+  NetParts parts_of(int descriptor, std::string name, uint32_t pool,
+                    std::unique_ptr<Channel> channel);
   void start(std::unique_ptr<NetSession> session);
 
   Store* const store_;

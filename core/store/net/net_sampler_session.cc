@@ -9,7 +9,6 @@
 #include "store/net/batch_parts.h"
 #include "store/net/net_session.h"
 #include "store/session/encoding.h"
-#include "store/session/stream_messages.h"
 
 namespace tengen::store {
 namespace {
@@ -17,19 +16,18 @@ namespace {
 // One thread reads, and one draws and sends, so that acknowledgements never wait behind a batch.
 class NetSamplerSession final : public NetSession {
  public:
-  NetSamplerSession(int descriptor, std::string name, std::unique_ptr<Channel> channel,
-                    const engine::Schema& schema, const BatchLayout& layout, SlabMap slabs,
-                    uint32_t num_samples, uint32_t num_steps)
-      : NetSession(descriptor, std::move(name)),
-        channel_(std::move(channel)),
-        slabs_(std::move(slabs)),
+  NetSamplerSession(NetParts parts, uint32_t num_samples, uint32_t num_steps)
+      : NetSession(parts.descriptor, std::move(parts.name)),
+        channel_(std::move(parts.channel)),
+        slabs_(std::move(parts.slabs)),
         num_samples_(num_samples),
-        batch_(schema, layout, num_steps) {}
+        batch_(parts.schema, num_samples, num_steps) {}
 
   void run() override {
     std::thread sender([this] { send_batches(); });
+    const uint64_t max_bytes = sizeof(OfLease) + num_samples_ * sizeof(double);
     try {
-      while (read_request(socket_, num_samples_, &message_) && take()) {
+      while (read_message(socket_, max_bytes, &message_) && take()) {
       }
       end("");
       socket_.shut_down();  // ends a send that blocks
@@ -53,11 +51,11 @@ class NetSamplerSession final : public NetSession {
         return true;
       }
       case Request::kAck:
-        wait_until_sent(read<Ack>(message_).lease);
+        wait_until_sent(read<OfLease>(message_).lease);
         pass_on();
         return true;
       case Request::kGiveBack:
-        wait_until_sent(read<GiveBack>(message_).lease);
+        wait_until_sent(read<OfLease>(message_).lease);
         pass_on();
         return true;
       default:
@@ -138,8 +136,8 @@ class NetSamplerSession final : public NetSession {
     auto message = read<Batch>(reply_);
     const uint64_t index_bytes = num_samples_ * (sizeof(int64_t) + sizeof(double));
     const std::span<const std::byte> index = reply_.subspan(sizeof message, index_bytes);
-    store::take(reply_.subspan(sizeof message + index_bytes), message.num_pieces, &pieces_);
-    message.num_pieces = 0;
+    take_all(reply_.subspan(sizeof message + index_bytes), &pieces_);
+    message.num_bytes = static_cast<uint32_t>(sizeof message + index_bytes);
     parts_.assign({transport::part_of(&message, sizeof message),
                    transport::part_of(index.data(), index.size())});
     batch_.list(slabs_.of(pieces_), pieces_, &parts_);
@@ -165,14 +163,9 @@ class NetSamplerSession final : public NetSession {
 
 }  // namespace
 
-std::unique_ptr<NetSession> net_sampler_session(int descriptor, std::string name,
-                                                std::unique_ptr<Channel> channel,
-                                                const engine::Schema& schema,
-                                                const BatchLayout& layout, SlabMap slabs,
-                                                uint32_t num_samples, uint32_t num_steps) {
-  return std::make_unique<NetSamplerSession>(descriptor, std::move(name), std::move(channel),
-                                             schema, layout, std::move(slabs), num_samples,
-                                             num_steps);
+std::unique_ptr<NetSession> net_sampler_session(NetParts parts, uint32_t num_samples,
+                                                uint32_t num_steps) {
+  return std::make_unique<NetSamplerSession>(std::move(parts), num_samples, num_steps);
 }
 
 }  // namespace tengen::store

@@ -32,7 +32,7 @@ bool NetSession::tell_wait(const std::string& text) {
     if (waits_ == text) return true;
     waits_ = text;
   }
-  const Waits message{Reply::kWaits, static_cast<uint32_t>(text.size())};
+  const Text message{Reply::kWaits, static_cast<uint32_t>(sizeof message + text.size())};
   iovec parts[] = {transport::part_of(&message, sizeof message),
                    transport::part_of(text.data(), text.size())};
   return socket_.send(parts);
@@ -40,7 +40,7 @@ bool NetSession::tell_wait(const std::string& text) {
 
 void NetSession::send_error(const std::string& error) {
   const size_t num_bytes = std::min<size_t>(error.size(), kMaxTextBytes);
-  const ErrorReply message{Reply::kError, static_cast<uint32_t>(num_bytes)};
+  const Text message{.num_bytes = static_cast<uint32_t>(sizeof message + num_bytes)};
   iovec parts[] = {transport::part_of(&message, sizeof message),
                    transport::part_of(error.data(), num_bytes)};
   socket_.send(parts);

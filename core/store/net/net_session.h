@@ -9,9 +9,7 @@
 #include <span>
 #include <string>
 
-#include "store/clients/batch_layout.h"
 #include "store/clients/slab_map.h"
-#include "store/disk/log_file.h"
 #include "store/service/store.h"
 #include "store/session/channel.h"
 #include "transport/stream_socket.h"
@@ -41,11 +39,11 @@ class NetSession {
 
  protected:
   // Calls `attempt` with deadlines until it returns true, and meanwhile tells the client what the
-  // channel waits for. False where the client has gone.
-  template <class Attempt>
-  bool wait_for(Channel& channel, Attempt&& attempt) {
+  // session of `client`, a channel or writer, waits for. False where the other side has gone.
+  template <class Client, class Attempt>
+  bool wait_for(Client& client, Attempt&& attempt) {
     if (attempt(kAtOnce)) return true;
-    while (!socket_.has_ended() && tell_wait(channel.waits())) {
+    while (!socket_.has_ended() && tell_wait(client.waits())) {
       if (attempt(std::chrono::steady_clock::now() + kSlice)) return tell_wait("");
     }
     return false;
@@ -72,19 +70,19 @@ class NetSession {
   std::string waits_;
 };
 
-// The sessions take over the socket and the channels.
-std::unique_ptr<NetSession> net_writer_session(int descriptor, std::string name,
-                                               std::unique_ptr<Channel> channel,
-                                               const engine::Schema& schema, SlabMap slabs);
+// What the session of a writer or sampler is made of; it takes over the socket.
+struct NetParts {
+  int descriptor;
+  std::string name;
+  std::unique_ptr<Channel> channel;
+  engine::Schema schema;
+  SlabMap slabs;
+};
+std::unique_ptr<NetSession> net_writer_session(NetParts parts);
 // Two threads use the channel, of which one sends, and the other takes the replies.
-std::unique_ptr<NetSession> net_sampler_session(int descriptor, std::string name,
-                                                std::unique_ptr<Channel> channel,
-                                                const engine::Schema& schema,
-                                                const BatchLayout& layout, SlabMap slabs,
-                                                uint32_t num_samples, uint32_t num_steps);
-// `store` makes checkpoints, and outlives the session. `place` is behind the replica's last
-// checkpoint; none where it has none.
-std::unique_ptr<NetSession> replica_session(int descriptor, const std::string& name, Store* store,
-                                            const std::optional<LogPlace>& place);
+std::unique_ptr<NetSession> net_sampler_session(NetParts parts, uint32_t num_samples,
+                                                uint32_t num_steps);
+// `store` makes checkpoints, and outlives the session.
+std::unique_ptr<NetSession> replica_session(int descriptor, const std::string& name, Store* store);
 
 }  // namespace tengen::store

@@ -287,9 +287,10 @@ void check_refusals() {
 void check_garbage() {
   Fixture fixture;
   const uint32_t table = fixture.add_table(queue_of("t", 1, 1e9));
-  const InsertMessage many{Request::kInsert, UINT32_MAX, table, 0, 0, 0, UINT32_MAX, 1, 1, 0};
-  const Steps wide{Request::kSteps, 1000};
-  const Ack ack{Request::kAck, UINT32_MAX, 0};
+  const InsertMessage many{
+      .num_bytes = UINT32_MAX, .table = table, .count = UINT32_MAX, .stride = 1, .num_steps = 1};
+  const Steps wide{.num_steps = 1000};
+  const OfLease ack{.num_bytes = UINT32_MAX};
   std::array<uint32_t, 8> noise{};
   noise.fill(0xdeadbeef);
   const auto refused = [&](bool writes, const void* bytes, size_t num_bytes) {
@@ -303,7 +304,7 @@ void check_garbage() {
     transport::StreamSocket socket(ours);
     iovec part = transport::part_of(bytes, num_bytes);
     TENGEN_CHECK(socket.send({&part, 1}));
-    ErrorReply reply;
+    Text reply;
     return socket.read(&reply, sizeof reply) && reply.kind == Reply::kError;
   };
   TENGEN_CHECK(refused(true, &many, sizeof many));

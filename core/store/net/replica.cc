@@ -1,282 +1,177 @@
 #include "store/net/replica.h"
 
-#include <fcntl.h>
-
 #include <algorithm>
-#include <cerrno>
-#include <chrono>
-#include <cstring>
-#include <filesystem>
+#include <span>
 #include <utility>
 
 #include "base/error.h"
 #include "store/session/channel.h"
+#include "store/session/encoding.h"
 
 namespace tengen::store {
 namespace {
-
-namespace fs = std::filesystem;
 
 constexpr uint64_t kPieceBytes = uint64_t{1} << 20;
 constexpr uint64_t kPageBytes = 4096;
 // Bounds that no store reaches.
 constexpr uint64_t kMaxRowBytes = uint64_t{1} << 40;
 constexpr uint32_t kMaxPools = 1 << 16;
-constexpr uint64_t kMinCompactedBytes = uint64_t{64} << 20;
-// The subfolder for files that the checkpoint of another store will replace.
-constexpr const char* kReplaced = "log-replaced";
 
-[[noreturn]] void refuse_disk(const std::string& path) {
-  throw Error("folder (" + path + ") cannot be written: " + std::strerror(errno) +
-              "; free room in its file system");
+template <class Message>
+bool send_message(transport::StreamSocket& to, const Message& message,
+                  std::span<const Row> rows = {}) {
+  iovec parts[] = {transport::part_of(&message, sizeof message),
+                   transport::part_of(rows.data(), rows.size_bytes())};
+  return to.send(parts);
 }
 
-bool tell_shipped(transport::StreamSocket& to) {
-  const Shipped message;
-  iovec part = transport::part_of(&message, sizeof message);
-  return to.send({&part, 1});
+// Takes no more memory than bytes came.
+bool read_bytes(transport::StreamSocket& from, uint64_t num_bytes, std::vector<std::byte>* to) {
+  to->clear();
+  while (to->size() < num_bytes) {
+    const uint64_t done = to->size();
+    to->resize(done + std::min(num_bytes - done, kPieceBytes));
+    if (!from.read(to->data() + done, to->size() - done)) return false;
+  }
+  return true;
 }
 
 }  // namespace
 
-// A state or a log that is being written.
-struct Replica::File {
-  explicit File(const std::string& path) : file(path, O_WRONLY | O_CREAT) {
-    if (!file.is_open()) refuse_disk(path);
-  }
-
-  void write(uint64_t offset, std::span<const std::byte> bytes) const {
-    if (!file.write(offset, bytes)) refuse_disk(file.path());
-  }
-  void cut(uint64_t num_bytes) const {
-    if (!file.cut(num_bytes)) refuse_disk(file.path());
-  }
-  void sync() const {
-    if (!file.sync()) refuse_disk(file.path());
-  }
-
-  const DiskFile file;
-};
-
-Replica::Replica(std::string directory)
-    : directory_(std::move(directory)),
-      last_(DurableLog::find_last(directory_)),
-      last_mark_(directory_) {
-  if (last_) (void)read_state(directory_, last_->state);
-  // Where there is no whole checkpoint, files that are not whole stay until there is one.
-  last_mark_.put({last_ ? last_->end : LogPlace(), /*is_exact=*/true}, /*is_synced=*/true);
-  if (!last_) return;
-  remove_others(last_->state, last_->end);
-  begin_compaction();
+Replica::Replica(std::string directory) : directory_(std::move(directory)) {
+  const std::optional<DurableLog::Last> last = DurableLog::find_last(directory_);
+  if (!last) return;
+  (void)read_state(directory_, last->state);
+  begun_us_ = last->mark.begun_us;
 }
 
-Replica::~Replica() = default;
-
-std::optional<LogPlace> Replica::place() {
+std::optional<int64_t> Replica::begun_us() {
   const std::scoped_lock lock(mutex_);
-  if (!last_) return std::nullopt;
-  return last_->end;
+  return begun_us_;
 }
 
 std::optional<double> Replica::age_s() {
-  const std::scoped_lock lock(mutex_);
-  if (!last_) return std::nullopt;
-  const auto now = std::chrono::system_clock::now().time_since_epoch();
-  const auto begun = std::chrono::microseconds(last_->mark.begun_us);
-  return std::max(0.0, std::chrono::duration<double>(now - begun).count());
+  const std::optional<int64_t> begun_us = this->begun_us();
+  if (!begun_us) return std::nullopt;
+  return std::max(0.0, static_cast<double>(now_us() - *begun_us) / 1e6);
 }
 
 void Replica::follow(int descriptor) {
   transport::StreamSocket socket(descriptor);
-  logs_.clear();
-  new_state_.reset();
-  bool goes_on = tell_shipped(socket);
-  Reply kind;
-  while (goes_on && socket.read(&kind, sizeof kind)) {
+  log_.reset();
+  bool goes_on = send_message(socket, Shipped());
+  std::vector<std::byte> message;
+  while (goes_on && read_message(socket, sizeof(Text) + kMaxTextBytes, &message)) {
+    const auto kind = read<Reply>(message);
+    check(log_ || kind == Reply::kState || kind == Reply::kError, "message",
+          static_cast<uint32_t>(kind), "must come behind a replica's state; connect again");
     switch (kind) {
-      case Reply::kRow:
-        goes_on = take_row(socket);
-        break;
       case Reply::kState:
-        goes_on = take_state(socket);
+        goes_on = take_state(socket, read<StateMessage>(message));
         break;
-      case Reply::kLog:
-        goes_on = take_log(socket);
+      case Reply::kRow:
+        goes_on = take_row(socket, read<RowMessage>(message).row);
+        break;
+      case Reply::kRecords:
+        goes_on = read_bytes(socket, read<RecordsMessage>(message).record_bytes, &records_);
+        if (goes_on) log_->append(records_);
         break;
       case Reply::kMark:
-        goes_on = take_mark(socket);
+        goes_on = take_mark(socket, read<MarkMessage>(message));
         break;
       case Reply::kError:
-        take_error(socket);
+        throw RefusedError(text_of(message));
       default:
         throw Error("message (" + std::to_string(static_cast<uint32_t>(kind)) +
                     ") must be of a replica's store; install the same tengen");
     }
   }
+  log_.reset();
 }
 
-bool Replica::take_row(transport::StreamSocket& from) {
-  RowMessage message;
-  if (!from.read_rest(&message)) return false;
-  const uint64_t num_bytes = message.num_bytes;
-  check(message.pool < kMaxPools && num_bytes > 0 && num_bytes % kPageBytes == 0 &&
-            num_bytes <= kMaxRowBytes && message.place <= UINT32_MAX,
-        "row", num_bytes, "must be one of a store's; install the same tengen");
-  std::unique_ptr<RowFile>& file = rows_[message.pool];
-  uint64_t& known = row_bytes_[message.pool];
-  if (!file || known != num_bytes) {
-    file = std::make_unique<RowFile>(rows_path(directory_, message.pool), num_bytes, false);
-    known = num_bytes;
+bool Replica::take_state(transport::StreamSocket& from, const StateMessage& message) {
+  check(message.num_pools > 0 && message.num_pools < kMaxPools, "pools", message.num_pools,
+        "must be a store's; install the same tengen");
+  std::vector<uint64_t> row_bytes(message.num_pools);
+  if (!from.read(row_bytes.data(), row_bytes.size() * sizeof(uint64_t))) return false;
+  if (!read_bytes(from, message.record_bytes, &records_)) return false;
+  engine::State state;
+  state.apply(records_);
+  uint64_t largest = 0;
+  for (uint32_t pool = 0; pool < row_bytes.size(); ++pool) {
+    const uint64_t num_bytes = row_bytes[pool];
+    check(num_bytes > 0 && num_bytes % kPageBytes == 0 && num_bytes <= kMaxRowBytes, "row",
+          num_bytes, "must be one of a store's; install the same tengen");
+    largest = std::max(largest, num_bytes);
+    Rows& rows = rows_[pool];
+    if (rows.row_bytes == num_bytes) continue;
+    rows = {
+        std::make_unique<RowFile>(rows_path(directory_, pool), num_bytes, false), num_bytes, {}};
   }
-  if (!buffer_ || buffer_->num_bytes() < num_bytes) {
-    buffer_.emplace(transport::SharedMemory::anonymous(num_bytes));
+  buffer_.emplace(transport::SharedMemory::anonymous(largest));
+  // What an earlier connection left behind the last checkpoint goes.
+  log_.reset();
+  const std::optional<DurableLog::Last> last = DurableLog::find_last(directory_);
+  remove_files(directory_, last ? last->end.number + 1 : 0);
+  log_.emplace(directory_, state, DurableLog::kLogBytes, /*is_exact=*/true);
+  const std::vector<Row> lacking = find_lacking(state);
+  has_new_rows_ = true;  // those of an earlier process may not be on the disk
+  return send_message(from, Lacks{.count = lacking.size()}, lacking);
+}
+
+std::vector<Row> Replica::find_lacking(const engine::State& state) {
+  std::vector<Row> lacking;
+  for (uint32_t pool = 0; pool < state.chunks.size(); ++pool) {
+    for (const engine::SavedChunk& chunk : state.chunks[pool]) {
+      const Row row{pool, chunk.place, chunk.checksum};
+      if (chunk.place != engine::kNowhere && !has(row)) lacking.push_back(row);
+    }
   }
-  if (!from.read(buffer_->data(), num_bytes)) return false;
-  const std::string reason = file->write(message.place, buffer_->data());
-  if (!reason.empty()) throw Error("folder (" + reason + ") must have room; free some");
+  return lacking;
+}
+
+uint32_t& Replica::checksum_of(const Row& row) {
+  const auto rows = rows_.find(row.pool);
+  check(rows != rows_.end() && row.place <= engine::kMaxItems, "row", row.place,
+        "must be one of a store's; install the same tengen");
+  std::vector<uint32_t>& checksums = rows->second.checksums;
+  if (row.place >= checksums.size()) checksums.resize(size_t{row.place} + 1);
+  return checksums[row.place];
+}
+
+// Rows of an earlier process are read, as some may be of a checkpoint that was never whole.
+bool Replica::has(const Row& row) {
+  uint32_t& checksum = checksum_of(row);
+  const Rows& of = rows_[row.pool];
+  if (checksum == 0) checksum = of.file->try_read(row.place, buffer_->data()).value_or(0);
+  return checksum == row.checksum;
+}
+
+bool Replica::take_row(transport::StreamSocket& from, const Row& row) {
+  uint32_t& checksum = checksum_of(row);
+  Rows& rows = rows_[row.pool];
+  if (!from.read(buffer_->data(), rows.row_bytes)) return false;
+  checksum = 0;
+  rows.file->write(row.place, buffer_->data());
+  checksum = row.checksum;
   has_new_rows_ = true;
   return true;
 }
 
-bool Replica::take_state(transport::StreamSocket& from) {
-  StateMessage message;
-  if (!from.read_rest(&message)) return false;
-  sync_rows();
-  const std::string path = state_path(directory_, message.number);
-  {
-    File part(path + ".part");
-    part.cut(0);
-    if (!copy(from, message.num_bytes, 0, &part)) return false;
-    part.sync();
+bool Replica::take_mark(transport::StreamSocket& from, const MarkMessage& message) {
+  if (!read_bytes(from, message.record_bytes, &records_)) return false;
+  // Before the log that tells of them.
+  if (std::exchange(has_new_rows_, false)) {
+    for (const auto& [pool, rows] : rows_) rows.file->sync();
   }
-  // A store that went on from an older checkpoint may use the same numbers again.
-  if (last_ && message.number <= last_->end.number) set_aside();
-  if (!rename_file(path + ".part", path)) refuse_disk(path);
-  sync_folder(directory_);
-  new_state_ = message.number;
-  logs_.clear();
-  return true;
-}
-
-bool Replica::take_log(transport::StreamSocket& from) {
-  LogMessage message;
-  if (!from.read_rest(&message)) return false;
-  sync_rows();
-  std::unique_ptr<File>& log = logs_[message.number];
-  if (!log) {
-    log = std::make_unique<File>(log_path(directory_, message.number));
-    // The log before it must be on the disk before this one has any record.
-    sync_logs();
+  if (!log_->mark(message.mark.position, message.mark.begun_us, records_)) {
+    throw Error("folder (" + directory_ + ") must take the log: " + log_->trouble());
   }
-  log->cut(message.offset);
-  return copy(from, message.num_bytes, message.offset, log.get());
-}
-
-bool Replica::take_mark(transport::StreamSocket& from) {
-  MarkMessage message;
-  if (!from.read_rest(&message)) return false;
-  sync_rows();
-  sync_logs();
-  logs_.clear();
   {
     const std::scoped_lock lock(mutex_);
-    if (trouble_) throw Error(*trouble_);
-    check(last_ || new_state_, "mark", message.end.number, "must have a state; connect again");
-    last_mark_.put({message.end, /*is_exact=*/true}, /*is_synced=*/true);
-    last_ = DurableLog::Last{
-        new_state_.value_or(last_ ? last_->state : 0), message.end, message.mark, {}};
+    begun_us_ = message.mark.begun_us;
   }
-  if (std::exchange(new_state_, std::nullopt)) {
-    compactor_.reset();
-    remove_others(last_->state, last_->end);
-    fs::remove_all(directory_ + "/" + kReplaced);
-    begin_compaction();
-  } else {
-    compact_before(message.mark.position);
-  }
-  return tell_shipped(from);
-}
-
-void Replica::take_error(transport::StreamSocket& from) {
-  ErrorReply message;
-  std::string text;
-  if (from.read_rest(&message)) {
-    text.resize(std::min(message.num_bytes, kMaxTextBytes));
-    if (!from.read(text.data(), text.size())) text.clear();
-  }
-  throw RefusedError(text.empty() ? "store (gone) ends the replica; start it again" : text);
-}
-
-bool Replica::copy(transport::StreamSocket& from, uint64_t num_bytes, uint64_t offset, File* to) {
-  std::vector<std::byte> piece(std::min(num_bytes, kPieceBytes));
-  for (uint64_t done = 0; done < num_bytes;) {
-    const uint64_t count = std::min(num_bytes - done, kPieceBytes);
-    if (!from.read(piece.data(), count)) return false;
-    to->write(offset + done, std::span(piece).first(count));
-    done += count;
-  }
-  return true;
-}
-
-// Called before a log that tells of the rows is synced.
-void Replica::sync_rows() {
-  if (!std::exchange(has_new_rows_, false)) return;
-  for (const auto& [pool, file] : rows_) {
-    const std::string reason = file->sync();
-    if (!reason.empty()) throw Error("folder (" + reason + ") must be whole; look after the disk");
-  }
-}
-
-void Replica::sync_logs() {
-  for (const auto& [number, log] : logs_) log->sync();
-  sync_folder(directory_);
-}
-
-void Replica::begin_compaction() {
-  const uint64_t state = last_->state;
-  compactor_.emplace(
-      directory_, state, fs::file_size(state_path(directory_, state)), kMinCompactedBytes,
-      /*is_synced=*/true,
-      [this](uint64_t number, engine::State* into) {
-        DurableLog::apply_whole_log(directory_, number, into);
-      },
-      [this](const std::string& reason) {
-        const std::scoped_lock lock(mutex_);
-        trouble_ = reason;
-      });
-  num_compacted_ = state;
-  compact_before(last_->mark.position);
-}
-
-// Has the compactor replace logs whose records all lie before `position`.
-void Replica::compact_before(uint64_t position) {
-  while (num_compacted_ < last_->end.number) {
-    const LogReader next(log_path(directory_, num_compacted_ + 1));
-    if (next.header().position > position) return;
-    const uint64_t num_bytes = fs::file_size(log_path(directory_, num_compacted_));
-    compactor_->add(++num_compacted_, num_bytes);
-  }
-}
-
-// Moves the old checkpoint aside until the new store's checkpoint is whole.
-void Replica::set_aside() {
-  compactor_.reset();
-  last_mark_.put({LogPlace(), /*is_exact=*/true}, /*is_synced=*/true);
-  move_files(directory_, directory_ + "/" + kReplaced);
-  const std::scoped_lock lock(mutex_);
-  last_.reset();
-}
-
-// Removes files that this checkpoint does not need.
-void Replica::remove_others(uint64_t state, const LogPlace& end) {
-  for (const uint64_t number : state_numbers(directory_)) {
-    if (number > state) remove_file(state_path(directory_, number));
-  }
-  remove_files(directory_, state);
-  for (uint64_t number = next_number(directory_); --number > end.number;) {
-    remove_file(log_path(directory_, number));
-  }
-  File(log_path(directory_, end.number)).cut(end.offset);
+  return send_message(from, Shipped());
 }
 
 }  // namespace tengen::store

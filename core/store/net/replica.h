@@ -8,70 +8,60 @@
 #include <mutex>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "store/disk/durable_log.h"
 #include "store/disk/row_file.h"
-#include "store/disk/state_files.h"
 #include "store/net/replica_messages.h"
 #include "transport/shared_memory.h"
 #include "transport/stream_socket.h"
 
 namespace tengen::store {
 
-// At whatever instant the replica's process is killed, the folder has the last checkpoint that the
+// Writes the store's records to a log of its own, and its rows where the store has them. At
+// whatever instant the replica's process is killed, the folder has the last checkpoint that the
 // replica acknowledged. Rows of the next checkpoint may already have replaced some of its rows. The
 // items of those rows have been removed from the store since; a store that goes on here finds them
 // damaged, and removes them, when it draws them.
 class Replica {
  public:
-  // Goes on from the folder's last checkpoint, and removes what lies behind it. Throws Error where
-  // the folder cannot be used; a damaged folder stays as it is.
+  // Throws Error where the folder cannot be used; a damaged folder stays as it is.
   explicit Replica(std::string directory);
-  Replica(const Replica&) = delete;
-  Replica& operator=(const Replica&) = delete;
-  ~Replica();
 
-  // The place behind the last checkpoint; none where there is none. For any thread.
-  std::optional<LogPlace> place();
-  // How many seconds ago the last checkpoint began, by this host's clock; none where there is none.
-  // For any thread.
+  // When the last checkpoint began, in microseconds since 1970 by the store's clock; none where
+  // there is none. For any thread.
+  std::optional<int64_t> begun_us();
+  // How many seconds ago that was, by this host's clock. For any thread.
   std::optional<double> age_s();
 
-  // Receives checkpoints over a connected stream, which it takes over, until the stream ends.
-  // Blocks; for one thread. Throws Error where the store sends an error, or the disk refuses.
+  // Receives checkpoints over a connected stream, which it takes over, until the stream ends. What
+  // the folder had stays until the first of them is whole. Blocks; for one thread. Throws Error
+  // where the store sends an error, or the disk refuses.
   void follow(int descriptor);
 
  private:
-  struct File;
+  struct Rows {
+    std::unique_ptr<RowFile> file;
+    uint64_t row_bytes = 0;
+    std::vector<uint32_t> checksums;  // by place, of rows that are known; 0: not known
+  };
 
-  bool take_row(transport::StreamSocket& from);
-  bool take_state(transport::StreamSocket& from);
-  bool take_log(transport::StreamSocket& from);
-  bool take_mark(transport::StreamSocket& from);
-  [[noreturn]] void take_error(transport::StreamSocket& from);
-  bool copy(transport::StreamSocket& from, uint64_t num_bytes, uint64_t offset, File* to);
-  void sync_rows();
-  void sync_logs();
-  void begin_compaction();
-  void compact_before(uint64_t position);
-  void set_aside();
-  void remove_others(uint64_t state, const LogPlace& end);
+  bool take_state(transport::StreamSocket& from, const StateMessage& message);
+  bool take_row(transport::StreamSocket& from, const Row& row);
+  bool take_mark(transport::StreamSocket& from, const MarkMessage& message);
+  std::vector<Row> find_lacking(const engine::State& state);
+  uint32_t& checksum_of(const Row& row);
+  bool has(const Row& row);
 
   const std::string directory_;
   std::mutex mutex_;
-  std::optional<DurableLog::Last> last_;
-  std::optional<std::string> trouble_;  // of the compactor
+  std::optional<int64_t> begun_us_;
   // Used by the thread that follows.
-  std::map<uint32_t, std::unique_ptr<RowFile>> rows_;  // by pool
-  std::map<uint32_t, uint64_t> row_bytes_;
+  std::vector<std::byte> records_;  // received last
+  std::map<uint32_t, Rows> rows_;   // by pool
   bool has_new_rows_ = false;
-  std::optional<transport::SharedMemory> buffer_;
-  // number of the state that the next mark makes whole
-  std::optional<uint64_t> new_state_;
-  std::map<uint64_t, std::unique_ptr<File>> logs_;  // logs with bytes that are not synced
-  LastMarkFile last_mark_;
-  uint64_t num_compacted_ = 0;  // the first log that the compactor was not told of
-  std::optional<Compactor> compactor_;
+  std::optional<transport::SharedMemory> buffer_;  // for a row
+  std::optional<DurableLog> log_;                  // of this connection
 };
 
 }  // namespace tengen::store

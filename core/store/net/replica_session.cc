@@ -5,13 +5,13 @@
 // removed before it was read has been replaced by a state.
 
 #include <algorithm>
+#include <cstring>
 #include <tuple>
 #include <utility>
 #include <vector>
 
-#include "base/crc32c.h"
 #include "base/error.h"
-#include "store/disk/log_tail.h"
+#include "store/disk/log_file.h"
 #include "store/disk/row_file.h"
 #include "store/disk/state_files.h"
 #include "store/net/net_session.h"
@@ -22,26 +22,36 @@ namespace tengen::store {
 namespace {
 
 using engine::Engine;
+using engine::Log;
 using engine::event::ChunkSaved;
 
 // How many checkpoints in a row may be skipped because some of their rows were overwritten.
 constexpr int kMaxLeftOut = 8;
 
-int64_t now_us() {
-  const auto now = std::chrono::system_clock::now().time_since_epoch();
-  return std::chrono::duration_cast<std::chrono::microseconds>(now).count();
+// Appends a row for each chunk that records say was saved.
+void find_saved(std::span<const std::byte> records, std::vector<Row>* rows) {
+  while (records.size() >= sizeof(Log::Head)) {
+    Log::Head head;
+    std::memcpy(&head, records.data(), sizeof head);
+    if (head.num_bytes < sizeof head || head.num_bytes > records.size()) break;
+    if (head.kind == engine::event::kKindOf<ChunkSaved> &&
+        head.num_bytes >= sizeof head + sizeof(ChunkSaved)) {
+      ChunkSaved saved;
+      std::memcpy(&saved, records.data() + sizeof head, sizeof saved);
+      rows->push_back({saved.pool, saved.place, saved.checksum});
+    }
+    records = records.subspan(head.num_bytes);
+  }
+  check(records.empty(), "log", records.size(), "must hold whole records; the disk has lost some");
 }
 
 class ReplicaSession final : public NetSession {
  public:
-  ReplicaSession(int descriptor, const std::string& name, Store* store,
-                 const std::optional<LogPlace>& place)
+  ReplicaSession(int descriptor, const std::string& name, Store* store)
       : NetSession(descriptor, "replica " + name),
         replica_name_(name),
-        store_(store),
         checkpointer_(store->checkpointer()),
         directory_(checkpointer_->log().directory()),
-        place_(place),
         tail_(directory_) {
     store->read([&](const Engine& engine) {
       for (uint32_t i = 0; i < engine.num_pools(); ++i) {
@@ -52,7 +62,6 @@ class ReplicaSession final : public NetSession {
     });
     const uint64_t largest = *std::max_element(row_bytes_.begin(), row_bytes_.end());
     row_ = std::make_unique<transport::SharedMemory>(transport::SharedMemory::anonymous(largest));
-    sent_.resize(row_bytes_.size());
   }
 
   void run() override {
@@ -65,8 +74,8 @@ class ReplicaSession final : public NetSession {
           if (!follow()) return;
         } catch (const Error&) {
           // A state may have replaced the log that was being read.
-          if (place_ && place_->number >= newest_state()) throw;
-          next_ = Next::kAnew;
+          if (tail_.number() >= newest_state()) throw;
+          is_begun_ = false;
         }
       }
     } catch (const Error& error) {
@@ -86,26 +95,14 @@ class ReplicaSession final : public NetSession {
   }
 
  private:
-  struct Row {
-    uint32_t pool, place, checksum;
-    auto operator<=>(const Row&) const = default;
-  };
-
-  enum class Next { kGoOn, kAnew, kFollow };
-
   // Does one step; false where the replica has gone.
   bool follow() {
-    if (next_ == Next::kGoOn) {
-      const bool goes_on = place_ && place_->number >= checkpointer_->log().first();
-      next_ = goes_on && tail_.go_on(*place_) ? Next::kFollow : Next::kAnew;
-    }
-    if (next_ == Next::kAnew) {
-      begin_anew();
-      next_ = Next::kFollow;
-    }
-    if (find_mark()) return ship();
+    if (!is_begun_ && !begin()) return false;
+    bool has_mark = false;
+    if (!send_records(&has_mark)) return false;
+    if (has_mark) return ship();
     if (tail_.is_lost()) {
-      next_ = Next::kAnew;
+      is_begun_ = false;
     } else {
       const Deadline slice = std::chrono::steady_clock::now() + kSlice;
       (void)checkpointer_->wait(checkpointer_->num_made() + 1, slice);
@@ -130,57 +127,68 @@ class ReplicaSession final : public NetSession {
     return false;
   }
 
-  // Begins with the newest mark state, and the rows that it names and this session has not sent
-  // yet. The state may name rows of dead chunks, which are overwritten.
-  void begin_anew() {
+  // Sends the newest state, and learns which of its rows the replica lacks. The state may name rows
+  // of dead chunks, which are overwritten. False where the replica has gone.
+  bool begin() {
     const uint64_t number = newest_state();
-    place_ = {number, 0, 0};
-    const engine::State state = read_state(directory_, number);
-    state_ = read_file(state_path(directory_, number));
     tail_.begin(number);
-    rows_.clear();
-    for (uint32_t pool = 0; pool < state.chunks.size(); ++pool) {
-      for (const engine::SavedChunk& chunk : state.chunks[pool]) {
-        if (chunk.place != engine::kNowhere) rows_.push_back({pool, chunk.place, chunk.checksum});
+    begin_ = tail_.position();
+    const std::vector<std::byte> records = read_state_records(directory_, number);
+    const StateMessage message{.num_pools = row_bytes_.size(), .record_bytes = records.size()};
+    iovec parts[] = {transport::part_of(&message, sizeof message),
+                     transport::part_of(row_bytes_.data(), row_bytes_.size() * sizeof(uint64_t)),
+                     transport::part_of(records.data(), records.size())};
+    Lacks lacks;
+    if (!socket_.send(parts) || !socket_.read(&lacks, sizeof lacks)) return false;
+    check(lacks.kind == Request::kLacks && lacks.count <= records.size() / sizeof(Row), "request",
+          static_cast<uint32_t>(lacks.kind), "must be a replica's; install the same tengen");
+    rows_.resize(lacks.count);
+    is_begun_ = socket_.read(rows_.data(), rows_.size() * sizeof(Row));
+    return is_begun_;
+  }
+
+  // Sends the records that are there, and notes the newest mark and the rows that were saved. False
+  // where the replica has gone.
+  bool send_records(bool* has_mark) {
+    while (const std::optional<LogFrame> frame = tail_.next()) {
+      std::span<const std::byte> saved;  // the records tell of them too
+      if (const std::optional<LogMark> mark = mark_of(*frame, &saved)) {
+        mark_ = *mark;
+        saved_.assign(saved.begin(), saved.end());
+        *has_mark = true;
+      } else {
+        find_saved(frame->payload, &rows_);
+        if (!send(RecordsMessage{.record_bytes = frame->payload.size()}, frame->payload)) {
+          return false;
+        }
       }
     }
-    std::erase_if(rows_, [&](const Row& row) {
-      return row.pool < sent_.size() && row.place < sent_[row.pool].size() &&
-             sent_[row.pool][row.place] == row.checksum;
-    });
+    return true;
   }
 
-  bool find_mark() {
-    const auto mark = tail_.advance([&](const ChunkSaved& saved) {
-      rows_.push_back({saved.pool, saved.place, saved.checksum});
-    });
-    if (mark) mark_ = *mark;
-    return mark.has_value();
-  }
-
-  // Sends the newest checkpoint; false where the replica has gone.
+  // Makes the newest checkpoint whole; false where the replica has gone.
   bool ship() {
     for (int num_left_out = 0;; ++num_left_out) {
       std::vector<Row> used_again;
       if (!send_rows(&used_again)) return false;
+      if (used_again.empty() || num_left_out == kMaxLeftOut) break;
       // No row of a checkpoint is overwritten before the next mark. Where there is no next mark,
       // nobody needs a row that was overwritten.
-      if (used_again.empty() || num_left_out == kMaxLeftOut || !find_mark()) break;
+      bool has_later = false;
+      if (!send_records(&has_later)) return false;
+      if (!has_later) break;
       rows_.insert(rows_.end(), used_again.begin(), used_again.end());
     }
-    if (state_ && !send_state()) return false;
-    for (uint64_t number = place_->number; number <= mark_.end.number; ++number) {
-      if (!send_log(number, log_path(directory_, number))) return false;
-    }
-    const MarkMessage message{Reply::kMark, 0, mark_.end, mark_.mark};
-    iovec part = transport::part_of(&message, sizeof message);
+    const LogMark mark{mark_.position - begin_, mark_.begun_us};
     Shipped reply;
-    if (!socket_.send({&part, 1}) || !socket_.read(&reply, sizeof reply)) return false;
+    if (!send(MarkMessage{.mark = mark, .record_bytes = saved_.size()}, saved_) ||
+        !socket_.read(&reply, sizeof reply)) {
+      return false;
+    }
     check(reply.kind == Request::kShipped, "request", static_cast<uint32_t>(reply.kind),
           "must be a replica's; install the same tengen");
-    place_ = mark_.end;
     const std::scoped_lock lock(shipped_mutex_);
-    shipped_ = mark_.mark;
+    shipped_ = mark_;
     return true;
   }
 
@@ -191,26 +199,22 @@ class ReplicaSession final : public NetSession {
     std::sort(rows.begin(), rows.end());
     rows.erase(std::unique(rows.begin(), rows.end()), rows.end());
     for (size_t begin = 0, end = 0; begin < rows.size(); begin = end) {
-      const Row& row = rows[begin];
+      Row row = rows[begin];
       check(row.pool < files_.size(), "pool", row.pool, "must be the store's; its log is damaged");
-      // Where a place was saved to several times, the last row is there.
-      const uint32_t checksum = read_row(row);
+      // Where a place was saved to several times, the last row is there. One that cannot be read is
+      // left out as one that was overwritten; a store that goes on from the replica will find it
+      // damaged too.
+      row.checksum = files_[row.pool]->try_read(row.place, row_->data()).value_or(0);
       bool is_saved = false;
       for (end = begin; end < rows.size() && is_same_place(rows[end], row); ++end) {
-        is_saved = is_saved || rows[end].checksum == checksum;
+        is_saved = is_saved || rows[end] == row;
       }
       if (!is_saved) {
         used_again->insert(used_again->end(), rows.begin() + static_cast<int64_t>(begin),
                            rows.begin() + static_cast<int64_t>(end));
-        continue;
+      } else if (!send(RowMessage{.row = row}, {row_->data(), row_bytes_[row.pool]})) {
+        return false;
       }
-      const RowMessage message{Reply::kRow, row.pool, row.place, row_bytes_[row.pool]};
-      iovec parts[] = {transport::part_of(&message, sizeof message),
-                       transport::part_of(row_->data(), row_bytes_[row.pool])};
-      if (!socket_.send(parts)) return false;
-      std::vector<uint32_t>& sent = sent_[row.pool];
-      if (row.place >= sent.size()) sent.resize(size_t{row.place} + 1);
-      sent[row.place] = checksum;
     }
     return true;
   }
@@ -219,57 +223,33 @@ class ReplicaSession final : public NetSession {
     return std::tie(a.pool, a.place) == std::tie(b.pool, b.place);
   }
 
-  uint32_t read_row(const Row& row) {
-    // A row that cannot be read is sent as a damaged one; a store that goes on from the replica
-    // will find it damaged too.
-    (void)files_[row.pool]->read(row.place, row_->data());
-    return crc32c({reinterpret_cast<const char*>(row_->data()), row_bytes_[row.pool]});
-  }
-
-  bool send_state() {
-    const StateMessage message{Reply::kState, 0, place_->number, state_->size()};
+  template <class Message>
+  bool send(const Message& message, std::span<const std::byte> bytes) {
     iovec parts[] = {transport::part_of(&message, sizeof message),
-                     transport::part_of(state_->data(), state_->size())};
-    const bool is_sent = socket_.send(parts);
-    state_.reset();
-    return is_sent;
-  }
-
-  // Sends the part of a log between the last mark and this one.
-  bool send_log(uint64_t number, const std::string& path) {
-    const uint64_t begin = number == place_->number ? place_->offset : 0;
-    const uint64_t end = number == mark_.end.number ? mark_.end.offset : UINT64_MAX;
-    const std::vector<std::byte> log = read_file(path, begin, end);
-    const LogMessage message{Reply::kLog, 0, number, begin, log.size()};
-    iovec parts[] = {transport::part_of(&message, sizeof message),
-                     transport::part_of(log.data(), log.size())};
+                     transport::part_of(bytes.data(), bytes.size())};
     return socket_.send(parts);
   }
 
-  Next next_ = Next::kGoOn;
   const std::string replica_name_;
-  Store* const store_;
   Checkpointer* const checkpointer_;
   const std::string directory_;
-  std::optional<LogPlace> place_;  // behind the replica's last checkpoint
   LogTail tail_;
-  LogTail::Mark mark_{};  // the newest
-  // the state that the replica begins with, until it is sent
-  std::optional<std::vector<std::byte>> state_;
+  bool is_begun_ = false;                        // whether the replica has a state
+  uint64_t begin_ = 0;                           // the position behind the state
+  LogMark mark_{};                               // the newest
+  std::vector<std::byte> saved_;                 // records of chunks, of its frame
   std::vector<std::unique_ptr<RowFile>> files_;  // by pool
   std::vector<uint64_t> row_bytes_;
   std::unique_ptr<transport::SharedMemory> row_;
-  std::vector<Row> rows_;                    // rows that were saved since the last mark
-  std::vector<std::vector<uint32_t>> sent_;  // by pool and place: the checksum; 0: perhaps not sent
+  std::vector<Row> rows_;  // rows that were saved since the last mark
   std::mutex shipped_mutex_;
   std::optional<LogMark> shipped_;  // the replica's newest checkpoint
 };
 
 }  // namespace
 
-std::unique_ptr<NetSession> replica_session(int descriptor, const std::string& name, Store* store,
-                                            const std::optional<LogPlace>& place) {
-  return std::make_unique<ReplicaSession>(descriptor, name, store, place);
+std::unique_ptr<NetSession> replica_session(int descriptor, const std::string& name, Store* store) {
+  return std::make_unique<ReplicaSession>(descriptor, name, store);
 }
 
 }  // namespace tengen::store

@@ -151,6 +151,7 @@ bool Checkpointer::wait_for_work() {
 
 void Checkpointer::make() {
   const auto begun_at = std::chrono::steady_clock::now();
+  const int64_t begun_us = now_us();
   uint64_t position = 0;
   uint64_t number = 0;
   store_->change([&](Engine& engine) {
@@ -169,8 +170,8 @@ void Checkpointer::make() {
     for (const auto& saved : engine.saved_of_checkpoint()) records.add(saved);
     add_steps(engine, engine.rest_of_checkpoint(), &records);
   });
-  if (const std::string reason = tier_->sync(); !reason.empty()) return log_.give_up(reason);
-  if (!log_.mark(position, begun_at, records.pending())) return;
+  tier_->sync();
+  if (!log_.mark(position, begun_us, records.pending())) return;
   {
     const std::scoped_lock lock(mutex_);
     num_made_ = number;

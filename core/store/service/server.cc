@@ -60,7 +60,7 @@ Server::~Server() {
 
 Server::Opened Server::open_writer(int descriptor, const std::string& name, uint32_t pool,
                                    Deadline deadline) {
-  const Store::OpenedWriter begun = store_->begin_writer(name, pool, deadline);
+  const Engine::OpenedWriter begun = store_->begin_writer(name, pool, deadline);
   return add(
       descriptor, begun.session,
       {SessionRecord::Kind::kWriter, begun.writer, 0, layout_of_writer(), 0, "writer " + name},

@@ -140,18 +140,15 @@ void Store::check_open() const {
   if (is_closed_) throw Error("store (" + name + ") is closed; open it again");
 }
 
-Store::OpenedWriter Store::begin_writer(const std::string& name, uint32_t pool, Deadline deadline) {
-  OpenedWriter begun;
-  if (!change_when(deadline, [&](Engine& engine) {
-        if (engine.is_writer_open(name)) return Progress::kNone;
-        begun.session = engine.begin_session();
-        const Engine::OpenedWriter opened = engine.open_writer(begun.session, name, pool);
-        begun.writer = opened.writer;
-        begun.next_sequence = opened.next_sequence;
-        return Progress::kDone;
-      })) {
-    throw Error("writer (" + name + ") is open in another client; give each a name of its own");
-  }
+Engine::OpenedWriter Store::begin_writer(const std::string& name, uint32_t pool,
+                                         Deadline deadline) {
+  Engine::OpenedWriter begun;
+  const bool is_open = change_when(deadline, [&](Engine& engine) {
+    if (engine.is_writer_open(name)) return Progress::kNone;
+    begun = engine.open_writer(engine.begin_session(), name, pool);
+    return Progress::kDone;
+  });
+  check(is_open, "writer", name, engine::kNameIsTaken);
   return begun;
 }
 
@@ -163,7 +160,7 @@ engine::SessionId Store::begin_sampler(uint32_t table, uint32_t num_samples) {
 }
 
 WriterSession Store::open_writer(const std::string& name, uint32_t pool, Deadline deadline) {
-  const OpenedWriter begun = begin_writer(name, pool, deadline);
+  const Engine::OpenedWriter begun = begin_writer(name, pool, deadline);
   return {std::make_unique<LocalChannel>(this, begun.session, serve_writer(begun.writer)),
           begun.next_sequence, 1};
 }

@@ -138,15 +138,11 @@ class Store {
   // Sets what is called after every change, under the lock; it must not call the store.
   void set_listener(std::function<void()> listener);
 
-  // A writer that the engine has opened for a session of its own.
-  struct OpenedWriter {
-    engine::SessionId session = 0;
-    uint32_t writer = 0;
-    uint64_t next_sequence = 0;  // items with smaller sequence numbers were inserted before
-  };
-  // Where another writer of that name is open, blocks until it is closed, as its client may just
-  // have died; throws Error where the deadline passes first.
-  OpenedWriter begin_writer(const std::string& name, uint32_t pool, Deadline deadline);
+  // Has the engine open a writer for a session of its own. Where another writer of that name is
+  // open, blocks until it is closed, as its client may just have died; throws Error where the
+  // deadline passes first.
+  engine::Engine::OpenedWriter begin_writer(const std::string& name, uint32_t pool,
+                                            Deadline deadline);
   // The same for a sampler of `table`. Throws Error for a batch that memory can never hold.
   engine::SessionId begin_sampler(uint32_t table, uint32_t num_samples);
 

@@ -39,8 +39,12 @@ HostSession::HostSession(engine::SessionId id, SessionRecord record, const std::
       requests_(record_.layout.requests(memory_.data())),
       replies_(record_.layout.replies(memory_.data())),
       served_(served(id, record_, progress == nullptr ? 0 : progress->num_wanted, num_loans)) {
-  header_->version.store(kRingVersion);
-  if (progress == nullptr) return;
+  if (progress == nullptr) {
+    header_->version.store(kRingVersion);
+    return;
+  }
+  check(header_->version.load() == kRingVersion, "version", header_->version.load(),
+        "must be this tengen's; go on with the one that made the store, or remove its folder");
   num_applied_ = progress->num_applied;
   requests_.resume_consumer(progress->request_tail);
   replies_.resume_producer(progress->reply_head);
@@ -124,11 +128,10 @@ void HostSession::read_bells() {
 
 void HostSession::refuse(const std::string& error) {
   const size_t num_bytes = std::min<size_t>(error.size(), replies_.max_message() / 2);
-  std::byte* to = replies_.reserve(static_cast<uint32_t>(sizeof(ErrorReply) + num_bytes));
-  if (to != nullptr) {
-    to = put(to, ErrorReply{Reply::kError, static_cast<uint32_t>(num_bytes)});
-    std::memcpy(to, error.data(), num_bytes);
-    replies_.stage(static_cast<uint32_t>(sizeof(ErrorReply) + num_bytes));
+  const Text message{.num_bytes = static_cast<uint32_t>(sizeof message + num_bytes)};
+  if (std::byte* const to = replies_.reserve(message.num_bytes)) {
+    std::memcpy(put(to, message), error.data(), num_bytes);
+    replies_.stage(message.num_bytes);
   }
   is_refused_ = true;
 }
@@ -138,13 +141,11 @@ SessionLayout layout_of_sampler(const Engine& engine, uint32_t table, uint32_t n
   // The ring has twice that size, as no message lies across its end, and room for one more, the
   // last error.
   const uint64_t batch = max_batch_bytes(engine, table, num_samples);
-  const uint64_t ack = sizeof(Ack) + num_samples * sizeof(double) + sizeof(SampleMessage) + 64;
+  const uint64_t ack = sizeof(OfLease) + num_samples * sizeof(double) + sizeof(SampleMessage) + 64;
   const auto ring = [&](uint64_t each) {
     const uint64_t num_bytes = std::bit_ceil(std::max<uint64_t>(4096, 2 * (num_ahead + 2) * each));
-    if (num_ahead > 1024 || num_bytes > (uint64_t{1} << 30)) {
-      throw Error("num_ahead (" + std::to_string(num_ahead) +
-                  ") must be at most 1024, and so many batches' indices below 1 GiB; lower it");
-    }
+    check(num_ahead <= 1024 && num_bytes <= (uint64_t{1} << 30), "num_ahead", num_ahead,
+          "must be at most 1024, and so many batches' indices below 1 GiB; lower it");
     return static_cast<uint32_t>(num_bytes);
   };
   return {ring(ack), ring(batch)};

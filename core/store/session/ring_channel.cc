@@ -28,10 +28,8 @@ RingChannel::RingChannel(const SessionAddress& address)
       header_(reinterpret_cast<SessionHeader*>(memory_.data())),
       requests_(address.layout.requests(memory_.data())),
       replies_(address.layout.replies(memory_.data())) {
-  if (header_->version.load() != kRingVersion) {
-    throw Error("session (" + address.memory_path +
-                ") must be of the same version of tengen; install one version everywhere");
-  }
+  check(header_->version.load() == kRingVersion, "session", address.memory_path,
+        "must be of the same version of tengen; install one version everywhere");
   header_->is_taken.store(1);
 }
 
@@ -130,10 +128,8 @@ void RingChannel::look_for_server(Deadline deadline) {
 // The error of a request is the last reply that there will be.
 void RingChannel::check_error() {
   const std::span<const std::byte> reply = replies_.front();
-  if (reply.data() == nullptr || read<ErrorReply>(reply).kind != Reply::kError) return;
-  const auto message = read<ErrorReply>(reply);
-  error_.assign(reinterpret_cast<const char*>(reply.data()) + sizeof message,
-                std::min<size_t>(message.num_bytes, reply.size() - sizeof message));
+  if (reply.data() == nullptr || read<Text>(reply).kind != Reply::kError) return;
+  error_ = text_of(reply);
   throw RefusedError(error_);
 }
 

@@ -14,7 +14,7 @@
 namespace tengen::store {
 
 // Raised by every change of what lies in a session's memory.
-constexpr uint32_t kRingVersion = 3;
+constexpr uint32_t kRingVersion = 4;
 
 // Whether a side must be woken. A side that naps looks by itself within a millisecond, so that only
 // a side that waits for its answer need wake it.

@@ -30,21 +30,21 @@ class ServedSampler final : public ServedSession {
         ++num_undrawn_;
         break;
       case Request::kAck: {
-        const auto ack = read<Ack>(message);
-        take(message.subspan(sizeof ack), ack.num_priorities, &priorities_);
+        const auto ack = read<OfLease>(message);
+        take_all(message.subspan(sizeof ack), &priorities_);
         engine.ack(id_, ack.lease, priorities_);
         --num_lent_;
         break;
       }
       case Request::kGiveBack:
-        engine.give_back(id_, read<GiveBack>(message).lease);
+        engine.give_back(id_, read<OfLease>(message).lease);
         --num_lent_;
         break;
       case Request::kKeep:
-        engine.keep(id_, read<Keep>(message).lease);
+        engine.keep(id_, read<OfLease>(message).lease);
         break;
       case Request::kLetGo:
-        engine.let_go(id_, read<LetGo>(message).lease);
+        engine.let_go(id_, read<OfLease>(message).lease);
         break;
       default:
         refuse(kind);
@@ -106,13 +106,17 @@ class ServedSampler final : public ServedSession {
 
   // Writes the batch in loan_; returns its bytes.
   uint32_t encode(std::byte* to) const {
-    const std::byte* begin = to;
-    const uint32_t num_pieces = static_cast<uint32_t>(loan_.pieces.size());
-    to = put(to, Batch{Reply::kBatch, num_samples_, loan_.lease, loan_.table_size, num_pieces, 0});
+    const uint64_t piece_bytes = loan_.pieces.size() * sizeof(engine::Piece);
+    const uint64_t index_bytes = num_samples_ * (sizeof(int64_t) + sizeof(double));
+    const Batch batch{.num_bytes = static_cast<uint32_t>(sizeof batch + index_bytes + piece_bytes),
+                      .lease = loan_.lease,
+                      .table_size = loan_.table_size,
+                      .num_samples = num_samples_};
+    to = put(to, batch);
     for (const engine::Sample& sample : loan_.samples) to = put(to, sample.key);
     for (const engine::Sample& sample : loan_.samples) to = put(to, sample.probability);
-    std::memcpy(to, loan_.pieces.data(), num_pieces * sizeof(engine::Piece));
-    return static_cast<uint32_t>(to + num_pieces * sizeof(engine::Piece) - begin);
+    std::memcpy(to, loan_.pieces.data(), piece_bytes);
+    return batch.num_bytes;
   }
 
   const engine::SessionId id_;

@@ -52,10 +52,10 @@ class ServedWriter final : public ServedSession {
       granted_.push_back(*slot);
     }
     if (granted_.empty()) return engine.is_making_room(writer_) ? Progress::kSome : Progress::kNone;
-    const uint32_t count = static_cast<uint32_t>(granted_.size());
-    to = put(to, Slots{Reply::kSlots, count});
-    std::memcpy(to, granted_.data(), count * sizeof(uint32_t));
-    outbox.stage(static_cast<uint32_t>(sizeof(Slots) + count * sizeof(uint32_t)));
+    const size_t slot_bytes = granted_.size() * sizeof(uint32_t);
+    const Slots reply{.num_bytes = static_cast<uint32_t>(sizeof reply + slot_bytes)};
+    std::memcpy(put(to, reply), granted_.data(), slot_bytes);
+    outbox.stage(reply.num_bytes);
     num_wanted_ = 0;
     return Progress::kSome;
   }
@@ -71,12 +71,12 @@ class ServedWriter final : public ServedSession {
   Progress insert(Engine& engine, std::span<const std::byte> bytes) {
     const auto message = read<InsertMessage>(bytes);
     const uint32_t count = message.count;
-    const uint32_t num_priorities = message.num_priorities;
+    take_all(bytes.subspan(sizeof message), &priorities_);
+    const size_t num_priorities = priorities_.size();
     if (count == 0 || count > kMaxItems || (num_priorities != 1 && num_priorities != count)) {
       throw Error("insert (" + std::to_string(count) + " items, " + std::to_string(num_priorities) +
                   " priorities) must have a priority for all or for each; send as many as items");
     }
-    take(bytes.subspan(sizeof message), num_priorities, &priorities_);
     // A message that could not be applied whole goes on where it stopped.
     if (message.sequence != sequence_) num_inserted_ = 0;
     sequence_ = message.sequence;

@@ -7,7 +7,6 @@
 
 #include "base/error.h"
 #include "store/session/encoding.h"
-#include "store/session/stream_messages.h"
 
 namespace tengen::store {
 namespace {
@@ -108,7 +107,7 @@ std::shared_ptr<std::byte> StreamChannel::pop_reply() {
 
 bool StreamChannel::wait_for_all(Deadline deadline) {
   if (num_flushes_ == 0 || flushed_at_ != num_sent_) {
-    const Flush message{Request::kFlush, 0, num_flushes_ + 1};
+    const Flush message{.number = num_flushes_ + 1};
     iovec part = transport::part_of(&message, sizeof message);
     if (!send({&part, 1}, deadline, Urgency::kNow)) return false;
     ++num_flushes_;
@@ -149,21 +148,19 @@ void StreamChannel::receive() {
 bool StreamChannel::receive_one() {
   Received received;
   const std::vector<std::byte>& message = received.message;
-  if (!read_reply(socket_, std::max(kMaxTextBytes, num_samples_), &received.message)) return false;
+  const uint64_t index_bytes = num_samples_ * (sizeof(int64_t) + sizeof(double));
+  const uint64_t max_bytes = std::max(sizeof(Text) + kMaxTextBytes, sizeof(Batch) + index_bytes);
+  if (!read_message(socket_, max_bytes, &received.message)) return false;
   const auto kind = read<Reply>(message);
   if (kind == Reply::kBatch) {
     if (read<Batch>(message).num_samples != num_samples_) return false;
     received.steps = arena_.take();
     if (!socket_.read(received.steps.get(), batch_bytes_)) return false;
   }
-  const auto text = [&] {
-    const auto bytes = std::span(message).subspan(sizeof(Waits));  // an ErrorReply is as long
-    return std::string(reinterpret_cast<const char*>(bytes.data()), bytes.size());
-  };
-  if (kind == Reply::kError) throw Error(text());
+  if (kind == Reply::kError) throw Error(text_of(message));
   const std::scoped_lock lock(mutex_);
   if (kind == Reply::kBatch) replies_.push_back(std::move(received));
-  if (kind == Reply::kWaits) waits_ = text();
+  if (kind == Reply::kWaits) waits_ = text_of(message);
   if (kind == Reply::kFlushed) num_flushed_ = read<Flushed>(message).number;
   changed_.notify_all();
   return true;

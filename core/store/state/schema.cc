@@ -63,18 +63,4 @@ uint64_t Schema::add(uint64_t num_bytes) {
   return offset;
 }
 
-bool Schema::operator==(const Schema& other) const {
-  if (steps_per_chunk_ != other.steps_per_chunk_ || columns_.size() != other.columns_.size()) {
-    return false;
-  }
-  for (size_t i = 0; i < columns_.size(); ++i) {
-    const Column& a = columns_[i];
-    const Column& b = other.columns_[i];
-    if (a.name != b.name || a.dtype != b.dtype || a.shape != b.shape || a.stack != b.stack) {
-      return false;
-    }
-  }
-  return true;
-}
-
 }  // namespace tengen::store::engine

@@ -15,6 +15,7 @@ struct Column {
   // Frames of a step in a sample: its own and those of the steps before it in its episode. Where
   // there are fewer, the episode's first stands in for the rest.
   uint32_t stack = 1;
+  bool operator==(const Column& other) const = default;
 };
 
 // A chunk holds column after column, each the elements of its steps one after another, aligned to
@@ -38,9 +39,19 @@ class Schema {
   uint64_t ages_offset() const { return ages_offset_; }
   static constexpr uint32_t kMaxAge = 255;
   static constexpr uint32_t kMaxStack = kMaxAge + 1;
+  // Calls `f` with where the bytes of `count` steps from `first` on lie in a chunk, and how many:
+  // column after column, and the ages last. So steps travel that belong to no batch.
+  template <class Byte, class F>
+  void for_each_run(Byte* chunk, uint64_t first, uint64_t count, F&& f) const {
+    for (size_t c = 0; c < columns_.size(); ++c) {
+      const uint64_t bytes = columns_[c].num_bytes;
+      f(chunk + offsets_[c] + first * bytes, count * bytes);
+    }
+    if (num_context_ > 0) f(chunk + ages_offset_ + first, count);
+  }
   uint64_t step_bytes() const { return step_bytes_; }    // of data, without padding
   uint64_t chunk_bytes() const { return chunk_bytes_; }  // a multiple of 64
-  bool operator==(const Schema& other) const;
+  bool operator==(const Schema& other) const = default;
 
  private:
   // Makes room for so many bytes a step, and tells where.

@@ -7,8 +7,6 @@
 namespace tengen::store::engine {
 namespace {
 
-using event::Kind;
-
 [[noreturn]] void refuse(const char* what, uint64_t value) {
   throw Error(std::string(what) + " (" + std::to_string(value) +
               ") must be one of the log's store; the log is damaged, remove the store's folder");
@@ -74,163 +72,9 @@ class Step {
  public:
   Step(State* state, Reader record) : s_(*state), in_(record) {}
 
-  void run(Kind kind) {
-    switch (kind) {
-      case Kind::kTableAdded:
-        return add_table(in_.value<event::TableAdded>());
-      case Kind::kSlabsGrown: {
-        const auto e = in_.value<event::SlabsGrown>();
-        at(s_.num_slabs, e.pool, "pool") = e.num_slabs;
-        return;
-      }
-      case Kind::kSessionBegun: {
-        const auto e = in_.value<event::SessionBegun>();
-        s_.sessions[e.session];
-        s_.next_session = std::max<uint64_t>(s_.next_session, uint64_t{e.session} + 1);
-        return;
-      }
-      case Kind::kSessionDescribed: {
-        const auto e = in_.value<event::SessionDescribed>();
-        found(s_.sessions, e.session, "session").description = in_.values<std::byte>(e.num_bytes);
-        return;
-      }
-      case Kind::kSessionProgressed: {
-        const auto e = in_.value<event::SessionProgressed>();
-        found(s_.sessions, e.session, "session").progress = e.progress;
-        return;
-      }
-      case Kind::kSessionEnded:
-        return end_session(in_.value<event::SessionEnded>().session);
-      case Kind::kWriterOpened:
-        return open_writer(in_.value<event::WriterOpened>());
-      case Kind::kWriterClosed:
-        return close_writer(in_.value<event::WriterClosed>().writer);
-      case Kind::kWriterAdvanced: {
-        const auto e = in_.value<event::WriterAdvanced>();
-        s_.next_sequences[writer(e.writer).name] = e.next_sequence;
-        return;
-      }
-      case Kind::kSequenceSaved: {
-        const auto e = in_.value<event::SequenceSaved>();
-        s_.next_sequences[in_.text(e.num_name_bytes)] = e.next_sequence;
-        return;
-      }
-      case Kind::kGranted: {
-        const auto e = in_.value<event::Granted>();
-        writer(e.writer).granted.push_back(e.chunk);
-        return;
-      }
-      case Kind::kAppended:
-        return append(in_.value<event::Appended>());
-      case Kind::kReleased: {
-        const auto e = in_.value<event::Released>();
-        stream(e.pool, e.stream).first_of_writer = e.first_of_writer;
-        return;
-      }
-      case Kind::kStreamTrimmed:
-        return trim(in_.value<event::StreamTrimmed>());
-      case Kind::kChunkBegun: {
-        const auto e = in_.value<event::ChunkBegun>();
-        grown_to(at(s_.chunks, e.pool, "pool"), e.chunk, "chunk") = {e.slot, kNowhere, 0};
-        s_.open_steps.erase({e.pool, e.chunk});
-        return;
-      }
-      case Kind::kChunkMoved: {
-        const auto e = in_.value<event::ChunkMoved>();
-        chunk(e.pool, e.chunk).slot = e.slot;
-        return;
-      }
-      case Kind::kChunkSaved: {
-        const auto e = in_.value<event::ChunkSaved>();
-        chunk(e.pool, e.chunk).place = e.place;
-        chunk(e.pool, e.chunk).checksum = e.checksum;
-        use_place(e.pool, e.place);
-        s_.open_steps.erase({e.pool, e.chunk});
-        return;
-      }
-      case Kind::kPlacesUsed: {
-        const auto e = in_.value<event::PlacesUsed>();
-        at(s_.num_places, e.pool, "pool") = e.num_places;
-        return;
-      }
-      case Kind::kStepsSaved: {
-        const auto e = in_.value<event::StepsSaved>();
-        (void)chunk(e.pool, e.chunk);
-        std::vector<std::byte> bytes = in_.values<std::byte>(e.num_bytes);
-        s_.open_steps[{e.pool, e.chunk}].push_back({e.first, e.count, std::move(bytes)});
-        return;
-      }
-      case Kind::kChunksSaved:
-        return save_chunks(in_.value<event::ChunksSaved>());
-      case Kind::kStreamSaved:
-        return save_stream(in_.value<event::StreamSaved>());
-      case Kind::kInserted:
-        return insert(in_.value<event::Inserted>());
-      case Kind::kRemoved: {
-        const auto e = in_.value<event::Removed>();
-        SavedItem* item = item_of(table(e.table), e.key);
-        if (item == nullptr) refuse("key", static_cast<uint64_t>(e.key));
-        item->key = -1;
-        return;
-      }
-      case Kind::kLent:
-        return lend(in_.value<event::Lent>());
-      case Kind::kAcknowledged:
-        return acknowledge(in_.value<event::Acknowledged>().lease);
-      case Kind::kGivenBack: {
-        const auto e = in_.value<event::GivenBack>();
-        give_back(found(s_.loans, e.lease, "lease"));
-        end_loan(e.lease);
-        return;
-      }
-      case Kind::kKept:
-        found(s_.loans, in_.value<event::Kept>().lease, "lease").is_kept = true;
-        return;
-      case Kind::kLetGo: {
-        const auto e = in_.value<event::LetGo>();
-        if (s_.kept.erase(e.lease) == 0) found(s_.loans, e.lease, "lease").is_kept = false;
-        return;
-      }
-      case Kind::kKeptSaved: {
-        const auto e = in_.value<event::KeptSaved>();
-        (void)table(e.table);
-        s_.kept[e.lease] = {e.session, e.table, {}, in_.values<StepRange>(e.count), true};
-        return;
-      }
-      case Kind::kPrioritiesSet:
-        return set_priorities(in_.value<event::PrioritiesSet>());
-      case Kind::kLimitsSet: {
-        const auto e = in_.value<event::LimitsSet>();
-        table(e.table).limits = e.limits;
-        return;
-      }
-      case Kind::kCapacitySet: {
-        const auto e = in_.value<event::CapacitySet>();
-        table(e.table).capacity = {e.max_items, e.max_steps};
-        return;
-      }
-      case Kind::kVersionSet: {
-        const auto e = in_.value<event::VersionSet>();
-        table(e.table).newest_version = e.version;
-        return;
-      }
-      case Kind::kTableCounted: {
-        const auto e = in_.value<event::TableCounted>();
-        SavedTable& counted = table(e.table);
-        counted.num_inserts = e.num_inserts;
-        counted.num_samples = e.num_samples;
-        counted.num_serials = e.num_serials;
-        return;
-      }
-      case Kind::kCounted: {
-        const auto e = in_.value<event::Counted>();
-        s_.next_session = e.next_session;
-        s_.next_lease = e.next_lease;
-        s_.num_restarts = e.num_restarts;
-        return;
-      }
-    }
-    refuse("record of kind", static_cast<uint64_t>(kind));
+  void run(uint32_t kind) {
+    const auto apply_one = [&]<class Event>() { apply(in_.value<Event>()); };
+    if (!event::AllKinds::call(kind, apply_one)) refuse("record of kind", kind);
   }
 
  private:
@@ -256,7 +100,79 @@ class Step {
     return &table.items[slot];
   }
 
-  void add_table(const event::TableAdded& e) {
+  void apply(const event::SlabsGrown& e) { at(s_.num_slabs, e.pool, "pool") = e.num_slabs; }
+  void apply(const event::SessionBegun& e) {
+    s_.sessions[e.session];
+    s_.next_session = std::max<uint64_t>(s_.next_session, uint64_t{e.session} + 1);
+  }
+  void apply(const event::SessionDescribed& e) {
+    found(s_.sessions, e.session, "session").description = in_.values<std::byte>(e.num_bytes);
+  }
+  void apply(const event::SessionProgressed& e) {
+    found(s_.sessions, e.session, "session").progress = e.progress;
+  }
+  void apply(const event::WriterAdvanced& e) {
+    s_.next_sequences[writer(e.writer).name] = e.next_sequence;
+  }
+  void apply(const event::SequenceSaved& e) {
+    s_.next_sequences[in_.text(e.num_name_bytes)] = e.next_sequence;
+  }
+  void apply(const event::Granted& e) { writer(e.writer).granted.push_back(e.chunk); }
+  void apply(const event::Released& e) {
+    stream(e.pool, e.stream).first_of_writer = e.first_of_writer;
+  }
+  void apply(const event::ChunkBegun& e) {
+    grown_to(at(s_.chunks, e.pool, "pool"), e.chunk, "chunk") = {e.slot, kNowhere, 0};
+    s_.open_steps.erase({e.pool, e.chunk});
+  }
+  void apply(const event::ChunkMoved& e) { chunk(e.pool, e.chunk).slot = e.slot; }
+  void apply(const event::ChunkSaved& e) {
+    chunk(e.pool, e.chunk).place = e.place;
+    chunk(e.pool, e.chunk).checksum = e.checksum;
+    use_place(e.pool, e.place);
+    s_.open_steps.erase({e.pool, e.chunk});
+  }
+  void apply(const event::PlacesUsed& e) { at(s_.num_places, e.pool, "pool") = e.num_places; }
+  void apply(const event::StepsSaved& e) {
+    (void)chunk(e.pool, e.chunk);
+    std::vector<std::byte> bytes = in_.values<std::byte>(e.num_bytes);
+    s_.open_steps[{e.pool, e.chunk}].push_back({e.first, e.count, std::move(bytes)});
+  }
+  void apply(const event::Removed& e) {
+    SavedItem* item = item_of(table(e.table), e.key);
+    if (item == nullptr) refuse("key", static_cast<uint64_t>(e.key));
+    item->key = -1;
+  }
+  void apply(const event::GivenBack& e) {
+    give_back(found(s_.loans, e.lease, "lease"));
+    end_loan(e.lease);
+  }
+  void apply(const event::LetGo& e) {
+    if (s_.kept.erase(e.lease) == 0) found(s_.loans, e.lease, "lease").is_kept = false;
+  }
+  void apply(const event::KeptSaved& e) {
+    (void)table(e.table);
+    s_.kept[e.lease] = {e.session, e.table, {}, in_.values<StepRange>(e.count), true};
+  }
+  void apply(const event::LimitsSet& e) { table(e.table).limits = e.limits; }
+  void apply(const event::CapacitySet& e) { table(e.table).capacity = {e.max_items, e.max_steps}; }
+  void apply(const event::VersionSet& e) { table(e.table).newest_version = e.version; }
+  void apply(const event::TableCounted& e) {
+    SavedTable& counted = table(e.table);
+    counted.num_inserts = e.num_inserts;
+    counted.num_samples = e.num_samples;
+    counted.num_serials = e.num_serials;
+  }
+  void apply(const event::Counted& e) {
+    s_.next_session = e.next_session;
+    s_.next_lease = e.next_lease;
+    s_.num_restarts = e.num_restarts;
+  }
+  void apply(const event::SessionEnded& e) { end_session(e.session); }
+  void apply(const event::WriterClosed& e) { close_writer(e.writer); }
+  void apply(const event::Kept& e) { found(s_.loans, e.lease, "lease").is_kept = true; }
+
+  void apply(const event::TableAdded& e) {
     if (e.table != s_.tables.size()) refuse("table", e.table);
     s_.tables.emplace_back().pool = e.pool;
     if (e.pool >= s_.num_slabs.size()) {
@@ -267,7 +183,7 @@ class Step {
     }
   }
 
-  void open_writer(const event::WriterOpened& e) {
+  void apply(const event::WriterOpened& e) {
     const std::string name = in_.text(e.num_name_bytes);
     if (name.empty() || e.pool >= s_.streams.size()) refuse("pool", e.pool);
     grown_to(s_.writers, e.writer, "writer") = {name, e.session, e.pool, e.stream, {}};
@@ -286,7 +202,7 @@ class Step {
     closed = SavedWriter();
   }
 
-  void append(const event::Appended& e) {
+  void apply(const event::Appended& e) {
     SavedWriter& by = writer(e.writer);
     const auto granted = std::find(by.granted.begin(), by.granted.end(), e.chunk);
     if (granted == by.granted.end()) refuse("chunk", e.chunk);
@@ -294,7 +210,7 @@ class Step {
     stream(by.pool, by.stream).slots.push_back(e.chunk);
   }
 
-  void trim(const event::StreamTrimmed& e) {
+  void apply(const event::StreamTrimmed& e) {
     SavedStream& of = stream(e.pool, e.stream);
     const uint64_t count = e.first_chunk - of.first_chunk;
     if (e.first_chunk < of.first_chunk || count > of.slots.size()) refuse("chunk", e.first_chunk);
@@ -302,7 +218,7 @@ class Step {
     of.first_chunk = e.first_chunk;
   }
 
-  void save_stream(const event::StreamSaved& e) {
+  void apply(const event::StreamSaved& e) {
     std::vector<SavedStream>& streams = at(s_.streams, e.pool, "pool");
     SavedStream& saved = grown_to(streams, e.stream, "stream");
     saved.is_open = e.is_open != 0;
@@ -312,14 +228,14 @@ class Step {
     saved.slots.assign(slots.begin(), slots.end());
   }
 
-  void save_chunks(const event::ChunksSaved& e) {
+  void apply(const event::ChunksSaved& e) {
     std::vector<SavedChunk>& chunks = at(s_.chunks, e.pool, "pool");
     if (e.first != chunks.size()) refuse("chunk", e.first);
     const std::vector<SavedChunk> more = in_.values<SavedChunk>(e.count);
     chunks.insert(chunks.end(), more.begin(), more.end());
   }
 
-  void insert(const event::Inserted& e) {
+  void apply(const event::Inserted& e) {
     SavedTable& to = table(e.table);
     SavedItem& item = grown_to(to.items, slot_of(e.key), "key");
     item = {e.key, e.steps, e.priority, e.times_sampled, e.version};
@@ -327,7 +243,7 @@ class Step {
     to.num_serials = std::max(to.num_serials, serial_of(e.key) + 1);
   }
 
-  void lend(const event::Lent& e) {
+  void apply(const event::Lent& e) {
     SavedLoan loan{e.session, e.table, in_.values<int64_t>(e.count), {}, false};
     loan.steps = in_.values<StepRange>(e.count);
     table(e.table).num_samples += e.count;
@@ -335,14 +251,14 @@ class Step {
     s_.next_lease = std::max(s_.next_lease, e.lease + 1);
   }
 
-  void acknowledge(uint64_t lease) {
-    const SavedLoan& loan = found(s_.loans, lease, "lease");
+  void apply(const event::Acknowledged& e) {
+    const SavedLoan& loan = found(s_.loans, e.lease, "lease");
     SavedTable& of = table(loan.table);
     for (const int64_t key : loan.keys) {
       SavedItem* item = item_of(of, key);
       if (item != nullptr) ++item->times_sampled;
     }
-    end_loan(lease);
+    end_loan(e.lease);
   }
 
   void end_loan(uint64_t lease) {
@@ -370,7 +286,7 @@ class Step {
     if (s_.sessions.erase(session) == 0) refuse("session", session);
   }
 
-  void set_priorities(const event::PrioritiesSet& e) {
+  void apply(const event::PrioritiesSet& e) {
     SavedTable& of = table(e.table);
     const std::vector<int64_t> keys = in_.values<int64_t>(e.count);
     const std::vector<float> priorities = in_.values<float>(e.count);

@@ -1,24 +1,18 @@
 #include "store/steps/packed_steps.h"
 
+#include <cstring>
 #include <string>
-#include <vector>
 
 #include "base/error.h"
-#include "store/steps/gather.h"
 
 namespace tengen::store::engine {
 
 SavedSteps pack_steps(const Schema& schema, const std::byte* chunk, uint32_t first,
                       uint32_t count) {
   SavedSteps steps{first, count, {}};
-  const auto add = [&](uint64_t offset, uint64_t num_bytes) {
-    const std::byte* from = chunk + offset + first * num_bytes;
-    steps.bytes.insert(steps.bytes.end(), from, from + count * num_bytes);
-  };
-  for (size_t c = 0; c < schema.columns().size(); ++c) {
-    add(schema.offset(c), schema.columns()[c].num_bytes);
-  }
-  if (schema.num_context() > 0) add(schema.ages_offset(), 1);
+  schema.for_each_run(chunk, first, count, [&](const std::byte* from, uint64_t num_bytes) {
+    steps.bytes.insert(steps.bytes.end(), from, from + num_bytes);
+  });
   return steps;
 }
 
@@ -30,13 +24,11 @@ void unpack_steps(const Schema& schema, const SavedSteps& steps, std::byte* chun
                 std::to_string(uint64_t{steps.first} + steps.count) +
                 ") must be of a chunk of the table; the log is damaged, remove the store's folder");
   }
-  std::vector<const std::byte*> columns;
   const std::byte* from = steps.bytes.data();
-  for (const Column& column : schema.columns()) {
-    columns.push_back(from);
-    from += steps.count * column.num_bytes;
-  }
-  scatter(schema, columns, reinterpret_cast<const uint8_t*>(from), steps.count, chunk, steps.first);
+  schema.for_each_run(chunk, steps.first, steps.count, [&](std::byte* to, uint64_t num_bytes) {
+    std::memcpy(to, from, num_bytes);
+    from += num_bytes;
+  });
 }
 
 }  // namespace tengen::store::engine

@@ -39,7 +39,7 @@ std::optional<uint32_t> Pool::take_chunk() {
 
 void Pool::return_chunk(uint32_t chunk) {
   if (staging_ != nullptr) {
-    staging_->drop(chunk);
+    staging_->residence().drop(chunk);
   } else {
     slots_.give_back(chunk);
   }
@@ -54,7 +54,7 @@ void Pool::advance() {
 void Pool::complete_last(uint32_t stream) {
   if (staging_ == nullptr) return;
   const std::optional<uint32_t> chunk = streams_.last(stream);
-  if (chunk) staging_->complete(*chunk);
+  if (chunk) staging_->residence().complete(*chunk);
 }
 
 void Pool::reclaim() {
@@ -65,7 +65,7 @@ void Pool::begin_restore(uint32_t num_slabs, std::span<const SavedStream> stream
                          std::span<const SavedChunk> chunks, uint32_t num_places) {
   slots_.begin_restore(num_slabs);
   streams_.begin_restore(streams);
-  if (staging_ != nullptr) staging_->begin_restore(chunks, num_places);
+  if (staging_ != nullptr) staging_->residence().begin_restore(chunks, num_places);
 }
 
 void Pool::restore_steps(uint32_t chunk, std::span<const SavedSteps> steps) {
@@ -79,7 +79,7 @@ void Pool::restore_steps(uint32_t chunk, std::span<const SavedSteps> steps) {
   for (const SavedSteps& some : steps) {
     unpack_steps(schema_, some, slots_.at(*slot));
   }
-  staging_->restore_slot(chunk, *slot);
+  staging_->residence().restore_slot(chunk, *slot);
 }
 
 void Pool::end_restore(std::span<const uint32_t> granted) {

@@ -38,7 +38,7 @@ class Pool {
   void return_chunk(uint32_t chunk);
   // The slot of a chunk. Precondition: the chunk is being filled, or a loan has it.
   uint32_t slot_of(uint32_t chunk) const {
-    return staging_ == nullptr ? chunk : staging_->slot_of(chunk);
+    return staging_ == nullptr ? chunk : staging_->residence().slot_of(chunk);
   }
   // Starts the transfers that the disk can do now. Does nothing without a disk.
   void advance();

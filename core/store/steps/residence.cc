@@ -2,17 +2,12 @@
 
 #include <algorithm>
 
+#include "store/tables/slot_set.h"
+
 namespace tengen::store::engine {
 
 uint32_t Residence::begin(uint32_t slot) {
-  uint32_t chunk;
-  if (free_cells_.empty()) {
-    chunk = static_cast<uint32_t>(cells_.size());
-    cells_.emplace_back();
-  } else {
-    chunk = free_cells_.back();
-    free_cells_.pop_back();
-  }
+  const uint32_t chunk = take_slot(&cells_, &free_cells_);
   cells_[chunk].slot = slot;
   ++num_unsaved_;
   if (log_ != nullptr) log_->add(event::ChunkBegun{pool_, chunk, slot, 0});

@@ -23,14 +23,13 @@ class Memory {
 
   uint64_t budget_bytes() const { return budget_bytes_; }
   uint64_t used_bytes() const { return used_bytes_; }
-  uint64_t free_bytes() const { return budget_bytes_ - used_bytes_; }
   // Divides the budget into equal parts for the caller and everyone who called before, so that
   // nobody who fills memory first keeps the others from their part.
   void divide() { ++num_parts_; }
   // How much of the budget one part is.
   uint64_t part_bytes() const { return budget_bytes_ / num_parts_; }
   // Makes a slab, whose file is called `name`, or maps the file of that name and size that is
-  // there. The slab never moves. Precondition: num_bytes <= free_bytes(). Throws Error where the
+  // there. The slab never moves. Precondition: the budget has room. Throws Error where the
   // file system has no room.
   std::byte* allocate(const std::string& name, uint64_t num_bytes);
   // The same; null where other files have taken the room. Then the next few calls return null

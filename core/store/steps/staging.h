@@ -41,12 +41,9 @@ class Staging {
 
   // Takes a chunk for a writer; none until a save is done, or room is made.
   std::optional<uint32_t> begin_chunk();
-  // Says that a chunk is filled.
-  void complete(uint32_t chunk) { residence_.complete(chunk); }
-  // Says that nobody needs a chunk any more.
-  void drop(uint32_t chunk) { residence_.drop(chunk); }
-  // The slot of a chunk that is being filled or that a loan has.
-  uint32_t slot_of(uint32_t chunk) const { return residence_.slot_of(chunk); }
+  // Where the chunks are; its transfers, pins and evictions are this class's.
+  Residence& residence() { return residence_; }
+  const Residence& residence() const { return residence_; }
 
   // Says that loans of `num_chunks` will come; memory is reserved for one such loan.
   void expect(uint64_t num_chunks) { reserve_ = std::max(reserve_, num_chunks); }
@@ -77,18 +74,12 @@ class Staging {
   bool fetch_needs_room() const {
     return queued_ && needs_room() && residence_.num_unsaved() > max_unsaved();
   }
-  // A checkpoint begins, waits until its chunks are saved or the disk has no place for them, and
-  // ends; see Residence.
-  void begin_checkpoint() { residence_.begin_checkpoint(); }
+  // Of a checkpoint that the residence has begun: whether its chunks are saved, or the disk has no
+  // place for them.
   bool has_checkpoint_saved() const { return residence_.num_of_checkpoint() == 0; }
   bool is_checkpoint_stuck() const {
     return !has_checkpoint_saved() && num_saves_ == 0 && !residence_.has_place();
   }
-  const std::vector<event::ChunkSaved>& saved_of_checkpoint() const {
-    return residence_.saved_of_checkpoint();
-  }
-  std::vector<uint32_t> rest_of_checkpoint() const { return residence_.rest_of_checkpoint(); }
-  void end_checkpoint() { residence_.end_checkpoint(); }
   // Whether waiting callers can go on only when the next checkpoint is made. `has_items`: whether
   // there are items that could be removed to make room.
   bool wants_checkpoint(bool has_items) const {
@@ -96,17 +87,12 @@ class Staging {
            !residence_.has_place() && residence_.num_frozen() > 0 &&
            (residence_.has_enough_frozen() || !has_items);
   }
-  bool is_open(uint32_t chunk) const { return residence_.is_open(chunk); }
 
   // Says that a load, or a save, has ended. Returns whether a waiting caller may go on.
   bool loaded(uint32_t chunk, const TransferResult& result);
   void saved(uint32_t chunk, const TransferResult& result);
 
-  // Goes on as Residence does; loans fetch their chunks between the two calls.
-  void begin_restore(std::span<const SavedChunk> chunks, uint32_t num_places) {
-    residence_.begin_restore(chunks, num_places);
-  }
-  void restore_slot(uint32_t chunk, uint32_t slot) { residence_.restore_slot(chunk, slot); }
+  // Goes on as Residence does, between whose two calls loans fetch their chunks.
   void resume_fetch(uint64_t lease, std::span<const Piece> pieces);
   void end_restore(std::span<const uint32_t> live, std::span<const uint32_t> unfinished);
 

@@ -9,7 +9,7 @@
 #include "base/rng.h"
 #include "base/testing.h"
 #include "store/engine/engine.h"
-#include "store/engine/mock_tier.h"
+#include "store/engine/mock_tier_testing.h"
 
 namespace tengen::store::engine {
 

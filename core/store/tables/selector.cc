@@ -15,7 +15,6 @@ class Uniform final : public Selector {
  public:
   void insert(uint32_t slot, int64_t, double) override { slots_.push(slot); }
   void remove(uint32_t slot) override { slots_.remove(slot); }
-  void set_priorities(std::span<const uint32_t>, std::span<const double>) override {}
   uint32_t size() const override { return slots_.size(); }
   bool contains(uint32_t slot) const override { return slots_.contains(slot); }
   Draw draw(Rng& rng) override { return {slots_[rng.below(size())], 1.0 / size()}; }
@@ -37,7 +36,6 @@ class WithoutReplacement final : public Selector {
     if (place < num_waiting_) slots_.swap(place, --num_waiting_);
     slots_.remove(slot);
   }
-  void set_priorities(std::span<const uint32_t>, std::span<const double>) override {}
   uint32_t size() const override { return slots_.size(); }
   bool contains(uint32_t slot) const override { return slots_.contains(slot); }
   Draw draw(Rng& rng) override {
@@ -141,8 +139,12 @@ class Prioritized final : public Selector {
 // The newest items, evenly: how many is a function of how many there ever were. Those in the window
 // and those before it each have a heap whose first is at the border, which moves by one item at a
 // time.
-class Window : public Selector {
+//
+// Source: Wu 2019, "Accelerating self-play learning in Go" (arXiv:1902.10565), training details.
+class Window final : public Selector {
  public:
+  explicit Window(const PowerLaw& law) : law_(law) {}
+
   void insert(uint32_t slot, int64_t serial, double) override {
     if (slot >= serials_.size()) serials_.resize(size_t{slot} + 1);
     serials_[slot] = serial;
@@ -160,7 +162,6 @@ class Window : public Selector {
     }
     move_border();
   }
-  void set_priorities(std::span<const uint32_t>, std::span<const double>) override {}
   uint32_t size() const override { return inside_.size() + before_.size(); }
   bool contains(uint32_t slot) const override {
     return inside_.contains(slot) || before_.contains(slot);
@@ -168,10 +169,6 @@ class Window : public Selector {
   Draw draw(Rng& rng) override {
     return {window_[rng.below(window_.size())], 1.0 / window_.size()};
   }
-
- protected:
-  // At least 1.
-  virtual uint64_t window_size(uint64_t num_inserted) const = 0;
 
  private:
   double order_of(uint32_t slot) const { return static_cast<double>(serials_[slot]); }
@@ -182,7 +179,8 @@ class Window : public Selector {
 
   void move_border() {
     const uint64_t num_inserted = static_cast<uint64_t>(newest_serial_ + 1);
-    const uint64_t wanted = std::min<uint64_t>(window_size(num_inserted), size());
+    const uint64_t window = std::max<uint64_t>(1, law_.window(num_inserted));
+    const uint64_t wanted = std::min<uint64_t>(window, size());
     while (inside_.size() > wanted) {
       const uint32_t oldest = inside_.first();
       inside_.remove(oldest);
@@ -196,6 +194,7 @@ class Window : public Selector {
     }
   }
 
+  const PowerLaw law_;
   SlotSet window_;                // those of inside_, to draw from
   Heap inside_;                   // the oldest first
   Heap before_;                   // the newest first
@@ -203,33 +202,11 @@ class Window : public Selector {
   int64_t newest_serial_ = -1;    // serials count all items that there ever were
 };
 
-class RecencyWindow final : public Window {
- public:
-  explicit RecencyWindow(uint32_t size) : size_(size) {}
-
- private:
-  uint64_t window_size(uint64_t) const override { return size_; }
-
-  uint64_t size_;
-};
-
-// Source: Wu 2019, "Accelerating self-play learning in Go" (arXiv:1902.10565), training details.
-class PowerLawWindow final : public Window {
- public:
-  explicit PowerLawWindow(const PowerLaw& law) : law_(law) {}
-
- private:
-  uint64_t window_size(uint64_t num_inserted) const override {
-    return std::max<uint64_t>(1, law_.window(num_inserted));
-  }
-
-  PowerLaw law_;
-};
-
 }  // namespace
 
 uint64_t PowerLaw::window(uint64_t num_items) const {
   if (num_items <= min_items) return num_items;
+  if (max_items == min_items) return max_items;
   const double n = static_cast<double>(num_items - min_items);
   const double grown = std::pow(n + scale, exponent) - std::pow(scale, exponent);
   const double growth = expand_per_item * grown / (exponent * std::pow(scale, exponent - 1.0));
@@ -253,7 +230,8 @@ std::unique_ptr<Selector> make_selector(const SelectorConfig& config) {
   }
   if (kind == "window") {
     check(config.window >= 1, "window", config.window, "must be at least 1; raise it");
-    return std::make_unique<RecencyWindow>(config.window);
+    return std::make_unique<Window>(
+        PowerLaw{.min_items = config.window, .max_items = config.window});
   }
   if (kind == "power_law_window") {
     const PowerLaw& law = config.power_law;
@@ -266,7 +244,7 @@ std::unique_ptr<Selector> make_selector(const SelectorConfig& config) {
           "must be above 0; min_items is usual");
     check(law.expand_per_item > 0 && law.expand_per_item <= 1, "expand_per_item",
           law.expand_per_item, "must lie in (0, 1]; KataGo uses 0.4");
-    return std::make_unique<PowerLawWindow>(law);
+    return std::make_unique<Window>(law);
   }
   throw Error("selector (" + kind +
               ") is not known; use uniform, prioritized, fifo, lifo, min_heap, max_heap, window, "

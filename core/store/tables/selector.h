@@ -28,9 +28,10 @@ class Selector {
   virtual void insert(uint32_t slot, int64_t serial, double priority) = 0;
   // Removes a slot of the set.
   virtual void remove(uint32_t slot) = 0;
-  // Gives slots of the set new priorities; the last one where a slot repeats.
-  virtual void set_priorities(std::span<const uint32_t> slots,
-                              std::span<const double> priorities) = 0;
+  // Gives slots of the set new priorities; the last one where a slot repeats. Does nothing where
+  // priorities do not count.
+  virtual void set_priorities(std::span<const uint32_t> /*slots*/,
+                              std::span<const double> /*priorities*/) {}
   virtual uint32_t size() const = 0;
   // Whether `slot` is in the set.
   virtual bool contains(uint32_t slot) const = 0;

@@ -1,5 +1,5 @@
 #pragma once
-// A set of slots in one dense array, so that any of them can be drawn or removed in one step.
+// Slots: numbers of things in an array that are used again once the things are gone.
 
 #include <cstddef>
 #include <cstdint>
@@ -7,7 +7,20 @@
 
 namespace tengen::store::engine {
 
-// Not thread-safe.
+// The number of a new thing in `values`: one of `free`, or the next.
+template <class Value>
+uint32_t take_slot(std::vector<Value>* values, std::vector<uint32_t>* free) {
+  if (free->empty()) {
+    values->emplace_back();
+    return static_cast<uint32_t>(values->size() - 1);
+  }
+  const uint32_t slot = free->back();
+  free->pop_back();
+  return slot;
+}
+
+// A set of slots in one dense array, so that any of them can be drawn or removed in one step. Not
+// thread-safe.
 class SlotSet {
  public:
   static constexpr uint32_t kAbsent = UINT32_MAX;

@@ -3,18 +3,12 @@
 #include <algorithm>
 #include <utility>
 
+#include "store/tables/slot_set.h"
+
 namespace tengen::store::engine {
 
 uint32_t Streams::open() {
-  uint32_t number;
-  if (free_streams_.empty()) {
-    number = static_cast<uint32_t>(streams_.size());
-    streams_.emplace_back();
-  } else {
-    number = free_streams_.back();
-    free_streams_.pop_back();
-    streams_[number] = Stream();
-  }
+  const uint32_t number = take_slot(&streams_, &free_streams_);
   streams_[number].is_open = true;
   return number;
 }

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "base/error.h"
+#include "store/tables/slot_set.h"
 
 namespace tengen::store::engine {
 namespace {
@@ -60,14 +61,7 @@ int64_t Table::insert(const NewItem& item) {
   // First, as an item that makes room may be the last to hold these very steps.
   holder_->hold(item.steps);
   make_room(1, item.steps.num_steps);
-  uint32_t slot;
-  if (free_slots_.empty()) {
-    slot = static_cast<uint32_t>(items_.size());
-    items_.emplace_back();
-  } else {
-    slot = free_slots_.back();
-    free_slots_.pop_back();
-  }
+  const uint32_t slot = take_slot(&items_, &free_slots_);
   const int64_t serial = num_inserted_++;
   items_[slot] = {serial, item.steps, static_cast<float>(item.priority), 0, 0, item.version};
   num_steps_ += item.steps.num_steps;

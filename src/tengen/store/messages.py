@@ -6,7 +6,7 @@ from tengen.transport import Dialect
 
 __all__ = ["MAX_KEYS", "STORE", "VERSION", "wait_for_name_s"]
 
-VERSION = 6
+VERSION = 7
 STORE = Dialect("store", VERSION)
 MAX_KEYS = 16384
 """Keys that one command may have; more go by several."""

@@ -140,7 +140,7 @@ class Replica(Closable):
                 return
             self._trouble = trouble
             # Once, until there is another checkpoint.
-            told = (trouble, self._core.place())
+            told = (trouble, self._core.begun_us())
             if not self._ending.is_set() and told != self._told:
                 self._tell(trouble)
                 self._told = told
@@ -148,12 +148,10 @@ class Replica(Closable):
 
     def _follow(self) -> None:
         """Follows the store until it or the connection ends."""
-        place = self._core.place()
         self._client.ask({"ask": "tables"}, _ANSWER_S)
-        request = {"ask": "replica", "name": self._name, "place": place}
-        stream, made_with = self._client.open(request)
+        stream, made_with = self._client.open({"ask": "replica", "name": self._name})
         with stream:
-            self._adopt(made_with, is_empty=place is None)
+            self._adopt(made_with, is_empty=self._core.begun_us() is None)
             with self._stream_lock:
                 self._stream = stream
                 if self._ending.is_set():

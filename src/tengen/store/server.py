@@ -197,10 +197,7 @@ class NetServer(_StoreServer):
                 "durability (none) must be checkpoint, async or sync for a "
                 "replica; make the store with it, and with a disk"
             )
-        place = message["place"]
-        self._core.open_replica(
-            connection.fileno(), str(message["name"]), place and tuple(place)
-        )
+        self._core.open_replica(connection.fileno(), str(message["name"]))
         return read_config(disk.directory)
 
 

@@ -362,7 +362,7 @@ def test_a_flush_that_cannot_be_kept_is_refused(tmp_path, where):
         timeout=60,
         check=False,
     )
-    assert "will not outlive its host: log (" in done.stdout
+    assert "will not outlive its host: file (" in done.stdout
     # That is nothing its caller can put right, wherever it is.
     assert "RunError: what the store holds will not outlive its host" in done.stderr
     # What was kept before is there, in its order, but for what the store wrote over
