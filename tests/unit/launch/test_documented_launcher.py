@@ -11,9 +11,10 @@ import pytest
 
 from tengen import launch
 from tengen.launch import LAUNCHERS, run_by
-from tengen.recipes import make_config
+from tengen.recipes import make_config, train
 from tengen.roles import RoleResources, write_config
 from tengen.run import RunDirectory
+from tests.integration.runs import events
 
 PAGE = Path(__file__).parents[3] / "docs" / "adding" / "launcher.md"
 
@@ -49,3 +50,28 @@ def test_its_processes_take_turns_with_a_lower_priority(
         assert priority == min(19, own + 10)
     finally:
         process.close()
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("run_nice")
+def test_it_trains(tmp_path: Path) -> None:
+    out = tmp_path / "run"
+    report = train(
+        "tictactoe",
+        launch="nice",
+        games=64,
+        out=out,
+        threads=2,
+        settings=[
+            "agent.actor.games_per_generation=32",
+            "agent.actor.full_simulations=8",
+            "store.min_rows=64",
+            "learner.batch_size=32",
+        ],
+    )
+    assert report["exit_code"] == 0
+    assert report["num_games"] >= 64
+    run = RunDirectory(out)
+    assert (run.models.latest() or 0) >= 1
+    turns = events(out, "turn")
+    assert {turn["role"] for turn in turns} >= {"selfplay", "learn", "export", "gate"}
