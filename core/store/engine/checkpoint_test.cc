@@ -88,10 +88,10 @@ void check_restored(World& world, const Made& made, bool rewritten, Counts* coun
   state.apply(saved.pending());
   World next(true, true);
   next.log.clear();
-  std::vector<uint32_t> max_times;
-  for (const TableConfig& config : configs(true)) max_times.push_back(config.max_times_sampled);
+  std::vector<uint32_t> promised;
+  for (const TableConfig& config : configs(true)) promised.push_back(config.num_promised());
   const uint64_t num_lost =
-      state.lose_memory({&next.engine.pool(0).schema(), &next.engine.pool(1).schema()}, max_times);
+      state.lose_memory({&next.engine.pool(0).schema(), &next.engine.pool(1).schema()}, promised);
   counts->num_open += state.open_steps.size();
   if (rewritten) {
     std::vector<std::byte> records;

@@ -63,11 +63,11 @@ Resumed Store::keep(bool goes_on) {
   } else if (has_checkpoints && (state = DurableLog::load(disk_config_.directory))) {
     std::vector<const engine::Schema*> schemas;
     for (uint32_t i = 0; i < engine_.num_pools(); ++i) schemas.push_back(&engine_.pool(i).schema());
-    std::vector<uint32_t> max_times_sampled;
+    std::vector<uint32_t> num_promised;
     for (uint32_t i = 0; i < engine_.num_tables(); ++i) {
-      max_times_sampled.push_back(engine_.table(i).config().max_times_sampled);
+      num_promised.push_back(engine_.table(i).config().num_promised());
     }
-    resumed.num_lost = state->lose_memory(schemas, max_times_sampled);
+    resumed.num_lost = state->lose_memory(schemas, num_promised);
   }
   if (state) {
     ++state->num_restarts;

@@ -111,7 +111,7 @@ struct Inserted {
 };
 struct Removed {
   int64_t key;
-  uint32_t table, padding;
+  uint32_t table, num_lost;  // uses that inserts would wait for
 };
 // int64_t keys, then a StepRange each.
 struct Lent {

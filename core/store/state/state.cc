@@ -142,6 +142,7 @@ class Step {
     SavedItem* item = item_of(table(e.table), e.key);
     if (item == nullptr) refuse("key", static_cast<uint64_t>(e.key));
     item->key = -1;
+    table(e.table).num_samples += e.num_lost;
   }
   void apply(const event::GivenBack& e) {
     give_back(found(s_.loans, e.lease, "lease"));
@@ -268,7 +269,11 @@ class Step {
     s_.loans.erase(lease);
   }
 
-  void give_back(const SavedLoan& loan) { table(loan.table).num_samples -= loan.keys.size(); }
+  // As Table::give_back().
+  void give_back(const SavedLoan& loan) {
+    SavedTable& of = table(loan.table);
+    for (const int64_t key : loan.keys) of.num_samples -= item_of(of, key) != nullptr ? 1 : 0;
+  }
 
   void end_session(uint32_t session) {
     for (uint32_t i = 0; i < s_.writers.size(); ++i) {

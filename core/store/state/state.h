@@ -24,9 +24,10 @@ class State {
   // not possible; then the state is of no use.
   void apply(std::span<const std::byte> records);
   // Drops what was lost with memory: every session, and all steps that are neither on disk nor in
-  // the log. `schemas` are those of the pools. Returns how many items were dropped.
+  // the log. `schemas` are those of the pools, `num_promised` of the tables' configs. Returns how
+  // many items were dropped.
   uint64_t lose_memory(const std::vector<const Schema*>& schemas,
-                       const std::vector<uint32_t>& max_times_sampled);
+                       const std::vector<uint32_t>& num_promised);
   // Calls `take` with records, some at a time, that make a new State equal to this one.
   void write(const std::function<void(std::span<const std::byte>)>& take) const;
 

@@ -55,7 +55,7 @@ class Survivors {
 }  // namespace
 
 uint64_t State::lose_memory(const std::vector<const Schema*>& schemas,
-                            const std::vector<uint32_t>& max_times_sampled) {
+                            const std::vector<uint32_t>& num_promised) {
   Log log;
   for (const auto& [id, session] : sessions) log.add(event::SessionEnded{id, 0});
   apply(log.pending());
@@ -68,8 +68,8 @@ uint64_t State::lose_memory(const std::vector<const Schema*>& schemas,
       item.key = -1;
       ++num_lost;
       // The uses of such an item will never come, and inserts must not wait for them for ever.
-      if (max_times_sampled[i] > item.times_sampled) {
-        table.num_samples += max_times_sampled[i] - item.times_sampled;
+      if (num_promised[i] > item.times_sampled) {
+        table.num_samples += num_promised[i] - item.times_sampled;
       }
     }
   }

@@ -124,10 +124,11 @@ void Table::commit(std::span<const int64_t> keys) {
 }
 
 void Table::give_back(std::span<const int64_t> keys) {
-  limiter_.give_back(keys.size());
   for (const int64_t key : keys) {
+    // The use of an item that is gone will never come.
     const std::optional<uint32_t> slot = find(key);
     if (!slot) continue;
+    limiter_.give_back(1);
     Item& item = items_[*slot];
     --item.num_under_way;
     if (!sampler_->contains(*slot)) sampler_->insert(*slot, item.serial, item.priority);
@@ -268,7 +269,11 @@ void Table::make_room(uint64_t more_items, uint64_t more_steps) {
 
 void Table::remove(uint32_t slot) {
   Item& item = items_[slot];
-  if (log_ != nullptr) log_->add(event::Removed{key_of(item.serial, slot), number_, 0});
+  const uint32_t num_used = item.times_sampled + item.num_under_way;
+  const uint32_t num_promised = config_.num_promised();
+  const uint32_t num_lost = num_promised > num_used ? num_promised - num_used : 0;
+  limiter_.sample(num_lost);
+  if (log_ != nullptr) log_->add(event::Removed{key_of(item.serial, slot), number_, num_lost});
   remover_->remove(slot);
   if (sampler_->contains(slot)) sampler_->remove(slot);
   if (config_.max_staleness) by_version_.remove(slot);

@@ -7,6 +7,7 @@
 // consumer that dies costs no use; items may be longer than what is drawn of them; items grow
 // stale by model version.
 
+#include <algorithm>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -46,6 +47,13 @@ struct TableConfig {
   std::optional<uint32_t> max_staleness;  // versions behind the newest that an item may be
   uint32_t num_steps = 1;                 // a sample has so many, an item at least so many
   uint32_t max_loans = 1024;              // batches that a sampler may have at once
+
+  // Samples of each item that inserts wait for, which will never come where the item leaves before;
+  // 0 without a bound of uses, as other items are drawn in its place.
+  uint32_t num_promised() const {
+    const double most = std::min<double>(max_times_sampled, limits.samples_per_insert);
+    return static_cast<uint32_t>(most);
+  }
 };
 
 // Told of the steps that items hold on to.
@@ -92,7 +100,7 @@ class Table {
   // Says that samples were used: an item that reaches its bound of uses is removed. Keys of items
   // that are gone are left out.
   void commit(std::span<const int64_t> keys);
-  // Says that samples were not used.
+  // Says that samples were not used. Those of items that are gone stay counted.
   void give_back(std::span<const int64_t> keys);
   // Sets priorities; keys of items that are gone are left out. Throws Error, and changes nothing,
   // unless all priorities are finite and >= 0.

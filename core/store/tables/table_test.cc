@@ -162,6 +162,37 @@ void check_shrinking() {
   TENGEN_CHECK(table.size() == 10);
 }
 
+// Items of a queue that leave unused, however they leave, keep no insert waiting.
+void check_queue_loses_items() {
+  Counter counter;
+  TableConfig config;
+  config.sampler.kind = "fifo";
+  config.max_times_sampled = 1;
+  config.limits = {1.0, 1, 0.0, 4.0};
+  config.max_items = 4;
+  config.max_staleness = 3;
+  Table table(config, 0, &counter);
+  const auto fill = [&] {
+    uint64_t num_new = 0;
+    for (; table.inserts_allowed(1) == 1; ++num_new) table.insert(item_of(1));
+    return num_new;
+  };
+  TENGEN_CHECK(fill() == 4);
+  const std::vector<Sample> lent = draw(table, 3);
+  TENGEN_CHECK(fill() == 3);       // and the three that are lent left, being the oldest
+  table.give_back(keys_of(lent));  // their consumer died
+  TENGEN_CHECK(table.size() == 4 && table.samples_allowed(9) == 4 && fill() == 0);
+  TENGEN_CHECK(draw(table, 4).size() == 4 && fill() == 4);
+  table.remove_one();
+  TENGEN_CHECK(fill() == 1);
+  table.set_capacity(2, UINT64_MAX);
+  table.remove_some();
+  TENGEN_CHECK(table.size() == 2 && table.inserts_allowed(9) == 2);
+  table.set_version(9);
+  table.remove_some();
+  TENGEN_CHECK(table.size() == 0 && table.inserts_allowed(9) == 4);
+}
+
 void check_limits() {
   Counter counter;
   TableConfig config;
@@ -263,6 +294,7 @@ void check_random(uint64_t seed) {
 
 int main() {
   check_queue();
+  check_queue_loses_items();
   check_slices();
   check_staleness();
   check_capacity();

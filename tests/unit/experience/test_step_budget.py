@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from pathlib import Path
 from typing import Any
 
@@ -102,7 +103,9 @@ def test_what_budgets_are_worked_out_from() -> None:
         num_steps=4,
     )
     assert table.chunk_length == 64
-    queue = step_budget(table, N_STEP, is_queue=True, num_slots=10, batch_size=32)
+    # A queue's items are those of the two batches that are lent, too.
+    longer = dataclasses.replace(table, max_items=6400 + 2 * 32)
+    queue = step_budget(longer, N_STEP, is_queue=True, num_slots=10, batch_size=32)
     # (6400 + 2 * 32) items of at most two steps are 202 chunks; a slot has 3 more.
     num_bytes = (202 + 10 * 3) * 65536
     assert queue == (num_bytes + num_bytes // 64 + 65536, 0)

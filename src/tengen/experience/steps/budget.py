@@ -13,7 +13,10 @@ from tengen.experience.steps.item_layout import ItemLayout
 from tengen.run import available_memory_bytes
 from tengen.store import TableConfig
 
-__all__ = ["StepBudget", "check_step_memory", "step_budget"]
+__all__ = ["NUM_LENT", "StepBudget", "check_step_memory", "step_budget"]
+
+NUM_LENT = 2
+"""Batches that the learner has: one, and the next one is drawn meanwhile."""
 
 # As core/store/state/schema.h lays columns out, and core/store/steps/tier.h the rows
 # of the disk.
@@ -21,8 +24,6 @@ _COLUMN_BYTES = 64
 _ROW_BYTES = 4096
 # What the store keeps of an item beside its steps: docs/replay_size.md, Speed.
 _ITEM_BYTES = 110
-# The learner has one batch and draws the next one meanwhile.
-_NUM_LENT = 2
 
 
 class StepBudget(NamedTuple):
@@ -43,6 +44,8 @@ def step_budget(
 ) -> StepBudget:
     """Returns what ``table.max_items`` items need, whatever their episodes are.
 
+    Those of a queue have the lent ones among them.
+
     A queue must have it all in memory: where memory is short a store makes room by
     removing items, and of a queue those were never learned from. A replay that has
     more resets than most has its oldest steps on disk alone.
@@ -59,12 +62,12 @@ def step_budget(
         _up(np.dtype(one.dtype).itemsize * math.prod(one.shape) * length, _COLUMN_BYTES)
         for one in table.columns.values()
     )
-    num_lent = _NUM_LENT * batch_size
+    num_lent = NUM_LENT * batch_size
     # Steps from the first of an item to the next one's. Resets begin no items of period
     # 1: every second step is one where episodes have a single step.
     stride = layout.period + layout.is_closed
     longest = stride * (2 if layout.period == 1 else 1)
-    num_items = table.max_items + num_lent
+    num_items = table.max_items + (0 if is_queue else num_lent)
     # A slot's newest item, what is appended behind it, and two chunks in part of use.
     of_slots = num_slots * (-(-(table.num_steps + longest) // length) + 2)
     most = -(-num_items * longest // length) + of_slots
@@ -84,27 +87,27 @@ def step_budget(
 
 
 def check_step_memory(
-    table: TableConfig, budget: StepBudget, directory: Path | None = None
+    max_items: int, budget: StepBudget, directory: Path | None = None
 ) -> None:
     """Refuses a table that does not fit the memory.
 
     Args:
-        table: The table.
-        budget: What it takes.
+        max_items: Of the table, as the user set it.
+        budget: What the table takes.
         directory: Where its memory is shared; what a killed process left there is used
             again.
 
     Raises:
         RunError: It does not fit.
     """
-    needed = budget.memory_bytes + table.max_items * _ITEM_BYTES
+    needed = budget.memory_bytes + max_items * _ITEM_BYTES
     free = available_memory_bytes()
     if directory is not None and directory.is_dir():
         left = (path.stat() for path in directory.iterdir())
         free += sum(512 * found.st_blocks for found in left)
     if needed > free:
         raise RunError(
-            f"store.max_items ({table.max_items}) must fit the {free / 1e9:.1f} GB of "
+            f"store.max_items ({max_items}) must fit the {free / 1e9:.1f} GB of "
             f"memory that are free, and takes up to {needed / 1e9:.1f} GB; lower it"
         )
 

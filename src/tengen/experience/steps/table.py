@@ -30,7 +30,11 @@ from numpy.typing import NDArray
 from tengen.config import check
 from tengen.errors import RunError
 from tengen.experience.replay_config import ReplayConfig
-from tengen.experience.steps.budget import check_step_memory, step_budget
+from tengen.experience.steps.budget import (
+    NUM_LENT,
+    check_step_memory,
+    step_budget,
+)
 from tengen.experience.steps.item_layout import ItemLayout
 from tengen.experience.steps.slot_writer import TABLE, SlotWriter
 from tengen.store import (
@@ -97,12 +101,15 @@ class StepTable:
         self._count_lock = threading.Lock()
         # Draws wait for writers, and an acknowledgement may come from another thread.
         self._draw_lock = threading.Lock()
+        # The items of a batch are the oldest of the queue: others that come meanwhile
+        # must not take their place, as the next learner needs them where one dies.
+        num_lent = NUM_LENT * batch_size if config.is_queue else 0
         table = TableConfig(
             name=TABLE,
             columns=self.columns,
             sampler=config.selector,
             remover=Selector(kind="fifo"),
-            max_items=config.max_items,
+            max_items=config.max_items + num_lent,
             max_times_sampled=1 if config.is_queue else 0,
             limits=config.limits,
             num_steps=layout.num_steps,
@@ -114,7 +121,7 @@ class StepTable:
             num_slots=num_slots,
             batch_size=batch_size,
         )
-        check_step_memory(table, budget, directory)
+        check_step_memory(config.max_items, budget, directory)
         durable: dict[str, Any] = {}
         if not config.is_queue:
             folder.parent.mkdir(parents=True, exist_ok=True)
