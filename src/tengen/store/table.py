@@ -217,7 +217,8 @@ class Table:
         """Returns what the table holds, may hold and waits for, as JSON values by name.
 
         ``num_items``, ``num_steps`` and ``num_bytes`` are there now, ``num_eligible``
-        may be drawn, and ``num_inserts`` and ``num_samples`` were made;
+        may be drawn, and ``num_inserts`` and ``num_samples`` were made; where uses are
+        bounded, samples of items that left unused count as made;
         ``max_priority`` is the greatest that an item was given;
         ``insert_waits`` says for what inserts wait, empty where they do not.
         ``max_items``, ``max_bytes`` (in whole steps; None: no bound), ``limits`` and

@@ -171,3 +171,42 @@ def test_a_killed_queue_leaves_nothing_and_begins_anew(tmp_path: Path) -> None:
         assert steps.table.available() == steps.table.refresh() == 0
         assert steps.append(4) == NUM_SLOTS
         assert steps.all_items()["observation/number"][:, 0].tolist() == [0, 1000]
+
+
+def test_a_queue_is_whole_and_has_its_room_after_its_learner_was_killed(
+    tmp_path: Path,
+) -> None:
+    def queue() -> Steps:
+        return Steps(
+            tmp_path,
+            LAYOUTS["closed"],
+            batch_size=2,
+            directory=tmp_path / "shared",
+            sampler="fifo",
+            max_items=4,
+            timeout_s=5.0,
+        )
+
+    pid = os.fork()
+    if pid == 0:
+        try:
+            steps = queue()
+            for _ in range(4):
+                steps.append(4)
+            held = [steps.table.sample(2), steps.table.sample(2)]
+            for _ in range(4):  # while the learner has two batches
+                steps.append(4)
+            assert len(held) == 2
+            os.kill(os.getpid(), signal.SIGKILL)
+        finally:
+            os._exit(1)
+    assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == -signal.SIGKILL
+    with queue() as steps:
+        assert steps.table.available() == 8
+        first = steps.table.sample(8)
+        assert dict(first.columns)["observation/number"][:, 0].tolist() == [
+            *range(0, 32, 4)
+        ]
+        first.ack()
+        steps.num_steps = 32
+        assert [steps.append(4) for _ in range(4)] == [1, 1, 1, 1]
