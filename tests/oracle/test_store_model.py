@@ -138,9 +138,15 @@ class Model:
 
     def insert(self, number: int, priority: float) -> None:
         while len(self.items) >= self.max_items:
-            self.items.remove(self.first_of(self.remover, self.items))
+            self.remove(self.first_of(self.remover, self.items))
         self.items.append(ModelItem(number, priority))
         self.num_inserts += 1
+
+    def remove(self, item: ModelItem) -> None:
+        """Counts the samples that inserts wait for and that will never come."""
+        promised = min(self.max_times, int(self.limits.samples_per_insert))
+        self.num_samples += max(0, promised - item.times_sampled - item.under_way)
+        self.items.remove(item)
 
     def find(self, number: int) -> ModelItem | None:
         return next((item for item in self.items if item.number == number), None)
@@ -261,7 +267,7 @@ class TableMachine(RuleBasedStateMachine):
         item.under_way -= 1
         item.times_sampled += 1
         if self.model.max_times and item.times_sampled >= self.model.max_times:
-            self.model.items.remove(item)
+            self.model.remove(item)
 
     @precondition(lambda self: self.lent)
     @rule(data=st.data())
@@ -269,9 +275,9 @@ class TableMachine(RuleBasedStateMachine):
         index = data.draw(st.integers(0, len(self.lent) - 1))
         batch, number = self.lent.pop(index)
         self.sampler.give_back(batch)
-        self.model.num_samples -= 1
         item = self.model.find(number)
         if item is not None:
+            self.model.num_samples -= 1
             item.under_way -= 1
 
     @precondition(lambda self: self.keys and self.model.goes_by_priority())
@@ -290,16 +296,14 @@ class TableMachine(RuleBasedStateMachine):
         item = self.model.find(number)
         assert self.table.erase(np.array([self.keys[number]])) == (item is not None)
         if item is not None:
-            self.model.items.remove(item)
+            self.model.remove(item)
 
     @rule(max_items=st.integers(1, 6))
     def set_capacity(self, max_items):
         self.table.set_capacity(max_items)
         self.model.max_items = max_items
         while len(self.model.items) > max_items:
-            self.model.items.remove(
-                self.model.first_of(self.model.remover, self.model.items)
-            )
+            self.model.remove(self.model.first_of(self.model.remover, self.model.items))
 
     @invariant()
     def counts_agree(self):
