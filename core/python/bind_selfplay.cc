@@ -160,7 +160,8 @@ void bind_workers(nb::module_& m) {
 
 void bind_sessions(nb::module_& m) {
   nb::class_<SearchSession, Port>(m, "SearchSession", "One search driven from outside; one row.")
-      .def("begin", &SearchSession::begin, "moves"_a, "request"_a, "variant"_a = "")
+      .def("begin", &SearchSession::begin, "moves"_a, "request"_a, "variant"_a = "",
+           "keeps_tree"_a = false)
       .def("extend", &SearchSession::extend, "num_simulations"_a)
       .def("variation", &SearchSession::variation, "action"_a, "max_length"_a)
       .def_prop_ro("result", &SearchSession::result, nb::rv_policy::copy);
@@ -174,7 +175,8 @@ void bind_sessions(nb::module_& m) {
       },
       "game"_a, "settings"_a, "cache_bytes"_a = size_t{16} << 20);
   nb::class_<SharedSession>(m, "SharedSession", "One search driven from outside by threads.")
-      .def("begin", &SharedSession::begin, "moves"_a, "request"_a, "variant"_a = "")
+      .def("begin", &SharedSession::begin, "moves"_a, "request"_a, "variant"_a = "",
+           "keeps_tree"_a = false)
       .def("extend", &SharedSession::extend, "num_simulations"_a)
       .def("variation", &SharedSession::variation, "action"_a, "max_length"_a)
       .def("port", &SharedSession::port, "index"_a, nb::rv_policy::reference_internal)
@@ -248,7 +250,8 @@ void bind_matches(nb::module_& m) {
       .def(nb::init<>())
       .def_rw("kind", &MatchPlayer::kind)
       .def_rw("num_simulations", &MatchPlayer::num_simulations)
-      .def_rw("search", &MatchPlayer::search);
+      .def_rw("search", &MatchPlayer::search)
+      .def_rw("keeps_tree", &MatchPlayer::keeps_tree);
   nb::class_<MatchGame>(m, "MatchGame", "One finished game of a match.")
       .def_ro("index", &MatchGame::index)
       .def_ro("first_player", &MatchGame::first_player)

@@ -55,10 +55,10 @@ class Search {
     path_.reserve(static_cast<size_t>(game.max_plies()) + 1);
   }
 
-  // Starts a search of `root`. Where play() kept a subtree, it is searched on and its visits count
-  // towards the request, and the score's utility stays centered where it was; a Gumbel search and
-  // one that leaves actions out start afresh. Throws Error where `root` is finished or the number
-  // of simulations is out of range.
+  // Starts a search of `root`. Where play() or stay() kept a tree, it is searched on and its visits
+  // count towards the request, and the score's utility stays centered where it was; a Gumbel search
+  // and one that leaves actions out start afresh. Throws Error where `root` is finished or the
+  // number of simulations is out of range.
   void begin(const State& root, const SearchRequest& request) {
     check_request(game_, root, request);
     root_state_ = root;
@@ -214,6 +214,14 @@ class Search {
       return;
     }
     reset();
+  }
+
+  // The next begin() is of the same position: keeps the tree for it, if there is one.
+  void stay() {
+    const bool is_there = tree_.root() != Arena::kNull && root_node().num_legal > 0;
+    const bool can_stay = settings_.policy == RootPolicy::kPuct && request_.left_out.empty();
+    if (!is_there || !can_stay) return reset();
+    kept_ = true;
   }
 
   // Forgets every subtree and any waiting leaf.
@@ -407,7 +415,7 @@ class Search {
   int budget_ = 0;
   bool waiting_ = false;
   bool at_unknown_move_ = false;
-  bool kept_ = false;  // play() left the subtree of the next root
+  bool kept_ = false;  // play() or stay() left the tree of the next root
   std::vector<Step> path_;
   Priors priors_;
   std::vector<double> noise_;

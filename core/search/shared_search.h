@@ -56,33 +56,56 @@ class SharedSearch {
     }
     check_score(game, settings);
     for (int i = 0; i < num_threads; ++i) {
-      threads_.push_back(std::make_unique<Thread>(&shared_, &arena_, num_descents));
+      threads_.push_back(std::make_unique<Thread>(&shared_, &arenas_[0], num_descents));
     }
   }
 
-  // Starts a search of `root` in an empty tree. Throws Error as Search::begin(), and where the
-  // request explores, which self-play does.
+  // Starts a search of `root`, in an empty tree or in the one that stay() or play() kept, whose
+  // visits count towards the request. Throws Error as Search::begin(), and where the request
+  // explores, which self-play does.
   void begin(const State& root, const SearchRequest& request) {
     check_request(shared_.game, root, request);
     if (request.explore) {
       throw Error("request.explore (true) must be false in a shared tree; use one thread");
     }
-    arena_.clear();
     const bool keeps_scores = shared_.utility.counts() || request.keep_scores;
+    const bool keeps_squares = shared_.settings.keeps_squares() || request.keep_squares;
+    const bool can_reuse = kept_ && request.left_out.empty() &&
+                           shared_.keeps_squares >= keeps_squares &&
+                           tree().keeps_scores() == keeps_scores;
+    kept_ = false;
     for (auto& thread : threads_) {
-      thread->state.tree.clear(keeps_scores);
       thread->state.has_news = false;
       for (Descent<G>& descent : thread->descents) descent.reset();
     }
-    SharedTree& tree = threads_.front()->state.tree;
-    shared_.root = tree.add_node(shared_.game.to_play(root));
-    for (auto& thread : threads_) thread->state.tree.set_root(shared_.root);
+    if (!can_reuse) begin_tree(shared_.game.to_play(root), keeps_scores);
+    const SharedNode& node = tree().node(shared_.root);
     shared_.root_state = root;
     shared_.budget = request.num_simulations;
     shared_.left_out = request.left_out;
-    shared_.keeps_squares = shared_.settings.keeps_squares() || request.keep_squares;
-    shared_.num_begun = 0;
-    shared_.root_taken = shared_.root_expanded = shared_.root_proven = shared_.stopped = false;
+    shared_.keeps_squares = keeps_squares;
+    shared_.num_begun = can_reuse ? static_cast<int>(node.visits) - 1 : 0;
+    shared_.root_taken = shared_.root_expanded = can_reuse;
+    shared_.root_proven = node.proof != Proof::kUnknown;
+    shared_.stopped = false;
+  }
+
+  // The next begin() is of the same position: keeps the tree for it, unless a leaf waits.
+  void stay() { kept_ = shared_.root_expanded && shared_.left_out.empty() && !is_waiting(); }
+
+  // The game went on with `action`: keeps its subtree for the next begin(), if there is one.
+  void play(int action) {
+    stay();
+    if (!kept_) return;
+    kept_ = false;
+    const SharedNode& root = tree().node(shared_.root);
+    const Edges edges = tree().edges(root);
+    for (int i = 0; i < root.num_edges; ++i) {
+      if (tree().actions(root)[edges.legal_index[i]] != action) continue;
+      if (tree().node(edges.child[i]).num_legal == 0) break;
+      return adopt(edges.child[i]);
+    }
+    shared_.root_expanded = false;  // nothing is left
   }
 
   // As Search::extend(), once every thread has come to the end of the search.
@@ -152,6 +175,38 @@ class SharedSearch {
     std::vector<Descent<G>> descents;
   };
 
+  bool is_waiting() const {
+    return std::any_of(threads_.begin(), threads_.end(), [](const auto& thread) {
+      return std::any_of(thread->descents.begin(), thread->descents.end(),
+                         [](const auto& descent) { return descent.is_waiting(); });
+    });
+  }
+
+  void begin_tree(int to_play, bool keeps_scores) {
+    arenas_[current_].clear();
+    for (auto& thread : threads_) thread->state.tree.clear(keeps_scores);
+    share_root(threads_.front()->state.tree.add_node(to_play));
+  }
+  void adopt(Arena::Offset from) {
+    SharedArena& arena = arenas_[1 - current_];
+    arena.clear();
+    SharedTree kept{SharedArena::Cursor(&arena)};
+    kept.adopt(tree(), from);
+    for (auto& thread : threads_) {
+      thread->state.tree = SharedTree(SharedArena::Cursor(&arena));
+      thread->state.tree.clear(kept.keeps_scores());
+    }
+    const Arena::Offset root = kept.root();
+    threads_.front()->state.tree = std::move(kept);
+    current_ = 1 - current_;
+    share_root(root);
+    kept_ = true;
+  }
+  void share_root(Arena::Offset root) {
+    shared_.root = root;
+    for (auto& thread : threads_) thread->state.tree.set_root(root);
+  }
+
   void tell_all() {
     news_.fetch_add(1, std::memory_order_release);
     news_.notify_all();
@@ -160,7 +215,9 @@ class SharedSearch {
   Thread& thread(int index) { return *threads_[static_cast<size_t>(index)]; }
 
   SharedState<G> shared_;
-  SharedArena arena_;
+  SharedArena arenas_[2];  // of the tree, and of the one that it becomes when a move is played
+  int current_ = 0;
+  bool kept_ = false;
   std::vector<std::unique_ptr<Thread>> threads_;
   std::atomic<uint32_t> news_{0};
 };

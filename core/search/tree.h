@@ -208,7 +208,8 @@ class BasicTree {
     find_next(n);
   }
 
-  // Copies the subtree at `from` of another tree; it becomes this tree's root.
+  // Copies the subtree at `from` of another tree, in which no descent is under way; it becomes this
+  // tree's root.
   void adopt(const BasicTree& other, Arena::Offset from) {
     clear(other.keeps_scores());
     root_ = copy(other, from);
@@ -288,18 +289,22 @@ class BasicTree {
 
   Arena::Offset copy(const BasicTree& other, Arena::Offset from) {
     const Arena::Offset offset = allocate_node();
-    Node& made = *new (at<Node>(offset)) Node(other.node(from));
     const Node& source = other.node(from);
+    Node& made = *new (at<Node>(offset)) Node();
+    static_cast<tengen::Node&>(made) = source;
     if (keeps_scores_) score_of(made) = other.score_of(source);
     if (source.num_legal > 0) {
-      const size_t num_bytes = source.num_legal * (sizeof(float) + sizeof(uint16_t));
-      const Arena::Offset legal = arena_.allocate(num_bytes);
-      std::memcpy(at<char>(legal), other.template at<char>(source.legal), num_bytes);
+      const Arena::Offset legal = arena_.allocate(block_bytes(source.num_legal, kLegalBytes, 1));
+      std::memcpy(at<char>(legal), other.template at<char>(source.legal),
+                  source.num_legal * kLegalBytes);
       node(offset).legal = legal;
     }
     if (source.num_edges > 0) {
-      const Arena::Offset block = arena_.allocate(source.capacity * kEdgeBytes);
-      copy_edges(other.edges(source), columns(at<float>(block), source.capacity), source.num_edges);
+      const Arena::Offset block =
+          arena_.allocate(block_bytes(source.capacity, kEdgeBytes, kFloatColumns));
+      const Edges to = columns(at<float>(block), source.capacity);
+      copy_edges(other.edges(source), to, source.num_edges);
+      if constexpr (kShared) std::fill_n(to.in_flight, source.num_edges, 0.0f);
       node(offset).edges = block;
       for (int i = 0; i < source.num_edges; ++i) {
         const Arena::Offset child = copy(other, other.edges(source).child[i]);

@@ -26,6 +26,9 @@ struct MatchPlayer {
   Kind kind = Kind::kRandom;
   int num_simulations = 64;  // of a network search, or the playouts of mcts:N
   SearchSettings search;     // kNetwork; no noise, the strongest move is played
+  // kNetwork: a search goes on from what is left of the tree of the move before, whose visits count
+  // towards num_simulations.
+  bool keeps_tree = false;
 };
 
 struct MatchSettings {
@@ -206,7 +209,7 @@ class Match final : public MatchRunner {
     request.seed = seed();
     request.game = slot.game.index;
     request.ply = static_cast<uint32_t>(game_.ply(slot.state));
-    slot.search[player].reset();  // a fixed number of simulations a move, whatever came before
+    if (!settings_.players[player].keeps_tree) slot.search[player].reset();
     slot.search[player].begin(slot.state, request);
     slot.thinking = true;
   }
@@ -215,7 +218,10 @@ class Match final : public MatchRunner {
     game_.apply(slot.state, action);
     slot.game.moves.push_back(static_cast<uint16_t>(action));
     const Outcome outcome = game_.outcome(slot.state);
-    if (outcome != Outcome::kOngoing) end(slot, outcome);
+    if (outcome != Outcome::kOngoing) return end(slot, outcome);
+    for (int player = 0; player < 2; ++player) {
+      if (settings_.players[player].keeps_tree) slot.search[player].play(action, scratch_);
+    }
   }
 
   void end(Slot& slot, Outcome outcome) {
@@ -249,6 +255,7 @@ class Match final : public MatchRunner {
   std::vector<MatchGame> games_;
   std::vector<uint16_t> legal_;
   SearchResult result_;
+  Tree scratch_;
 };
 
 }  // namespace tengen

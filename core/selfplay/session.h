@@ -1,6 +1,7 @@
 #pragma once
 // One game's search driven from outside, by one thread: play and analysis. A port of one row.
 
+#include <algorithm>
 #include <memory>
 #include <string>
 #include <vector>
@@ -33,12 +34,26 @@ typename G::State position_after(const G& game, const std::string& variant,
   return state;
 }
 
+// The position that a session has searched last.
+struct SearchedLine {
+  std::string variant;
+  std::vector<int> moves;
+
+  // Whether these moves go on from it, or are the same.
+  bool leads_to(const std::string& to_variant, const std::vector<int>& to) const {
+    return to_variant == variant && to.size() >= moves.size() &&
+           std::equal(moves.begin(), moves.end(), to.begin());
+  }
+};
+
 class SearchSession : public Port {
  public:
   // Starts a search of the position_after() these moves, and throws as that does. Then drive the
-  // port until next() returns 0 and read result().
+  // port until next() returns 0 and read result(). With `keeps_tree`, where the moves go on from
+  // those of the search that ended last, its tree is searched on as far as they lead into it; the
+  // visits found there count towards the request. Then drive the port as for any other.
   virtual void begin(const std::vector<int>& moves, const SearchRequest& request,
-                     const std::string& variant) = 0;
+                     const std::string& variant, bool keeps_tree = false) = 0;
   // Lets the search that ended go on to `num_simulations` in all; see Search::extend().
   virtual void extend(int num_simulations) = 0;
   virtual const SearchResult& result() = 0;
@@ -53,10 +68,15 @@ class GameSession final : public SearchSession {
       : game_(game), search_(game_, settings), leaves_(game_, 1, cache_bytes, HasScore<G>) {}
 
   void begin(const std::vector<int>& moves, const SearchRequest& request,
-             const std::string& variant) override {
+             const std::string& variant, bool keeps_tree = false) override {
     const typename G::State state = position_after(game_, variant, moves);
     leaves_.clear();  // a search left half way may have a row waiting
-    search_.reset();
+    if (keeps_tree && !search_.is_waiting() && line_.leads_to(variant, moves)) {
+      go_on(moves);
+    } else {
+      search_.reset();
+    }
+    line_ = {variant, moves};
     search_.begin(state, request);
   }
 
@@ -69,6 +89,8 @@ class GameSession final : public SearchSession {
   BatchBuffers& buffers() override { return leaves_.buffers(); }
   const SearchResult& result() override {
     search_.finish(result_);
+    // With those that an earlier search left.
+    result_.num_simulations = search_.tree().node(search_.tree().root()).visits - 1;
     return result_;
   }
   std::vector<int> variation(int action, size_t max_length) const override {
@@ -76,8 +98,15 @@ class GameSession final : public SearchSession {
   }
 
  private:
+  void go_on(const std::vector<int>& moves) {
+    if (moves.size() == line_.moves.size()) search_.stay();
+    for (size_t i = line_.moves.size(); i < moves.size(); ++i) search_.play(moves[i], scratch_);
+  }
+
   const G game_;
   Search<G> search_;
+  Tree scratch_;
+  SearchedLine line_;
   LeafServer<G> leaves_;
   WorkerStats stats_;
   SearchResult result_;

@@ -111,6 +111,65 @@ void check_slices(const G& game, const std::vector<int>& moves) {
   TENGEN_CHECK(throws([&] { scheduled.extend(20); }));
 }
 
+// Visits of all actions, which are the search's simulations.
+uint32_t num_visits(const SearchResult& result) {
+  uint32_t visits = 0;
+  for (const ActionResult& action : result.actions) visits += action.visits;
+  TENGEN_CHECK(visits == result.num_simulations);
+  return visits;
+}
+
+// Runs the search; returns how many positions it looked at.
+int count_rows(SearchSession& session) {
+  int count = 0;
+  drive(session, [&](BatchBuffers& buffers, int row) {
+    ++count;
+    evaluate_row(buffers, row);
+  });
+  return count;
+}
+
+// What the reply leaves of a tree counts, and nothing else does.
+template <Game G>
+void check_kept_tree(const G& game) {
+  GameSession<G> session(game, SearchSettings(), 0);
+  const auto search = [&](const std::vector<int>& moves, int num_simulations, bool keeps_tree) {
+    session.begin(moves, request_of(num_simulations), "", keeps_tree);
+    return count_rows(session);
+  };
+  // Each row is a position that was not in the tree; the root's own evaluation is one more.
+  TENGEN_CHECK(search({}, 300, true) <= 301 && num_visits(session.result()) == 300);
+  const std::vector<int> line = session.variation(session.result().best_action, 2);
+  TENGEN_CHECK(line.size() == 2);
+  // The same position is searched on, for as many as are missing.
+  TENGEN_CHECK(search({}, 300, true) == 0 && num_visits(session.result()) == 300);
+  TENGEN_CHECK(search({}, 320, true) <= 20 && num_visits(session.result()) == 320);
+  // Two moves on, the visits of that position are there.
+  GameSession<G> fresh(game, SearchSettings(), 0);
+  fresh.begin(line, request_of(300), "");
+  const int num_rows = count_rows(fresh);
+  const int num_new = search(line, 300, true);
+  TENGEN_CHECK(num_new < num_rows && num_visits(session.result()) == 300);
+  // A request for fewer than there are searches nothing and says what is there.
+  TENGEN_CHECK(search(line, 10, true) == 0 && num_visits(session.result()) == 300);
+  session.extend(310);
+  TENGEN_CHECK(count_rows(session) <= 10 && num_visits(session.result()) == 310);
+  // Without keeps_tree, and back to a position before, it is the search of a new session.
+  for (const bool keeps_tree : {false, true}) {
+    TENGEN_CHECK(search(keeps_tree ? std::vector<int>{} : line, 300, keeps_tree) > 0);
+    GameSession<G> other(game, SearchSettings(), 0);
+    other.begin(keeps_tree ? std::vector<int>{} : line, request_of(300), "");
+    drive(other);
+    for (size_t i = 0; i < other.result().actions.size(); ++i) {
+      TENGEN_CHECK(other.result().actions[i].visits == session.result().actions[i].visits);
+    }
+  }
+  // A search that was given up with a row waiting leaves no tree.
+  session.begin(line, request_of(50), "");
+  TENGEN_CHECK(session.next() == 1);
+  TENGEN_CHECK(search(line, 50, true) > 0 && num_visits(session.result()) == 50);
+}
+
 void check_misuse() {
   const TicTacToe game;
   GameSession<TicTacToe> session(game, SearchSettings(), 0);
@@ -140,5 +199,7 @@ int main() {
   check_symmetries(Gomoku(9, true), {0, 1, 2, 12});
   check_slices(TicTacToe(), {4});
   check_slices(Gomoku(7), {24, 8});
+  check_kept_tree(Gomoku(7));
+  check_kept_tree(Gomoku(9));
   check_misuse();
 }

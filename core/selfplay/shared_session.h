@@ -19,7 +19,7 @@ class SharedSession {
   virtual ~SharedSession() = default;
   // Starts a search of the position after `moves`, as SearchSession::begin().
   virtual void begin(const std::vector<int>& moves, const SearchRequest& request,
-                     const std::string& variant) = 0;
+                     const std::string& variant, bool keeps_tree = false) = 0;
   // As SearchSession::extend(), once every port's next() has returned 0.
   virtual void extend(int num_simulations) = 0;
   // next() may block until another port's done().
@@ -45,8 +45,11 @@ class SharedGameSession final : public SharedSession {
   }
 
   void begin(const std::vector<int>& moves, const SearchRequest& request,
-             const std::string& variant) override {
-    search_.begin(position_after(game_, variant, moves), request);
+             const std::string& variant, bool keeps_tree = false) override {
+    const typename G::State state = position_after(game_, variant, moves);
+    if (keeps_tree && line_.leads_to(variant, moves)) go_on(moves);
+    line_ = {variant, moves};
+    search_.begin(state, request);
     for (auto& port : ports_) port->clear();
   }
   void extend(int num_simulations) override { search_.extend(num_simulations); }
@@ -91,8 +94,14 @@ class SharedGameSession final : public SharedSession {
     WorkerStats stats_;
   };
 
+  void go_on(const std::vector<int>& moves) {
+    if (moves.size() == line_.moves.size()) search_.stay();
+    for (size_t i = line_.moves.size(); i < moves.size(); ++i) search_.play(moves[i]);
+  }
+
   const G game_;
   SharedSearch<G> search_;
+  SearchedLine line_;
   std::vector<std::unique_ptr<ThreadPort>> ports_;
   SearchResult result_;
 };

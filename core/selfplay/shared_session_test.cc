@@ -80,6 +80,55 @@ void check_many(const G& game, size_t cache_bytes) {
   }
 }
 
+// A kept tree of one port of one row is that of one thread; of several threads it adds up.
+void check_kept_tree() {
+  const Gomoku game(9);
+  GameSession<Gomoku> alone(game, SearchSettings(), 1 << 16);
+  SharedGameSession<Gomoku> one(game, SearchSettings(), 1, 1, 1 << 16);
+  SharedGameSession<Gomoku> several(game, SearchSettings(), 3, 4, 1 << 16);
+  std::vector<int> moves;
+  for (int turn = 0; turn < 6; ++turn) {
+    const int num_simulations = turn % 2 == 0 ? 400 : 450;
+    alone.begin(moves, request_of(num_simulations), "", true);
+    drive(alone);
+    one.begin(moves, request_of(num_simulations), "", true);
+    drive_all(one, 1);
+    several.begin(moves, request_of(num_simulations), "", true);
+    drive_all(several, 3);
+    for (size_t i = 0; i < alone.result().actions.size(); ++i) {
+      const ActionResult& action = alone.result().actions[i];
+      TENGEN_CHECK(action.visits == one.result().actions[i].visits);
+      TENGEN_CHECK(action.value_to_play == one.result().actions[i].value_to_play);
+    }
+    uint32_t visits = 0;
+    for (const ActionResult& action : several.result().actions) visits += action.visits;
+    TENGEN_CHECK(visits == several.result().num_simulations);
+    TENGEN_CHECK(visits >= static_cast<uint32_t>(num_simulations));
+    // The same position, once more; then two moves on, or one.
+    several.begin(moves, request_of(10), "", true);
+    drive_all(several, 3);
+    TENGEN_CHECK(several.result().num_simulations == visits);
+    for (const int move : alone.variation(alone.result().best_action, turn % 3 == 0 ? 1 : 2)) {
+      moves.push_back(move);
+    }
+  }
+  // Another line has nothing of the tree.
+  several.begin({0}, request_of(50), "", true);
+  drive_all(several, 3);
+  TENGEN_CHECK(several.result().num_simulations == 50);
+  // A move that was never looked at leaves nothing, and a stop in the middle leaves what was found.
+  several.begin({0, 1, 2, 3}, request_of(50), "", true);
+  drive_all(several, 3);
+  TENGEN_CHECK(several.result().num_simulations == 50);
+  several.begin({0, 1, 2, 3}, request_of(1 << 20), "", true);
+  several.stop();
+  drive_all(several, 3);
+  TENGEN_CHECK(several.result().num_simulations >= 50);
+  several.begin({0, 1, 2, 3}, request_of(200), "", true);
+  drive_all(several, 3);
+  TENGEN_CHECK(several.result().num_simulations >= 200);
+}
+
 // A search given up with rows waiting leaves no trace; so does one that was stopped.
 void check_given_up() {
   const TicTacToe game;
@@ -108,5 +157,6 @@ int main() {
     check_many(TicTacToe(), cache_bytes);
     check_many(Gomoku(7), cache_bytes);
   }
+  check_kept_tree();
   check_given_up();
 }
