@@ -113,6 +113,8 @@ class ModelPlayer:
     """The game whose planes its network reads; empty where they are the task's."""
     tree_threads: int = 1
     """Threads that search one tree; with more than one, moves differ each time."""
+    keeps_tree: bool = False
+    """Whether a search goes on from what is left of the tree of the move before."""
 
     def __post_init__(self) -> None:
         if self.search.score_weight > 0:
@@ -178,6 +180,7 @@ class ModelPlayer:
         player.kind = _core.PlayerKind.NETWORK
         player.num_simulations = num_simulations
         player.search = self.search.to_native()
+        player.keeps_tree = self.keeps_tree
         return player
 
 

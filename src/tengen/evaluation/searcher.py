@@ -83,7 +83,14 @@ class Searcher:
             ports = [self._shared.port(index) for index in range(num_threads)]
         self._drivers = [(port, _bound(backend, port)) for port in ports]
 
-    def run(self, moves: Sequence[int], request: Any, variant: str = "") -> Any:
+    def run(
+        self,
+        moves: Sequence[int],
+        request: Any,
+        variant: str = "",
+        *,
+        keeps_tree: bool = False,
+    ) -> Any:
         """Returns the core's result for the position after ``moves``. Blocks.
 
         Args:
@@ -91,6 +98,9 @@ class Searcher:
             request: The core's ``SearchRequest``; scores are kept where the backend
                 has them.
             variant: As for ``Game.new_state``.
+            keeps_tree: Where the moves go on from those of the search before, its tree
+                is searched on, and the visits that are left count. A Gumbel search
+                begins anew.
 
         Raises:
             CoreError: There is no such variant, a move is not legal, or the game is
@@ -98,7 +108,7 @@ class Searcher:
             Exception: What the backend raised; the search is ended.
         """
         request.keep_scores = self._has_scores
-        self._session.begin(list(moves), request, variant)
+        self._session.begin(list(moves), request, variant, keeps_tree)
         self._drive()
         return self._session.result
 

@@ -49,6 +49,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="change how it searches: search.lcb_stdevs=5; fields as those of "
         "actor.search in tengen recipes TASK",
     )
+    parser.add_argument(
+        "--fresh",
+        action="store_true",
+        help="begin each search anew, so that a position has the same answer twice; "
+        "else the tree is kept between moves",
+    )
     add_task_argument(parser)
     side = parser.add_mutually_exclusive_group()
     side.add_argument(
@@ -69,7 +75,13 @@ def play(args: argparse.Namespace) -> dict[str, Any]:
     check_range("simulations", args.simulations, 1, MAX_SIMULATIONS)
     is_terminal = sys.stdin.isatty() and sys.stdout.isatty()
     settings = override(PlaySettings(), args.settings)
-    with load_player(args.model, settings.search, args.devices, args.task) as player:
+    with load_player(
+        args.model,
+        settings.search,
+        args.devices,
+        args.task,
+        keeps_tree=not args.fresh,
+    ) as player:
         session = Session(
             player,
             lambda text: print(text, flush=True),

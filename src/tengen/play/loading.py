@@ -19,6 +19,8 @@ def load(
     search: SearchConfig | None = None,
     devices: str | None = None,
     task: str | None = None,
+    *,
+    keeps_tree: bool = False,
 ) -> Player | AgentPlayer:
     """Returns the player of a trained model. Blocks while it is read and compiled.
 
@@ -31,6 +33,7 @@ def load(
         task: The model's task. Needed where it is a game or an environment in Python,
             ``module:Class``, which is imported from where this process looks and the
             working directory: a file alone makes nobody import anything.
+        keeps_tree: As for ``Player``, of a game.
 
     Returns:
         A ``Player`` of a game, which chooses moves; an ``AgentPlayer`` of an
@@ -44,9 +47,10 @@ def load(
     name = str(word)
     model = resolve_model(name)
     if model.meta.signature.board is not None:
-        return _player(model, name, search, devices, task)
+        return _player(model, name, search, devices, task, keeps_tree=keeps_tree)
     rule = "is for games, which are searched; leave it out in an environment"
     check(search is None, "search", search, rule)
+    check(not keeps_tree, "keeps_tree", keeps_tree, rule)
     return AgentPlayer(open_agent(model, name, task=task, devices=devices))
 
 
@@ -55,6 +59,8 @@ def load_player(
     search: SearchConfig | None = None,
     devices: str | None = None,
     task: str | None = None,
+    *,
+    keeps_tree: bool = False,
 ) -> Player:
     """Returns the player of a game; see ``load``.
 
@@ -62,7 +68,9 @@ def load_player(
         UsageError: As ``load``, or the model is of an environment.
         RunError: The backend refuses the model.
     """
-    return _player(resolve_model(word), str(word), search, devices, task)
+    return _player(
+        resolve_model(word), str(word), search, devices, task, keeps_tree=keeps_tree
+    )
 
 
 def _player(
@@ -71,7 +79,10 @@ def _player(
     search: SearchConfig | None,
     devices: str | None,
     task: str | None,
+    *,
+    keeps_tree: bool,
 ) -> Player:
-    return Player(
-        open_model(model, name, search=search, scores=True, devices=devices, task=task)
+    opened = open_model(
+        model, name, search=search, scores=True, devices=devices, task=task
     )
+    return Player(opened, keeps_tree=keeps_tree)

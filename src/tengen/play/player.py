@@ -30,13 +30,16 @@ class Player:
 
     Args:
         model: Who plays.
+        keeps_tree: Whether a search goes on from what the moves since have left of the
+            one before, whose visits count. Then what it finds depends on what was
+            asked before.
 
     Attributes:
         name: The word that it was loaded by.
         game: The game that it plays.
     """
 
-    def __init__(self, model: ModelPlayer) -> None:
+    def __init__(self, model: ModelPlayer, *, keeps_tree: bool = False) -> None:
         """Opens the game.
 
         Raises:
@@ -46,6 +49,7 @@ class Player:
         self.game: Game = open_game(model.task)
         self._framed = model.framed(self.game)
         self._model: ModelPlayer | None = model
+        self._keeps_tree = keeps_tree
         self._searchers: dict[tuple[int, int], Searcher] = {}  # by threads and rows
         self._forecaster: Forecaster | None = None
         self._lock = Lock()
@@ -80,12 +84,12 @@ class Player:
         """Returns the strongest action in the position after ``moves``.
 
         With one thread the same arguments give the same action wherever evaluation is
-        deterministic; several search one tree together, sooner and not twice alike.
+        deterministic, unless trees are kept; several search one tree together, sooner and not twice alike.
         Blocks while it searches, without the GIL.
 
         Args:
             moves: Actions from the first move of the game; empty for its start.
-            simulations: How long to search, 1 to 2**24.
+            simulations: How long to search, 1 to 2**24; what a kept tree has counts.
             seed: Of whatever the search draws at random, below 2**63.
             threads: That search one tree, 1 to 1024; with a TengenWarning no more than
                 there are cores. The first call with more threads than before compiles
@@ -178,7 +182,7 @@ class Player:
             UsageError: There is no such game, it is another one to the network, or the
                 player was closed.
         """
-        other = Player(self._open_model().playing(task))
+        other = Player(self._open_model().playing(task), keeps_tree=self._keeps_tree)
         other._forecaster = self._forecaster
         return other
 
@@ -222,7 +226,12 @@ class Player:
 
     def _run(self, searcher: Searcher, moves: Sequence[int], request: Any) -> Any:
         framed = self._framed
-        return searcher.run(framed.to_frame(moves), request, framed.variant)
+        return searcher.run(
+            framed.to_frame(moves),
+            request,
+            framed.variant,
+            keeps_tree=self._keeps_tree,
+        )
 
 
 def _request(

@@ -70,6 +70,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="change how it searches: search.lcb_stdevs=5; fields as those of "
         "actor.search in tengen recipes TASK",
     )
+    parser.add_argument(
+        "--fresh",
+        action="store_true",
+        help="begin each search anew, so that a position has the same answer twice; "
+        "else the tree is kept between moves",
+    )
     add_task_argument(parser)
 
 
@@ -93,7 +99,13 @@ def gtp(args: argparse.Namespace) -> dict[str, Any]:
     settings = override(PlaySettings(), args.settings)
     policy = settings.search.policy
     check(policy == "puct", "search.policy", policy, "must be puct for gtp; change it")
-    with load_player(args.model, settings.search, args.devices, args.task) as player:
+    with load_player(
+        args.model,
+        settings.search,
+        args.devices,
+        args.task,
+        keeps_tree=not args.fresh,
+    ) as player:
         engine = Engine(
             player,
             simulations=args.simulations,
