@@ -84,8 +84,8 @@ class Player:
         """Returns the strongest action in the position after ``moves``.
 
         With one thread the same arguments give the same action wherever evaluation is
-        deterministic, unless trees are kept; several search one tree together, sooner and not twice alike.
-        Blocks while it searches, without the GIL.
+        deterministic, unless trees are kept; several search one tree together, sooner
+        and not twice alike. Blocks while it searches, without the GIL.
 
         Args:
             moves: Actions from the first move of the game; empty for its start.
@@ -117,7 +117,7 @@ class Player:
         with self._lock:
             searcher = self._take_searcher(*key)
             result = self._run(searcher, moves, request)
-            self._searchers[key] = searcher
+            self._put_searcher(key, searcher)
         return to_analysis(result, self._framed)
 
     @contextmanager
@@ -168,7 +168,7 @@ class Player:
         # A search that was interrupted is in no state to begin another: it is let go.
         with self._lock:
             if self._model is not None:
-                self._searchers[key] = searcher
+                self._put_searcher(key, searcher)
 
     def playing(self, task: str) -> Player:
         """Returns a player of the same model in another game.
@@ -218,11 +218,18 @@ class Player:
     def _take_searcher(self, threads: int, rows: int) -> Searcher:
         model = self._open_model()
         # A search that was interrupted is in no state to begin another.
-        if searcher := self._searchers.pop((threads, rows), None):
+        if searcher := self._searchers.pop(self._place(threads, rows), None):
             return searcher
         self._model = model = model.opened_for(threads)
         frame = self._framed.frame
         return Searcher(frame, model.backend, model.search, threads, rows)
+
+    def _put_searcher(self, key: tuple[int, int], searcher: Searcher) -> None:
+        self._searchers[self._place(*key)] = searcher
+
+    def _place(self, threads: int, rows: int) -> tuple[int, int]:
+        # The tree is in the searcher of the first request, however long others are.
+        return threads, 0 if self._keeps_tree else rows
 
     def _run(self, searcher: Searcher, moves: Sequence[int], request: Any) -> Any:
         framed = self._framed

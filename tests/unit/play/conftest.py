@@ -15,9 +15,11 @@ from tengen.run import RunDirectory
 def make_player(hash_player):
     """Makes a player of a game without a model."""
 
-    def make(task, backend=None, *, mixed_sizes=False):
-        model = hash_player(task, backend=backend)
-        return Player(dataclasses.replace(model, mixed_sizes=mixed_sizes))
+    def make(task, backend=None, *, mixed_sizes=False, keeps_tree=False):
+        model = dataclasses.replace(
+            hash_player(task, backend=backend), mixed_sizes=mixed_sizes
+        )
+        return Player(model, keeps_tree=keeps_tree)
 
     return make
 

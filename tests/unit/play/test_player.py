@@ -37,6 +37,41 @@ def test_the_same_question_has_the_same_answer(make_player):
     assert first.choose(*asked) == answer.best_action
 
 
+@pytest.mark.parametrize("threads", [1, 3])
+def test_what_moves_leave_of_a_tree_counts(make_player, four_cores, threads):
+    player = make_player("gomoku/9", keeps_tree=True)
+    first = player.analyse([], 400, threads=threads)
+    with player.begin([], 400, threads=threads) as search:
+        assert search.num_simulations == first.num_simulations >= 400
+        search.grow(100)
+        found = search.analysis(2)
+    assert found.num_simulations >= 500
+    line = found.actions[0].variation
+    # Two moves on, more than was asked for is there; a move back nothing is.
+    later = player.analyse(line, 1, threads=threads)
+    assert later.num_simulations > 1
+    assert sum(row.visits for row in later.actions) == later.num_simulations
+    assert player.analyse(line[:1], 400, threads=threads).num_simulations >= 400
+    other = player.analyse([40, 41, 42], 20, threads=threads)
+    assert other.num_simulations == 20
+
+
+def test_without_kept_trees_a_question_is_asked_anew(make_player):
+    player = make_player("gomoku/9")
+    line = [player.choose([], 400)]
+    assert player.analyse(line, 3).num_simulations == 3
+
+
+def test_a_whole_game_with_kept_trees_has_legal_moves(make_player):
+    player = make_player("connect4", keeps_tree=True)
+    state, moves = player.game.new_state(), []
+    while not state.is_terminal():
+        analysis = player.analyse(moves, simulations=60)
+        assert analysis.num_simulations >= 60 or analysis.is_proven
+        state.apply(analysis.best_action)
+        moves.append(analysis.best_action)
+
+
 def test_a_win_at_hand_is_taken_and_proven(make_player):
     # X has a row of two on top and is to move: x x . / o o . / . . .
     player = make_player("tictactoe")

@@ -277,7 +277,7 @@ def piped(monkeypatch, make_player, capsys):
     """Runs ``tengen play`` with lines on stdin."""
     monkeypatch.setattr(
         "tengen.play.command.load_player",
-        lambda word, *_: make_player("connect4"),
+        lambda word, *_, keeps_tree: make_player("connect4", keeps_tree=keeps_tree),
     )
 
     def run(text, *words):
