@@ -67,7 +67,7 @@ COMMANDS = (
     Command(
         "selfplay", "tengen.roles.selfplay.command:selfplay", "one role: play games"
     ),
-    Command("actor", "tengen.roles.actor_command:actor", "one role: step environments"),
+    Command("actor", "tengen.roles.actor.command:actor", "one role: step environments"),
     Command(
         "inference", "tengen.roles.command:inference", "one role: answer the actors"
     ),

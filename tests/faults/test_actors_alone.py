@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tengen.roles.actor_counts import read_actor_counts
+from tengen.roles.actor.counts import read_actor_counts
 from tengen.run import RunDirectory
 from tests.faults.test_actor_kills import command
 from tests.integration.runs import run_command, wait_for

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tengen.errors import UsageError
-from tengen.roles.actor_links import INFERENCE, STORE
 from tengen.roles.launch_config import LaunchConfig
 from tengen.run import (
     RunDirectory,
@@ -19,7 +18,20 @@ from tengen.run import (
 )
 from tengen.transport import NetAddress, NetDoor, fingerprint_of
 
-__all__ = ["TOKEN_VARIABLE", "Connect", "Doors", "Way", "way_to"]
+__all__ = [
+    "INFERENCE",
+    "STORE",
+    "TOKEN_VARIABLE",
+    "Connect",
+    "Doors",
+    "Way",
+    "way_to",
+]
+
+STORE = "store"
+"""The name of the experience among a run's services."""
+INFERENCE = "inference"
+"""That of role inference."""
 
 TOKEN_VARIABLE = "TENGEN_RUN_TOKEN"
 """What an actor that is told an address takes the token from."""

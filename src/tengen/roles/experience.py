@@ -7,9 +7,8 @@ from typing import Any
 
 from tengen.experience import Experience
 from tengen.learners.checkpoint import read_extra
-from tengen.roles.actor_links import STORE
 from tengen.roles.config import RunConfig
-from tengen.roles.doors import Doors
+from tengen.roles.doors import STORE, Doors
 from tengen.roles.role import RoleContext
 from tengen.run import RunDirectory
 

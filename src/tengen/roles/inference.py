@@ -12,9 +12,8 @@ from tengen.inference import open_backend
 from tengen.inference.central import INFERENCE as DIALECT
 from tengen.inference.central import MAX_ROWS, InferenceServer, serve_rows
 from tengen.models import load_model
-from tengen.roles.actor_links import INFERENCE
 from tengen.roles.config import RunConfig
-from tengen.roles.doors import Doors
+from tengen.roles.doors import INFERENCE, Doors
 from tengen.roles.role import Report, RoleContext
 from tengen.run import RunDirectory
 from tengen.transport import HostFolder, Server

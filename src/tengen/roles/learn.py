@@ -15,7 +15,7 @@ from tengen.inference.torch_backend import load_head
 from tengen.learners import Learner, load_checkpoint, save_checkpoint
 from tengen.learners.checkpoint import read_extra
 from tengen.nets import Net, NetConfig
-from tengen.roles.actor_counts import read_actor_counts
+from tengen.roles.actor.counts import read_actor_counts
 from tengen.roles.config import RunConfig
 from tengen.roles.devices import learner_device
 from tengen.roles.experience import open_experience

@@ -98,7 +98,7 @@ def _die(reason: str) -> NoReturn:
 
 
 ROLES = {
-    "actor": "tengen.roles.actor:ActorRole",
+    "actor": "tengen.roles.actor.role:ActorRole",
     "export": "tengen.roles.export:ExportRole",
     "gate": "tengen.roles.gate:GateRole",
     "inference": "tengen.roles.inference:InferenceRole",

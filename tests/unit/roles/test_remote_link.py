@@ -12,8 +12,9 @@ from tengen.agents import EnvironmentAgent
 from tengen.errors import RunError
 from tengen.inference import central
 from tengen.recipes import make_config
-from tengen.roles import RoleContext, remote_link
-from tengen.roles.remote_link import RemoteLink
+from tengen.roles import RoleContext
+from tengen.roles.actor import remote_link
+from tengen.roles.actor.remote_link import RemoteLink
 from tengen.run import RunDirectory
 
 pytest.importorskip("gymnasium")

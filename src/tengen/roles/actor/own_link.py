@@ -7,7 +7,7 @@ from tengen.agents import EnvironmentAgent
 from tengen.errors import RunError
 from tengen.inference import RowArrays, bind_port, drive, open_backend
 from tengen.models import load_model
-from tengen.roles.actor_links import Driven
+from tengen.roles.actor.links import Driven
 from tengen.roles.config import RunConfig
 from tengen.roles.experience import open_experience
 from tengen.roles.role import RoleContext

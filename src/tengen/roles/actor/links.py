@@ -10,12 +10,7 @@ from tengen.envs import Arrays
 from tengen.experience import ItemLayout
 from tengen.inference import DriveStats, RowArrays
 
-__all__ = ["INFERENCE", "STORE", "ActorLink", "Driven", "LinkLost"]
-
-STORE = "store"
-"""The name of the experience among a run's services."""
-INFERENCE = "inference"
-"""That of role inference."""
+__all__ = ["ActorLink", "Driven", "LinkLost"]
 
 
 class LinkLost(Exception):

@@ -13,7 +13,7 @@ from tengen.actors import EnvironmentPort, Slots
 from tengen.agents import EnvironmentAgent
 from tengen.envs import Env
 from tengen.inference.central import Interrupted
-from tengen.roles.actor_links import ActorLink, LinkLost
+from tengen.roles.actor.links import ActorLink, LinkLost
 from tengen.roles.config import RunConfig
 from tengen.roles.role import Report, RoleContext
 from tengen.run import RunDirectory
@@ -209,9 +209,9 @@ def _link(
 ) -> ActorLink:
     # An actor without a network is small: it does not load what evaluates one.
     if context.at_once:
-        from tengen.roles.remote_link import RemoteLink
+        from tengen.roles.actor.remote_link import RemoteLink
 
         return RemoteLink(agent, config, run, context)
-    from tengen.roles.own_link import OwnLink
+    from tengen.roles.actor.own_link import OwnLink
 
     return OwnLink(agent, config, run, context)

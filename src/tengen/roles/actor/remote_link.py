@@ -14,10 +14,10 @@ from tengen.envs import Arrays
 from tengen.errors import RunError, TengenError
 from tengen.experience import StepClient
 from tengen.inference import DriveStats, RowArrays, central, drive
-from tengen.roles.actor_counts import ActorCounts
-from tengen.roles.actor_links import INFERENCE, STORE, Driven, LinkLost
+from tengen.roles.actor.counts import ActorCounts
+from tengen.roles.actor.links import Driven, LinkLost
 from tengen.roles.config import RunConfig
-from tengen.roles.doors import way_to
+from tengen.roles.doors import INFERENCE, STORE, way_to
 from tengen.roles.role import RoleContext
 from tengen.run import RunDirectory
 from tengen.transport import Client, is_net

@@ -1,0 +1,1 @@
+"""Role ``actor``: environments stepped here, or for a learner elsewhere."""
