@@ -39,12 +39,12 @@ HostSession::HostSession(engine::SessionId id, SessionRecord record, const std::
       requests_(record_.layout.requests(memory_.data())),
       replies_(record_.layout.replies(memory_.data())),
       served_(served(id, record_, progress == nullptr ? 0 : progress->num_wanted, num_loans)) {
-  if (progress == nullptr) {
-    header_->version.store(kRingVersion);
-    return;
-  }
-  check(header_->version.load() == kRingVersion, "version", header_->version.load(),
+  // 0: new, or the server before was killed while it made the memory, which no client has seen.
+  const uint32_t version = header_->version.load();
+  check(version == kRingVersion || version == 0, "version", version,
         "must be this tengen's; go on with the one that made the store, or remove its folder");
+  header_->version.store(kRingVersion);
+  if (progress == nullptr) return;
   num_applied_ = progress->num_applied;
   requests_.resume_consumer(progress->request_tail);
   replies_.resume_producer(progress->reply_head);
