@@ -29,6 +29,7 @@ from tengen.store.messages import VERSION
 from tengen.transport import LOCK_NAME, SOCKET_NAME
 from tengen.transport import client as transport_client
 from tengen.transport import server as transport_server
+from tests.integration.runs import wait_for
 
 TABLE = TableConfig(name="t", columns={"value": Column(dtype="int64")})
 
@@ -105,11 +106,8 @@ def leave(directory: Path, num_items: int) -> Path:
         for i in range(num_items):
             client.table("t").insert("a", i, {"value": np.int64(i)})
         client.flush()
-    for _ in range(1000):
-        if not list(directory.glob("session-*")):
-            break
-        # The server hears of the end of a socket a moment later.
-        Store.connect(directory)
+    # The server hears of the end of a socket a moment later.
+    wait_for(lambda: not list(directory.glob("session-*")))
     left = directory.parent / "left"
     of_others = shutil.ignore_patterns(SOCKET_NAME, LOCK_NAME)
     shutil.copytree(directory, left, ignore=of_others)
