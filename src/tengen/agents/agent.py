@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from tengen.evaluation import AcceptAllGate, GateConfig, LadderConfig
 from tengen.nets import NetConfig
 from tengen.open_config import OpenConfig
+from tengen.search import PlayConfig
 from tengen.tensors import Signature
 
 if TYPE_CHECKING:
@@ -71,6 +72,7 @@ class Agent(OpenConfig, package="tengen.agents"):
         keeps_models: Whether experience names the models that made it, so that they
             stay.
         rating: How models are rated on the way; None where nothing plays them.
+        play: How models play, where they do.
         learn_from: The run whose games are learned from; empty for the run's own
             experience.
         fixed: The agent's settings that stay as the run began, since its network or its
@@ -80,6 +82,7 @@ class Agent(OpenConfig, package="tengen.agents"):
     gate: GateConfig = AcceptAllGate()
     keeps_models: ClassVar[bool] = False
     rating: LadderConfig | None = None
+    play: PlayConfig = PlayConfig()
     learn_from: str = ""
     fixed: ClassVar[tuple[str, ...]] = ()
 

@@ -33,6 +33,7 @@ from tengen.experience import (
 from tengen.games import Game, GoVariety
 from tengen.inference import search_outputs
 from tengen.nets import NetConfig, board_of
+from tengen.search import PlayConfig
 from tengen.tensors import Signature
 
 if TYPE_CHECKING:
@@ -95,6 +96,8 @@ class AlphaZero(Agent):
     """Which candidates become models."""
     rating: LadderConfig = field(default_factory=LadderConfig)
     """How models are rated on the way."""
+    play: PlayConfig = field(default_factory=PlayConfig)
+    """How models play: in ratings, gates and matches, and against people."""
 
     keeps_models: ClassVar[bool] = True
     fixed: ClassVar[tuple[str, ...]] = ("stages", "learn_from")
@@ -163,7 +166,9 @@ class AlphaZero(Agent):
         self.check_boards(config.net, config.task, game, self.actor.variety)
         for net in self.nets(config.net):
             net.signature(board.signature)
-            self.actor.search.check_scores("score" in net.targets(board))
+            has_scores = "score" in net.targets(board)
+            self.actor.search.check_scores(has_scores)
+            self.play.search.check_scores(has_scores)
         if game.max_score == 0:
             check(
                 self.actor.lead_share == 0,

@@ -19,13 +19,14 @@ from tengen.evaluation.players import (
     GtpPlayer,
     MatchPlayer,
     ModelPlayer,
-    PlaySettings,
-    open_player,
+    find_player,
+    open_model,
 )
 from tengen.games import allow, is_program, open_game
+from tengen.models import ModelDir
 from tengen.overrides import override
 from tengen.run import available_cores, usable_threads
-from tengen.search import SearchConfig
+from tengen.search import PlayConfig
 
 __all__ = ["add_arguments", "match"]
 
@@ -34,10 +35,10 @@ __all__ = ["add_arguments", "match"]
 class MatchSettings:
     """What ``--set`` changes of a match."""
 
-    a: PlaySettings = field(default_factory=PlaySettings)
-    """Of A."""
-    b: PlaySettings = field(default_factory=PlaySettings)
-    """Of B."""
+    a: PlayConfig = field(default_factory=PlayConfig)
+    """How A plays; its own settings where it is a model."""
+    b: PlayConfig = field(default_factory=PlayConfig)
+    """How B plays; likewise."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -102,9 +103,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         action="append",
         default=[],
         dest="settings",
-        metavar="a.search.FIELD=v",
-        help="change how A searches, or B by b.search.FIELD: a.search.lcb_stdevs=5; "
-        "fields as those of actor.search in tengen recipes TASK",
+        metavar="a.FIELD=v",
+        help="change how A plays, or B by b.FIELD: a.search.lcb_stdevs=5, "
+        "b.precision=fp32; fields as those of agent.play in tengen recipes TASK",
     )
 
 
@@ -117,24 +118,11 @@ def match(args: argparse.Namespace) -> dict[str, Any]:
             disputed.
     """
     num_threads, trees = _threads(args.threads, args.tree_threads)
-    settings = override(MatchSettings(), args.settings)
     typed = None
     if args.task is not None and is_program(args.task):
         typed = args.task
         allow(typed)
-    a, b = (
-        _player(side, word, search, num_threads, tree_threads, args.devices, typed)
-        for side, word, search, tree_threads in (
-            ("a", args.a, settings.a.search, trees[0]),
-            ("b", args.b, settings.b.search, trees[1]),
-        )
-    )
-    a, b = (
-        dataclasses.replace(player, answer_s=args.answer_seconds)
-        if isinstance(player, GtpPlayer)
-        else player
-        for player in (a, b)
-    )
+    a, b = _players(args, num_threads, trees, typed)
     has_model = isinstance(a, ModelPlayer) or isinstance(b, ModelPlayer)
     rule = "needs a model that plays; take it away"
     check(args.devices is None or has_model, "devices", args.devices, rule)
@@ -189,23 +177,46 @@ def _threads(threads: int | None, trees: str) -> tuple[int, list[int]]:
     return num_threads, [min(count, num_threads) for count in counts]
 
 
-def _player(
-    side: str,
-    word: str,
-    search: SearchConfig,
-    num_threads: int,
-    tree_threads: int,
-    devices: str | None,
-    typed: str | None,
-) -> MatchPlayer:
-    player = open_player(
-        word, num_threads=num_threads, search=search, devices=devices, task=typed
+def _players(
+    args: argparse.Namespace, num_threads: int, trees: list[int], typed: str | None
+) -> list[MatchPlayer]:
+    """Returns A and B.
+
+    Args:
+        args: Of the command.
+        num_threads: Of the match.
+        trees: Threads that search one tree, of A and of B.
+        typed: The task in Python that was typed in this call.
+    """
+    found = {"a": find_player(args.a), "b": find_player(args.b)}
+    usual = MatchSettings(
+        **{
+            side: model.meta.play
+            for side, model in found.items()
+            if isinstance(model, ModelDir) and model.meta.play is not None
+        }
     )
-    if isinstance(player, ModelPlayer):
-        return dataclasses.replace(player, tree_threads=tree_threads)
-    rule = "is no model and has no search to set; take that --set away"
-    check(search == SearchConfig(), f"{side}.search", word, rule)
-    return player
+    settings = override(usual, args.settings)
+    players: list[MatchPlayer] = []
+    for (side, player), tree_threads in zip(found.items(), trees, strict=True):
+        word, play = getattr(args, side), getattr(settings, side)
+        if isinstance(player, ModelDir):
+            opened = open_model(
+                player,
+                word,
+                num_threads=num_threads,
+                play=play,
+                devices=args.devices,
+                task=typed,
+            )
+            players.append(dataclasses.replace(opened, tree_threads=tree_threads))
+            continue
+        rule = "is no model and has no search to set; take that --set away"
+        check(play == PlayConfig(), side, word, rule)
+        if isinstance(player, GtpPlayer):
+            player = dataclasses.replace(player, answer_s=args.answer_seconds)
+        players.append(player)
+    return players
 
 
 def shared_task(a: MatchPlayer, b: MatchPlayer, name: str | None) -> str:

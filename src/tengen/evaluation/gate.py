@@ -56,8 +56,7 @@ class AcceptAllGate:
 class PlayedGate:
     """What gates share that judge by a match against the model before.
 
-    Both search as ``tengen match`` does without settings, not by the run's
-    ``actor.search``.
+    Both play as the run's ``agent.play`` says.
     """
 
     num_simulations: int = 64

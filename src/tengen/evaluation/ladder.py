@@ -24,6 +24,7 @@ from tengen.evaluation.ratings import Link, Pairing, Rating, fit_ratings
 from tengen.evaluation.records import MatchRecord, publish_record, read_records
 from tengen.games import Game
 from tengen.run import RunDirectory
+from tengen.search import PlayConfig
 
 __all__ = ["LadderConfig", "nearest_anchor", "rate_generation", "run_ratings"]
 
@@ -88,6 +89,7 @@ def rate_generation(
     game: Game,
     config: LadderConfig,
     *,
+    play: PlayConfig | None = None,
     seed: int = 0,
     num_threads: int = 1,
     time_limit_s: float | None = None,
@@ -106,6 +108,7 @@ def rate_generation(
         player: The model.
         game: The game.
         config: How many games, and against whom.
+        play: How the model plays, as ``player`` does; None as usual.
         seed: Of the run; rounds draw theirs from it.
         num_threads: Threads that play.
         time_limit_s: No round begins later than this; the first always does.
@@ -116,10 +119,11 @@ def rate_generation(
         RunError: The disk refuses, or a record is damaged.
     """
     started_s = time.monotonic()
+    play = play or PlayConfig()
     name = f"{number:06d}"
     num_left = config.num_games
     while num_left > 0:
-        estimate = _estimate(run_ratings(run, game.name, config), name)
+        estimate = _estimate(run_ratings(run, game.name, config, play), name)
         anchors = _anchors_around(run, game, config, estimate, num_threads, stop)
         anchor = nearest_anchor(anchors, estimate)
         num_rounds = sum(r.a == name for r in read_records(run))
@@ -148,21 +152,23 @@ def rate_generation(
             num_simulations=config.num_simulations,
             opening_plies=config.opening_plies,
             seed=round_seed,
+            play=play,
         )
         publish_record(run, name, record)
         num_left -= num_games
         if time_limit_s is not None and time.monotonic() - started_s > time_limit_s:
             break
-    return run_ratings(run, game.name, config)[name]
+    return run_ratings(run, game.name, config, play)[name]
 
 
 def run_ratings(
-    run: RunDirectory, task: str, config: LadderConfig
+    run: RunDirectory, task: str, config: LadderConfig, play: PlayConfig | None = None
 ) -> dict[str, Rating]:
     """Returns the ratings of all rated models of a run by number, six digits.
 
-    From the files of ``RUN/eval`` alone. Only matches at ``config.num_simulations``
-    count: with more a model is another player.
+    From the files of ``RUN/eval`` alone. Only matches at ``config.num_simulations`` in
+    which models played by ``play`` (None: as usual) count: with more simulations, or
+    another search, a model is another player.
 
     Raises:
         RunError: A record is damaged.
@@ -177,6 +183,7 @@ def run_ratings(
         record.to_pairing()
         for record in records
         if record.num_simulations == config.num_simulations
+        and record.play == (play or PlayConfig())
         and record.a.isdecimal()
         and record.b in fixed
     ]

@@ -22,17 +22,21 @@ from tengen.inference import (
     parse_devices,
     search_outputs,
 )
-from tengen.inference.openvino_backend import ONNX_FILE, is_installed
+from tengen.inference.openvino_backend import (
+    ONNX_FILE,
+    is_installed,
+    supported_precisions,
+)
 from tengen.models import ModelDir, resolve_model
-from tengen.search import SearchConfig
+from tengen.search import PlayConfig, PlayPrecision, SearchConfig
 
 __all__ = [
     "GtpPlayer",
     "MatchPlayer",
     "MctsPlayer",
     "ModelPlayer",
-    "PlaySettings",
     "RandomPlayer",
+    "find_player",
     "fixed_player",
     "open_for_play",
     "open_model",
@@ -42,14 +46,6 @@ __all__ = [
 _GTP = "gtp:"
 _GOMOCUP = "gomocup:"
 _MAX_PLAYOUTS = 10_000_000
-# Fields of a search that a player never reads, for it does not explore.
-_EXPLORING = (
-    "noise_alpha_total",
-    "noise_weight",
-    "noise_shaped",
-    "root_temperature",
-    "forced_playouts",
-)
 
 
 @dataclass(frozen=True)
@@ -90,6 +86,8 @@ class MctsPlayer:
 class ModelPlayer:
     """A network searched without noise; it plays the strongest move.
 
+    ``searching`` makes one that plays by a ``PlayConfig``.
+
     Threads: shared freely; every game thread binds a runner of its own.
     """
 
@@ -115,6 +113,15 @@ class ModelPlayer:
     """Threads that search one tree; with more than one, moves differ each time."""
     keeps_tree: bool = False
     """Whether a search goes on from what is left of the tree of the move before."""
+    precision: PlayPrecision = "fp32"
+    """Arithmetic that a backend is opened again with; see ``open_for_play``."""
+
+    @classmethod
+    def searching(
+        cls, name: str, task: str, backend: Backend, play: PlayConfig
+    ) -> ModelPlayer:
+        """Returns the player of a backend that somebody else opened for ``play``."""
+        return cls(name, task, backend, search=play.search, keeps_tree=play.keeps_tree)
 
     def __post_init__(self) -> None:
         if self.search.score_weight > 0:
@@ -140,6 +147,7 @@ class ModelPlayer:
             num_threads,
             outputs=tuple(self.backend.signature.outputs),
             devices=self.devices,
+            precision=self.precision,
         )
         return dataclasses.replace(self, backend=backend, num_threads=num_threads)
 
@@ -219,21 +227,6 @@ class GtpPlayer:
         return player
 
 
-@dataclass(frozen=True, kw_only=True)
-class PlaySettings:
-    """What ``--set`` changes of a model player."""
-
-    search: SearchConfig = field(default_factory=SearchConfig)
-    """How it searches."""
-
-    def __post_init__(self) -> None:
-        usual = SearchConfig()
-        for name in _EXPLORING:
-            value = getattr(self.search, name)
-            rule = "is for self-play, a player does not explore; leave it out"
-            check(value == getattr(usual, name), f"search.{name}", value, rule)
-
-
 MatchPlayer: TypeAlias = RandomPlayer | MctsPlayer | ModelPlayer | GtpPlayer
 
 
@@ -272,11 +265,25 @@ def fixed_player(word: str) -> RandomPlayer | MctsPlayer | None:
     return None
 
 
+def find_player(word: str) -> RandomPlayer | MctsPlayer | GtpPlayer | ModelDir:
+    """Returns the player of a word that needs no model, or the model that it names.
+
+    Args:
+        word: As for ``open_player``.
+
+    Raises:
+        UsageError: The word names nothing, or a model that is damaged.
+    """
+    if word.startswith(_GTP):
+        return GtpPlayer(word.removeprefix(_GTP))
+    return fixed_player(word) or resolve_model(word)
+
+
 def open_player(
     word: str,
     *,
     num_threads: int = 1,
-    search: SearchConfig | None = None,
+    play: PlayConfig | None = None,
     scores: bool = False,
     devices: str | None = None,
     task: str | None = None,
@@ -288,7 +295,7 @@ def open_player(
             (its newest model), ``RUN@17`` or a model directory. A path that looks like
             a fixed player is reached as ``./random``.
         num_threads: Threads that will evaluate at the same time, at least 1.
-        search: How a model searches; None as usual.
+        play: How a model plays; None as it says itself.
         scores: Whether a model shall estimate the final score, too, if it can; it
             must where the score counts in the search.
         devices: What a model computes on, as for ``open_for_play``.
@@ -300,16 +307,14 @@ def open_player(
             task, or a GPU that is not here.
         RunError: The backend refuses the model.
     """
-    if word.startswith(_GTP):
-        return GtpPlayer(word.removeprefix(_GTP))
-    player = fixed_player(word)
-    if player is not None:
-        return player
+    found = find_player(word)
+    if not isinstance(found, ModelDir):
+        return found
     return open_model(
-        resolve_model(word),
+        found,
         word,
         num_threads=num_threads,
-        search=search,
+        play=play,
         scores=scores,
         devices=devices,
         task=task,
@@ -321,7 +326,7 @@ def open_model(
     word: str,
     *,
     num_threads: int = 1,
-    search: SearchConfig | None = None,
+    play: PlayConfig | None = None,
     scores: bool = False,
     devices: str | None = None,
     task: str | None = None,
@@ -332,7 +337,7 @@ def open_model(
         model: The model.
         word: The word that named it.
         num_threads: As for ``open_player``.
-        search: As for ``open_player``.
+        play: As for ``open_player``.
         scores: As for ``open_player``.
         devices: As for ``open_player``.
         task: As for ``open_player``.
@@ -348,8 +353,8 @@ def open_model(
             f"board game; tengen eval {word} says what it scores"
         )
     check_typed(model.meta.task, task, word)
-    search = search or SearchConfig()
-    scores = scores or search.score_weight > 0
+    play = play or model.meta.play or PlayConfig()
+    scores = scores or play.search.score_weight > 0
     return ModelPlayer(
         name=word,
         task=model.meta.task,
@@ -358,8 +363,11 @@ def open_model(
             num_threads,
             outputs=search_outputs(scores=scores),
             devices=devices,
+            precision=play.precision,
         ),
-        search=search,
+        search=play.search,
+        keeps_tree=play.keeps_tree,
+        precision=play.precision,
         directory=model.path,
         devices=devices,
         num_threads=num_threads,
@@ -373,6 +381,7 @@ def open_for_play(
     *,
     outputs: Sequence[str] | None = None,
     devices: str | None = None,
+    precision: PlayPrecision = "fp32",
 ) -> Backend:
     """Returns a model's backend for play. Blocks while the model is compiled.
 
@@ -382,23 +391,27 @@ def open_for_play(
         outputs: What to answer with, as for ``open_backend``; None for all.
         devices: ``cpu`` or one GPU, ``cuda:0``. None: the CPU, or the first GPU where
             OpenVINO is not installed.
+        precision: Arithmetic of the trunk where OpenVINO computes on the CPU; one that
+            the CPU does not compute natively, or that only a run knows, is fp32, as is
+            what torch computes in.
 
     Raises:
         UsageError: The model cannot be used, or the GPU is not here.
         RunError: The backend refuses the model.
     """
-    # Nothing to measure for a few games: full precision, whatever the batch. A model of
-    # a run that computes by torch has no graph, and plays so too.
+    # A model of a run that computes by torch has no graph, and plays so too.
     has_openvino = is_installed() and (directory / ONNX_FILE).exists()
     if devices is None:
         # Without OpenVINO torch is imported anyway, and can say what there is.
         devices = "cpu" if has_openvino else default_devices()
     else:
         _check_devices(devices)
+    is_openvino = has_openvino and devices == "cpu"
+    is_native = is_openvino and precision in supported_precisions()
     config = InferenceConfig(
         devices=devices,
-        backend="openvino" if has_openvino and devices == "cpu" else "torch",
-        precision="fp32",
+        backend="openvino" if is_openvino else "torch",
+        precision=precision if is_native and precision != "run" else "fp32",
         batch_shape="dynamic",
     )
     return open_backend(directory, config, num_threads, outputs=outputs)

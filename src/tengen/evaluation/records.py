@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from tengen.config import from_dict, to_dict
 from tengen.evaluation.elo import Tally
 from tengen.evaluation.ratings import Pairing
 from tengen.run import RunDirectory, publish_json, read_object, storage_error
+from tengen.search import PlayConfig
 
 __all__ = ["RECORD_SCHEMA", "MatchRecord", "publish_record", "read_records"]
 
-RECORD_SCHEMA = 1
+RECORD_SCHEMA = 2
 """The version of records written here, and the newest that is read."""
 
 _FILE = re.compile(r"(.+)-(\d+)\.json")
@@ -39,6 +40,8 @@ class MatchRecord:
     """Games that B won."""
     num_simulations: int
     """Simulations a move of the players that are models."""
+    play: PlayConfig = field(default_factory=PlayConfig)
+    """How these play; records of schema 1 have none, and are of the usual one."""
     opening_plies: int
     """Random plies that the games began with."""
     seed: int

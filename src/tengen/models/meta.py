@@ -8,6 +8,7 @@ from pathlib import Path
 
 from tengen.inference.openvino_backend import INT8_FILE, ONNX_FILE
 from tengen.nets import NetConfig
+from tengen.search import PlayConfig
 from tengen.tensors import Signature
 
 __all__ = [
@@ -23,7 +24,7 @@ __all__ = [
     "file_sha256",
 ]
 
-MODEL_SCHEMA = 3
+MODEL_SCHEMA = 4
 """The version of model directories written here, and the newest that is read."""
 
 META_FILE = "meta.json"
@@ -78,6 +79,8 @@ class ModelMeta:
     """Training rows behind it, over the whole run, repeats counted."""
     origin: ModelOrigin | None = None
     """What it was trained on; None in models of schema 1, and in those of no run."""
+    play: PlayConfig | None = None
+    """How it plays; None in models of before, and in those that play no games."""
     sha256: dict[str, str]
     """Lower-case hexadecimal sha256 of each other file of the directory."""
 

@@ -39,7 +39,7 @@ def publish_model(
     meta: ModelMeta,
     tensors: Mapping[str, NDArray[np.generic]],
     exporter: ModelExporter | None,
-    check: Callable[[Path], None] | None = None,
+    complete: Callable[[Path], ModelMeta] | None = None,
 ) -> ModelDir:
     """Writes one model directory. Blocks until it is durable.
 
@@ -49,9 +49,9 @@ def publish_model(
         meta: What it says about itself; ``sha256`` is filled in here.
         tensors: The network's whole state, under its own names.
         exporter: Makes ``model.onnx``; None for a model without.
-        check: Called with the finished temporary directory before it is published;
-            it may add an int8 graph, and what it raises keeps the model from being
-            published.
+        complete: Called with the finished temporary directory before it is published;
+            it may add an int8 graph, returns what the model then says about itself,
+            and what it raises keeps the model from being published.
 
     Raises:
         UsageError: The network keeps state, and no graph can.
@@ -69,10 +69,9 @@ def publish_model(
         # Not its own save_file, which hides a full disk in an error of another kind.
         (path / WEIGHTS_FILE).write_bytes(save(contiguous))
         _write_meta(path, meta)
-        if check is not None:
-            check(path)
+        if complete is not None:
             # With the int8 graph, which may be there by now.
-            _write_meta(path, meta)
+            _write_meta(path, complete(path))
         published.append(load_model(path).meta)
 
     # Verified before it is there: the gate may take it away at once.

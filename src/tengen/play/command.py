@@ -9,9 +9,7 @@ import sys
 from typing import Any
 
 from tengen.config import check_range
-from tengen.evaluation import PlaySettings
 from tengen.games import add_task_argument
-from tengen.overrides import override
 from tengen.play.loading import load_player
 from tengen.play.terminal import Session
 from tengen.run import usable_threads
@@ -45,9 +43,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         action="append",
         default=[],
         dest="settings",
-        metavar="search.FIELD=v",
-        help="change how it searches: search.lcb_stdevs=5; fields as those of "
-        "actor.search in tengen recipes TASK",
+        metavar="FIELD=v",
+        help="change how it plays: search.lcb_stdevs=5 precision=fp32; fields as "
+        "of agent.play in tengen recipes TASK",
     )
     parser.add_argument(
         "--fresh",
@@ -74,13 +72,12 @@ def play(args: argparse.Namespace) -> dict[str, Any]:
     """
     check_range("simulations", args.simulations, 1, MAX_SIMULATIONS)
     is_terminal = sys.stdin.isatty() and sys.stdout.isatty()
-    settings = override(PlaySettings(), args.settings)
     with load_player(
         args.model,
-        settings.search,
+        args.settings,
         args.devices,
         args.task,
-        keeps_tree=not args.fresh,
+        is_fresh=args.fresh,
     ) as player:
         session = Session(
             player,

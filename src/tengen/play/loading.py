@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
+import dataclasses
+from collections.abc import Sequence
 from pathlib import Path
 
 from tengen.config import check
 from tengen.evaluation.players import open_model
 from tengen.models import ModelDir, resolve_model
+from tengen.overrides import override
 from tengen.play.agent_player import AgentPlayer, open_agent
 from tengen.play.player import Player
-from tengen.search import SearchConfig
+from tengen.search import PlayConfig
 
 __all__ = ["load", "load_player"]
 
 
 def load(
     word: str | Path,
-    search: SearchConfig | None = None,
+    play: PlayConfig | None = None,
     devices: str | None = None,
     task: str | None = None,
     *,
@@ -26,14 +29,16 @@ def load(
 
     Args:
         word: RUN (its newest model), ``RUN@17`` or a model directory.
-        search: How a player of a game searches; None as usual.
+        play: How a player of a game searches, but for ``keeps_tree``; None as the
+            model says, which is as its run's ``agent.play``.
         devices: ``cpu`` or one GPU, ``cuda:0``, whose answers are not the same bits in
             batches of other sizes. None: the CPU, or, for a game, the first GPU where
             OpenVINO is not installed.
         task: The model's task. Needed where it is a game or an environment in Python,
             ``module:Class``, which is imported from where this process looks and the
             working directory: a file alone makes nobody import anything.
-        keeps_tree: As for ``Player``, of a game.
+        keeps_tree: As for ``Player``, of a game. Off whatever the run says, so that a
+            call answers the same whatever was asked before.
 
     Returns:
         A ``Player`` of a game, which chooses moves; an ``AgentPlayer`` of an
@@ -47,42 +52,51 @@ def load(
     name = str(word)
     model = resolve_model(name)
     if model.meta.signature.board is not None:
-        return _player(model, name, search, devices, task, keeps_tree=keeps_tree)
+        play = play or model.meta.play or PlayConfig()
+        play = dataclasses.replace(play, keeps_tree=keeps_tree)
+        return _player(model, name, play, devices, task)
     rule = "is for games, which are searched; leave it out in an environment"
-    check(search is None, "search", search, rule)
+    check(play is None, "play", play, rule)
     check(not keeps_tree, "keeps_tree", keeps_tree, rule)
     return AgentPlayer(open_agent(model, name, task=task, devices=devices))
 
 
 def load_player(
-    word: str | Path,
-    search: SearchConfig | None = None,
+    word: str,
+    settings: Sequence[str],
     devices: str | None = None,
     task: str | None = None,
     *,
-    keeps_tree: bool = False,
+    is_fresh: bool = False,
 ) -> Player:
-    """Returns the player of a game; see ``load``.
+    """Returns the player of a game for a command.
+
+    Args:
+        word: As for ``load``.
+        settings: ``--set`` on how the model plays.
+        devices: As for ``load``.
+        task: As for ``load``.
+        is_fresh: Whether no tree is kept, whatever the model says.
 
     Raises:
-        UsageError: As ``load``, or the model is of an environment.
+        UsageError: As ``load``, a setting is refused, or the model is of an
+            environment.
         RunError: The backend refuses the model.
     """
-    return _player(
-        resolve_model(word), str(word), search, devices, task, keeps_tree=keeps_tree
-    )
+    model = resolve_model(word)
+    play = override(model.meta.play or PlayConfig(keeps_tree=True), settings)
+    if is_fresh:
+        play = dataclasses.replace(play, keeps_tree=False)
+    return _player(model, word, play, devices, task)
 
 
 def _player(
     model: ModelDir,
     name: str,
-    search: SearchConfig | None,
+    play: PlayConfig,
     devices: str | None,
     task: str | None,
-    *,
-    keeps_tree: bool,
 ) -> Player:
-    opened = open_model(
-        model, name, search=search, scores=True, devices=devices, task=task
+    return Player(
+        open_model(model, name, play=play, scores=True, devices=devices, task=task)
     )
-    return Player(opened, keeps_tree=keeps_tree)

@@ -29,17 +29,15 @@ class Player:
     Threads: calls from several threads wait for each other.
 
     Args:
-        model: Who plays.
-        keeps_tree: Whether a search goes on from what the moves since have left of the
-            one before, whose visits count. Then what it finds depends on what was
-            asked before.
+        model: Who plays, and whether trees are kept: then what a search finds depends
+            on what was asked before.
 
     Attributes:
         name: The word that it was loaded by.
         game: The game that it plays.
     """
 
-    def __init__(self, model: ModelPlayer, *, keeps_tree: bool = False) -> None:
+    def __init__(self, model: ModelPlayer) -> None:
         """Opens the game.
 
         Raises:
@@ -49,7 +47,7 @@ class Player:
         self.game: Game = open_game(model.task)
         self._framed = model.framed(self.game)
         self._model: ModelPlayer | None = model
-        self._keeps_tree = keeps_tree
+        self._keeps_tree = model.keeps_tree
         self._searchers: dict[tuple[int, int], Searcher] = {}  # by threads and rows
         self._forecaster: Forecaster | None = None
         self._lock = Lock()
@@ -182,7 +180,7 @@ class Player:
             UsageError: There is no such game, it is another one to the network, or the
                 player was closed.
         """
-        other = Player(self._open_model().playing(task), keeps_tree=self._keeps_tree)
+        other = Player(self._open_model().playing(task))
         other._forecaster = self._forecaster
         return other
 

@@ -52,7 +52,7 @@ def final_match(
     Raises:
         RunError: The disk refuses.
     """
-    rating = config.agent.rating
+    rating, play = config.agent.rating, config.agent.play
     if rating is None or rating.final_games == 0:
         return None
     model = run.models.latest()
@@ -70,7 +70,10 @@ def final_match(
         report = play_match(
             games.open_game(config.task),
             open_player(
-                f"{run.path}@{model}", num_threads=num_threads, task=config.task
+                f"{run.path}@{model}",
+                num_threads=num_threads,
+                play=play.in_precision(config.inference.precision),
+                task=config.task,
             ),
             opponent,
             num_games=rating.final_games,
@@ -93,6 +96,7 @@ def final_match(
         num_simulations=rating.num_simulations,
         opening_plies=rating.opening_plies,
         seed=config.seed,
+        play=play,
     )
     path = publish_record(run, "final", record)
     publish_file(run.games / f"{path.stem}.jsonl", games_jsonl(report.games))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import shutil
 import tempfile
 from pathlib import Path
@@ -29,6 +30,7 @@ from tengen.models.publish import next_number
 from tengen.roles.config import RunConfig, record_inference
 from tengen.roles.role import Report, RoleContext
 from tengen.run import RunDirectory
+from tengen.search import PlayConfig
 
 __all__ = ["ExportRole"]
 
@@ -114,19 +116,26 @@ class ExportRole:
         candidate = next_number(self._run)
         report: dict[str, Any] = {"candidate": candidate, "check": {}}
 
-        def check(directory: Path) -> None:
+        def complete(directory: Path) -> ModelMeta:
             if self._inputs:
                 report.update(self._check(directory, meta))
+            return dataclasses.replace(meta, play=self._play(meta))
 
         exporter = self._exporter if needs_graph(self._config.inference) else None
         publish_model(
-            self._run.candidates, candidate, meta, saved.tensors, exporter, check
+            self._run.candidates, candidate, meta, saved.tensors, exporter, complete
         )
         return report
 
     def close(self) -> None:
         """Lets another process export."""
         self._lock.release()
+
+    def _play(self, meta: ModelMeta) -> PlayConfig | None:
+        """Returns how a model plays; None in an environment."""
+        if meta.signature.board is None:
+            return None
+        return self._config.agent.play.in_precision(self._config.inference.precision)
 
     def _check(self, directory: Path, meta: ModelMeta) -> dict[str, Any]:
         if self._config.inference.has_auto:

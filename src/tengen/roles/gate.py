@@ -164,13 +164,14 @@ class GateRole:
         model = load_model(
             folder.entry(number), self._config.task, self._wanted, error=RunError
         )
+        play = self._config.agent.play
         backend = open_backend(
             model.path,
             self._config.inference,
             self._context.num_threads,
-            outputs=search_outputs(scores=False),
+            outputs=search_outputs(scores=play.search.score_weight > 0),
         )
-        return ModelPlayer(f"{number:06d}", self._config.task, backend)
+        return ModelPlayer.searching(f"{number:06d}", self._config.task, backend, play)
 
     def _sha256(self, folder: NumberedFolder, number: int) -> dict[str, str]:
         return read_meta(folder.entry(number), error=RunError).sha256

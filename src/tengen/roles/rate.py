@@ -39,6 +39,7 @@ class RateRole:
         self._context = context
         self._lock = run.lock("rate")
         self._rating = AlphaZero.of(config, "rate").rating
+        self._play = config.agent.play
         self._game = games.open_game(config.task)
         self._wanted = config.agent.signature(config.task)
 
@@ -59,15 +60,18 @@ class RateRole:
             directory.path,
             self._config.inference,
             self._context.num_threads,
-            outputs=search_outputs(scores=False),
+            outputs=search_outputs(scores=self._play.search.score_weight > 0),
         )
         try:
             rating = rate_generation(
                 self._run,
                 model,
-                ModelPlayer(f"{model:06d}", self._config.task, backend),
+                ModelPlayer.searching(
+                    f"{model:06d}", self._config.task, backend, self._play
+                ),
                 self._game,
                 self._rating,
+                play=self._play,
                 seed=self._config.seed,
                 num_threads=self._context.num_threads,
                 time_limit_s=_TIME_LIMIT_S,

@@ -4,6 +4,7 @@ The search itself is C++ (core/search) and runs inside self-play workers, matche
 sessions. To learn what it does, read `tengen.search.reference`.
 """
 
+from tengen.search.play_config import PlayConfig, PlayPrecision
 from tengen.search.reference import ReferenceSearch, SearchResult
 from tengen.search.reference_tree import Node, Proof
 from tengen.search.settings import MAX_SIMULATIONS, SearchConfig
@@ -11,6 +12,8 @@ from tengen.search.settings import MAX_SIMULATIONS, SearchConfig
 __all__ = [
     "MAX_SIMULATIONS",
     "Node",
+    "PlayConfig",
+    "PlayPrecision",
     "Proof",
     "ReferenceSearch",
     "SearchConfig",

@@ -9,6 +9,7 @@ from tengen.evaluation import (
     LadderConfig,
     MatchStopped,
     MctsPlayer,
+    ModelPlayer,
     Pairing,
     RandomPlayer,
     Tally,
@@ -23,6 +24,7 @@ from tengen.evaluation.anchors import fixed_players, rate_anchors
 from tengen.evaluation.ladder import nearest_anchor
 from tengen.evaluation.records import MatchRecord, publish_record
 from tengen.run import RunDirectory
+from tengen.search import PlayConfig, SearchConfig
 
 SHIPPED = ("tictactoe", "connect4", "gomoku/9", "gomoku/15")
 WORDS = ("random", "mcts:4", "mcts:30")
@@ -198,6 +200,17 @@ def test_matches_at_other_simulations_are_of_another_player(run, unknown, hash_p
     more = LadderConfig(num_games=2, num_simulations=5, anchors=WORDS)
     assert run_ratings(run, "tictactoe", more) == {}
     assert run_ratings(run, "connect4", config) == {}
+
+
+def test_matches_of_another_search_are_of_another_player(run, unknown, hash_player):
+    config = LadderConfig(num_games=2, num_simulations=4, anchors=WORDS)
+    game, player = games.make("tictactoe"), hash_player("tictactoe")
+    play = PlayConfig(search=SearchConfig(policy="gumbel"), keeps_tree=True)
+    rate_generation(run, 1, player, game, config)
+    searched = ModelPlayer.searching("000002", "tictactoe", player.backend, play)
+    rate_generation(run, 2, searched, game, config, play=play)
+    assert list(run_ratings(run, "tictactoe", config)) == ["000001"]
+    assert list(run_ratings(run, "tictactoe", config, play)) == ["000002"]
 
 
 def test_records_hold_what_a_match_needs_to_be_played_again(run, unknown, hash_player):

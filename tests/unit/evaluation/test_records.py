@@ -6,6 +6,7 @@ from tengen.errors import RunError, UsageError
 from tengen.evaluation import MatchRecord, Pairing, Tally, read_records
 from tengen.evaluation.records import publish_record
 from tengen.run import RunDirectory
+from tengen.search import PlayConfig
 
 
 @pytest.fixture
@@ -55,6 +56,14 @@ def test_a_damaged_record_is_named(run, text):
     (run.eval / "000001-1.json").write_text(text)
     with pytest.raises((RunError, UsageError), match=r"000001-1\.json"):
         read_records(run)
+
+
+def test_a_record_of_before_is_of_a_player_as_it_was_then(run):
+    path = publish_record(run, "000003", record())
+    content = json.loads(path.read_text())
+    assert content.pop("play")["search"]["policy"] == "puct"
+    path.write_text(json.dumps({**content, "schema": 1}))
+    assert [r.play for r in read_records(run)] == [PlayConfig()]
 
 
 def test_a_newer_schema_is_refused(run):

@@ -108,6 +108,8 @@ def publish(
         weights = random_weights(features, config, number)
         folder = options.pop("folder", candidates)
         made_by = options.pop("exporter", exporter)
+        if check := options.pop("check", None):
+            options["complete"] = lambda path: (check(path), meta)[1]
         return publish_model(folder, number, meta, weights, made_by, **options)
 
     return publish

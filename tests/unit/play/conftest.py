@@ -17,9 +17,11 @@ def make_player(hash_player):
 
     def make(task, backend=None, *, mixed_sizes=False, keeps_tree=False):
         model = dataclasses.replace(
-            hash_player(task, backend=backend), mixed_sizes=mixed_sizes
+            hash_player(task, backend=backend),
+            mixed_sizes=mixed_sizes,
+            keeps_tree=keeps_tree,
         )
-        return Player(model, keeps_tree=keeps_tree)
+        return Player(model)
 
     return make
 
@@ -28,7 +30,9 @@ def make_player(hash_player):
 def publish_run():
     """Makes a run of a game whose models are untrained."""
 
-    def make(path, task, numbers=(0,), *, auxiliary=False, mixed_sizes=False):
+    def make(
+        path, task, numbers=(0,), *, play=None, auxiliary=False, mixed_sizes=False
+    ):
         run = RunDirectory.create_or_resume(path)
         run.write_run({"config": {}})
         game = games.make(task)
@@ -53,6 +57,7 @@ def publish_run():
                 generation=number,
                 num_steps=number,
                 num_samples=0,
+                play=play,
                 sha256={},
             )
             tensors = {name: tensor.numpy() for name, tensor in state.items()}

@@ -16,7 +16,7 @@ from tengen.evaluation import play_episodes
 from tengen.models import resolve_model
 from tengen.play import AgentPlayer
 from tengen.play.agent_player import open_agent
-from tengen.search import SearchConfig
+from tengen.search import PlayConfig
 
 pytest.importorskip("gymnasium")
 
@@ -219,8 +219,8 @@ def test_what_is_refused(
         tengen.load(run.path)
     with pytest.raises(UsageError, match=rf"^task \(o:E\) must be {MODULE}:Walk, that"):
         tengen.load(run.path, task="o:E")
-    with pytest.raises(UsageError, match=r"^search \(.*\) is for games, which are sea"):
-        tengen.load(run.path, SearchConfig(), task=task)
+    with pytest.raises(UsageError, match=r"^play \(.*\) is for games, which are"):
+        tengen.load(run.path, PlayConfig(), task=task)
     # An environment that has changed since, as another process finds it.
     monkeypatch.setattr(own_forms.Walk, "action_space", own_forms.spaces.Discrete(4))
     monkeypatch.setattr(registry, "_spec", registry._spec.__wrapped__)

@@ -8,8 +8,11 @@ import pytest
 import tengen
 from tengen import cli
 from tengen.errors import UsageError
+from tengen.evaluation import open_player
 from tengen.inference.device import HostDevice
-from tengen.search import SearchConfig
+from tengen.inference.openvino_backend import supported_precisions
+from tengen.play.loading import load_player
+from tengen.search import PlayConfig, SearchConfig
 
 
 @pytest.fixture(scope="module")
@@ -78,6 +81,57 @@ def test_the_settings_of_a_search_reach_the_side_that_they_name(run, capsys):
     assert score_of_a(*both) == 0.5
 
 
+def test_a_model_plays_as_its_run_says(tmp_path, publish_run, capsys):
+    play = PlayConfig(search=SearchConfig(cpuct=1000.0, lcb_stdevs=1000.0))
+    said = publish_run(tmp_path / "said", "tictactoe", (17,), play=play)
+    silent = publish_run(tmp_path / "silent", "tictactoe", (17,))
+    with tengen.load(said.path) as player, tengen.load(silent.path, play) as told:
+        assert player.analyse([4], 50) == told.analyse([4], 50)
+    with tengen.load(said.path, PlayConfig()) as told, tengen.load(silent.path) as old:
+        assert told.analyse([4], 50) == old.analyse([4], 50) != player_of(said)
+
+    def score_of_a(*words):
+        match = ["match", str(said.path), str(silent.path), "--games", "20", "--json"]
+        assert cli.main([*match, *words]) == 0
+        return json.loads(capsys.readouterr().out.splitlines()[-1])["score_a"]
+
+    # Each side as its own run says, but for what is set.
+    assert score_of_a() != 0.5
+    as_silent = ("--set", "a.search.cpuct=1.1", "--set", "a.search.lcb_stdevs=0")
+    assert score_of_a(*as_silent) == 0.5
+
+
+def player_of(run):
+    with tengen.load(run.path) as player:
+        return player.analyse([4], 50)
+
+
+def test_a_tree_is_kept_by_commands_and_not_by_a_library(tmp_path, publish_run):
+    run = publish_run(tmp_path / "r", "gomoku/5", play=PlayConfig(keeps_tree=True))
+    with tengen.load(run.path) as player:
+        fresh = player.analyse([12, 7], 40)
+        player.analyse([12], 400)
+        assert player.analyse([12, 7], 40) == fresh
+    with load_player(str(run.path), []) as player:
+        player.analyse([12], 400)
+        assert player.analyse([12, 7], 40) != fresh
+    with load_player(str(run.path), [], is_fresh=True) as player:
+        player.analyse([12], 400)
+        assert player.analyse([12, 7], 40) == fresh
+
+
+@pytest.mark.parametrize("precision", ["run", "fp32", "bf16", "int8"])
+def test_a_precision_of_the_trunk(run, precision):
+    play = PlayConfig(precision=precision)
+    found = open_player(f"{run.path}@17", play=play).backend.precision
+    native = supported_precisions()
+    wanted = {"bf16": "bf16", "int8": "bf16"}.get(precision, "fp32")
+    if precision not in native:
+        wanted = "fp32"
+    # The model has no int8 graph, and is computed in what its floats would be then.
+    assert found == wanted
+
+
 def test_a_player_searches_as_it_was_told(run, monkeypatch, capsys):
     def answer(*words):
         monkeypatch.setattr("sys.stdin", io.StringIO("a1\nquit\n"))
@@ -85,7 +139,8 @@ def test_a_player_searches_as_it_was_told(run, monkeypatch, capsys):
         return json.loads(capsys.readouterr().out.splitlines()[-1])["moves"]
 
     words = [word for setting in CHANGED for word in ("--set", setting)]
-    config_changed = SearchConfig(cpuct=1000.0, lcb_stdevs=1000.0)
+    search = SearchConfig(cpuct=1000.0, lcb_stdevs=1000.0)
+    config_changed = PlayConfig(search=search)
     moves = []
     for config, given in ((None, ()), (config_changed, words)):
         with tengen.load(f"{run.path}@17", config) as player:
@@ -105,7 +160,7 @@ def test_a_player_searches_as_it_was_told(run, monkeypatch, capsys):
         ("match", "a.search.cpuct=1e9", "a.search.cpuct (1000000000.0) must be at"),
         ("match", "search.lcb_stdevs=5", "search (5) is not a known key; known: a, b"),
         ("match", "a.search.forced_playouts=2", "a.search.forced_playouts (2.0) is"),
-        ("match", "b.search.lcb_stdevs=5", "b.search (random) is no model and has no"),
+        ("match", "b.search.lcb_stdevs=5", "b (random) is no model and has no"),
     ],
 )
 def test_a_setting_that_is_refused_is_one_line(run, capsys, command, setting, message):

@@ -9,7 +9,7 @@ import tengen
 from tengen import cli
 from tengen.errors import UsageError
 from tengen.evaluation import open_player, play_match
-from tengen.search import SearchConfig
+from tengen.search import PlayConfig, SearchConfig
 
 COUNTS = SearchConfig(score_weight=0.4)
 
@@ -63,7 +63,7 @@ def test_scores_that_do_not_count_change_no_move(scored):
 @pytest.mark.parametrize("policy", ["puct", "gumbel"])
 def test_a_player_can_play_for_points(scored, policy):
     search = dataclasses.replace(COUNTS, policy=policy)
-    with tengen.load(str(scored.path), search=search) as player:
+    with tengen.load(str(scored.path), PlayConfig(search=search)) as player:
         found = player.analyse([12, 7], simulations=60)
         assert -1 <= found.value_to_play <= 1
         assert found.best_action == player.choose([12, 7], simulations=60)
@@ -74,14 +74,14 @@ def test_a_player_can_play_for_points(scored, policy):
 
 def test_a_model_without_scores_cannot_play_for_them(plain):
     with pytest.raises(UsageError, match=r"^search.score_weight \(0.4\) needs a netw"):
-        tengen.load(str(plain.path), search=COUNTS)
+        tengen.load(str(plain.path), play=PlayConfig(search=COUNTS))
 
 
 def test_sides_of_a_match_that_play_for_points(scored):
     reports = [
         play_match(
             tengen.games.make("go/5"),
-            open_player(f"{scored.path}@0", search=COUNTS),
+            open_player(f"{scored.path}@0", play=PlayConfig(search=COUNTS)),
             open_player(f"{scored.path}@1", num_threads=threads),
             num_games=4,
             num_simulations=12,

@@ -277,7 +277,7 @@ def piped(monkeypatch, make_player, capsys):
     """Runs ``tengen play`` with lines on stdin."""
     monkeypatch.setattr(
         "tengen.play.command.load_player",
-        lambda word, *_, keeps_tree: make_player("connect4", keeps_tree=keeps_tree),
+        lambda word, *_, is_fresh: make_player("connect4", keeps_tree=not is_fresh),
     )
 
     def run(text, *words):

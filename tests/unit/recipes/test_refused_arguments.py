@@ -6,7 +6,8 @@ import sys
 
 import pytest
 
-from tengen import cli
+from tengen import cli, envs
+from tengen.envs import gymnasium_suite
 
 
 @pytest.fixture
@@ -104,6 +105,7 @@ def test_a_setting_of_another_search(refused, settings, line):
 
 def test_an_environment_without_gymnasium(refused, monkeypatch):
     monkeypatch.setitem(sys.modules, "gymnasium", None)
+    monkeypatch.setattr(envs, "names", gymnasium_suite.names)  # no other is installed
     line = refused("train", "CartPole-v1")
     assert line.startswith("tengen: task (CartPole-v1) is not known; ")
     assert "pip install --upgrade gymnasium" in line

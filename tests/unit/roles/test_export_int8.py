@@ -11,6 +11,7 @@ from tengen.models import INT8_FILE, can_quantise, load_model
 from tengen.recipes import make_config
 from tengen.roles import RoleContext, make_role, read_config, write_config
 from tengen.run import RunDirectory
+from tengen.search import PlayConfig
 
 pytest.importorskip("openvino")
 pytestmark = pytest.mark.skipif(not can_quantise(), reason="this CPU has no int8")
@@ -66,7 +67,9 @@ def quantised(run):
 
 
 def test_models_with_games_are_quantised(run):
-    write_config(run, small(precision="int8"))
+    config = small(precision="int8")
+    agent = dataclasses.replace(config.agent, play=PlayConfig(precision="run"))
+    write_config(run, dataclasses.replace(config, agent=agent))
     reports = rounds(run, 3)
     assert run.models.numbers() == [0, 1, 2]
     assert quantised(run) == [1, 2]
@@ -76,6 +79,7 @@ def test_models_with_games_are_quantised(run):
         assert "warning" not in reports[number]
         model = load_model(run.models.entry(number))
         assert INT8_FILE in model.meta.sha256
+        assert model.meta.play == PlayConfig(precision="int8")
         backend = open_backend(model.path, read_config(run).inference, 1)
         assert backend.precision == "int8"
 

@@ -8,9 +8,7 @@ import sys
 from typing import Any
 
 from tengen.config import check, check_range
-from tengen.evaluation import PlaySettings
 from tengen.games import add_task_argument
-from tengen.overrides import override
 from tengen.play.gtp.engine import Engine
 from tengen.play.gtp.lines import LineReader
 from tengen.play.gtp.play_commands import COMMANDS
@@ -66,9 +64,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         action="append",
         default=[],
         dest="settings",
-        metavar="search.FIELD=v",
-        help="change how it searches: search.lcb_stdevs=5; fields as those of "
-        "actor.search in tengen recipes TASK",
+        metavar="FIELD=v",
+        help="change how it plays: search.lcb_stdevs=5 precision=fp32; fields as "
+        "of agent.play in tengen recipes TASK",
     )
     parser.add_argument(
         "--fresh",
@@ -96,15 +94,12 @@ def gtp(args: argparse.Namespace) -> dict[str, Any]:
         below,
         "must be above -1 and below 1; leave it out never to resign",
     )
-    settings = override(PlaySettings(), args.settings)
-    policy = settings.search.policy
-    check(policy == "puct", "search.policy", policy, "must be puct for gtp; change it")
     with load_player(
         args.model,
-        settings.search,
+        args.settings,
         args.devices,
         args.task,
-        keeps_tree=not args.fresh,
+        is_fresh=args.fresh,
     ) as player:
         engine = Engine(
             player,
