@@ -28,7 +28,7 @@ from tengen.inference.openvino_backend import (
     supported_precisions,
 )
 from tengen.models import ModelDir, resolve_model
-from tengen.search import PlayConfig, PlayPrecision, SearchConfig
+from tengen.search import PlayConfig, PlayPrecision
 
 __all__ = [
     "GtpPlayer",
@@ -86,8 +86,6 @@ class MctsPlayer:
 class ModelPlayer:
     """A network searched without noise; it plays the strongest move.
 
-    ``searching`` makes one that plays by a ``PlayConfig``.
-
     Threads: shared freely; every game thread binds a runner of its own.
     """
 
@@ -97,7 +95,7 @@ class ModelPlayer:
     """The game it was trained for."""
     backend: Backend
     """Evaluates its positions."""
-    search: SearchConfig = field(default_factory=SearchConfig)
+    play: PlayConfig = field(default_factory=PlayConfig)
     """How it searches."""
     directory: Path | None = None
     """Where the model lies; None where the backend serves any number of threads."""
@@ -111,21 +109,10 @@ class ModelPlayer:
     """The game whose planes its network reads; empty where they are the task's."""
     tree_threads: int = 1
     """Threads that search one tree; with more than one, moves differ each time."""
-    keeps_tree: bool = False
-    """Whether a search goes on from what is left of the tree of the move before."""
-    precision: PlayPrecision = "fp32"
-    """Arithmetic that a backend is opened again with; see ``open_for_play``."""
-
-    @classmethod
-    def searching(
-        cls, name: str, task: str, backend: Backend, play: PlayConfig
-    ) -> ModelPlayer:
-        """Returns the player of a backend that somebody else opened for ``play``."""
-        return cls(name, task, backend, search=play.search, keeps_tree=play.keeps_tree)
 
     def __post_init__(self) -> None:
-        if self.search.score_weight > 0:
-            self.search.check_scores("score" in self.backend.signature.outputs)
+        if self.play.search.score_weight > 0:
+            self.play.search.check_scores("score" in self.backend.signature.outputs)
 
     @property
     def is_outside(self) -> bool:
@@ -147,7 +134,7 @@ class ModelPlayer:
             num_threads,
             outputs=tuple(self.backend.signature.outputs),
             devices=self.devices,
-            precision=self.precision,
+            precision=self.play.precision,
         )
         return dataclasses.replace(self, backend=backend, num_threads=num_threads)
 
@@ -187,8 +174,8 @@ class ModelPlayer:
             return player
         player.kind = _core.PlayerKind.NETWORK
         player.num_simulations = num_simulations
-        player.search = self.search.to_native()
-        player.keeps_tree = self.keeps_tree
+        player.search = self.play.search.to_native()
+        player.keeps_tree = self.play.keeps_tree
         return player
 
 
@@ -365,9 +352,7 @@ def open_model(
             devices=devices,
             precision=play.precision,
         ),
-        search=play.search,
-        keeps_tree=play.keeps_tree,
-        precision=play.precision,
+        play=play,
         directory=model.path,
         devices=devices,
         num_threads=num_threads,

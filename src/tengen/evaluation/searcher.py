@@ -26,15 +26,18 @@ _MAX_BATCH_ROWS = 8
 _IN_FLIGHT = 1 / 32
 
 
-def batch_rows(num_simulations: int, num_threads: int) -> int:
-    """Returns how many leaves each of several threads gathers.
+def batch_rows(num_simulations: int, num_threads: int, most: int = 0) -> int:
+    """Returns how many leaves each thread of a tree gathers.
 
     Args:
         num_simulations: Of the whole search.
         num_threads: Threads of the tree.
+        most: As ``PlayConfig.batch_rows``.
     """
+    if most == 0:
+        most = _MAX_BATCH_ROWS if num_threads > 1 else 1
     share = int(num_simulations * _IN_FLIGHT / num_threads)
-    return min(max(share, 1), _MAX_BATCH_ROWS)
+    return min(max(share, 1), most)
 
 
 class Searcher:

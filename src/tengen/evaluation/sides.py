@@ -73,11 +73,11 @@ class TreeSide(Side):
 
     def __init__(self, game: Game, player: ModelPlayer, num_simulations: int) -> None:
         threads = player.tree_threads
-        rows = batch_rows(num_simulations, threads) if threads > 1 else 1
+        rows = batch_rows(num_simulations, threads, player.play.batch_rows)
         self._num_simulations = num_simulations
         self._framed = player.framed(game)
         self._searcher = Searcher(
-            self._framed.frame, player.backend, player.search, threads, rows
+            self._framed.frame, player.backend, player.play.search, threads, rows
         )
 
     def move(self, match: Any, player: int) -> None:

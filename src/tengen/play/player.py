@@ -14,7 +14,7 @@ from tengen.errors import UsageError
 from tengen.evaluation import ModelPlayer
 from tengen.evaluation.match import MAX_SEED
 from tengen.evaluation.searcher import Searcher, batch_rows
-from tengen.games import Game, open_game
+from tengen.games import Game, is_external, open_game
 from tengen.play.forecast import Forecast, Forecaster
 from tengen.play.growing import Analysis, GrowingSearch, to_analysis
 from tengen.run import usable_threads
@@ -47,7 +47,7 @@ class Player:
         self.game: Game = open_game(model.task)
         self._framed = model.framed(self.game)
         self._model: ModelPlayer | None = model
-        self._keeps_tree = model.keeps_tree
+        self._keeps_tree = model.play.keeps_tree
         self._searchers: dict[tuple[int, int], Searcher] = {}  # by threads and rows
         self._forecaster: Forecaster | None = None
         self._lock = Lock()
@@ -111,7 +111,7 @@ class Player:
 
         Args and errors are those of ``choose``.
         """
-        key, request = _request(moves, simulations, seed, threads)
+        key, request = self._request(moves, simulations, seed, threads)
         with self._lock:
             searcher = self._take_searcher(*key)
             result = self._run(searcher, moves, request)
@@ -149,7 +149,7 @@ class Player:
             UsageError: As for ``choose``, or the search is no PUCT.
             CoreError: As for ``choose``.
         """
-        key, request = _request(moves, simulations, seed, threads)
+        key, request = self._request(moves, simulations, seed, threads)
         request.num_simulations = 0
         request.left_out = [
             _core.LeftOut(player, outer, depth)
@@ -157,7 +157,7 @@ class Player:
             for outer in self._framed.to_frame([action])
         ]
         with self._lock:
-            policy = self._open_model().search.policy
+            policy = self._open_model().play.search.policy
             rule = "must be puct where a search grows; set search.policy=puct"
             check(policy == "puct", "search.policy", policy, rule)
             searcher = self._take_searcher(*key)
@@ -220,7 +220,7 @@ class Player:
             return searcher
         self._model = model = model.opened_for(threads)
         frame = self._framed.frame
-        return Searcher(frame, model.backend, model.search, threads, rows)
+        return Searcher(frame, model.backend, model.play.search, threads, rows)
 
     def _put_searcher(self, key: tuple[int, int], searcher: Searcher) -> None:
         self._searchers[self._place(*key)] = searcher
@@ -238,18 +238,20 @@ class Player:
             keeps_tree=self._keeps_tree,
         )
 
-
-def _request(
-    moves: Sequence[int], simulations: int, seed: int, threads: int
-) -> tuple[tuple[int, int], Any]:
-    """Returns (threads, rows of each) of a searcher, and what is asked of it."""
-    check_range("simulations", simulations, 1, MAX_SIMULATIONS)
-    check_range("seed", seed, 0, MAX_SEED)
-    request = _core.SearchRequest()
-    request.num_simulations = simulations
-    request.seed = seed
-    request.ply = len(moves)
-    request.keep_squares = True
-    threads = usable_threads(threads)
-    rows = batch_rows(simulations, threads) if threads > 1 else 1
-    return (threads, rows), request
+    def _request(
+        self, moves: Sequence[int], simulations: int, seed: int, threads: int
+    ) -> tuple[tuple[int, int], Any]:
+        """Returns (threads, rows of each) of a searcher, and what is asked of it."""
+        check_range("simulations", simulations, 1, MAX_SIMULATIONS)
+        check_range("seed", seed, 0, MAX_SEED)
+        request = _core.SearchRequest()
+        request.num_simulations = simulations
+        request.seed = seed
+        request.ply = len(moves)
+        request.keep_squares = True
+        threads = usable_threads(threads)
+        play = self._open_model().play
+        most = play.batch_rows
+        if threads == 1 and (is_external(self.game) or play.search.policy != "puct"):
+            most = 1  # such a search takes one leaf after the other
+        return (threads, batch_rows(simulations, threads, most)), request

@@ -171,7 +171,7 @@ class GateRole:
             self._context.num_threads,
             outputs=search_outputs(scores=play.search.score_weight > 0),
         )
-        return ModelPlayer.searching(f"{number:06d}", self._config.task, backend, play)
+        return ModelPlayer(f"{number:06d}", self._config.task, backend, play)
 
     def _sha256(self, folder: NumberedFolder, number: int) -> dict[str, str]:
         return read_meta(folder.entry(number), error=RunError).sha256

@@ -66,9 +66,7 @@ class RateRole:
             rating = rate_generation(
                 self._run,
                 model,
-                ModelPlayer.searching(
-                    f"{model:06d}", self._config.task, backend, self._play
-                ),
+                ModelPlayer(f"{model:06d}", self._config.task, backend, self._play),
                 self._game,
                 self._rating,
                 play=self._play,

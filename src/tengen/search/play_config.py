@@ -6,7 +6,7 @@ import dataclasses
 from dataclasses import dataclass, field
 from typing import Literal, cast
 
-from tengen.bounds import check_fields
+from tengen.bounds import bounded, check_fields
 from tengen.config import check
 from tengen.search.settings import SearchConfig
 
@@ -43,6 +43,12 @@ class PlayConfig:
     """Whether a search by PUCT goes on from what the moves since have left of the one
     before, whose visits count towards its simulations. Then what a player answers
     depends on what it was asked before."""
+
+    batch_rows: int = bounded(0, 0, 64)
+    """Most leaves that each thread of one search gathers for the network, fewer where
+    they were more than 1/32 of the simulations; 0: 8 where several threads search one
+    tree, 1 where one does. A batch costs less a leaf; a leaf on its way is not known
+    yet. Games in Python, and those that a match plays side by side, have 1."""
 
     def in_precision(self, precision: str) -> PlayConfig:
         """Returns these settings where ``run`` is said by the precision itself.

@@ -207,7 +207,7 @@ def test_matches_of_another_search_are_of_another_player(run, unknown, hash_play
     game, player = games.make("tictactoe"), hash_player("tictactoe")
     play = PlayConfig(search=SearchConfig(policy="gumbel"), keeps_tree=True)
     rate_generation(run, 1, player, game, config)
-    searched = ModelPlayer.searching("000002", "tictactoe", player.backend, play)
+    searched = ModelPlayer("000002", "tictactoe", player.backend, play)
     rate_generation(run, 2, searched, game, config, play=play)
     assert list(run_ratings(run, "tictactoe", config)) == ["000001"]
     assert list(run_ratings(run, "tictactoe", config, play)) == ["000002"]

@@ -87,7 +87,7 @@ def test_a_network_for_several_boards_on_a_smaller_one(hash_player, tree_threads
     if tree_threads > 1:
         return
     assert report == play_match(game, player, RANDOM, num_threads=1, **settings)
-    searcher = Searcher(games.make("go/5"), mixed.backend, mixed.search)
+    searcher = Searcher(games.make("go/5"), mixed.backend, mixed.play.search)
     # Rows of the small board have four points of five; the pass is its 12 and 25.
     outer = [0, 1, 2, 3, 5, 6, 7, 8, 10, 11, 12, 13, 25]
     for played in report.games:

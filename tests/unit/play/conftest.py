@@ -9,6 +9,7 @@ from tengen.models import ModelExporter, ModelMeta, publish_model
 from tengen.nets import MlpConfig, ResNetConfig, board_of
 from tengen.play import Player
 from tengen.run import RunDirectory
+from tengen.search import PlayConfig
 
 
 @pytest.fixture
@@ -19,7 +20,7 @@ def make_player(hash_player):
         model = dataclasses.replace(
             hash_player(task, backend=backend),
             mixed_sizes=mixed_sizes,
-            keeps_tree=keeps_tree,
+            play=PlayConfig(keeps_tree=keeps_tree),
         )
         return Player(model)
 

@@ -37,7 +37,7 @@ def test_a_search_is_that_of_the_variant(mixed):
     request = _core.SearchRequest()
     request.num_simulations, request.ply, request.keep_squares = 40, 2, True
     model = player._model
-    searcher = Searcher(games.make("go/5"), model.backend, model.search)
+    searcher = Searcher(games.make("go/5"), model.backend, model.play.search)
     wanted = searcher.run([11, 7], request, "go/4/komi=0.5")
     rows = {row.action: row for row in found.actions}
     assert len(rows) == len(wanted.actions) == 15

@@ -8,7 +8,7 @@ import pytest
 from tengen import _core, games
 from tengen.errors import UsageError
 from tengen.play import Player
-from tengen.search import SearchConfig
+from tengen.search import PlayConfig, SearchConfig
 
 
 def without_variations(analysis):
@@ -83,9 +83,8 @@ def test_what_is_refused(make_player, hash_player):
         pass
     with pytest.raises(_core.CoreError, match="must be legal"), player.begin([9]):
         pass
-    model = dataclasses.replace(
-        hash_player("connect4"), search=SearchConfig(policy="gumbel")
-    )
+    play = PlayConfig(search=SearchConfig(policy="gumbel"))
+    model = dataclasses.replace(hash_player("connect4"), play=play)
     with (
         pytest.raises(UsageError, match=r"search.policy \(gumbel\) must be puct"),
         Player(model).begin([]),

@@ -81,14 +81,14 @@ def kept_games(run, number):
 
 
 def test_players_of_the_gate_search_as_those_of_a_match_do(tmp_path, monkeypatch):
-    """Whatever the search of self-play is."""
+    """As the run says for play, whatever the search of self-play is."""
     model = SimpleNamespace(path=tmp_path)
     monkeypatch.setattr(gate, "load_model", lambda *_, **__: model)
     monkeypatch.setattr(gate, "open_backend", lambda *_, **__: SimpleNamespace())
     run = RunDirectory.create_or_resume(tmp_path / "run")
     role = make_role(run, SPRT)
     assert role._config.agent.actor.search != SearchConfig()
-    assert role._player(run.candidates, 1).search == SearchConfig()
+    assert role._player(run.candidates, 1).play == role._config.agent.play
     role.close()
 
 
