@@ -51,6 +51,8 @@ class EnvironmentStats:
     """Items inserted."""
     num_batches: int = 0
     """Batches evaluated, of N rows each."""
+    write_s: float = 0.0
+    """Seconds of handing on blocks, most of them waiting for room."""
     recent_returns: deque[float] = field(
         default_factory=lambda: deque(maxlen=_NUM_RECENT_EPISODES)
     )
@@ -202,7 +204,9 @@ class EnvironmentPort:
         self._count(step)
         if self._block.is_full:
             columns = self._block.take(self.inputs)
+            start_s = time.monotonic()
             self.stats.num_items += self._write(columns, self._state_before)
+            self.stats.write_s += time.monotonic() - start_s
             self._blocks_left -= 1
 
     def _uniforms(self, version: int) -> NDArray[np.float64]:

@@ -75,6 +75,8 @@ class Agent(OpenConfig, package="tengen.agents"):
         play: How models play, where they do.
         learn_from: The run whose games are learned from; empty for the run's own
             experience.
+        sets_itself_up: Whether it chooses network, store and learner for a task, so
+            that it needs no recipe.
         fixed: The agent's settings that stay as the run began, since its network or its
             experience was made for them.
     """
@@ -85,6 +87,7 @@ class Agent(OpenConfig, package="tengen.agents"):
     play: PlayConfig = PlayConfig()
     learn_from: str = ""
     fixed: ClassVar[tuple[str, ...]] = ()
+    sets_itself_up: ClassVar[bool] = False
 
     @classmethod
     def refusal(cls, task: str) -> str:

@@ -20,7 +20,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, ClassVar, Literal
 
 from tengen.actors import EnvironmentActorConfig
-from tengen.agents.q_agent import QAgent, TargetUpdate, q_values
+from tengen.agents.q_agent import LEAST_PRIORITY, QAgent, TargetUpdate, q_values
 from tengen.agents.unrolls import time_major
 from tengen.envs import EnvSpec
 from tengen.errors import UsageError
@@ -35,9 +35,6 @@ if TYPE_CHECKING:
     from tengen.roles.config import RunConfig
 
 __all__ = ["Dqn", "DqnUpdate"]
-
-# No item is never drawn again.
-_LEAST_PRIORITY = 1e-6
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -140,7 +137,7 @@ class DqnUpdate(TargetUpdate):
         errors = losses.td_errors(q_first, steps["action"][0], targets)
         weighted = losses.td_loss(errors, 1.0) * _weights(columns)
         metrics = {"td_error": errors.abs().mean(), "q": q_first.max(-1).values.mean()}
-        return LossParts(weighted.mean(), metrics, errors.abs() + _LEAST_PRIORITY)
+        return LossParts(weighted.mean(), metrics, errors.abs() + LEAST_PRIORITY)
 
 
 def _weights(columns: dict[str, Tensor]) -> Tensor | float:

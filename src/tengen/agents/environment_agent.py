@@ -7,7 +7,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -59,6 +59,8 @@ class EnvironmentAgent(Agent):
     (``own_tensors``), what an item is (``layout``), and how it learns
     (``make_update``). It is a ``tengen.actors.Policy``.
     """
+
+    sets_itself_up: ClassVar[bool] = True
 
     discount: float = bounded(0.99, 0, 1)
     """Discount of one step, in [0, 1]."""

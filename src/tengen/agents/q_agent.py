@@ -22,7 +22,10 @@ if TYPE_CHECKING:
 
     from tengen.nets import Net
 
-__all__ = ["QAgent", "TargetUpdate", "q_values"]
+__all__ = ["LEAST_PRIORITY", "QAgent", "TargetUpdate", "q_values"]
+
+LEAST_PRIORITY = 1e-6
+"""Added to every priority, so that each item keeps a chance to be drawn."""
 
 
 @dataclass(frozen=True, kw_only=True)

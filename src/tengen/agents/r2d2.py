@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, ClassVar, Literal
 
 from tengen.actors import EnvironmentActorConfig
 from tengen.agents.environment_agent import net_for
-from tengen.agents.q_agent import QAgent, TargetUpdate, q_values
+from tengen.agents.q_agent import LEAST_PRIORITY, QAgent, TargetUpdate, q_values
 from tengen.agents.unrolls import first_steps, network_inputs, time_major
 from tengen.bounds import bounded
 from tengen.config import check_range
@@ -37,9 +37,6 @@ if TYPE_CHECKING:
     from tengen.roles.config import RunConfig
 
 __all__ = ["R2d2", "R2d2Update"]
-
-# No item is never drawn again.
-_LEAST_PRIORITY = 1e-6
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -180,7 +177,7 @@ class R2d2Update(TargetUpdate):
         loss = (losses.td_loss(errors).mean(0) * weights).mean()
         metrics = {"td_error": errors.abs().mean(), "q": q_online.max(-1).values.mean()}
         priorities = losses.sequence_priorities(errors, is_live > 0, agent.eta)
-        return LossParts(loss, metrics, priorities + _LEAST_PRIORITY)
+        return LossParts(loss, metrics, priorities + LEAST_PRIORITY)
 
     def _q_values(
         self, net: Net, columns: dict[str, Tensor], steps: dict[str, Tensor]

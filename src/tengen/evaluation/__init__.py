@@ -10,7 +10,7 @@ from __future__ import annotations
 from tengen.evaluation.anchors import Anchor, measure_anchors, shipped_pairings
 from tengen.evaluation.elo import Tally, elo_of_score, expected_score
 from tengen.evaluation.engine_side import EngineReport
-from tengen.evaluation.episodes import EpisodesReport, play_episodes
+from tengen.evaluation.episodes import MAX_STEPS, EpisodesReport, play_episodes
 from tengen.evaluation.gate import (
     AcceptAllGate,
     GateConfig,
@@ -46,6 +46,7 @@ from tengen.evaluation.records import MatchRecord, publish_record, read_records
 from tengen.evaluation.sprt import PairedTally, log_likelihood_ratio, sprt_bounds
 
 __all__ = [
+    "MAX_STEPS",
     "AcceptAllGate",
     "Anchor",
     "Dispute",

@@ -22,7 +22,10 @@ from tengen.envs import Env
 from tengen.evaluation.mean_interval import mean_interval
 from tengen.inference import Backend
 
-__all__ = ["EpisodesReport", "play_episodes"]
+__all__ = ["MAX_STEPS", "EpisodesReport", "play_episodes"]
+
+MAX_STEPS = 108_000
+"""Steps after which an episode is cut: half an hour of Atari, 60 frames a second."""
 
 
 @dataclass(frozen=True)
@@ -33,6 +36,8 @@ class EpisodesReport:
     """The sum of each episode's rewards, not discounted."""
     lengths: tuple[int, ...]
     """Steps of each."""
+    num_cut: int = 0
+    """Episodes that had not ended by themselves; they count with what they gave."""
 
     @property
     def mean_return(self) -> float:
@@ -61,6 +66,7 @@ class EpisodesReport:
             "returns": list(self.returns),
             "lengths": list(self.lengths),
             "frames": self.num_frames,
+            "cut": self.num_cut,
         }
 
 
@@ -71,6 +77,7 @@ def play_episodes(
     num_episodes: int,
     *,
     model: str,
+    max_steps: int = MAX_STEPS,
     watch: Callable[[int], None] = lambda num_over: None,
 ) -> EpisodesReport:
     """Plays episodes, each step the action that the policy holds best. Blocks.
@@ -85,6 +92,9 @@ def play_episodes(
         backend: Answers, for the environment's observations.
         num_episodes: At least 1.
         model: What messages call the model.
+        max_steps: Of an episode, at least 1. One that has so many is cut, and its copy
+            plays no other: a copy begins a new episode only where one has ended. The
+            report has the fewer episodes.
         watch: Given the number of episodes that are over, of those that count, after
             each of them.
 
@@ -104,9 +114,9 @@ def play_episodes(
     returns, lengths = np.zeros(num_episodes), np.zeros(num_episodes, np.int64)
     # The episode that each copy plays; beyond the last one nothing counts.
     playing = np.arange(num_envs)
-    num_over = 0
+    num_over = num_cut = 0
     rows.begin(env.reset())
-    while num_over < num_episodes:
+    while (playing < num_episodes).any():
         runner.run(num_envs)
         rows.check_answers(model)
         action = policy.act_greedily(rows.outputs, actions)["action"]
@@ -115,12 +125,18 @@ def play_episodes(
         counts = (playing < num_episodes) & ~step.is_reset
         returns[playing[counts]] += step.reward[counts]
         lengths[playing[counts]] += 1
-        for copy in np.flatnonzero(step.terminated | step.truncated):
-            is_counted = playing[copy] < num_episodes
-            playing[copy] += num_envs
-            if is_counted:
-                num_over += 1
-                watch(num_over)
+        is_over = step.terminated | step.truncated
+        for copy in np.flatnonzero(counts):
+            is_cut = not is_over[copy] and lengths[playing[copy]] >= max_steps
+            if not is_cut and not is_over[copy]:
+                continue
+            playing[copy] = num_episodes if is_cut else playing[copy] + num_envs
+            num_cut += is_cut
+            num_over += 1
+            watch(num_over)
+    played = np.flatnonzero(lengths)
     return EpisodesReport(
-        tuple(float(value) for value in returns), tuple(int(n) for n in lengths)
+        tuple(float(value) for value in returns[played]),
+        tuple(int(n) for n in lengths[played]),
+        num_cut,
     )

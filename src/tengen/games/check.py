@@ -84,6 +84,12 @@ class _Check:
 
     def declarations(self) -> None:
         """Checks what is fixed: methods, counts, layout."""
+        if not any(callable(getattr(self._own, name, None)) for name in _METHODS):
+            raise UsageError(
+                f"{self._name} must be a game, with the methods of "
+                f"tengen.games.OwnGame, or an environment, a gymnasium.Env with reset "
+                f"and step; it has neither"
+            )
         for method in _METHODS:
             self._require_method(method)
         for count in ("num_actions", "max_plies"):

@@ -321,4 +321,5 @@ def drive(port: Batches, runner: Runner, stats: DriveStats | None = None) -> Dri
         stats.num_evaluations += num_rows
         stats.num_batches += 1
         start_s = answered_s
+    stats.port_s += clock() - start_s
     return stats

@@ -139,7 +139,7 @@ class _AtOnce:
         # What each actor last reached.
         self._returns: dict[str, float] = {}
         self._told_s: dict[str, float] = {}
-        self._rows: deque[tuple[float, int]] = deque()
+        self._rows: deque[tuple[float, int, int]] = deque()
 
     def run(self) -> None:
         """Works until the budget is spent, something stops it, or a role fails."""
@@ -326,11 +326,12 @@ class _AtOnce:
         return False
 
     def _of_all_actors(self, worker: Worker, report: dict[str, Any]) -> dict[str, Any]:
-        """Returns an actor's report with the return and the frames of all of them."""
+        """Returns an actor's report with what all of them did in its place."""
         if report["mean_return"] is not None:
             self._returns[worker.name] = report["mean_return"]
         now_s = time.monotonic()
-        self._rows.append((now_s - report["seconds"], report["num_rows"]))
+        done = report["num_rows"], report["num_evaluations"]
+        self._rows.append((now_s - report["seconds"], *done))
         while self._rows[0][0] < now_s - _RATE_S and len(self._rows) > 1:
             self._rows.popleft()
         span_s = max(1e-9, now_s - self._rows[0][0])
@@ -339,7 +340,8 @@ class _AtOnce:
             **report,
             "actor": worker.index,
             "mean_return": sum(returns) / len(returns) if returns else None,
-            "rows_per_s": sum(rows for _, rows in self._rows) / span_s,
+            "rows_per_s": sum(rows for _, rows, _ in self._rows) / span_s,
+            "evaluations_per_s": sum(asked for *_, asked in self._rows) / span_s,
         }
 
     def _shares(self) -> dict[str, float]:

@@ -58,6 +58,8 @@ class RunJournal:
         # of the one being played come on top.
         self._games = self._state.num_games or 0
         self._unlearned: dict[int, int] = {}
+        # Of this call; a run that goes on shows at first what it had before.
+        self.mean_return: float | None = None
 
     @property
     def progress_now(self) -> Progress:
@@ -155,7 +157,9 @@ class RunJournal:
             "rows_per_s": report.get(
                 "rows_per_s", report["num_rows"] / max(seconds, 1e-9)
             ),
-            "evaluations_per_s": report["num_evaluations"] / max(seconds, 1e-9),
+            "evaluations_per_s": report.get(
+                "evaluations_per_s", report["num_evaluations"] / max(seconds, 1e-9)
+            ),
             "cache_hit_share": report.get("cache_hit_share"),
             "batch_fill": self._busy["fill"],
         }
@@ -166,7 +170,7 @@ class RunJournal:
                 self._unlearned[report["generation"]] = report["num_games"]
             changes["num_games"] = self._num_sealed + flying
         if report.get("mean_return") is not None:
-            changes["mean_return"] = report["mean_return"]
+            changes["mean_return"] = self.mean_return = report["mean_return"]
         return changes
 
     def _after_learning(self, report: Mapping[str, Any]) -> dict[str, Any]:

@@ -70,7 +70,8 @@ ADVICE = {
     },
     "actor": {
         "learning": (
-            "learning takes most; raise --set learner.batch_size to make fewer steps"
+            "learning takes most; raise --set learner.batch_size to make fewer steps, "
+            "and of a queue --set store.max_items with it"
         ),
         "publishing": (
             "publishing models takes long; raise --set agent.actor.turn_steps, and of "

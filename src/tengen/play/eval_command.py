@@ -9,7 +9,7 @@ from typing import Any
 
 from tengen import envs
 from tengen.config import check, check_range
-from tengen.evaluation import EpisodesReport, play_episodes
+from tengen.evaluation import MAX_STEPS, EpisodesReport, play_episodes
 from tengen.evaluation.match import MAX_SEED
 from tengen.games import add_task_argument
 from tengen.models import resolve_model
@@ -36,6 +36,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="SECONDS",
         help="how long the copies may take for a step before they count as hung (120)",
     )
+    parser.add_argument(
+        "--max-steps",
+        type=int,
+        default=MAX_STEPS,
+        metavar="N",
+        help=f"an episode that has so many steps is cut ({MAX_STEPS:,})",
+    )
     add_task_argument(parser)
 
 
@@ -53,6 +60,7 @@ def evaluate(args: argparse.Namespace) -> dict[str, Any]:
     """
     check_range("episodes", args.episodes, 1, _MAX_EPISODES)
     check_range("seed", args.seed, 0, MAX_SEED)
+    check_range("max-steps", args.max_steps, 1, 2**31)
     check(
         0 < args.step_timeout <= threading.TIMEOUT_MAX,
         "step_timeout",
@@ -81,6 +89,7 @@ def evaluate(args: argparse.Namespace) -> dict[str, Any]:
             model.backend,
             args.episodes,
             model=model.name,
+            max_steps=args.max_steps,
             watch=watch,
         )
     finally:
@@ -104,11 +113,13 @@ def _text(path: str, task: str, report: EpisodesReport) -> str:
     if report.interval is not None:
         low, high = report.interval
         mean += f", 95 % interval {low:.2f} to {high:.2f} (Student's t)"
+    cut = f", {report.num_cut} of them cut" if report.num_cut else ""
     return "\n".join(
         [
             f"{path} in {task}",
             mean,
             f"{num_episodes} episodes, returns {min(report.returns):.2f} to "
-            f"{max(report.returns):.2f}, {num_frames / num_episodes:.1f} steps each",
+            f"{max(report.returns):.2f}, {num_frames / num_episodes:.1f} steps each"
+            f"{cut}",
         ]
     )

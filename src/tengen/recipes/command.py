@@ -59,7 +59,9 @@ def recipes(args: argparse.Namespace) -> dict[str, Any]:
         return {"openspiel": dict(found)}
     if args.task is None:
         known = known_recipes()
-        rows = [dataclasses.asdict(recipe) for recipe in known]
+        rows = [
+            {"name": row.name, "agent": row.agent, "tasks": row.tasks} for row in known
+        ]
         if not args.json:
             for recipe in known:
                 print(f"{recipe.name:16} {recipe.agent:10} {recipe.tasks}")

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 
 from tengen import envs, games
 from tengen.agents import Agent
+from tengen.config import from_dict, to_dict
 from tengen.errors import UsageError, did_you_mean
 from tengen.recipes import boards
 from tengen.recipes.environments import environment
@@ -84,14 +86,31 @@ _RECIPES = (
 
 
 def recipes() -> tuple[Recipe, ...]:
-    """Returns every recipe; an agent of environments that has no row gets one."""
+    """Returns every recipe; an agent that has no row gets those that fit its class.
+
+    One that is made of a listed agent gets that agent's rows, with its settings; any
+    other that acts in environments one row of its own.
+    """
+    kinds = Agent.kinds()
     listed = {row.agent for row in _RECIPES}
-    others = (
-        _of_environments(kind, "environments")
-        for kind in Agent.kinds()
-        if kind not in listed
-    )
+    others: list[Recipe] = []
+    for kind in kinds.keys() - listed:
+        made_of = {name for name in listed if issubclass(kinds[kind], kinds[name])}
+        others += [_inherited(row, kind) for row in _RECIPES if row.agent in made_of]
+        if not made_of and kinds[kind].sets_itself_up:
+            others.append(_of_environments(kind, "environments"))
     return (*_RECIPES, *others)
+
+
+def _inherited(row: Recipe, kind: str) -> Recipe:
+    """Returns a row for an agent that is made of the row's."""
+
+    def build(task: str, resources: Resources) -> RunConfig:
+        config = row.build(task, resources)
+        agent = from_dict(Agent.kinds()[kind], {**to_dict(config.agent), "kind": kind})
+        return dataclasses.replace(config, agent=agent)
+
+    return dataclasses.replace(row, agent=kind, build=build)
 
 
 def make_config(

@@ -102,6 +102,7 @@ def train_task(
     path = Path(out) if out is not None else Path("runs") / task.replace(":", "_")
     allow(task)
     run = RunDirectory(path)
+    run.check_new()
     if agent is None and not run.is_new:
         # Whoever goes on need not say again by which agent.
         kept = read_config(run)
@@ -346,9 +347,10 @@ def _farewell(
     lines = []
     if journal.unlearned:
         lines.append(f"the learner made no step in this call: {journal.unlearned}")
-    mean_return = journal.progress_now.mean_return
-    if mean_return is not None:
-        lines.append(f"mean return of the last 100 training episodes {mean_return:.2f}")
+    if journal.mean_return is not None:
+        lines.append(
+            f"mean return of the last 100 training episodes {journal.mean_return:.2f}"
+        )
     if reason != "budget":
         lines.append(
             f"{reason}; everything is saved, the same command goes on from here"

@@ -130,6 +130,8 @@ def serve(
                     worker.close()
                     pause.wait(refusal, max(_room_bytes(run), refusal.needed_bytes))
                     continue
+                if last is not None and last.keys() <= {"stopped"}:
+                    continue  # the stop came before there was anything to report
                 if last is not None and not worker.waits_for:
                     report["num_turns"] += 1
                     report["last"] = dict(last)

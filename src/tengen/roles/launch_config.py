@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from tengen.bounds import bounded, check_fields
-from tengen.config import check_range
-from tengen.transport import NetAddress
+from tengen.config import check, check_range
+from tengen.errors import UsageError
+from tengen.transport import NetAddress, is_loopback
 
 __all__ = ["LaunchConfig", "RoleResources"]
 
@@ -61,10 +62,37 @@ class LaunchConfig:
         Raises:
             UsageError: It is none, or its port has no next one.
         """
-        if self.listen:
-            port = NetAddress.parse(self.listen).port
-            check_range("port of launch.listen", port, 1, 65534)
+        names = ("certificate_file", "key_file")
+        given = [name for name in names if getattr(self, name)]
+        if len(given) == 1:
+            value = getattr(self, given[0])
+            lacking = names[given[0] == names[0]]
+            rule = f"must come with launch.{lacking}; set both, or none"
+            check(False, given[0], value, rule)
+        if not self.listen:
+            return
+        try:
+            address = NetAddress.parse(self.listen)
+        except UsageError:
+            rule = "must be HOST:PORT; name both, as in 127.0.0.1:7070"
+            raise UsageError(f"listen ({self.listen}) {rule}") from None
+        check_range("listen, its port", address.port, 1, 65534)
+        check(
+            given != [] or not _is_reached_by_others(address.host),
+            "listen",
+            self.listen,
+            "is reached by other machines, which needs TLS; set "
+            "launch.certificate_file and launch.key_file",
+        )
 
     def of(self, role: str) -> RoleResources:
         """Returns what a role is given."""
         return self.roles.get(role, RoleResources())
+
+
+def _is_reached_by_others(host: str) -> bool:
+    """Returns whether a number is no loopback; names are looked up at the start."""
+    try:
+        return not is_loopback(host)
+    except ValueError:
+        return False

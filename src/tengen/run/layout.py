@@ -184,6 +184,23 @@ class RunDirectory:
         """Whether no ``run.json`` was written yet."""
         return not (self.path / "run.json").exists()
 
+    def check_new(self) -> None:
+        """Makes sure that a run may begin here.
+
+        Raises:
+            UsageError: There is no ``run.json``, but what a run of before has made.
+        """
+        if not self.is_new or not self.path.is_dir():
+            return
+        folders = (self.checkpoints, self.candidates, self.models)
+        made = [folder.path for folder in folders if folder.numbers()]
+        if made:
+            raise UsageError(
+                f"run ({self.path}) has {made[0].name}/ and no run.json, which says "
+                f"what they are of; restore run.json from a copy, or choose another "
+                f"folder"
+            )
+
     def write_run(self, content: Mapping[str, Any]) -> None:
         """Publishes ``run.json``: the resolved config and what was measured once.
 

@@ -53,7 +53,7 @@ class WriterLock:
             os.close(self._descriptor)
             raise UsageError(
                 f"folder ({guarded}) is in use by process {owner}; "
-                f"wait for it, stop it with tengen stop, or choose another --out"
+                f"wait for it, stop it with tengen stop, or name another folder"
             ) from None
         except OSError as error:
             os.close(self._descriptor)

@@ -28,7 +28,7 @@ two servers. A service is written so::
 To end it: ``near.close()``, ``far.close()``, the sessions, ``folder.remove()``.
 """
 
-from tengen.transport.address import NetAddress, is_net
+from tengen.transport.address import NetAddress, is_loopback, is_net
 from tengen.transport.client import Client
 from tengen.transport.folder import SOCKET_NAME, HostFolder
 from tengen.transport.folder_lock import LOCK_NAME, FolderLock
@@ -55,6 +55,7 @@ __all__ = [
     "Service",
     "ServiceFull",
     "fingerprint_of",
+    "is_loopback",
     "is_net",
     "listen_on",
 ]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from typing import Any
 
 import numpy as np
@@ -282,6 +283,20 @@ def test_stats() -> None:
     assert port.stats.num_batches == 8
     assert list(port.stats.recent_returns) == [1 + 2 + 3, 11 + 12]
     assert port.stats.mean_return is None
+
+
+def test_waiting_for_room_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    port, written, _ = make_port([(3, 2)])
+
+    def slow(columns: Any, state: Any) -> int:
+        time.sleep(0.05)
+        return written(columns, state)
+
+    monkeypatch.setattr(port, "_write", slow)
+    port.begin(0)
+    stats = drive(port, CountingRunner(port))
+    # Two blocks; both are in the port's time too, the last one with the turn's end.
+    assert 0.1 <= port.stats.write_s <= stats.port_s
 
 
 def test_mean_return_is_of_the_last_hundred_episodes() -> None:

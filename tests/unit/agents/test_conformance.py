@@ -40,10 +40,7 @@ def task_of(kind: str) -> str:
 
 def config_of(kind: str) -> RunConfig:
     """Returns the config of a run of an agent's smallest task."""
-    task = task_of(kind)
-    if issubclass(KINDS[kind], EnvironmentAgent):
-        return make_config(task, kind, None)
-    return make_config(task, None, None)
+    return make_config(task_of(kind), kind, None)
 
 
 @each_kind

@@ -149,6 +149,24 @@ def test_episodes_are_given_out_before_the_first_step() -> None:
     assert len(env.taken) == 100 + 1 + 200 + 1 + 300
 
 
+def test_an_episode_that_never_ends_is_cut() -> None:
+    """Its copy plays no other; those of the other copy are whole."""
+    env = ScriptedEnv([[10**9], [3, 4, 3]], one_a_step)
+    report = play_episodes(env, FirstLogit(), Counting(), 6, model="m", max_steps=20)
+    # Copy 0 has episodes 0, 2 and 4 and copy 1 has 1, 3 and 5; 2 and 4 never begin.
+    assert report.lengths == report.returns == (20, 3, 4, 3)
+    assert report.num_cut == report.to_json()["cut"] == 1
+    whole = play_episodes(
+        ScriptedEnv([[20]], one_a_step),
+        FirstLogit(),
+        Counting(),
+        1,
+        model="m",
+        max_steps=20,
+    )
+    assert (whole.lengths, whole.num_cut) == ((20,), 0)
+
+
 @pytest.mark.parametrize("num_envs", [1, 2, 3, 7])
 def test_every_number_of_copies_counts_as_many_episodes(num_envs: int) -> None:
     lengths = [[1 + (c + k * num_envs) for k in range(7)] for c in range(num_envs)]
@@ -174,6 +192,7 @@ def test_the_mean_and_its_interval() -> None:
         "returns": [1.0, 2.0, 3.0],
         "lengths": [2, 2, 2],
         "frames": 6,
+        "cut": 0,
     }
 
 

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from tengen.errors import RunError, UsageError
-from tengen.launch import Budget
+from tengen.launch import Budget, at_once
 from tengen.launch.at_once import run_at_once
 from tengen.launch.workers import workers_at_once
 from tengen.overrides import override
@@ -263,6 +263,22 @@ def test_the_stage_tells_of_every_role_at_work(run: RunDirectory) -> None:
     scripts["learn"] = lambda fake: work(fake) if fake.num_turns == 1 else None
     _, journal = train(run, scripts, Budget(games=20))
     assert "selfplay, learn" in " | ".join(journal.stages)
+
+
+def test_the_rates_are_those_of_all_actors(run: RunDirectory) -> None:
+    """Each reports 100 frames and 104 evaluations of a second, some 1.5 s apart."""
+    pytest.importorskip("gymnasium")
+    made = override(make_config("CartPole-v1", None, None), [*CHOSEN, ACTORS])
+    workers = workers_at_once(made, 8)
+    journal: Any = Journal()
+    schedule = at_once._AtOnce(made, run, Budget(frames=10), journal, workers, {})
+    actors = [worker for worker in workers if worker.roles == ("actor",)]
+    told: dict[str, Any] = {}
+    for worker in actors:
+        report = {"num_rows": 100, "num_evaluations": 104, "seconds": 1.0}
+        told = schedule._of_all_actors(worker, {**report, "mean_return": None})
+    assert told["rows_per_s"] == pytest.approx(300, rel=0.05)
+    assert told["evaluations_per_s"] == pytest.approx(312, rel=0.05)
 
 
 def test_roles_divide_the_cores() -> None:

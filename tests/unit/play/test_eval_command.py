@@ -50,6 +50,7 @@ def test_the_report(
         "returns": [10.0] * 5,
         "lengths": [10] * 5,
         "frames": 50,
+        "cut": 0,
     }
     older = run.models.entry(3)
     for word in (f"{run.path}@3", older):

@@ -9,6 +9,7 @@ import pytest
 from tengen.evaluation import MatchReport, Tally
 from tengen.recipes import finale, make_config
 from tengen.recipes import run as training
+from tengen.roles import write_config
 from tengen.run import RunDirectory
 
 
@@ -36,6 +37,7 @@ def test_the_last_lines_stand_below_the_panel(match, tmp_path, monkeypatch):
     monkeypatch.setattr("sys.stdout", stream)
     monkeypatch.setenv("TERM", "xterm")
     run = RunDirectory.create_or_resume(tmp_path)
+    write_config(run, make_config("tictactoe", None, None))
     run.models.publish(3, lambda folder: None)
     training.train_task("tictactoe", out=tmp_path, minutes=1)
     *_, result, farewell = stream.getvalue().strip().splitlines()

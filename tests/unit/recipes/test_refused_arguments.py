@@ -103,6 +103,42 @@ def test_a_setting_of_another_search(refused, settings, line):
     assert out.startswith(f"tengen: agent.actor.search.{line}")
 
 
+@pytest.mark.parametrize("folder", ["checkpoints", "models", "candidates"])
+def test_a_run_that_has_lost_its_config_is_not_begun_anew(tmp_path, capsys, folder):
+    """Another agent, another seed: nothing of before would fit."""
+    kept = tmp_path / "run" / folder / "000003"
+    kept.mkdir(parents=True)
+    assert cli.main(["train", "tictactoe", "--out", str(tmp_path / "run")]) == 2
+    line = capsys.readouterr().err
+    assert f"has {folder}/ and no run.json" in line
+    assert line.count("\n") == 1
+    assert list((tmp_path / "run").rglob("*")) == [kept.parent, kept]
+
+
+@pytest.mark.parametrize(
+    ("settings", "line"),
+    [
+        (["listen=foo"], "launch.listen (foo) must be HOST:PORT; "),
+        (["listen=0.0.0.0:7070"], "launch.listen (0.0.0.0:7070) is reached by other"),
+        (["listen=127.0.0.1:1", "key_file=k"], "launch.key_file (k) must come with "),
+    ],
+)
+def test_an_address_for_other_machines(refused, settings, line):
+    words = [word for text in settings for word in ("--set", f"launch.{text}")]
+    assert f"tengen: {line}" in refused("train", "tictactoe", "--games", "0", *words)
+
+
+@pytest.mark.parametrize("text", ["class P:\n  reset = print\n", "def P(): return 3\n"])
+def test_what_is_neither_a_game_nor_an_environment(tmp_path, monkeypatch, capsys, text):
+    name = f"neither_{len(text)}"
+    (tmp_path / f"{name}.py").write_text(text)
+    monkeypatch.chdir(tmp_path)
+    assert cli.main(["train", f"{name}:P", "--minutes", "1"]) == 2
+    line = capsys.readouterr().err
+    assert "tengen.games.OwnGame, or an environment, a gymnasium.Env" in line
+    assert line.count("\n") == 1
+
+
 def test_an_environment_without_gymnasium(refused, monkeypatch):
     monkeypatch.setitem(sys.modules, "gymnasium", None)
     monkeypatch.setattr(envs, "names", gymnasium_suite.names)  # no other is installed

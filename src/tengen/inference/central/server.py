@@ -1,8 +1,8 @@
 """Central inference: the rows of many actors in one batch, on one model at a time.
 
-A batch is fired when nobody else's rows would fit, when ``min_rows`` wait and the
-device is idle, or when the oldest request has waited ``max_wait_s``. An actor that dies
-takes its rows with it, and nobody waits for it.
+A batch is fired when the device is idle and ``min_rows`` rows wait, or the oldest
+request has waited ``max_wait_s``. An actor that dies takes its rows with it, and nobody
+waits for it.
 """
 
 from __future__ import annotations

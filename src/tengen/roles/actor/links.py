@@ -25,6 +25,8 @@ class Driven:
     """Where its time went."""
     model: int
     """The number of the model that answered last."""
+    waited_s: float = 0.0
+    """Seconds in which the answers of another process were waited for."""
 
 
 class ActorLink(Protocol):

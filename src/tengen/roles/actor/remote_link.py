@@ -129,7 +129,7 @@ class RemoteLink:
             drive(port, self._inference, stats)
             is_over = time.monotonic() >= until or port.stats.num_frames >= last
             if self._stop.is_set() or is_over:
-                return Driven(stats, self._inference.model)
+                return Driven(stats, self._inference.model, stats.inference_s)
 
     def close(self) -> None:
         """See ``ActorLink.close``."""

@@ -143,7 +143,7 @@ class ActorRole:
         link, port = self._link, self._port
         if link is None or port is None:
             link, port = self._begin()
-        before = self._counts(port)
+        before, written_s = self._counts(port), port.stats.write_s
         start_s = time.monotonic()
         driven = link.drive(port)
         self.waits_for = "no model is published yet" if driven is None else ""
@@ -151,6 +151,7 @@ class ActorRole:
             return None
         seconds = max(1e-9, time.monotonic() - start_s)
         after = self._counts(port)
+        written_s = port.stats.write_s - written_s
         grown = {name: after[name] - before[name] for name in after}
         return {
             **grown,
@@ -161,9 +162,11 @@ class ActorRole:
             / max(1, driven.stats.num_batches),
             "batch_capacity": self._agent.actor.num_envs,
             "inference_busy": driven.stats.inference_s / seconds,
-            "tree_busy": driven.stats.port_s / seconds,
+            "tree_busy": max(0.0, driven.stats.port_s - written_s) / seconds,
             "mean_return": port.stats.mean_return,
             "seconds": seconds,
+            # A table that is full lets no writer go on.
+            "idle_s": driven.waited_s + written_s,
         }
 
     def _watch(self) -> None:
