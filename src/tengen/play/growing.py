@@ -61,6 +61,20 @@ class Analysis:
     estimate it."""
 
 
+@dataclass(frozen=True)
+class Contest:
+    """The two moves that a search has visited most."""
+
+    most_visits: int
+    """Of the first."""
+    second_visits: int
+    """Of the other; 0 where there is none."""
+    is_best: bool
+    """Whether the first is what the search would play."""
+    has_best_value: bool
+    """Whether no less is expected of the first than of the other."""
+
+
 class GrowingSearch:
     """One search of one position; see ``Player.begin``. Used by one thread.
 
@@ -88,6 +102,16 @@ class GrowingSearch:
     def is_proven(self) -> bool:
         """Whether the result is certain; the search grows no more."""
         return bool(self._result.proof != 0)
+
+    def contest(self) -> Contest:
+        """Returns how the best moves stand; cheap."""
+        first, *others = sorted(self._result.actions, key=lambda row: -row.visits)[:2]
+        is_best = self._result.best_action == first.action
+        if not others:
+            return Contest(first.visits, 0, is_best, has_best_value=True)
+        second = others[0]
+        has_best_value = first.value_to_play >= second.value_to_play
+        return Contest(first.visits, second.visits, is_best, has_best_value)
 
     def grow(self, num_simulations: int) -> None:
         """Makes so many more simulations, fewer where the result becomes certain.

@@ -22,6 +22,10 @@ _LAG_S = 0.02
 _PLAYED_PART = 0.8
 _LEFT_PART = 0.3
 _MIN_MOVES_LEFT = 20.0
+# Shares of the main time for a move in a position where none is clearly the best, and
+# the main time below which there is one for any move.
+_HARD = 2.5
+_SHORT_S = 10.0
 
 
 @dataclass(frozen=True)
@@ -96,12 +100,29 @@ class Clock:
             ply: Moves made so far.
             num_points: Of the board.
         """
+        return self._share_s(player, ply, num_points, 1.0)
+
+    def most_s(self, player: int, ply: int, num_points: int) -> float | None:
+        """Returns how long a move may take that is not clear, None without a limit.
+
+        Args:
+            player: As for ``budget_s``.
+            ply: Likewise.
+            num_points: Likewise.
+        """
+        is_short = self._left[player].main_s < _SHORT_S
+        return self._share_s(player, ply, num_points, 1.0 if is_short else _HARD)
+
+    def _share_s(
+        self, player: int, ply: int, num_points: int, factor: float
+    ) -> float | None:
+        """Returns the time of a move that gets ``factor`` shares of the main time."""
         if not self.is_running:
             return None
         left = self._left[player]
         num_points_left = max(_PLAYED_PART * num_points - ply, _LEFT_PART * num_points)
         num_moves = max(num_points_left / 2, _MIN_MOVES_LEFT)
-        share_s = _usable(left.main_s) / num_moves
+        share_s = factor * _usable(left.main_s) / num_moves
         if self._settings.kind == "absolute":
             return share_s
         if self._settings.kind == "fischer":

@@ -236,11 +236,17 @@ class Engine:
         if position.state.is_terminal():
             return position.game.num_actions - 1, 0.0
         height, width = self.board
-        budget_s = self.clock.budget_s(player, len(position.actions), height * width)
+        where = player, len(position.actions), height * width
+        budget_s = self.clock.budget_s(*where)
         simulations = self._simulations
         if simulations is None and budget_s is None:
             simulations = _USUAL_SIMULATIONS
-        limits = Limits(min(simulations or self._most, self._most), budget_s)
+        limits = Limits(
+            min(simulations or self._most, self._most),
+            budget_s,
+            self.clock.most_s(*where),
+            may_end_early=True,
+        )
         if report is None:
             left_out = _closing_pass(position)
             found = self.search(position, limits, begun_s, left_out=left_out)

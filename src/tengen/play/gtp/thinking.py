@@ -15,6 +15,9 @@ _SLICE_S = 0.05
 _SLICE_PART = 0.25
 _MAX_SLICE = 1 << 16
 _MAX_SPEED_UP = 2.0
+# The best move is clear where the second has at most this part of its visits, and no
+# less is expected of it.
+_CLEAR_PART = 0.75
 
 
 @dataclass(frozen=True)
@@ -25,6 +28,17 @@ class Limits:
     """Simulations in all."""
     seconds: float | None = None
     """Since the search was asked for; None for ever."""
+    most_seconds: float | None = None
+    """The same for a position in which no move is clearly the best, at least
+    ``seconds``; None: ``seconds``."""
+    may_end_early: bool = False
+    """Whether a search ends, too, once the simulations to come cannot give another move
+    the most visits: until ``seconds`` where one move is clearly the best."""
+
+    @property
+    def last_s(self) -> float | None:
+        """Seconds that no search goes beyond; None for ever."""
+        return self.seconds if self.most_seconds is None else self.most_seconds
 
 
 class Thinker:
@@ -57,16 +71,36 @@ class Thinker:
         """
         while not search.is_proven and search.num_simulations < limits.simulations:
             left_s = None
-            if limits.seconds is not None:
-                left_s = limits.seconds - (self._now() - begun_s)
+            if limits.last_s is not None:
+                left_s = limits.last_s - (self._now() - begun_s)
             size = min(self._slice(left_s), limits.simulations - search.num_simulations)
-            if size == 0:
+            if size == 0 or self._is_decided(search, limits, left_s):
                 return
             started_s, before = self._now(), search.num_simulations
             search.grow(size)
             self._measure(search.num_simulations - before, self._now() - started_s)
             if between():
                 return
+
+    def _is_decided(
+        self, search: GrowingSearch, limits: Limits, left_s: float | None
+    ) -> bool:
+        """Returns whether more thinking is of no use, or not worth a clock's time."""
+        if not limits.may_end_early or search.num_simulations == 0:
+            return False
+        contest = search.contest()
+        if not contest.is_best:
+            return False
+        to_come = limits.simulations - search.num_simulations
+        if limits.seconds is not None and limits.last_s is not None:
+            assert left_s is not None
+            if self._rate is None:
+                return False
+            is_clear = contest.second_visits <= _CLEAR_PART * contest.most_visits
+            if is_clear and contest.has_best_value:
+                left_s -= limits.last_s - limits.seconds
+            to_come = min(to_come, max(0, int(self._rate * left_s)))
+        return contest.most_visits - contest.second_visits > to_come
 
     def _slice(self, left_s: float | None) -> int:
         """Returns how many simulations to make before the next look."""

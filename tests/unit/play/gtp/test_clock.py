@@ -2,6 +2,7 @@
 
 import pytest
 
+from tengen.play.growing import Contest
 from tengen.play.gtp.clock import Clock, TimeSettings
 from tengen.play.gtp.thinking import Limits, Thinker
 
@@ -103,14 +104,21 @@ class FakeSearch:
 
     is_proven = False
 
-    def __init__(self, machine, seconds):
+    def __init__(self, machine, seconds, share=0.5, *, is_best=True):
         self.machine, self.seconds = machine, seconds
+        self.share, self.is_best = share, is_best
         self.num_simulations = 0
         machine[0] += seconds  # the root's evaluation
 
     def grow(self, num_simulations):
         self.num_simulations += num_simulations
         self.machine[0] += num_simulations * self.seconds
+
+    def contest(self):
+        """Two moves have all visits, and the share of the better one never changes."""
+        most = round(self.share * self.num_simulations)
+        second = self.num_simulations - most
+        return Contest(most, second, self.is_best, has_best_value=True)
 
 
 def think(thinker, machine, seconds, limits, between=lambda: False):
@@ -134,13 +142,19 @@ def think(thinker, machine, seconds, limits, between=lambda: False):
         ("fischer", 2, 5, 0),
     ],
 )
-def test_no_game_is_lost_on_time(settings, simulation_s):
+@pytest.mark.parametrize("is_hard", [False, True])
+def test_no_game_is_lost_on_time(settings, simulation_s, is_hard):
     machine = [1000.0]
     thinker = Thinker(now=lambda: machine[0])
     clock, referee = Clock(settings_of(*settings)), RefereeClock(*settings)
     used = []
     for ply in range(0, 160, 2):
-        limits = Limits(1 << 24, clock.budget_s(0, ply, 81))
+        limits = Limits(
+            1 << 24,
+            clock.budget_s(0, ply, 81),
+            clock.most_s(0, ply, 81) if is_hard else None,
+            may_end_early=is_hard,
+        )
         _, seconds = think(thinker, machine, simulation_s, limits)
         clock.spend(0, seconds)
         referee.spend(seconds + 0.01)  # the way to the server and back
@@ -159,6 +173,42 @@ def test_limits_of_simulations_are_met():
         search, _ = think(thinker, machine, 0.001, Limits(simulations))
         assert search.num_simulations == simulations
     assert think(thinker, machine, 0.001, Limits(0))[0].num_simulations == 0
+
+
+@pytest.mark.parametrize(
+    ("share", "is_best", "seconds"),
+    [
+        (0.9, True, 10 / 1.8),  # 0.8 of what was made exceeds what is to come
+        (0.6, True, 10 / 1.2),  # 0.2 of it does, somewhat later
+        (0.55, True, 25 / 1.1),  # not clear: the same, of the time of a hard move
+        (0.5, True, 25.0),  # both moves are as good: as long as may be
+        (0.9, False, 25.0),  # the most visited is not what would be played
+    ],
+)
+def test_hard_moves_get_more_time_and_clear_ones_less(share, is_best, seconds):
+    machine = [0.0]
+    thinker = Thinker(now=lambda: machine[0])
+    think(thinker, machine, 0.001, Limits(1000))
+    search = FakeSearch(machine, 0.001, share, is_best=is_best)
+    begun_s = machine[0]
+    limits = Limits(1 << 24, 10.0, 25.0, may_end_early=True)
+    thinker.think(search, limits, begun_s, lambda: False)
+    assert machine[0] - begun_s == pytest.approx(seconds, rel=0.02)
+
+
+@pytest.mark.parametrize("share", [0.5, 0.75, 1.0])
+def test_a_search_ends_where_simulations_cannot_change_the_move(share):
+    machine = [0.0]
+    thinker = Thinker(now=lambda: machine[0])
+    think(thinker, machine, 0.0001, Limits(1000))
+    search = FakeSearch(machine, 0.0001, share)
+    limits = Limits(100_000, may_end_early=True)
+    thinker.think(search, limits, machine[0], lambda: False)
+    # The lead is (2 share - 1) n, and 100,000 - n are to come.
+    assert search.num_simulations == pytest.approx(100_000 / (2 * share), rel=0.02)
+    whole = FakeSearch(machine, 0.0001, share)
+    thinker.think(whole, Limits(100_000), machine[0], lambda: False)
+    assert whole.num_simulations == 100_000
 
 
 def test_a_look_between_slices_ends_a_search():
