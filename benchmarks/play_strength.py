@@ -67,7 +67,10 @@ class Side:
     def move(self, moves: list[int]) -> int:
         """Returns the move after a time of thinking."""
         begun_s = self._now()
-        limits = Limits(MAX_SIMULATIONS, self.seconds)
+        # A search ends somewhat before or after its time: the next ones make up for it.
+        due_s = self.seconds * (self.num_moves + 1) - self.spent_s
+        seconds = min(max(due_s, 0.5 * self.seconds), 1.5 * self.seconds)
+        limits = Limits(MAX_SIMULATIONS, seconds)
         with self.player.begin(moves, EXPECTED, threads=self.threads) as search:
             before = search.num_simulations
             self._thinker.think(search, limits, begun_s, lambda: False)

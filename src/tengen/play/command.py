@@ -12,7 +12,6 @@ from tengen.config import check_range
 from tengen.games import add_task_argument
 from tengen.play.loading import load_player
 from tengen.play.terminal import Session
-from tengen.run import usable_threads
 from tengen.search import MAX_SIMULATIONS
 
 __all__ = ["add_arguments", "play"]
@@ -31,9 +30,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--threads",
         type=int,
-        default=1,
+        default=None,
         metavar="N",
-        help="that think together; the answer comes sooner (1)",
+        help="that think together (all cores; 1 with --fresh, and where Python makes "
+        "the moves)",
     )
     parser.add_argument(
         "--devices", metavar="D", help="that the model computes on: cpu or cuda:0 (cpu)"
@@ -83,7 +83,7 @@ def play(args: argparse.Namespace) -> dict[str, Any]:
             player,
             lambda text: print(text, flush=True),
             simulations=args.simulations,
-            threads=usable_threads(args.threads),
+            threads=player.usual_threads(args.threads, is_repeatable=args.fresh),
             person_is_first=not args.second,
             colours=is_terminal and "NO_COLOR" not in os.environ,
         )

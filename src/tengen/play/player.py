@@ -17,7 +17,7 @@ from tengen.evaluation.searcher import Searcher, batch_rows
 from tengen.games import Game, is_external, open_game
 from tengen.play.forecast import Forecast, Forecaster
 from tengen.play.growing import Analysis, GrowingSearch, to_analysis
-from tengen.run import usable_threads
+from tengen.run import available_cores, usable_threads
 from tengen.search import MAX_SIMULATIONS
 
 __all__ = ["Player"]
@@ -183,6 +183,28 @@ class Player:
         other = Player(self._open_model().playing(task))
         other._forecaster = self._forecaster
         return other
+
+    def usual_threads(
+        self, asked: int | None = None, *, is_repeatable: bool = False
+    ) -> int:
+        """Returns how many threads are to search one tree.
+
+        Args:
+            asked: What a person asked for, with a TengenWarning where there are fewer
+                cores; None: as many as there are cores, one in a game that Python
+                makes the moves of, or where the search is no PUCT.
+            is_repeatable: Whether the usual number is one in any case, whose searches
+                are the same twice.
+
+        Raises:
+            UsageError: The number is out of its range.
+        """
+        if asked is not None:
+            return usable_threads(asked)
+        is_puct = self._open_model().play.search.policy == "puct"
+        if is_repeatable or not is_puct or is_external(self.game):
+            return 1
+        return available_cores()
 
     def forecast(self, moves: Sequence[int]) -> Forecast | None:
         """Returns how the network expects a game to end; None where it cannot say.

@@ -14,7 +14,6 @@ from tengen.play.gtp.lines import LineReader
 from tengen.play.gtp.play_commands import COMMANDS
 from tengen.play.gtp.resigning import Resigning
 from tengen.play.loading import load_player
-from tengen.run import usable_threads
 from tengen.search import MAX_SIMULATIONS
 
 __all__ = ["add_arguments", "gtp"]
@@ -37,9 +36,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--threads",
         type=int,
-        default=1,
+        default=None,
         metavar="N",
-        help="that think together; the answer comes sooner (1)",
+        help="that think together (all cores; 1 with --fresh, and where Python makes "
+        "the moves)",
     )
     parser.add_argument(
         "--name",
@@ -74,6 +74,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="begin each search anew, so that a position has the same answer twice; "
         "else the tree is kept between moves",
     )
+    parser.add_argument(
+        "--ponder",
+        action="store_true",
+        help="search on while the other side thinks, on the same cores",
+    )
     add_task_argument(parser)
 
 
@@ -87,6 +92,8 @@ def gtp(args: argparse.Namespace) -> dict[str, Any]:
     """
     if args.simulations is not None:
         check_range("simulations", args.simulations, 1, MAX_SIMULATIONS)
+    rule = "keeps its tree, which --fresh forbids; leave one of them out"
+    check(not (args.ponder and args.fresh), "ponder", args.ponder, rule)
     below = args.resign_below
     check(
         below is None or -1 < below < 1,
@@ -104,11 +111,12 @@ def gtp(args: argparse.Namespace) -> dict[str, Any]:
         engine = Engine(
             player,
             simulations=args.simulations,
-            threads=usable_threads(args.threads),
+            threads=player.usual_threads(args.threads, is_repeatable=args.fresh),
             write=_write,
             lines=LineReader(_read),
             name=args.name,
             resigning=Resigning(below),
+            ponders=args.ponder,
         )
         engine.add(COMMANDS)
         engine.run()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import time
 from collections.abc import Callable, Iterable, Sequence
 from typing import TypeAlias
@@ -51,6 +52,8 @@ class Engine:
         threads: That search one tree.
         name: What the program is called.
         resigning: When it gives a game up.
+        ponders: Whether it searches on in the other side's time, from its move until
+            the next line; the player then keeps its tree.
         write: Takes text to send, and sends it at once.
         lines: What the controller sends, not started yet.
 
@@ -71,6 +74,7 @@ class Engine:
         lines: LineReader,
         name: str = "tengen",
         resigning: Resigning | None = None,
+        ponders: bool = False,
     ) -> None:
         """Searches once, so that the first move knows how fast searches are.
 
@@ -94,6 +98,8 @@ class Engine:
         self._lines = lines
         self._thinker = Thinker()
         self._resigning = resigning or Resigning(None)
+        self._ponders = ponders
+        self._moved_to: Position | None = None
         self._handlers: dict[str, Handler] = {}
         self.is_over = False
         self.clock = Clock(TimeSettings())
@@ -150,6 +156,8 @@ class Engine:
         """Answers until the controller leaves or its input ends; once. Blocks."""
         self._lines.start()
         while not self.is_over:
+            if self._ponders and self.position is self._moved_to:
+                self._ponder()
             line = self._lines.next()
             if line is None:
                 return
@@ -248,7 +256,7 @@ class Engine:
             may_end_early=True,
         )
         if report is None:
-            left_out = _closing_pass(position)
+            left_out = position.closing_pass
             found = self.search(position, limits, begun_s, left_out=left_out)
         else:
             found = self._search_aloud(
@@ -268,6 +276,7 @@ class Engine:
         if self._resigning.resigns(player, actions, value_to_play):
             return "resign"
         self.position = self.position.after(player, action)
+        self._moved_to = self.position
         return self.vertex(action)
 
     def analyse(self, command: Command, *, kata: bool) -> None:
@@ -303,6 +312,23 @@ class Engine:
         """Simulations that a tree has room for."""
         num_actions = self._trained.game.num_actions
         return _MAX_TREE_BYTES // (_NODE_BYTES + _LEGAL_BYTES * num_actions)
+
+    def _ponder(self) -> None:
+        """Searches the position until the next line comes, or a tree is full. Blocks.
+
+        What is found is in the tree, which the next search goes on from if the move
+        that comes is one of it.
+        """
+        position = self.position
+        if position.state.is_terminal() or self._is_asked():
+            return
+        limits, begun_s = Limits(self._most), time.monotonic()
+        try:
+            self.search(position, limits, begun_s, lambda analysis: self._is_asked())
+        except (TengenError, _core.CoreError) as error:
+            # Nobody asked; the search that is asked for says what is wrong.
+            self._ponders = False
+            print(f"tengen: pondering ends: {error}", file=sys.stderr)
 
     def _answer(self, command: Command) -> None:
         handler = self._handlers.get(command.name)
@@ -370,7 +396,7 @@ class Engine:
                 shown_s = time.monotonic()
             return stops()
 
-        left_out = (*request.left_out, *_closing_pass(position))
+        left_out = (*request.left_out, *position.closing_pass)
         found = self.search(position, limits, begun_s, between, left_out)
         show(found)
         return found
@@ -381,16 +407,10 @@ def _check_left(position: Position, request: AnalysisRequest) -> None:
     player = position.state.to_play
     out = {action for side, action, _ in request.left_out if side == player}
     if out:
-        out.update(action for _, action, _ in _closing_pass(position))
+        out.update(action for _, action, _ in position.closing_pass)
     legal = position.state.legal_actions()
     if len(legal) > 0 and out.issuperset(map(int, legal)):
         raise GtpError("no move is allowed")
-
-
-def _closing_pass(position: Position) -> list[tuple[int, int, int]]:
-    """Returns what to leave out, as in ``AnalysisRequest``: passing to no real pass."""
-    action = position.game.num_actions - 1
-    return [(position.state.to_play, action, 1)] if position.is_passed_to else []
 
 
 Handler: TypeAlias = Callable[[Engine, Command], str | None]

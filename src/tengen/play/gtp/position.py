@@ -96,6 +96,11 @@ class Position:
         """As of ``GoTurns``."""
         return self._turns.is_passed_to
 
+    @property
+    def closing_pass(self) -> list[tuple[int, int, int]]:
+        """What a search leaves out, as in ``AnalysisRequest``: a pass after none."""
+        return [(self.state.to_play, self._pass, 1)] if self.is_passed_to else []
+
     def after(self, player: int, action: int) -> Position:
         """Returns the position after one more move.
 

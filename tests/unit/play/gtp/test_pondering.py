@@ -1,0 +1,90 @@
+"""Searches in the other side's time."""
+
+import threading
+import time
+
+import pytest
+
+from tengen import _core, cli
+from tengen.play.gtp.engine import Engine
+
+
+@pytest.fixture
+def searches(monkeypatch):
+    """(plies, simulations) of every search, once it has ended."""
+    found, search = [], Engine.search
+
+    def spy(self, position, *args, **kwargs):
+        analysis = search(self, position, *args, **kwargs)
+        found.append((len(position.actions), analysis.num_simulations))
+        return analysis
+
+    monkeypatch.setattr(Engine, "search", spy)
+    return found
+
+
+def converse_slowly(talk, *texts):
+    """Sends texts with time to think between them; returns the answers."""
+
+    def say():
+        for text in texts:
+            talk.say(text.encode())
+            time.sleep(0.3)
+
+    other = threading.Thread(target=say)
+    other.start()
+    answers = talk.listen()
+    other.join()
+    return answers
+
+
+def test_it_searches_on_in_the_time_of_the_other_side(make_player, talk_to, searches):
+    talk = talk_to(make_player("go/5", keeps_tree=True), simulations=50, ponders=True)
+    del searches[:]
+    answers = converse_slowly(
+        talk, "genmove b\n", "time_left w 30 0\n", "play w C3\ngenmove b\n", "quit\n"
+    )
+    assert [answer[0] for answer in answers] == ["="] * 5
+    first, pondered, again, second, last = searches
+    assert first == (0, 50)
+    # The same position before and after the clock was told: the tree has grown.
+    assert pondered[0] == again[0] == 1
+    assert 0 < pondered[1] < again[1]
+    # The reply is the middle of the board, which every search has visited often.
+    assert second[0] == 2
+    assert second[1] >= 50
+    assert last[0] == 3
+
+
+def test_whatever_comes_meanwhile_is_answered(make_player, talk_to, searches):
+    talk = talk_to(make_player("go/5", keeps_tree=True), simulations=20, ponders=True)
+    del searches[:]
+    texts = ["genmove b\n", "undo\n", "nonsense\n", "clear_board\n", "genmove b\n"]
+    more = ["play w A1\n", "komi 5.5\n", "genmove b\n", "quit\n"]
+    answers = converse_slowly(talk, *texts, *more)
+    assert "".join(answer[0] for answer in answers) == "==?======"
+    # After its own moves alone, and not once they were taken back.
+    assert [plies for plies, _ in searches] == [0, 1, 0, 1, 2, 3]
+
+
+def test_what_fails_in_the_other_sides_time_ends_nothing(
+    make_player, talk_to, monkeypatch, capsys
+):
+    talk = talk_to(make_player("go/5", keeps_tree=True), simulations=8, ponders=True)
+
+    search = talk.engine.search
+
+    def failing(position, limits, *rest, **kwargs):
+        if limits.simulations > 8:
+            raise _core.CoreError("the device is gone")
+        return search(position, limits, *rest, **kwargs)
+
+    monkeypatch.setattr(talk.engine, "search", failing)
+    answers = converse_slowly(talk, "genmove b\n", "genmove w\n", "quit\n")
+    assert [answer[0] for answer in answers] == ["="] * 3
+    assert capsys.readouterr().err == "tengen: pondering ends: the device is gone\n"
+
+
+def test_what_keeps_no_tree_does_not_ponder(capsys):
+    assert cli.main(["gtp", "RUN", "--ponder", "--fresh"]) == 2
+    assert "keeps its tree, which --fresh forbids" in capsys.readouterr().err
