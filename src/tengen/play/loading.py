@@ -37,8 +37,8 @@ def load(
         task: The model's task. Needed where it is a game or an environment in Python,
             ``module:Class``, which is imported from where this process looks and the
             working directory: a file alone makes nobody import anything.
-        keeps_tree: As for ``Player``, of a game. Off whatever the run says, so that a
-            call answers the same whatever was asked before.
+        keeps_tree: As for ``Player``, of a game, whatever the run says: a call then
+            answers the same whatever was asked before.
 
     Returns:
         A ``Player`` of a game, which chooses moves; an ``AgentPlayer`` of an
@@ -76,7 +76,7 @@ def load_player(
         settings: ``--set`` on how the model plays.
         devices: As for ``load``.
         task: As for ``load``.
-        is_fresh: Whether no tree is kept, whatever the model says.
+        is_fresh: Whether no tree is kept; else one is, whatever the model says.
 
     Raises:
         UsageError: As ``load``, a setting is refused, or the model is of an
@@ -84,9 +84,8 @@ def load_player(
         RunError: The backend refuses the model.
     """
     model = resolve_model(word)
-    play = override(model.meta.play or PlayConfig(keeps_tree=True), settings)
-    if is_fresh:
-        play = dataclasses.replace(play, keeps_tree=False)
+    play = override(model.meta.play or PlayConfig(), settings)
+    play = dataclasses.replace(play, keeps_tree=not is_fresh)
     return _player(model, word, play, devices, task)
 
 

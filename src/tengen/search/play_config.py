@@ -40,9 +40,9 @@ class PlayConfig:
     which a trial and a check of the rounding chose. int8 is bf16 for a model that
     loses too much by it, and what this CPU does not compute natively is fp32."""
     keeps_tree: bool = False
-    """Whether a search by PUCT goes on from what the moves since have left of the one
-    before, whose visits count towards its simulations. Then what a player answers
-    depends on what it was asked before."""
+    """Whether in matches, ratings and gates a search by PUCT goes on from what the
+    moves since have left of the one before, whose visits count towards its simulations.
+    Against people trees are kept, but for ``--fresh``."""
 
     batch_rows: int = bounded(0, 0, 64)
     """Most leaves that each thread of one search gathers for the network, fewer where

@@ -107,7 +107,8 @@ def player_of(run):
 
 
 def test_a_tree_is_kept_by_commands_and_not_by_a_library(tmp_path, publish_run):
-    run = publish_run(tmp_path / "r", "gomoku/5", play=PlayConfig(keeps_tree=True))
+    """Whatever the run says of matches."""
+    run = publish_run(tmp_path / "r", "gomoku/5", play=PlayConfig())
     with tengen.load(run.path) as player:
         fresh = player.analyse([12, 7], 40)
         player.analyse([12], 400)
