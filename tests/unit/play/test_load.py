@@ -136,7 +136,8 @@ def test_a_precision_of_the_trunk(run, precision):
 def test_a_player_searches_as_it_was_told(run, monkeypatch, capsys):
     def answer(*words):
         monkeypatch.setattr("sys.stdin", io.StringIO("a1\nquit\n"))
-        assert cli.main(["play", f"{run.path}@17", *words, "--json"]) == 0
+        words = ("--threads", "1", *words, "--json")
+        assert cli.main(["play", f"{run.path}@17", *words]) == 0
         return json.loads(capsys.readouterr().out.splitlines()[-1])["moves"]
 
     words = [word for setting in CHANGED for word in ("--set", setting)]
