@@ -115,7 +115,8 @@ AT_ONCE_ADVICE = {
         "gate": "the gate cannot keep up; look at its log",
         "playing": (
             "the learner waits for the actors; use more --actors, or raise --set "
-            "agent.actor.num_envs for larger batches"
+            "agent.actor.num_envs for larger batches, and of a queue --set "
+            "store.max_items with it"
         ),
         "even": "actors and learner go together",
     },

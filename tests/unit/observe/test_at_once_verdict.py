@@ -1,17 +1,9 @@
 """What is told of a run whose roles all work at once."""
 
-import argparse
-import dataclasses
-import re
-
 import pytest
 
-from tengen.evaluation import MatchGate
 from tengen.observe import BusyTimes, Shares, at_once_verdict
 from tengen.observe.verdict import AT_ONCE_ADVICE
-from tengen.recipes import make_config
-from tengen.recipes.train_command import add_arguments
-from tengen.roles import change_config
 
 PLAYING = Shares(playing=0.99, learning=0.7, inference_busy=0.7, tree_busy=0.25)
 BUSY = {"selfplay": 0.99, "learn": 0.7, "export": 0.12, "gate": 0.01, "rate": 0.1}
@@ -37,26 +29,6 @@ def test_the_whole_line():
 def test_what_limits(changed, limit):
     line = at_once_verdict("selfplay", PLAYING, BUSY | changed)
     assert line.partition(": ")[2] == AT_ONCE_ADVICE["selfplay"][limit]
-
-
-@pytest.mark.parametrize(
-    ("role", "limit"),
-    [(role, limit) for role, advice in AT_ONCE_ADVICE.items() for limit in advice],
-)
-def test_every_advice_can_be_followed(role, limit):
-    parser = argparse.ArgumentParser()
-    add_arguments(parser)
-    if role == "actor":
-        pytest.importorskip("gymnasium")
-        config = make_config("CartPole-v1", None, None)
-    else:
-        config = make_config("gomoku/9", None, None)
-        agent = dataclasses.replace(config.agent, gate=MatchGate())
-        config = dataclasses.replace(config, agent=agent)
-    text = AT_ONCE_ADVICE[role][limit]
-    assert set(re.findall(r"--[a-z]+", text)) <= {"--set", "--actors"}
-    for key in re.findall(r"--set ([a-z_.]+[a-z])", text):
-        assert change_config(config, [f"{key}=2"]) is not None
 
 
 @pytest.fixture
