@@ -19,9 +19,14 @@ from tengen.nets import NetConfig, parse_net
 from tengen.recipes.resources import Resources
 from tengen.recipes.scale import fill_threads, growth
 from tengen.roles import RunConfig
-from tengen.search import SearchConfig
+from tengen.search import PlayConfig, SearchConfig
 
 __all__ = ["connect4", "go", "gomoku", "openspiel", "own_game", "tictactoe"]
+
+
+# 3.6 times the simulations of a CPU-second that fp32 and one leaf after the other make,
+# with a 2x32 network in go/9 (benchmarks/results/strength.md).
+_PLAY = PlayConfig(precision="run", batch_rows=8)
 
 
 def tictactoe(task: str, resources: Resources) -> RunConfig:
@@ -33,6 +38,7 @@ def tictactoe(task: str, resources: Resources) -> RunConfig:
         minutes=0.5,
         net=parse_net("2x16"),
         agent=AlphaZero(
+            play=_PLAY,
             actor=SelfplayConfig(
                 games_per_generation=256,
                 full_simulations=32,
@@ -59,6 +65,7 @@ def connect4(task: str, resources: Resources) -> RunConfig:
         recipe="connect4",
         net=parse_net("2x32"),
         agent=AlphaZero(
+            play=_PLAY,
             stages=growth(resources),
             actor=SelfplayConfig(
                 games_per_generation=512,
@@ -136,6 +143,7 @@ def _board(
         recipe=recipe,
         net=net,
         agent=AlphaZero(
+            play=_PLAY,
             stages=growth(resources),
             actor=SelfplayConfig(
                 games_per_generation=games_per_generation,
@@ -174,6 +182,7 @@ def _external(task: str, recipe: str, resources: Resources) -> RunConfig:
         recipe=recipe,
         net=parse_net("2x32"),
         agent=AlphaZero(
+            play=_PLAY,
             actor=SelfplayConfig(
                 games_per_generation=64,
                 full_simulations=32,

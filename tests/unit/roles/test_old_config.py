@@ -17,6 +17,8 @@ from tengen.roles import RunConfig, read_config
 from tengen.run import RunDirectory
 
 OF_SELFPLAY = ("actor", "loss", "stages", "learn_from", "gate", "rating")
+# How players played before runs said it, which their runs go on with.
+PLAYED = ["agent.play.precision=fp32", "agent.play.batch_rows=0"]
 CHANGED = (
     "agent.actor.num_slots=7",
     "agent.loss.value_cost=0.5",
@@ -39,14 +41,14 @@ def as_before(config: RunConfig) -> dict[str, Any]:
 
 
 def test_what_stood_beside_the_agent_is_the_agents(tmp_path: Path) -> None:
-    config = override(make_config("tictactoe", None, None), CHANGED)
+    config = override(make_config("tictactoe", None, None), [*CHANGED, *PLAYED])
     run = RunDirectory.create_or_resume(tmp_path / "run")
     run.write_run({"config": as_before(config)})
     assert read_config(run) == config
 
 
 def test_fields_that_came_later_have_their_defaults(tmp_path: Path) -> None:
-    config = make_config("tictactoe", None, None)
+    config = override(make_config("tictactoe", None, None), PLAYED)
     content = as_before(config)
     for name in ("learn_from", "gate", "stages"):
         del content[name]
