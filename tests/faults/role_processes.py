@@ -24,7 +24,8 @@ from tengen.experience.rows.shuffled_files import (
     read_window_state,
     shard_name,
 )
-from tengen.learners.checkpoint import SavedModel, read_extra, read_model
+from tengen.learners.checkpoint import SavedModel, read_model
+from tengen.learners.checkpoint_json import read_extra
 from tengen.models import load_model
 from tengen.observe.roles import read_roles
 from tengen.run import RunDirectory, find_files

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tengen.learners.checkpoint import read_extra
+from tengen.learners.checkpoint_json import read_extra
 from tengen.run import RunDirectory
 from tests.integration.runs import SMALL, run_command, sealed, train_command, weights
 
@@ -16,7 +16,7 @@ pytestmark = pytest.mark.slow
 
 GROWS = (
     *SMALL,
-    'agent.stages=[{"share": 0.6, "net": '
+    'agent.stages=[{"games": 40, "net": '
     '{"kind": "resnet", "num_blocks": 2, "num_channels": 24}}]',
 )
 
@@ -35,7 +35,7 @@ def reference(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return out
 
 
-def test_it_grows_after_its_share_of_the_games(reference: Path) -> None:
+def test_it_grows_after_so_many_games(reference: Path) -> None:
     # Checkpoints of no game, then after 24, 48 and 72 of 72.
     assert channels(reference) == [16, 16, 24, 24]
     checkpoints = RunDirectory.open(reference).checkpoints
@@ -74,5 +74,5 @@ def test_a_further_call_keeps_the_network(reference: Path, tmp_path: Path) -> No
     for games in (48, 48):
         done = run_command(train_command(out, games, settings=GROWS))
         assert done.returncode == 0, done.stderr
-    # Grown after 48 of 48; of the 96 in all it passes 0.6 without growing again.
+    # Grown after 48 games, and not again.
     assert channels(out) == [16, 16, 24, 24, 24]

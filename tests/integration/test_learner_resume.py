@@ -11,14 +11,21 @@ import numpy as np
 import pytest
 import torch
 
-from tengen.agents.alphazero import NetStage
+from tengen.agents import NetStage
 from tengen.experience import StepTable
 from tengen.experience.rows.shuffled_files import read_turn
 from tengen.learners.checkpoint import read_model
 from tengen.nets import ResNetConfig, parse_net
 from tengen.overrides import override
 from tengen.recipes import make_config
-from tengen.roles import Role, RoleContext, RunConfig, make_role, write_config
+from tengen.roles import (
+    Role,
+    RoleContext,
+    RunConfig,
+    make_role,
+    read_spent,
+    write_config,
+)
 from tengen.roles.experience import open_experience
 from tengen.run import RunDirectory
 from tests.unit.experience.store_games import write_generation
@@ -53,6 +60,13 @@ def staged(config: RunConfig, *stages: NetStage) -> RunConfig:
     return dataclasses.replace(config, agent=agent)
 
 
+def spend(context: RoleContext, share: float | None) -> None:
+    """Tells a turn how much of its budget a run has spent; None where there is none."""
+    in_all = None if share is None else 10.0
+    context.core_minutes_in_all = in_all
+    context.core_minutes = None if share is None else 10.0 * share
+
+
 class Games:
     """A run of games: each turn a generation of random ones arrives; its net grows.
 
@@ -80,7 +94,7 @@ class Games:
 
     def arrive(self, turn: int, context: RoleContext) -> None:
         write_generation(self.run.experience, turn, 24)
-        context.spent = turn / 4
+        spend(context, turn / 4)
 
 
 class Shuffled(Games):
@@ -330,7 +344,7 @@ def test_a_further_budget_neither_shrinks_nor_grows_again(tmp_path: Path) -> Non
         context = RoleContext()
         role = run.learner(context)
         run.arrive(turn + 1, context)
-        context.spent = spent
+        spend(context, spent)
         # The first turn only publishes checkpoint 0.
         reports = [role.turn(), role.turn()]
         role.close()
@@ -344,11 +358,39 @@ def test_a_learner_alone_has_no_budget_and_keeps_its_network(tmp_path: Path) -> 
         context = RoleContext()
         role = run.learner(context)
         run.arrive(turn + 1, context)
-        context.spent = spent
+        spend(context, spent)
         reports = [role.turn(), role.turn()]
         role.close()
         grown_at = counts(reports[turn == 0])["grown_at"]
         assert (grown_at, num_channels(run)) == (([], 8) if turn < 2 else ([3], 12))
+
+
+def test_what_a_run_was_given_is_in_its_checkpoints(tmp_path: Path) -> None:
+    run = Games(tmp_path / "run")
+    for turn, minutes in enumerate((3.0, 5.5, None, 8.0)):
+        context = RoleContext(core_minutes=minutes)
+        role = run.learner(context)
+        role.turn()
+        write_generation(run.run.experience, turn + 1, 24)
+        role.turn()
+        role.close()
+        # A role by itself does not know how long it works, and keeps what is there.
+        expected = 5.5 if minutes is None else minutes
+        assert read_spent(run.run).core_minutes == expected
+
+
+def test_a_stage_by_games_begins_without_a_budget(tmp_path: Path) -> None:
+    run, context = Games(tmp_path / "run"), RoleContext()
+    run.config = staged(run.config, NetStage(games=40, net=parse_net("3x12")))
+    role = run.learner(context)
+    role.turn()
+    widths = []
+    for turn in (1, 2, 3):
+        write_generation(run.run.experience, turn, 24)
+        role.turn()
+        widths.append(num_channels(run))
+    role.close()
+    assert widths == [8, 12, 12]
 
 
 def test_stages_that_begin_in_one_turn_are_one_growth(tmp_path: Path) -> None:
@@ -360,7 +402,7 @@ def test_stages_that_begin_in_one_turn_are_one_growth(tmp_path: Path) -> None:
     role = run.learner(context)
     role.turn()
     run.arrive(1, context)
-    context.spent = 0.25
+    spend(context, 0.25)
     assert counts(role.turn())["grown_at"] == [1, 1]
     role.close()
     assert num_channels(run) == 16

@@ -8,5 +8,6 @@ from __future__ import annotations
 
 from tengen.agents.agent import Agent, Schedule
 from tengen.agents.environment_agent import EnvironmentAgent
+from tengen.agents.stages import History, NetStage
 
-__all__ = ["Agent", "EnvironmentAgent", "Schedule"]
+__all__ = ["Agent", "EnvironmentAgent", "History", "NetStage", "Schedule"]

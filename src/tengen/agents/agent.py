@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from tengen.agents.stages import History
 from tengen.evaluation import AcceptAllGate, GateConfig, LadderConfig
 from tengen.nets import NetConfig
 from tengen.open_config import OpenConfig
@@ -166,6 +167,13 @@ class Agent(OpenConfig, package="tengen.agents"):
         """
         return {}
 
+    def evaluations_per_model(self, task: str) -> float:
+        """Returns about how many positions one model evaluates; 0: nobody knows.
+
+        What is done once for each model, such as quantising it, is weighed by it.
+        """
+        return 0.0
+
     def point_utility(self, num_points: int) -> float:
         """Returns what a point of the final score is worth to the search, or 0."""
         return 0.0
@@ -174,10 +182,24 @@ class Agent(OpenConfig, package="tengen.agents"):
         """Returns the network that a run begins with, and that of each later stage."""
         return (net,)
 
-    def num_stages_begun(self, spent: float) -> int:
-        """Returns how many later stages begin within a share of the budget."""
+    def num_stages_begun(self, history: History) -> int:
+        """Returns how many later stages have begun in a run with such a history."""
         return 0
 
     def without_stages(self) -> Self:
         """Returns the agent for a run whose network stays as it begins."""
+        return self
+
+    def growing_from(self, net: NetConfig) -> Self:
+        """Returns the agent with those stages alone that grow from a network."""
+        return self
+
+    def growing_as(self, recipe: Agent, net: NetConfig) -> Self:
+        """Returns the agent with a recipe's stages, for a run of an earlier version.
+
+        Args:
+            recipe: The agent as its recipe makes it today.
+            net: What the run began with; stages that it has stay, and where they are
+                not the recipe's first ones, all stays.
+        """
         return self

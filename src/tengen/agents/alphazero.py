@@ -21,6 +21,7 @@ from tengen import games
 from tengen.actors import SelfplayConfig
 from tengen.agents.agent import Agent, Schedule
 from tengen.agents.alphazero_loss import AlphaZeroLossConfig
+from tengen.agents.stages import History, NetStage, growing_stages, num_begun
 from tengen.config import check, check_range
 from tengen.errors import UsageError
 from tengen.evaluation import AcceptAllGate, GateConfig, LadderConfig, PlayedGate
@@ -43,37 +44,10 @@ if TYPE_CHECKING:
     from tengen.run import RunDirectory
     from tengen.transport import NetDoor
 
-__all__ = ["AlphaZero", "NetStage"]
+__all__ = ["AlphaZero"]
 
-
-@dataclass(frozen=True, kw_only=True)
-class NetStage:
-    """A larger network from some point of a budget on; it starts from the smaller one.
-
-    It takes over at the first turn of learning after that point. The checkpoint keeps
-    that it did, so that a run which goes on, with whatever budget, neither shrinks nor
-    grows by it again. A role that runs alone has no budget, and no stage begins.
-    """
-
-    share: float
-    """Of the budget that is spent before, in (0, 1): of the call's minutes, or of the
-    games that ``tengen train`` will have played in the run when the call ends."""
-    net: NetConfig
-    """The network, no smaller than the one before it. It says the size of the trunk;
-    the rest is as in the first network, whatever stands here."""
-
-    def __post_init__(self) -> None:
-        """Checks the range.
-
-        Raises:
-            UsageError: The share is out of range.
-        """
-        check(
-            0 < self.share < 1,
-            "share",
-            self.share,
-            "must be above 0 and below 1; the first network is net",
-        )
+# Random games whose length is measured.
+_PLIES_GAMES = 4
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -87,7 +61,7 @@ class AlphaZero(Agent):
     loss: AlphaZeroLossConfig = field(default_factory=AlphaZeroLossConfig)
     """What is minimised."""
     stages: tuple[NetStage, ...] = ()
-    """Larger networks later, in increasing order of their shares of the budget."""
+    """Larger networks later, in their order."""
     learn_from: str = ""
     """RUN whose games this one learns from while they are played, with its own network
     and no self-play: several networks learn from one run's games so. Empty for its own
@@ -138,13 +112,6 @@ class AlphaZero(Agent):
             f"needs convolutions, which net.kind {config.net.kind} has not; use fp32",
         )
         self._check_batches(config.learner.batch_size, store)
-        shares = [stage.share for stage in self.stages]
-        check(
-            shares == sorted(set(shares)),
-            "agent.stages",
-            shares,
-            "must begin at increasing shares; sort them",
-        )
         for index, pair in enumerate(itertools.pairwise(self.nets(config.net))):
             try:
                 pair[0].check_grows(pair[1])
@@ -282,6 +249,16 @@ class AlphaZero(Agent):
         planes = games.random_positions(games.open_game(task), num_rows, seed)
         return {"planes": planes}
 
+    def evaluations_per_model(self, task: str) -> float:
+        """See ``Agent.evaluations_per_model``: as if games were of random moves."""
+        actor = self.actor
+        share = actor.full_probability
+        simulations = (
+            share * actor.full_simulations + (1 - share) * actor.cheap_simulations
+        )
+        num_plies = games.mean_random_plies(games.open_game(task), _PLIES_GAMES, 0)
+        return actor.games_per_generation * num_plies * simulations
+
     def point_utility(self, num_points: int) -> float:
         """See ``Agent.point_utility``."""
         return self.actor.search.point_utility(num_points)
@@ -290,13 +267,27 @@ class AlphaZero(Agent):
         """See ``Agent.nets``: the first network, and that of each stage."""
         return (net, *(net.grown(stage.net) for stage in self.stages))
 
-    def num_stages_begun(self, spent: float) -> int:
+    def num_stages_begun(self, history: History) -> int:
         """See ``Agent.num_stages_begun``."""
-        return sum(stage.share <= spent for stage in self.stages)
+        return num_begun(self.stages, history)
 
     def without_stages(self) -> Self:
         """See ``Agent.without_stages``."""
         return dataclasses.replace(self, stages=())
+
+    def growing_from(self, net: NetConfig) -> Self:
+        """See ``Agent.growing_from``."""
+        return dataclasses.replace(self, stages=growing_stages(self.stages, net))
+
+    def growing_as(self, recipe: Agent, net: NetConfig) -> Self:
+        """See ``Agent.growing_as``."""
+        if not isinstance(recipe, AlphaZero):
+            return self
+        theirs = recipe.growing_from(net).stages
+        own = [stage.net for stage in self.stages]
+        if own != [stage.net for stage in theirs[: len(own)]]:
+            return self
+        return dataclasses.replace(self, stages=theirs)
 
     @staticmethod
     def _check_batches(batch_size: int, store: WindowConfig) -> None:

@@ -12,7 +12,7 @@ from tengen.games.go_result import go_result
 from tengen.games.go_variety import GoVariety, variants_of
 from tengen.games.openspiel import OPENSPIEL_PREFIX
 from tengen.games.planes import stone_planes, transform_cell, transform_planes
-from tengen.games.positions import random_positions
+from tengen.games.positions import mean_random_plies, random_positions
 from tengen.games.program import load_program
 from tengen.games.protocol import Game, OwnGame, Planes, PolicyLayout, State
 from tengen.games.registry import is_game, make, names, open_game
@@ -48,6 +48,7 @@ __all__ = [
     "is_program",
     "load_program",
     "make",
+    "mean_random_plies",
     "names",
     "open_game",
     "random_positions",

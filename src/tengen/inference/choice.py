@@ -58,12 +58,15 @@ class Choice:
         is_deterministic: Whether an answer is a function of its row alone.
         rows_per_s: Measured evaluations per second, of one thread by precision, or of
             a GPU by rows of a batch; empty when nothing was left to measure.
+        int8_s: Seconds that quantising a model takes, which were weighed against its
+            rate; 0 where nothing was.
     """
 
     config: InferenceConfig
     version: str
     is_deterministic: bool
     rows_per_s: dict[str, float]
+    int8_s: float = 0.0
 
     def record(self) -> dict[str, Any]:
         """Returns what goes into ``run.json``, JSON values."""
@@ -76,6 +79,7 @@ class Choice:
             "device_rows": self.config.device_rows,
             "deterministic": self.is_deterministic,
             "rows_per_s": {k: round(v, 1) for k, v in self.rows_per_s.items()},
+            "int8_s": round(self.int8_s, 3),
         }
 
 
@@ -156,6 +160,8 @@ def choose(
     num_threads: int,
     *,
     outputs: Sequence[str] | None = None,
+    num_evaluations: float = 0.0,
+    int8_s: float = 0.0,
 ) -> Choice:
     """Replaces every ``auto`` by what this model on this machine does best.
 
@@ -169,6 +175,9 @@ def choose(
             of them.
         num_threads: Threads that will evaluate at the same time, at least 1.
         outputs: As for ``open_backend``.
+        num_evaluations: About how many rows one model evaluates, on all threads; 0
+            where nobody knows, and then ``int8_s`` does not count.
+        int8_s: Seconds that quantising takes, once for each model.
 
     Raises:
         UsageError: The backend is not installed or cannot compute the precision.
@@ -183,7 +192,11 @@ def choose(
     rows_per_s: dict[str, float] = {}
     if config.precision == "auto":
         rows_per_s = _trial(directory, config, inputs, outputs)
-        config = dataclasses.replace(config, precision=_worthwhile(rows_per_s))
+        weighed = dict(rows_per_s)
+        if "int8" in weighed and num_evaluations:
+            busy_s = num_evaluations / weighed["int8"] + int8_s * num_threads
+            weighed["int8"] = num_evaluations / busy_s
+        config = dataclasses.replace(config, precision=_worthwhile(weighed))
     shapes: tuple[Any, ...] = (config.batch_shape,)
     if config.batch_shape == "auto":
         shapes = ("dynamic", "fixed")
@@ -203,6 +216,7 @@ def choose(
         version=backend.version,
         is_deterministic=result.is_deterministic,
         rows_per_s=rows_per_s,
+        int8_s=int8_s,
     )
 
 

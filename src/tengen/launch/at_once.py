@@ -33,8 +33,8 @@ from tengen.roles import (
     TRAIN_WRITER,
     RunConfig,
     StopListener,
-    num_games_kept,
     read_config,
+    read_spent,
     sealed_generation,
     writer_directory,
 )
@@ -84,7 +84,8 @@ def run_at_once(
         )
         for worker in workers
     }
-    loop = _AtOnce(config, run, budget, journal, workers, handles)
+    spending = Spending(budget, read_spent(run), num_threads)
+    loop = _AtOnce(config, run, spending, journal, workers, handles)
 
     def end() -> None:
         loop.end()
@@ -111,7 +112,7 @@ class _AtOnce:
         self,
         config: RunConfig,
         run: RunDirectory,
-        budget: Budget,
+        spending: Spending,
         journal: RunJournal,
         workers: Sequence[Worker],
         handles: Mapping[str, Handle],
@@ -126,10 +127,7 @@ class _AtOnce:
         # Of all below, which no thread keeps while a turn goes on.
         self._lock = threading.Lock()
         self._error: Exception | None = None
-        before = 0
-        if budget.games is not None:
-            before = num_games_kept(writer_directory(run, TRAIN_WRITER))
-        self._spending = Spending(budget, before)
+        self._spending = spending
         self._busy = BusyTimes()
         self._stages: dict[str, str] = {}
         self._rated_s = 0.0
@@ -250,8 +248,7 @@ class _AtOnce:
             if is_acting:
                 self._spending.begin_turn()
             details: dict[str, Any] = {
-                "remaining": self._spending.remaining(),
-                "spent": self._spending.spent(),
+                **self._spending.outlook(),
                 "sealed": sealed,
                 "follow_models": True,
                 "frames_left": self._spending.frames_left(),

@@ -7,6 +7,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from tengen.roles import RunSpent
+
 __all__ = ["Budget", "Spending"]
 
 
@@ -21,42 +23,22 @@ class Budget:
     frames: int | None = None
     """Steps of environments to take in this call, in whole turns of the actors."""
 
-    def spent(
-        self, *, elapsed_s: float, games: int, games_before: int, frames: int = 0
-    ) -> float | None:
-        """Returns the share that is spent, in [0, 1]; None without a budget.
-
-        In games it is of the run's games at the end of the call, so that a run which
-        is interrupted and then plays the rest grows where it would have anyway. Of two
-        budgets the one that ends first counts.
-
-        Args:
-            elapsed_s: Seconds of this call.
-            games: Games that this call has played.
-            games_before: Games that the run had before this call.
-            frames: Steps of environments that this call has taken.
-        """
-        shares = []
-        if self.minutes is not None:
-            shares.append(elapsed_s / (60 * self.minutes))
-        if self.games is not None:
-            shares.append((games_before + games) / (games_before + self.games))
-        if self.frames is not None:
-            shares.append(frames / self.frames)
-        return min(1.0, max(shares)) if shares else None
-
 
 class Spending:
     """What a call has spent of its budget. Used by one thread at a time.
 
     Args:
         budget: Of the call.
-        games_before: Games that the run had when the call began.
+        before: What earlier calls gave the run.
+        num_threads: Cores of this call.
     """
 
-    def __init__(self, budget: Budget, games_before: int = 0) -> None:
+    def __init__(
+        self, budget: Budget, before: RunSpent | None = None, num_threads: int = 1
+    ) -> None:
         self.budget = budget
-        self._games_before = games_before
+        self._before = before or RunSpent()
+        self._num_threads = num_threads
         self._start_s = time.monotonic()
         self._games = 0
         self._frames = 0
@@ -67,32 +49,39 @@ class Spending:
         """Seconds of this call."""
         return time.monotonic() - self._start_s
 
-    def remaining(self) -> float | None:
-        """Returns the share of time or frames to come, in [0, 1]; None without either.
+    def outlook(self) -> dict[str, float | None]:
+        """Returns what a turn is told of the budget, by name; see ``RoleContext``.
 
-        In games it is None: a run by games is the same whatever a call asks for.
+        ``core_minutes`` and ``core_minutes_in_all``, ``remaining`` and ``asked``. In
+        games the last two are None: a run by games is the same whatever a call asks
+        for. Of two budgets the one that ends first counts.
         """
-        left = []
-        if self.budget.minutes is not None:
-            left.append(1.0 - self.elapsed_s / (60 * self.budget.minutes))
-        if self.budget.frames is not None:
-            left.append(1.0 - self._frames / self.budget.frames)
-        return max(0.0, min(left)) if left else None
+        budget, before = self.budget, self._before
+        elapsed = self.elapsed_s / 60 * self._num_threads
+        in_all: float | None = None
+        # Each of what is left of the run's, and what the call asks of it.
+        parts = []
+        if budget.minutes is not None:
+            asked = budget.minutes * self._num_threads
+            in_all = before.core_minutes + asked
+            parts.append((max(0.0, asked - elapsed) / in_all, asked / in_all))
+        if budget.frames is not None:
+            frames_in_all = before.num_frames + budget.frames
+            left = max(0, budget.frames - self._frames)
+            parts.append((left / frames_in_all, budget.frames / frames_in_all))
+        remaining, share = min(parts) if parts else (None, None)
+        return {
+            "core_minutes": before.core_minutes + elapsed,
+            "core_minutes_in_all": in_all,
+            "remaining": remaining,
+            "asked": share,
+        }
 
     def frames_left(self) -> int | None:
         """Returns the frames to come; None without a budget of them."""
         if self.budget.frames is None:
             return None
         return max(0, self.budget.frames - self._frames)
-
-    def spent(self) -> float | None:
-        """Returns the share that is spent; see ``Budget.spent``."""
-        return self.budget.spent(
-            elapsed_s=self.elapsed_s,
-            games=self._games,
-            games_before=self._games_before,
-            frames=self._frames,
-        )
 
     def is_over(self, next_s: float = 0.0) -> bool:
         """Returns whether the budget is spent, or would be before the next turn's end.

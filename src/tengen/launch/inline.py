@@ -33,7 +33,7 @@ from tengen.roles import (
     RoleResources,
     RunConfig,
     StopListener,
-    num_games_kept,
+    read_spent,
     sealed_generation,
     with_games,
     writer_directory,
@@ -85,7 +85,8 @@ def run_inline(
 
     stop.tell(end)
     try:
-        Turns(config, run, budget, journal, handles, stop).run()
+        spending = Spending(budget, read_spent(run), num_threads)
+        Turns(config, run, spending, journal, handles, stop).run()
     finally:
         end()
         for process in processes:
@@ -110,7 +111,7 @@ class Turns:
     Args:
         config: The run's.
         run: The run.
-        budget: Of the call.
+        spending: Of the call's budget.
         journal: Takes every report.
         handles: The process of each role.
         stop: Ends the turn that is going on.
@@ -120,7 +121,7 @@ class Turns:
         self,
         config: RunConfig,
         run: RunDirectory,
-        budget: Budget,
+        spending: Spending,
         journal: RunJournal,
         handles: Mapping[str, Handle],
         stop: StopListener,
@@ -131,10 +132,7 @@ class Turns:
         self._handles = handles
         self._schedule = config.agent.schedule(config)
         self._stop = stop
-        before = 0
-        if budget.games is not None:
-            before = num_games_kept(writer_directory(run, TRAIN_WRITER))
-        self._spending = Spending(budget, before)
+        self._spending = spending
         self._rated_s = 0.0
         self._learning_s = 0.0
         self._playing_s = 0.0
@@ -221,8 +219,7 @@ class Turns:
             return {"stopped": True}
         start_s = time.monotonic()
         details = {
-            "remaining": self._spending.remaining(),
-            "spent": self._spending.spent(),
+            **self._spending.outlook(),
             "sealed": sealed_generation(writer_directory(self._run, TRAIN_WRITER)),
         }
         report = self._handles[role].turn(

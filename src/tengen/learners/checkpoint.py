@@ -26,29 +26,25 @@ from numpy.typing import NDArray
 from tengen.config import to_dict
 from tengen.errors import RunError, UsageError, os_reason
 from tengen.inference.architecture import parse_architecture
+from tengen.learners.checkpoint_json import (
+    CHECKPOINT_ADVICE,
+    damaged_checkpoint,
+    read_checkpoint_json,
+    write_checkpoint_json,
+)
 from tengen.learners.loop import Learner, LearnerState
 from tengen.nets import NetConfig
-from tengen.run import NumberedFolder, read_object
+from tengen.run import NumberedFolder
 from tengen.tensors import Signature
 
 __all__ = [
-    "SCHEMA",
     "SavedModel",
     "load_checkpoint",
-    "read_extra",
     "read_model",
     "save_checkpoint",
 ]
 
-SCHEMA = 6
-"""The version of the files that this code writes."""
-
-# The first one that it reads; until then there were features and no signature.
-_OLDEST_SCHEMA = 5
-_ADVICE = "remove its folder to resume from the one before"
 _TENSORS = "state.safetensors"
-_JSON = "state.json"
-_JSON_HASH = "json_sha256"
 
 
 def save_checkpoint(
@@ -80,7 +76,6 @@ def save_checkpoint(
     tensors = {name: tensor.contiguous() for name, tensor in state.tensors.items()}
     data = safetensors.torch.save(tensors)
     content = {
-        "schema": SCHEMA,
         **_identity(learner),
         "num_steps": state.num_steps,
         "num_optimizer_steps": state.num_optimizer_steps,
@@ -88,11 +83,10 @@ def save_checkpoint(
         "sha256": hashlib.sha256(data).hexdigest(),
         "extra": extra,
     }
-    text = json.dumps({**content, _JSON_HASH: _hash(content)}, indent=2) + "\n"
 
     def write(path: Path) -> None:
         (path / _TENSORS).write_bytes(data)
-        (path / _JSON).write_text(text)
+        write_checkpoint_json(path, content)
 
     published = folder.publish(number, write)
     folder.retire(num_kept)
@@ -113,9 +107,9 @@ def load_checkpoint(path: Path, learner: Learner) -> Any:
         UsageError: The checkpoint is of another schema or of another network.
         RunError: A file is absent, damaged or does not fit.
     """
-    content = _read_json(path / _JSON)
+    content = read_checkpoint_json(path)
     # Fields that came later have their defaults.
-    saved = {**content, **to_dict(parse_architecture(content, str(path / _JSON)))}
+    saved = {**content, **to_dict(parse_architecture(content, str(path)))}
     for name, value in _identity(learner).items():
         if saved[name] != value:
             raise UsageError(
@@ -134,7 +128,7 @@ def load_checkpoint(path: Path, learner: Learner) -> Any:
             )
         )
     except (safetensors.SafetensorError, KeyError, ValueError) as error:
-        raise _damaged(path / _TENSORS) from error
+        raise damaged_checkpoint(path / _TENSORS) from error
     return content["extra"]
 
 
@@ -155,16 +149,6 @@ class SavedModel(NamedTuple):
     """What was saved beside it."""
 
 
-def read_extra(path: Path) -> Any:
-    """Returns what ``save_checkpoint`` was given as ``extra``.
-
-    Raises:
-        UsageError: The checkpoint is of another schema.
-        RunError: It is absent or damaged.
-    """
-    return _read_json(path / _JSON)["extra"]
-
-
 def read_model(path: Path) -> SavedModel:
     """Returns the averaged network of a checkpoint.
 
@@ -172,13 +156,13 @@ def read_model(path: Path) -> SavedModel:
         UsageError: The checkpoint is of another schema.
         RunError: It is absent or damaged.
     """
-    content = _read_json(path / _JSON)
+    content = read_checkpoint_json(path)
     try:
         tensors = safetensors.numpy.load(_read_tensors(path, content))
     except safetensors.SafetensorError as error:
-        raise _damaged(path / _TENSORS) from error
+        raise damaged_checkpoint(path / _TENSORS) from error
     prefix = "average."
-    architecture = parse_architecture(content, str(path / _JSON))
+    architecture = parse_architecture(content, str(path))
     return SavedModel(
         net=architecture.net,
         signature=architecture.signature,
@@ -199,10 +183,10 @@ def _read_tensors(path: Path, content: dict[str, Any]) -> bytes:
     except OSError as error:
         raise RunError(
             f"checkpoint ({path / _TENSORS}) cannot be read, {os_reason(error)}; "
-            f"{_ADVICE}"
+            f"{CHECKPOINT_ADVICE}"
         ) from error
     if hashlib.sha256(data).hexdigest() != content["sha256"]:
-        raise _damaged(path / _TENSORS)
+        raise damaged_checkpoint(path / _TENSORS)
     return data
 
 
@@ -213,24 +197,3 @@ def _identity(learner: Learner) -> dict[str, Any]:
         "signature": to_dict(learner.net.signature),
         "optimizer": learner.config.optimizer.kind,
     }
-
-
-def _read_json(path: Path) -> dict[str, Any]:
-    content = read_object(path, "checkpoint", schema=SCHEMA, advice=_ADVICE)
-    if content["schema"] < _OLDEST_SCHEMA:
-        raise UsageError(
-            f"schema ({content['schema']}) of {path} must be {_OLDEST_SCHEMA} to "
-            f"{SCHEMA}, what this tengen reads; use the tengen that made it"
-        )
-    if content.pop(_JSON_HASH, None) != _hash(content):
-        raise _damaged(path)
-    return content
-
-
-def _hash(content: dict[str, Any]) -> str:
-    """Returns the hash of JSON values, however they are laid out in a file."""
-    return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
-
-
-def _damaged(path: Path) -> RunError:
-    return RunError(f"checkpoint ({path}) is damaged; {_ADVICE}")

@@ -26,7 +26,8 @@ class _ScheduleConfig:
     num_warmup_steps: int = bounded(50, 0, hint="use 0 for none")
     """Steps over which the learning rate rises in a line from near 0, at least 0."""
     cooldown: float = bounded(0.2, 0, 1, rule="must be in [0, 1]; use 0 for none")
-    """Last part of the budget, in [0, 1], over which the rate falls in a line."""
+    """Last part of the run's budget, in [0, 1], over which the rate falls in a line;
+    at most half of what one call asks for."""
     max_grad_norm: float = bounded(
         2.0, 0, above=True, rule="must be positive; raise it"
     )

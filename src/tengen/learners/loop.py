@@ -73,6 +73,7 @@ class Learner:
         num_samples: Rows learnt from.
         remaining: Part of the run's budget still to come, in [0, 1], for the
             cool-down; the caller keeps it up to date, None means no end.
+        asked: Part of it that the caller's call asks for, in (0, 1]; None for all.
     """
 
     def __init__(
@@ -103,6 +104,7 @@ class Learner:
         self.optimizer = Optimizer(config.optimizer, net)
         self.num_samples = 0
         self.remaining: float | None = None
+        self.asked: float | None = None
         self._steps_before = 0
         self._update = update
         self._shards = Shards(
@@ -299,7 +301,9 @@ class Learner:
     def _step(self, parts: list[Part]) -> dict[str, float]:
         """Makes the step that the parts of a minibatch ask for."""
         metrics = self._shards.add(parts)
-        metrics.update(self.optimizer.step(self._shards.gradients, self.remaining))
+        metrics.update(
+            self.optimizer.step(self._shards.gradients, self.remaining, self.asked)
+        )
         self._shards.merge_statistics()
         self.optimizer.update_average()
         self._update.stepped(self.net, self.num_steps)

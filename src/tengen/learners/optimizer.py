@@ -18,26 +18,36 @@ from tengen.nets import Net
 
 __all__ = ["Optimizer", "learning_rate_at"]
 
+_MOST_OF_A_CALL = 0.5
+
 
 def learning_rate_at(
-    config: OptimizerConfig, num_steps: int, remaining: float | None
+    config: OptimizerConfig,
+    num_steps: int,
+    remaining: float | None,
+    asked: float | None = None,
 ) -> float:
     """Returns the learning rate of the next step.
 
     A line up over ``num_warmup_steps``, level, and a line to 0 over the last
-    ``cooldown`` of the budget.
+    ``cooldown`` of the run's budget, though over no more than half of what the call
+    asks for: a run that is given its time by many calls learns at the full rate too.
 
     Args:
         config: Settings.
         num_steps: Steps already made.
         remaining: Part of the run's budget still to come, in [0, 1]; None when the
             run has no end, and then there is no cool-down.
+        asked: Part of it that this call asks for, in (0, 1]; None for all.
     """
     factor = 1.0
     if num_steps < config.num_warmup_steps:
         factor = (num_steps + 1) / config.num_warmup_steps
-    if remaining is not None and remaining < config.cooldown:
-        factor *= max(remaining, 0.0) / config.cooldown
+    cooldown = config.cooldown
+    if asked is not None:
+        cooldown = min(cooldown, _MOST_OF_A_CALL * asked)
+    if remaining is not None and remaining < cooldown:
+        factor *= max(remaining, 0.0) / cooldown
     return config.learning_rate * factor
 
 
@@ -67,7 +77,10 @@ class Optimizer:
         self._averaged = [(t, current[n]) for n, t in self.average.state_dict().items()]
 
     def step(
-        self, gradients: Sequence[Tensor], remaining: float | None = None
+        self,
+        gradients: Sequence[Tensor],
+        remaining: float | None = None,
+        asked: float | None = None,
     ) -> dict[str, float]:
         """Makes one step. Blocks for its arithmetic.
 
@@ -75,6 +88,7 @@ class Optimizer:
             gradients: One a parameter, in the order of ``net.parameters()``,
                 contiguous; they are scaled in place.
             remaining: As in ``learning_rate_at``.
+            asked: As there.
 
         Returns:
             ``grad_norm`` before clipping and ``learning_rate``.
@@ -90,7 +104,7 @@ class Optimizer:
                 f"grad_norm ({norm.item()}) at step {self.num_steps} must be finite; "
                 "lower optimizer.learning_rate and resume from the last checkpoint"
             )
-        rate = learning_rate_at(self._config, self.num_steps, remaining)
+        rate = learning_rate_at(self._config, self.num_steps, remaining, asked)
         for group in self._optimizer.param_groups:
             group["lr"] = rate
         self._optimizer.step()

@@ -16,8 +16,7 @@ from tengen.experience import SamplesPerInsertConfig, WindowConfig
 from tengen.games import OPENSPIEL_PREFIX, open_game
 from tengen.learners import LearnerConfig
 from tengen.nets import NetConfig, parse_net
-from tengen.recipes.resources import Resources
-from tengen.recipes.scale import fill_threads, growth
+from tengen.recipes.scale import GROWTH, fill_threads
 from tengen.roles import RunConfig
 from tengen.search import PlayConfig, SearchConfig
 
@@ -29,7 +28,7 @@ __all__ = ["connect4", "go", "gomoku", "openspiel", "own_game", "tictactoe"]
 _PLAY = PlayConfig(precision="run", batch_rows=8)
 
 
-def tictactoe(task: str, resources: Resources) -> RunConfig:
+def tictactoe(task: str, num_threads: int) -> RunConfig:
     """A perfect player in well under a minute, on any machine."""
     _serves(task, "tictactoe", task == "tictactoe")
     return RunConfig(
@@ -54,7 +53,7 @@ def tictactoe(task: str, resources: Resources) -> RunConfig:
     )
 
 
-def connect4(task: str, resources: Resources) -> RunConfig:
+def connect4(task: str, num_threads: int) -> RunConfig:
     """Optimal moves in nearly every position after ten minutes.
 
     Source: benchmarks/results/recipes.md.
@@ -66,7 +65,7 @@ def connect4(task: str, resources: Resources) -> RunConfig:
         net=parse_net("2x32"),
         agent=AlphaZero(
             play=_PLAY,
-            stages=growth(resources),
+            stages=GROWTH,
             actor=SelfplayConfig(
                 games_per_generation=512,
                 search=SearchConfig(policy="gumbel"),
@@ -85,10 +84,10 @@ def connect4(task: str, resources: Resources) -> RunConfig:
             limiter=SamplesPerInsertConfig(samples_per_row=4.0),
         ),
     )
-    return fill_threads(config, resources)
+    return fill_threads(config, num_threads)
 
 
-def gomoku(task: str, resources: Resources) -> RunConfig:
+def gomoku(task: str, num_threads: int) -> RunConfig:
     """A strong player on 9x9 after ten minutes; larger boards take longer.
 
     Source: benchmarks/results/recipes.md.
@@ -98,7 +97,7 @@ def gomoku(task: str, resources: Resources) -> RunConfig:
         task,
         "gomoku",
         int(task.split("/")[1]),
-        resources,
+        num_threads,
         net=parse_net("2x32"),
         search=SearchConfig(policy="gumbel"),
         games_per_generation=384,
@@ -106,7 +105,7 @@ def gomoku(task: str, resources: Resources) -> RunConfig:
     )
 
 
-def go(task: str, resources: Resources) -> RunConfig:
+def go(task: str, num_threads: int) -> RunConfig:
     """A player of Go on any board; it also learns owners and scores.
 
     Source: benchmarks/results/recipes.md.
@@ -118,7 +117,7 @@ def go(task: str, resources: Resources) -> RunConfig:
         task,
         "go",
         max(game.height, game.width),
-        resources,
+        num_threads,
         net=dataclasses.replace(net, auxiliary=True),
         # Without, a side that leads passes until it does not.
         search=SearchConfig(policy="gumbel", score_weight=0.4),
@@ -131,7 +130,7 @@ def _board(
     task: str,
     recipe: str,
     size: int,
-    resources: Resources,
+    num_threads: int,
     *,
     net: NetConfig,
     search: SearchConfig,
@@ -144,7 +143,7 @@ def _board(
         net=net,
         agent=AlphaZero(
             play=_PLAY,
-            stages=growth(resources),
+            stages=GROWTH,
             actor=SelfplayConfig(
                 games_per_generation=games_per_generation,
                 search=search,
@@ -161,28 +160,29 @@ def _board(
             limiter=SamplesPerInsertConfig(samples_per_row=samples_per_row),
         ),
     )
-    return fill_threads(config, resources)
+    return fill_threads(config, num_threads)
 
 
-def own_game(task: str, resources: Resources) -> RunConfig:
+def own_game(task: str, num_threads: int) -> RunConfig:
     """Anyone's own game in Python; its speed is that of its methods."""
     _serves(task, "own-game", ":" in task)
-    return _external(task, "own-game", resources)
+    return _external(task, "own-game", num_threads)
 
 
-def openspiel(task: str, resources: Resources) -> RunConfig:
+def openspiel(task: str, num_threads: int) -> RunConfig:
     """A game of OpenSpiel; its rules are fast, its positions pass through Python."""
     _serves(task, "openspiel", task.startswith(OPENSPIEL_PREFIX))
-    return _external(task, "openspiel", resources)
+    return _external(task, "openspiel", num_threads)
 
 
-def _external(task: str, recipe: str, resources: Resources) -> RunConfig:
+def _external(task: str, recipe: str, num_threads: int) -> RunConfig:
     config = RunConfig(
         task=task,
         recipe=recipe,
         net=parse_net("2x32"),
         agent=AlphaZero(
             play=_PLAY,
+            stages=GROWTH,
             actor=SelfplayConfig(
                 games_per_generation=64,
                 full_simulations=32,
@@ -200,7 +200,7 @@ def _external(task: str, recipe: str, resources: Resources) -> RunConfig:
         ),
         store=WindowConfig(min_rows=1_000),
     )
-    return fill_threads(config, resources)
+    return fill_threads(config, num_threads)
 
 
 def _serves(task: str, recipe: str, fits: bool) -> None:

@@ -5,19 +5,18 @@ from __future__ import annotations
 from tengen import envs
 from tengen.agents import Agent
 from tengen.inference import InferenceConfig
-from tengen.recipes.resources import Resources
 from tengen.roles import RunConfig
 
 __all__ = ["environment"]
 
 
-def environment(agent: str, task: str, resources: Resources) -> RunConfig:
+def environment(agent: str, task: str, num_threads: int) -> RunConfig:
     """Any environment: its size of network is by its observations.
 
     Args:
         agent: The agent's kind.
         task: The environment.
-        resources: What the run is given, which changes nothing.
+        num_threads: Of the CPU, which change nothing.
     """
     made = Agent.kinds()[agent]()
     spec = envs.env_spec(task)

@@ -13,10 +13,13 @@ from tengen.config import from_dict, to_dict
 from tengen.errors import UsageError, did_you_mean
 from tengen.recipes import boards
 from tengen.recipes.environments import environment
-from tengen.recipes.resources import Resources
 from tengen.roles import RunConfig
 
-__all__ = ["Recipe", "make_config", "recipes"]
+__all__ = ["USUAL_THREADS", "Recipe", "make_config", "recipes"]
+
+USUAL_THREADS = 2
+"""What recipes are tuned on; a run by ``--games`` has the config of this many whatever
+the machine, so that it is the same on any."""
 
 
 @dataclass(frozen=True)
@@ -29,8 +32,8 @@ class Recipe:
     """The agent that it trains."""
     tasks: str
     """What it is for, in words."""
-    build: Callable[[str, Resources], RunConfig]
-    """Returns the config of a task for what the run is given."""
+    build: Callable[[str, int], RunConfig]
+    """Returns the config of a task for so many threads of the CPU."""
     serves: Callable[[str], bool]
     """Whether it is for a task that its agent can train."""
 
@@ -105,8 +108,8 @@ def recipes() -> tuple[Recipe, ...]:
 def _inherited(row: Recipe, kind: str) -> Recipe:
     """Returns a row for an agent that is made of the row's."""
 
-    def build(task: str, resources: Resources) -> RunConfig:
-        config = row.build(task, resources)
+    def build(task: str, num_threads: int) -> RunConfig:
+        config = row.build(task, num_threads)
         agent = from_dict(Agent.kinds()[kind], {**to_dict(config.agent), "kind": kind})
         return dataclasses.replace(config, agent=agent)
 
@@ -117,7 +120,7 @@ def make_config(
     task: str,
     agent: str | None,
     recipe: str | None,
-    resources: Resources | None = None,
+    num_threads: int = USUAL_THREADS,
 ) -> RunConfig:
     """Returns the config of a task.
 
@@ -126,7 +129,8 @@ def make_config(
         agent: None for the recipe's.
         recipe: None for the first that serves the task, with that agent if one is
             given.
-        resources: What the run is given; None for the default.
+        num_threads: Of the CPU, at least 1. GPUs change nothing: how much one computes
+            was never measured, so that a run has the same config with a GPU as without.
 
     Raises:
         UsageError: The task, agent or recipe is unknown, or they do not fit.
@@ -144,7 +148,7 @@ def make_config(
         rows = [row for row in rows if row.agent == agent]
     for row in rows:
         if not Agent.kinds()[row.agent].refusal(task) and row.serves(task):
-            return row.build(task, resources or Resources())
+            return row.build(task, num_threads)
     if recipe is not None:
         raise UsageError(f"recipe ({recipe}) does not serve {task}; leave --recipe out")
     raise UsageError(f"task ({task}) has no recipe; tengen recipes lists what there is")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import sys
 import time
 from collections.abc import Sequence
@@ -19,8 +18,8 @@ from tengen.observe import EventWriter, make_view, read_progress
 from tengen.observe.roles import needed_roles
 from tengen.overrides import override
 from tengen.recipes.finale import final_match, match_line
+from tengen.recipes.growth import grows_by_recipe, made_for, with_own_net
 from tengen.recipes.registry import make_config
-from tengen.recipes.resources import Resources
 from tengen.roles import (
     RUN_LOCK,
     RunConfig,
@@ -74,8 +73,9 @@ def train_task(
             there are several actors, else ``inline``.
         actors: Processes that step environments; None for as many as the run has, one
             in a new run.
-        minutes: Wall time of this call; the recipe's where no budget is given.
-            A new run's config is made for it, and for the cores.
+        minutes: Wall time of this call; the recipe's where no budget is given. With
+            what earlier calls gave the run it says when the network grows. A new run's
+            config is made for the cores.
         games: Games of this call, in whole generations. A new run's config is then
             one for any machine. 0 writes the config and starts nothing: roles that run
             by themselves do the rest.
@@ -114,20 +114,20 @@ def train_task(
     if seed is not None:
         settings = [f"seed={seed}", *settings]
     if run.is_new:
-        budget = Budget(minutes=minutes, games=games, frames=frames)
-        resources = _resources(override(fresh, settings), budget, num_threads)
-        fresh = make_config(task, agent, recipe, resources)
+        asked = override(with_own_net(fresh, settings), settings).minutes
+        if not games:
+            fresh = make_config(task, agent, recipe, num_threads)
         if only_makes:
             # Roles by themselves have no budget of which a share could be spent.
-            fresh = dataclasses.replace(
-                fresh, net=fresh.nets[-1], agent=fresh.agent.without_stages()
-            )
+            given = asked if minutes is None else minutes
+            fresh = made_for(fresh, given * num_threads)
+        fresh = with_own_net(fresh, settings)
     with ExitStack() as locks:
         # Export writes what it measured there, perhaps now.
         changing = None if run.is_new else run.lock(RUN_LOCK, wait=True)
         if changing is not None:
             locks.enter_context(changing)
-        known = None if run.is_new else read_config(run)
+        known = None if run.is_new else grows_by_recipe(run, read_config(run), fresh)
         config = _resolve(run, known, fresh, settings)
         _check_budget(config, games, frames)
         config = checked_source(config)
@@ -202,14 +202,6 @@ def _check_arguments(
     if frames is not None:
         check_range("frames", frames, 0, _MAX_FRAMES, "leave it out")
     check(out != "", "out", "", "must name a directory; use . for this one")
-
-
-def _resources(config: RunConfig, budget: Budget, num_threads: int) -> Resources:
-    """Returns what a new run is given, of the budget as the caller gave it."""
-    if budget.games:
-        return Resources()
-    minutes = config.minutes if budget.minutes is None else budget.minutes
-    return Resources(minutes=minutes, num_threads=num_threads)
 
 
 def _resolve(

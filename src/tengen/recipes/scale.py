@@ -14,25 +14,24 @@ from __future__ import annotations
 
 import dataclasses
 
-from tengen.agents.alphazero import AlphaZero, NetStage
+from tengen.agents import NetStage
+from tengen.agents.alphazero import AlphaZero
 from tengen.nets import parse_net
-from tengen.recipes.resources import Resources
 from tengen.roles import RunConfig
 
-__all__ = ["fill_threads", "growth"]
+__all__ = ["GROWTH", "fill_threads"]
 
-_GROWTH: tuple[tuple[float, tuple[tuple[float, str], ...]], ...] = (
-    # With less the small network is stronger to the end: it plays many games.
-    (0.0, ()),
-    # Once games are plenty; early growth is worse.
-    (40.0, ((0.4, "4x64"),)),
+GROWTH = (
+    # With less the small network is stronger to the end: it plays many games. It grows
+    # once games are plenty; early growth is worse.
+    NetStage(net=parse_net("4x64"), share=0.4, least=40.0, latest=80.0),
     # 6x96 is 3.4 times as dear as 4x64, which learns from 24 core-minutes on: in half
     # of the budget it has twice as many evaluations.
-    (400.0, ((0.2, "4x64"), (0.5, "6x96"))),
+    NetStage(net=parse_net("6x96"), share=0.5, least=400.0, latest=1200.0),
     # 10x128 is three times as dear again, for ten times the time.
-    (4000.0, ((0.1, "4x64"), (0.3, "6x96"), (0.6, "10x128"))),
+    NetStage(net=parse_net("10x128"), share=0.6, least=4000.0),
 )
-"""Least core-minutes, and shares of the budget with the networks that begin there."""
+"""The larger networks of every game, by the core-minutes that a run is given."""
 
 # The last games of a generation leave slots empty: so each slot plays two at least.
 _GAMES_A_SLOT = 2
@@ -41,26 +40,20 @@ _GAMES_A_SLOT = 2
 _MIN_SHARD_ROWS = 16
 
 
-def growth(resources: Resources) -> tuple[NetStage, ...]:
-    """Returns the larger networks that a budget is enough for."""
-    stages = [row for least, row in _GROWTH if least <= resources.core_minutes][-1]
-    return tuple(NetStage(share=share, net=parse_net(net)) for share, net in stages)
-
-
-def fill_threads(config: RunConfig, resources: Resources) -> RunConfig:
+def fill_threads(config: RunConfig, num_threads: int) -> RunConfig:
     """Returns the config with games and shards enough to keep the threads busy.
 
     Args:
         config: As tuned on two cores, of self-play.
-        resources: Threads.
+        num_threads: Of the CPU, at least 1.
     """
     agent, learner = AlphaZero.of(config, "selfplay"), config.learner
     actor = agent.actor
     games = max(
         actor.games_per_generation,
-        _GAMES_A_SLOT * actor.num_slots * resources.num_threads,
+        _GAMES_A_SLOT * actor.num_slots * num_threads,
     )
-    num_shards = min(resources.num_threads, learner.batch_size // _MIN_SHARD_ROWS)
+    num_shards = min(num_threads, learner.batch_size // _MIN_SHARD_ROWS)
     num_shards = max(learner.num_shards, num_shards)
     return dataclasses.replace(
         config,

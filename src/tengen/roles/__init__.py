@@ -18,10 +18,10 @@ from tengen.roles.learn_from import checked_source, with_games
 from tengen.roles.role import ROLES, Report, Role, RoleContext, make_role
 from tengen.roles.selfplay.generations import (
     TRAIN_WRITER,
-    num_games_kept,
     sealed_generation,
     writer_directory,
 )
+from tengen.roles.spent import RunSpent, read_spent
 from tengen.roles.stopping import StopListener
 
 __all__ = [
@@ -35,6 +35,7 @@ __all__ = [
     "RoleHost",
     "RoleResources",
     "RunConfig",
+    "RunSpent",
     "StopListener",
     "change_config",
     "check_devices",
@@ -43,8 +44,8 @@ __all__ = [
     "config_changes",
     "make_role",
     "move_run",
-    "num_games_kept",
     "read_config",
+    "read_spent",
     "sealed_generation",
     "with_devices",
     "with_games",

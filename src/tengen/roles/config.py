@@ -26,10 +26,15 @@ __all__ = [
     "RunConfig",
     "change_config",
     "config_changes",
+    "newest_inference",
+    "open_inference",
     "read_config",
     "record_inference",
     "write_config",
 ]
+
+# What a choice says of itself, as the config does.
+_CHOSEN = ("devices", "backend", "precision", "batch_shape", "device_rows")
 
 RUN_LOCK = "run.json"
 """The lock of whoever reads ``run.json``, changes it and writes it."""
@@ -132,8 +137,16 @@ def read_config(run: RunDirectory) -> RunConfig:
     return from_dict(RunConfig, upgraded(run.read_run()["config"], where), where)
 
 
-def record_inference(run: RunDirectory, choice: Choice) -> RunConfig:
-    """Writes what was chosen by measurement into ``run.json``, once for the run.
+def record_inference(
+    run: RunDirectory, choice: Choice, asked: InferenceConfig, net: NetConfig
+) -> RunConfig:
+    """Writes what was chosen by measurement into ``run.json``, once for a network.
+
+    Args:
+        run: The run.
+        choice: What was measured.
+        asked: What it was chosen for, with what was left open; see ``open_inference``.
+        net: The network.
 
     Returns:
         The config with it.
@@ -144,9 +157,44 @@ def record_inference(run: RunDirectory, choice: Choice) -> RunConfig:
     with run.lock(RUN_LOCK, wait=True):
         content = run.read_run()
         config = dataclasses.replace(read_config(run), inference=choice.config)
-        measured = {**content.get("measured", {}), "inference": choice.record()}
+        record = {**choice.record(), "asked": to_dict(asked), "net": to_dict(net)}
+        measured = {**content.get("measured", {}), "inference": record}
         _write(run, config, measured)
     return config
+
+
+def open_inference(run: RunDirectory, net: NetConfig) -> InferenceConfig | None:
+    """Returns what was left open, where it is to be measured again for a network.
+
+    None where the choice is this network's, where nothing was chosen, or where somebody
+    has set another one since. A run of an earlier version does not say what it was
+    chosen for, and keeps it.
+
+    Raises:
+        RunError: ``run.json`` is damaged.
+    """
+    record = run.read_run().get("measured", {}).get("inference", {})
+    if "asked" not in record or record.get("net") == to_dict(net):
+        return None
+    inference = read_config(run).inference
+    if any(record.get(name) != getattr(inference, name) for name in _CHOSEN):
+        return None
+    where = str(run.path / "run.json")
+    return from_dict(InferenceConfig, record["asked"], where)
+
+
+def newest_inference(run: RunDirectory, config: RunConfig) -> InferenceConfig:
+    """Returns what a role evaluates with now: export chooses for each new network.
+
+    Args:
+        run: The run.
+        config: As the role was made with, whose devices stay.
+
+    Raises:
+        RunError: ``run.json`` is damaged.
+    """
+    now = read_config(run).inference
+    return dataclasses.replace(now, devices=config.inference.devices)
 
 
 def change_config(config: RunConfig, settings: Sequence[str]) -> RunConfig:

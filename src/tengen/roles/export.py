@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import shutil
 import tempfile
+import time
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,7 @@ import numpy as np
 
 from tengen.errors import RunError, TengenError
 from tengen.experience import sample_positions
-from tengen.inference import choose, needs_graph, open_backend
+from tengen.inference import InferenceConfig, choose, needs_graph, open_backend
 from tengen.inference.openvino_backend import ONNX_FILE, float_precision
 from tengen.learners.checkpoint import SavedModel, read_model
 from tengen.models import (
@@ -27,7 +28,8 @@ from tengen.models import (
 )
 from tengen.models.load import read_meta
 from tengen.models.publish import next_number
-from tengen.roles.config import RunConfig, record_inference
+from tengen.nets import NetConfig
+from tengen.roles.config import RunConfig, open_inference, record_inference
 from tengen.roles.role import Report, RoleContext
 from tengen.run import RunDirectory
 from tengen.search import PlayConfig
@@ -138,8 +140,9 @@ class ExportRole:
         return self._config.agent.play.in_precision(self._config.inference.precision)
 
     def _check(self, directory: Path, meta: ModelMeta) -> dict[str, Any]:
-        if self._config.inference.has_auto:
-            self._choose(directory)
+        again = open_inference(self._run, meta.net)
+        if again is not None or self._config.inference.has_auto:
+            self._choose(directory, again or self._config.inference, meta.net)
         inference = self._config.inference
         # Without an int8 graph so far, this is the float model in any case.
         backend = open_backend(directory, inference, 1)
@@ -158,27 +161,43 @@ class ExportRole:
             with tempfile.TemporaryDirectory() as copy:
                 directory = Path(copy) / "model"
                 shutil.copytree(folder.entry(newest), directory)
-                self._choose(directory)
+                net = read_meta(directory, error=RunError).net
+                self._choose(directory, self._config.inference, net)
             return
 
-    def _choose(self, directory: Path) -> None:
-        """Completes the run's config by measurement."""
-        inference = self._config.inference
+    def _choose(
+        self, directory: Path, inference: InferenceConfig, net: NetConfig
+    ) -> None:
+        """Completes the run's config by measurement.
+
+        Args:
+            directory: A model.
+            inference: What was asked for, with what is open.
+            net: The model's network.
+        """
+        int8_s, num_evaluations = 0.0, 0.0
         is_open = inference.precision in ("auto", "int8")
         has_graph = (directory / ONNX_FILE).exists()
         is_possible = can_quantise() and self._config.net.can_quantise
         if is_open and inference.backend != "torch" and has_graph and is_possible:
             # For the trial of its speed; what it answers is of no account yet.
-            quantise(directory, self._inputs["planes"].astype(np.float32))
+            planes = self._inputs["planes"].astype(np.float32)
+            begun_s = time.monotonic()
+            quantise(directory, np.resize(planes, (_INT8_ROWS, *planes.shape[1:])))
+            int8_s = time.monotonic() - begun_s
+            agent = self._config.agent
+            num_evaluations = agent.evaluations_per_model(self._config.task)
         choice = choose(
             directory,
             inference,
             self._inputs,
             self._context.num_threads,
             outputs=self._config.agent.outputs(),
+            num_evaluations=num_evaluations,
+            int8_s=int8_s,
         )
         (directory / INT8_FILE).unlink(missing_ok=True)
-        self._config = record_inference(self._run, choice)
+        self._config = record_inference(self._run, choice, inference, net)
 
     def _quantise(self, directory: Path, generation: int) -> dict[str, Any]:
         """Adds the int8 graph, unless there are few games or it loses too much."""

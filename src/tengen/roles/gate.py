@@ -30,7 +30,7 @@ from tengen.evaluation.match import MAX_SEED
 from tengen.inference import open_backend, search_outputs
 from tengen.models import accept, load_model, reject
 from tengen.models.load import read_meta
-from tengen.roles.config import RunConfig
+from tengen.roles.config import RunConfig, newest_inference
 from tengen.roles.role import Report, RoleContext
 from tengen.run import NumberedFolder, RunDirectory, remove_leftovers, storage_error
 
@@ -167,7 +167,7 @@ class GateRole:
         play = self._config.agent.play
         backend = open_backend(
             model.path,
-            self._config.inference,
+            newest_inference(self._run, self._config),
             self._context.num_threads,
             outputs=search_outputs(scores=play.search.score_weight > 0),
         )
@@ -202,7 +202,7 @@ class GateRole:
             "seed": self._seed(candidate),
             "num_simulations": gate.num_simulations,
             "opening_plies": gate.opening_plies,
-            "inference": to_dict(self._config.inference),
+            "inference": to_dict(newest_inference(self._run, self._config)),
         }
         return MatchJournal(self._match_folder(candidate), key)
 

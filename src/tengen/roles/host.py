@@ -36,7 +36,7 @@ class RoleHost:
 
         Args:
             name: The role.
-            details: ``remaining``, ``spent``, ``sealed`` and perhaps
+            details: ``sealed`` and perhaps what ``Spending.outlook`` says,
                 ``follow_models`` and ``frames_left``; see ``RoleContext``.
 
         Raises:
@@ -44,8 +44,11 @@ class RoleHost:
                 typed.
             RunError: It failed.
         """
-        self._context.remaining = details["remaining"]
-        self._context.spent = details["spent"]
+        context = self._context
+        context.remaining = details.get("remaining")
+        context.asked = details.get("asked")
+        context.core_minutes = details.get("core_minutes")
+        context.core_minutes_in_all = details.get("core_minutes_in_all")
         self._context.sealed = details["sealed"]
         self._context.follow_models = details.get("follow_models", False)
         self._context.frames_left = details.get("frames_left")

@@ -10,10 +10,11 @@ from typing import Any
 
 import torch
 
+from tengen.agents import History
 from tengen.experience import NUM_VALIDATION_ROWS
 from tengen.inference.torch_backend import load_head
 from tengen.learners import Learner, load_checkpoint, save_checkpoint
-from tengen.learners.checkpoint import read_extra
+from tengen.learners.checkpoint_json import read_extra
 from tengen.nets import Net, NetConfig
 from tengen.roles.actor.counts import read_actor_counts
 from tengen.roles.config import RunConfig
@@ -21,6 +22,7 @@ from tengen.roles.devices import learner_device
 from tengen.roles.experience import open_experience
 from tengen.roles.initial_model import fitting_model
 from tengen.roles.role import Report, RoleContext
+from tengen.roles.spent import core_minutes_of
 from tengen.run import RunDirectory, keep_freed_memory
 
 __all__ = ["LearnRole"]
@@ -70,6 +72,7 @@ class LearnRole:
         if self._number is not None:
             extra = read_extra(run.checkpoints.entry(self._number))
         self._generation = int(extra["generation"])
+        self._core_minutes = core_minutes_of(extra)
         # Where each stage that has begun did.
         self._grown_at: list[int] = list(extra["grown_at"])
         self._schedule = config.agent.schedule(config)
@@ -105,6 +108,7 @@ class LearnRole:
         self._generation = generation
         has_grown = self._begin_stages()
         self._learner.remaining = self._context.remaining
+        self._learner.asked = self._context.asked
         start_s = time.monotonic()
         metrics = self._learn(num_steps)
         if metrics["num_steps"] or has_grown:
@@ -197,11 +201,12 @@ class LearnRole:
         Returns:
             Whether there were any.
         """
-        if self._context.spent is None:
-            return False
-        due = self._config.agent.num_stages_begun(self._context.spent) - len(
-            self._grown_at
+        history = History(
+            core_minutes=self._context.core_minutes or self._core_minutes,
+            in_all=self._context.core_minutes_in_all,
+            num_games=self._experience.describe().get("num_games", 0),
         )
+        due = self._config.agent.num_stages_begun(history) - len(self._grown_at)
         if due > 0:
             self._grown_at += [self._generation] * due
             self._grow(self._config.nets[len(self._grown_at)])
@@ -269,7 +274,10 @@ class LearnRole:
         # Without what actors of other processes made, which they keep themselves.
         table = self._experience.state()
         described = self._with_acted(self._experience.describe())
+        if self._context.core_minutes is not None:
+            self._core_minutes = self._context.core_minutes
         extra = {
+            "core_minutes": self._core_minutes,
             "generation": self._generation,
             "grown_at": self._grown_at,
             "table": table,

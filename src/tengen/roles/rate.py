@@ -8,7 +8,7 @@ from tengen.errors import RunError
 from tengen.evaluation import MatchStopped, ModelPlayer, rate_generation
 from tengen.inference import open_backend, search_outputs
 from tengen.models import load_model
-from tengen.roles.config import RunConfig
+from tengen.roles.config import RunConfig, newest_inference
 from tengen.roles.role import Report, RoleContext
 from tengen.run import RunDirectory
 
@@ -58,7 +58,7 @@ class RateRole:
         )
         backend = open_backend(
             directory.path,
-            self._config.inference,
+            newest_inference(self._run, self._config),
             self._context.num_threads,
             outputs=search_outputs(scores=self._play.search.score_weight > 0),
         )

@@ -37,11 +37,17 @@ class RoleContext:
     progress: Callable[[Report], None] = lambda report: None
     """Takes counts during a turn, for the view; cheap to call often."""
     remaining: float | None = None
-    """Part of the budget still to come, in minutes or in frames, in [0, 1], for the
-    learning rate's cool-down; None where it is in neither, so that games decide."""
-    spent: float | None = None
-    """Part of the budget that is spent, in whatever unit, in [0, 1], for the
-    growth of the network; None where there is no budget, so that nothing grows."""
+    """Part of the run's budget still to come, in [0, 1], for the learning rate's
+    cool-down: of the minutes times cores or the frames that all calls gave it, this one
+    with them. None where this call's is in neither, so that games decide."""
+    asked: float | None = None
+    """Part of the same that this call asks for, in (0, 1]."""
+    core_minutes: float | None = None
+    """Minutes times cores that all calls gave the run so far; None where the role runs
+    by itself, so that its time does not count."""
+    core_minutes_in_all: float | None = None
+    """These, and what this call has still to come; None where it has no budget in
+    minutes, so that no stage in core-minutes begins."""
     writer: int | None = None
     """The self-play writer to be; None takes one that is free."""
     follow_models: bool = False

@@ -27,7 +27,7 @@ from tengen.run.reading import find_files, read_object
 
 __all__ = ["SCHEMA", "NumberedFolder", "RunDirectory"]
 
-SCHEMA = 2
+SCHEMA = 3
 """The version of the layout that this code writes, and the newest that it reads."""
 
 _NUMBER = re.compile("[0-9]{6}|[1-9][0-9]{6,17}")

@@ -182,6 +182,44 @@ def test_a_precision_must_be_worth_its_rounding(
     assert choice.record()["rows_per_s"] == rates
 
 
+@pytest.mark.parametrize(
+    ("num_evaluations", "int8_s", "num_threads", "wanted"),
+    [
+        # Of 1,000 rows int8 saves 2 s of 10; quantising takes 1 s, or 1.5 s.
+        (1000.0, 0.0, 1, "int8"),
+        (1000.0, 1.0, 1, "int8"),
+        (1000.0, 1.5, 1, "bf16"),
+        # On two threads the rows take half the time, and quantising does not.
+        (1000.0, 1.0, 2, "bf16"),
+        (0.0, 99.0, 1, "int8"),
+    ],
+)
+def test_what_quantising_costs_counts(
+    monkeypatch: pytest.MonkeyPatch,
+    rows: Any,
+    num_evaluations: float,
+    int8_s: float,
+    num_threads: int,
+    wanted: str,
+) -> None:
+    rates = {"fp32": 50.0, "bf16": 100.0, "int8": 125.0}
+    monkeypatch.setattr("tengen.inference.choice._trial", lambda *_: rates)
+    monkeypatch.setattr(
+        "tengen.inference.choice.open_backend",
+        lambda _, config, __, *, outputs=None: Moody("row", config.precision),
+    )
+    choice = choose(
+        Path(),
+        InferenceConfig(backend="openvino"),
+        {"planes": rows},
+        num_threads,
+        num_evaluations=num_evaluations,
+        int8_s=int8_s,
+    )
+    assert choice.config.precision == wanted
+    assert choice.record()["int8_s"] == int8_s
+
+
 @needs_openvino
 def test_int8_is_tried_where_there_is_a_graph_of_it(
     model: Path, int8_model: Path, planes: Any

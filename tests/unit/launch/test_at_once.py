@@ -13,6 +13,7 @@ import pytest
 from tengen.errors import RunError, UsageError
 from tengen.launch import Budget, at_once
 from tengen.launch.at_once import run_at_once
+from tengen.launch.budget import Spending
 from tengen.launch.workers import workers_at_once
 from tengen.overrides import override
 from tengen.recipes import make_config
@@ -271,7 +272,9 @@ def test_the_rates_are_those_of_all_actors(run: RunDirectory) -> None:
     made = override(make_config("CartPole-v1", None, None), [*CHOSEN, ACTORS])
     workers = workers_at_once(made, 8)
     journal: Any = Journal()
-    schedule = at_once._AtOnce(made, run, Budget(frames=10), journal, workers, {})
+    schedule = at_once._AtOnce(
+        made, run, Spending(Budget(frames=10)), journal, workers, {}
+    )
     actors = [worker for worker in workers if worker.roles == ("actor",)]
     told: dict[str, Any] = {}
     for worker in actors:

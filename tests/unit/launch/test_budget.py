@@ -1,26 +1,63 @@
-"""How far a budget is spent, by which networks grow."""
+"""What a call has spent of its budget, and what a run has been given in all."""
 
 import pytest
 
 from tengen.launch import Budget
+from tengen.launch.budget import Spending
+from tengen.roles import RunSpent
+
+
+class Clock:
+    """Stands in for ``time`` of ``launch.budget``."""
+
+    def __init__(self, monkeypatch):
+        self.now_s = 1000.0
+        monkeypatch.setattr("tengen.launch.budget.time", self)
+
+    def monotonic(self):
+        return self.now_s
+
+
+NAMES = ("core_minutes", "core_minutes_in_all", "remaining", "asked")
 
 
 @pytest.mark.parametrize(
-    ("budget", "counts", "share"),
+    ("budget", "before", "seconds", "frames", "expected"),
     [
-        (Budget(), (50.0, 7, 0), None),
-        (Budget(minutes=2.0), (0.0, 0, 0), 0.0),
-        (Budget(minutes=2.0), (48.0, 10_000, 500), 0.4),
-        (Budget(minutes=2.0), (130.0, 0, 0), 1.0),
-        (Budget(games=100), (9999.0, 40, 0), 0.4),
-        # Interrupted after 30 of 100: the other 70 complete them.
-        (Budget(games=70), (9999.0, 10, 30), 0.4),
-        (Budget(games=100), (9999.0, 120, 30), 1.0),
+        (Budget(), RunSpent(7.0, 5), 60.0, 0, (9.0, None, None, None)),
+        (Budget(games=9), RunSpent(7.0, 5), 60.0, 0, (9.0, None, None, None)),
+        # A first call: two cores for ten minutes, a quarter of them gone.
+        (Budget(minutes=10.0), RunSpent(), 150.0, 0, (5.0, 20.0, 0.75, 1.0)),
+        # Fifty minutes after those ten: what sixty at once say after 35 minutes.
+        (Budget(minutes=50.0), RunSpent(20.0), 1500.0, 0, (70.0, 120, 5 / 12, 5 / 6)),
+        (Budget(minutes=60.0), RunSpent(), 2100.0, 0, (70.0, 120.0, 5 / 12, 1.0)),
+        # Over its time.
+        (Budget(minutes=10.0), RunSpent(20.0), 700.0, 0, (130 / 3, 40.0, 0.0, 0.5)),
+        (Budget(frames=300), RunSpent(0.0, 100), 60.0, 150, (2.0, None, 3 / 8, 0.75)),
         # The nearer end counts.
-        (Budget(minutes=2.0, games=100), (12.0, 40, 0), 0.4),
-        (Budget(minutes=2.0, games=100), (48.0, 10, 0), 0.4),
+        (
+            Budget(minutes=10.0, frames=300),
+            RunSpent(0.0, 100),
+            60.0,
+            270,
+            (2.0, 20.0, 30 / 400, 0.75),
+        ),
+        (
+            Budget(minutes=10.0, frames=300),
+            RunSpent(0.0, 100),
+            570.0,
+            0,
+            (19.0, 20.0, 0.05, 1.0),
+        ),
     ],
 )
-def test_the_share_that_is_spent(budget, counts, share):
-    elapsed_s, games, before = counts
-    assert budget.spent(elapsed_s=elapsed_s, games=games, games_before=before) == share
+def test_what_a_turn_is_told(monkeypatch, budget, before, seconds, frames, expected):
+    clock = Clock(monkeypatch)
+    spending = Spending(budget, before, num_threads=2)
+    clock.now_s += seconds
+    if frames:
+        spending.end_turn({"num_rows": frames}, counts_frames=True)
+    outlook = spending.outlook()
+    assert [outlook[name] for name in NAMES] == [
+        value if value is None else pytest.approx(value) for value in expected
+    ]

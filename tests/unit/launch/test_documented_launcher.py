@@ -39,7 +39,7 @@ def test_its_processes_take_turns_with_a_lower_priority(
     write_config(run, make_config("tictactoe", None, None))
     made = run_nice.__globals__["NiceLauncher"](run, "tictactoe")
     process = made.start(("gate",), 1, RoleResources())
-    details = {"remaining": None, "spent": None, "sealed": 0}
+    details = {"sealed": 0}
     try:
         turn = process.turn("gate", lambda report: None, lambda *words: None, details)
         assert turn is None  # there is no candidate

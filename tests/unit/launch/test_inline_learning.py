@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from tengen.launch import Budget
+from tengen.launch.budget import Spending
 from tengen.launch.inline import Turns
 from tengen.overrides import override
 from tengen.recipes import make_config
@@ -69,7 +70,7 @@ def test_a_generation_is_learned_whole_before_the_export(
             make_config("tictactoe", None, None), ("store.drawn_by=shuffle",)
         )
         handles = dict.fromkeys(LEARNING, process)
-        Turns(config, run, Budget(), journal, handles, stop)._learn()
+        Turns(config, run, Spending(Budget()), journal, handles, stop)._learn()
     assert process.turns == ["shuffle", *["learn"] * num_turns, "export", "gate"]
 
 
@@ -86,5 +87,5 @@ def test_a_stop_between_two_epochs_ends_the_loop(tmp_path: Path) -> None:
         journal: Any = NoJournal()
         config = make_config("tictactoe", None, None)
         handles = dict.fromkeys(LEARNING, process)
-        Turns(config, run, Budget(), journal, handles, stop)._learn()
+        Turns(config, run, Spending(Budget()), journal, handles, stop)._learn()
     assert process.turns == ["learn"]

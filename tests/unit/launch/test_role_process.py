@@ -15,7 +15,7 @@ from tengen.recipes import make_config
 from tengen.roles import RoleResources, write_config
 from tengen.run import RunDirectory
 
-DETAILS = {"remaining": None, "spent": None, "sealed": 0}
+DETAILS = {"sealed": 0}
 
 
 @pytest.fixture

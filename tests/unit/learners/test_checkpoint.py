@@ -15,6 +15,7 @@ from tengen.learners import (
     Learner,
     SgdConfig,
     checkpoint,
+    checkpoint_json,
     load_checkpoint,
     save_checkpoint,
 )
@@ -192,7 +193,7 @@ def test_a_checkpoint_of_schema_5_is_read(
     old = {**content, "schema": 5, "features": features}
 
     def write(content: dict[str, Any]) -> None:
-        guarded = {**content, "json_sha256": checkpoint._hash(content)}
+        guarded = {**content, "json_sha256": checkpoint_json._hash(content)}
         (saved / "state.json").write_text(json.dumps(guarded))
 
     write(old)
@@ -211,13 +212,13 @@ def test_a_network_from_before_a_field_has_its_default(
     content = json.loads((saved / "state.json").read_text())
     assert content["net"].pop("lead") is False
     del content["json_sha256"]
-    edit(saved, net=content["net"], json_sha256=checkpoint._hash(content))
+    edit(saved, net=content["net"], json_sha256=checkpoint_json._hash(content))
     learner = make_learner()
     load_checkpoint(saved, learner)
     assert learner.num_steps == 2
     assert checkpoint.read_model(saved).net == learner.net.config
     content["net"]["later"] = 1
-    edit(saved, net=content["net"], json_sha256=checkpoint._hash(content))
+    edit(saved, net=content["net"], json_sha256=checkpoint_json._hash(content))
     refuse(saved, learner, UsageError, r"net\.later \(1\) is not a known key")
 
 

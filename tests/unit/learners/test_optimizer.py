@@ -30,6 +30,18 @@ def test_schedule_rises_stays_and_falls() -> None:
     assert learning_rate_at(replace(config, cooldown=0.0), 9, 0.0) == 1.0
 
 
+def test_cool_downs_go_by_the_run_and_leave_half_of_a_call() -> None:
+    config = SgdConfig(learning_rate=1.0, num_warmup_steps=0, cooldown=0.2)
+    # Fifty minutes after ten cool as sixty at once do: over the last twelve.
+    for left in (12.0, 6.0, 3.0):
+        rate = learning_rate_at(config, 9, left / 60, 50 / 60)
+        assert rate == learning_rate_at(config, 9, left / 60, 1.0)
+        assert rate == pytest.approx(left / 12)
+    # The tenth call of six minutes: over three of them, not from 6 / 12 on.
+    rates = [learning_rate_at(config, 9, left / 60, 6 / 60) for left in (6, 3, 1.5, 0)]
+    assert rates == pytest.approx([1.0, 1.0, 0.5, 0.0])
+
+
 def test_nesterov_steps_of_a_worked_parameter() -> None:
     net = nn.Linear(1, 1, bias=False)
     nn.init.constant_(net.weight, 1.0)

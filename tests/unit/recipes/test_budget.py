@@ -3,55 +3,65 @@
 import pytest
 
 from tengen import games
-from tengen.nets import ResNetConfig
-from tengen.recipes import Resources, make_config
+from tengen.agents import History, NetStage
+from tengen.config import to_dict
+from tengen.nets import ResNetConfig, parse_net
+from tengen.recipes import make_config
 from tengen.recipes.run import train_task
+from tengen.recipes.scale import GROWTH
 from tengen.roles import read_config
-from tengen.run import RunDirectory
+from tengen.run import RunDirectory, publish_json
 
+OWN_GAME = "tests.unit.games.own_games:TicTacToe"
 ON_BOARDS = ("connect4", "gomoku/9", "gomoku/15", "go/9", "go/9x13/simple")
 
 
-def stages_of(config):
-    """Returns the stages as ``{"4x64": 0.4}``."""
-    return {
-        f"{stage.net.num_blocks}x{stage.net.num_channels}": stage.share
-        for stage in config.agent.stages
-    }
+def net_after(config, core_minutes, in_all):
+    """Returns the network at some point of a run."""
+    begun = config.agent.num_stages_begun(History(core_minutes, in_all))
+    net = config.nets[begun]
+    return f"{net.num_blocks}x{net.num_channels}"
 
 
-@pytest.mark.parametrize("task", ON_BOARDS)
+@pytest.mark.parametrize("task", [*ON_BOARDS, OWN_GAME])
 @pytest.mark.parametrize(
-    ("resources", "stages"),
+    ("core_minutes", "net"),
     [
-        (Resources(minutes=10, num_threads=2), {}),
-        (Resources(minutes=19.9, num_threads=2), {}),
-        (Resources(minutes=20, num_threads=2), {"4x64": 0.4}),
-        (Resources(minutes=199.9, num_threads=2), {"4x64": 0.4}),
-        (Resources(minutes=10, num_threads=16), {"4x64": 0.4}),
-        (Resources(minutes=200, num_threads=2), {"4x64": 0.2, "6x96": 0.5}),
-        (Resources(minutes=249.9, num_threads=16), {"4x64": 0.2, "6x96": 0.5}),
-        (Resources(minutes=10, num_threads=64), {"4x64": 0.2, "6x96": 0.5}),
-        (
-            Resources(minutes=120, num_threads=64),
-            {"4x64": 0.1, "6x96": 0.3, "10x128": 0.6},
-        ),
+        (20, "2x32"),
+        (39.9, "2x32"),
+        (40, "4x64"),
+        (399.9, "4x64"),
+        (400, "6x96"),
+        (3_999.0, "6x96"),
+        (4_000.0, "10x128"),
     ],
 )
-def test_a_larger_budget_ends_with_a_larger_network(task, resources, stages):
-    config = make_config(task, None, None, resources)
+def test_a_larger_budget_ends_with_a_larger_network(task, core_minutes, net):
+    if task == OWN_GAME:
+        games.allow(task)
+    config = make_config(task, None, None)
     is_go = task.startswith("go/")
-    net = ResNetConfig(num_blocks=2, num_channels=32, auxiliary=is_go)
-    assert config.net == net
-    assert stages_of(config) == stages
+    first = ResNetConfig(num_blocks=2, num_channels=32, auxiliary=is_go)
+    assert config.net == first
+    assert net_after(config, 0.0, core_minutes) == "2x32"
+    assert net_after(config, core_minutes, core_minutes) == net
+
+
+def test_one_call_of_an_hour_and_two_grow_at_the_same_point():
+    config = make_config("gomoku/9", None, None)
+    # Ten minutes of two cores tonight, fifty tomorrow.
+    calls = [(at, 20.0) for at in range(21)] + [(at, 120.0) for at in range(20, 121)]
+    nets = [net_after(config, at, in_all) for at, in_all in calls]
+    at_once = [net_after(config, at, 120.0) for at in range(121)]
+    assert nets[:21] == at_once[:21]
+    assert nets[21:] == at_once[20:]
+    assert at_once.index("4x64") == 48
 
 
 @pytest.mark.parametrize("task", ON_BOARDS)
 @pytest.mark.parametrize("num_threads", [1, 2])
-@pytest.mark.parametrize("minutes", [10, 20, 60])
-def test_on_two_threads_time_changes_nothing_but_growth(task, num_threads, minutes):
-    resources = Resources(minutes=minutes, num_threads=num_threads)
-    config = make_config(task, None, None, resources)
+def test_recipes_are_tuned_on_two_threads(task, num_threads):
+    config = make_config(task, None, None, num_threads)
     games = {"connect4": 512, "gomoku": 384, "go": 128}[task.split("/")[0]]
     assert config.agent.actor.games_per_generation == games
     assert (config.agent.actor.num_slots, config.learner.num_shards) == (32, 2)
@@ -63,8 +73,7 @@ def test_on_two_threads_time_changes_nothing_but_growth(task, num_threads, minut
 def test_slots_stay_filled_and_shards_busy(task, num_threads):
     if task.startswith("openspiel"):
         pytest.importorskip("pyspiel")
-    resources = Resources(num_threads=num_threads)
-    config = make_config(task, None, None, resources)
+    config = make_config(task, None, None, num_threads)
     learner = config.learner
     at_once = config.agent.actor.num_slots * num_threads
     assert config.agent.actor.games_per_generation >= 2 * at_once
@@ -73,17 +82,15 @@ def test_slots_stay_filled_and_shards_busy(task, num_threads):
 
 
 def test_an_own_game_plays_more_games_on_more_threads():
-    task = "tests.unit.games.own_games:TicTacToe"
-    games.allow(task)
-    actor = make_config(task, None, None, Resources(num_threads=16)).agent.actor
+    games.allow(OWN_GAME)
+    actor = make_config(OWN_GAME, None, None, 16).agent.actor
     assert actor.games_per_generation == 2 * 16 * actor.num_slots == 512
 
 
 def test_tic_tac_toe_needs_no_more():
-    large = Resources(minutes=600, num_threads=64)
-    assert make_config("tictactoe", None, None, large) == make_config(
-        "tictactoe", None, None
-    )
+    config = make_config("tictactoe", None, None, 64)
+    assert config == make_config("tictactoe", None, None)
+    assert not config.agent.stages
 
 
 def record(path, monkeypatch, num_gpus=0, **budget):
@@ -96,22 +103,70 @@ def record(path, monkeypatch, num_gpus=0, **budget):
 
 
 @pytest.mark.parametrize(
-    ("budget", "stages", "num_shards"),
+    ("budget", "num_shards"),
     [
-        ({"games": 1}, {}, 2),
-        ({"minutes": 100.0, "games": 7}, {}, 2),
-        ({"minutes": 5.0}, {}, 4),
-        ({}, {"4x64": 0.4}, 4),
-        ({"settings": ["minutes=9"]}, {}, 4),
-        ({"minutes": 5.0, "settings": ["minutes=100"]}, {}, 4),
-        ({"minutes": 100.0}, {"4x64": 0.2, "6x96": 0.5}, 4),
-        ({"minutes": 100.0, "threads": 1}, {"4x64": 0.4}, 2),
+        ({"games": 1}, 2),
+        ({"minutes": 100.0, "games": 7}, 2),
+        ({"minutes": 5.0}, 4),
+        ({}, 4),
+        ({"minutes": 100.0, "threads": 1}, 2),
     ],
 )
-def test_what_a_new_run_records(tmp_path, monkeypatch, budget, stages, num_shards):
+def test_what_a_new_run_records(tmp_path, monkeypatch, budget, num_shards):
     config = record(tmp_path / "run", monkeypatch, **budget)
-    assert stages_of(config) == stages
+    # However long the first call is: others may follow.
+    assert config.agent.stages == GROWTH
     assert config.learner.num_shards == num_shards
+
+
+@pytest.mark.parametrize(
+    ("setting", "stages"),
+    [
+        ("net.num_blocks=3", GROWTH),
+        ("net.num_channels=64", GROWTH),
+        ("net.num_channels=96", GROWTH[1:]),
+        ("net.num_blocks=5", GROWTH[1:]),
+        ("net.num_blocks=20", ()),
+        ("net.kind=transformer", ()),
+        ("agent.stages=[]", ()),
+    ],
+)
+def test_a_run_with_its_own_network_grows_beyond_it(
+    tmp_path, monkeypatch, setting, stages
+):
+    config = record(tmp_path / "run", monkeypatch, settings=[setting])
+    assert config.agent.stages == stages
+
+
+def as_of_before(path, stages):
+    """Writes a run's config as the version before wrote it, with such stages."""
+    run = RunDirectory(path)
+    content = run.read_run()
+    del content["schema"]
+    content["config"]["agent"]["stages"] = stages
+    publish_json(path / "run.json", {"schema": 2, **content})
+
+
+@pytest.mark.parametrize(
+    ("old", "stages"),
+    [
+        # Ten minutes, an hour, and somebody's own, which stay.
+        ([], GROWTH),
+        ([{"share": 0.4, "net": to_dict(parse_net("4x64"))}], GROWTH),
+        (
+            [{"share": 0.3, "net": to_dict(parse_net("3x48"))}],
+            (NetStage(share=0.3, net=parse_net("3x48")),),
+        ),
+    ],
+)
+def test_a_run_of_an_earlier_version_grows_too(tmp_path, monkeypatch, old, stages):
+    record(tmp_path / "run", monkeypatch)
+    as_of_before(tmp_path / "run", old)
+    config = record(tmp_path / "run", monkeypatch, minutes=5.0)
+    assert config.agent.stages == stages
+    # The version of now writes what it says, and asks nobody again.
+    again = record(tmp_path / "run", monkeypatch, minutes=5.0)
+    assert again.agent.stages == stages
 
 
 @pytest.mark.parametrize(
@@ -130,8 +185,7 @@ def test_a_run_with_a_gpu_has_the_recipe_of_its_cpu(tmp_path, monkeypatch, words
     settings = [w for w in words.get("settings", []) if "devices" not in w]
     without = {**words, "devices": "cpu", "settings": settings}
     on_cpu = record(tmp_path / "without", monkeypatch, **without)
-    assert stages_of(with_gpus) == stages_of(on_cpu)
-    assert (with_gpus.net, with_gpus.agent.actor) == (on_cpu.net, on_cpu.agent.actor)
+    assert (with_gpus.net, with_gpus.agent) == (on_cpu.net, on_cpu.agent)
     assert with_gpus.learner.num_shards == on_cpu.learner.num_shards
     assert with_gpus.store == on_cpu.store
 

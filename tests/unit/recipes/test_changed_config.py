@@ -11,7 +11,6 @@ import pytest
 from tengen.nets import ResNetConfig
 from tengen.overrides import override
 from tengen.recipes import make_config
-from tengen.recipes.resources import Resources
 from tengen.recipes.run import train_task
 from tengen.roles import config_changes, read_config
 from tengen.run import RunDirectory
@@ -65,9 +64,7 @@ def test_each_field_is_named_by_its_path() -> None:
 def test_a_run_for_roles_by_themselves_has_the_network_that_it_would_grow_to(
     tmp_path: Path,
 ) -> None:
-    resources = Resources(minutes=600.0, num_threads=2)
-    stages = make_config("go/9", None, None, resources).agent.stages
-    assert len(stages) == 2
+    stages = make_config("go/9", None, None).agent.stages
     made = {}
     for name, settings in (("all", []), ("own", ["net.num_blocks=3"])):
         train_task(
@@ -80,8 +77,9 @@ def test_a_run_for_roles_by_themselves_has_the_network_that_it_would_grow_to(
             settings=settings,
         )
         made[name] = read_config(RunDirectory(tmp_path / name))
-    assert made["all"].agent.stages == made["own"].agent.stages == ()
-    largest = stages[-1].net
+    # A call of train may go on with it, and then it grows further.
+    assert made["all"].agent.stages == made["own"].agent.stages == stages[2:]
+    largest = stages[1].net
     net = made["all"].net
     assert isinstance(net, ResNetConfig)
     assert (net.num_blocks, net.num_channels) == (

@@ -16,7 +16,7 @@ from tengen.run import RunDirectory
 
 pytest.importorskip("gymnasium")
 
-DETAILS = {"remaining": None, "spent": None, "sealed": 0}
+DETAILS = {"sealed": 0}
 
 
 @pytest.fixture

@@ -6,10 +6,19 @@ import re
 
 import pytest
 
+from tengen.agents import NetStage
 from tengen.inference import open_backend
 from tengen.models import INT8_FILE, can_quantise, load_model
+from tengen.models.load import read_meta
+from tengen.nets import parse_net
 from tengen.recipes import make_config
-from tengen.roles import RoleContext, make_role, read_config, write_config
+from tengen.roles import (
+    RoleContext,
+    change_config,
+    make_role,
+    read_config,
+    write_config,
+)
 from tengen.run import RunDirectory
 from tengen.search import PlayConfig
 
@@ -138,6 +147,67 @@ def test_what_was_chosen_is_recorded_and_a_resume_keeps_it(run, monkeypatch):
     rounds(run, 1)
     assert json.loads((run.path / "run.json").read_text()) == kept
     assert quantised(run) == [1]
+
+
+def grows(config, games):
+    """A run whose network is wider after so many games."""
+    stage = NetStage(games=games, net=parse_net("2x24"))
+    return dataclasses.replace(
+        config, agent=dataclasses.replace(config.agent, stages=(stage,))
+    )
+
+
+def test_precision_is_measured_again_for_a_larger_network(run, monkeypatch):
+    measured = []
+
+    def trial(directory, *_):
+        width = read_meta(directory).net.num_channels
+        measured.append(width)
+        return {"fp32": 1.0, "bf16": 2.0, "int8": 3.0 if width == 16 else 1.0}
+
+    monkeypatch.setattr("tengen.inference.choice._trial", trial)
+    write_config(run, grows(small(), 20))
+    rounds(run, 1)
+    rounds(run, 2)
+    # After 16 games it is what it was, after 32 it has grown.
+    assert measured == [16, 24]
+    assert quantised(run) == [1]
+    assert read_config(run).inference.precision == "bf16"
+    # Once for each network, whoever goes on.
+    rounds(run, 1)
+    assert measured == [16, 24]
+
+
+def test_self_play_goes_on_in_what_was_chosen_for_the_larger_network(run, monkeypatch):
+    def trial(directory, *_):
+        width = read_meta(directory).net.num_channels
+        return {"fp32": 1.0 if width == 16 else 9.0, "bf16": 2.0}
+
+    monkeypatch.setattr("tengen.inference.choice._trial", trial)
+    opened = []
+
+    def opening(directory, config, *words, **more):
+        opened.append((read_meta(directory).net.num_channels, config.precision))
+        return open_backend(directory, config, *words, **more)
+
+    where = "tengen.roles.selfplay.threads_play.open_backend"
+    monkeypatch.setattr(where, opening)
+    write_config(run, grows(small(), 20))
+    rounds(run, 3)
+    assert opened == [(16, "bf16"), (16, "bf16"), (24, "fp32")]
+
+
+@pytest.mark.parametrize("setting", [[], ["inference.precision=fp32"]])
+def test_a_precision_that_somebody_set_stays(run, monkeypatch, setting):
+    rates = {"fp32": 1.0, "bf16": 2.0}
+    monkeypatch.setattr("tengen.inference.choice._trial", lambda *_: rates)
+    # Said from the beginning, or when the run goes on.
+    config = grows(small(**({} if setting else {"precision": "fp32"})), 20)
+    write_config(run, config)
+    rounds(run, 1)
+    write_config(run, change_config(read_config(run), setting))
+    rounds(run, 2)
+    assert read_config(run).inference.precision == "fp32"
 
 
 def test_a_choice_against_int8_costs_nothing_later(run, monkeypatch):

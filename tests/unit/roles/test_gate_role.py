@@ -13,7 +13,7 @@ from tengen.errors import UsageError
 from tengen.evaluation import AcceptAllGate, MatchGate, PlayedGame, SprtGate
 from tengen.evaluation.match import MAX_SEED
 from tengen.recipes import make_config
-from tengen.roles import gate
+from tengen.roles import gate, write_config
 from tengen.roles.role import RoleContext
 from tengen.run import RunDirectory, move_directory
 from tengen.search import SearchConfig
@@ -62,6 +62,7 @@ def make_role(run, gate_config, *, num_threads=1, told=None, seed=3):
     config = make_config("connect4", None, None)
     agent = dataclasses.replace(config.agent, gate=gate_config)
     config = dataclasses.replace(config, agent=agent, seed=seed)
+    write_config(run, config)
     told = [] if told is None else told
     context = RoleContext(num_threads=num_threads, progress=told.append)
     return gate.GateRole(config, run, context)

@@ -5,12 +5,11 @@ from pathlib import Path
 import pytest
 
 from tengen.errors import RunError, UsageError
-from tengen.experience import ExperienceWriter, SegmentReader
+from tengen.experience import SegmentReader
 from tengen.roles.selfplay.generations import (
     begin_generation,
     claim_writer,
     has_orphan,
-    num_games_kept,
     sealed_generation,
     writer_directory,
 )
@@ -93,20 +92,6 @@ def test_the_number_of_a_segment_that_was_given_up_is_not_used_again(run):
     assert begin(run, writer) == (5, [])
     other = claim(run)
     assert begin(run, other) == (6, [])
-
-
-def test_games_kept_are_counted_once_wherever_they_are(run):
-    folder = writer_directory(run, 0)
-    assert num_games_kept(folder) == 0
-    write_generation(run.experience, 1, 24, writer=folder.name)
-    write_generation(run.experience, 2, 5, writer=folder.name)
-    with ExperienceWriter(folder, 3) as writer:
-        segment = writer.open_games(3, "tictactoe")
-        for index in range(7):
-            segment.sink.put(random_game("tictactoe", index, 3))
-        segment.close()
-    write_generation(run.experience, 1, 24, writer="selfplay-1")
-    assert num_games_kept(folder) == 36
 
 
 def test_journals_of_a_sealed_generation_are_cleared(run):

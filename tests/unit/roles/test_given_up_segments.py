@@ -16,7 +16,6 @@ from tengen.experience.games.files import experience_files
 from tengen.experience.games.segment import recorded_games, seal
 from tengen.experience.rows.positions import sample_positions
 from tengen.roles.selfplay.forks import fork_sources
-from tengen.roles.selfplay.generations import num_games_kept
 from tengen.roles.selfplay.resignation import check_resignation
 from tengen.run import RunDirectory
 from tests.unit.experience.store_games import random_game, write_generation
@@ -38,7 +37,7 @@ def resignation(experience: Path) -> Any:
 
 def kept(experience: Path) -> Any:
     folder = experience / "selfplay-0"
-    return num_games_kept(folder), recorded_games(folder, 2)
+    return recorded_games(folder, 2)
 
 
 def positions(experience: Path) -> Any:

@@ -72,7 +72,9 @@ def test_a_run_that_moves_chooses_again(tmp_path: Path) -> None:
     assert move_run(run, config, "cuda:0").inference == dataclasses.replace(
         CHOSEN, devices="cuda:0"
     )
-    config = record_inference(run, Choice(CHOSEN, "1", True, {}))
+    config = record_inference(
+        run, Choice(CHOSEN, "1", True, {}), InferenceConfig(), config.net
+    )
     assert move_run(run, config, "cpu") == with_devices(config, "cpu")
     assert move_run(run, config, None) == config
     moved = move_run(run, config, "cuda:0")

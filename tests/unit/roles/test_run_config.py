@@ -1,19 +1,21 @@
 import dataclasses
+import json
 
 import pytest
 
-from tengen.agents.alphazero import NetStage
+from tengen.agents import History, NetStage
+from tengen.config import to_dict
 from tengen.errors import UsageError
 from tengen.evaluation import MatchGate, SprtGate
 from tengen.nets import parse_net
 from tengen.overrides import override
-from tengen.recipes import Resources, make_config
+from tengen.recipes import make_config
 from tengen.roles import change_config
 
 
 @pytest.fixture
 def config():
-    return make_config("gomoku/9", None, None, Resources(minutes=60.0))
+    return make_config("gomoku/9", None, None)
 
 
 @pytest.mark.parametrize(
@@ -31,7 +33,7 @@ def config():
         ),
         (
             ["agent.stages=[]"],
-            "number of agent.stages (0) is fixed since the run began, as 1; leave it "
+            "number of agent.stages (0) is fixed since the run began, as 3; leave it "
             "out or choose another --out",
         ),
         (
@@ -63,10 +65,12 @@ def test_a_batch_that_no_pass_over_the_window_has_is_refused(config):
 
 
 def test_a_field_of_a_stage_is_named(config):
-    (stage,) = config.agent.stages
+    stage = config.agent.stages[0]
     sizes = f'"num_blocks": {stage.net.num_blocks}'
     sizes += f', "num_channels": {stage.net.num_channels}'
-    changed = f'[{{"share": 0.7, "net": {{"kind": "resnet", {sizes}}}}}]'
+    rest = [to_dict(other) for other in config.agent.stages[1:]]
+    changed = to_dict(stage) | {"share": 0.7}
+    changed = json.dumps([changed, *rest])
     with pytest.raises(
         UsageError, match=r"^agent\.stages\[0\]\.share \(0\.7\) is fixed"
     ):
@@ -79,10 +83,10 @@ def test_a_field_of_a_stage_is_named(config):
 
 
 def test_a_stage_keeps_what_the_first_network_is_asked_for(config):
-    (stage,) = config.agent.stages
+    stage = config.agent.stages[0]
     settings = ("auxiliary", "lead", "mixed_sizes")
     changed = override(config, [f"net.{name}=true" for name in settings])
-    first, grown = changed.nets
+    first, grown, *_ = changed.nets
     assert all(getattr(net, name) for net in (first, grown) for name in settings)
     sizes = ("num_blocks", "num_channels")
     assert [getattr(grown, s) for s in sizes] == [getattr(stage.net, s) for s in sizes]
@@ -90,7 +94,7 @@ def test_a_stage_keeps_what_the_first_network_is_asked_for(config):
 
 def test_a_stage_has_the_heads_of_the_first_network_and_does_not_shrink(config):
     changed = override(config, ["net.head_channels=48"])
-    assert [net.head_channels for net in changed.nets] == [48, 48]
+    assert {net.head_channels for net in changed.nets} == {48}
     with pytest.raises(
         UsageError,
         match=r"^agent\.stages\[0\]\.net\.num_channels \(64\) must not shrink ",
@@ -100,9 +104,7 @@ def test_a_stage_has_the_heads_of_the_first_network_and_does_not_shrink(config):
 
 @pytest.mark.parametrize("share", [0, 1, -0.5, float("nan")])
 def test_a_stage_begins_within_a_budget(share):
-    with pytest.raises(
-        UsageError, match=r"^share \(.*\) must be above 0 and below 1; "
-    ):
+    with pytest.raises(UsageError, match=r"^share \(.*\) must be in \(0, 1\); "):
         NetStage(share=share, net=parse_net("4x64"))
 
 
@@ -111,23 +113,39 @@ def staged(config, stages):
     return dataclasses.replace(config, agent=agent)
 
 
-@pytest.mark.parametrize("shares", [(0.5, 0.5), (0.5, 0.4)])
-def test_stages_begin_one_after_another(config, shares):
-    stages = tuple(NetStage(share=share, net=parse_net("4x64")) for share in shares)
-    with pytest.raises(
-        UsageError, match=r"^agent\.stages \(\[.*\]\) must begin at increasing"
-    ):
-        staged(config, stages)
-
-
-def test_the_stages_of_a_share(config):
+def test_stages_begin_one_after_another(config):
     nets = [parse_net("4x64"), parse_net("6x96")]
-    stages = [NetStage(share=s, net=n) for s, n in zip((0.2, 0.5), nets, strict=True)]
+    stages = [NetStage(share=s, net=n) for s, n in zip((0.5, 0.2), nets, strict=True)]
     changed = staged(config, stages)
     assert changed.nets == (parse_net("2x32"), *nets)
-    agent = changed.agent
-    begun = [agent.num_stages_begun(spent) for spent in (0.0, 0.19, 0.2, 0.5, 1.0)]
-    assert begun == [0, 0, 1, 2, 2]
+    begun = [
+        changed.agent.num_stages_begun(History(spent, 10.0)) for spent in (2.0, 4.9, 5)
+    ]
+    # The second is due first, and waits.
+    assert begun == [0, 0, 2]
+
+
+@pytest.mark.parametrize(
+    ("stage", "history", "is_due"),
+    [
+        ({"share": 0.4}, History(3.9, 10.0), False),
+        ({"share": 0.4}, History(4.0, 10.0), True),
+        # Without a budget in minutes none begins.
+        ({"share": 0.4}, History(4.0, None, 9999), False),
+        # Not worth it, of whatever share.
+        ({"share": 0.4, "least": 11.0}, History(10.0, 10.0), False),
+        ({"share": 0.4, "least": 10.0}, History(4.0, 10.0), True),
+        # In a long run it begins after so many.
+        ({"share": 0.4, "latest": 80.0}, History(79.0, 1000.0), False),
+        ({"share": 0.4, "latest": 80.0}, History(80.0, 1000.0), True),
+        ({"share": 0.4, "latest": 80.0}, History(24.0, 60.0), True),
+        # In games, which no clock knows.
+        ({"games": 40}, History(999.0, 1000.0, 39), False),
+        ({"games": 40}, History(0.0, None, 40), True),
+    ],
+)
+def test_when_a_stage_begins(stage, history, is_due):
+    assert NetStage(net=parse_net("4x64"), **stage).is_due(history) == is_due
 
 
 def test_other_fields_may_change(config):
@@ -176,7 +194,7 @@ def test_where_a_setting_has_gone_is_told(config, name):
 
 
 def test_a_lead_needs_a_network_that_learns_it_and_komi(config):
-    go = make_config("go/9", None, None, Resources(minutes=60.0))
+    go = make_config("go/9", None, None)
     alone = override(go, ["agent.actor.lead_share=0.05"])
     with pytest.raises(
         UsageError, match=r"^agent\.actor\.lead_share \(0\.05\) needs a netw"

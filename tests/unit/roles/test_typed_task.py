@@ -26,7 +26,7 @@ from tengen.run import RunDirectory
 OWN_GAMES = Path(__file__).parents[1] / "games" / "own_games.py"
 MARK = "\nfrom pathlib import Path\nPath(__file__).with_name('marker').touch()\n"
 ROLES = ("selfplay", "shuffle", "learn", "export", "gate")
-DETAILS = {"remaining": None, "spent": None, "sealed": 0}
+DETAILS = {"sealed": 0}
 PROGRAM = r"^task \(evil:TicTacToe\) of .*run is a program, which runs only where"
 
 

@@ -13,8 +13,8 @@ from pathlib import Path
 
 from tengen.errors import UsageError
 from tengen.experience import ExperienceWriter, OpenSegment
-from tengen.experience.games.files import SET_ASIDE, writer_files
-from tengen.experience.games.segment import RecordedGames, recorded_games
+from tengen.experience.games.files import SET_ASIDE
+from tengen.experience.games.segment import RecordedGames
 from tengen.run import RunDirectory, find_files, lock_holder
 
 __all__ = [
@@ -22,7 +22,6 @@ __all__ = [
     "begin_generation",
     "claim_writer",
     "has_orphan",
-    "num_games_kept",
     "sealed_generation",
     "writer_directory",
 ]
@@ -78,19 +77,6 @@ def sealed_generation(folder: Path) -> int:
     return _newest(
         find_files(folder, "*/*.npz") + find_files(folder, f"*/*.{SET_ASIDE}")
     )
-
-
-def num_games_kept(folder: Path) -> int:
-    """Returns the games that a writer keeps of all generations, sealed or in journals.
-
-    Without those of segments that somebody gave up.
-
-    Raises:
-        RunError: A segment, or the header of a journal, is damaged.
-    """
-    files = [*writer_files(folder, "npz"), *writer_files(folder, "journal")]
-    generations = {int(path.stem) for path in files}
-    return sum(len(recorded_games(folder, number).indices) for number in generations)
 
 
 def begin_generation(

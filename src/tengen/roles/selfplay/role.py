@@ -16,7 +16,7 @@ from tengen.agents.alphazero import AlphaZero
 from tengen.errors import RunError, UsageError
 from tengen.experience import ExperienceWriter, OpenSegment
 from tengen.models import load_model
-from tengen.roles.config import RunConfig
+from tengen.roles.config import RunConfig, newest_inference
 from tengen.roles.role import Report, RoleContext
 from tengen.roles.selfplay.forks import fork_sources
 from tengen.roles.selfplay.generations import (
@@ -102,7 +102,7 @@ class SelfplayRole:
                 task=self._config.task,
                 config=self._actor,
                 directory=self._directory(model),
-                inference=self._config.inference,
+                inference=newest_inference(self._run, self._config),
                 seed=self._config.seed,
                 generation=generation,
                 model=model,
@@ -163,7 +163,10 @@ class SelfplayRole:
 
     def _on_model(self, wanted: GamesOfGeneration, model: int) -> GamesOfGeneration:
         return dataclasses.replace(
-            wanted, directory=self._directory(model), model=model
+            wanted,
+            directory=self._directory(model),
+            inference=newest_inference(self._run, self._config),
+            model=model,
         )
 
     def _directory(self, model: int) -> Path:

@@ -1,0 +1,63 @@
+"""Which network a run begins with, and the stages that it grows by."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+
+from tengen.agents import History
+from tengen.overrides import override
+from tengen.roles import RunConfig
+from tengen.run import RunDirectory
+
+__all__ = ["grows_by_recipe", "made_for", "with_own_net"]
+
+# The schema of run.json since which it says the stages of any budget.
+_STAGES_SCHEMA = 3
+
+
+def with_own_net(config: RunConfig, settings: Sequence[str]) -> RunConfig:
+    """Returns a recipe's config with the network of ``--set``, and what it grows into.
+
+    A recipe's stages that are no larger than that network are left out, and all where
+    it cannot grow.
+
+    Args:
+        config: The recipe's.
+        settings: Of the call; those of other parts change nothing here.
+    """
+    own = [setting for setting in settings if setting.startswith("net.")]
+    first = override(
+        dataclasses.replace(config, agent=config.agent.without_stages()), own
+    ).net
+    return dataclasses.replace(
+        config, net=first, agent=config.agent.growing_from(first)
+    )
+
+
+def made_for(config: RunConfig, core_minutes: float) -> RunConfig:
+    """Returns the config that begins with the network that a budget would end with.
+
+    Args:
+        config: Of a new run.
+        core_minutes: The budget.
+    """
+    end = History(core_minutes=core_minutes, in_all=core_minutes)
+    net = config.nets[config.agent.num_stages_begun(end)]
+    return dataclasses.replace(config, net=net, agent=config.agent.growing_from(net))
+
+
+def grows_by_recipe(run: RunDirectory, known: RunConfig, fresh: RunConfig) -> RunConfig:
+    """Returns a config, with its recipe's stages where an earlier version wrote it.
+
+    Such a run has the stages of its first call's budget, and none in most cases.
+
+    Args:
+        run: The run.
+        known: Its config.
+        fresh: Its recipe's.
+    """
+    if run.read_run()["schema"] >= _STAGES_SCHEMA:
+        return known
+    agent = known.agent.growing_as(fresh.agent, known.net)
+    return dataclasses.replace(known, agent=agent)
