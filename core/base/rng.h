@@ -31,6 +31,7 @@ enum class Purpose : uint32_t {
   kFork = 15,
   kLead = 16,
   kWindowPass = 17,
+  kBook = 18,
 };
 
 std::array<uint32_t, 4> philox4x32(std::array<uint32_t, 4> counter, std::array<uint32_t, 2> key);

@@ -52,6 +52,7 @@ void bind_workers(nb::module_& m) {
       .def_rw("temperature_early", &SelfplaySettings::temperature_early)
       .def_rw("temperature_late", &SelfplaySettings::temperature_late)
       .def_rw("temperature_halflife", &SelfplaySettings::temperature_halflife)
+      .def_rw("book_share", &SelfplaySettings::book_share)
       .def_rw("max_opening_plies", &SelfplaySettings::max_opening_plies)
       .def_rw("policy_opening_plies", &SelfplaySettings::policy_opening_plies)
       .def_rw("policy_opening_temperature", &SelfplaySettings::policy_opening_temperature)
@@ -80,25 +81,28 @@ void bind_workers(nb::module_& m) {
              uint32_t num_games, std::vector<uint32_t> finished, bool may_resign,
              std::vector<std::pair<std::string, double>> variants,
              const std::vector<nb::bytes>& unfinished,
-             std::vector<std::pair<std::string, std::vector<uint16_t>>> fork_sources) {
+             std::vector<std::pair<std::string, std::vector<uint16_t>>> fork_sources,
+             std::vector<std::vector<uint16_t>> openings) {
             std::vector<ForkSource> sources;
             for (auto& [variant, moves] : fork_sources) {
               sources.push_back({std::move(variant), std::move(moves)});
             }
             std::vector<std::string> begun;
             for (const nb::bytes& one : unfinished) begun.emplace_back(one.c_str(), one.size());
-            new (self)
-                GameQueue({seed, generation, model, num_games, std::move(finished), may_resign,
-                           std::move(variants), std::move(begun), std::move(sources)});
+            new (self) GameQueue({seed, generation, model, num_games, std::move(finished),
+                                  may_resign, std::move(variants), std::move(begun),
+                                  std::move(sources), std::move(openings)});
           },
           nb::kw_only(), "seed"_a, "generation"_a, "model"_a, "num_games"_a,
           "finished"_a = std::vector<uint32_t>{}, "may_resign"_a = false,
           "variants"_a = std::vector<std::pair<std::string, double>>{},
           "unfinished"_a = std::vector<nb::bytes>{},
           "fork_sources"_a = std::vector<std::pair<std::string, std::vector<uint16_t>>>{},
+          "openings"_a = std::vector<std::vector<uint16_t>>{},
           "``variants``: names and weights that each game is drawn from; none, the game itself.\n"
           "``unfinished``: games to go on with, as ``unfinished()`` gave them.\n"
-          "``fork_sources``: variant and moves of games to fork off.")
+          "``fork_sources``: variant and moves of games to fork off.\n"
+          "``openings``: moves of the book's openings.")
       .def("request_snapshot", &GameQueue::request_snapshot,
            "Has every worker keep its games as they stand, soon. Does not wait. Thread-safe.")
       .def(

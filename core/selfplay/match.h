@@ -1,7 +1,8 @@
 #pragma once
 // Matches: many games at once between two players, each a network search, mcts:N, random, or one
 // whose moves come from outside.
-// Games 2k and 2k + 1 share one random opening and exchange the players, so colours alternate.
+// Games 2k and 2k + 1 share one opening and exchange the players, so colours alternate: one of the
+// book, each before any comes again, where the queue has one, and random plies after it.
 // A thread has a Match of its own; those of one match take their games from one queue, in order of
 // index, so that the games before any game that is played are finished or being played.
 
@@ -11,6 +12,7 @@
 #include <vector>
 
 #include "base/error.h"
+#include "base/permutation.h"
 #include "base/rng.h"
 #include "inference/port.h"
 #include "search/search.h"
@@ -193,6 +195,14 @@ class Match final : public MatchRunner {
     slot.game.index = static_cast<uint32_t>(index);
     slot.game.first_player = static_cast<int>(slot.game.index & 1);
     slot.state = game_.initial_state();
+    const auto& openings = queue_->generation().openings;
+    if (!openings.empty()) {
+      const auto num_openings = static_cast<uint32_t>(openings.size());
+      const uint32_t pair = slot.game.index / 2;
+      const Permutation order(seed(), num_openings);
+      slot.game.moves = openings[order(pair % num_openings)];
+      play_book_opening(game_, slot.state, slot.game.moves);
+    }
     Rng rng(seed(), 0, slot.game.index / 2, 0, Purpose::kOpening);
     play_opening(game_, slot.state, static_cast<uint32_t>(settings_.num_opening_plies), rng,
                  legal_.data(), slot.game.moves);

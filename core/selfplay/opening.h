@@ -1,13 +1,16 @@
 #pragma once
-// Openings, so that games of one model differ from the first move: uniform random plies, then plies
-// drawn from the bare policy, which lead to positions that are worth knowing.
+// Openings, so that games of one model differ from the first move: those of a book, or uniform
+// random plies, then plies drawn from the bare policy, which lead to positions that are worth
+// knowing.
 // Source of the second kind: KataGo (lightvector/KataGo), "initGamesWithPolicy".
 
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <string>
 #include <vector>
 
+#include "base/error.h"
 #include "base/rng.h"
 #include "games/game.h"
 
@@ -26,6 +29,21 @@ void play_opening(const G& game, typename G::State& state, uint32_t num_plies, R
     if (game.outcome(next) != Outcome::kOngoing) return;
     state = next;
     moves.push_back(action);
+  }
+}
+
+// Plays the moves of an opening on `state`. Throws Error for moves that are not of the game, and
+// where they end it.
+template <Game G>
+void play_book_opening(const G& game, typename G::State& state,
+                       const std::vector<uint16_t>& moves) {
+  for (size_t i = 0; i <= moves.size(); ++i) {
+    const bool is_over = game.outcome(state) != Outcome::kOngoing;
+    if (is_over || (i < moves.size() && !game.is_legal(state, moves[i]))) {
+      throw Error("opening (ply " + std::to_string(i) + ") must be legal in " +
+                  std::string(game.name()) + " and go on; give a book of this game");
+    }
+    if (i < moves.size()) game.apply(state, moves[i]);
   }
 }
 

@@ -24,6 +24,8 @@ struct SelfplaySettings {
   float temperature_early = 1.0f;
   float temperature_late = 0.1f;
   float temperature_halflife = 10.0f;
+  // Share of the games that begin with an opening of the book instead of the next two.
+  float book_share = 0.0f;
   // Opening: a uniform number 0..max of uniform random moves, none of which ends the game.
   int max_opening_plies = 0;
   // After those: plies drawn from the bare policy, a number with this mean.
@@ -78,6 +80,8 @@ struct Generation {
   std::vector<std::string> unfinished = {};
   // Games to fork off; none: no game is a fork.
   std::vector<ForkSource> fork_sources = {};
+  // The book: moves from the start of the game, each opening legal and not over.
+  std::vector<std::vector<uint16_t>> openings = {};
 };
 
 }  // namespace tengen

@@ -89,6 +89,7 @@ struct Setup {
   bool may_resign = false;
   std::vector<std::pair<std::string, double>> variants = {};
   std::vector<ForkSource> fork_sources = {};
+  std::vector<std::vector<uint16_t>> openings = {};
 };
 
 // The games of generation 3 on model 2, by index.
@@ -97,8 +98,16 @@ std::vector<GameRecord> play(const G& game, SelfplaySettings settings, const Set
                              uint32_t num_games) {
   settings.num_slots = setup.num_slots;
   settings.cache_bytes = setup.cache_bytes;
-  const Generation generation{
-      7, 3, 2, num_games, setup.finished, setup.may_resign, setup.variants, {}, setup.fork_sources};
+  const Generation generation{7,
+                              3,
+                              2,
+                              num_games,
+                              setup.finished,
+                              setup.may_resign,
+                              setup.variants,
+                              {},
+                              setup.fork_sources,
+                              setup.openings};
   const auto queue = std::make_shared<GameQueue>(generation);
   const auto sink = std::make_shared<MemorySink>();
   std::vector<std::thread> threads;

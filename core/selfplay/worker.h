@@ -177,6 +177,7 @@ class SelfplayWorker final : public SelfplayPort {
     if (const auto fork = draw_fork(settings_, generation.fork_sources, fork_rng)) {
       return begin_fork(slot, generation.fork_sources[fork->source], *fork, fork_rng);
     }
+    if (begin_book_opening(slot)) return;
     slot.record.variant = queue_->variant(slot.record.game_index);
     slot.state = initial_state_of(game_, slot.record.variant);
     Rng rng = stream(slot, Purpose::kOpening);
@@ -184,6 +185,21 @@ class SelfplayWorker final : public SelfplayPort {
     play_opening(game_, slot.state, num_plies, rng, legal_.data(), slot.record.opening);
     slot.record.num_opening_plies = static_cast<uint16_t>(slot.record.opening.size());
     slot.num_opening_plies = num_policy_plies(settings_.policy_opening_plies, rng);
+  }
+
+  // Whether the game begins with an opening of the book, which is of the game itself.
+  bool begin_book_opening(Slot& slot) {
+    const Generation& generation = queue_->generation();
+    const auto& openings = generation.openings;
+    if (openings.empty() || settings_.book_share == 0.0f) return false;
+    Rng rng(generation.seed, generation.generation, slot.record.game_index, 0, Purpose::kBook);
+    if (rng.uniform() >= settings_.book_share) return false;
+    slot.record.opening = openings[rng.below(static_cast<uint32_t>(openings.size()))];
+    slot.record.num_opening_plies = static_cast<uint16_t>(slot.record.opening.size());
+    slot.num_opening_plies = 0;
+    slot.state = game_.initial_state();
+    play_book_opening(game_, slot.state, slot.record.opening);
+    return true;
   }
 
   void begin_fork(Slot& slot, const ForkSource& source, const Fork& fork, Rng& rng) {

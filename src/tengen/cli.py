@@ -55,6 +55,9 @@ COMMANDS = (
     Command("gtp", "tengen.play.gtp.command:gtp", "a model of Go for GTP controllers"),
     Command("match", "tengen.evaluation.command:match", "play two agents"),
     Command(
+        "book", "tengen.play.book_command:book", "find balanced openings for games"
+    ),
+    Command(
         "eval", "tengen.play.eval_command:evaluate", "score an agent of an environment"
     ),
     Command("status", "tengen.observe.status:status", "say where a run is"),

@@ -60,6 +60,8 @@ class GamesOfGeneration:
     """Whether games may be resigned, as ``SelfplayConfig.resign_above`` says."""
     fork_sources: Sequence[tuple[str, list[int]]] = ()
     """Variant and moves of games that these may fork off."""
+    openings: Sequence[Sequence[int]] = ()
+    """Of the book that some may begin with."""
 
 
 @dataclass
@@ -217,6 +219,7 @@ def _give(child: _Child, games: GamesOfGeneration) -> None:
         "finished": [i for i in range(num_games) if i not in child.left],
         "may_resign": games.may_resign,
         "fork_sources": list(games.fork_sources),
+        "openings": [list(opening) for opening in games.openings],
     }
     order = {
         "task": games.task,

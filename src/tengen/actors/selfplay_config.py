@@ -52,8 +52,12 @@ class SelfplayConfig:
     """Plies over which the difference of the two halves, positive."""
     variety: GoVariety = field(default_factory=GoVariety)
     """Games of Go on other boards and by other rules; the task's alone by default."""
+    book_share: float = bounded(0.0, 0, 1)
+    """Share of the games that begin with an opening of ``agent.book``, in [0, 1]; the
+    others as the next fields say. A book is of the task itself, not of a variety."""
     max_opening_plies: int = bounded(0, 0, _MAX_PLIES)
-    """A game starts with a uniform number, 0 to this, of uniform random moves."""
+    """A game starts with a uniform number, 0 to this, of uniform random moves, so that
+    one of so many and one more begins on the empty board."""
     policy_opening_plies: float = bounded(0.0, 0, hint="raise it")
     """After those, moves drawn from the bare policy: an exponentially distributed
     number with this mean, at least 0, 0 for none (KataGo's is 0.04 times the points

@@ -74,6 +74,8 @@ class Agent(OpenConfig, package="tengen.agents"):
             stay.
         rating: How models are rated on the way; None where nothing plays them.
         play: How models play, where they do.
+        book: The file of a book of openings, or its digest where the run has it; empty
+            for none.
         learn_from: The run whose games are learned from; empty for the run's own
             experience.
         sets_itself_up: Whether it chooses network, store and learner for a task, so
@@ -86,6 +88,7 @@ class Agent(OpenConfig, package="tengen.agents"):
     keeps_models: ClassVar[bool] = False
     rating: LadderConfig | None = None
     play: PlayConfig = PlayConfig()
+    book: str = ""
     learn_from: str = ""
     fixed: ClassVar[tuple[str, ...]] = ()
     sets_itself_up: ClassVar[bool] = False

@@ -66,6 +66,10 @@ class AlphaZero(Agent):
     """RUN whose games this one learns from while they are played, with its own network
     and no self-play: several networks learn from one run's games so. Empty for its own
     games."""
+    book: str = ""
+    """FILE of a book of openings, as ``tengen book`` makes one, for self-play
+    (``actor.book_share``), ratings and gates (``rating.book``, ``gate.book``). The run
+    keeps a copy, and names it by the first 12 digits of its SHA-256 from then on."""
     gate: GateConfig = field(default_factory=AcceptAllGate)
     """Which candidates become models."""
     rating: LadderConfig = field(default_factory=LadderConfig)
@@ -112,6 +116,7 @@ class AlphaZero(Agent):
             f"needs convolutions, which net.kind {config.net.kind} has not; use fp32",
         )
         self._check_batches(config.learner.batch_size, store)
+        self._check_book()
         for index, pair in enumerate(itertools.pairwise(self.nets(config.net))):
             try:
                 pair[0].check_grows(pair[1])
@@ -288,6 +293,21 @@ class AlphaZero(Agent):
         if own != [stage.net for stage in theirs[: len(own)]]:
             return self
         return dataclasses.replace(self, stages=theirs)
+
+    def _check_book(self) -> None:
+        uses = {
+            "actor.book_share": self.actor.book_share,
+            "rating.book": self.rating.book,
+            "gate.book": isinstance(self.gate, PlayedGate) and self.gate.book,
+        }
+        for name, value in uses.items():
+            rule = "needs a book; set agent.book to the file of one"
+            check(bool(self.book) or not value, f"agent.{name}", value, rule)
+        if self.book and not any(uses.values()):
+            raise UsageError(
+                f"agent.book ({self.book}) must be for something; set "
+                f"agent.actor.book_share, agent.rating.book or agent.gate.book"
+            )
 
     @staticmethod
     def _check_batches(batch_size: int, store: WindowConfig) -> None:

@@ -22,7 +22,7 @@ from tengen.evaluation.players import (
     find_player,
     open_model,
 )
-from tengen.games import allow, is_program, open_game
+from tengen.games import allow, is_program, open_game, openings_text, read_book
 from tengen.models import ModelDir
 from tengen.overrides import override
 from tengen.run import available_cores, usable_threads
@@ -71,9 +71,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--opening-plies",
         type=int,
-        default=2,
         metavar="N",
-        help="random plies that each game begins with (2)",
+        help="random plies that each game begins with (2, with a book 0); 0 without a "
+        "book is the empty board",
+    )
+    parser.add_argument(
+        "--book",
+        type=Path,
+        metavar="FILE",
+        help="openings that games begin with, as tengen book makes them",
     )
     parser.add_argument(
         "--answer-seconds",
@@ -131,6 +137,10 @@ def match(args: argparse.Namespace) -> dict[str, Any]:
         player.playing(game.name) if isinstance(player, ModelPlayer) else player
         for player in (a, b)
     )
+    book = args.book and read_book(args.book, game)
+    plies = args.opening_plies
+    if plies is None:
+        plies = 0 if book else 2
     folder = args.sgf and SgfFolder(args.sgf, game.name, a.name, b.name)
     counter = _Counter(args.games) if sys.stderr.isatty() else None
     try:
@@ -142,7 +152,8 @@ def match(args: argparse.Namespace) -> dict[str, Any]:
             num_simulations=args.simulations,
             seed=args.seed,
             num_threads=max(1, num_threads // max(trees)),
-            opening_plies=args.opening_plies,
+            opening_plies=plies,
+            book=book,
             watch=counter,
             keep=folder.keep if folder else None,
         )
@@ -154,9 +165,11 @@ def match(args: argparse.Namespace) -> dict[str, Any]:
             f"games ({args.games}) must not all be disputed, first: "
             f"{_first_dispute(report)}; give the engine the same rules"
         )
+    openings = openings_text(plies, book)
     if not args.json:
         print(_text(a.name, b.name, report))
-    return report.to_json()
+        print(f"openings: {openings}")
+    return {**report.to_json(), "openings": openings}
 
 
 def _threads(threads: int | None, trees: str) -> tuple[int, list[int]]:

@@ -18,7 +18,7 @@ from tengen.evaluation.match import MAX_GAMES, check_moves, play_match, stopped_
 from tengen.evaluation.played_game import PlayedGame
 from tengen.evaluation.players import ModelPlayer
 from tengen.evaluation.sprt import PairedTally, log_likelihood_ratio, sprt_bounds
-from tengen.games import Game
+from tengen.games import Book, Game
 
 __all__ = [
     "AcceptAllGate",
@@ -63,6 +63,8 @@ class PlayedGate:
     """Simulations a move, at least 1 (KataGo's 150)."""
     opening_plies: int = 2
     """Random plies that each game begins with."""
+    book: bool = False
+    """Whether each begins with an opening of ``agent.book`` before these."""
     matches_kept: int = bounded(20, 0, MAX_GAMES)
     """Newest matches whose games stay in ``RUN/games/gate``; 0 keeps none."""
 
@@ -260,6 +262,7 @@ def judge(
     *,
     seed: int = 0,
     num_threads: int = 1,
+    book: Book | None = None,
     played: Sequence[PlayedGame] = (),
     keep: Callable[[Sequence[PlayedGame]], None] | None = None,
     progress: Callable[[GateResults], None] = lambda results: None,
@@ -278,6 +281,7 @@ def judge(
         champion: The model that plays now.
         seed: Of the match.
         num_threads: Threads that play.
+        book: What games begin with; None for random plies alone.
         played: Games of this match that were finished before; see ``play_match``.
         keep: Given the others as they finish; see ``play_match``.
         progress: Told how the match stands, ten times a second.
@@ -308,6 +312,7 @@ def judge(
         seed=seed,
         num_threads=num_threads,
         opening_plies=gate.opening_plies,
+        book=book,
         # A match that was longer when it was begun.
         played=[finished for finished in played if finished.index < gate.max_games],
         watch=watch,

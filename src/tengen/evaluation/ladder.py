@@ -22,7 +22,7 @@ from tengen.evaluation.match import MAX_GAMES, check_moves, play_match, stopped_
 from tengen.evaluation.players import ModelPlayer, fixed_player
 from tengen.evaluation.ratings import Link, Pairing, Rating, fit_ratings
 from tengen.evaluation.records import MatchRecord, publish_record, read_records
-from tengen.games import Game
+from tengen.games import Book, Game
 from tengen.run import RunDirectory
 from tengen.search import PlayConfig
 
@@ -50,6 +50,9 @@ class LadderConfig:
     """Simulations a move of the model, at least 1."""
     opening_plies: int = 2
     """Random plies that each game begins with."""
+    book: bool = False
+    """Whether each begins with an opening of ``agent.book`` before these. The anchors
+    are measured without."""
     time_share: float = bounded(
         0.05, 0, 1, below=True, rule="must be at least 0 and below 1; use 0.05"
     )
@@ -90,6 +93,7 @@ def rate_generation(
     config: LadderConfig,
     *,
     play: PlayConfig | None = None,
+    book: Book | None = None,
     seed: int = 0,
     num_threads: int = 1,
     time_limit_s: float | None = None,
@@ -109,6 +113,7 @@ def rate_generation(
         game: The game.
         config: How many games, and against whom.
         play: How the model plays, as ``player`` does; None as usual.
+        book: What games begin with; None for random plies alone.
         seed: Of the run; rounds draw theirs from it.
         num_threads: Threads that play.
         time_limit_s: No round begins later than this; the first always does.
@@ -123,7 +128,8 @@ def rate_generation(
     name = f"{number:06d}"
     num_left = config.num_games
     while num_left > 0:
-        estimate = _estimate(run_ratings(run, game.name, config, play), name)
+        known = run_ratings(run, game.name, config, play, book)
+        estimate = _estimate(known, name)
         anchors = _anchors_around(run, game, config, estimate, num_threads, stop)
         anchor = nearest_anchor(anchors, estimate)
         num_rounds = sum(r.a == name for r in read_records(run))
@@ -140,6 +146,7 @@ def rate_generation(
             seed=round_seed,
             num_threads=num_threads,
             opening_plies=config.opening_plies,
+            book=book,
             watch=stopped_by(stop),
         ).tally
         record = MatchRecord(
@@ -151,6 +158,7 @@ def rate_generation(
             wins_b=tally.losses,
             num_simulations=config.num_simulations,
             opening_plies=config.opening_plies,
+            book="" if book is None else book.digest,
             seed=round_seed,
             play=play,
         )
@@ -158,17 +166,22 @@ def rate_generation(
         num_left -= num_games
         if time_limit_s is not None and time.monotonic() - started_s > time_limit_s:
             break
-    return run_ratings(run, game.name, config, play)[name]
+    return run_ratings(run, game.name, config, play, book)[name]
 
 
 def run_ratings(
-    run: RunDirectory, task: str, config: LadderConfig, play: PlayConfig | None = None
+    run: RunDirectory,
+    task: str,
+    config: LadderConfig,
+    play: PlayConfig | None = None,
+    book: Book | None = None,
 ) -> dict[str, Rating]:
     """Returns the ratings of all rated models of a run by number, six digits.
 
     From the files of ``RUN/eval`` alone. Only matches at ``config.num_simulations`` in
-    which models played by ``play`` (None: as usual) count: with more simulations, or
-    another search, a model is another player.
+    which models played by ``play`` (None: as usual), and which began with ``book``
+    (None: with random plies), count: with more simulations, or another search, a model
+    is another player.
 
     Raises:
         RunError: A record is damaged.
@@ -184,6 +197,7 @@ def run_ratings(
         for record in records
         if record.num_simulations == config.num_simulations
         and record.play == (play or PlayConfig())
+        and record.book == ("" if book is None else book.digest)
         and record.a.isdecimal()
         and record.b in fixed
     ]

@@ -1,8 +1,8 @@
 """Matches: many games between two players, colours exchanged, openings varied.
 
-Games 2k and 2k + 1 begin with the same random opening; A has the first move in the
-even one and B in the odd one. Where the number of games is odd, the last opening is
-played once and A has the first move in one game more.
+Games 2k and 2k + 1 begin with the same opening, of a book or random; A has the first
+move in the even one and B in the odd one. Where the number of games is odd, the last
+opening is played once and A has the first move in one game more.
 
 All threads take their games from one queue, in order. Each game is a function of the
 seed, the players and its index; where games are judged on the way, they are so in order
@@ -28,7 +28,7 @@ from tengen.evaluation.engine_side import EngineReport, EngineSide
 from tengen.evaluation.played_game import Dispute, PlayedGame
 from tengen.evaluation.players import GtpPlayer, MatchPlayer, ModelPlayer
 from tengen.evaluation.sides import PortSide, Side, TreeSide
-from tengen.games import Game, core_game
+from tengen.games import Book, Game, core_game
 from tengen.run import MAX_THREADS
 from tengen.search import MAX_SIMULATIONS
 
@@ -145,6 +145,7 @@ def play_match(
     seed: int = 0,
     num_threads: int = 1,
     opening_plies: int = 2,
+    book: Book | None = None,
     played: Sequence[PlayedGame] = (),
     watch: Callable[[Tally], None] | None = None,
     keep: Callable[[Sequence[PlayedGame]], None] | None = None,
@@ -167,7 +168,10 @@ def play_match(
             MAX_SEED.
         num_threads: Threads that play, 1 to MAX_THREADS. Beside them each has the
             threads that its players' trees ask for.
-        opening_plies: Random plies that each game begins with; none ends a game.
+        opening_plies: Random plies that each game begins with; none ends a game. 0
+            without a book is the empty board.
+        book: Openings that come before them, a pair of games each; all are played
+            before one comes again, in an order of the seed's. None for no such.
         played: Games of this match that were finished before, each once, in any order;
             they are not played again.
         watch: Told the results of all finished games that count, at once and then ten
@@ -203,6 +207,7 @@ def play_match(
         model=0,
         num_games=num_games,
         finished=[game.index for game in played],
+        openings=[] if book is None else [list(moves) for moves in book.openings],
     )
     num_threads = min(num_threads, num_left)
     has_engine = isinstance(a, GtpPlayer) or isinstance(b, GtpPlayer)

@@ -14,7 +14,7 @@ from tengen.search import PlayConfig
 
 __all__ = ["RECORD_SCHEMA", "MatchRecord", "publish_record", "read_records"]
 
-RECORD_SCHEMA = 2
+RECORD_SCHEMA = 3
 """The version of records written here, and the newest that is read."""
 
 _FILE = re.compile(r"(.+)-(\d+)\.json")
@@ -44,6 +44,8 @@ class MatchRecord:
     """How these play; records of schema 1 have none, and are of the usual one."""
     opening_plies: int
     """Random plies that the games began with."""
+    book: str = ""
+    """The digest of the book whose openings came before these; empty for none."""
     seed: int
     """Of the match."""
 

@@ -6,6 +6,7 @@ while not state.is_terminal():
 print(state, state.returns())
 """
 
+from tengen.games.book import Book, openings_text, read_book
 from tengen.games.check import check_own_game
 from tengen.games.framed import Framed
 from tengen.games.go_result import go_result
@@ -28,6 +29,7 @@ from tengen.games.typed import (
 
 __all__ = [
     "OPENSPIEL_PREFIX",
+    "Book",
     "CoreGame",
     "Framed",
     "Game",
@@ -51,7 +53,9 @@ __all__ = [
     "mean_random_plies",
     "names",
     "open_game",
+    "openings_text",
     "random_positions",
+    "read_book",
     "stone_planes",
     "task_words",
     "transform_cell",

@@ -19,7 +19,7 @@ from tengen.evaluation import (
     publish_record,
     stopped_by,
 )
-from tengen.roles import RunConfig
+from tengen.roles import RunConfig, run_book
 from tengen.run import RunDirectory, publish_file
 
 __all__ = ["final_match", "match_line"]
@@ -60,6 +60,7 @@ def final_match(
     if model is None or opponent is None or stop():
         return None
     stopped = stopped_by(stop)
+    book = run_book(config, run) if rating.book else None
 
     def watch(tally: Tally) -> None:
         games_played = f"{tally.num_games} of {rating.final_games} games"
@@ -81,6 +82,7 @@ def final_match(
             seed=config.seed,
             num_threads=num_threads,
             opening_plies=rating.opening_plies,
+            book=book,
             watch=watch,
         )
     except MatchStopped:
@@ -95,6 +97,7 @@ def final_match(
         wins_b=tally.losses,
         num_simulations=rating.num_simulations,
         opening_plies=rating.opening_plies,
+        book="" if book is None else book.digest,
         seed=config.seed,
         play=play,
     )

@@ -26,9 +26,11 @@ from tengen.roles import (
     StopListener,
     change_config,
     check_devices,
+    checked_book,
     checked_initial_model,
     checked_source,
     config_changes,
+    keep_book,
     move_run,
     read_config,
     write_config,
@@ -132,6 +134,7 @@ def train_task(
         _check_budget(config, games, frames)
         config = checked_source(config)
         config = checked_initial_model(config, run)
+        config, book = checked_book(config, run)
         config = move_run(run, config, devices)
         check_devices(config)
         check_machine(config.inference)
@@ -140,6 +143,8 @@ def train_task(
         check_launch(launch, config)
         run = RunDirectory.create_or_resume(path)
         locks.enter_context(run.lock("train"))
+        if book is not None:
+            keep_book(run, book, config.agent.book)
         write_config(run, config)
         if changing is not None:
             changing.release()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from tengen.roles.book import checked_book, keep_book, run_book
 from tengen.roles.config import (
     RUN_LOCK,
     RunConfig,
@@ -39,13 +40,16 @@ __all__ = [
     "StopListener",
     "change_config",
     "check_devices",
+    "checked_book",
     "checked_initial_model",
     "checked_source",
     "config_changes",
+    "keep_book",
     "make_role",
     "move_run",
     "read_config",
     "read_spent",
+    "run_book",
     "sealed_generation",
     "with_devices",
     "with_games",

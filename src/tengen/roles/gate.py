@@ -30,6 +30,7 @@ from tengen.evaluation.match import MAX_SEED
 from tengen.inference import open_backend, search_outputs
 from tengen.models import accept, load_model, reject
 from tengen.models.load import read_meta
+from tengen.roles.book import run_book
 from tengen.roles.config import RunConfig, newest_inference
 from tengen.roles.role import Report, RoleContext
 from tengen.run import NumberedFolder, RunDirectory, remove_leftovers, storage_error
@@ -68,6 +69,9 @@ class GateRole:
         self._context = context
         self._lock = run.lock("gate")
         self._wanted = config.agent.signature(config.task)
+        gate = config.agent.gate
+        uses_book = isinstance(gate, PlayedGate) and gate.book
+        self._book = run_book(config, run) if uses_book else None
         self._remove_matches()
 
     def turn(self) -> Report | None:
@@ -151,6 +155,7 @@ class GateRole:
             *players,
             seed=self._seed(candidate),
             num_threads=self._context.num_threads,
+            book=self._book,
             played=journal.played,
             keep=journal.keep,
             progress=progress,
@@ -202,6 +207,7 @@ class GateRole:
             "seed": self._seed(candidate),
             "num_simulations": gate.num_simulations,
             "opening_plies": gate.opening_plies,
+            "book": "" if self._book is None else self._book.digest,
             "inference": to_dict(newest_inference(self._run, self._config)),
         }
         return MatchJournal(self._match_folder(candidate), key)

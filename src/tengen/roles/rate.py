@@ -8,6 +8,7 @@ from tengen.errors import RunError
 from tengen.evaluation import MatchStopped, ModelPlayer, rate_generation
 from tengen.inference import open_backend, search_outputs
 from tengen.models import load_model
+from tengen.roles.book import run_book
 from tengen.roles.config import RunConfig, newest_inference
 from tengen.roles.role import Report, RoleContext
 from tengen.run import RunDirectory
@@ -40,6 +41,7 @@ class RateRole:
         self._lock = run.lock("rate")
         self._rating = AlphaZero.of(config, "rate").rating
         self._play = config.agent.play
+        self._book = run_book(config, run) if self._rating.book else None
         self._game = games.open_game(config.task)
         self._wanted = config.agent.signature(config.task)
 
@@ -70,6 +72,7 @@ class RateRole:
                 self._game,
                 self._rating,
                 play=self._play,
+                book=self._book,
                 seed=self._config.seed,
                 num_threads=self._context.num_threads,
                 time_limit_s=_TIME_LIMIT_S,

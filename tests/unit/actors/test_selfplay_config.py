@@ -45,6 +45,7 @@ def test_every_field_reaches_the_core() -> None:
         "temperature_early": 0.5,
         "temperature_late": 0.125,
         "temperature_halflife": 4.0,
+        "book_share": 0.625,
         "max_opening_plies": 5,
         "policy_opening_plies": 2.5,
         "policy_opening_temperature": 0.75,

@@ -23,6 +23,7 @@ from tengen.evaluation import (
 from tengen.evaluation.anchors import fixed_players, rate_anchors
 from tengen.evaluation.ladder import nearest_anchor
 from tengen.evaluation.records import MatchRecord, publish_record
+from tengen.games import Book
 from tengen.run import RunDirectory
 from tengen.search import PlayConfig, SearchConfig
 
@@ -211,6 +212,19 @@ def test_matches_of_another_search_are_of_another_player(run, unknown, hash_play
     rate_generation(run, 2, searched, game, config, play=play)
     assert list(run_ratings(run, "tictactoe", config)) == ["000001"]
     assert list(run_ratings(run, "tictactoe", config, play)) == ["000002"]
+
+
+def test_matches_from_a_book_are_counted_by_themselves(run, unknown, hash_player):
+    config = LadderConfig(
+        num_games=2, num_simulations=4, anchors=WORDS, opening_plies=0
+    )
+    game, player = games.make("tictactoe"), hash_player("tictactoe")
+    book = Book(task="tictactoe", openings=((4, 0), (0, 4)), digest="abc")
+    rate_generation(run, 1, player, game, config)
+    rate_generation(run, 2, player, game, config, book=book)
+    assert json.loads((run.eval / "000002-1.json").read_text())["book"] == "abc"
+    assert list(run_ratings(run, "tictactoe", config)) == ["000001"]
+    assert list(run_ratings(run, "tictactoe", config, book=book)) == ["000002"]
 
 
 def test_records_hold_what_a_match_needs_to_be_played_again(run, unknown, hash_player):

@@ -16,6 +16,7 @@ from tengen.agents.alphazero import AlphaZero
 from tengen.errors import RunError, UsageError
 from tengen.experience import ExperienceWriter, OpenSegment
 from tengen.models import load_model
+from tengen.roles.book import run_book
 from tengen.roles.config import RunConfig, newest_inference
 from tengen.roles.role import Report, RoleContext
 from tengen.roles.selfplay.forks import fork_sources
@@ -77,6 +78,7 @@ class SelfplayRole:
         run.forget_incarnations("selfplay", incarnation)
         self._game = games.open_game(config.task)
         self._wanted = agent.signature(config.task)
+        self._book = run_book(config, run) if agent.actor.book_share else None
         self._threads = PlayingThreads(run, self._game, context, self._on_model)
         self._processes: SelfplayProcesses | None = None
         if games.is_external(self._game) and context.num_threads > 1:
@@ -109,6 +111,7 @@ class SelfplayRole:
                 finished=finished,
                 may_resign=may_resign,
                 fork_sources=self._fork_sources(generation),
+                openings=() if self._book is None else self._book.openings,
             )
             if self._processes is None:
                 played, models = self._threads.play(wanted, self._writer, segment)

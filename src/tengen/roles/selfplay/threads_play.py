@@ -142,6 +142,7 @@ class PlayingThreads:
             variants=games.variants_of(wanted.task, wanted.config.variety),
             unfinished=unfinished,
             fork_sources=list(wanted.fork_sources),
+            openings=[list(opening) for opening in wanted.openings],
         )
 
     def _newer(self, wanted: GamesOfGeneration) -> GamesOfGeneration | None:

@@ -1,0 +1,117 @@
+"""Books of openings: a file of moves that games begin with.
+
+A JSON object: ``schema``, ``task``, ``made_by`` (anything, for people) and
+``openings``, each with ``moves``, actions from the start of the game, and anything
+else. ``tengen book`` makes one by search.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from tengen import _core
+from tengen.errors import TengenError, UsageError, os_reason
+from tengen.games.protocol import Game
+from tengen.run import newer_schema
+
+__all__ = ["BOOK_SCHEMA", "MAX_OPENINGS", "Book", "openings_text", "read_book"]
+
+BOOK_SCHEMA = 1
+"""The version of books written here, and the newest that is read."""
+MAX_OPENINGS = 65_536
+"""Most openings of a book."""
+_MAX_BYTES = 64 << 20
+_ADVICE = "make one by tengen book"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Book:
+    """Openings of one game, each legal and none over."""
+
+    task: str
+    """The game."""
+    openings: tuple[tuple[int, ...], ...]
+    """Actions from the start of the game; one at least, no two alike."""
+    digest: str
+    """The first 12 hexadecimal digits of the file's SHA-256."""
+
+
+def read_book(path: Path, game: Game, *, error: type[TengenError] = UsageError) -> Book:
+    """Returns the book in a file.
+
+    Args:
+        path: The file.
+        game: Whose openings they must be.
+        error: What is raised where the file cannot be read, or is damaged.
+
+    Raises:
+        UsageError: It is of another game or of a newer schema.
+        TengenError: ``error``: it cannot be read, or is no book.
+    """
+    try:
+        with path.open("rb") as file:
+            data = file.read(_MAX_BYTES + 1)
+    except OSError as failure:
+        raise error(
+            f"book ({path}) cannot be read, {os_reason(failure)}; {_ADVICE}"
+        ) from failure
+
+    def damaged(what: str) -> TengenError:
+        return error(f"book ({path}) is damaged, {what}; {_ADVICE}")
+
+    if len(data) > _MAX_BYTES:
+        raise damaged(f"it has over {_MAX_BYTES >> 20} MiB")
+    try:
+        content: Any = json.loads(data)
+    except (ValueError, RecursionError):
+        raise damaged("it is not JSON") from None
+    if not isinstance(content, dict) or type(content.get("schema")) is not int:
+        raise damaged("it has no schema number")
+    if content["schema"] > BOOK_SCHEMA:
+        raise newer_schema(path, content["schema"], BOOK_SCHEMA)
+    if content.get("task") != game.name:
+        raise UsageError(
+            f"book ({path}) is of {content.get('task')} and not of {game.name}; "
+            f"{_ADVICE}"
+        )
+    found = content.get("openings")
+    if not isinstance(found, list) or not 1 <= len(found) <= MAX_OPENINGS:
+        raise damaged(f"it must have 1 to {MAX_OPENINGS} openings")
+    openings = []
+    for index, opening in enumerate(found):
+        moves = opening.get("moves") if isinstance(opening, dict) else None
+        if not isinstance(moves, list) or not _are_moves(game, moves):
+            raise damaged(f"opening {index} is no legal beginning of {game.name}")
+        openings.append(tuple(moves))
+    if len(set(openings)) < len(openings):
+        raise damaged("an opening is there twice")
+    digest = hashlib.sha256(data).hexdigest()[:12]
+    return Book(task=game.name, openings=tuple(openings), digest=digest)
+
+
+def openings_text(random_plies: int, book: Book | None) -> str:
+    """Returns what games begin with, for people."""
+    plies = f"{random_plies} random pl{'y' if random_plies == 1 else 'ies'}"
+    if book is None:
+        return plies if random_plies else "the empty board"
+    text = f"book {book.digest}, {len(book.openings)} openings"
+    return f"{text}, then {plies}" if random_plies else text
+
+
+def _are_moves(game: Game, moves: list[Any]) -> bool:
+    """Returns whether moves are legal from the start and do not end the game."""
+    if len(moves) >= game.max_plies:
+        return False
+    state = game.new_state()
+    try:
+        for action in moves:
+            if type(action) is not int or state.is_terminal():
+                return False
+            state.apply(action)
+    except (_core.CoreError, TypeError, OverflowError):
+        return False
+    return not state.is_terminal()

@@ -1,0 +1,129 @@
+"""Books of balanced openings, found by search."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tengen.errors import RunError
+from tengen.games import Game, State
+from tengen.games.book import MAX_OPENINGS
+from tengen.play.player import Player
+
+__all__ = ["MAX_OPENINGS", "Opening", "find_openings"]
+
+# Of the simulations that judge an opening, those that each of its moves takes.
+_MOVE_SHARE = 0.25
+# Tries for one opening, on average, before a search for more is given up.
+_MOST_TRIES = 50
+
+
+@dataclass(frozen=True)
+class Opening:
+    """One opening that was found."""
+
+    moves: tuple[int, ...]
+    """Actions from the start of the game."""
+    value_to_play: float
+    """Of the side to move after them, by search, in [-1, 1]."""
+
+
+def find_openings(
+    player: Player,
+    *,
+    num_openings: int,
+    num_plies: int,
+    num_simulations: int,
+    within: float,
+    temperature: float = 1.0,
+    seed: int = 0,
+    num_threads: int = 1,
+    watch: Callable[[int, int], None] = lambda found, tried: None,
+) -> list[Opening]:
+    """Returns openings in which a search expects neither side to win. Blocks.
+
+    Each is drawn move by move from what a search of the position would play, then
+    judged by a longer one. Of positions that are the same but for a symmetry of the
+    board, or for the order of the moves, only the first is taken.
+
+    Args:
+        player: Who searches; a kept tree would make openings depend on each other.
+        num_openings: How many, 1 to MAX_OPENINGS.
+        num_plies: Moves of each, at least 1; an opening that ends the game is dropped.
+        num_simulations: Of the search that judges; a quarter for each move.
+        within: Greatest distance of the value from 0, in [0, 1].
+        temperature: Above 0; moves are drawn by the search's policy to the power of one
+            over it.
+        seed: Of the draws.
+        num_threads: Threads that search.
+        watch: Told how many were found and tried, after each try.
+
+    Raises:
+        RunError: So many are not there, within 50 tries for each.
+    """
+    rng = np.random.default_rng(seed)
+    found: list[Opening] = []
+    seen: set[bytes] = set()
+    judged: dict[bytes, float] = {}
+    policies: dict[tuple[int, ...], tuple[list[int], NDArray[np.float64]]] = {}
+    move_simulations = max(1, int(num_simulations * _MOVE_SHARE))
+    for tried in range(1, _MOST_TRIES * num_openings + 1):
+        moves: tuple[int, ...] = ()
+        while len(moves) < num_plies and not _is_over(player.game, moves):
+            if moves not in policies:
+                policies[moves] = _policy(
+                    player, moves, move_simulations, temperature, num_threads
+                )
+            actions, shares = policies[moves]
+            moves = (*moves, int(rng.choice(actions, p=shares)))
+        if not _is_over(player.game, moves):
+            key = _key(player.game, moves)
+            if key not in judged:
+                analysis = player.analyse(moves, num_simulations, threads=num_threads)
+                judged[key] = analysis.value_to_play
+            if abs(judged[key]) <= within and key not in seen:
+                seen.add(key)
+                found.append(Opening(moves, judged[key]))
+        watch(len(found), tried)
+        if len(found) == num_openings:
+            return found
+    raise RunError(
+        f"openings ({num_openings}) are not there, only {len(found)} different ones "
+        f"of {num_plies} plies are within {within:g}; ask for fewer, or raise "
+        f"--within, --plies or --temperature"
+    )
+
+
+def _policy(
+    player: Player,
+    moves: Sequence[int],
+    num_simulations: int,
+    temperature: float,
+    num_threads: int,
+) -> tuple[list[int], NDArray[np.float64]]:
+    found = player.analyse(moves, num_simulations, threads=num_threads).actions
+    shares = np.array([one.policy for one in found]) ** (1.0 / temperature)
+    return [one.action for one in found], shares / shares.sum()
+
+
+def _is_over(game: Game, moves: Sequence[int]) -> bool:
+    return _state(game, moves).is_terminal()
+
+
+def _key(game: Game, moves: Sequence[int]) -> bytes:
+    """Returns the same bytes for all images of a position."""
+    state = _state(game, moves)
+    images = (
+        state.observation(symmetry).tobytes() for symmetry in range(game.num_symmetries)
+    )
+    return min(images)
+
+
+def _state(game: Game, moves: Sequence[int]) -> State:
+    state = game.new_state()
+    for action in moves:
+        state.apply(action)
+    return state

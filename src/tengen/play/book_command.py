@@ -1,0 +1,135 @@
+"""``tengen book``: balanced openings for matches, ratings, gates and self-play."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+from tengen.config import check, check_range
+from tengen.evaluation.match import MAX_SEED
+from tengen.games import add_task_argument, openings_text, read_book
+from tengen.games.book import BOOK_SCHEMA
+from tengen.models import resolve_model
+from tengen.play.book import MAX_OPENINGS, Opening, find_openings
+from tengen.play.loading import load_player
+from tengen.run import publish_file
+from tengen.search import MAX_SIMULATIONS
+
+__all__ = ["add_arguments", "book"]
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Adds the arguments of ``book``."""
+    parser.add_argument("model", metavar="RUN", help="RUN, RUN@17 or a model directory")
+    parser.add_argument("out", metavar="FILE", type=Path, help="the book to write")
+    parser.add_argument(
+        "--openings", type=int, default=100, metavar="N", help="how many (100)"
+    )
+    parser.add_argument(
+        "--plies", type=int, default=4, metavar="N", help="moves of each (4)"
+    )
+    parser.add_argument(
+        "--within",
+        type=float,
+        default=0.2,
+        metavar="V",
+        help="greatest distance of an opening's value from 0, of 1 (0.2)",
+    )
+    parser.add_argument(
+        "--simulations",
+        type=int,
+        default=1600,
+        metavar="N",
+        help="of the search that judges an opening; a quarter for each move (1600)",
+    )
+    parser.add_argument(
+        "--temperature",
+        type=float,
+        default=1.0,
+        metavar="T",
+        help="above 1 draws moves that the search likes less, too (1)",
+    )
+    parser.add_argument("--seed", type=int, default=0, help="of the draws (0)")
+    parser.add_argument(
+        "--threads",
+        type=int,
+        metavar="N",
+        help="that search one tree (1, by which the same seed gives the same book)",
+    )
+    add_task_argument(parser)
+
+
+def book(args: argparse.Namespace) -> dict[str, Any]:
+    """Finds openings and writes them.
+
+    Returns:
+        ``out``, ``task``, ``openings`` (how many) and ``book`` (its digest).
+
+    Raises:
+        UsageError: The model cannot be used, or a number is refused.
+        RunError: There are not so many openings, or the disk refuses.
+    """
+    check_range("openings", args.openings, 1, MAX_OPENINGS)
+    check_range("simulations", args.simulations, 1, MAX_SIMULATIONS)
+    check_range("seed", args.seed, 0, MAX_SEED)
+    check(0 <= args.within <= 1, "within", args.within, "must be in [0, 1]; use 0.2")
+    rule = "must be above 0 and at most 100; use 1"
+    check(0 < args.temperature <= 100, "temperature", args.temperature, rule)
+    rule = "must be in a folder that is there; make it first"
+    check(args.out.absolute().parent.is_dir(), "out", str(args.out), rule)
+    model = resolve_model(args.model)
+    with load_player(args.model, [], task=args.task, is_fresh=True) as player:
+        check_range("plies", args.plies, 1, player.game.max_plies - 1)
+        shows = sys.stderr.isatty()
+
+        def watch(found: int, tried: int) -> None:
+            if shows:
+                text = f"\r{found} of {args.openings} openings, {tried} tried"
+                print(text, end="", file=sys.stderr, flush=True)
+
+        try:
+            found = find_openings(
+                player,
+                num_openings=args.openings,
+                num_plies=args.plies,
+                num_simulations=args.simulations,
+                within=args.within,
+                temperature=args.temperature,
+                seed=args.seed,
+                num_threads=player.usual_threads(args.threads, is_repeatable=True),
+                watch=watch,
+            )
+        finally:
+            if shows:
+                print(file=sys.stderr)
+        made_by = {
+            "model": model.meta.sha256,
+            "simulations": args.simulations,
+            "within": args.within,
+            "temperature": args.temperature,
+            "seed": args.seed,
+        }
+        publish_file(args.out, _text(player.game.name, made_by, found).encode())
+        written = read_book(args.out, player.game)
+    text = openings_text(0, written)
+    if not args.json:
+        print(f"{args.out}: {text} of {args.plies} plies")
+    return {
+        "out": str(args.out),
+        "task": written.task,
+        "openings": len(written.openings),
+        "book": written.digest,
+    }
+
+
+def _text(task: str, made_by: dict[str, Any], found: list[Opening]) -> str:
+    """Returns the file: JSON, an opening a line."""
+    openings = ",\n".join(
+        json.dumps({"moves": one.moves, "value_to_play": round(one.value_to_play, 4)})
+        for one in found
+    )
+    head = {"schema": BOOK_SCHEMA, "task": task, "made_by": made_by}
+    return f'{json.dumps(head)[:-1]},\n"openings": [\n{openings}\n]}}\n'

@@ -1,0 +1,84 @@
+"""Books of openings: what is read, and what is refused."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tengen import games
+from tengen.errors import RunError, UsageError
+from tengen.games import Book, openings_text, read_book
+
+OPENINGS = [{"moves": [3]}, {"moves": [3, 3], "value_to_play": 0.1}, {"moves": []}]
+
+
+def write(path: Path, **changes: Any) -> Path:
+    content = {"schema": 1, "task": "connect4", "openings": OPENINGS, **changes}
+    path.write_text(json.dumps(content))
+    return path
+
+
+def test_what_was_written_is_read(tmp_path: Path) -> None:
+    path = write(tmp_path / "book.json", made_by={"anything": [1]})
+    book = read_book(path, games.make("connect4"))
+    digest = hashlib.sha256(path.read_bytes()).hexdigest()[:12]
+    assert book == Book(task="connect4", openings=((3,), (3, 3), ()), digest=digest)
+    assert openings_text(0, None) == "the empty board"
+    assert openings_text(1, None) == "1 random ply"
+    assert openings_text(0, book) == f"book {digest}, 3 openings"
+    assert openings_text(2, book) == f"book {digest}, 3 openings, then 2 random plies"
+
+
+@pytest.mark.parametrize(
+    ("changes", "what"),
+    [
+        ({"schema": "1"}, "it has no schema number"),
+        ({"openings": []}, "it must have 1 to 65536 openings"),
+        ({"openings": {}}, "it must have 1 to 65536 openings"),
+        ({"openings": [[3]]}, "opening 0 is no legal beginning of connect4"),
+        ({"openings": [{"moves": [3]}, {"moves": [7]}]}, "opening 1 is no legal"),
+        ({"openings": [{"moves": [-1]}]}, "opening 0 is no legal"),
+        ({"openings": [{"moves": [True]}]}, "opening 0 is no legal"),
+        ({"openings": [{"moves": ["3"]}]}, "opening 0 is no legal"),
+        ({"openings": [{"moves": [1e30]}]}, "opening 0 is no legal"),
+        ({"openings": [{"moves": [10**30]}]}, "opening 0 is no legal"),
+        ({"openings": [{"moves": [3] * 7}]}, "opening 0 is no legal"),
+        ({"openings": [{"moves": [0, 1] * 50}]}, "opening 0 is no legal"),
+        # Four in a column: the game is over.
+        ({"openings": [{"moves": [0, 1, 0, 1, 0, 1, 0]}]}, "opening 0 is no legal"),
+        ({"openings": [{"moves": [3]}, {"moves": [3]}]}, "an opening is there twice"),
+    ],
+)
+def test_a_damaged_book_is_refused_in_one_line(
+    tmp_path: Path, changes: dict[str, Any], what: str
+) -> None:
+    path = write(tmp_path / "book.json", **changes)
+    with pytest.raises(UsageError) as error:
+        read_book(path, games.make("connect4"))
+    assert str(error.value).startswith(f"book ({path}) is damaged, {what}")
+    assert str(error.value).endswith("; make one by tengen book")
+    assert "\n" not in str(error.value)
+
+
+def test_other_files_are_refused(tmp_path: Path, monkeypatch: Any) -> None:
+    game = games.make("connect4")
+    with pytest.raises(UsageError, match=r"cannot be read, no such file"):
+        read_book(tmp_path / "absent", game)
+    with pytest.raises(RunError, match=r"cannot be read, is a directory"):
+        read_book(tmp_path, game, error=RunError)
+    path = tmp_path / "book.json"
+    for text in ("no json", "[" * 100_000, "[1]"):
+        path.write_text(text)
+        with pytest.raises(UsageError, match=r"is damaged, "):
+            read_book(path, game)
+    with pytest.raises(UsageError, match=r"is newer than this tengen reads"):
+        read_book(write(path, schema=2), game)
+    with pytest.raises(UsageError, match=r"is of go/9 and not of connect4; "):
+        read_book(write(path, task="go/9"), game)
+    monkeypatch.setattr("tengen.games.book._MAX_BYTES", 10)
+    with pytest.raises(UsageError, match=r"is damaged, it has over 0 MiB"):
+        read_book(write(path), game)

@@ -1,0 +1,193 @@
+"""Books of balanced openings: how they are found, and where they are played."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tengen import games
+from tengen.cli import main
+from tengen.errors import RunError, UsageError
+from tengen.evaluation import play_match
+from tengen.evaluation.players import RandomPlayer
+from tengen.games import read_book
+from tengen.overrides import override
+from tengen.play.book import find_openings
+from tengen.recipes import make_config
+from tengen.recipes.run import train_task
+from tengen.roles import read_config, run_book
+from tengen.run import RunDirectory
+
+GAME = games.make("connect4")
+
+
+def images(moves: tuple[int, ...]) -> set[bytes]:
+    state = GAME.new_state()
+    for action in moves:
+        state.apply(action)
+    return {state.observation(s).tobytes() for s in range(GAME.num_symmetries)}
+
+
+def find(player: Any, **changes: Any) -> Any:
+    asked = {"num_openings": 12, "num_plies": 3, "num_simulations": 40, "within": 0.1}
+    return find_openings(player, **{**asked, **changes})
+
+
+def test_openings_are_balanced_and_no_two_are_the_same_position(
+    make_player: Any,
+) -> None:
+    player = make_player("connect4")
+    found = find(player)
+    assert len(found) == 12
+    for one in found:
+        assert len(one.moves) == 3
+        assert abs(one.value_to_play) <= 0.1
+        judged = make_player("connect4").analyse(one.moves, 40)
+        assert judged.value_to_play == one.value_to_play
+    keys = [min(images(one.moves)) for one in found]
+    assert len(set(keys)) == len(keys)
+    assert find(make_player("connect4")) == found
+    assert find(make_player("connect4"), seed=1) != found
+    # Those that are not balanced were there, and were left out.
+    wider = find(make_player("connect4"), within=1.0, num_openings=30)
+    assert any(abs(one.value_to_play) > 0.1 for one in wider)
+
+
+def test_openings_that_are_not_there_are_told(make_player: Any) -> None:
+    with pytest.raises(RunError, match=r"^openings \(20\) are not there, only \d "):
+        find(make_player("connect4"), num_plies=1, num_openings=20)
+    # Every line of so many plies is over.
+    with pytest.raises(RunError, match=r"only 0 different ones of 9 plies"):
+        find(make_player("tictactoe"), num_plies=9, num_openings=2)
+
+
+@pytest.fixture(scope="module")
+def book_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("book") / "book.json"
+    openings = [{"moves": [action, 4 - action % 2]} for action in range(7)]
+    content = {"schema": 1, "task": "connect4", "openings": openings}
+    path.write_text(json.dumps(content))
+    return path
+
+
+def test_a_match_plays_each_opening_by_both_sides(book_file: Path) -> None:
+    book = read_book(book_file, GAME)
+    random = RandomPlayer()
+
+    def openings(num_games: int, seed: int) -> list[tuple[int, ...]]:
+        report = play_match(
+            GAME,
+            random,
+            random,
+            num_games=num_games,
+            seed=seed,
+            num_threads=2,
+            opening_plies=0,
+            book=book,
+        )
+        return [game.moves[: game.num_opening_plies] for game in report.games]
+
+    played = openings(14, 0)
+    assert played[::2] == played[1::2]
+    assert sorted(played[::2]) == sorted(book.openings)
+    assert openings(28, 0)[14:] == played
+    assert {tuple(openings(14, seed)) for seed in range(4)} != {tuple(played)}
+
+
+@pytest.fixture
+def model(publish_run: Any, tmp_path: Path) -> str:
+    publish_run(tmp_path / "run", "tictactoe")
+    return str(tmp_path / "run")
+
+
+def test_the_commands_make_a_book_and_play_it(
+    model: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = tmp_path / "book.json"
+    words = ["--openings", "3", "--plies", "2", "--within", "1", "--simulations", "20"]
+    assert main(["book", model, str(out), *words]) == 0
+    book = read_book(out, games.make("tictactoe"))
+    line = capsys.readouterr().out
+    assert line == f"{out}: book {book.digest}, 3 openings of 2 plies\n"
+    assert main(["match", model, "random", "--games", "2", "--book", str(out)]) == 0
+    said = capsys.readouterr().out.splitlines()[-1]
+    assert said == f"openings: book {book.digest}, 3 openings"
+    for plies, text in (("0", "the empty board"), ("1", "1 random ply")):
+        words = ["--games", "2", "--opening-plies", plies, "--json"]
+        assert main(["match", model, "random", *words]) == 0
+        report = json.loads(capsys.readouterr().out.splitlines()[-1])
+        assert report["openings"] == text
+
+
+@pytest.mark.parametrize(
+    ("words", "error"),
+    [
+        (["--plies", "9"], "plies (9) must be 1 to 8"),
+        (["--openings", "0"], "openings (0) must be 1 to 65536"),
+        (["--within", "nan"], "within (nan) must be in [0, 1]"),
+        (["--temperature", "0"], "temperature (0.0) must be above 0"),
+        (["--simulations", "0"], "simulations (0) must be 1 to"),
+    ],
+)
+def test_bad_words_are_refused_before_anything_is_written(
+    model: str,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    words: list[str],
+    error: str,
+) -> None:
+    out = tmp_path / "book.json"
+    assert main(["book", model, str(out), *words]) == 2
+    assert error in capsys.readouterr().err
+    assert not out.exists()
+    assert main(["book", "nowhere", str(tmp_path / "absent" / "book")]) == 2
+    assert "must be in a folder that is there" in capsys.readouterr().err
+
+
+def train(out: Path, *settings: str) -> None:
+    train_task("connect4", out=out, games=0, devices="cpu", settings=settings)
+
+
+def test_a_run_keeps_a_copy_of_its_book(book_file: Path, tmp_path: Path) -> None:
+    own = tmp_path / "book.json"
+    own.write_bytes(book_file.read_bytes())
+    out = tmp_path / "run"
+    train(out, f"agent.book={own}", "agent.actor.book_share=0.5")
+    own.unlink()
+    run = RunDirectory(out)
+    book = read_book(book_file, GAME)
+    assert read_config(run).agent.book == book.digest
+    assert run_book(read_config(run), run) == book
+    # The next call finds it by its digest.
+    train(out, "agent.rating.book=true")
+    assert run_book(read_config(run), run) == book
+    (out / "books" / f"{book.digest}.json").write_text("{}")
+    with pytest.raises(RunError, match="is damaged"):
+        run_book(read_config(run), run)
+
+
+@pytest.mark.parametrize(
+    ("settings", "error"),
+    [
+        (["agent.actor.book_share=0.5"], "agent.actor.book_share (0.5) needs a book;"),
+        (["agent.rating.book=true"], "agent.rating.book (True) needs a book;"),
+        (["agent.gate.kind=sprt", "agent.gate.book=true"], "agent.gate.book (True)"),
+        (["agent.book=/absent"], "agent.book (/absent) must be for something;"),
+        (["agent.book=/absent", "agent.actor.book_share=1"], "cannot be read"),
+    ],
+)
+def test_a_book_that_does_not_fit_makes_no_run(
+    tmp_path: Path, settings: list[str], error: str
+) -> None:
+    with pytest.raises(UsageError) as refusal:
+        train(tmp_path / "run", *settings)
+    assert error in str(refusal.value)
+    assert not (tmp_path / "run").exists()
+
+
+def test_the_settings_are_there() -> None:
+    changes = ["agent.book=x", "agent.gate.kind=match", "agent.gate.book=true"]
+    assert override(make_config("connect4", None, None), changes).agent.gate.book

@@ -1,0 +1,72 @@
+"""Roles of a run whose games begin with a book's openings."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from tengen.evaluation.records import read_records
+from tengen.experience import SegmentReader
+from tengen.overrides import override
+from tengen.recipes import make_config
+from tengen.roles import (
+    RoleContext,
+    checked_book,
+    keep_book,
+    make_role,
+    write_config,
+)
+from tengen.run import RunDirectory
+
+OPENINGS = [[4, 0], [0, 4], [4, 1, 0]]
+SETTINGS = (
+    "agent.actor.games_per_generation=30",
+    "agent.actor.full_simulations=4",
+    "agent.actor.book_share=1",
+    "agent.rating.book=true",
+    "agent.rating.opening_plies=0",
+    "agent.rating.num_games=2",
+    "agent.rating.num_simulations=4",
+    "agent.rating.anchor_games=2",
+    'agent.rating.anchors=["random", "mcts:2"]',
+    "inference.backend=torch",
+    "inference.precision=fp32",
+    "inference.batch_shape=dynamic",
+    "inference.devices=cpu",
+)
+
+
+def take_turn(name: str, config: Any, run: RunDirectory) -> Any:
+    role = make_role(name, config, run, RoleContext())
+    try:
+        return role.turn()
+    finally:
+        role.close()
+
+
+def test_games_and_ratings_begin_with_its_openings(tmp_path: Path) -> None:
+    path = tmp_path / "book.json"
+    openings = [{"moves": moves} for moves in OPENINGS]
+    path.write_text(
+        json.dumps({"schema": 1, "task": "tictactoe", "openings": openings})
+    )
+    run = RunDirectory.create_or_resume(tmp_path / "run")
+    asked = override(
+        make_config("tictactoe", None, None), [*SETTINGS, f"agent.book={path}"]
+    )
+    config, source = checked_book(asked, run)
+    assert source == path
+    keep_book(run, source, config.agent.book)
+    write_config(run, config)
+    for name in ("learn", "export", "gate", "selfplay", "rate"):
+        take_turn(name, config, run)
+    (segment,) = run.experience.glob("selfplay-*/*/*.npz")
+    with SegmentReader(segment) as reader:
+        num_plies, moves = reader.column("num_opening_plies"), reader.column("opening")
+    played = {tuple(part.tolist()) for part in np.split(moves, num_plies.cumsum()[:-1])}
+    assert played == set(map(tuple, OPENINGS))
+    (record,) = [one for one in read_records(run) if one.a.isdecimal()]
+    assert record.book == config.agent.book
