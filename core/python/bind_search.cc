@@ -114,6 +114,7 @@ void bind_search(nb::module_& m) {
       .def_rw("cpuct_stdev_scale", &SearchSettings::cpuct_stdev_scale)
       .def_rw("fpu_reduction", &SearchSettings::fpu_reduction)
       .def_rw("root_fpu_reduction", &SearchSettings::root_fpu_reduction)
+      .def_rw("root_symmetries", &SearchSettings::root_symmetries)
       .def_rw("noise_alpha_total", &SearchSettings::noise_alpha_total)
       .def_rw("noise_weight", &SearchSettings::noise_weight)
       .def_rw("noise_shaped", &SearchSettings::noise_shaped)

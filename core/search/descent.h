@@ -40,6 +40,7 @@ struct SharedState {
   std::atomic<int> num_begun{0};  // simulations, never above the budget
   std::atomic<bool> root_taken{false};
   std::atomic<bool> root_expanded{false};
+  bool asks_priors = false;  // the root of a kept tree waits for them; until it is expanded
   std::atomic<bool> root_proven{false};
   std::atomic<bool> stopped{false};
 };
@@ -87,6 +88,9 @@ class Descent {
   bool is_waiting() const { return waiting_; }
   static constexpr bool at_unknown_move() { return false; }
 
+  // Whether leaf() is the root.
+  bool at_root() const { return waiting_ && path_.empty(); }
+
   // The position to evaluate, after advance() returned true.
   const State& leaf() const { return leaf_state_; }
 
@@ -100,6 +104,7 @@ class Descent {
       const int depth = static_cast<int>(path_.size());
       n = thread_->priors.leave_out(shared_->left_out, to_play, depth, n);
     }
+    if (path_.empty() && shared_->asks_priors) return take_priors();
     Visit own{value_to_play, value_to_play, 0.0f};
     {
       SharedNode& leaf = tree().node(leaf_);
@@ -152,6 +157,18 @@ class Descent {
       }
     }
     return shared_->utility.evaluated(leaf, value, score);
+  }
+
+  // The root of a kept tree has its edges, and new priors.
+  void take_priors() {
+    {
+      SharedNode& root = tree().node(leaf_);
+      const std::lock_guard hold(root.lock);
+      tree().set_priors(leaf_, thread_->priors.prior());
+    }
+    shared_->asks_priors = waiting_ = begun_ = false;
+    thread_->has_news = true;
+    shared_->root_expanded.store(true, std::memory_order_release);
   }
 
   // The root is evaluated by whoever comes first.

@@ -73,12 +73,14 @@ class Search {
     const bool keeps_scores = utility_.counts() || request.keep_scores;
     const bool can_reuse = kept_ && request.left_out.empty() && had_squares >= keeps_squares_;
     if (!can_reuse || tree_.keeps_scores() != keeps_scores) tree_.clear(keeps_scores);
-    kept_ = false;
+    kept_ = asks_priors_ = false;
     if (tree_.root() == Arena::kNull) {
       tree_.set_root(tree_.add_node(game_.to_play(root)));
     } else {
       budget_ -= static_cast<int>(root_node().visits) - 1;
-      prepare_root();
+      // Evaluated as a leaf, by one symmetry: its priors are asked for anew.
+      asks_priors_ = settings_.root_symmetries && root_node().proof == Proof::kUnknown;
+      if (!asks_priors_) prepare_root();
     }
   }
 
@@ -104,7 +106,7 @@ class Search {
       throw Error(std::string("search.advance (") + (waiting_ ? "a leaf waits" : "no search") +
                   ") must follow begin() or accept(); call that first");
     }
-    if (root_node().num_legal == 0) {
+    if (root_node().num_legal == 0 || asks_priors_) {
       path_.clear();
       leaf_ = tree_.root();
       leaf_state_ = root_state_;
@@ -150,6 +152,9 @@ class Search {
     return waiting_;
   }
 
+  // Whether leaf() is the root.
+  bool at_root() const { return waiting_ && leaf_ == tree_.root(); }
+
   // The position to evaluate, after advance() returned true.
   const State& leaf() const { return leaf_state_; }
 
@@ -165,6 +170,11 @@ class Search {
       n = priors_.leave_out(request_.left_out, game_.to_play(leaf_state_), depth, n);
     }
     const bool is_root = leaf_ == tree_.root();
+    if (is_root && asks_priors_) {
+      asks_priors_ = waiting_ = false;
+      tree_.set_priors(leaf_, priors_.prior());
+      return prepare_root();
+    }
     Visit own{value_to_play, value_to_play, 0.0f};
     if (tree_.keeps_scores()) own = take_score(tree_.node(leaf_), value_to_play, score_to_play);
     tree_.expand(leaf_, priors_.legal(), priors_.prior(), n);
@@ -228,6 +238,7 @@ class Search {
   void reset() {
     tree_.clear();
     kept_ = false;
+    asks_priors_ = false;
     waiting_ = false;
     at_unknown_move_ = false;
   }
@@ -415,7 +426,8 @@ class Search {
   int budget_ = 0;
   bool waiting_ = false;
   bool at_unknown_move_ = false;
-  bool kept_ = false;  // play() or stay() left the tree of the next root
+  bool asks_priors_ = false;  // the root of a kept tree waits for them
+  bool kept_ = false;         // play() or stay() left the tree of the next root
   std::vector<Step> path_;
   Priors priors_;
   std::vector<double> noise_;

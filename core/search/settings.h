@@ -20,6 +20,8 @@ struct SearchSettings {
   // Value of an unvisited child: Q(parent) - reduction * sqrt(prior mass of visited children).
   float fpu_reduction = 0.2f;
   float root_fpu_reduction = 0.0f;
+  // The root's evaluation is the mean over all symmetries of the board.
+  bool root_symmetries = false;
   // Root noise: Dirichlet of total concentration `noise_alpha_total`, spread over legal moves.
   float noise_alpha_total = 10.83f;
   float noise_weight = 0.25f;

@@ -85,13 +85,15 @@ class SharedSearch {
     shared_.left_out = request.left_out;
     shared_.keeps_squares = keeps_squares;
     shared_.num_begun = can_reuse ? static_cast<int>(node.visits) - 1 : 0;
-    shared_.root_taken = shared_.root_expanded = can_reuse;
     shared_.root_proven = node.proof != Proof::kUnknown;
+    shared_.asks_priors =
+        can_reuse && shared_.settings.root_symmetries && node.proof == Proof::kUnknown;
+    shared_.root_taken = shared_.root_expanded = can_reuse && !shared_.asks_priors;
     shared_.stopped = false;
   }
 
   // The next begin() is of the same position: keeps the tree for it, unless a leaf waits.
-  void stay() { kept_ = shared_.root_expanded && shared_.left_out.empty() && !is_waiting(); }
+  void stay() { kept_ = has_root() && shared_.left_out.empty() && !is_waiting(); }
 
   // The game went on with `action`: keeps its subtree for the next begin(), if there is one.
   void play(int action) {
@@ -105,7 +107,7 @@ class SharedSearch {
       if (tree().node(edges.child[i]).num_legal == 0) break;
       return adopt(edges.child[i]);
     }
-    shared_.root_expanded = false;  // nothing is left
+    shared_.root_expanded = shared_.asks_priors = false;  // nothing is left
   }
 
   // As Search::extend(), once every thread has come to the end of the search.
@@ -153,7 +155,7 @@ class SharedSearch {
 
   // What the search found. Throws Error where it was stopped before the root was evaluated.
   void finish(SearchResult& result) const {
-    if (!shared_.root_expanded) {
+    if (!has_root()) {
       throw Error("search.finish (no result) needs an evaluated root; run the search first");
     }
     read_root(tree(), result);
@@ -174,6 +176,8 @@ class SharedSearch {
     ThreadState state;
     std::vector<Descent<G>> descents;
   };
+
+  bool has_root() const { return shared_.root_expanded || shared_.asks_priors; }
 
   bool is_waiting() const {
     return std::any_of(threads_.begin(), threads_.end(), [](const auto& thread) {

@@ -83,7 +83,7 @@ template <Game G>
 float network_value(const G& game, const typename G::State& state) {
   SearchSettings settings;
   Search<G> search(game, settings);
-  LeafServer<G> leaves(game, 1, 0, false);
+  LeafServer<G> leaves(game, 1, 0, false, false);
   WorkerStats stats;
   search.begin(state, SearchRequest{});
   while (leaves.fill([&] { leaves.run(search, stats); }) > 0) {

@@ -3,6 +3,7 @@
 // or put into the batch, each position under the symmetry that its own key chooses. The moves that
 // an external game does not know yet are gathered over all searches and made in one call.
 
+#include <algorithm>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -12,6 +13,7 @@
 #include "inference/cache.h"
 #include "inference/port.h"
 #include "search/search.h"
+#include "selfplay/root_mean.h"
 
 namespace tengen {
 
@@ -30,15 +32,19 @@ struct WorkerStats {
 template <Game G, class S = Search<G>>
 class LeafServer {
  public:
-  // `wants_score`: evaluations come with a score.
-  LeafServer(const G& game, int capacity, size_t cache_bytes, bool wants_score)
+  // `wants_score`: evaluations come with a score. `root_symmetries`: roots are the mean over all
+  // symmetries, which the cache has no part in.
+  LeafServer(const G& game, int capacity, size_t cache_bytes, bool wants_score,
+             bool root_symmetries)
       : game_(game),
         buffers_(static_cast<size_t>(capacity),
                  {static_cast<size_t>(game.num_planes()), static_cast<size_t>(game.height()),
                   static_cast<size_t>(game.width())},
                  static_cast<size_t>(game.num_actions()), wants_score),
         cache_(cache_bytes, game.num_actions(), wants_score),
-        waiting_(static_cast<size_t>(capacity)) {}
+        waiting_(static_cast<size_t>(capacity)) {
+    if (root_symmetries && game.num_symmetries() > 1) means_.resize(waiting_.size());
+  }
 
   // Fills the batch and returns its rows; 0 when every search is over. `run_all` calls run() for
   // each search that does not wait. Throws Error before the last batch was answered.
@@ -48,11 +54,17 @@ class LeafServer {
       throw Error("port.next (" + std::to_string(num_rows_) +
                   " rows wait) must follow done(); evaluate them first");
     }
+    for (RootMean<S>& mean : means_) {
+      if (mean.wants_more() && mean.is_idle()) send(mean);
+    }
     run_all();
     while (resolve()) {
       run_all();
       // Searches that stopped again stay for the next batch: moves are best made together.
       if (num_rows_ > 0) break;
+    }
+    for (RootMean<S>& mean : means_) {
+      while (mean.wants_more() && num_rows_ < static_cast<int>(waiting_.size())) send(mean);
     }
     return num_rows_;
   }
@@ -65,6 +77,13 @@ class LeafServer {
         at_unknown_moves_.push_back(&search);
         return false;
       }
+      if (!means_.empty() && search.at_root()) {
+        const auto is_free = [](const RootMean<S>& one) { return one.search() == nullptr; };
+        RootMean<S>& mean = *std::find_if(means_.begin(), means_.end(), is_free);
+        mean.begin(&search, game_.num_symmetries(), static_cast<size_t>(game_.num_actions()));
+        send(mean);
+        return false;
+      }
       const Key128 key = game_.key(search.leaf());
       const int symmetry = symmetry_of(key);
       EvaluationCache::Entry entry;
@@ -75,7 +94,7 @@ class LeafServer {
         continue;
       }
       game_.encode(search.leaf(), symmetry, buffers_.planes_row(num_rows_));
-      waiting_[static_cast<size_t>(num_rows_)] = {key, symmetry, &search};
+      waiting_[static_cast<size_t>(num_rows_)] = {key, symmetry, &search, nullptr};
       ++num_rows_;
       return false;
     }
@@ -88,6 +107,11 @@ class LeafServer {
       const Waiting& w = waiting_[static_cast<size_t>(row)];
       const float value = buffers_.value[static_cast<size_t>(row)];
       const float* score = buffers_.score_row(row);
+      if (w.mean != nullptr) {
+        const uint16_t* images = game_.images(w.search->leaf(), w.symmetry);
+        if (w.mean->add(buffers_.policy_row(row), images, value, score)) w.mean->finish();
+        continue;
+      }
       cache_.insert(w.key, buffers_.policy_row(row), value, score);
       w.search->accept(buffers_.policy_row(row), game_.images(w.search->leaf(), w.symmetry), value,
                        score);
@@ -101,6 +125,7 @@ class LeafServer {
   void clear() {
     num_rows_ = 0;
     at_unknown_moves_.clear();
+    for (RootMean<S>& mean : means_) mean.clear();
   }
 
   int num_rows() const { return num_rows_; }
@@ -111,7 +136,15 @@ class LeafServer {
     Key128 key;
     int symmetry = 0;
     S* search = nullptr;
+    RootMean<S>* mean = nullptr;
   };
+
+  // Puts the next symmetry of a root into the batch.
+  void send(RootMean<S>& mean) {
+    const int symmetry = mean.take();
+    game_.encode(mean.search()->leaf(), symmetry, buffers_.planes_row(num_rows_));
+    waiting_[static_cast<size_t>(num_rows_++)] = {{}, symmetry, mean.search(), &mean};
+  }
 
   // Makes the moves that searches wait for, all in one call. Whether there were any: never in
   // native games.
@@ -136,6 +169,7 @@ class LeafServer {
   BatchBuffers buffers_;
   EvaluationCache cache_;
   std::vector<Waiting> waiting_;
+  std::vector<RootMean<S>> means_;  // of roots that wait; empty where one symmetry is enough
   std::vector<S*> at_unknown_moves_;
   int num_rows_ = 0;
 };

@@ -145,7 +145,8 @@ class Match final : public MatchRunner {
         : match_(match),
           player_(player),
           leaves_(match->game_, match->settings_.num_slots, match->settings_.cache_bytes,
-                  match->settings_.players[player].search.score_weight > 0.0f) {}
+                  match->settings_.players[player].search.score_weight > 0.0f,
+                  match->settings_.players[player].search.root_symmetries) {}
     int next() override {
       return leaves_.fill([&] {
         for (auto& slot : match_->slots_) match_->run(*slot, player_, leaves_, stats_);

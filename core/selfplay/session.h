@@ -65,7 +65,9 @@ template <Game G>
 class GameSession final : public SearchSession {
  public:
   GameSession(const G& game, const SearchSettings& settings, size_t cache_bytes)
-      : game_(game), search_(game_, settings), leaves_(game_, 1, cache_bytes, HasScore<G>) {}
+      : game_(game),
+        search_(game_, settings),
+        leaves_(game_, 1, cache_bytes, HasScore<G>, settings.root_symmetries) {}
 
   void begin(const std::vector<int>& moves, const SearchRequest& request,
              const std::string& variant, bool keeps_tree = false) override {
@@ -83,7 +85,9 @@ class GameSession final : public SearchSession {
   void extend(int num_simulations) override { search_.extend(num_simulations); }
 
   int next() override {
-    return leaves_.fill([&] { leaves_.run(search_, stats_); });
+    return leaves_.fill([&] {
+      if (!search_.is_waiting()) leaves_.run(search_, stats_);
+    });
   }
   void done() override { leaves_.answer(stats_); }
   BatchBuffers& buffers() override { return leaves_.buffers(); }

@@ -40,7 +40,8 @@ class SharedGameSession final : public SharedSession {
                     size_t cache_bytes)
       : game_(game), search_(game_, settings, num_threads, batch_rows) {
     for (int i = 0; i < num_threads; ++i) {
-      ports_.push_back(std::make_unique<ThreadPort>(this, i, batch_rows, cache_bytes));
+      ports_.push_back(
+          std::make_unique<ThreadPort>(this, i, batch_rows, cache_bytes, settings.root_symmetries));
     }
   }
 
@@ -66,16 +67,19 @@ class SharedGameSession final : public SharedSession {
  private:
   class ThreadPort final : public Port {
    public:
-    ThreadPort(SharedGameSession* session, int index, int batch_rows, size_t cache_bytes)
+    ThreadPort(SharedGameSession* session, int index, int batch_rows, size_t cache_bytes,
+               bool root_symmetries)
         : search_(session->search_),
           index_(index),
-          leaves_(session->game_, batch_rows, cache_bytes, HasScore<G>) {}
+          leaves_(session->game_, batch_rows, cache_bytes, HasScore<G>, root_symmetries) {}
 
     int next() override {
       for (;;) {
         const uint32_t seen = search_.news();
         const int num_rows = leaves_.fill([&] {
-          for (auto& descent : search_.descents(index_)) leaves_.run(descent, stats_);
+          for (auto& descent : search_.descents(index_)) {
+            if (!descent.is_waiting()) leaves_.run(descent, stats_);
+          }
         });
         if (num_rows > 0 || !search_.wait(index_, seen)) return num_rows;
       }

@@ -48,7 +48,7 @@ class SelfplayWorker final : public SelfplayPort {
         queue_(std::move(queue)),
         sink_(std::move(sink)),
         leaves_(game_, settings.num_slots, settings.cache_bytes,
-                settings.search.score_weight > 0.0f) {
+                settings.search.score_weight > 0.0f, settings.search.root_symmetries) {
     legal_.resize(static_cast<size_t>(game_.num_actions()));
     for (int i = 0; i < settings.num_slots; ++i) {
       slots_.push_back(std::make_unique<Slot>(game_, settings.search));

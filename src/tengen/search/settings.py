@@ -61,6 +61,11 @@ class SearchConfig:
     """PUCT: the same at the root, at least 0. Root noise wants 0, so that a noisy
     move is tried at all (KataGo's 0 in self-play)."""
 
+    root_symmetries: bool = False
+    """Both: whether the root's priors and value are the mean over all symmetries of the
+    board, not those of one. It costs seven evaluations more a search. The root of a
+    kept tree gets new priors, and keeps its visits."""
+
     noise_alpha_total: float = bounded(10.83, 0, above=True, hint="raise it")
     """PUCT, exploring: total concentration of the Dirichlet noise on the root prior,
     spread evenly over the legal moves; above 0. 10.83 is AlphaZero's 0.03 on the 361
@@ -154,7 +159,8 @@ class SearchConfig:
         """Refuses a setting that would do nothing; its name tells whose it is."""
         for field in fields(self):
             reader = "gumbel" if field.name.startswith("gumbel_") else "puct"
-            is_shared = field.name == "policy" or field.name.startswith("score_")
+            is_shared = field.name in ("policy", "root_symmetries")
+            is_shared = is_shared or field.name.startswith("score_")
             if is_shared or reader == self.policy:
                 continue
             value, default = getattr(self, field.name), field.default

@@ -20,7 +20,7 @@ def another(field):
 
 def reader(name):
     """Returns the policy that reads a field, or both."""
-    if name.startswith("score_"):
+    if name == "root_symmetries" or name.startswith("score_"):
         return "both"
     return "gumbel" if name.startswith("gumbel_") else "puct"
 
