@@ -7,7 +7,7 @@
 Both sides begin with how players played before runs had ``agent.play``: PUCT in fp32,
 one thread, one leaf after the other, no tree kept; ``--a`` and ``--b`` change that, and
 ``--recipe`` lets A play as its model says. Games come in pairs, of an opening that both
-sides begin once. ``--clock cpu`` counts the CPU-seconds of the whole process, which is
+sides begin once: of ``--book``, or random. ``--clock cpu`` counts the CPU-seconds of the whole process, which is
 fair on a machine that others use too; ``wall`` is what people see, and wants an idle
 machine where sides have several threads.
 
@@ -23,12 +23,13 @@ import json
 import sys
 import time
 from collections.abc import Callable
+from pathlib import Path
 
 import numpy as np
 
 from tengen.evaluation import PairedTally, log_likelihood_ratio, sprt_bounds
 from tengen.evaluation.players import open_model
-from tengen.games import Game
+from tengen.games import Game, openings_text, read_book
 from tengen.models import resolve_model
 from tengen.overrides import override
 from tengen.play import Player
@@ -112,6 +113,7 @@ def main() -> None:
     parser.add_argument("--clock", choices=tuple(CLOCKS), default="cpu")
     parser.add_argument("--games", type=int, default=200)
     parser.add_argument("--opening-plies", type=int, default=4)
+    parser.add_argument("--book", type=Path, help="openings, in place of random plies")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--elo0", type=float, default=None)
     parser.add_argument("--elo1", type=float, default=None)
@@ -133,11 +135,16 @@ def main() -> None:
     a, b = sides
     game = a.player.game
     rng = np.random.default_rng(args.seed)
+    book = args.book and read_book(args.book, game)
+    order = rng.permutation(len(book.openings)) if book else []
     lengths: list[int] = []
     results = PairedTally()
     is_tested = args.elo0 is not None and args.elo1 is not None
     for index in range(args.games // 2):
-        moves = opening(game, rng, args.opening_plies)
+        if book:
+            moves = list(book.openings[order[index % len(order)]])
+        else:
+            moves = opening(game, rng, args.opening_plies)
         values = []
         for order, sign in (((a, b), 1), ((b, a), -1)):
             started = order[0].num_moves + order[1].num_moves
@@ -159,6 +166,7 @@ def main() -> None:
                 "model": args.model,
                 "clock": args.clock,
                 "seconds": args.seconds,
+                "openings": openings_text(0 if book else args.opening_plies, book),
                 "games": tally.num_games,
                 "wins_a": tally.wins,
                 "draws": tally.draws,

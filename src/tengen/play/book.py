@@ -18,7 +18,9 @@ __all__ = ["MAX_OPENINGS", "Opening", "find_openings"]
 # Of the simulations that judge an opening, those that each of its moves takes.
 _MOVE_SHARE = 0.25
 # Tries for one opening, on average, before a search for more is given up.
-_MOST_TRIES = 50
+_MOST_TRIES = 20
+# What a balancing move is worth to the draw that the search would not play.
+_LEAST_SHARE = 1e-3
 
 
 @dataclass(frozen=True)
@@ -45,8 +47,10 @@ def find_openings(
 ) -> list[Opening]:
     """Returns openings in which a search expects neither side to win. Blocks.
 
-    Each is drawn move by move from what a search of the position would play, then
-    judged by a longer one. Of positions that are the same but for a symmetry of the
+    Each is drawn move by move from what a search of the position would play. The last
+    move is drawn from those after which the network expects neither side to win, so
+    that openings are there where the first move is an advantage, too. Then a longer
+    search judges. Of positions that are the same but for a symmetry of the
     board, or for the order of the moves, only the first is taken.
 
     Args:
@@ -71,15 +75,22 @@ def find_openings(
     policies: dict[tuple[int, ...], tuple[list[int], NDArray[np.float64]]] = {}
     move_simulations = max(1, int(num_simulations * _MOVE_SHARE))
     for tried in range(1, _MOST_TRIES * num_openings + 1):
-        moves: tuple[int, ...] = ()
-        while len(moves) < num_plies and not _is_over(player.game, moves):
+        moves: tuple[int, ...] | None = ()
+        while moves is not None and len(moves) < num_plies:
             if moves not in policies:
                 policies[moves] = _policy(
                     player, moves, move_simulations, temperature, num_threads
                 )
+                if len(moves) == num_plies - 1:
+                    policies[moves] = _balancing(
+                        player, moves, *policies[moves], within
+                    )
             actions, shares = policies[moves]
-            moves = (*moves, int(rng.choice(actions, p=shares)))
-        if not _is_over(player.game, moves):
+            drawn = rng.choice(actions, p=shares) if actions else None
+            moves = None if drawn is None else (*moves, int(drawn))
+            if moves is not None and _state(player.game, moves).is_terminal():
+                moves = None
+        if moves is not None:
             key = _key(player.game, moves)
             if key not in judged:
                 analysis = player.analyse(moves, num_simulations, threads=num_threads)
@@ -109,8 +120,24 @@ def _policy(
     return [one.action for one in found], shares / shares.sum()
 
 
-def _is_over(game: Game, moves: Sequence[int]) -> bool:
-    return _state(game, moves).is_terminal()
+def _balancing(
+    player: Player,
+    moves: Sequence[int],
+    actions: list[int],
+    shares: NDArray[np.float64],
+    within: float,
+) -> tuple[list[int], NDArray[np.float64]]:
+    """Returns the actions after which the network expects an even game."""
+    kept, weights = [], []
+    for action, share in zip(actions, shares, strict=True):
+        then = [*moves, action]
+        if _state(player.game, then).is_terminal():
+            continue
+        if abs(player.analyse(then, 1).network_value_to_play) <= within:
+            kept.append(action)
+            weights.append(share + _LEAST_SHARE)
+    total = np.array(weights)
+    return kept, total / total.sum() if kept else total
 
 
 def _key(game: Game, moves: Sequence[int]) -> bytes:
