@@ -88,3 +88,23 @@ def test_what_fails_in_the_other_sides_time_ends_nothing(
 def test_what_keeps_no_tree_does_not_ponder(capsys):
     assert cli.main(["gtp", "RUN", "--ponder", "--fresh"]) == 2
     assert "keeps its tree, which --fresh forbids" in capsys.readouterr().err
+
+
+def test_a_full_tree_is_left_as_it_is(make_player, talk_to, searches, monkeypatch):
+    """And a search by the clock ends there too, as the next ones do."""
+    monkeypatch.setattr("tengen.play.gtp.engine._MAX_TREE_BYTES", 60_000)
+    player = make_player("go/5", keeps_tree=True)
+    talk = talk_to(player, simulations=10_000, ponders=True)
+    del searches[:]
+    most = 60_000 // (160 + 6 * player.game.num_actions)
+    answers = converse_slowly(
+        talk,
+        "time_settings 0 20 1\ngenmove b\n",
+        "play w A1\n",
+        "genmove b\n",
+        "quit\n",
+    )
+    assert [answer[0] for answer in answers] == ["="] * 5
+    assert len(searches) >= 4
+    assert all(0 < simulations <= most for _, simulations in searches)
+    assert searches[0] == (0, most)
