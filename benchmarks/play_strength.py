@@ -136,13 +136,13 @@ def main() -> None:
     game = a.player.game
     rng = np.random.default_rng(args.seed)
     book = args.book and read_book(args.book, game)
-    order = rng.permutation(len(book.openings)) if book else []
+    places = rng.permutation(len(book.openings)) if book else []
     lengths: list[int] = []
     results = PairedTally()
     is_tested = args.elo0 is not None and args.elo1 is not None
     for index in range(args.games // 2):
         if book:
-            moves = list(book.openings[order[index % len(order)]])
+            moves = list(book.openings[places[index % len(places)]])
         else:
             moves = opening(game, rng, args.opening_plies)
         values = []
