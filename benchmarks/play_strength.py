@@ -6,10 +6,11 @@
 
 Both sides begin with how players played before runs had ``agent.play``: PUCT in fp32,
 one thread, one leaf after the other, no tree kept; ``--a`` and ``--b`` change that, and
-``--recipe`` lets A play as its model says. Games come in pairs, of an opening that both
-sides begin once: of ``--book``, or random. ``--clock cpu`` counts the CPU-seconds of the whole process, which is
-fair on a machine that others use too; ``wall`` is what people see, and wants an idle
-machine where sides have several threads.
+``--recipe`` lets A play as its model says, ``--a-ends-early`` ends decided moves before
+their time and gives hard ones more, at the same mean. Games come in pairs, of an
+opening that both sides begin once: of ``--book``, or random. ``--clock cpu`` counts the
+CPU-seconds of the whole process, which is fair on a machine that others use too;
+``wall`` is what people see, and wants an idle machine where sides have several threads.
 
 The match ends at ``--games``, or by the sequential test on pairs of games that gates
 use (``--elo0``, ``--elo1``; errors of 5 %). Prints one JSON object.
@@ -37,6 +38,8 @@ from tengen.play.gtp.thinking import Limits, Thinker
 from tengen.search import MAX_SIMULATIONS, PlayConfig
 
 CLOCKS = {"cpu": time.process_time, "wall": time.monotonic}
+# Of a move's time, for one that is not clear; as ``tengen gtp`` does by a clock.
+_MOST_SHARES = 2.5
 # Of a search; how many there will be is not known before.
 EXPECTED = 400
 
@@ -51,6 +54,7 @@ class Side:
         threads: int,
         seconds: float,
         now: Callable[[], float],
+        ends_early: bool = False,
     ) -> None:
         """Reads the model and searches once, so that its speed is known."""
         model = resolve_model(word)
@@ -58,6 +62,7 @@ class Side:
         opened = open_model(model, word, num_threads=threads, play=play, scores=scores)
         self.player = Player(opened)
         self.play, self.threads, self.seconds = play, threads, seconds
+        self.ends_early = ends_early
         self._now, self._thinker = now, Thinker(now)
         self.num_moves = self.num_simulations = 0
         self.spent_s = 0.0
@@ -71,7 +76,8 @@ class Side:
         # A search ends somewhat before or after its time: the next ones make up for it.
         due_s = self.seconds * (self.num_moves + 1) - self.spent_s
         seconds = min(max(due_s, 0.5 * self.seconds), 1.5 * self.seconds)
-        limits = Limits(MAX_SIMULATIONS, seconds)
+        most = _MOST_SHARES * seconds if self.ends_early else None
+        limits = Limits(MAX_SIMULATIONS, seconds, most, self.ends_early)
         with self.player.begin(moves, EXPECTED, threads=self.threads) as search:
             before = search.num_simulations
             self._thinker.think(search, limits, begun_s, lambda: False)
@@ -122,6 +128,7 @@ def main() -> None:
         parser.add_argument(f"--{side}", action="append", default=[], metavar="F=v")
         parser.add_argument(f"--{side}-threads", type=int, default=1)
         parser.add_argument(f"--{side}-keeps-tree", action="store_true")
+        parser.add_argument(f"--{side}-ends-early", action="store_true")
     args = parser.parse_args()
     now = CLOCKS[args.clock]
     said = resolve_model(args.model).meta.play if args.recipe else None
@@ -131,7 +138,8 @@ def main() -> None:
         if getattr(args, f"{name}_keeps_tree"):
             play = dataclasses.replace(play, keeps_tree=True)
         threads = getattr(args, f"{name}_threads")
-        sides.append(Side(args.model, play, threads, args.seconds, now))
+        early = getattr(args, f"{name}_ends_early")
+        sides.append(Side(args.model, play, threads, args.seconds, now, early))
     a, b = sides
     game = a.player.game
     rng = np.random.default_rng(args.seed)
