@@ -23,9 +23,10 @@ from tengen.search import PlayConfig, SearchConfig
 __all__ = ["connect4", "go", "gomoku", "openspiel", "own_game", "tictactoe"]
 
 
-# 3.6 times the simulations of a CPU-second that fp32 and one leaf after the other make,
-# with a 2x32 network in go/9 (benchmarks/results/strength.md).
-_PLAY = PlayConfig(precision="run", batch_rows=8)
+# Measured part by part (benchmarks/results/strength.md): 3.6 times the simulations of a
+# CPU-second that fp32 and one leaf after the other make, and moves by lower bounds. The
+# score, cPUCT by the spread of values and root symmetries did not pay.
+_PLAY = PlayConfig(search=SearchConfig(lcb_stdevs=5.0), precision="run", batch_rows=8)
 
 
 def tictactoe(task: str, num_threads: int) -> RunConfig:

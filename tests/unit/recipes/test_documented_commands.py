@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import shlex
 from pathlib import Path
@@ -44,6 +45,9 @@ def test_it_is_taken(
     words = shlex.split(command)[1:]
     if "agent.learn_from=main" in words:
         assert cli.main(["train", words[1], "--out", "main", "--games", "0"]) == 0
+    for book in re.findall(r"agent\.book=(\S+)", command):
+        content = {"schema": 1, "task": words[1], "openings": [{"moves": [0]}]}
+        Path(book).write_text(json.dumps(content))
     for option in ("--out", "--games"):
         if option in words:
             place = words.index(option)

@@ -18,7 +18,11 @@ from tengen.run import RunDirectory
 
 OF_SELFPLAY = ("actor", "loss", "stages", "learn_from", "gate", "rating")
 # How players played before runs said it, which their runs go on with.
-PLAYED = ["agent.play.precision=fp32", "agent.play.batch_rows=0"]
+PLAYED = [
+    "agent.play.precision=fp32",
+    "agent.play.batch_rows=0",
+    "agent.play.search.lcb_stdevs=0",
+]
 CHANGED = (
     "agent.actor.num_slots=7",
     "agent.loss.value_cost=0.5",
