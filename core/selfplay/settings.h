@@ -71,8 +71,9 @@ struct Generation {
   uint32_t generation = 0;
   uint32_t model = 0;
   uint32_t num_games = 0;
-  std::vector<uint32_t> finished;  // games already durable, not to be played again
-  bool may_resign = false;         // `resign_above` was seen to be safe
+  // Games already durable, not to be played again.
+  std::vector<uint32_t> finished = {};
+  bool may_resign = false;  // `resign_above` was seen to be safe
   // What each game is drawn from: variants (games/game.h, "" for the game itself), with weights
   // above 0. None: every game is the game itself.
   std::vector<std::pair<std::string, double>> variants = {};
