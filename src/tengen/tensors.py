@@ -15,7 +15,11 @@ from numpy.typing import NDArray
 
 from tengen.config import check, check_literals, check_range, check_whole
 
-__all__ = ["BoardSpec", "PolicyLayout", "Signature", "TensorSpec"]
+__all__ = ["FRAMES", "BoardSpec", "PolicyLayout", "Signature", "TensorSpec"]
+
+FRAMES = "frames/"
+"""What the names of those states begin with that hold the last values of an input,
+``[S - 1, ...]`` with the newest last: whoever has the inputs needs not keep them."""
 
 _MAX_AXES = 8
 _MAX_SCORE = 10_000

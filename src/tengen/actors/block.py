@@ -19,6 +19,9 @@ observation of the next episode. It is not to be learned from.
 A closed block has one step more, for its inputs alone: those that the next block begins
 with. Its ``model_version`` is that of
 the step before, and its other columns are zero.
+
+Where a network sees past inputs, a closed block begins with the last steps of the block
+before it once more; those of the first block are zero and end with a reset.
 """
 
 from __future__ import annotations
@@ -70,6 +73,7 @@ class StepBlock:
         num_steps: int,
         *,
         is_closed: bool,
+        num_before: int = 0,
     ) -> None:
         """Makes an empty block.
 
@@ -78,13 +82,17 @@ class StepBlock:
             num_slots: Copies N.
             num_steps: Steps K of a block, at least 1.
             is_closed: Whether a block ends with a step for its inputs alone.
+            num_before: Steps of the block before that a closed one begins with.
         """
         self._tensors = tensors
         self._num_slots = num_slots
         self._length = num_steps
         self._is_closed = is_closed
+        self._num_before = num_before if is_closed else 0
         self._num_steps = 0
         self._columns = self._new()
+        if self._num_before:
+            self._columns["is_reset"][:, self._num_before - 1] = 1
 
     @property
     def is_empty(self) -> bool:
@@ -110,7 +118,7 @@ class StepBlock:
             step: What it led to.
             version: Of the model that chose, at least 0.
         """
-        t = self._num_steps
+        t = self._num_before + self._num_steps
         for name, array in (*inputs.items(), *chosen.items()):
             self._columns[name][:, t] = array
         self._columns["reward"][:, t] = step.reward
@@ -132,11 +140,15 @@ class StepBlock:
             for name, array in inputs.items():
                 columns[name][:, -1] = array
             columns["model_version"][:, -1] = columns["model_version"][:, -2]
+        if self._num_before:
+            last = slice(self._length, self._length + self._num_before)
+            for name, column in columns.items():
+                self._columns[name][:, : self._num_before] = column[:, last]
         return columns
 
     def _new(self) -> dict[str, NDArray[Any]]:
         # Copies first, so that one copy's block is one piece of memory.
-        length = self._length + self._is_closed
+        length = self._num_before + self._length + self._is_closed
         return {
             name: np.zeros((self._num_slots, length, *spec.shape), spec.dtype)
             for name, spec in self._tensors.items()

@@ -31,7 +31,7 @@ from tengen.actors.environment_rows import EnvironmentRows
 from tengen.actors.policy import Policy, Slots
 from tengen.envs import Arrays, Env, Step
 from tengen.inference import RowArrays
-from tengen.tensors import Signature
+from tengen.tensors import FRAMES, Signature
 
 __all__ = ["EnvironmentPort", "EnvironmentStats"]
 
@@ -125,6 +125,8 @@ class EnvironmentPort:
         self._returns = np.zeros(num_envs, np.float64)
         self._rows = EnvironmentRows(signature, env.spec.actions, num_envs, arrays)
         self._state_before: Arrays = {}
+        # What steps do not tell by themselves.
+        self._kept = [n for n in signature.state if not n.startswith(FRAMES)]
         self._busy_since_s: float | None = time.monotonic()
         self._rows.begin(env.reset())
         self._busy_since_s = None
@@ -174,8 +176,8 @@ class EnvironmentPort:
         if self._blocks_left == 0 or self._stop.is_set():
             return 0
         if self._block.is_empty:
-            self._state_before = {name: a.copy() for name, a in self.state.items()}
-        self._rows.arrays.wants_state = self._block.is_nearly_full
+            self._state_before = {name: self.state[name].copy() for name in self._kept}
+        self._rows.arrays.wants_state = bool(self._kept) and self._block.is_nearly_full
         return self._slots.count
 
     def done(self) -> None:
@@ -198,9 +200,14 @@ class EnvironmentPort:
             step = self._env.step(clipped)
         finally:
             self._busy_since_s = None
-        self._block.append(self.inputs, chosen, step, version)
+        reward = self._env.spec.learned(step.reward)
+        ended = step.terminated
+        if step.life_lost is not None:
+            ended = ended | step.life_lost
+        learned = step._replace(reward=reward, terminated=ended)
+        self._block.append(self.inputs, chosen, learned, version)
         self._step += 1
-        self._rows.show(step.observation, chosen["action"], step.reward, step.is_reset)
+        self._rows.show(step.observation, chosen["action"], reward, step.is_reset)
         self._count(step)
         if self._block.is_full:
             columns = self._block.take(self.inputs)

@@ -21,12 +21,12 @@ from typing import TYPE_CHECKING, ClassVar, Literal
 
 from tengen.actors import EnvironmentActorConfig
 from tengen.agents.q_agent import LEAST_PRIORITY, QAgent, TargetUpdate, q_values
-from tengen.agents.unrolls import time_major
+from tengen.agents.unrolls import first_steps, network_inputs, time_major
 from tengen.envs import EnvSpec
 from tengen.errors import UsageError
 from tengen.experience import ItemLayout, ReplayConfig
 from tengen.learners import AdamWConfig, LearnerConfig, LossParts
-from tengen.tensors import TensorSpec
+from tengen.tensors import FRAMES, TensorSpec
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -54,12 +54,13 @@ class Dqn(QAgent):
 
     def layout(self, state: Mapping[str, TensorSpec]) -> ItemLayout:
         """See ``EnvironmentAgent.layout``: each transition and the n steps after it."""
-        if state:
+        memory = [name for name in state if not name.startswith(FRAMES)]
+        if memory:
             raise UsageError(
-                f"net ({', '.join(state)}) must have no memory with agent dqn; set "
+                f"net ({', '.join(memory)}) must have no memory with agent dqn; set "
                 f"net.lstm_units=0, or use --agent r2d2"
             )
-        return ItemLayout(num_steps=self.num_steps + 1, period=1)
+        return ItemLayout(num_steps=self.num_steps + 1, period=1, state=dict(state))
 
     def default_store(self, spec: EnvSpec) -> ReplayConfig:
         """See ``EnvironmentAgent.default_store``: prioritized replay."""
@@ -111,18 +112,22 @@ class DqnUpdate(TargetUpdate):
         from tengen import losses
 
         agent, steps = self._agent, time_major(columns)
-        first = {name: steps[name][0] for name in net.signature.inputs}
-        q_first = q_values(net.answer(first, {})[0])
+        inputs, state = network_inputs(net, columns)
+        first = {name: column[0] for name, column in inputs.items()}
+        q_first = q_values(net.answer(first, state)[0])
         # The one later step whose value counts: where the episode or the item ends.
         is_end = steps["is_reset"][1:].bool()
         is_end[-1] = True
         end = 1 + is_end.int().argmax(0)
         with torch.no_grad():
             rows = torch.arange(len(end), device=end.device)
-            last = {name: steps[name][end, rows] for name in net.signature.inputs}
+            last = {name: column[end, rows] for name, column in inputs.items()}
+            is_first = first_steps(steps["is_reset"])
+            states = net.states_of_inputs(inputs, state, is_first)
+            before = {name: column[end, rows] for name, column in states.items()}
             value = losses.double_q_values(
-                q_values(net.answer(last, {})[0]),
-                q_values(self.target.answer(last, {})[0]),
+                q_values(net.answer(last, before)[0]),
+                q_values(self.target.answer(last, before)[0]),
             )
             bootstrap = torch.zeros_like(steps["reward"])
             bootstrap[end, rows] = value

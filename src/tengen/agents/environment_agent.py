@@ -285,6 +285,7 @@ class EnvironmentAgent(Agent):
             self.actor.num_envs,
             layout.block_steps(self.actor.turn_steps),
             is_closed=layout.is_closed,
+            num_before=layout.num_before,
         )
 
     def turn_blocks(self, layout: ItemLayout) -> int:
@@ -339,6 +340,8 @@ def net_for(spec: EnvSpec) -> MemoryConfig:
     if not images:
         return MlpConfig()
     if min(max(shape) for shape in images) >= _SMALLEST_SCREEN:
-        return NatureConfig()
+        # One grey screen does not tell what moves where.
+        is_grey = all(min(shape) == 1 for shape in images)
+        return NatureConfig(num_frames=4 if is_grey else 1)
     # Young and Tian 2019, "MinAtar", section 4: one layer, for boards of 10x10.
     return NatureConfig(channels=(16,), kernels=(3,), strides=(1,), num_units=128)

@@ -14,7 +14,7 @@ from tengen.agents.environment_agent import EnvironmentAgent
 from tengen.bounds import bounded
 from tengen.envs import ActionSpec, Arrays
 from tengen.experience import ItemLayout
-from tengen.tensors import TensorSpec
+from tengen.tensors import FRAMES, TensorSpec
 
 __all__ = ["PolicyAgent"]
 
@@ -72,7 +72,8 @@ class PolicyAgent(EnvironmentAgent):
 
     def layout(self, state: Mapping[str, TensorSpec]) -> ItemLayout:
         """See ``EnvironmentAgent.layout``."""
-        length = self.unroll_length or (_MEMORY_UNROLL if state else _UNROLL)
+        has_memory = any(not name.startswith(FRAMES) for name in state)
+        length = self.unroll_length or (_MEMORY_UNROLL if has_memory else _UNROLL)
         return ItemLayout(
             num_steps=length + 1,
             period=length,

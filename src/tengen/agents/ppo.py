@@ -24,6 +24,7 @@ from tengen.config import check
 from tengen.envs import EnvSpec
 from tengen.experience import STATE, ReplayConfig
 from tengen.learners import AdamWConfig, LearnerConfig, LossParts, Update
+from tengen.tensors import FRAMES
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -132,8 +133,8 @@ class PpoUpdate(Update):
         from tengen import losses
 
         rows = self._with_targets(net, columns)
-        if not net.signature.state:
-            rows = _transitions(rows)
+        if all(name.startswith(FRAMES) for name in net.signature.state):
+            rows = _transitions(net, rows)
         num_rows = len(rows["action"])
         num_parts = min(self._agent.num_minibatches, num_rows)
         for _ in range(self._agent.num_epochs):
@@ -221,12 +222,25 @@ class PpoUpdate(Update):
         }
 
 
-def _transitions(columns: dict[str, Tensor]) -> dict[str, Tensor]:
-    """Returns the single transitions of unrolls, ``[rows, 1, ...]`` each."""
+def _transitions(net: Net, columns: dict[str, Tensor]) -> dict[str, Tensor]:
+    """Returns the single transitions of unrolls, ``[rows, 1, ...]`` each.
+
+    The past images of each come with it, as a state ``[rows, ...]``.
+    """
     is_live = columns["is_reset"].flatten() == 0
     # A step must have rows, and those that reset carry no loss.
     is_live |= ~is_live.any()
+    inputs, state = network_inputs(net, columns)
+    is_first = first_steps(columns["is_reset"].transpose(0, 1))
+    states = net.states_of_inputs(inputs, state, is_first)
     return {
-        name: column.flatten(0, 1)[is_live].unsqueeze(1)
-        for name, column in columns.items()
+        **{
+            name: column.flatten(0, 1)[is_live].unsqueeze(1)
+            for name, column in columns.items()
+            if not name.startswith(STATE)
+        },
+        **{
+            STATE + name: column.transpose(0, 1).flatten(0, 1)[is_live]
+            for name, column in states.items()
+        },
     }

@@ -108,6 +108,22 @@ class EnvSpec:
     """Steps after which an episode is truncated; None where there is no limit."""
     reward_threshold: float | None
     """Mean return over 100 episodes that counts as solved; None where unknown."""
+    protocol: str = ""
+    """What says how it is played and scored, ``v5``; empty where there is one way."""
+    reward_bound: float | None = None
+    """What is learned from is clipped to it, on both sides of 0; what is told of
+    episodes is not. None for no bound."""
+    frames_per_step: int = 1
+    """Frames of the simulator that published figures count for a step."""
+
+    def learned(self, reward: NDArray[np.float32]) -> NDArray[np.float32]:
+        """Returns rewards ``[N]`` as they are learned from, and networks told of."""
+        if self.reward_bound is None:
+            return reward
+        clipped: NDArray[np.float32] = reward.clip(
+            -self.reward_bound, self.reward_bound
+        )
+        return clipped
 
 
 class Step(NamedTuple):
@@ -124,6 +140,9 @@ class Step(NamedTuple):
     is_reset: NDArray[np.bool_]
     """``[N]`` bool, the copy was at its end and the step began its next episode; the
     action was ignored. No transition to learn from, and no frame."""
+    life_lost: NDArray[np.bool_] | None = None
+    """``[N]`` bool, nothing that follows is to be learned from for what came before,
+    though the episode goes on; None where that never is."""
 
 
 class Env(Protocol):

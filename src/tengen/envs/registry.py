@@ -9,7 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
 
-from tengen.envs import gymnasium_suite, minatar
+from tengen.envs import atari, gymnasium_suite, minatar
 from tengen.envs.env import Env, EnvSpec
 from tengen.envs.timely import TimelyEnv
 from tengen.games import check_allowed, is_program, load_program
@@ -33,6 +33,7 @@ class Suite:
 
 
 SUITES = (
+    Suite("atari/", atari.names, atari.make),
     Suite("minatar/", minatar.names, minatar.make),
     Suite("", gymnasium_suite.names, gymnasium_suite.make),
 )

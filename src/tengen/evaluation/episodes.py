@@ -121,7 +121,8 @@ def play_episodes(
         rows.check_answers(model)
         action = policy.act_greedily(rows.outputs, actions)["action"]
         step = env.step(clip_actions(actions, action))
-        rows.show(step.observation, action, step.reward, step.is_reset)
+        reward = env.spec.learned(step.reward)
+        rows.show(step.observation, action, reward, step.is_reset)
         counts = (playing < num_episodes) & ~step.is_reset
         returns[playing[counts]] += step.reward[counts]
         lengths[playing[counts]] += 1

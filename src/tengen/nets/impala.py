@@ -47,13 +47,13 @@ class ImpalaConfig(MemoryConfig):
         check_range("number of channels", len(self.channels), 1, 16)
 
     def signature(self, wanted: Signature) -> Signature:
-        """Returns ``wanted`` and the LSTM's state; see ``NetConfig.signature``.
+        """Returns ``wanted`` and the state; see ``NetConfig.signature``.
 
         Raises:
             UsageError: There is no image.
         """
         check_images(self, wanted)
-        return dataclasses.replace(wanted, state=self.state())
+        return dataclasses.replace(wanted, state=self.state(wanted))
 
     def build(self, wanted: Signature) -> TorsoNet:
         """Returns a new network; see ``NetConfig.build``."""
@@ -61,7 +61,7 @@ class ImpalaConfig(MemoryConfig):
         from tengen.nets.modules.impala import impala_layers
         from tengen.nets.modules.torso_net import TorsoNet
 
-        def torso() -> ImageTorso:
-            return ImageTorso(wanted, lambda n: impala_layers(n, self), self.num_units)
+        def torso(seen: Signature) -> ImageTorso:
+            return ImageTorso(seen, lambda n: impala_layers(n, self), self.num_units)
 
         return TorsoNet(wanted, self, torso)

@@ -41,19 +41,19 @@ class MlpConfig(MemoryConfig):
         check_fields(self)
 
     def signature(self, wanted: Signature) -> Signature:
-        """Returns ``wanted`` and the LSTM's state; see ``NetConfig.signature``.
+        """Returns ``wanted`` and the state; see ``NetConfig.signature``.
 
         Raises:
             UsageError: It is a board game.
         """
         check_no_board(self, wanted)
-        return dataclasses.replace(wanted, state=self.state())
+        return dataclasses.replace(wanted, state=self.state(wanted))
 
     def build(self, wanted: Signature) -> Net:
         """Returns a new network; see ``NetConfig.build``."""
         from tengen.nets.modules.mlp import Mlp, MlpTorso
         from tengen.nets.modules.torso_net import TorsoNet
 
-        if self.lstm_units == 0:
+        if not self.state(wanted):
             return Mlp(wanted, self)
-        return TorsoNet(wanted, self, lambda: MlpTorso(wanted, self))
+        return TorsoNet(wanted, self, lambda seen: MlpTorso(seen, self))

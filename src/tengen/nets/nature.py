@@ -56,7 +56,7 @@ class NatureConfig(MemoryConfig):
             check(len(values) == len(self.channels), name, values, f"{rule} them")
 
     def signature(self, wanted: Signature) -> Signature:
-        """Returns ``wanted`` and the LSTM's state; see ``NetConfig.signature``.
+        """Returns ``wanted`` and the state; see ``NetConfig.signature``.
 
         Raises:
             UsageError: There is no image, or one that is too small.
@@ -70,7 +70,7 @@ class NatureConfig(MemoryConfig):
                 "must be larger, or the convolutions smaller; set net.channels=[16] "
                 "net.kernels=[3] net.strides=[1] net.num_units=128",
             )
-        return dataclasses.replace(wanted, state=self.state())
+        return dataclasses.replace(wanted, state=self.state(wanted))
 
     def build(self, wanted: Signature) -> TorsoNet:
         """Returns a new network; see ``NetConfig.build``."""
@@ -78,8 +78,8 @@ class NatureConfig(MemoryConfig):
         from tengen.nets.modules.nature import nature_layers
         from tengen.nets.modules.torso_net import TorsoNet
 
-        def torso() -> ImageTorso:
-            return ImageTorso(wanted, lambda n: nature_layers(n, self), self.num_units)
+        def torso(seen: Signature) -> ImageTorso:
+            return ImageTorso(seen, lambda n: nature_layers(n, self), self.num_units)
 
         return TorsoNet(wanted, self, torso)
 

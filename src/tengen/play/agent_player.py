@@ -182,4 +182,4 @@ class AgentPlayer:
                 f"reward (None) must be given after an episode's first step to "
                 f"{self.name}, whose network is told it; pass act(observation, reward)"
             )
-        return np.array([reward or 0.0], np.float32)
+        return self.spec.learned(np.array([reward or 0.0], np.float32))

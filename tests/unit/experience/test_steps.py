@@ -58,7 +58,7 @@ def test_a_closed_block_is_an_item_at_once(tmp_path: Path) -> None:
         assert steps.table.describe() == {
             "num_items": 0,
             "num_rows": 12 - 2,
-            "num_episodes": 1,
+            "num_episodes": 2,
         }
 
 

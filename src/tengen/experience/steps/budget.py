@@ -65,7 +65,7 @@ def step_budget(
     num_lent = NUM_LENT * batch_size
     # Steps from the first of an item to the next one's. Resets begin no items of period
     # 1: every second step is one where episodes have a single step.
-    stride = layout.period + layout.is_closed
+    stride = layout.period + layout.is_closed * (1 + layout.num_before)
     longest = stride * (2 if layout.period == 1 else 1)
     num_items = table.max_items + (0 if is_queue else num_lent)
     # A slot's newest item, what is appended behind it, and two chunks in part of use.

@@ -61,7 +61,7 @@ class StepClient:
 
     def writer(self, name: str, num_slots: int) -> SlotWriter:
         """Returns the writer of an actor's slots; see ``StepTable.writer``."""
-        reach = self.layout.num_steps
+        reach = self.layout.num_stored
         writers = [
             self._store.writer(f"{name}/{slot}", TABLE, max_item_steps=reach)
             for slot in range(num_slots)

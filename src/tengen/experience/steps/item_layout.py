@@ -6,6 +6,9 @@ overlap where ``num_steps`` is greater than ``period``; a step lies in the store
 The recurrent state that a network had before an item's first step is stored with the
 item: in ``period`` pieces of equal size, one a step. Each item so has exactly one
 state, that of its own first step, at the cost of one state an item and not one a step.
+
+What a network keeps of past inputs is not stored: an item begins as many steps earlier,
+which give the inputs again. An image so lies in the store once.
 """
 
 from __future__ import annotations
@@ -19,7 +22,7 @@ from numpy.typing import NDArray
 
 from tengen.config import check, check_range
 from tengen.store import Column
-from tengen.tensors import TensorSpec
+from tengen.tensors import FRAMES, TensorSpec
 
 __all__ = ["STATE", "ItemLayout"]
 
@@ -44,7 +47,8 @@ class ItemLayout:
     done in it, as learning on the newest policy needs it. ``num_steps`` is then
     ``period + 1``."""
     state: dict[str, TensorSpec] = field(default_factory=dict)
-    """The recurrent state of an item's first step, by name."""
+    """The state of a network before an item's first step, by name. Of those that begin
+    with ``FRAMES`` the inputs of the steps before tell, ``num_before`` of them."""
 
     def __post_init__(self) -> None:
         """Checks the fields against each other.
@@ -66,11 +70,35 @@ class ItemLayout:
             f"must be {self.period + 1} where items are closed; correct it",
         )
 
+    @property
+    def num_before(self) -> int:
+        """Steps before an item's first that lie in it for their inputs alone."""
+        return max((spec.shape[0] for spec in self.frames.values()), default=0)
+
+    @property
+    def num_stored(self) -> int:
+        """Steps of the store that an item has, those before its first included."""
+        return self.num_before + self.num_steps
+
+    @property
+    def memory(self) -> dict[str, TensorSpec]:
+        """The recurrent state, which is stored."""
+        return {n: spec for n, spec in self.state.items() if not n.startswith(FRAMES)}
+
+    @property
+    def frames(self) -> dict[str, TensorSpec]:
+        """Past inputs, by the input's name."""
+        return {
+            name.removeprefix(FRAMES): spec
+            for name, spec in self.state.items()
+            if name.startswith(FRAMES)
+        }
+
     def state_columns(self) -> dict[str, Column]:
         """Returns the columns of a step that hold the pieces of the state."""
         return {
             STATE + name: Column(dtype=spec.dtype, shape=(self._piece(spec),))
-            for name, spec in self.state.items()
+            for name, spec in self.memory.items()
         }
 
     def block_steps(self, turn_steps: int) -> int:
@@ -84,7 +112,7 @@ class ItemLayout:
         Args:
             turn_steps: What the actor likes, at least 1.
         """
-        is_single = self.period == 1 and not self.is_closed and not self.state
+        is_single = self.period == 1 and not self.is_closed and not self.memory
         return turn_steps if is_single else self.period
 
     def cut(
@@ -97,7 +125,7 @@ class ItemLayout:
             num_rows: Steps of the block, a closing one included; its piece is zero.
         """
         pieces: dict[str, NDArray[Any]] = {}
-        for name, spec in self.state.items():
+        for name, spec in self.memory.items():
             num_slots = len(state[name])
             flat = np.zeros((num_slots, num_rows * self._piece(spec)), spec.dtype)
             flat[:, : spec.num_entries] = state[name].reshape(num_slots, -1)
@@ -108,14 +136,23 @@ class ItemLayout:
         """Returns the columns of B items with their states in one piece.
 
         Args:
-            columns: ``[B, num_steps, ...]`` each, by flat names.
+            columns: ``[B, num_stored, ...]`` each, by flat names.
 
         Returns:
-            The same, but for the states, which are ``[B, ...]``.
+            The same ``[B, num_steps, ...]``, and the states ``[B, ...]``.
         """
-        joined = dict(columns)
-        for name, spec in self.state.items():
-            pieces = columns[STATE + name][:, : self.period]
+        first = self.num_before
+        joined = {name: column[:, first:] for name, column in columns.items()}
+        if first:
+            # An image is of this episode where no step from it on resets.
+            is_reset = columns["is_reset"][:, :first] != 0
+            is_old = np.logical_or.accumulate(is_reset[:, ::-1], axis=1)[:, ::-1]
+        for name, spec in self.frames.items():
+            kept = columns[name][:, first - spec.shape[0] : first].copy()
+            kept[is_old[:, first - spec.shape[0] :]] = 0
+            joined[STATE + FRAMES + name] = kept
+        for name, spec in self.memory.items():
+            pieces = joined[STATE + name][:, : self.period]
             flat = pieces.reshape(len(pieces), -1)[:, : spec.num_entries]
             joined[STATE + name] = flat.reshape(len(pieces), *spec.shape)
         return joined
@@ -128,23 +165,24 @@ class ItemLayout:
 
         Args:
             first_step: The number of the block's first step, of its slot, from 0.
-            is_reset: ``[num_steps - 1 + K]``, of the steps before the block and of the
-                block, False where there were none.
+            is_reset: ``[num_stored - 1 + K]``, of the steps before the block and of
+                the block, False where there were none.
 
         Returns:
             ``[K]``.
         """
-        num_before = self.num_steps - 1
-        num_rows = len(is_reset) - num_before
+        reach = self.num_stored - 1
+        num_rows = len(is_reset) - reach
         if self.is_closed:
             # Every block is an item, whatever the steps before it.
             ends = np.zeros(num_rows, np.bool_)
             ends[-1] = True
             return ends
-        first = np.arange(first_step, first_step + num_rows) - num_before
-        ends = (first >= 0) & (first % self.period == 0)
+        steps = np.arange(first_step, first_step + num_rows)
+        first = steps - (self.num_steps - 1)
+        ends = (first >= self.num_before) & (first % self.period == 0)
         if self.period == 1:
-            ends &= ~is_reset[:num_rows]
+            ends &= ~is_reset[self.num_before : self.num_before + num_rows]
         return np.asarray(ends, np.bool_)
 
     def _piece(self, spec: TensorSpec) -> int:

@@ -50,7 +50,7 @@ class SlotWriter:
         self._table = table
         self._writers = writers
         self._num_steps = 0
-        reach = table.layout.num_steps - 1
+        reach = table.layout.num_stored - 1
         # Of the steps before a block, as many as an item that ends in it may have.
         self._is_reset = np.zeros((len(writers), reach), np.bool_)
         self._versions = np.zeros((len(writers), reach), np.int64)
@@ -64,7 +64,8 @@ class SlotWriter:
 
         Args:
             columns: ``[N, K, ...]`` each, K as ``ItemLayout.block_steps``; or
-                ``[N, K + 1, ...]`` where items are closed, the last the closing step.
+                ``[N, num_before + K + 1, ...]`` where items are closed, the last the
+                closing step and the first those before the block once more.
             state: ``[N, ...]`` each, the recurrent state before the block's first step.
 
         Returns:
@@ -96,11 +97,12 @@ class SlotWriter:
         self._num_steps += num_rows
         self._is_reset = is_reset[:, num_rows:]
         self._versions = versions[:, num_rows:]
-        live = num_rows - layout.is_closed
-        ended = columns["terminated"][:, :live] | columns["truncated"][:, :live]
-        self._table.count(
-            int((columns["is_reset"][:, :live] == 0).sum()), int((ended != 0).sum())
-        )
+        live = slice(0, num_rows)
+        if layout.is_closed:
+            live = slice(layout.num_before, num_rows - 1)
+        # An episode has ended where the next one begins: a life may end before it.
+        is_reset = columns["is_reset"][:, live]
+        self._table.count(int((is_reset == 0).sum()), int((is_reset != 0).sum()))
         return num_items
 
     def _write(
@@ -121,7 +123,7 @@ class SlotWriter:
             writer.append(_rows(rows, done, last), config.timeout_s)
             num_items += writer.insert_each(
                 TABLE,
-                layout.num_steps,
+                layout.num_stored,
                 self._table.max_priority,
                 count=last - first,
                 version=int(versions[first]),

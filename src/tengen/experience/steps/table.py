@@ -112,7 +112,7 @@ class StepTable:
             max_items=config.max_items + num_lent,
             max_times_sampled=1 if config.is_queue else 0,
             limits=config.limits,
-            num_steps=layout.num_steps,
+            num_steps=layout.num_stored,
         )
         budget = step_budget(
             table,
@@ -171,7 +171,7 @@ class StepTable:
             f"make it for more",
         )
         self._slots_left -= num_slots
-        reach = self.layout.num_steps
+        reach = self.layout.num_stored
         writers = [
             self._store.writer(f"{name}/{slot}", TABLE, max_item_steps=reach)
             for slot in range(num_slots)

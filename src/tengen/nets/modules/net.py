@@ -90,6 +90,22 @@ class Net(nn.Module):
             steps.append(outputs)
         return {name: torch.stack([x[name] for x in steps]) for name in steps[0]}, state
 
+    def states_of_inputs(
+        self, inputs: Tensors, state: Tensors, is_first: Tensor
+    ) -> Tensors:
+        """Returns those states that past inputs tell, before each step.
+
+        Args:
+            inputs: ``[T, B, ...]`` each.
+            state: ``[B, ...]`` each, before the first step.
+            is_first: ``[T, B]`` bool: the state is zeroed before this step.
+
+        Returns:
+            ``[T, B, ...]`` each, of the names in ``signature.state`` that begin with
+            ``FRAMES``.
+        """
+        return {}
+
     def grown(self, config: NetConfig) -> Net:
         """Returns a larger network that computes the same; this one stays as it is.
 

@@ -5,11 +5,13 @@ Legend: B batch, T time, N numbers that a torso answers.
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable
 
 from torch import Tensor, nn
 
 from tengen.nets.memory import MemoryConfig
+from tengen.nets.modules.frames import FrameStack
 from tengen.nets.modules.layers import make_small, shaped
 from tengen.nets.modules.lstm import Lstm
 from tengen.nets.modules.net import Net, Tensors, unflat
@@ -38,20 +40,23 @@ class TorsoNet(Net):
         self,
         wanted: Signature,
         config: MemoryConfig,
-        make_torso: Callable[[], Torso],
+        make_torso: Callable[[Signature], Torso],
     ) -> None:
         """Makes a network with random weights from torch's generator.
 
         Args:
             wanted: What the network is asked for.
             config: Which network, and its size.
-            make_torso: Makes what sees the inputs, after they were checked.
+            make_torso: Makes what sees the inputs, which it is given with the images
+                before them, after they were checked.
 
         Raises:
             UsageError: The network does not read or answer that.
         """
         super().__init__(wanted, config)
-        self.torso = torso = make_torso()
+        self.frames = FrameStack(wanted, config.num_frames)
+        seen = dataclasses.replace(wanted, inputs=self.frames.seen(wanted))
+        self.torso = torso = make_torso(seen)
         self.lstm: Lstm | None = None
         num_seen = torso.num_outputs
         if config.lstm_units:
@@ -65,23 +70,33 @@ class TorsoNet(Net):
 
     def answer(self, inputs: Tensors, state: Tensors) -> tuple[Tensors, Tensors]:
         """Returns outputs and next state; see ``Net.answer``."""
+        inputs, kept = self.frames.push(inputs, state)
         seen: Tensor = self.torso(inputs)
         if self.lstm is not None:
-            seen, state = self.lstm.step(seen, state)
-        return self._answers(seen), state
+            seen, memory = self.lstm.step(seen, state)
+            kept |= memory
+        return self._answers(seen), kept
 
     def unroll(
         self, inputs: Tensors, state: Tensors, is_first: Tensor
     ) -> tuple[Tensors, Tensors]:
         """Returns outputs and the state after the last; see ``Net.unroll``."""
-        if self.lstm is None:
-            return super().unroll(inputs, state, is_first)
         steps = is_first.shape
+        inputs, kept = self.frames.unroll(inputs, state, is_first)
         rows = {name: tensor.flatten(0, 1) for name, tensor in inputs.items()}
-        seen = unflat(self.torso(rows), steps)
-        seen, state = self.lstm(seen, state, is_first)
-        answers = self._answers(seen.flatten(0, 1))
-        return {name: unflat(x, steps) for name, x in answers.items()}, state
+        seen = self.torso(rows)
+        if self.lstm is not None:
+            seen, memory = self.lstm(unflat(seen, steps), state, is_first)
+            seen = seen.flatten(0, 1)
+            kept |= memory
+        answers = self._answers(seen)
+        return {name: unflat(x, steps) for name, x in answers.items()}, kept
+
+    def states_of_inputs(
+        self, inputs: Tensors, state: Tensors, is_first: Tensor
+    ) -> Tensors:
+        """Returns the images before each step; see ``Net.states_of_inputs``."""
+        return self.frames.before(inputs, state, is_first)
 
     def _answers(self, seen: Tensor) -> Tensors:
         return {

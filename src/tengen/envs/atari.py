@@ -1,0 +1,239 @@
+"""Atari games on the Arcade Learning Environment's own vector form: ``atari/Pong``.
+
+An observation is one screen, ``[1, 84, 84]`` uint8 grey, the greatest of the last two
+frames; what a network sees of the screens before is the network's matter
+(``net.num_frames``), so that a screen is sent and stored once. ``atari/Pong`` is played
+as preset ``v5`` says, ``atari/Pong/classic`` and ``atari/Pong/r2d2`` as others do
+(`tengen.envs.protocols`).
+
+The package is licensed under the GPL; a user installs it, and nothing of it is here.
+
+Source: Bellemare et al. 2013, "The Arcade Learning Environment".
+Differs from it: see `tengen.envs.protocols`. An episode that is cut after 108,000
+frames ends with the screen of the step before the cut, as the package makes none of it.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tengen.envs.copies import ActionRange, copy_seeds
+from tengen.envs.env import ActionSpec, Arrays, EnvSpec, Step
+from tengen.envs.protocols import PROTOCOLS, Protocol
+from tengen.errors import UsageError, did_you_mean
+from tengen.tensors import TensorSpec
+
+__all__ = ["FRAME_SKIP", "AtariEnv", "make", "names", "rom_of", "with_protocol"]
+
+FRAME_SKIP = 4
+"""Frames of the emulator that a step is."""
+_PREFIX = "atari/"
+_MAX_FRAMES = 108_000
+_SIDE = 84
+# Above it a number would be none to the emulator, whose seeds have a sign.
+_SEED_BITS = 31
+
+
+def names() -> list[str]:
+    """Returns the games, with their prefix; none where ALE is not installed."""
+    if importlib.util.find_spec("ale_py") is None:
+        return []
+    return [_PREFIX + game for game in sorted(_games())]
+
+
+def make(name: str, num_envs: int, seed: int) -> AtariEnv:
+    """Returns copies of a game; see ``tengen.envs.make``.
+
+    Raises:
+        UsageError: The game or the protocol is unknown, or ALE is not installed.
+    """
+    return AtariEnv(name, num_envs, seed)
+
+
+def with_protocol(name: str, protocol: str) -> str:
+    """Returns the task that is the same game by another protocol.
+
+    Args:
+        name: ``atari/Pong``, or ``atari/Pong/classic``.
+        protocol: A name of ``PROTOCOLS``.
+
+    Raises:
+        UsageError: The protocol is unknown.
+    """
+    game, _ = _parts(name)
+    task = f"{_PREFIX}{game}/{protocol}"
+    _parts(task)
+    return task
+
+
+def rom_of(name: str) -> str:
+    """Returns ALE's name of a task's game, ``ms_pacman``.
+
+    Raises:
+        UsageError: It is unknown, or ALE is not installed.
+    """
+    if importlib.util.find_spec("ale_py") is None:
+        raise UsageError(
+            f'environment ("{name}") needs a package that is missing: ale_py; '
+            f"pip install ale-py==0.12.1"
+        )
+    game, _ = _parts(name)
+    known = _games()
+    if game not in known:
+        raise UsageError(
+            f'environment ("{name}") is not a game of Atari; '
+            f"{did_you_mean(_PREFIX + game, [_PREFIX + one for one in known])}"
+        )
+    return known[game]
+
+
+class AtariEnv:
+    """Copies of one game, stepped by a thread of the package without Python's lock.
+
+    Args:
+        name: ``atari/Pong``, ``atari/Pong/classic``.
+        num_envs: Copies, at least 1.
+        seed: At least 0. Copies have streams of their own, which no other seed shares.
+
+    Attributes:
+        spec: What is known of the game.
+        num_envs: Copies N.
+
+    Raises:
+        UsageError: The game or the protocol is unknown, ALE is not installed, or a
+            number is out of its range.
+    """
+
+    def __init__(self, name: str, num_envs: int, seed: int) -> None:
+        seeds = copy_seeds(seed, num_envs)
+        rom, (_, protocol) = rom_of(name), _parts(name)
+        import ale_py
+        from ale_py.vector_env import AtariVectorEnv
+
+        ale_py.ALEInterface.setLoggerMode(ale_py.LoggerMode.Error)
+        self._seeds = np.array(seeds, np.int64) % 2**_SEED_BITS
+        # What the package would clip, start and end with a life is done here or said
+        # here: its own switches stand on where nobody set them, and a life's end
+        # restarts the whole game.
+        self._envs = AtariVectorEnv(
+            rom,
+            num_envs,
+            num_threads=1,
+            max_num_frames_per_episode=_MAX_FRAMES,
+            repeat_action_probability=protocol.sticky,
+            full_action_space=protocol.all_actions,
+            img_height=_SIDE,
+            img_width=_SIDE,
+            stack_num=1,
+            frameskip=FRAME_SKIP,
+            noop_max=protocol.max_noops,
+            use_fire_reset=protocol.presses_fire,
+            episodic_life=False,
+            life_loss_info=False,
+            reward_clipping=False,
+        )
+        self._protocol = protocol
+        self._is_over = np.zeros(num_envs, np.bool_)
+        self._lives = np.zeros(num_envs, np.int32)
+        self.num_envs = num_envs
+        screen = TensorSpec(dtype="uint8", shape=(1, _SIDE, _SIDE))
+        num_actions = len(self._envs.ale.get_action_set())
+        self.spec = EnvSpec(
+            name=name,
+            observations={"observation": screen},
+            actions=ActionSpec(num_choices=(num_actions,)),
+            max_episode_steps=_MAX_FRAMES // FRAME_SKIP,
+            reward_threshold=None,
+            protocol=protocol.name,
+            reward_bound=protocol.reward_bound,
+            frames_per_step=FRAME_SKIP,
+        )
+        self._range = ActionRange(self.spec.actions, name)
+
+    def reset(self) -> Arrays:
+        """Begins all episodes anew from the seed; see ``Env.reset``."""
+        screens, info = self._envs.reset(seed=self._seeds)
+        self._lives = np.array(info["lives"])
+        self._is_over = np.zeros(self.num_envs, np.bool_)
+        return {"observation": screens}
+
+    def step(self, actions: NDArray[Any]) -> Step:
+        """Steps every copy; see ``Env.step``.
+
+        Raises:
+            RunError: An action is out of range. The package would hang for ever.
+        """
+        self._range.check(actions, self.num_envs)
+        screens, reward, terminated, truncated, info = self._envs.step(
+            actions.astype(np.int32)
+        )
+        is_reset, self._is_over = self._is_over, terminated | truncated
+        lives, self._lives = self._lives, np.array(info["lives"])
+        life_lost = None
+        if self._protocol.ends_with_life:
+            life_lost = (self._lives < lives) & ~is_reset
+        return Step(
+            {"observation": screens},
+            reward.astype(np.float32),
+            terminated,
+            truncated,
+            is_reset,
+            life_lost,
+        )
+
+    def observed(self, observation: Any) -> Arrays:
+        """Returns a screen as arrays; see ``Env.observed``.
+
+        Args:
+            observation: ``[84, 84]`` uint8, or ``[K, 84, 84]``, of which the last is
+                the newest.
+
+        Raises:
+            UsageError: It is no such screen.
+        """
+        screens = np.asarray(observation)
+        if screens.dtype != np.uint8 or screens.shape[-2:] != (_SIDE, _SIDE):
+            raise UsageError(
+                f"observation ({screens.dtype} {screens.shape}) of {self.spec.name} "
+                f"must be uint8 ({_SIDE}, {_SIDE}), a grey screen; see "
+                f"gymnasium.wrappers.AtariPreprocessing"
+            )
+        return {"observation": screens.reshape(-1, 1, _SIDE, _SIDE)[-1:]}
+
+    def own_action(self, action: NDArray[Any]) -> int:
+        """Returns the number of an action; see ``Env.own_action``."""
+        self._range.check(action[None], 1)
+        return int(action)
+
+    def close(self) -> None:
+        """Releases the emulators; see ``Env.close``."""
+        self._envs.close()
+
+
+def _parts(name: str) -> tuple[str, Protocol]:
+    """Returns a task's game and protocol.
+
+    Raises:
+        UsageError: The protocol is unknown.
+    """
+    game, _, protocol = name.removeprefix(_PREFIX).partition("/")
+    if not protocol:
+        return game, next(iter(PROTOCOLS.values()))
+    if protocol not in PROTOCOLS:
+        known = [f"{_PREFIX}{game}/{one}" for one in PROTOCOLS]
+        raise UsageError(
+            f'environment ("{name}") has a protocol that is unknown; '
+            f"{did_you_mean(name, known)}"
+        )
+    return game, PROTOCOLS[protocol]
+
+
+def _games() -> dict[str, str]:
+    """Returns the games' names as Gymnasium writes them, and as ALE does."""
+    from ale_py import roms
+
+    return {rom.title().replace("_", ""): rom for rom in roms.get_all_rom_ids()}
