@@ -1,0 +1,168 @@
+"""Atari on ALE's vector form: what the package gives, and its traps."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from tengen import envs
+from tengen.envs import atari as suite
+from tengen.envs.atari import AtariEnv
+from tengen.envs.protocols import PROTOCOLS
+from tengen.errors import RunError, UsageError
+
+needs_ale = pytest.mark.skipif(not suite.names(), reason="needs pip install ale-py")
+
+
+def actions_of(env: AtariEnv, num_steps: int, seed: int = 0) -> NDArray[Any]:
+    (num_choices,) = env.spec.actions.num_choices
+    shape = (num_steps, env.num_envs)
+    return np.random.default_rng(seed).integers(0, num_choices, shape)
+
+
+def play(env: AtariEnv, num_steps: int) -> tuple[NDArray[Any], list[envs.Step]]:
+    first = env.reset()["observation"]
+    return first, [env.step(action) for action in actions_of(env, num_steps)]
+
+
+@needs_ale
+def test_screens_and_rewards_are_those_of_the_package() -> None:
+    from ale_py.vector_env import AtariVectorEnv
+
+    env = suite.make("atari/Breakout", 2, 3)
+    assert env.spec.observations["observation"].shape == (1, 84, 84)
+    theirs = AtariVectorEnv(
+        "breakout",
+        2,
+        repeat_action_probability=0.25,
+        noop_max=0,
+        use_fire_reset=False,
+        reward_clipping=False,
+    )
+    screens, _ = theirs.reset(seed=env._seeds)
+    np.testing.assert_array_equal(env.reset()["observation"][:, 0], screens[:, -1])
+    is_over = np.zeros(2, np.bool_)
+    num_resets = 0
+    for action in actions_of(env, 400):
+        step = env.step(action)
+        screens, reward, terminated, truncated, _ = theirs.step(action.astype(np.int32))
+        np.testing.assert_array_equal(
+            step.observation["observation"][:, 0], screens[:, -1]
+        )
+        np.testing.assert_array_equal(step.reward, reward)
+        np.testing.assert_array_equal(step.terminated, terminated)
+        np.testing.assert_array_equal(step.is_reset, is_over)
+        assert (step.reward[step.is_reset] == 0).all()
+        assert step.life_lost is None
+        is_over = terminated | truncated
+        num_resets += int(step.is_reset.sum())
+    assert num_resets >= 2
+
+
+@needs_ale
+def test_a_seed_is_the_same_game_and_another_is_not() -> None:
+    env, again, other = (suite.make("atari/Pong", 2, seed) for seed in (0, 0, 1))
+    steps = [play(one, 120)[1] for one in (env, again, other)]
+    resumed = play(env, 120)[1]
+
+    def screens(found: list[envs.Step], copy: int) -> NDArray[Any]:
+        return np.stack([step.observation["observation"][copy] for step in found])
+
+    for copy in range(2):
+        np.testing.assert_array_equal(screens(steps[0], copy), screens(steps[1], copy))
+        np.testing.assert_array_equal(screens(steps[0], copy), screens(resumed, copy))
+    # An integer seed would make copy 1 of run 0 copy 0 of run 1.
+    shown = {screens(steps[run], copy).tobytes() for run in (0, 2) for copy in (0, 1)}
+    assert len(shown) == 4
+
+
+@needs_ale
+def test_a_life_ends_what_is_learned_and_not_the_episode() -> None:
+    env = suite.make("atari/Breakout/classic", 4, 1)
+    _, steps = play(env, 500)
+    lost = np.stack([step.life_lost for step in steps])
+    over = np.stack([step.terminated for step in steps])
+    resets = np.stack([step.is_reset for step in steps])
+    # Five lives an episode, the last of which ends it too.
+    assert over.sum() >= 4
+    assert lost.sum() >= 5 * over.sum()
+    assert (resets[1:] == over[:-1]).all()
+    assert not lost[resets].any()
+    rewards = np.stack([step.reward for step in steps])
+    assert env.spec.reward_bound == 1.0
+    assert env.spec.learned(np.float32([[4.0, -7.0, 0.5]])).tolist() == [[1, -1, 0.5]]
+    assert rewards.max() >= 1
+
+
+@needs_ale
+def test_presets_say_what_is_played() -> None:
+    specs = {
+        name: suite.make(f"atari/Pong/{name}", 1, 0).spec.actions.num_choices
+        for name in PROTOCOLS
+    }
+    assert specs == {"v5": (6,), "r2d2": (18,), "classic": (6,)}
+    assert suite.make("atari/Pong", 1, 0).spec.protocol == "v5"
+    assert suite.with_protocol("atari/Pong/classic", "r2d2") == "atari/Pong/r2d2"
+    with pytest.raises(UsageError, match="protocol that is unknown"):
+        suite.with_protocol("atari/Pong", "clasic")
+
+
+@needs_ale
+def test_no_ops_begin_episodes_of_classic_apart() -> None:
+    seen = {}
+    for name in ("v5", "classic"):
+        env = suite.make(f"atari/SpaceInvaders/{name}", 12, 0)
+        env.reset()
+        for _ in range(60):
+            step = env.step(np.zeros(12, np.int64))
+        seen[name] = len({s.tobytes() for s in step.observation["observation"]})
+    # To repeat an action that does nothing changes nothing.
+    assert seen["v5"] == 1
+    assert seen["classic"] > 1
+
+
+@needs_ale
+def test_screens_are_the_callers_to_keep() -> None:
+    first, steps = play(suite.make("atari/Pong", 1, 0), 40)
+    kept = [first, *(step.observation["observation"] for step in steps)]
+    assert len({screen.ctypes.data for screen in kept}) == len(kept)
+    assert all(screen.flags.writeable for screen in kept)
+
+
+@needs_ale
+@pytest.mark.parametrize("action", [-1, 6])
+def test_an_action_out_of_range_does_not_hang(action: int) -> None:
+    env = suite.make("atari/Pong", 2, 0)
+    env.reset()
+    with pytest.raises(RunError, match=r"action .* must be 0 to 5"):
+        env.step(np.array([0, action]))
+
+
+@needs_ale
+def test_what_others_stepped_is_shown_as_training_was() -> None:
+    env = suite.make("atari/Pong", 1, 0)
+    screen = np.arange(84 * 84, dtype=np.uint8).reshape(84, 84)
+    for given in (screen, np.stack([screen * 0, screen])):
+        np.testing.assert_array_equal(env.observed(given)["observation"][0, 0], screen)
+    with pytest.raises(UsageError, match="must be uint8"):
+        env.observed(np.zeros((210, 160, 3), np.uint8))
+    assert env.own_action(np.array(5)) == 5
+
+
+@needs_ale
+def test_names() -> None:
+    assert {"atari/Pong", "atari/MsPacman", "atari/Qbert"} <= set(suite.names())
+    with pytest.raises(UsageError, match=r'did you mean "atari/Pong"'):
+        suite.make("atari/Pnog", 1, 0)
+    with pytest.raises(UsageError, match=r'did you mean "atari/Pong/classic"'):
+        suite.make("atari/Pong/clasic", 1, 0)
+
+
+def test_a_missing_package_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(suite.importlib.util, "find_spec", lambda name: None)
+    assert suite.names() == []
+    with pytest.raises(UsageError, match="pip install ale-py"):
+        suite.make("atari/Pong", 1, 0)
