@@ -14,6 +14,7 @@ _BENCHES = {
     "search": ("tengen.bench.search", "simulations of the tree alone"),
     "inference": ("tengen.bench.inference", "the backends by net, batch and threads"),
     "selfplay": ("tengen.bench.selfplay", "games against the backend's best rate"),
+    "actors": ("tengen.bench.actors", "environments and inference against the former"),
     "learner": ("tengen.bench.learner", "steps on games, and drawing their rows"),
     "store": ("tengen.bench.store", "the experience store between processes"),
 }

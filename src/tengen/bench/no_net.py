@@ -8,7 +8,7 @@ from tengen.inference.backend import NO_STATE, FloatArray, check_arrays
 from tengen.inference.config import BatchShape, Precision
 from tengen.tensors import Signature
 
-__all__ = ["NO_NET", "RandomBackend"]
+__all__ = ["NO_NET", "RandomBackend", "SilentBackend"]
 
 NO_NET = "none"
 """What a benchmark's ``--net`` says for it."""
@@ -38,6 +38,34 @@ class RandomBackend:
         """Returns a runner over these arrays; see ``Backend``."""
         check_arrays(self.signature, inputs, outputs, state)
         return _RandomRunner(outputs["policy"], outputs["value"])
+
+
+class SilentBackend:
+    """A ``Backend`` that leaves its answers zero: what is left costs something.
+
+    Args:
+        signature: What is asked.
+    """
+
+    name = NO_NET
+    version = "1"
+    precision: Precision = "fp32"
+    batch_shape: BatchShape = "dynamic"
+
+    def __init__(self, signature: Signature) -> None:
+        self.signature = signature
+
+    def bind(
+        self, inputs: Arrays, outputs: Arrays, state: Arrays = NO_STATE
+    ) -> _SilentRunner:
+        """Returns a runner over these arrays; see ``Backend``."""
+        check_arrays(self.signature, inputs, outputs, state)
+        return _SilentRunner()
+
+
+class _SilentRunner:
+    def run(self, num_rows: int) -> None:
+        """Answers nothing; see ``Runner``."""
 
 
 class _RandomRunner:

@@ -1,0 +1,363 @@
+"""``tengen bench actors``: how much of the environments' own speed actors keep.
+
+The actors are the processes of ``tengen actor``, their table is a run's, and central
+inference is another process, this one, which also draws every item from the table and
+throws it away, as nobody learns. Against them stand processes that step the same copies
+by random actions and do nothing else. Both take turns, the others stopped, and rates
+are of CPU-seconds of all processes together, so that what else the machine does counts
+little.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import json
+import os
+import signal
+import statistics
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from tengen import envs
+from tengen.bench.no_net import NO_NET, SilentBackend
+from tengen.config import check, check_range, to_dict
+from tengen.errors import RunError
+from tengen.experience import Experience, ReplayConfig
+from tengen.inference import Backend, open_backend
+from tengen.inference.central import InferenceServer, serve_rows
+from tengen.overrides import override
+from tengen.recipes import make_config
+from tengen.roles import RunConfig, write_config
+from tengen.roles.actor.counts import read_actor_counts
+from tengen.roles.doors import INFERENCE, Doors
+from tengen.roles.experience import open_experience
+from tengen.roles.role import RoleContext
+from tengen.run import RunDirectory
+from tengen.tensors import Signature
+from tengen.transport import HostFolder, Server
+
+__all__ = ["add_arguments", "run"]
+
+_START_S = 120.0
+_LOOK_S = 0.05
+# Less than the queue lasts, and seldom enough to cost nothing.
+_EMPTY_S = 0.02
+_WARM_S = 2.0
+_TICKS_PER_S = os.sysconf("SC_CLK_TCK")
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Adds the options of ``tengen bench actors``."""
+    parser.add_argument("--task", default="atari/Pong", help="an environment")
+    parser.add_argument("--agent", default="vtrace", help="whose steps are written")
+    parser.add_argument("--actors", type=int, default=2, help="processes (2)")
+    parser.add_argument("--envs", type=int, default=32, help="copies of each (32)")
+    parser.add_argument(
+        "--net",
+        default=NO_NET,
+        help=f"{NO_NET}: answers cost nothing; run: the network that a run would have",
+    )
+    parser.add_argument("--precision", default="fp32", help="of the network (fp32)")
+    parser.add_argument("--rounds", type=int, default=5, help="of both sides (5)")
+    parser.add_argument("--seconds", type=float, default=4.0, help="of a round (4)")
+
+
+def run(args: argparse.Namespace) -> dict[str, Any]:
+    """Measures, and returns the report as JSON values.
+
+    Returns:
+        ``share_of_simulation`` (rates of CPU-seconds, median of rounds), ``steps_per_``
+        ``cpu_s`` and ``alone_per_cpu_s``, the same of frames, ``inference_share`` of
+        the CPU-seconds, ``batch_rows``, and the settings.
+
+    Raises:
+        UsageError: A setting is refused.
+        RunError: A process failed.
+    """
+    check_range("actors", args.actors, 1, 64)
+    check_range("rounds", args.rounds, 1, 1000)
+    check(args.seconds > 0, "seconds", args.seconds, "must be above 0; use 4")
+    config = _config(args)
+    with tempfile.TemporaryDirectory() as folder, contextlib.ExitStack() as stack:
+        directory = RunDirectory.create_or_resume(Path(folder) / "run")
+        write_config(directory, config)
+        service = stack.enter_context(_service(config, directory, args, Path(folder)))
+        actors = stack.enter_context(_processes(_actor_commands(directory, args)))
+        alone = stack.enter_context(_processes(_alone_commands(config, args)))
+        return _measure(args, directory, service, actors, alone)
+
+
+class _Service:
+    """Central inference and a table that is emptied, in threads of this process."""
+
+    def __init__(
+        self, config: RunConfig, run: RunDirectory, backend: Backend, num_rows: int
+    ) -> None:
+        self.server = InferenceServer(
+            backend.signature,
+            max_rows=num_rows,
+            min_rows=config.inference.min_rows,
+            max_wait_s=config.inference.max_wait_ms / 1000,
+        )
+        self.server.set_model(backend, 0, 0)
+        doors = Doors(config.launch, run, INFERENCE)
+        self._folder = HostFolder(INFERENCE, doors.folder)
+        self._listener = Server(
+            self._folder.listen(), serve_rows(self.server, backend.signature)
+        )
+        self._stop = threading.Event()
+        self._table = open_experience(config, run, RoleContext(at_once=True))
+        doors.publish()
+        self._batch_size = config.learner.batch_size
+        self._threads = [
+            threading.Thread(target=self.server.run, daemon=True),
+            threading.Thread(target=self._empty, args=(self._table,), daemon=True),
+        ]
+        for thread in self._threads:
+            thread.start()
+
+    def close(self) -> None:
+        """Ends the threads and the table."""
+        self._stop.set()
+        self._listener.close()
+        self.server.stop()
+        for thread in self._threads:
+            thread.join()
+        self._folder.remove()
+        self._table.close()
+
+    def _empty(self, table: Experience) -> None:
+        while not self._stop.is_set():
+            if table.available() < self._batch_size:
+                self._stop.wait(_EMPTY_S)
+                continue
+            table.sample(self._batch_size).ack(None)
+
+
+@contextlib.contextmanager
+def _service(
+    config: RunConfig, run: RunDirectory, args: argparse.Namespace, folder: Path
+) -> Iterator[_Service]:
+    asked = config.agent.signature(config.task)
+    signature = config.net.signature(asked)
+    backend: Backend = SilentBackend(signature)
+    if args.net != NO_NET:
+        backend = _random_backend(config, asked, folder / "model")
+    service = _Service(config, run, backend, args.actors * args.envs)
+    try:
+        yield service
+    finally:
+        service.close()
+
+
+def _random_backend(config: RunConfig, asked: Signature, path: Path) -> Backend:
+    """Returns the run's network with random weights: speed does not depend on them."""
+    import torch
+    from safetensors.torch import save_file
+
+    torch.manual_seed(0)
+    path.mkdir()
+    net = config.net.build(asked)
+    save_file(net.state_dict(), path / "weights.safetensors")
+    meta = {"net": to_dict(config.net), "signature": to_dict(net.signature)}
+    (path / "meta.json").write_text(json.dumps(meta))
+    return open_backend(path, config.inference, 1)
+
+
+def _config(args: argparse.Namespace) -> RunConfig:
+    check(
+        args.net in (NO_NET, "run"),
+        "net",
+        args.net,
+        f"must be {NO_NET} or run; see tengen bench actors --help",
+    )
+    config = make_config(args.task, args.agent, None)
+    settings = [
+        f"agent.actor.num_envs={args.envs}",
+        f"launch.roles.actor.count={args.actors}",
+        "inference.backend=torch",
+        f"inference.precision={args.precision}",
+        "inference.batch_shape=dynamic",
+    ]
+    if isinstance(config.store, ReplayConfig) and config.store.is_queue:
+        most = max(config.store.max_items, 4 * args.actors * args.envs)
+        settings.append(f"store.max_items={most}")
+    return override(config, settings)
+
+
+def _actor_commands(run: RunDirectory, args: argparse.Namespace) -> list[list[str]]:
+    tengen = [sys.executable, "-m", "tengen", "actor", str(run.path)]
+    return [[*tengen, "--index", str(index)] for index in range(args.actors)]
+
+
+_ALONE = """
+import sys, numpy
+from tengen import envs
+task, num_envs, seed = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
+env = envs.make(task, num_envs, seed)
+spec, random = env.spec.actions, numpy.random.default_rng(seed)
+if spec.is_discrete:
+    def draw():
+        parts = [random.integers(0, n, num_envs) for n in spec.num_choices]
+        return numpy.stack(parts, 1) if spec.shape else parts[0]
+else:
+    def draw():
+        low, high = (numpy.clip(bounds, -1, 1) for bounds in (spec.low, spec.high))
+        return random.uniform(low, high, (num_envs, *spec.shape)).astype("float32")
+actions = [draw() for _ in range(256)]
+env.reset()
+steps = 0
+while True:
+    for action in actions[:16]:
+        env.step(action)
+        steps += num_envs
+    actions = actions[16:] + actions[:16]
+    print(steps, flush=True)
+"""
+
+
+def _alone_commands(config: RunConfig, args: argparse.Namespace) -> list[list[str]]:
+    command = [sys.executable, "-c", _ALONE, config.task, str(args.envs)]
+    return [[*command, str(seed)] for seed in range(args.actors)]
+
+
+class _Group:
+    """Processes that go on and are stopped together."""
+
+    def __init__(self, commands: Sequence[Sequence[str]]) -> None:
+        self.processes = [
+            subprocess.Popen(
+                command,
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.DEVNULL,
+            )
+            for command in commands
+        ]
+        self.lines = [0] * len(commands)
+        for place, process in enumerate(self.processes):
+            reader = threading.Thread(
+                target=self._read, args=(place, process), daemon=True
+            )
+            reader.start()
+
+    @property
+    def cpu_s(self) -> float:
+        """CPU-seconds of all so far."""
+        total = 0
+        for process in self.processes:
+            try:
+                stat = Path(f"/proc/{process.pid}/stat").read_text()
+            except OSError:
+                raise RunError("a process of the benchmark has ended") from None
+            fields = stat.rpartition(")")[2].split()
+            total += int(fields[11]) + int(fields[12])
+        return total / _TICKS_PER_S
+
+    def signal(self, number: signal.Signals) -> None:
+        """Sends a signal to all."""
+        for process in self.processes:
+            process.send_signal(number)
+
+    def check(self) -> None:
+        """Raises RunError where one has ended."""
+        for process in self.processes:
+            if process.poll() is not None:
+                raise RunError(
+                    f"a process of the benchmark ended with {process.returncode}; run "
+                    f"tengen train on the task to see why"
+                )
+
+    def _read(self, place: int, process: subprocess.Popen[bytes]) -> None:
+        assert process.stdout is not None
+        for line in process.stdout:
+            with contextlib.suppress(ValueError):
+                self.lines[place] = int(line)
+
+
+@contextlib.contextmanager
+def _processes(commands: Sequence[Sequence[str]]) -> Iterator[_Group]:
+    group = _Group(commands)
+    try:
+        yield group
+    finally:
+        group.signal(signal.SIGKILL)
+        for process in group.processes:
+            process.wait()
+
+
+def _measure(
+    args: argparse.Namespace,
+    run: RunDirectory,
+    service: _Service,
+    actors: _Group,
+    alone: _Group,
+) -> dict[str, Any]:
+    # Rows of resets too, on both sides: a table counts blocks, which are too large.
+    stats = service.server.stats
+
+    def made() -> int:
+        return stats.num_evaluations
+
+    def stepped() -> int:
+        return sum(alone.lines)
+
+    until = time.monotonic() + _START_S
+    while not read_actor_counts(run) or not all(alone.lines):
+        for group in (actors, alone):
+            group.check()
+        if time.monotonic() > until:
+            raise RunError(f"actors did not begin within {_START_S:g} s")
+        time.sleep(_LOOK_S)
+    shares, rates, rates_alone, walls, costs = [], [], [], [], []
+    alone.signal(signal.SIGSTOP)
+    time.sleep(_WARM_S)
+    rows_before, batches_before = stats.num_evaluations, stats.num_batches
+    for _ in range(args.rounds):
+        begun_s, begun, cpu_s = time.monotonic(), made(), actors.cpu_s
+        own_s = time.process_time()
+        time.sleep(args.seconds)
+        steps = made() - begun
+        own_s = time.process_time() - own_s
+        cpu_s = actors.cpu_s - cpu_s + own_s
+        walls.append(steps / (time.monotonic() - begun_s))
+        actors.signal(signal.SIGSTOP)
+        alone.signal(signal.SIGCONT)
+        time.sleep(_LOOK_S)
+        begun, alone_s = stepped(), alone.cpu_s
+        time.sleep(args.seconds)
+        steps_alone, alone_s = stepped() - begun, alone.cpu_s - alone_s
+        alone.signal(signal.SIGSTOP)
+        actors.signal(signal.SIGCONT)
+        time.sleep(_LOOK_S)
+        for group in (actors, alone):
+            group.check()
+        rates.append(steps / cpu_s)
+        rates_alone.append(steps_alone / alone_s)
+        shares.append(rates[-1] / rates_alone[-1])
+        costs.append(own_s / cpu_s)
+    frames = envs.env_spec(args.task).frames_per_step
+    return {
+        "share_of_simulation": statistics.median(shares),
+        "shares": [round(share, 3) for share in shares],
+        "steps_per_cpu_s": statistics.median(rates),
+        "alone_per_cpu_s": statistics.median(rates_alone),
+        "frames_per_cpu_s": frames * statistics.median(rates),
+        "steps_per_s": statistics.median(walls),
+        "inference_share": statistics.median(costs),
+        "batch_rows": (stats.num_evaluations - rows_before)
+        / max(1, stats.num_batches - batches_before),
+        "task": args.task,
+        "agent": args.agent,
+        "actors": args.actors,
+        "envs": args.envs,
+        "net": args.net,
+        "precision": args.precision,
+    }
