@@ -27,6 +27,7 @@ from tengen.bounds import bounded, check_fields
 from tengen.config import check
 from tengen.envs import ActionSpec, Arrays, EnvSpec
 from tengen.errors import UsageError
+from tengen.evaluation import Acting
 from tengen.experience import Experience, ItemLayout, ReplayConfig, StepTable
 from tengen.learners import LearnerConfig
 from tengen.nets import MlpConfig, NetConfig
@@ -105,6 +106,13 @@ class EnvironmentAgent(Agent):
     def act_greedily(self, outputs: Arrays, actions: ActionSpec) -> Arrays:
         """See ``Policy.act_greedily``."""
         raise NotImplementedError(f"{type(self).__name__} must act")
+
+    def acting_to_score(self, spec: EnvSpec) -> Acting:
+        """Returns how the agent acts where its episodes are counted.
+
+        Where a protocol says so, as published figures were made.
+        """
+        return Acting()
 
     @classmethod
     def acting_settings(cls, signature: Signature) -> dict[str, Any]:

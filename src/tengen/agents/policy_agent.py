@@ -12,7 +12,8 @@ from numpy.typing import NDArray
 from tengen.actors import Slots, make_action_draws
 from tengen.agents.environment_agent import EnvironmentAgent
 from tengen.bounds import bounded
-from tengen.envs import ActionSpec, Arrays
+from tengen.envs import ActionSpec, Arrays, EnvSpec
+from tengen.evaluation import Acting
 from tengen.experience import ItemLayout
 from tengen.tensors import FRAMES, TensorSpec
 
@@ -65,6 +66,10 @@ class PolicyAgent(EnvironmentAgent):
         """See ``Policy.act_greedily``: the likeliest action."""
         draws = make_action_draws(actions.num_choices, actions.shape)
         return {"action": draws.greedy(outputs["policy"])}
+
+    def acting_to_score(self, spec: EnvSpec) -> Acting:
+        """See ``EnvironmentAgent.acting_to_score``: drawn, as in training."""
+        return Acting(mode="sampled" if spec.protocol else "greedy")
 
     def own_tensors(self, actions: ActionSpec) -> dict[str, TensorSpec]:
         """See ``EnvironmentAgent.own_tensors``."""

@@ -13,7 +13,8 @@ from numpy.typing import NDArray
 from tengen.actors import Slots
 from tengen.agents.environment_agent import EnvironmentAgent
 from tengen.bounds import bounded
-from tengen.envs import ActionSpec, Arrays
+from tengen.envs import ActionSpec, Arrays, EnvSpec
+from tengen.evaluation import Acting
 from tengen.learners import Update
 from tengen.tensors import Signature, TensorSpec
 
@@ -90,6 +91,10 @@ class QAgent(EnvironmentAgent):
         # The value of the state is the same for all actions.
         values = outputs["advantage" if self.is_duelling else "q"]
         return {"action": values.argmax(axis=1).astype(np.int64)}
+
+    def acting_to_score(self, spec: EnvSpec) -> Acting:
+        """See ``EnvironmentAgent.acting_to_score``: one action in a thousand is any."""
+        return Acting(mode="epsilon" if spec.protocol else "greedy")
 
     @classmethod
     def acting_settings(cls, signature: Signature) -> dict[str, Any]:

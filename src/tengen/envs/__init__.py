@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from tengen.envs.env import ActionSpec, Arrays, Env, EnvSpec, Step
 from tengen.envs.gymnasium_suite import make_own
-from tengen.envs.registry import env_spec, in_suite, make, names
+from tengen.envs.registry import env_spec, in_suite, make, names, with_protocol
 from tengen.envs.timely import TimelyEnv
 
 __all__ = [
@@ -23,4 +23,5 @@ __all__ = [
     "make",
     "make_own",
     "names",
+    "with_protocol",
 ]

@@ -12,9 +12,18 @@ from functools import cache
 from tengen.envs import atari, gymnasium_suite, minatar
 from tengen.envs.env import Env, EnvSpec
 from tengen.envs.timely import TimelyEnv
+from tengen.errors import UsageError
 from tengen.games import check_allowed, is_program, load_program
 
-__all__ = ["SUITES", "Suite", "env_spec", "in_suite", "make", "names"]
+__all__ = [
+    "SUITES",
+    "Suite",
+    "env_spec",
+    "in_suite",
+    "make",
+    "names",
+    "with_protocol",
+]
 
 # To make one, and to close it. No run is known yet that would say how slow it may be.
 _SPEC_TIMEOUT_S = 300.0
@@ -30,10 +39,12 @@ class Suite:
     """Returns the full names that are installed, in order."""
     make: Callable[[str, int, int], Env]
     """As ``make`` below, of a full name with the prefix and without a colon."""
+    with_protocol: Callable[[str, str], str] | None = None
+    """As ``with_protocol`` below; None where there is one way to play."""
 
 
 SUITES = (
-    Suite("atari/", atari.names, atari.make),
+    Suite("atari/", atari.names, atari.make, atari.with_protocol),
     Suite("minatar/", minatar.names, minatar.make),
     Suite("", gymnasium_suite.names, gymnasium_suite.make),
 )
@@ -73,6 +84,32 @@ def make(name: str, num_envs: int, seed: int) -> Env:
         return gymnasium_suite.make_own(load_program(name), name, num_envs, seed)
     suite = next(suite for suite in SUITES if name.startswith(suite.prefix))
     return suite.make(name, num_envs, seed)
+
+
+def with_protocol(name: str, protocol: str) -> str:
+    """Returns the task that is the same environment, played and scored another way.
+
+    Args:
+        name: As for ``make``.
+        protocol: ``v5``, ``classic`` or ``r2d2`` of Atari.
+
+    Raises:
+        UsageError: There is no such protocol, or it has other actions.
+    """
+    suite = next(suite for suite in SUITES if name.startswith(suite.prefix))
+    if suite.with_protocol is None or is_program(name):
+        raise UsageError(
+            f"protocol ({protocol}) is not for {name}, which is played in one way; "
+            f"leave it out"
+        )
+    task = suite.with_protocol(name, protocol)
+    have, wanted = (env_spec(one).actions.num_choices for one in (name, task))
+    if have != wanted:
+        raise UsageError(
+            f"protocol ({protocol}) of {name} has {wanted} actions, and the model was "
+            f"trained with {have}; choose another one"
+        )
+    return task
 
 
 def env_spec(name: str) -> EnvSpec:

@@ -7,6 +7,7 @@ published. ``play_episodes`` is for environments. Importing this imports no torc
 
 from __future__ import annotations
 
+from tengen.evaluation.acting import Acting, ActingMode
 from tengen.evaluation.anchors import Anchor, measure_anchors, shipped_pairings
 from tengen.evaluation.elo import Tally, elo_of_score, expected_score
 from tengen.evaluation.engine_side import EngineReport
@@ -48,6 +49,8 @@ from tengen.evaluation.sprt import PairedTally, log_likelihood_ratio, sprt_bound
 __all__ = [
     "MAX_STEPS",
     "AcceptAllGate",
+    "Acting",
+    "ActingMode",
     "Anchor",
     "Dispute",
     "EngineReport",

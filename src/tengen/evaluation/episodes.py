@@ -19,6 +19,7 @@ import numpy as np
 from tengen.actors import EnvironmentRows, Policy, clip_actions
 from tengen.config import check
 from tengen.envs import Env
+from tengen.evaluation.acting import Acting, Draws
 from tengen.evaluation.mean_interval import mean_interval
 from tengen.inference import Backend
 
@@ -78,11 +79,13 @@ def play_episodes(
     *,
     model: str,
     max_steps: int = MAX_STEPS,
+    acting: Acting | None = None,
+    seed: int = 0,
     watch: Callable[[int], None] = lambda num_over: None,
 ) -> EpisodesReport:
-    """Plays episodes, each step the action that the policy holds best. Blocks.
+    """Plays episodes. Blocks.
 
-    The returns are a function of the model, the environment's seed, its copies and the
+    The returns are a function of the model, the seeds, the environment's copies and the
     number of episodes; see the module docstring for which episodes count.
 
     Args:
@@ -95,6 +98,8 @@ def play_episodes(
         max_steps: Of an episode, at least 1. One that has so many is cut, and its copy
             plays no other: a copy begins a new episode only where one has ended. The
             report has the fewer episodes.
+        acting: How actions are chosen; None: what the policy holds best.
+        seed: Of what ``acting`` draws, 0 to 2^64 - 1.
         watch: Given the number of episodes that are over, of those that count, after
             each of them.
 
@@ -115,11 +120,12 @@ def play_episodes(
     # The episode that each copy plays; beyond the last one nothing counts.
     playing = np.arange(num_envs)
     num_over = num_cut = 0
+    acting, draws = acting or Acting(), Draws(seed)
     rows.begin(env.reset())
     while (playing < num_episodes).any():
         runner.run(num_envs)
         rows.check_answers(model)
-        action = policy.act_greedily(rows.outputs, actions)["action"]
+        action = acting.choose(policy, rows.outputs, actions, draws)
         step = env.step(clip_actions(actions, action))
         reward = env.spec.learned(step.reward)
         rows.show(step.observation, action, reward, step.is_reset)

@@ -5,11 +5,17 @@ from __future__ import annotations
 import argparse
 import sys
 import threading
-from typing import Any
+from typing import Any, get_args
 
 from tengen import envs
 from tengen.config import check, check_range
-from tengen.evaluation import MAX_STEPS, EpisodesReport, play_episodes
+from tengen.evaluation import (
+    MAX_STEPS,
+    Acting,
+    ActingMode,
+    EpisodesReport,
+    play_episodes,
+)
 from tengen.evaluation.match import MAX_SEED
 from tengen.games import add_task_argument
 from tengen.models import resolve_model
@@ -43,6 +49,22 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="N",
         help=f"an episode that has so many steps is cut ({MAX_STEPS:,})",
     )
+    parser.add_argument(
+        "--protocol",
+        metavar="P",
+        help="of Atari: v5, classic or r2d2 (that of the task)",
+    )
+    parser.add_argument(
+        "--act",
+        choices=get_args(ActingMode),
+        help="what is done with the network's answers (as the task's protocol says)",
+    )
+    parser.add_argument(
+        "--epsilon",
+        type=float,
+        default=Acting.epsilon,
+        help=f"of --act epsilon, how often the action is any ({Acting.epsilon})",
+    )
     add_task_argument(parser)
 
 
@@ -50,8 +72,8 @@ def evaluate(args: argparse.Namespace) -> dict[str, Any]:
     """Plays whole episodes and prints their mean return with its interval.
 
     Returns:
-        ``model`` (its directory), ``task``, ``seed``, and what
-        ``EpisodesReport.to_json`` has.
+        ``model`` (its directory), ``task``, ``seed``, ``protocol`` and ``acting`` in
+        words, and what ``EpisodesReport.to_json`` has.
 
     Raises:
         UsageError: The model cannot be used or plays a board game, or a number is
@@ -68,12 +90,16 @@ def evaluate(args: argparse.Namespace) -> dict[str, Any]:
         "must be above 0 and no longer than a thread can wait; use 120",
     )
     model = open_agent(resolve_model(args.model), args.model, task=args.task)
+    task = model.task
+    if args.protocol is not None:
+        task = envs.with_protocol(task, args.protocol)
     num_copies = min(args.episodes, _MAX_COPIES)
     env = envs.TimelyEnv(
-        lambda: envs.make(model.task, num_copies, args.seed),
-        args.step_timeout,
-        model.task,
+        lambda: envs.make(task, num_copies, args.seed), args.step_timeout, task
     )
+    acting = model.agent.acting_to_score(env.spec)
+    if args.act is not None:
+        acting = Acting(mode=args.act, epsilon=args.epsilon)
     shows = sys.stderr.isatty()
 
     def watch(num_over: int) -> None:
@@ -90,6 +116,8 @@ def evaluate(args: argparse.Namespace) -> dict[str, Any]:
             args.episodes,
             model=model.name,
             max_steps=args.max_steps,
+            acting=acting,
+            seed=args.seed,
             watch=watch,
         )
     finally:
@@ -98,25 +126,29 @@ def evaluate(args: argparse.Namespace) -> dict[str, Any]:
             print("\033[K", end="", file=sys.stderr, flush=True)
     path = str(model.directory.path)
     if not args.json:
-        print(_text(path, model.task, report))
+        print(_text(path, env.spec, acting, report))
     return {
         "model": path,
-        "task": model.task,
+        "task": task,
         "seed": args.seed,
+        "protocol": env.spec.protocol,
+        "acting": str(acting),
         **report.to_json(),
     }
 
 
-def _text(path: str, task: str, report: EpisodesReport) -> str:
+def _text(path: str, spec: envs.EnvSpec, acting: Acting, report: EpisodesReport) -> str:
     num_episodes, num_frames = len(report.returns), report.num_frames
     mean = f"mean return {report.mean_return:.2f}"
     if report.interval is not None:
         low, high = report.interval
         mean += f", 95 % interval {low:.2f} to {high:.2f} (Student's t)"
+    protocol = f"protocol {spec.protocol}" if spec.protocol else ""
     cut = f", {report.num_cut} of them cut" if report.num_cut else ""
     return "\n".join(
         [
-            f"{path} in {task}",
+            f"{path} in {spec.name}" + (f", {protocol}" if protocol else ""),
+            f"actions: {acting}",
             mean,
             f"{num_episodes} episodes, returns {min(report.returns):.2f} to "
             f"{max(report.returns):.2f}, {num_frames / num_episodes:.1f} steps each"
