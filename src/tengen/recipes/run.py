@@ -129,7 +129,8 @@ def train_task(
         changing = None if run.is_new else run.lock(RUN_LOCK, wait=True)
         if changing is not None:
             locks.enter_context(changing)
-        known = None if run.is_new else grows_by_recipe(run, read_config(run), fresh)
+        found = None if run.is_new else read_config(run)
+        known = None if found is None else grows_by_recipe(run, found, fresh)
         config = _resolve(run, known, fresh, settings)
         _check_budget(config, games, frames)
         config = checked_source(config)
@@ -146,6 +147,11 @@ def train_task(
         if book is not None:
             keep_book(run, book, config.agent.book)
         write_config(run, config)
+        if known != found:
+            print(
+                f"{run.path} is of an earlier version, and its network grows from now "
+                f"on; --set 'agent.stages=[]' keeps it as it is"
+            )
         if changing is not None:
             changing.release()
         run.write_code()

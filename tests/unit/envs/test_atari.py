@@ -98,6 +98,19 @@ def test_a_life_ends_what_is_learned_and_not_the_episode() -> None:
 
 
 @needs_ale
+def test_a_limit_cuts_an_episode_short(monkeypatch: pytest.MonkeyPatch) -> None:
+    # In frames, of which a step is four.
+    monkeypatch.setattr(suite, "_MAX_FRAMES", 80)
+    env = suite.make("atari/Pong", 2, 0)
+    assert env.spec.max_episode_steps == 20
+    _, steps = play(env, 42)
+    cut = [step.truncated.all() for step in steps]
+    assert [place for place, is_cut in enumerate(cut) if is_cut] == [19, 40]
+    assert not any(step.terminated.any() for step in steps)
+    assert steps[20].is_reset.all()
+
+
+@needs_ale
 def test_presets_say_what_is_played() -> None:
     specs = {
         name: suite.make(f"atari/Pong/{name}", 1, 0).spec.actions.num_choices

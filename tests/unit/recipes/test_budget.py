@@ -159,14 +159,21 @@ def as_of_before(path, stages):
         ),
     ],
 )
-def test_a_run_of_an_earlier_version_grows_too(tmp_path, monkeypatch, old, stages):
+def test_a_run_of_an_earlier_version_grows_too(
+    tmp_path, monkeypatch, capsys, old, stages
+):
     record(tmp_path / "run", monkeypatch)
     as_of_before(tmp_path / "run", old)
+    before = read_config(RunDirectory(tmp_path / "run")).agent.stages
+    capsys.readouterr()
     config = record(tmp_path / "run", monkeypatch, minutes=5.0)
     assert config.agent.stages == stages
+    is_told = "grows from now on" in capsys.readouterr().out
+    assert is_told == (before != stages)
     # The version of now writes what it says, and asks nobody again.
     again = record(tmp_path / "run", monkeypatch, minutes=5.0)
     assert again.agent.stages == stages
+    assert "grows" not in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(
