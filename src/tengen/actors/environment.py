@@ -46,7 +46,7 @@ class EnvironmentStats:
     num_frames: int = 0
     """Environment steps; resets are not frames."""
     num_episodes: int = 0
-    """Episodes that terminated or were truncated."""
+    """Episodes that terminated or were truncated, counted where the next begins."""
     num_items: int = 0
     """Items inserted."""
     num_batches: int = 0
@@ -233,8 +233,8 @@ class EnvironmentPort:
     def _count(self, step: Step) -> None:
         self.stats.num_batches += 1
         self.stats.num_frames += len(step.is_reset) - int(step.is_reset.sum())
+        self.stats.num_episodes += int(step.is_reset.sum())
         self._returns += step.reward
         for i in (step.terminated | step.truncated).nonzero()[0]:
-            self.stats.num_episodes += 1
             self.stats.recent_returns.append(float(self._returns[i]))
             self._returns[i] = 0.0

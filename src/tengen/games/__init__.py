@@ -6,7 +6,13 @@ while not state.is_terminal():
 print(state, state.returns())
 """
 
-from tengen.games.book import Book, openings_text, read_book
+from tengen.games.book import (
+    Book,
+    openings_text,
+    parse_book,
+    read_book,
+    read_book_bytes,
+)
 from tengen.games.check import check_own_game
 from tengen.games.framed import Framed
 from tengen.games.go_result import go_result
@@ -54,8 +60,10 @@ __all__ = [
     "names",
     "open_game",
     "openings_text",
+    "parse_book",
     "random_positions",
     "read_book",
+    "read_book_bytes",
     "stone_planes",
     "task_words",
     "transform_cell",

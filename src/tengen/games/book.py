@@ -14,11 +14,20 @@ from pathlib import Path
 from typing import Any
 
 from tengen import _core
+from tengen.config import shown
 from tengen.errors import TengenError, UsageError, os_reason
 from tengen.games.protocol import Game
 from tengen.run import newer_schema
 
-__all__ = ["BOOK_SCHEMA", "MAX_OPENINGS", "Book", "openings_text", "read_book"]
+__all__ = [
+    "BOOK_SCHEMA",
+    "MAX_OPENINGS",
+    "Book",
+    "openings_text",
+    "parse_book",
+    "read_book",
+    "read_book_bytes",
+]
 
 BOOK_SCHEMA = 1
 """The version of books written here, and the newest that is read."""
@@ -52,13 +61,39 @@ def read_book(path: Path, game: Game, *, error: type[TengenError] = UsageError) 
         UsageError: It is of another game or of a newer schema.
         TengenError: ``error``: it cannot be read, or is no book.
     """
+    return parse_book(read_book_bytes(path, error=error), path, game, error=error)
+
+
+def read_book_bytes(path: Path, *, error: type[TengenError] = UsageError) -> bytes:
+    """Returns what is in a file, of which a book may have so much.
+
+    Raises:
+        TengenError: ``error``: it cannot be read.
+    """
     try:
         with path.open("rb") as file:
-            data = file.read(_MAX_BYTES + 1)
+            return file.read(_MAX_BYTES + 1)
     except OSError as failure:
         raise error(
             f"book ({path}) cannot be read, {os_reason(failure)}; {_ADVICE}"
         ) from failure
+
+
+def parse_book(
+    data: bytes, path: Path, game: Game, *, error: type[TengenError] = UsageError
+) -> Book:
+    """Returns the book that a file's bytes are.
+
+    Args:
+        data: Of ``read_book_bytes``.
+        path: The file, for messages.
+        game: As for ``read_book``.
+        error: As for ``read_book``.
+
+    Raises:
+        UsageError: It is of another game or of a newer schema.
+        TengenError: ``error``: it is no book.
+    """
 
     def damaged(what: str) -> TengenError:
         return error(f"book ({path}) is damaged, {what}; {_ADVICE}")
@@ -71,11 +106,13 @@ def read_book(path: Path, game: Game, *, error: type[TengenError] = UsageError) 
         raise damaged("it is not JSON") from None
     if not isinstance(content, dict) or type(content.get("schema")) is not int:
         raise damaged("it has no schema number")
+    if content["schema"] < 1:
+        raise damaged("its schema is below 1")
     if content["schema"] > BOOK_SCHEMA:
         raise newer_schema(path, content["schema"], BOOK_SCHEMA)
     if content.get("task") != game.name:
         raise UsageError(
-            f"book ({path}) is of {content.get('task')} and not of {game.name}; "
+            f"book ({path}) is of {shown(content.get('task'))} and not of {game.name}; "
             f"{_ADVICE}"
         )
     found = content.get("openings")

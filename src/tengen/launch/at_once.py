@@ -35,6 +35,7 @@ from tengen.roles import (
     StopListener,
     read_config,
     read_spent,
+    record_spent,
     sealed_generation,
     writer_directory,
 )
@@ -75,6 +76,8 @@ def run_at_once(
         RunError: A role failed or died again and again.
     """
     workers = workers_at_once(config, num_threads)
+    # What is damaged is refused before a process starts.
+    spending = Spending(budget, read_spent(run), num_threads)
     handles = {
         worker.name: launcher.start(
             worker.roles,
@@ -84,7 +87,6 @@ def run_at_once(
         )
         for worker in workers
     }
-    spending = Spending(budget, read_spent(run), num_threads)
     loop = _AtOnce(config, run, spending, journal, workers, handles)
 
     def end() -> None:
@@ -103,6 +105,7 @@ def run_at_once(
         for handle in handles.values():
             handle.close()
         remove_services(run)
+        record_spent(run, spending.core_minutes)
 
 
 class _AtOnce:

@@ -77,6 +77,12 @@ class Spending:
             "asked": share,
         }
 
+    @property
+    def core_minutes(self) -> float:
+        """What all calls gave the run so far."""
+        elapsed = self.elapsed_s / 60 * self._num_threads
+        return self._before.core_minutes + elapsed
+
     def frames_left(self) -> int | None:
         """Returns the frames to come; None without a budget of them."""
         if self.budget.frames is None:

@@ -34,6 +34,7 @@ from tengen.roles import (
     RunConfig,
     StopListener,
     read_spent,
+    record_spent,
     sealed_generation,
     with_games,
     writer_directory,
@@ -86,7 +87,10 @@ def run_inline(
     stop.tell(end)
     try:
         spending = Spending(budget, read_spent(run), num_threads)
-        Turns(config, run, spending, journal, handles, stop).run()
+        try:
+            Turns(config, run, spending, journal, handles, stop).run()
+        finally:
+            record_spent(run, spending.core_minutes)
     finally:
         end()
         for process in processes:

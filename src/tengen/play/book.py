@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tengen.errors import RunError
-from tengen.games import Game, State
+from tengen.games import Game, State, is_external
 from tengen.games.book import MAX_OPENINGS
 from tengen.play.player import Player
 
@@ -21,6 +21,8 @@ _MOVE_SHARE = 0.25
 _MOST_TRIES = 20
 # What a balancing move is worth to the draw that the search would not play.
 _LEAST_SHARE = 1e-3
+# Planes of a native game before others than the stones: core/games/planes.h.
+_STONES = 3
 
 
 @dataclass(frozen=True)
@@ -66,7 +68,7 @@ def find_openings(
         watch: Told how many were found and tried, after each try.
 
     Raises:
-        RunError: So many are not there, within 50 tries for each.
+        RunError: So many are not there, within 20 tries for each.
     """
     rng = np.random.default_rng(seed)
     found: list[Opening] = []
@@ -116,7 +118,9 @@ def _policy(
     num_threads: int,
 ) -> tuple[list[int], NDArray[np.float64]]:
     found = player.analyse(moves, num_simulations, threads=num_threads).actions
-    shares = np.array([one.policy for one in found]) ** (1.0 / temperature)
+    policy = np.array([one.policy for one in found])
+    # Of the best move 1 is left, however low the temperature.
+    shares = (policy / policy.max()) ** (1.0 / temperature)
     return [one.action for one in found], shares / shares.sum()
 
 
@@ -141,12 +145,14 @@ def _balancing(
 
 
 def _key(game: Game, moves: Sequence[int]) -> bytes:
-    """Returns the same bytes for all images of a position."""
+    """Returns the same bytes for all images of a position, however it came about."""
     state = _state(game, moves)
-    images = (
-        state.observation(symmetry).tobytes() for symmetry in range(game.num_symmetries)
+    # Of the games here the first planes are the stones; others show the last moves.
+    last = None if is_external(game) else _STONES
+    return min(
+        state.observation(symmetry)[:last].tobytes()
+        for symmetry in range(game.num_symmetries)
     )
-    return min(images)
 
 
 def _state(game: Game, moves: Sequence[int]) -> State:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from tengen.agents import History
 from tengen.overrides import override
-from tengen.roles import RunConfig
+from tengen.roles import RunConfig, stages_schema
 from tengen.run import RunDirectory
 
 __all__ = ["grows_by_recipe", "made_for", "with_own_net"]
@@ -26,7 +26,12 @@ def with_own_net(config: RunConfig, settings: Sequence[str]) -> RunConfig:
         config: The recipe's.
         settings: Of the call; those of other parts change nothing here.
     """
-    own = [setting for setting in settings if setting.startswith("net.")]
+    paths = [setting.partition("=")[0].strip() for setting in settings]
+    own = [
+        setting
+        for path, setting in zip(paths, settings, strict=True)
+        if path == "net" or path.startswith("net.")
+    ]
     first = override(
         dataclasses.replace(config, agent=config.agent.without_stages()), own
     ).net
@@ -57,7 +62,7 @@ def grows_by_recipe(run: RunDirectory, known: RunConfig, fresh: RunConfig) -> Ru
         known: Its config.
         fresh: Its recipe's.
     """
-    if run.read_run()["schema"] >= _STAGES_SCHEMA:
+    if stages_schema(run.read_run()) >= _STAGES_SCHEMA:
         return known
     agent = known.agent.growing_as(fresh.agent, known.net)
     return dataclasses.replace(known, agent=agent)

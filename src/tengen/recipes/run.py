@@ -122,7 +122,8 @@ def train_task(
         if only_makes:
             # Roles by themselves have no budget of which a share could be spent.
             given = asked if minutes is None else minutes
-            fresh = made_for(fresh, given * num_threads)
+            if not _sets(settings, "net", "agent.stages"):
+                fresh = made_for(fresh, given * num_threads)
         fresh = with_own_net(fresh, settings)
     with ExitStack() as locks:
         # Export writes what it measured there, perhaps now.
@@ -130,7 +131,10 @@ def train_task(
         if changing is not None:
             locks.enter_context(changing)
         found = None if run.is_new else read_config(run)
-        known = None if found is None else grows_by_recipe(run, found, fresh)
+        known = found
+        # Whoever says which stages the run has need not be given others.
+        if found is not None and not _sets(settings, "agent.stages"):
+            known = grows_by_recipe(run, found, fresh)
         config = _resolve(run, known, fresh, settings)
         _check_budget(config, games, frames)
         config = checked_source(config)
@@ -146,7 +150,7 @@ def train_task(
         locks.enter_context(run.lock("train"))
         if book is not None:
             keep_book(run, book, config.agent.book)
-        write_config(run, config)
+        write_config(run, config, keeps_asked=not _sets(settings, "inference"))
         if known != found:
             print(
                 f"{run.path} is of an earlier version, and its network grows from now "
@@ -162,6 +166,12 @@ def train_task(
             minutes = config.minutes
         budget = Budget(minutes=minutes, games=games, frames=frames)
         return _train(run, config, budget, num_threads, launch)
+
+
+def _sets(settings: Sequence[str], *fields: str) -> bool:
+    """Returns whether one of ``--set`` names one of the fields, or a part of it."""
+    paths = [setting.partition("=")[0].strip() for setting in settings]
+    return any(f"{path}.".startswith(f"{field}.") for path in paths for field in fields)
 
 
 def _check_budget(config: RunConfig, games: int | None, frames: int | None) -> None:

@@ -9,6 +9,7 @@ from tengen.roles.config import (
     change_config,
     config_changes,
     read_config,
+    stages_schema,
     write_config,
 )
 from tengen.roles.devices import check_devices, move_run, with_devices
@@ -22,7 +23,7 @@ from tengen.roles.selfplay.generations import (
     sealed_generation,
     writer_directory,
 )
-from tengen.roles.spent import RunSpent, read_spent
+from tengen.roles.spent import RunSpent, read_spent, record_spent
 from tengen.roles.stopping import StopListener
 
 __all__ = [
@@ -49,8 +50,10 @@ __all__ = [
     "move_run",
     "read_config",
     "read_spent",
+    "record_spent",
     "run_book",
     "sealed_generation",
+    "stages_schema",
     "with_devices",
     "with_games",
     "write_config",

@@ -3,50 +3,58 @@
 from __future__ import annotations
 
 import dataclasses
+import re
 from pathlib import Path
 
 from tengen.agents.alphazero import AlphaZero
 from tengen.errors import RunError
-from tengen.games import Book, open_game, read_book
+from tengen.games import Book, open_game, parse_book, read_book, read_book_bytes
 from tengen.roles.config import RunConfig
 from tengen.run import RunDirectory, publish_file
 
 __all__ = ["checked_book", "keep_book", "run_book"]
 
+_DIGEST = re.compile("[0-9a-f]{12}")
 
-def checked_book(config: RunConfig, run: RunDirectory) -> tuple[RunConfig, Path | None]:
-    """Returns the config with its book by its digest, and the file to copy.
+
+def checked_book(
+    config: RunConfig, run: RunDirectory
+) -> tuple[RunConfig, bytes | None]:
+    """Returns the config with its book by its digest, and what to copy.
 
     Args:
         config: ``agent.book`` is a file, or the digest of one that the run has.
         run: The run, which may be new; nothing is written.
 
     Returns:
-        The config, and the file; None where there is no book or the run has it.
+        The config, and the file's bytes; None where there is no book or the run has it.
 
     Raises:
         UsageError: The file cannot be read, is no book, or one of another game.
+        RunError: The run's copy is damaged.
     """
     if not config.agent.book:
         return config, None
     agent = AlphaZero.of(config, "selfplay")
-    if _path(run, agent.book).exists():
+    if _DIGEST.fullmatch(agent.book) and _path(run, agent.book).exists():
+        run_book(config, run)
         return config, None
-    path = Path(agent.book)
-    book = read_book(path, open_game(config.task))
+    game, path = open_game(config.task), Path(agent.book)
+    data = read_book_bytes(path)
+    book = parse_book(data, path, game)
     agent = dataclasses.replace(agent, book=book.digest)
-    return dataclasses.replace(config, agent=agent), path
+    return dataclasses.replace(config, agent=agent), data
 
 
-def keep_book(run: RunDirectory, path: Path, digest: str) -> None:
-    """Copies a file of ``checked_book`` into the run. Blocks until it is durable.
+def keep_book(run: RunDirectory, data: bytes, digest: str) -> None:
+    """Writes what ``checked_book`` read into the run. Blocks until it is durable.
 
     Raises:
         RunError: The disk refuses.
     """
     target = _path(run, digest)
     target.parent.mkdir(exist_ok=True)
-    publish_file(target, path.read_bytes())
+    publish_file(target, data)
 
 
 def run_book(config: RunConfig, run: RunDirectory) -> Book | None:
@@ -58,7 +66,14 @@ def run_book(config: RunConfig, run: RunDirectory) -> Book | None:
     digest = config.agent.book
     if not digest:
         return None
-    return read_book(_path(run, digest), open_game(config.task), error=RunError)
+    path = _path(run, digest)
+    book = read_book(path, open_game(config.task), error=RunError)
+    if book.digest != digest:
+        raise RunError(
+            f"book ({path}) is damaged, its digest is {book.digest}; put back what "
+            f"tengen book wrote"
+        )
+    return book
 
 
 def _path(run: RunDirectory, digest: str) -> Path:

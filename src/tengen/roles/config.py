@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -19,7 +19,7 @@ from tengen.nets import NetConfig
 from tengen.overrides import override
 from tengen.roles.launch_config import LaunchConfig
 from tengen.roles.old_config import upgraded
-from tengen.run import RunDirectory
+from tengen.run import SCHEMA, RunDirectory
 
 __all__ = [
     "RUN_LOCK",
@@ -30,6 +30,7 @@ __all__ = [
     "open_inference",
     "read_config",
     "record_inference",
+    "stages_schema",
     "write_config",
 ]
 
@@ -116,14 +117,37 @@ class RunConfig:
             )
 
 
-def write_config(run: RunDirectory, config: RunConfig) -> None:
+def write_config(
+    run: RunDirectory, config: RunConfig, *, keeps_asked: bool = True
+) -> None:
     """Publishes ``run.json``.
+
+    Args:
+        run: The run.
+        config: Its config from now on.
+        keeps_asked: Whether what was measured may be measured again for another
+            network; not where somebody chose, be it the same.
 
     Raises:
         RunError: The disk refuses.
     """
     measured = {} if run.is_new else run.read_run().get("measured", {})
-    _write(run, config, measured)
+    if not keeps_asked and "inference" in measured:
+        record = dict(measured["inference"])
+        record.pop("asked", None)
+        measured = {**measured, "inference": record}
+    _write(run, config, measured, SCHEMA)
+
+
+def stages_schema(content: Mapping[str, Any]) -> int:
+    """Returns the schema of ``run.json`` whose stages a run has.
+
+    Roles of a later version write the file too, and leave these as they are.
+
+    Args:
+        content: Of ``run.json``.
+    """
+    return int(content.get("stages_schema", content["schema"]))
 
 
 def read_config(run: RunDirectory) -> RunConfig:
@@ -159,7 +183,7 @@ def record_inference(
         config = dataclasses.replace(read_config(run), inference=choice.config)
         record = {**choice.record(), "asked": to_dict(asked), "net": to_dict(net)}
         measured = {**content.get("measured", {}), "inference": record}
-        _write(run, config, measured)
+        _write(run, config, measured, stages_schema(content))
     return config
 
 
@@ -231,12 +255,15 @@ def config_changes(before: RunConfig, after: RunConfig) -> list[str]:
     ]
 
 
-def _write(run: RunDirectory, config: RunConfig, measured: dict[str, Any]) -> None:
+def _write(
+    run: RunDirectory, config: RunConfig, measured: dict[str, Any], stages: int
+) -> None:
     # Whoever only looks at a run knows its roles from here, and imports no agent.
     run.write_run(
         {
             "config": to_dict(config),
             "measured": measured,
+            "stages_schema": stages,
             "roles": list(config.agent.schedule(config).needed),
         }
     )

@@ -1,38 +1,80 @@
-"""What earlier calls of ``tengen train`` gave a run, as its newest checkpoint says."""
+"""What earlier calls of ``tengen train`` gave a run.
+
+A checkpoint says what it was when its turn began, and a call that ends says the rest in
+``RUN/spent.json``, which one that is killed does not.
+"""
 
 from __future__ import annotations
 
+import json
+import math
+from pathlib import Path
 from typing import Any, NamedTuple
 
+from tengen.errors import RunError
 from tengen.learners.checkpoint_json import read_extra
-from tengen.run import RunDirectory
+from tengen.run import RunDirectory, publish_json, storage_error
 
-__all__ = ["RunSpent", "core_minutes_of", "read_spent"]
+__all__ = ["RunSpent", "core_minutes_of", "read_spent", "record_spent"]
+
+_FILE = "spent.json"
+_MOST_BYTES = 4096
 
 
 class RunSpent(NamedTuple):
     """What a run has been given."""
 
     core_minutes: float = 0.0
-    """Wall minutes of calls times their cores; what came after the newest checkpoint
-    does not count, for nothing was made of it."""
+    """Wall minutes of calls times their cores; of a call that was killed those up to
+    its last checkpoint."""
     num_frames: int = 0
     """Steps of environments, or rows of games."""
 
 
 def read_spent(run: RunDirectory) -> RunSpent:
-    """Returns what the newest checkpoint says; nothing where there is none.
+    """Returns what the newest checkpoint and the last call say.
 
     Raises:
         UsageError: The checkpoint is of another schema.
-        RunError: It is damaged.
+        RunError: A file is damaged.
     """
+    told = _told(run.path / _FILE)
     number = run.checkpoints.latest()
     if number is None:
-        return RunSpent()
+        return RunSpent(told)
     extra = read_extra(run.checkpoints.entry(number))
     num_frames = int(extra.get("data", {}).get("num_rows", 0))
-    return RunSpent(core_minutes_of(extra), num_frames)
+    return RunSpent(max(told, core_minutes_of(extra)), num_frames)
+
+
+def record_spent(run: RunDirectory, core_minutes: float) -> None:
+    """Publishes what a run was given until the end of a call.
+
+    Args:
+        run: The run; the caller holds its ``train`` lock.
+        core_minutes: Of all calls.
+
+    Raises:
+        RunError: The disk refuses.
+    """
+    publish_json(run.path / _FILE, {"core_minutes": core_minutes})
+
+
+def _told(path: Path) -> float:
+    try:
+        content = json.loads(path.read_bytes()[:_MOST_BYTES])
+        core_minutes = float(content["core_minutes"])
+    except FileNotFoundError:
+        return 0.0
+    except OSError as error:
+        raise storage_error(path, error) from error
+    except (ValueError, TypeError, LookupError):
+        core_minutes = math.nan
+    if not 0 <= core_minutes < math.inf:
+        raise RunError(
+            f"{path} is damaged; remove it, and the run counts from its checkpoint on"
+        )
+    return core_minutes
 
 
 def core_minutes_of(extra: dict[str, Any]) -> float:

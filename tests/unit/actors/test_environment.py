@@ -105,7 +105,7 @@ def test_no_transition_bridges_two_episodes() -> None:
         live = ~bridges
         actions = written.joined("action")[copy]
         assert np.array_equal(place[1:, 3][live], actions[:-1][live])
-        num_ends += int(is_over[copy].sum())
+        num_ends += int(is_reset.sum())
         # An episode's final observation is there, with all its steps.
         for row in is_reset.nonzero()[0]:
             episode, step = place[row, 1:3].astype(int)

@@ -77,7 +77,7 @@ def test_other_files_are_refused(tmp_path: Path, monkeypatch: Any) -> None:
             read_book(path, game)
     with pytest.raises(UsageError, match=r"is newer than this tengen reads"):
         read_book(write(path, schema=2), game)
-    with pytest.raises(UsageError, match=r"is of go/9 and not of connect4; "):
+    with pytest.raises(UsageError, match=r'is of "go/9" and not of connect4; '):
         read_book(write(path, task="go/9"), game)
     monkeypatch.setattr("tengen.games.book._MAX_BYTES", 10)
     with pytest.raises(UsageError, match=r"is damaged, it has over 0 MiB"):

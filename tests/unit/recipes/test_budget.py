@@ -142,7 +142,7 @@ def as_of_before(path, stages):
     """Writes a run's config as the version before wrote it, with such stages."""
     run = RunDirectory(path)
     content = run.read_run()
-    del content["schema"]
+    del content["schema"], content["stages_schema"]
     content["config"]["agent"]["stages"] = stages
     publish_json(path / "run.json", {"schema": 2, **content})
 
