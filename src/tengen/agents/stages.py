@@ -1,8 +1,8 @@
 """When the network of a run of self-play grows, and into which.
 
 The rule is in the run's config and counts what all calls of ``tengen train`` have given
-the run, so that a run grows where it does whether it is given its time by one call or
-by ten.
+the run. What later calls will give nobody knows: a run whose first calls are too short
+for a stage begins it in the first call that makes their sum long enough.
 """
 
 from __future__ import annotations

@@ -58,8 +58,8 @@ class Choice:
         is_deterministic: Whether an answer is a function of its row alone.
         rows_per_s: Measured evaluations per second, of one thread by precision, or of
             a GPU by rows of a batch; empty when nothing was left to measure.
-        int8_s: Seconds that quantising a model takes, which were weighed against its
-            rate; 0 where nothing was.
+        int8_s: Seconds that quantising a model takes, weighed against its rate where
+            the precision was left open; 0 where none was quantised.
     """
 
     config: InferenceConfig

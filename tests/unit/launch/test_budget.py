@@ -2,9 +2,11 @@
 
 import pytest
 
+from tengen.errors import RunError
 from tengen.launch import Budget
 from tengen.launch.budget import Spending
-from tengen.roles import RunSpent
+from tengen.roles import RunSpent, read_spent, record_spent
+from tengen.run import RunDirectory
 
 
 class Clock:
@@ -16,6 +18,18 @@ class Clock:
 
     def monotonic(self):
         return self.now_s
+
+
+def test_a_call_that_ended_counts_whole(tmp_path):
+    run = RunDirectory.create_or_resume(tmp_path / "run")
+    assert read_spent(run) == RunSpent()
+    record_spent(run, 12.5)
+    record_spent(run, 19.75)
+    assert read_spent(run) == RunSpent(19.75)
+    for damaged in ("", "[]", '{"core_minutes": -1}', '{"core_minutes": NaN}'):
+        (run.path / "spent.json").write_text(damaged)
+        with pytest.raises(RunError, match=r"spent\.json is damaged; remove it"):
+            read_spent(run)
 
 
 NAMES = ("core_minutes", "core_minutes_in_all", "remaining", "asked")

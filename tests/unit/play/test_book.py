@@ -15,7 +15,7 @@ from tengen.evaluation import play_match
 from tengen.evaluation.players import RandomPlayer
 from tengen.games import read_book
 from tengen.overrides import override
-from tengen.play.book import find_openings
+from tengen.play.book import _key, _policy, find_openings
 from tengen.recipes import make_config
 from tengen.recipes.run import train_task
 from tengen.roles import read_config, run_book
@@ -62,6 +62,23 @@ def test_openings_that_are_not_there_are_told(make_player: Any) -> None:
     # Every line of so many plies is over.
     with pytest.raises(RunError, match=r"only 0 different ones of 9 plies"):
         find(make_player("tictactoe"), num_plies=9, num_openings=2)
+
+
+@pytest.mark.parametrize("task", ["gomoku/9", "go/9", "connect4"])
+def test_two_orders_of_moves_are_one_position(task: str) -> None:
+    game = games.make(task)
+    first, same = (
+        ((0, 3, 2), (2, 3, 0)) if task == "connect4" else ((0, 60, 20), (20, 60, 0))
+    )
+    assert _key(game, first) == _key(game, same)
+    assert _key(game, first) != _key(game, (first[0], first[2], first[1]))
+
+
+def test_a_low_temperature_takes_the_best_moves(make_player: Any) -> None:
+    player = make_player("connect4")
+    _, shares = _policy(player, (), 40, 0.001, 1)
+    assert shares.max() == pytest.approx(1.0, abs=0.5)
+    assert shares.sum() == pytest.approx(1.0)
 
 
 @pytest.fixture(scope="module")

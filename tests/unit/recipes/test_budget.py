@@ -1,15 +1,19 @@
 """What a recipe makes of the time and the hardware that it is given."""
 
+import dataclasses
+
 import pytest
 
 from tengen import games
 from tengen.agents import History, NetStage
 from tengen.config import to_dict
+from tengen.inference import Choice
 from tengen.nets import ResNetConfig, parse_net
 from tengen.recipes import make_config
 from tengen.recipes.run import train_task
 from tengen.recipes.scale import GROWTH
 from tengen.roles import read_config
+from tengen.roles.config import record_inference
 from tengen.run import RunDirectory, publish_json
 
 OWN_GAME = "tests.unit.games.own_games:TicTacToe"
@@ -129,6 +133,7 @@ def test_what_a_new_run_records(tmp_path, monkeypatch, budget, num_shards):
         ("net.num_blocks=20", ()),
         ("net.kind=transformer", ()),
         ("agent.stages=[]", ()),
+        ('net={"kind": "resnet", "num_blocks": 6, "num_channels": 96}', GROWTH[2:]),
     ],
 )
 def test_a_run_with_its_own_network_grows_beyond_it(
@@ -174,6 +179,53 @@ def test_a_run_of_an_earlier_version_grows_too(
     again = record(tmp_path / "run", monkeypatch, minutes=5.0)
     assert again.agent.stages == stages
     assert "grows" not in capsys.readouterr().out
+
+
+def test_an_old_run_may_be_kept_as_it_is(tmp_path, monkeypatch):
+    record(tmp_path / "run", monkeypatch)
+    as_of_before(tmp_path / "run", [])
+    for _ in range(2):
+        config = record(tmp_path / "run", monkeypatch, settings=["agent.stages=[]"])
+        assert config.agent.stages == ()
+
+
+def test_an_old_run_that_a_role_wrote_grows_all_the_same(tmp_path, monkeypatch):
+    config = record(tmp_path / "run", monkeypatch)
+    as_of_before(tmp_path / "run", [])
+    run = RunDirectory(tmp_path / "run")
+    inference = dataclasses.replace(
+        config.inference, backend="torch", precision="fp32", batch_shape="dynamic"
+    )
+    choice = Choice(inference, "1", True, {})
+    record_inference(run, choice, config.inference, config.net)
+    assert run.read_run()["schema"] == 3
+    assert read_config(run).agent.stages == ()
+    assert record(tmp_path / "run", monkeypatch).agent.stages == GROWTH
+
+
+@pytest.mark.parametrize(
+    ("settings", "stages", "net"),
+    [
+        ([], GROWTH[2:], GROWTH[1].net),
+        (["agent.stages=[]"], (), None),
+        (["net.num_channels=16"], GROWTH, None),
+    ],
+)
+def test_roles_by_themselves_begin_as_somebody_said(
+    tmp_path, monkeypatch, settings, stages, net
+):
+    words = {"games": 0, "minutes": 600.0, "threads": 2, "settings": settings}
+    config = record(tmp_path / "run", monkeypatch, **words)
+    assert config.agent.stages == stages
+    own = make_config("connect4", None, None).net
+    size = (config.net.num_blocks, config.net.num_channels)
+    if net is not None:
+        assert size == (net.num_blocks, net.num_channels)
+    else:
+        assert size == (
+            own.num_blocks,
+            16 if settings[0][0] == "n" else own.num_channels,
+        )
 
 
 @pytest.mark.parametrize(

@@ -197,6 +197,18 @@ def test_self_play_goes_on_in_what_was_chosen_for_the_larger_network(run, monkey
     assert opened == [(16, "bf16"), (16, "bf16"), (24, "fp32")]
 
 
+def test_the_measured_precision_stays_where_somebody_sets_the_same(run, monkeypatch):
+    rates = {"fp32": 1.0, "bf16": 2.0}
+    monkeypatch.setattr("tengen.inference.choice._trial", lambda *_: rates)
+    write_config(run, grows(small(), 20))
+    rounds(run, 1)
+    assert read_config(run).inference.precision == "bf16"
+    write_config(run, read_config(run), keeps_asked=False)
+    rates.update(fp32=3.0)
+    rounds(run, 2)
+    assert read_config(run).inference.precision == "bf16"
+
+
 @pytest.mark.parametrize("setting", [[], ["inference.precision=fp32"]])
 def test_a_precision_that_somebody_set_stays(run, monkeypatch, setting):
     rates = {"fp32": 1.0, "bf16": 2.0}
