@@ -29,7 +29,7 @@ from tengen import envs
 from tengen.bench.no_net import NO_NET, SilentBackend
 from tengen.config import check, check_range, to_dict
 from tengen.errors import RunError
-from tengen.experience import Experience, ReplayConfig
+from tengen.experience import Experience
 from tengen.inference import Backend, open_backend
 from tengen.inference.central import InferenceServer, serve_rows
 from tengen.overrides import override
@@ -186,9 +186,8 @@ def _config(args: argparse.Namespace) -> RunConfig:
         f"inference.precision={args.precision}",
         "inference.batch_shape=dynamic",
     ]
-    if isinstance(config.store, ReplayConfig) and config.store.is_queue:
-        most = max(config.store.max_items, 4 * args.actors * args.envs)
-        settings.append(f"store.max_items={most}")
+    if config.store.is_queue:
+        settings.append(f"store.max_items={max(64, 4 * args.actors * args.envs)}")
     return override(config, settings)
 
 

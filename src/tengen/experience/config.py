@@ -12,3 +12,8 @@ class ExperienceConfig(OpenConfig, package="tengen.experience"):
 
     Which kind it is, is the agent's matter: the agent opens it.
     """
+
+    @property
+    def is_queue(self) -> bool:
+        """Whether every item is used once, and none is kept for later."""
+        return False

@@ -41,6 +41,8 @@ def test_the_report(
     assert report == {
         "model": str(run.models.entry(17)),
         "task": task,
+        "protocol": "",
+        "acting": "greedy",
         "seed": 2,
         "episodes": 5,
         "mean_return": 10.0,
@@ -91,6 +93,7 @@ def test_for_people(
     assert cli.main(words) == 0
     assert capsys.readouterr().out.splitlines() == [
         f"{run.models.entry(0)} in {task}",
+        "actions: greedy",
         "mean return 10.00, 95 % interval 10.00 to 10.00 (Student's t)",
         "100 episodes, returns 10.00 to 10.00, 10.0 steps each",
     ]
