@@ -7,8 +7,8 @@ environment library before one is asked for.
 from __future__ import annotations
 
 from tengen.envs.env import ActionSpec, Arrays, Env, EnvSpec, Step
-from tengen.envs.gymnasium_suite import make_own
 from tengen.envs.registry import env_spec, in_suite, make, names, with_protocol
+from tengen.envs.suites.gymnasium_ids import make_own
 from tengen.envs.timely import TimelyEnv
 
 __all__ = [

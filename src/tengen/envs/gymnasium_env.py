@@ -19,6 +19,7 @@ from tengen.errors import RunError, TengenError, UsageError
 __all__ = [
     "RAISED",
     "GymnasiumEnv",
+    "as_gymnasium",
     "import_gymnasium",
     "make_guarded",
     "raised",
@@ -51,6 +52,17 @@ def import_gymnasium() -> Any:
             f"pip install --upgrade gymnasium"
         )
     return gymnasium
+
+
+def as_gymnasium(kind: type[Any]) -> type[Any]:
+    """Returns a class with the methods of ``gymnasium.Env`` as one of its kind.
+
+    Gymnasium cannot be a base of a class in a file, as it may not be installed.
+
+    Raises:
+        UsageError: It is not installed.
+    """
+    return type(kind.__name__, (kind, import_gymnasium().Env), {})
 
 
 def make_guarded(make: Callable[[], Any], name: str) -> Any:
@@ -96,6 +108,7 @@ class GymnasiumEnv:
         seed: int,
         *,
         name: str,
+        frames_per_step: int = 1,
     ) -> None:
         """Makes the copies.
 
@@ -105,6 +118,7 @@ class GymnasiumEnv:
             seed: At least 0. Copies have streams of their own, which no other seed
                 shares.
             name: The task, for messages and the spec.
+            frames_per_step: Of the spec.
 
         Raises:
             UsageError: A copy cannot be made, is no ``gymnasium.Env``, has other spaces
@@ -131,6 +145,7 @@ class GymnasiumEnv:
             actions=self._actions.spec,
             max_episode_steps=registered.max_episode_steps if registered else None,
             reward_threshold=registered.reward_threshold if registered else None,
+            frames_per_step=frames_per_step,
         )
 
     def reset(self) -> Arrays:

@@ -1,7 +1,7 @@
 """What Gymnasium's spaces are to tengen: named arrays in, choices or numbers out.
 
 An observation space becomes named tensors. ``Box`` is an array; ``Discrete`` is a
-vector of zeros and a one; ``MultiDiscrete`` and ``MultiBinary`` are numbers; the
+vector of zeros and a one; ``MultiDiscrete`` is numbers, ``MultiBinary`` bools; the
 entries of ``Dict`` and ``Tuple`` have names of their own, ``observation/KEY``, nested
 ones ``observation/KEY/KEY``. An action space becomes choices, each counted from 0
 (``Discrete``, ``MultiDiscrete``, ``MultiBinary``), or real numbers (``Box``); both lie
@@ -283,8 +283,10 @@ def _entries(
         values = int(space.start) + np.arange(int(space.n))
         yield _Entry(name, keys, TensorSpec(shape=values.shape), values)
         return
-    if isinstance(space, spaces.MultiDiscrete | spaces.MultiBinary):
+    if isinstance(space, spaces.MultiDiscrete):
         dtype = "float32"
+    elif isinstance(space, spaces.MultiBinary):
+        dtype = "bool"
     elif isinstance(space, spaces.Box):
         dtype = _DTYPES.get(space.dtype.name, "float32")
     else:

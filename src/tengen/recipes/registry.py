@@ -175,8 +175,12 @@ def _check_known(task: str) -> None:
             task
         )  # refuses a size that there is not, or a game that fits not
         return
+    # Listing all environments imports every package of theirs.
+    if envs.in_suite(task) or games.is_program(task):
+        envs.env_spec(task)
+        return
     environments = envs.names()
-    if task in environments or envs.in_suite(task) or games.is_program(task):
+    if task in environments:
         envs.env_spec(task)
         return
     lister = "tengen recipes lists what can be trained"

@@ -9,9 +9,9 @@ import pytest
 from numpy.typing import NDArray
 
 from tengen import envs
-from tengen.envs import atari as suite
-from tengen.envs.atari import AtariEnv
-from tengen.envs.protocols import PROTOCOLS
+from tengen.envs.suites import atari as suite
+from tengen.envs.suites.atari import AtariEnv
+from tengen.envs.suites.atari_protocols import PROTOCOLS
 from tengen.errors import RunError, UsageError
 
 needs_ale = pytest.mark.skipif(not suite.names(), reason="needs pip install ale-py")

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from tengen import envs
-from tengen.envs import minatar as suite
+from tengen.envs.suites import minatar as suite
 from tengen.errors import RunError, UsageError
 from tengen.recipes import make_config
 from tengen.tensors import TensorSpec

@@ -70,7 +70,7 @@ def test_a_nested_observation_is_arrays_by_name() -> None:
         "observation/number": TensorSpec(),
         "observation/card": TensorSpec(shape=(3,)),
         "observation/inner/pair/0": TensorSpec(shape=(1, 2)),
-        "observation/inner/pair/1": TensorSpec(shape=(3,)),
+        "observation/inner/pair/1": TensorSpec(dtype="bool", shape=(3,)),
     }
     arrays = observations.zeros(2)
     value = {

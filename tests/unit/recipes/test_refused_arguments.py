@@ -7,7 +7,7 @@ import sys
 import pytest
 
 from tengen import cli, envs
-from tengen.envs import gymnasium_suite
+from tengen.envs.suites import gymnasium_ids
 
 
 @pytest.fixture
@@ -141,7 +141,7 @@ def test_what_is_neither_a_game_nor_an_environment(tmp_path, monkeypatch, capsys
 
 def test_an_environment_without_gymnasium(refused, monkeypatch):
     monkeypatch.setitem(sys.modules, "gymnasium", None)
-    monkeypatch.setattr(envs, "names", gymnasium_suite.names)  # no other is installed
+    monkeypatch.setattr(envs, "names", gymnasium_ids.names)  # no other is installed
     line = refused("train", "CartPole-v1")
     assert line.startswith("tengen: task (CartPole-v1) is not known; ")
     assert "pip install --upgrade gymnasium" in line

@@ -4,13 +4,14 @@ An observation is one screen, ``[1, 84, 84]`` uint8 grey, the greatest of the la
 frames; what a network sees of the screens before is the network's matter
 (``net.num_frames``), so that a screen is sent and stored once. ``atari/Pong`` is played
 as preset ``v5`` says, ``atari/Pong/classic`` and ``atari/Pong/r2d2`` as others do
-(`tengen.envs.protocols`).
+(`tengen.envs.suites.atari_protocols`).
 
 The package is licensed under the GPL; a user installs it, and nothing of it is here.
 
 Source: Bellemare et al. 2013, "The Arcade Learning Environment".
-Differs from it: see `tengen.envs.protocols`. An episode that is cut after 108,000
-frames ends with the screen of the step before the cut, as the package makes none of it.
+Differs from it: see `tengen.envs.suites.atari_protocols`. An episode that is cut after
+108,000 frames ends with the screen of the step before the cut, as the package makes
+none of it.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from numpy.typing import NDArray
 
 from tengen.envs.copies import ActionRange, copy_seeds
 from tengen.envs.env import ActionSpec, Arrays, EnvSpec, Step
-from tengen.envs.protocols import PROTOCOLS, Protocol
+from tengen.envs.suites.atari_protocols import PROTOCOLS, Protocol
 from tengen.errors import UsageError, did_you_mean
 from tengen.tensors import TensorSpec
 

@@ -1,0 +1,148 @@
+"""DeepMind Lab where it is installed: ``dmlab/explore_goal_locations_small``.
+
+Nobody ships it as a package of pip: it is built by its own instructions, and the module
+``deepmind_lab`` is what is looked for. An observation is ``[3, 72, 96]`` uint8, red,
+green and blue; the levels whose names begin with ``language_`` have the words of their
+instruction too, ``observation/instruction`` ``[256]`` bool. An action is one of nine,
+held for 4 frames. Levels of DMLab-30 go by their names, others by their paths.
+
+Source: Beattie et al. 2016, "DeepMind Lab" (arXiv:1612.03801); the nine actions of
+Espeholt et al. 2018, "IMPALA" (arXiv:1802.01561), table D.2.
+Differs from the latter: a word of an instruction is the bit that a checksum of it
+chooses, without its place in the sentence.
+"""
+
+from __future__ import annotations
+
+import functools
+import importlib.util
+import zlib
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tengen.envs.env import Env
+from tengen.envs.gymnasium_env import GymnasiumEnv, as_gymnasium
+from tengen.envs.suites.dmlab_levels import LEVELS, LevelCache
+from tengen.errors import UsageError, did_you_mean
+
+__all__ = ["ACTIONS", "make", "names"]
+
+_PREFIX = "dmlab/"
+_HEIGHT, _WIDTH = 72, 96
+_FRAMES = 4
+_NUM_WORDS = 256
+_SEED_BITS = 31
+ACTIONS = (
+    (0, 0, 0, 1, 0, 0, 0),
+    (0, 0, 0, -1, 0, 0, 0),
+    (0, 0, -1, 0, 0, 0, 0),
+    (0, 0, 1, 0, 0, 0, 0),
+    (-20, 0, 0, 0, 0, 0, 0),
+    (20, 0, 0, 0, 0, 0, 0),
+    (-20, 0, 0, 1, 0, 0, 0),
+    (20, 0, 0, 1, 0, 0, 0),
+    (0, 0, 0, 0, 1, 0, 0),
+)
+"""Look left and right, up and down, strafe, move, fire, jump, crouch: forward, back,
+to the left, to the right, turn left, turn right, both turns while going, and fire."""
+
+
+def names() -> list[str]:
+    """Returns the levels of DMLab-30; none where DeepMind Lab is not installed."""
+    if importlib.util.find_spec("deepmind_lab") is None:
+        return []
+    return [_PREFIX + level for level in LEVELS]
+
+
+def make(name: str, num_envs: int, seed: int) -> Env:
+    """Returns copies of a level; see ``tengen.envs.make``.
+
+    Raises:
+        UsageError: The level is unknown, or DeepMind Lab is not installed.
+    """
+    if importlib.util.find_spec("deepmind_lab") is None:
+        raise UsageError(
+            f'environment ("{name}") needs a package that is missing: deepmind_lab; '
+            f"build it as github.com/google-deepmind/lab says, as pip has none"
+        )
+    level = name.removeprefix(_PREFIX)
+    if "/" not in level:
+        if level not in LEVELS:
+            known = [_PREFIX + one for one in LEVELS]
+            raise UsageError(
+                f'environment ("{name}") is not a level of DMLab-30; '
+                f"{did_you_mean(name, known)}"
+            )
+        level = f"contributed/dmlab30/{level}"
+    kind: Any = as_gymnasium(_Level)
+    make_one = functools.partial(kind, level)
+    return GymnasiumEnv(make_one, num_envs, seed, name=name, frames_per_step=_FRAMES)
+
+
+class _Level:
+    """One copy, with the methods of ``gymnasium.Env``."""
+
+    def __init__(self, level: str) -> None:
+        import deepmind_lab
+        from gymnasium import spaces
+
+        self._has_words = level.rpartition("/")[2].startswith("language_")
+        wanted = ["RGB_INTERLEAVED", *(["INSTR"] if self._has_words else [])]
+        self._lab = deepmind_lab.Lab(
+            level,
+            wanted,
+            config={"width": str(_WIDTH), "height": str(_HEIGHT)},
+            renderer="software",
+            level_cache=LevelCache(),
+        )
+        screen = spaces.Box(0, 255, (3, _HEIGHT, _WIDTH), np.uint8)
+        self.observation_space: Any = screen
+        if self._has_words:
+            words = spaces.MultiBinary(_NUM_WORDS)
+            self.observation_space = spaces.Dict(screen=screen, instruction=words)
+        self.action_space = spaces.Discrete(len(ACTIONS))
+        self._actions = [np.array(action, np.intc) for action in ACTIONS]
+        self._random = np.random.RandomState(0)
+        self._last: Any = None
+
+    def reset(
+        self, *, seed: int | None = None, options: Any = None
+    ) -> tuple[Any, dict[str, Any]]:
+        """Begins an episode, each with a seed of its own."""
+        if seed is not None:
+            self._random = np.random.RandomState(seed)
+        self._lab.reset(seed=self._random.randint(2**_SEED_BITS - 1))
+        return self._seen(), {}
+
+    def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
+        """Holds an action; a level's own time limit terminates, as published."""
+        reward = self._lab.step(self._actions[int(action)], num_steps=_FRAMES)
+        is_over = not self._lab.is_running()
+        # A level that is over shows nothing more.
+        seen = self._last if is_over else self._seen()
+        return seen, float(reward), is_over, False, {}
+
+    def close(self) -> None:
+        """Ends the level."""
+        self._lab.close()
+
+    def _seen(self) -> Any:
+        shown = self._lab.observations()
+        screen = np.moveaxis(np.asarray(shown["RGB_INTERLEAVED"]), -1, 0)
+        self._last = screen
+        if self._has_words:
+            self._last = {
+                "screen": screen,
+                "instruction": _words(str(shown["INSTR"])),
+            }
+        return self._last
+
+
+def _words(instruction: str) -> NDArray[np.bool_]:
+    """Returns the bits of a sentence's words, ``[256]``."""
+    bits = np.zeros(_NUM_WORDS, np.bool_)
+    for word in instruction.lower().split():
+        bits[zlib.crc32(word.encode()) % _NUM_WORDS] = True
+    return bits

@@ -1,0 +1,182 @@
+"""Google Research Football by EnvPool's build of it: ``football/academy_corner``.
+
+An observation is ``[4, 72, 96]`` bool: where the own team, the other team, the ball and
+the player in control are. Networks for its harder tasks see four of them
+(``net.num_frames=4``), as the published ones do. Actions are the game's 19, the reward
+is goals, and a step is 10 steps of its physics.
+
+Source: Kurach et al. 2020, "Google Research Football: A Novel Reinforcement Learning
+Environment" (arXiv:1907.11180), sections 3.2 and 3.3.
+Differs from it: planes are bools, of which a byte of a store holds eight.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tengen.envs.copies import ActionRange, check_reward, copy_seeds
+from tengen.envs.env import ActionSpec, Arrays, EnvSpec, Step
+from tengen.envs.suites.packaged import missing
+from tengen.errors import UsageError, did_you_mean
+from tengen.tensors import TensorSpec
+
+__all__ = ["FootballEnv", "make", "names"]
+
+_PREFIX = "football/"
+_SCENARIOS = (
+    "11_vs_11_competition",
+    "11_vs_11_easy_stochastic",
+    "11_vs_11_hard_stochastic",
+    "11_vs_11_kaggle",
+    "11_vs_11_stochastic",
+    "1_vs_1_easy",
+    "5_vs_5",
+    "academy_3_vs_1_with_keeper",
+    "academy_corner",
+    "academy_counterattack_easy",
+    "academy_counterattack_hard",
+    "academy_empty_goal",
+    "academy_empty_goal_close",
+    "academy_pass_and_shoot_with_keeper",
+    "academy_run_pass_and_shoot_with_keeper",
+    "academy_run_to_score",
+    "academy_run_to_score_with_keeper",
+    "academy_single_goal_versus_lazy",
+)
+_IDS = "gfootball/"
+_VERSION = "-v1"
+_SHAPE = (4, 72, 96)
+_SEED_BITS = 31
+
+
+def names() -> list[str]:
+    """Returns the scenarios, with their prefix; none where EnvPool is not installed."""
+    if importlib.util.find_spec("envpool") is None:
+        return []
+    return [_PREFIX + name for name in _SCENARIOS]
+
+
+def make(name: str, num_envs: int, seed: int) -> FootballEnv:
+    """Returns copies of a scenario; see ``tengen.envs.make``.
+
+    Raises:
+        UsageError: The scenario is unknown, or EnvPool is not installed.
+    """
+    return FootballEnv(name, num_envs, seed)
+
+
+class FootballEnv:
+    """Copies of one scenario, stepped by a thread of the package without Python's lock.
+
+    Args:
+        name: ``football/academy_corner``.
+        num_envs: Copies, at least 1.
+        seed: At least 0. Copies have streams of their own, which no other seed shares.
+
+    Attributes:
+        spec: What is known of the scenario.
+        num_envs: Copies N.
+
+    Raises:
+        UsageError: The scenario is unknown, EnvPool is not installed, or a number is
+            out of its range.
+    """
+
+    def __init__(self, name: str, num_envs: int, seed: int) -> None:
+        self._seeds = [one % 2**_SEED_BITS for one in copy_seeds(seed, num_envs)]
+        if importlib.util.find_spec("envpool") is None:
+            raise missing(name, "envpool", "football")
+        short = name.removeprefix(_PREFIX)
+        if short not in _SCENARIOS:
+            raise UsageError(
+                f'environment ("{name}") is not a scenario of football; '
+                f"{did_you_mean(name, [_PREFIX + one for one in _SCENARIOS])}"
+            )
+        self._id = _IDS + short + _VERSION
+        self._envs = self._made()
+        self._is_begun = False
+        self._is_over = np.zeros(num_envs, np.bool_)
+        self.num_envs = num_envs
+        self.spec = EnvSpec(
+            name=name,
+            observations={"observation": TensorSpec(dtype="bool", shape=_SHAPE)},
+            actions=ActionSpec(num_choices=(int(self._envs.action_space.n),)),
+            max_episode_steps=int(self._envs.spec.config.max_episode_steps),
+            reward_threshold=None,
+        )
+        self._range = ActionRange(self.spec.actions, name)
+
+    def reset(self) -> Arrays:
+        """Begins all episodes anew from the seed; see ``Env.reset``."""
+        if self._is_begun:
+            # The package seeds an environment when it is made, and never again.
+            self._envs.close()
+            self._envs = self._made()
+        self._is_begun = True
+        self._is_over = np.zeros(self.num_envs, np.bool_)
+        states, _ = self._envs.reset()
+        return {"observation": _planes(states)}
+
+    def step(self, actions: NDArray[Any]) -> Step:
+        """Steps every copy; see ``Env.step``.
+
+        Raises:
+            RunError: An action is out of range.
+        """
+        self._range.check(actions, self.num_envs)
+        states, reward, terminated, truncated, _ = self._envs.step(
+            actions.astype(np.int32)
+        )
+        reward = reward.astype(np.float32)
+        check_reward(reward, self.spec.name)
+        is_reset, self._is_over = self._is_over, terminated | truncated
+        return Step(
+            {"observation": _planes(states)}, reward, terminated, truncated, is_reset
+        )
+
+    def observed(self, observation: Any) -> Arrays:
+        """Returns the game's mini map as arrays; see ``Env.observed``.
+
+        Args:
+            observation: ``[72, 96, 4]`` uint8, 0 or 255.
+
+        Raises:
+            UsageError: It is no such map.
+        """
+        states = np.asarray(observation)
+        if states.dtype != np.uint8 or states.shape != (*_SHAPE[1:], _SHAPE[0]):
+            raise UsageError(
+                f"observation ({states.dtype} {states.shape}) of {self.spec.name} must "
+                f"be uint8 (72, 96, 4); pass what reset or step of the environment "
+                f"returned"
+            )
+        return {"observation": _planes(states[None])}
+
+    def own_action(self, action: NDArray[Any]) -> int:
+        """Returns the number of an action; see ``Env.own_action``."""
+        self._range.check(action[None], 1)
+        return int(action)
+
+    def close(self) -> None:
+        """Releases the games; see ``Env.close``."""
+        self._envs.close()
+
+    def _made(self) -> Any:
+        import envpool
+
+        return envpool.make_gymnasium(
+            self._id,
+            num_envs=len(self._seeds),
+            num_threads=1,
+            seed=self._seeds[0],
+            env_seed=self._seeds,
+        )
+
+
+def _planes(states: NDArray[np.uint8]) -> NDArray[np.bool_]:
+    """Returns ``[N, 4, 72, 96]`` of ``[N, 72, 96, 4]``."""
+    return np.ascontiguousarray(np.moveaxis(states > 0, -1, 1))

@@ -1,0 +1,24 @@
+"""MuJoCo's continuous control, Gymnasium's version 5: ``mujoco/Hopper``.
+
+Actions are real numbers. Version 5 scores lower than 2 to 4, with which no score of it
+can be compared; those are played by their Gymnasium ids where their packages are.
+
+Source: Todorov, Erez and Tassa 2012, "MuJoCo: A physics engine for model-based
+control"; environments and versions as the Gymnasium documentation lists them.
+"""
+
+from __future__ import annotations
+
+from tengen.envs.suites.packaged import PackagedSuite
+
+__all__ = ["SUITE"]
+
+SUITE = PackagedSuite(
+    prefix="mujoco/",
+    package="mujoco",
+    pattern=(
+        r"(Ant|HalfCheetah|Hopper|HumanoidStandup|Humanoid|InvertedDoublePendulum|"
+        r"InvertedPendulum|Pusher|Reacher|Swimmer|Walker2d)-v(5)"
+    ),
+)
+"""The tasks ``mujoco/*``."""

@@ -1,0 +1,39 @@
+"""POPGym's tasks that need memory: ``popgym/RepeatPreviousEasy``.
+
+Choices that are observed, of which some tasks observe many at once, are a vector of
+bools each, of which one is set.
+
+Source: Morad et al. 2023, "POPGym: Benchmarking Partially Observable Reinforcement
+Learning" (arXiv:2303.01859).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from tengen.envs.suites.packaged import PackagedSuite
+
+__all__ = ["SUITE"]
+
+
+def _flat(env: Any) -> Any:
+    from gymnasium import spaces, wrappers
+
+    if isinstance(env.observation_space, spaces.Box):
+        return env
+    flat = wrappers.FlattenObservation(env)
+    length: Any = flat.observation_space.shape
+    return wrappers.TransformObservation(
+        flat, lambda seen: seen.astype(np.bool_), spaces.MultiBinary(length)
+    )
+
+
+SUITE = PackagedSuite(
+    prefix="popgym/",
+    package="popgym",
+    pattern=r"popgym-(.+)-v(\d+)",
+    wrap=_flat,
+)
+"""The tasks ``popgym/*``."""

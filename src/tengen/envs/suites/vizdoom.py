@@ -1,0 +1,178 @@
+"""VizDoom's scenarios without a window: ``vizdoom/Basic``.
+
+``observation/screen`` is ``[3, 60, 80]`` uint8, red, green and blue, each the mean of
+2 x 2 pixels; ``observation/variables`` ``[K]`` float32 are the scenario's game
+variables, such as health and ammunition, in hundreds. An action is no button, or one of
+the scenario's, held for 4 tics; a frame is a tic. A time limit truncates. Each copy is
+a process of the package, which leaves an empty folder ``_vizdoom`` where it is started.
+
+Source: Kempka et al. 2016, "ViZDoom: A Doom-based AI Research Platform for Visual
+Reinforcement Learning" (arXiv:1605.02097).
+Differs from it: screens are smaller, and in colour. Buttons that take a number, which
+only Deathmatch has, are left alone. The state that an episode ends in has no screen of
+its own in VizDoom: it is the one of the step before, with the variables of the end.
+"""
+
+from __future__ import annotations
+
+import functools
+import importlib.util
+import os
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tengen.envs.env import Env
+from tengen.envs.gymnasium_env import GymnasiumEnv, as_gymnasium
+from tengen.envs.suites.packaged import missing
+from tengen.errors import UsageError, did_you_mean
+
+__all__ = ["TICS", "make", "names"]
+
+TICS = 4
+"""Of the game that an action is held for; the game has 35 a second."""
+_PREFIX = "vizdoom/"
+_SCENARIOS = {
+    "Basic": "basic",
+    "DeadlyCorridor": "deadly_corridor",
+    "Deathmatch": "deathmatch",
+    "DefendCenter": "defend_the_center",
+    "DefendLine": "defend_the_line",
+    "HealthGathering": "health_gathering",
+    "HealthGatheringSupreme": "health_gathering_supreme",
+    "MyWayHome": "my_way_home",
+    "PredictPosition": "predict_position",
+    "TakeCover": "take_cover",
+}
+_HEIGHT, _WIDTH = 60, 80
+_HUNDRED = 100.0
+
+
+def names() -> list[str]:
+    """Returns the scenarios, with their prefix; none where it is not installed."""
+    if importlib.util.find_spec("vizdoom") is None:
+        return []
+    return [_PREFIX + name for name in _SCENARIOS]
+
+
+def make(name: str, num_envs: int, seed: int) -> Env:
+    """Returns copies of a scenario; see ``tengen.envs.make``.
+
+    Raises:
+        UsageError: The scenario is unknown or its file is not there, or VizDoom is not
+            installed.
+    """
+    kind: Any = as_gymnasium(_Game)
+    make_one = functools.partial(kind, _path_of(name))
+    return GymnasiumEnv(make_one, num_envs, seed, name=name, frames_per_step=TICS)
+
+
+class _Game:
+    """One copy, with the methods of ``gymnasium.Env``."""
+
+    def __init__(self, path: Path) -> None:
+        import vizdoom
+        from gymnasium import spaces
+
+        self._game = game = vizdoom.DoomGame()
+        game.load_config(str(path))
+        # It would write its settings into the folder of whoever calls.
+        game.set_doom_config_path(os.devnull)
+        game.set_window_visible(False)
+        game.set_sound_enabled(False)
+        game.set_mode(vizdoom.Mode.PLAYER)
+        game.set_screen_resolution(vizdoom.ScreenResolution.RES_160X120)
+        game.set_screen_format(vizdoom.ScreenFormat.CRCGCB)
+        game.init()
+        buttons = game.get_available_buttons()
+        binary = [i for i, b in enumerate(buttons) if not vizdoom.is_delta_button(b)]
+        # The first action presses nothing.
+        presses = np.zeros((len(binary) + 1, len(buttons)))
+        presses[np.arange(len(binary)) + 1, binary] = 1
+        self._presses = presses.tolist()
+        self._variables = game.get_available_game_variables()
+        entries: dict[str, Any] = {
+            "screen": spaces.Box(0, 255, (3, _HEIGHT, _WIDTH), np.uint8)
+        }
+        if self._variables:
+            length = (len(self._variables),)
+            entries["variables"] = spaces.Box(-np.inf, np.inf, length, np.float32)
+        self.observation_space = spaces.Dict(entries)
+        self.action_space = spaces.Discrete(len(presses))
+        self._screen = np.zeros((3, _HEIGHT, _WIDTH), np.uint8)
+
+    def reset(
+        self, *, seed: int | None = None, options: Any = None
+    ) -> tuple[dict[str, Any], dict[str, Any]]:
+        """Begins an episode."""
+        if seed is not None:
+            # It seeds the numbers that seed each episode from here on.
+            self._game.set_seed(seed)
+        self._game.new_episode()
+        return self._seen(), {}
+
+    def step(
+        self, action: Any
+    ) -> tuple[dict[str, Any], float, bool, bool, dict[str, Any]]:
+        """Holds a button."""
+        game = self._game
+        reward = game.make_action(self._presses[int(action)], TICS)
+        is_over = game.is_episode_finished()
+        timeout = game.get_episode_timeout()
+        is_cut = (
+            is_over
+            and 0 < timeout <= game.get_episode_time()
+            and not game.is_player_dead()
+        )
+        return self._seen(), reward, is_over and not is_cut, is_cut, {}
+
+    def close(self) -> None:
+        """Ends the copy's process."""
+        self._game.close()
+
+    def _seen(self) -> dict[str, Any]:
+        state = self._game.get_state()
+        if state is not None:
+            self._screen = _halved(state.screen_buffer)
+        seen: dict[str, Any] = {"screen": self._screen}
+        if self._variables:
+            values = [self._game.get_game_variable(one) for one in self._variables]
+            seen["variables"] = np.array(values, np.float32) / _HUNDRED
+        return seen
+
+
+def _halved(screen: NDArray[np.uint8]) -> NDArray[np.uint8]:
+    """Returns the means of 2 x 2 pixels, ``[3, H / 2, W / 2]``, rounded."""
+    rows = screen[:, ::2].astype(np.uint16) + screen[:, 1::2]
+    sums = rows[..., ::2] + rows[..., 1::2]
+    halved: NDArray[np.uint8] = ((sums + 2) // 4).astype(np.uint8)
+    return halved
+
+
+def _path_of(name: str) -> Path:
+    """Returns the path of a scenario's config file.
+
+    Raises:
+        UsageError: The scenario is unknown or its file is not there, or VizDoom is not
+            installed.
+    """
+    if importlib.util.find_spec("vizdoom") is None:
+        raise missing(name, "vizdoom", "vizdoom")
+    short = name.removeprefix(_PREFIX)
+    if short not in _SCENARIOS:
+        raise UsageError(
+            f'environment ("{name}") is not a scenario of VizDoom; '
+            f"{did_you_mean(name, [_PREFIX + known for known in _SCENARIOS])}"
+        )
+    import vizdoom
+
+    path = Path(vizdoom.scenarios_path) / f"{_SCENARIOS[short]}.cfg"
+    for part in (path, path.with_suffix(".wad")):
+        if not part.exists():
+            raise UsageError(
+                f'environment ("{name}") needs a file that is not there: {part}; '
+                f"pip install --force-reinstall vizdoom"
+            )
+    return path
