@@ -5,7 +5,11 @@ Importing this package imports no torch.
 
 from __future__ import annotations
 
-from tengen.actors.action_draws import ActionDraws, make_action_draws
+from tengen.actors.action_draws import (
+    ActionDraws,
+    make_action_draws,
+    make_squashed_draws,
+)
 from tengen.actors.action_values import clip_actions, encode_actions, encoded_length
 from tengen.actors.block import StepBlock, step_tensors
 from tengen.actors.environment import EnvironmentPort, EnvironmentStats
@@ -40,6 +44,7 @@ __all__ = [
     "encode_actions",
     "encoded_length",
     "make_action_draws",
+    "make_squashed_draws",
     "play_generation",
     "step_tensors",
 ]

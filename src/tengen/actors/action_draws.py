@@ -16,7 +16,14 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["ActionDraws", "CategoricalDraws", "GaussianDraws", "make_action_draws"]
+__all__ = [
+    "ActionDraws",
+    "CategoricalDraws",
+    "GaussianDraws",
+    "SquashedDraws",
+    "make_action_draws",
+    "make_squashed_draws",
+]
 
 # As in tengen.losses.distributions.
 _MIN_LOG_STD, _MAX_LOG_STD = -20.0, 2.0
@@ -151,6 +158,61 @@ class GaussianDraws:
 
     def _shaped(self, actions: NDArray[np.float32]) -> NDArray[np.float32]:
         return actions[:, 0] if self._is_scalar else actions
+
+
+class SquashedDraws:
+    """Real numbers between bounds: Gaussian ones through tanh; two uniforms for each.
+
+    Source: Haarnoja et al. 2018, "Soft Actor-Critic Algorithms and Applications"
+    (arXiv:1812.05905), appendix C.
+    """
+
+    def __init__(self, low: Sequence[float], high: Sequence[float]) -> None:
+        """Makes the draws.
+
+        Args:
+            low: Least of each number, finite.
+            high: Greatest of each, finite.
+        """
+        self._low, self._high = np.array(low), np.array(high)
+        self._gaussian = GaussianDraws((len(low),))
+
+    @property
+    def num_uniforms(self) -> int:
+        """Two a number."""
+        return self._gaussian.num_uniforms
+
+    def draw(
+        self, outputs: NDArray[np.float32], uniforms: NDArray[np.float64]
+    ) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+        """See ``ActionDraws``; the density is of numbers scaled to [-1, 1]."""
+        before, log_prob = self._gaussian.draw(outputs, uniforms)
+        u = before.astype(np.float64)
+        slope = 2.0 * (math.log(2.0) - u - np.logaddexp(0.0, -2.0 * u))
+        density = log_prob - slope.sum(axis=1)
+        return self._scaled(before), density.astype(np.float32)
+
+    def greedy(self, outputs: NDArray[np.float32]) -> NDArray[np.float32]:
+        """See ``ActionDraws``: what the mean is squashed to."""
+        return self._scaled(self._gaussian.greedy(outputs))
+
+    def _scaled(self, before: NDArray[np.float32]) -> NDArray[np.float32]:
+        middle, half = (self._low + self._high) / 2, (self._high - self._low) / 2
+        actions = middle + half * np.tanh(before.astype(np.float64))
+        clipped: NDArray[np.float32] = actions.clip(self._low, self._high).astype(
+            np.float32
+        )
+        return clipped
+
+
+def make_squashed_draws(low: Sequence[float], high: Sequence[float]) -> ActionDraws:
+    """Returns what draws numbers between finite bounds by a squashed Gaussian.
+
+    Args:
+        low: Least of each number.
+        high: Greatest of each.
+    """
+    return SquashedDraws(low, high)
 
 
 def make_action_draws(

@@ -342,11 +342,16 @@ class EnvironmentAgent(Agent):
         )
 
 
-def net_for(spec: EnvSpec) -> MemoryConfig:
-    """Returns a network without memory for an environment's observations."""
+def net_for(spec: EnvSpec, of_vectors: MlpConfig | None = None) -> MemoryConfig:
+    """Returns a network without memory for an environment's observations.
+
+    Args:
+        spec: The environment.
+        of_vectors: The network where no observation is an image; None for the default.
+    """
     images = [s.shape for s in spec.observations.values() if len(s.shape) == 3]
     if not images:
-        return MlpConfig()
+        return of_vectors or MlpConfig()
     if min(max(shape) for shape in images) >= _SMALLEST_SCREEN:
         # One grey screen does not tell what moves where.
         is_grey = all(min(shape) == 1 for shape in images)

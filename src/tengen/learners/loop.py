@@ -101,7 +101,8 @@ class Learner:
         self._device = torch.device(device)
         self._experience = experience
         self.net = net.to(self._device).train()
-        self.optimizer = Optimizer(config.optimizer, net)
+        update.to(self._device)
+        self.optimizer = Optimizer(config.optimizer, net, update.parameters())
         self.num_samples = 0
         self.remaining: float | None = None
         self.asked: float | None = None

@@ -65,10 +65,18 @@ class Optimizer:
         num_steps: Steps that it made, which its warm-up and its average go by.
     """
 
-    def __init__(self, config: OptimizerConfig, net: Net) -> None:
-        """Starts without momentum; the average starts at the network's weights."""
+    def __init__(
+        self, config: OptimizerConfig, net: Net, others: Sequence[Tensor] = ()
+    ) -> None:
+        """Starts without momentum; the average starts at the network's weights.
+
+        Args:
+            config: Settings.
+            net: The network.
+            others: What is learned with it, and not averaged.
+        """
         self._config = config
-        self._parameters = list(net.parameters())
+        self._parameters = [*net.parameters(), *others]
         self._optimizer = _torch_optimizer(config, self._parameters)
         self.num_steps = 0
         self.average: Net = copy.deepcopy(net).eval().requires_grad_(False)
@@ -85,8 +93,8 @@ class Optimizer:
         """Makes one step. Blocks for its arithmetic.
 
         Args:
-            gradients: One a parameter, in the order of ``net.parameters()``,
-                contiguous; they are scaled in place.
+            gradients: One a parameter, in the order of ``net.parameters()`` and then
+                of the others, contiguous; they are scaled in place.
             remaining: As in ``learning_rate_at``.
             asked: As there.
 

@@ -62,7 +62,7 @@ class Shards:
         """
         self._net = net
         self._update = update
-        self._parameters = list(net.parameters())
+        self._parameters = [*net.parameters(), *update.parameters()]
         self._replicas = [_replica(net, dtype) for _ in range(num_shards)]
         self.gradients = [
             torch.zeros_like(p, memory_format=torch.contiguous_format)

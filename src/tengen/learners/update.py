@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
+    import torch
     from torch import Tensor
 
     from tengen.nets import Net
@@ -68,6 +69,20 @@ class Update:
             columns: ``[rows, ...]`` each.
         """
         raise NotImplementedError(f"{type(self).__name__} must have a loss")
+
+    def parameters(self) -> list[Tensor]:
+        """Returns what is learned beside the network, such as critics.
+
+        The optimizer steps them with the network's parameters, behind which they come.
+        """
+        return []
+
+    def to(self, device: torch.device) -> None:
+        """Moves what the update keeps to where the network is.
+
+        Args:
+            device: Where the network computes.
+        """
 
     def stepped(self, net: Net, num_steps: int) -> None:
         """Takes note of a step of the optimizer; moves target networks.

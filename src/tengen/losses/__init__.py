@@ -38,6 +38,13 @@ from tengen.losses.q_learning import (
     td_errors,
     td_loss,
 )
+from tengen.losses.soft_actor_critic import (
+    critic_loss,
+    soft_targets,
+    soft_values,
+    squashed_sample,
+    temperature_loss,
+)
 from tengen.losses.value_rescaling import signed_hyperbolic, signed_parabolic
 from tengen.losses.vtrace import (
     VtraceTargets,
@@ -55,6 +62,7 @@ __all__ = [
     "baseline_loss",
     "clipped_surrogate_loss",
     "clipped_value_loss",
+    "critic_loss",
     "double_q_values",
     "dueling",
     "gae_targets",
@@ -73,8 +81,12 @@ __all__ = [
     "sequence_priorities",
     "signed_hyperbolic",
     "signed_parabolic",
+    "soft_targets",
+    "soft_values",
+    "squashed_sample",
     "td_errors",
     "td_loss",
+    "temperature_loss",
     "value_cross_entropy",
     "vtrace_targets",
 ]

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 from tengen.bounds import bounded, check_fields
+from tengen.config import check_literals
 from tengen.nets.inputs import MAX_UNITS, check_no_board
 from tengen.nets.memory import MemoryConfig
 from tengen.tensors import Signature
@@ -31,6 +32,8 @@ class MlpConfig(MemoryConfig):
     """Hidden layers of a tower."""
     num_units: int = bounded(64, 1, MAX_UNITS)
     """Units of a hidden layer."""
+    activation: Literal["tanh", "relu"] = "tanh"
+    """What follows a hidden layer."""
 
     def __post_init__(self) -> None:
         """Checks the ranges.
@@ -39,6 +42,7 @@ class MlpConfig(MemoryConfig):
             UsageError: A field is out of its range.
         """
         check_fields(self)
+        check_literals(self)
 
     def signature(self, wanted: Signature) -> Signature:
         """Returns ``wanted`` and the state; see ``NetConfig.signature``.

@@ -18,8 +18,9 @@ _TOWERS = {"value": "baseline"}
 
 def _hidden(num_inputs: int, config: MlpConfig) -> list[nn.Module]:
     layers: list[nn.Module] = []
+    activation = {"tanh": nn.Tanh, "relu": nn.ReLU}[config.activation]
     for _ in range(config.num_layers):
-        layers += [nn.Linear(num_inputs, config.num_units), nn.Tanh()]
+        layers += [nn.Linear(num_inputs, config.num_units), activation()]
         num_inputs = config.num_units
     return layers
 

@@ -1,0 +1,336 @@
+"""SAC: an actor that is paid for its entropy, and two critics, from uniform replay.
+
+Source: Haarnoja et al. 2018, "Soft Actor-Critic Algorithms and Applications"
+(arXiv:1812.05905), algorithm 1 with a temperature that is learned; for choices
+Christodoulou 2019, "Soft Actor-Critic for Discrete Action Settings" (arXiv:1910.07207).
+
+Differs from the papers: actor, critics and temperature make their steps at once, by one
+optimizer, so that the actor follows the critics as they were before the step; the first
+actions are of the policy, which begins broad, and not even draws; actors draw by models
+that are some steps old; a truncated episode bootstraps. For choices the target of the
+entropy is half of the greatest, where the paper has 0.98 of it, at which a policy of
+few choices hardly prefers any.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, ClassVar, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tengen import envs
+from tengen.actors import (
+    EnvironmentActorConfig,
+    Slots,
+    make_action_draws,
+    make_squashed_draws,
+)
+from tengen.agents.environment_agent import EnvironmentAgent, net_for
+from tengen.agents.unrolls import first_steps, network_inputs, time_major
+from tengen.bounds import bounded
+from tengen.envs import ActionSpec, Arrays, EnvSpec
+from tengen.errors import UsageError
+from tengen.evaluation import Acting
+from tengen.experience import ItemLayout, ReplayConfig
+from tengen.learners import AdamWConfig, LearnerConfig, LossParts, Update
+from tengen.nets import MlpConfig, NetConfig
+from tengen.tensors import FRAMES, TensorSpec
+
+if TYPE_CHECKING:
+    import torch
+    from torch import Tensor
+
+    from tengen.actors import ActionDraws
+    from tengen.nets import Net
+    from tengen.roles.config import RunConfig
+
+__all__ = ["Sac", "SacUpdate"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Sac(EnvironmentAgent):
+    """SAC; see the module docstring.
+
+    The network answers ``policy``: the means of numbers before they are squashed, then
+    the logarithms of their standard deviations; or the logits of the choices.
+    """
+
+    kind: Literal["sac"] = "sac"
+    """Tells this agent from the others."""
+    fixed: ClassVar[tuple[str, ...]] = ("sees_last_step",)
+
+    actor: EnvironmentActorConfig = field(
+        default_factory=lambda: EnvironmentActorConfig(num_envs=4, turn_steps=16)
+    )
+    """How environments are stepped. Few copies and short turns: an optimizer step is
+    made for each step of a copy."""
+    num_critics: int = bounded(2, 1, 16)
+    """Critics, of which the least counts, 1 to 16."""
+    target_rate: float = bounded(0.005, 0, 1, above=True, rule="use 0.005")
+    """Share of the way that the target critics go to the critics each step (tau), in
+    (0, 1]."""
+    first_temperature: float = bounded(1.0, 0, above=True, rule="use 1")
+    """What a nat of entropy is worth at first (alpha), above 0; it is learned."""
+    target_entropy: float | None = None
+    """Entropy in nats that the temperature is learned for. None: -K of K numbers, half
+    of the greatest, ln(A) / 2, of A choices."""
+
+    @classmethod
+    def refusal_of(cls, actions: ActionSpec) -> str:
+        """See ``EnvironmentAgent.refusal_of``."""
+        if actions.is_discrete:
+            return "" if actions.shape == () else "its actions are several choices"
+        if all(math.isfinite(bound) for bound in (*actions.low, *actions.high)):
+            return ""
+        return "its actions must have bounds"
+
+    def outputs_of(self, actions: ActionSpec) -> dict[str, TensorSpec]:
+        """See ``EnvironmentAgent.outputs_of``."""
+        length = sum(actions.num_choices) or 2 * len(actions.low)
+        return {"policy": TensorSpec(shape=(length,))}
+
+    def num_uniforms(self, actions: ActionSpec) -> int:
+        """See ``Policy.num_uniforms``."""
+        return _draws(actions).num_uniforms
+
+    def act(
+        self,
+        outputs: Arrays,
+        actions: ActionSpec,
+        uniforms: NDArray[np.float64],
+        slots: Slots,
+    ) -> Arrays:
+        """See ``Policy.act``: drawn."""
+        chosen, _ = _draws(actions).draw(outputs["policy"], uniforms)
+        return {"action": chosen}
+
+    def act_greedily(self, outputs: Arrays, actions: ActionSpec) -> Arrays:
+        """See ``Policy.act_greedily``: the squashed mean, or the likeliest choice."""
+        return {"action": _draws(actions).greedy(outputs["policy"])}
+
+    def acting_to_score(self, spec: EnvSpec) -> Acting:
+        """See ``EnvironmentAgent.acting_to_score``: the mean, as the paper scores."""
+        return Acting()
+
+    def layout(self, state: Mapping[str, TensorSpec]) -> ItemLayout:
+        """See ``EnvironmentAgent.layout``: each transition and what it reached."""
+        memory = [name for name in state if not name.startswith(FRAMES)]
+        if memory:
+            raise UsageError(
+                f"net ({', '.join(memory)}) must have no memory with agent sac; set "
+                f"net.lstm_units=0, or use --agent ppo"
+            )
+        return ItemLayout(num_steps=2, period=1, state=dict(state))
+
+    def default_net(self, spec: EnvSpec) -> NetConfig:
+        """See ``EnvironmentAgent.default_net``: the paper's for vectors."""
+        return net_for(spec, MlpConfig(num_units=256, activation="relu"))
+
+    def default_store(self, spec: EnvSpec) -> ReplayConfig:
+        """See ``EnvironmentAgent.default_store``: a step of the optimizer for each."""
+        batch_size = self.default_learner(spec).batch_size
+        return ReplayConfig(
+            sampler="uniform",
+            max_items=1_000_000,
+            min_items=1_000,
+            samples_per_item=float(batch_size),
+        )
+
+    def default_learner(self, spec: EnvSpec) -> LearnerConfig:
+        """See ``EnvironmentAgent.default_learner``: the paper's, at a constant rate."""
+        return LearnerConfig(
+            batch_size=256,
+            num_shards=1,
+            optimizer=AdamWConfig(
+                learning_rate=7e-4,
+                weight_decay=0.0,
+                num_warmup_steps=0,
+                cooldown=0.0,
+                # The papers clip nothing.
+                max_grad_norm=1e9,
+                average_decay=0.0,
+            ),
+        )
+
+    def make_update(self, config: RunConfig, net: Net) -> SacUpdate:
+        """See ``Agent.make_update``."""
+        return SacUpdate(self, net, envs.env_spec(config.task).actions)
+
+
+class SacUpdate(Update):
+    """The losses of critics, actor and temperature, added up.
+
+    Columns, B transitions: as ``tengen.actors.block`` lists them, each ``[B, 2, ...]``.
+    No part's gradient reaches another's weights.
+    """
+
+    def __init__(self, agent: Sac, net: Net, actions: ActionSpec) -> None:
+        """Makes the critics, with targets as they are.
+
+        Args:
+            agent: Its settings.
+            net: The actor's network; the critics are of its kind and size.
+            actions: What an action is.
+        """
+        import copy
+
+        import torch
+
+        from tengen.nets.modules.critics import Critics
+
+        self._agent = agent
+        self._actions = actions
+        self.critics = Critics(
+            net,
+            agent.num_critics,
+            num_choices=sum(actions.num_choices),
+            low=actions.low,
+            high=actions.high,
+        )
+        self.target = copy.deepcopy(self.critics).requires_grad_(False)
+        self.log_temperature = torch.nn.Parameter(
+            torch.tensor(math.log(agent.first_temperature))
+        )
+        target = agent.target_entropy
+        if target is None and actions.is_discrete:
+            target = 0.5 * math.log(actions.num_choices[0])
+        self._target_entropy = -len(actions.low) if target is None else target
+
+    def parameters(self) -> list[Tensor]:
+        """See ``Update.parameters``."""
+        return [*self.critics.parameters(), self.log_temperature]
+
+    def to(self, device: torch.device) -> None:
+        """See ``Update.to``."""
+        self.critics.to(device)
+        self.target.to(device)
+        self.log_temperature.data = self.log_temperature.data.to(device)
+
+    def minibatches(
+        self, net: Net, columns: dict[str, Tensor]
+    ) -> Iterator[dict[str, Tensor]]:
+        """See ``Update.minibatches``: adds the noise of the actions to be drawn."""
+        import torch
+
+        if not self._actions.is_discrete:
+            # On the CPU, whose generator a checkpoint has.
+            action = columns["action"]
+            noise = torch.randn(action.shape)
+            columns = {**columns, "noise": noise.to(action.device)}
+        yield columns
+
+    def loss(self, net: Net, columns: dict[str, Tensor]) -> LossParts:
+        """See ``Update.loss``."""
+        import torch
+
+        from tengen import losses
+
+        steps = time_major(columns)
+        inputs, state = network_inputs(net, columns)
+        states = net.states_of_inputs(inputs, state, first_steps(steps["is_reset"]))
+        now, reached = (
+            (
+                {name: column[i] for name, column in inputs.items()},
+                {name: column[i] for name, column in states.items()},
+            )
+            for i in (0, 1)
+        )
+        temperature = self.log_temperature.exp().detach()
+        with torch.no_grad():
+            policy_t = self._drawn(net, reached, columns, 1)
+            q_t = self.target(*reached, policy_t.action)
+            targets = losses.soft_targets(
+                reward=steps["reward"][0],
+                terminated=steps["terminated"][0],
+                value_t=losses.soft_values(q_t, policy_t.log_policy, temperature),
+                discount=self._agent.discount,
+            )
+        q = self.critics.of_taken(*now, steps["action"][0])
+        critic = losses.critic_loss(q, targets)
+        policy = self._drawn(net, now, columns, 0)
+        q_drawn = self.critics.frozen(*now, policy.action)
+        value = losses.soft_values(q_drawn, policy.log_policy, temperature)
+        entropy = policy.entropy
+        warmth = losses.temperature_loss(
+            self.log_temperature, entropy, self._target_entropy
+        )
+        metrics = {
+            "critic_loss": critic.mean(),
+            "policy_loss": -value.mean(),
+            "entropy": entropy.mean(),
+            "temperature": temperature,
+            "q": q.mean(),
+        }
+        loss = metrics["critic_loss"] + metrics["policy_loss"] + warmth.mean()
+        return LossParts(loss, metrics)
+
+    def stepped(self, net: Net, num_steps: int) -> None:
+        """See ``Update.stepped``: the targets follow."""
+        import torch
+
+        with torch.no_grad():
+            torch._foreach_lerp_(
+                list(self.target.parameters()),
+                list(self.critics.parameters()),
+                self._agent.target_rate,
+            )
+
+    def state(self) -> dict[str, Tensor]:
+        """See ``Update.state``."""
+        return {
+            **{f"critics.{n}": t for n, t in self.critics.state_dict().items()},
+            **{f"target.{n}": t for n, t in self.target.state_dict().items()},
+            "log_temperature": self.log_temperature.detach(),
+        }
+
+    def load_state(self, tensors: Mapping[str, Tensor]) -> None:
+        """See ``Update.load_state``."""
+        for prefix, module in (("critics.", self.critics), ("target.", self.target)):
+            module.load_state_dict(
+                {
+                    name.removeprefix(prefix): tensor
+                    for name, tensor in tensors.items()
+                    if name.startswith(prefix)
+                }
+            )
+        self.log_temperature.data.copy_(tensors["log_temperature"])
+
+    def _drawn(
+        self,
+        net: Net,
+        at: tuple[dict[str, Tensor], dict[str, Tensor]],
+        columns: dict[str, Tensor],
+        step: int,
+    ) -> _Drawn:
+        from tengen import losses
+
+        outputs = net.answer(*at)[0]["policy"]
+        if self._actions.is_discrete:
+            log_policy = outputs.log_softmax(-1)
+            entropy = -(log_policy.exp() * log_policy).sum(-1)
+            return _Drawn(None, log_policy, entropy)
+        noise = columns["noise"][:, step]
+        action, log_prob = losses.squashed_sample(outputs, noise)
+        return _Drawn(action, log_prob, -log_prob)
+
+
+@dataclass(frozen=True)
+class _Drawn:
+    """What a policy would do."""
+
+    action: Tensor | None
+    """``[B, K]`` drawn, in [-1, 1]; None of choices, of which all are known."""
+    log_policy: Tensor
+    """``[B]`` of the drawn action, or ``[B, A]``."""
+    entropy: Tensor
+    """``[B]``."""
+
+
+def _draws(actions: ActionSpec) -> ActionDraws:
+    if actions.is_discrete:
+        return make_action_draws(actions.num_choices, actions.shape)
+    return make_squashed_draws(actions.low, actions.high)

@@ -1,0 +1,100 @@
+"""The losses of soft actor-critic, for real numbers and for choices.
+
+Source: Haarnoja et al. 2018, "Soft Actor-Critic Algorithms and Applications"
+(arXiv:1812.05905), equations 5 to 7 and 18; of choices Christodoulou 2019, "Soft
+Actor-Critic for Discrete Action Settings" (arXiv:1910.07207), section 3.
+
+Legend: C critics, B batch, A actions, K numbers of an action.
+"""
+
+from __future__ import annotations
+
+import math
+
+import torch
+from torch import Tensor
+from torch.nn import functional
+
+__all__ = [
+    "critic_loss",
+    "soft_targets",
+    "soft_values",
+    "squashed_sample",
+    "temperature_loss",
+]
+
+# As in tengen.losses.distributions.
+_MIN_LOG_STD, _MAX_LOG_STD = -20.0, 2.0
+
+
+def squashed_sample(outputs: Tensor, noise: Tensor) -> tuple[Tensor, Tensor]:
+    """Returns actions within -1 and 1, and their log-densities.
+
+    A number is ``tanh(mean + std * noise)``, so that gradients reach the policy.
+
+    Args:
+        outputs: ``[..., 2K]`` means, then logarithms of standard deviations.
+        noise: ``[..., K]`` standard normal.
+
+    Returns:
+        ``[..., K]`` and ``[...]`` nats, of the density of the squashed numbers.
+    """
+    mean, log_std = outputs.chunk(2, dim=-1)
+    log_std = log_std.clamp(_MIN_LOG_STD, _MAX_LOG_STD)
+    before = mean + log_std.exp() * noise
+    log_density = -0.5 * noise.square() - log_std - 0.5 * math.log(2 * math.pi)
+    # log(1 - tanh(u)^2) without the loss of digits where tanh(u) is nearly 1.
+    slope = 2.0 * (math.log(2.0) - before - functional.softplus(-2.0 * before))
+    return before.tanh(), (log_density - slope).sum(-1)
+
+
+def soft_values(q: Tensor, log_policy: Tensor, temperature: Tensor) -> Tensor:
+    """Returns ``[B]``, the least critic's values of states, entropy included.
+
+    Args:
+        q: ``[C, B]`` of one drawn action each, or ``[C, B, A]`` of all choices.
+        log_policy: ``[B]`` or ``[B, A]``, in nats.
+        temperature: ``[]``, what a nat of entropy is worth.
+    """
+    values = q.min(0).values - temperature * log_policy
+    if values.dim() == 1:
+        return values
+    return (log_policy.exp() * values).sum(-1)
+
+
+def soft_targets(
+    *, reward: Tensor, terminated: Tensor, value_t: Tensor, discount: float
+) -> Tensor:
+    """Returns ``[B]`` without gradient, what the critics should answer.
+
+    Args:
+        reward: ``[B]``.
+        terminated: ``[B]`` bool or uint8, nonzero where nothing follows.
+        value_t: ``[B]`` ``soft_values`` of the states reached, by target critics.
+        discount: In [0, 1].
+    """
+    goes_on = (terminated == 0).to(reward.dtype)
+    return (reward + discount * goes_on * value_t).detach()
+
+
+def critic_loss(q: Tensor, targets: Tensor) -> Tensor:
+    """Returns ``[B]``, half the squared errors of all critics, added up.
+
+    Args:
+        q: ``[C, B]`` of the actions taken.
+        targets: ``[B]``.
+    """
+    return 0.5 * (q - targets).square().sum(0)
+
+
+def temperature_loss(
+    log_temperature: Tensor, entropy: Tensor, target_entropy: float
+) -> Tensor:
+    """Returns ``[B]``; its gradient raises the temperature below the target entropy.
+
+    Args:
+        log_temperature: ``[]``, natural logarithm.
+        entropy: ``[B]`` nats of the policy, or of one draw; no gradient reaches it.
+        target_entropy: Nats.
+    """
+    return torch.exp(log_temperature) * (entropy.detach() - target_entropy)

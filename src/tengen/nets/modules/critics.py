@@ -1,0 +1,93 @@
+"""The critics of SAC: networks of the actor's kind that are shown the action too."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor, nn
+
+from tengen.nets.modules.net import Net, Tensors
+from tengen.tensors import Signature, TensorSpec
+
+__all__ = ["Critics"]
+
+_ACTION = "critic_action"
+
+
+class Critics(nn.Module):
+    """C networks that value actions.
+
+    Of real numbers they are shown the action, scaled to [-1, 1]; of choices they value
+    each. Legend: C critics, B batch, A choices, K numbers of an action.
+    """
+
+    def __init__(
+        self,
+        net: Net,
+        num_critics: int,
+        *,
+        num_choices: int = 0,
+        low: Sequence[float] = (),
+        high: Sequence[float] = (),
+    ) -> None:
+        """Makes critics with random weights from torch's generator.
+
+        Args:
+            net: The actor's network.
+            num_critics: C.
+            num_choices: A; 0 of real numbers.
+            low: Least of each of K numbers.
+            high: Greatest of each.
+        """
+        super().__init__()
+        self._is_discrete = num_choices > 0
+        inputs, outputs = dict(net.wanted.inputs), {"q": TensorSpec()}
+        if self._is_discrete:
+            outputs = {"q": TensorSpec(shape=(num_choices,))}
+        else:
+            inputs[_ACTION] = TensorSpec(shape=(len(low),))
+            least, most = torch.tensor(low), torch.tensor(high)
+            # No buffers: a checkpoint need not have what the environment says.
+            self._middle, self._half = (least + most) / 2, (most - least) / 2
+        wanted = Signature(inputs=inputs, outputs=outputs)
+        self.nets = nn.ModuleList(net.config.build(wanted) for _ in range(num_critics))
+
+    def forward(self, inputs: Tensors, state: Tensors, action: Tensor | None) -> Tensor:
+        """Returns ``[C, B]`` of drawn actions, or ``[C, B, A]``.
+
+        Args:
+            inputs: ``[B, ...]`` each, as of the actor's network.
+            state: ``[B, ...]`` each, the images before.
+            action: ``[B, K]`` in [-1, 1]; None of choices.
+        """
+        if action is not None:
+            inputs = {**inputs, _ACTION: action}
+        answers = [_answer(net, inputs, state) for net in self.nets]
+        return torch.stack(answers)
+
+    def of_taken(self, inputs: Tensors, state: Tensors, action: Tensor) -> Tensor:
+        """Returns ``[C, B]`` of the actions that were taken.
+
+        Args:
+            inputs: As ``forward``.
+            state: As ``forward``.
+            action: ``[B, K]`` between the environment's bounds, or ``[B]`` int64.
+        """
+        if self._is_discrete:
+            q = self.forward(inputs, state, None)
+            chosen = action.expand(len(q), -1)[..., None]
+            return q.gather(-1, chosen).squeeze(-1)
+        scaled = (action - self._middle.to(action)) / self._half.to(action)
+        return self.forward(inputs, state, scaled)
+
+    def frozen(self, inputs: Tensors, state: Tensors, action: Tensor | None) -> Tensor:
+        """Returns what ``forward`` does; gradients reach the action alone."""
+        weights = {name: weight.detach() for name, weight in self.named_parameters()}
+        q: Tensor = torch.func.functional_call(self, weights, (inputs, state, action))
+        return q
+
+
+def _answer(net: nn.Module, inputs: Tensors, state: Tensors) -> Tensor:
+    assert isinstance(net, Net)
+    return net.answer(inputs, state)[0]["q"]
