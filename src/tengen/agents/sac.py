@@ -204,10 +204,11 @@ class SacUpdate(Update):
         """See ``Update.parameters``."""
         return [*self.critics.parameters(), self.log_temperature]
 
-    def to(self, device: torch.device) -> None:
-        """See ``Update.to``."""
-        self.critics.to(device)
-        self.target.to(device)
+    def place(self, device: torch.device, dtype: torch.dtype) -> None:
+        """See ``Update.place``."""
+        for critics in (self.critics, self.target):
+            critics.to(device)
+            critics.compute_in(dtype)
         self.log_temperature.data = self.log_temperature.data.to(device)
 
     def minibatches(

@@ -101,7 +101,8 @@ class Learner:
         self._device = torch.device(device)
         self._experience = experience
         self.net = net.to(self._device).train()
-        update.to(self._device)
+        dtype = preferred_dtype(config.precision, self._device)
+        update.place(self._device, dtype)
         self.optimizer = Optimizer(config.optimizer, net, update.parameters())
         self.num_samples = 0
         self.remaining: float | None = None
@@ -112,7 +113,7 @@ class Learner:
             net,
             update,
             config.num_shards,
-            dtype=preferred_dtype(config.precision, self._device),
+            dtype=dtype,
             num_threads=num_threads,
         )
         self._sampler = ThreadPoolExecutor(1, thread_name_prefix="learner-sample")

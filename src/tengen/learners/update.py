@@ -77,11 +77,12 @@ class Update:
         """
         return []
 
-    def to(self, device: torch.device) -> None:
-        """Moves what the update keeps to where the network is.
+    def place(self, device: torch.device, dtype: torch.dtype) -> None:
+        """Moves what the update keeps to where the network is, before the first batch.
 
         Args:
             device: Where the network computes.
+            dtype: In what (``Net.compute_dtype``).
         """
 
     def stepped(self, net: Net, num_steps: int) -> None:

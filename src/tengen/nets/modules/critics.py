@@ -53,6 +53,12 @@ class Critics(nn.Module):
         wanted = Signature(inputs=inputs, outputs=outputs)
         self.nets = nn.ModuleList(net.config.build(wanted) for _ in range(num_critics))
 
+    def compute_in(self, dtype: torch.dtype) -> None:
+        """Sets ``Net.compute_dtype`` of all."""
+        for net in self.nets:
+            assert isinstance(net, Net)
+            net.compute_dtype = dtype
+
     def forward(self, inputs: Tensors, state: Tensors, action: Tensor | None) -> Tensor:
         """Returns ``[C, B]`` of drawn actions, or ``[C, B, A]``.
 

@@ -18,11 +18,16 @@ __all__ = ["as_float", "flat_inputs", "make_relu", "make_small", "num_flat", "sh
 _MAX_UINT8 = 255.0
 
 
-def as_float(tensor: Tensor) -> Tensor:
-    """Returns float32; uint8, which images are, as numbers in [0, 1]."""
+def as_float(tensor: Tensor, dtype: torch.dtype = torch.float32) -> Tensor:
+    """Returns floats; uint8, which images are, as numbers in [0, 1].
+
+    Args:
+        tensor: Of any dtype.
+        dtype: float32, or bfloat16, which has every uint8 and 255 exactly.
+    """
     if tensor.dtype == torch.uint8:
-        return tensor.float() / _MAX_UINT8
-    return tensor.float()
+        return tensor.to(dtype).div_(_MAX_UINT8)
+    return tensor.to(dtype)
 
 
 def flat_inputs(inputs: Tensors, names: Iterable[str]) -> Tensor:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import torch
 from torch import Tensor, nn
 
 from tengen.nets.mlp import MlpConfig
@@ -14,6 +15,10 @@ __all__ = ["Mlp"]
 
 _TOWERS = {"value": "baseline"}
 """Where a tower has another name in the weights than its output."""
+# A layer and its activation.
+_FIRST = 2
+# Smaller layers gain nothing from fewer digits.
+_LEAST_UNITS = 128
 
 
 def _hidden(num_inputs: int, config: MlpConfig) -> list[nn.Module]:
@@ -70,5 +75,21 @@ class Mlp(Net):
         answers = {}
         for name, spec in self.signature.outputs.items():
             tower = self.get_submodule(_TOWERS.get(name, name))
-            answers[name] = shaped(tower(rows), spec.shape)
+            assert isinstance(tower, nn.Sequential)
+            answers[name] = shaped(self._climbed(tower, rows), spec.shape)
         return answers, {}
+
+    def _climbed(self, tower: nn.Sequential, rows: Tensor) -> Tensor:
+        """Returns what a tower answers.
+
+        Only the layers between hidden units compute in ``compute_dtype``: what is
+        observed and what is answered may need more digits.
+        """
+        if self.compute_dtype == torch.float32 or self.config.num_units < _LEAST_UNITS:
+            seen: Tensor = tower(rows)
+            return seen
+        seen = tower[:_FIRST](rows)
+        with self.arithmetic(rows):
+            seen = tower[_FIRST:-1](seen)
+        answer: Tensor = tower[-1](seen.float())
+        return answer

@@ -5,7 +5,9 @@ Legend: B batch, T time.
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Collection
+from contextlib import AbstractContextManager
 
 import torch
 from torch import Tensor, nn
@@ -114,6 +116,16 @@ class Net(nn.Module):
         """
         self.config.check_grows(config)
         raise NotImplementedError
+
+    def arithmetic(self, rows: Tensor) -> AbstractContextManager[None]:
+        """Returns the context in which layers compute in ``compute_dtype``.
+
+        Args:
+            rows: What they compute with, which says on which device.
+        """
+        if self.compute_dtype == torch.float32:
+            return contextlib.nullcontext()
+        return torch.autocast(rows.device.type, self.compute_dtype)
 
     def fix_dtype(self, dtype: torch.dtype) -> None:
         """Makes the trunk compute in ``dtype`` for good, for inference alone."""

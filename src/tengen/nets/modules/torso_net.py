@@ -71,7 +71,7 @@ class TorsoNet(Net):
     def answer(self, inputs: Tensors, state: Tensors) -> tuple[Tensors, Tensors]:
         """Returns outputs and next state; see ``Net.answer``."""
         inputs, kept = self.frames.push(inputs, state)
-        seen: Tensor = self.torso(inputs)
+        seen = self._seen(inputs)
         if self.lstm is not None:
             seen, memory = self.lstm.step(seen, state)
             kept |= memory
@@ -84,7 +84,7 @@ class TorsoNet(Net):
         steps = is_first.shape
         inputs, kept = self.frames.unroll(inputs, state, is_first)
         rows = {name: tensor.flatten(0, 1) for name, tensor in inputs.items()}
-        seen = self.torso(rows)
+        seen = self._seen(rows)
         if self.lstm is not None:
             seen, memory = self.lstm(unflat(seen, steps), state, is_first)
             seen = seen.flatten(0, 1)
@@ -97,6 +97,11 @@ class TorsoNet(Net):
     ) -> Tensors:
         """Returns the images before each step; see ``Net.states_of_inputs``."""
         return self.frames.before(inputs, state, is_first)
+
+    def _seen(self, inputs: Tensors) -> Tensor:
+        with self.arithmetic(next(iter(inputs.values()))):
+            seen: Tensor = self.torso(inputs)
+        return seen.float()
 
     def _answers(self, seen: Tensor) -> Tensors:
         return {
