@@ -56,6 +56,33 @@ class Catch(gymnasium.Env):
         return board
 
 
+class Reach(gymnasium.Env):
+    """Two numbers are shown, and the action is to be the same: minus the square errors.
+
+    Observation ``[2]`` in [-1, 1]; actions ``[2]``, the first between -2 and 2 and
+    counted half. An episode has five steps, each with other numbers.
+    """
+
+    def __init__(self) -> None:
+        self.observation_space = spaces.Box(-1.0, 1.0, (2,), np.float32)
+        high = np.array([2.0, 1.0], np.float32)
+        self.action_space = spaces.Box(-high, high, dtype=np.float32)
+
+    def reset(self, *, seed: int | None = None, options: Any = None) -> Reset:
+        super().reset(seed=seed)
+        self._steps = 0
+        return self._drawn(), {}
+
+    def step(self, action: Any) -> Answer:
+        self._steps += 1
+        error = np.asarray(action) / (2.0, 1.0) - self._shown
+        return self._drawn(), -float(np.sum(error**2)), False, self._steps == 5, {}
+
+    def _drawn(self) -> NDArray[np.float32]:
+        self._shown = self.np_random.uniform(-1, 1, 2).astype(np.float32)
+        return self._shown
+
+
 class TMaze(gymnasium.Env):
     """A sign at the start of a corridor says which way to turn at its far end.
 

@@ -1,8 +1,9 @@
 """The agents of environments learn small tasks, role by role as a run does.
 
 Seen to fail: with the sign of the advantage turned (PPO, V-trace), with the value of
-step t in the place of that of t + 1 and without a value beyond the rewards (DQN), and
-with memory emptied at every learned step (R2D2). The maze's small penalties teach R2D2
+step t in the place of that of t + 1 and without a value beyond the rewards (DQN), with
+memory emptied at every learned step (R2D2), and with the sign of the policy's loss
+turned (SAC). The maze's small penalties teach R2D2
 the way without a bootstrap, and it forgives a stored state that is zero, one that is
 used again after the burn-in, memory that is carried into the next episode, and targets
 of step t: each of these fails the slow reference of
@@ -25,16 +26,20 @@ from tengen.run import RunDirectory
 pytestmark = pytest.mark.learning
 
 CARTPOLE, MAZE = "CartPole-v1", "tests.environments:ShortTMaze"
+REACH = "tests.environments:Reach"
 
 # CartPole-v0's bar; a random policy returns 22, standing still 9, the most is 500. In
-# the maze the most is 4, and 1.95 without memory.
-SOLVED = {CARTPOLE: 195.0, MAZE: 3.0}
+# the maze the most is 4, and 1.95 without memory. To reach nothing is -3.3, to draw any
+# action -6.7.
+SOLVED = {CARTPOLE: 195.0, MAZE: 3.0, REACH: -1.0}
 
 MAX_FRAMES = {
     ("dqn", CARTPOLE): 150_000,
     ("ppo", CARTPOLE): 150_000,
     ("r2d2", CARTPOLE): 150_000,
     ("r2d2", MAZE): 100_000,
+    ("sac", CARTPOLE): 40_000,
+    ("sac", REACH): 6_000,
     ("vtrace", CARTPOLE): 400_000,
 }
 """Several times what the seeds that were measured needed
@@ -52,7 +57,9 @@ def trained(agent: str, task: str, seed: int, path: Path) -> tuple[float | None,
     names = ("learn", "export", "gate", "actor")
     roles: dict[str, Any] = {n: make_role(n, config, run, context) for n in names}
     num_frames, mean_return = 0, None
-    while (mean_return or 0.0) < SOLVED[task] and num_frames < MAX_FRAMES[agent, task]:
+    while (
+        mean_return is None or mean_return < SOLVED[task]
+    ) and num_frames < MAX_FRAMES[agent, task]:
         for name in names:
             report = roles[name].turn()
         assert report is not None
@@ -78,6 +85,11 @@ def test_an_agent_balances_a_pole(agent: str, tmp_path: Path) -> None:
 @pytest.mark.slow
 def test_r2d2_remembers_a_sign(tmp_path: Path) -> None:
     check("r2d2", MAZE, 1, tmp_path / "run")
+
+
+@pytest.mark.slow
+def test_sac_reaches_what_it_is_shown(tmp_path: Path) -> None:
+    check("sac", REACH, 1, tmp_path / "run")
 
 
 @pytest.mark.soak

@@ -1,0 +1,189 @@
+"""SAC's update: whose weights a gradient reaches, worked targets, and what is kept."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from tengen.actors import Slots, make_squashed_draws
+from tengen.agents.sac import Sac, SacUpdate
+from tengen.envs import ActionSpec
+from tengen.errors import UsageError
+from tengen.losses import squashed_sample
+from tengen.nets import MlpConfig, Net
+from tengen.tensors import Signature, TensorSpec
+
+NUMBERS = ActionSpec(shape=(2,), low=(-2.0, 0.0), high=(2.0, 1.0))
+CHOICE = ActionSpec(num_choices=(3,))
+BATCH = 8
+
+
+def made(actions: ActionSpec, **settings: Any) -> tuple[Net, SacUpdate]:
+    """Returns a small network and an update of it."""
+    torch.manual_seed(1)
+    agent = Sac(discount=0.5, **settings)
+    wanted = Signature(
+        inputs={"observation": TensorSpec(shape=(3,))},
+        outputs=agent.outputs_of(actions),
+    )
+    net = MlpConfig(num_units=16).build(wanted)
+    with torch.no_grad():
+        # Last layers begin near 0; whatever is to be seen must not be.
+        for parameter in net.parameters():
+            parameter.normal_(0, 0.5)
+    update = SacUpdate(agent, net, actions)
+    with torch.no_grad():
+        for parameter in [*update.critics.parameters(), *update.target.parameters()]:
+            parameter.normal_(0, 0.5)
+    return net, update
+
+
+def batch(actions: ActionSpec) -> dict[str, torch.Tensor]:
+    torch.manual_seed(2)
+    action = torch.randint(0, 3, (BATCH, 2))
+    if not actions.is_discrete:
+        low, high = torch.tensor(actions.low), torch.tensor(actions.high)
+        action = low + (high - low) * torch.rand(BATCH, 2, 2)
+    terminated = torch.zeros(BATCH, 2)
+    terminated[0, 0] = 1
+    return {
+        "observation": torch.randn(BATCH, 2, 3),
+        "action": action,
+        "reward": torch.randn(BATCH, 2),
+        "terminated": terminated,
+        "truncated": torch.zeros(BATCH, 2),
+        "is_reset": torch.zeros(BATCH, 2),
+    }
+
+
+def value_of(
+    net: Net, update: SacUpdate, critics: Any, observation: Any, noise: Any
+) -> torch.Tensor:
+    """Returns soft values, row by row as the papers write them."""
+    outputs = net.answer({"observation": observation}, {})[0]["policy"]
+    temperature = update.log_temperature.exp()
+    if noise is None:
+        q = torch.stack(
+            [one.answer({"observation": observation}, {})[0]["q"] for one in critics]
+        )
+        policy = outputs.softmax(-1)
+        return (policy * (q.amin(0) - temperature * policy.log())).sum(-1)
+    action, log_prob = squashed_sample(outputs, noise)
+    inputs = {"observation": observation, "critic_action": action}
+    q = torch.stack([one.answer(inputs, {})[0]["q"] for one in critics])
+    return q.amin(0) - temperature * log_prob
+
+
+@pytest.mark.parametrize("actions", [NUMBERS, CHOICE], ids=["numbers", "choice"])
+def test_losses_are_those_of_the_papers(actions: ActionSpec) -> None:
+    net, update = made(actions, first_temperature=0.3)
+    columns = next(update.minibatches(net, batch(actions)))
+    found = update.loss(net, columns)
+    noises = columns.get("noise")
+    with torch.no_grad():
+        now, reached = columns["observation"][:, 0], columns["observation"][:, 1]
+        first, second = (None if noises is None else noises[:, i] for i in range(2))
+        value_t = value_of(net, update, update.target.nets, reached, second)
+        goes_on = 1 - columns["terminated"][:, 0]
+        targets = columns["reward"][:, 0] + 0.5 * goes_on * value_t
+        inputs, action = {"observation": now}, columns["action"][:, 0]
+        total = torch.zeros(BATCH)
+        for critic in update.critics.nets:
+            assert isinstance(critic, Net)
+            if actions.is_discrete:
+                q = critic.answer(inputs, {})[0]["q"]
+                q = q[torch.arange(BATCH), action]
+            else:
+                scaled = torch.stack([action[:, 0] / 2, action[:, 1] * 2 - 1], 1)
+                q = critic.answer({**inputs, "critic_action": scaled}, {})[0]["q"]
+            total += (q - targets) ** 2 / 2
+        value = value_of(net, update, update.critics.nets, now, first)
+    assert found.metrics["critic_loss"].item() == pytest.approx(
+        total.mean().item(), rel=1e-4
+    )
+    assert found.metrics["policy_loss"].item() == pytest.approx(
+        -value.mean().item(), rel=1e-4
+    )
+
+
+@pytest.mark.parametrize("actions", [NUMBERS, CHOICE], ids=["numbers", "choice"])
+def test_each_part_reaches_its_own_weights_alone(actions: ActionSpec) -> None:
+    net, update = made(actions)
+    columns = next(update.minibatches(net, batch(actions)))
+    found = update.loss(net, columns)
+    policy, critics = list(net.parameters()), list(update.critics.parameters())
+
+    def reached(loss: torch.Tensor, weights: Any) -> bool:
+        gradients = torch.autograd.grad(
+            loss, weights, retain_graph=True, allow_unused=True
+        )
+        return any(g is not None and bool(g.abs().sum() > 0) for g in gradients)
+
+    critic_loss = found.metrics["critic_loss"]
+    policy_loss = found.metrics["policy_loss"]
+    assert reached(critic_loss, critics)
+    assert not reached(critic_loss, policy)
+    assert reached(policy_loss, policy)
+    assert not reached(policy_loss, critics)
+    assert not reached(policy_loss, [update.log_temperature])
+    assert reached(found.loss, [update.log_temperature])
+    assert not any(p.requires_grad for p in update.target.parameters())
+
+
+def test_targets_follow_and_a_checkpoint_has_all() -> None:
+    net, update = made(NUMBERS, target_rate=0.25)
+    name, weight = next(iter(update.critics.named_parameters()))
+    target = dict(update.target.named_parameters())[name]
+    wanted = target + 0.25 * (weight - target)
+    update.stepped(net, 1)
+    torch.testing.assert_close(target, wanted)
+    kept = {name: tensor.clone() for name, tensor in update.state().items()}
+    _, other = made(NUMBERS, first_temperature=3.0)
+    other.load_state(kept)
+    for name, tensor in other.state().items():
+        torch.testing.assert_close(tensor, kept[name])
+    assert kept["log_temperature"].item() == 0
+    learned = len(update.parameters())
+    assert learned == 1 + sum(1 for _ in update.critics.parameters())
+
+
+def test_actions_are_drawn_between_the_bounds_with_the_density_of_the_learner() -> None:
+    outputs = np.random.default_rng(0).normal(0, 2, (3000, 4)).astype(np.float32)
+    draws = make_squashed_draws(NUMBERS.low, NUMBERS.high)
+    uniforms = np.random.default_rng(1).random((3000, draws.num_uniforms))
+    actions, log_prob = draws.draw(outputs, uniforms)
+    assert (actions >= NUMBERS.low).all()
+    assert (actions <= NUMBERS.high).all()
+    scaled = np.stack([actions[:, 0] / 2, actions[:, 1] * 2 - 1], 1)
+    mean, log_std = np.split(outputs.astype(np.float64), 2, 1)
+    inside = (np.abs(scaled) < 0.99).all(1)
+    assert inside.sum() > 300
+    before = np.arctanh(scaled[inside])
+    noise = (before - mean[inside]) / np.exp(log_std[inside].clip(-20, 2))
+    _, wanted = squashed_sample(
+        torch.from_numpy(outputs[inside]), torch.from_numpy(noise).float()
+    )
+    np.testing.assert_allclose(log_prob[inside], wanted.numpy(), atol=5e-3)
+    greedy = draws.greedy(outputs)
+    np.testing.assert_allclose(greedy[:, 0], 2 * np.tanh(mean[:, 0]), atol=1e-5)
+    np.testing.assert_allclose(greedy[:, 1], (np.tanh(mean[:, 1]) + 1) / 2, atol=1e-5)
+
+
+def test_which_actions_it_takes() -> None:
+    assert Sac.refusal_of(NUMBERS) == ""
+    assert Sac.refusal_of(CHOICE) == ""
+    several = ActionSpec(shape=(2,), num_choices=(2, 2))
+    assert "several choices" in Sac.refusal_of(several)
+    endless = ActionSpec(shape=(1,), low=(-math.inf,), high=(math.inf,))
+    assert "bounds" in Sac.refusal_of(endless)
+    with pytest.raises(UsageError, match="must have no memory"):
+        Sac().layout({"lstm/hidden": TensorSpec(shape=(4,))})
+    slots = Slots(first=0, count=2, total=2)
+    act = Sac().act
+    uniforms = np.random.default_rng(0).random((2, 1))
+    chosen = act({"policy": np.zeros((2, 3), np.float32)}, CHOICE, uniforms, slots)
+    assert chosen["action"].shape == (2,)
