@@ -19,7 +19,7 @@ from tengen.observe.points import Point
 
 __all__ = ["TensorBoardFile", "has_tensorboard"]
 
-_FLUSH_S = 5.0
+_FLUSH_S = 3.0
 # Of a disk that stays full: some thousand points, and then the oldest are lost.
 _MOST_BYTES = 4 << 20
 _PREFIX = "events.out.tfevents."
@@ -55,7 +55,7 @@ class TensorBoardFile:
         self._flushed_s = -_FLUSH_S
 
     def add(self, point: Point) -> None:
-        """Takes a point; writes what there is at most every five seconds.
+        """Takes a point; writes what there is at most every three seconds.
 
         A disk that refuses is tried again at a later call, and raises nothing.
 
@@ -87,7 +87,7 @@ class TensorBoardFile:
         self.tick()
 
     def tick(self) -> None:
-        """Writes what there is, if nothing was written for five seconds."""
+        """Writes what there is, if nothing was written for three seconds."""
         if self._records and self._clock() - self._flushed_s >= _FLUSH_S:
             self._flush()
 
