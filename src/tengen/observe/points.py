@@ -17,7 +17,7 @@ from typing import Any, TypeGuard
 
 from tengen.observe.roles import needed_roles
 
-__all__ = ["Point", "PointMaker", "has_actors", "tag_of_metric"]
+__all__ = ["Point", "PointMaker", "has_actors", "is_number", "tag_of_metric"]
 
 _METRICS = {
     "baseline_loss": "losses/value_loss",
@@ -144,26 +144,26 @@ class PointMaker:
         values = {
             tag: float(counts[count])
             for count, tag in _COUNTS.items()
-            if _is_number(counts.get(count))
+            if is_number(counts.get(count))
         }
         if event.get("num_steps"):
             values.update(_learned(event))
             if self._in_environments:
                 values["charts/learner_steps"] = float(event.get("total_steps", 0))
-        if not self._in_environments and _is_number(counts.get("num_rows")):
+        if not self._in_environments and is_number(counts.get("num_rows")):
             values["charts/rows"] = float(counts["num_rows"])
         speed = self._speed(float(event["time_s"]), counts.get("num_rows"))
         if speed is not None:
             values["charts/SPS"] = speed
         self._waiting.update(values)
-        if _is_number(step):
+        if is_number(step):
             self._step = int(step)
             return self.rest(float(event["time_s"]))
         return None
 
     def _speed(self, time_s: float, num_rows: Any) -> float | None:
         """Returns agent steps a second since the first turn that told of any."""
-        if not _is_number(num_rows):
+        if not is_number(num_rows):
             return None
         if self._begun is None:
             self._begun = time_s, int(num_rows)
@@ -176,12 +176,12 @@ def _learned(event: Mapping[str, Any]) -> dict[str, float]:
     values = {
         tag_of_metric(name, event): float(value)
         for name, value in event.items()
-        if _is_number(value) and name not in _NO_METRICS
+        if is_number(value) and name not in _NO_METRICS
     }
     validation = event.get("validation")
     if isinstance(validation, dict):
         for name, value in validation.items():
-            if _is_number(value):
+            if is_number(value):
                 tag = tag_of_metric(name, validation)
                 values[f"validation/{tag.rpartition('/')[2]}"] = float(value)
     return values
@@ -193,11 +193,11 @@ def _played(event: Mapping[str, Any]) -> dict[str, float]:
         "charts/episodic_length": event.get("mean_length"),
         "charts/cache_hit_share": event.get("cache_hit_share"),
     }
-    if event.get("num_games") and _is_number(event.get("num_plies")):
+    if event.get("num_games") and is_number(event.get("num_plies")):
         told["charts/game_length"] = event["num_plies"] / event["num_games"]
-    if event.get("seconds") and _is_number(event.get("num_evaluations")):
+    if event.get("seconds") and is_number(event.get("num_evaluations")):
         told["charts/evaluations_per_s"] = event["num_evaluations"] / event["seconds"]
-    return {tag: float(value) for tag, value in told.items() if _is_number(value)}
+    return {tag: float(value) for tag, value in told.items() if is_number(value)}
 
 
 def _judged(event: Mapping[str, Any]) -> dict[str, float]:
@@ -207,8 +207,9 @@ def _judged(event: Mapping[str, Any]) -> dict[str, float]:
         # A gate that accepts everything plays no match, and says no difference.
         "charts/gate_elo": event.get("elo"),
     }
-    return {tag: float(value) for tag, value in told.items() if _is_number(value)}
+    return {tag: float(value) for tag, value in told.items() if is_number(value)}
 
 
-def _is_number(value: Any) -> TypeGuard[float]:
+def is_number(value: Any) -> TypeGuard[float]:
+    """Returns whether a JSON value is a number, which true and false are not."""
     return isinstance(value, (int, float)) and not isinstance(value, bool)
