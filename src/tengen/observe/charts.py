@@ -9,6 +9,7 @@ from __future__ import annotations
 import time
 import warnings
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from typing import Any, Protocol
 
 from tengen.config import from_dict
@@ -99,14 +100,9 @@ class Charts:
         # Of the others first: what they played was learned from in this turn.
         others = [] if self._tail is None else self._tail.new_events()
         for each in (*others, event):
-            try:
-                point = self._maker.take(each)
-            except (TypeError, ValueError, ArithmeticError, LookupError) as error:
-                # An agent of one's own may report anything.
-                _warn("observe", error)
-                self._drawers = {}
-                return
-            self._add(point)
+            # An agent of one's own may report anything, as 10 ** 400.
+            with suppress(TypeError, ValueError, ArithmeticError, LookupError):
+                self._add(self._maker.take(each))
         self._each(lambda drawer: drawer.tick())
 
     def close(self) -> None:
