@@ -61,6 +61,9 @@ COMMANDS = (
         "eval", "tengen.play.eval_command:evaluate", "score an agent of an environment"
     ),
     Command("status", "tengen.observe.status:status", "say where a run is"),
+    Command(
+        "curves", "tengen.observe.curve_command:curves", "write a run's curve as CSV"
+    ),
     Command("stop", "tengen.observe.status:stop", "ask a run to save and end"),
     Command("recipes", "tengen.recipes.command:recipes", "list what can be trained"),
     Command(

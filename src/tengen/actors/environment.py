@@ -57,6 +57,10 @@ class EnvironmentStats:
         default_factory=lambda: deque(maxlen=_NUM_RECENT_EPISODES)
     )
     """Undiscounted returns of the last 100 episodes, oldest first."""
+    recent_lengths: deque[int] = field(
+        default_factory=lambda: deque(maxlen=_NUM_RECENT_EPISODES)
+    )
+    """Their steps."""
 
     @property
     def mean_return(self) -> float | None:
@@ -65,6 +69,14 @@ class EnvironmentStats:
         if len(returns) < _NUM_RECENT_EPISODES:
             return None
         return sum(returns) / len(returns)
+
+    @property
+    def mean_length(self) -> float | None:
+        """Mean of ``recent_lengths``; None before 100 episodes have ended."""
+        lengths = self.recent_lengths
+        if len(lengths) < _NUM_RECENT_EPISODES:
+            return None
+        return sum(lengths) / len(lengths)
 
 
 class EnvironmentPort:
@@ -123,6 +135,7 @@ class EnvironmentPort:
         self._blocks_left = 0
         self._step = 0
         self._returns = np.zeros(num_envs, np.float64)
+        self._lengths = np.zeros(num_envs, np.int64)
         self._rows = EnvironmentRows(signature, env.spec.actions, num_envs, arrays)
         self._state_before: Arrays = {}
         # What steps do not tell by themselves.
@@ -130,6 +143,11 @@ class EnvironmentPort:
         self._busy_since_s: float | None = time.monotonic()
         self._rows.begin(env.reset())
         self._busy_since_s = None
+
+    @property
+    def frames_per_step(self) -> int:
+        """Frames of the emulator that a step is, 1 where there is none."""
+        return self._env.spec.frames_per_step
 
     @property
     def inputs(self) -> Arrays:
@@ -235,6 +253,9 @@ class EnvironmentPort:
         self.stats.num_frames += len(step.is_reset) - int(step.is_reset.sum())
         self.stats.num_episodes += int(step.is_reset.sum())
         self._returns += step.reward
+        self._lengths += step.is_reset == 0
         for i in (step.terminated | step.truncated).nonzero()[0]:
             self.stats.recent_returns.append(float(self._returns[i]))
+            self.stats.recent_lengths.append(int(self._lengths[i]))
             self._returns[i] = 0.0
+            self._lengths[i] = 0

@@ -135,6 +135,11 @@ class PpoUpdate(Update):
         rows = self._with_targets(net, columns)
         if all(name.startswith(FRAMES) for name in net.signature.state):
             rows = _transitions(net, rows)
+        is_live = rows["is_reset"] == 0
+        explained = losses.explained_variance(
+            rows["behaviour_value"][is_live], rows["returns"][is_live]
+        )
+        rows["explained_variance"] = explained.expand_as(rows["returns"])
         num_rows = len(rows["action"])
         num_parts = min(self._agent.num_minibatches, num_rows)
         for _ in range(self._agent.num_epochs):
@@ -182,6 +187,8 @@ class PpoUpdate(Update):
             ).mean(),
             "clip_fraction": (clipped * is_live).mean(),
         }
+        if "explained_variance" in steps:  # of the whole batch, before it is learned
+            metrics["explained_variance"] = steps["explained_variance"].mean()
         loss = (
             metrics["policy_loss"]
             + agent.baseline_cost * metrics["baseline_loss"]

@@ -16,6 +16,7 @@ from tengen.observe import (
     verdict,
     waiting_verdict,
 )
+from tengen.observe.cpu_time import CpuClock
 
 __all__ = ["RunJournal"]
 
@@ -47,8 +48,12 @@ class RunJournal:
         self._acting = acting
         self._seconds_left = seconds_left
         self._start_s = time.monotonic()
+        self._cpu = CpuClock()
         self._state = dataclasses.replace(
-            last or Progress(generation=0, elapsed_s=0.0), stage="starting", verdict=""
+            last or Progress(generation=0, elapsed_s=0.0),
+            stage="starting",
+            verdict="",
+            cpu_s=None,
         )
         self._spans: dict[str, float] = {}
         self._busy: dict[str, float] = {}
@@ -141,7 +146,7 @@ class RunJournal:
         else:
             return  # the first turns of a call, which start processes
         self._state = dataclasses.replace(self._state, stage="", verdict=told)
-        now = self.progress_now
+        now = dataclasses.replace(self.progress_now, cpu_s=self._cpu.read())
         self._events.write("progress", **now.to_dict())
         self._view.generation(now)
 

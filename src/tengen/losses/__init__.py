@@ -27,6 +27,7 @@ from tengen.losses.ppo import (
     approximate_kl,
     clipped_surrogate_loss,
     clipped_value_loss,
+    explained_variance,
     is_clipped,
     normalise,
 )
@@ -65,6 +66,7 @@ __all__ = [
     "critic_loss",
     "double_q_values",
     "dueling",
+    "explained_variance",
     "gae_targets",
     "horizon_cross_entropy",
     "is_clipped",

@@ -22,6 +22,7 @@ __all__ = [
     "approximate_kl",
     "clipped_surrogate_loss",
     "clipped_value_loss",
+    "explained_variance",
     "is_clipped",
     "normalise",
 ]
@@ -111,6 +112,22 @@ def is_clipped(
     """
     log_ratio = _log_ratio(log_prob_tm1, behaviour_log_prob_tm1).detach()
     return log_ratio.expm1().abs() > clip_ratio
+
+
+def explained_variance(values: Tensor, returns: Tensor) -> Tensor:
+    """Returns a scalar, 1 less the variance that values leave of the returns.
+
+    1 is a perfect prediction, 0 one that is no better than a constant.
+
+    Args:
+        values: ``[N]``, what was predicted.
+        returns: ``[N]``. Where they do not vary there is nothing to explain: 0.
+    """
+    errors = returns - values
+    left = (errors - errors.mean()).square().mean()
+    total = (returns - returns.mean()).square().mean()
+    # Of no rows at all it is not a number.
+    return torch.where(total > 0, 1.0 - left / total, torch.zeros_like(total))
 
 
 def _log_ratio(log_prob_tm1: Tensor, behaviour_log_prob_tm1: Tensor) -> Tensor:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from tengen.observe.busy import BusyTimes
+from tengen.observe.charts import open_charts
+from tengen.observe.config import ObserveConfig
 from tengen.observe.events import EventWriter, read_events, read_progress
 from tengen.observe.progress import Progress
 from tengen.observe.verdict import Shares, at_once_verdict, verdict, waiting_verdict
@@ -11,11 +13,13 @@ from tengen.observe.view import View, make_view
 __all__ = [
     "BusyTimes",
     "EventWriter",
+    "ObserveConfig",
     "Progress",
     "Shares",
     "View",
     "at_once_verdict",
     "make_view",
+    "open_charts",
     "read_events",
     "read_progress",
     "verdict",

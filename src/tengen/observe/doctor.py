@@ -26,8 +26,18 @@ __all__ = ["add_arguments", "doctor", "examine"]
 _COMPILERS = ("c++", "g++", "clang++")
 # What the net's kernels gain most from, best first.
 _FEATURES = ("amx_bf16", "avx512_bf16", "avx512f", "avx2", "sse4_2", "asimd")
-_LIBRARIES = ("numpy", "torch", "openvino", "onnx", "safetensors", "gymnasium")
+_LIBRARIES = (
+    "numpy",
+    "torch",
+    "openvino",
+    "onnx",
+    "safetensors",
+    "gymnasium",
+    "tensorboard",
+    "wandb",
+)
 _REQUIRED = ("numpy", "torch")
+_DRAWING = ("tensorboard", "wandb")
 _MIN_MEMORY_GIB = 2.0
 _MIN_DISK_GIB = 1.0
 
@@ -128,6 +138,7 @@ def _library(name: str) -> Finding:
         importlib.import_module(name)
         return True, metadata.version(name)
     except ModuleNotFoundError:
-        return name not in _REQUIRED, "absent"
+        advice = f"; pip install 'tengen[{name}]' to draw curves by it"
+        return name not in _REQUIRED, "absent" + (advice if name in _DRAWING else "")
     except Exception as error:  # a library may fail to load in any way it likes
         return False, f"not importable ({type(error).__name__}: {error})"

@@ -10,15 +10,34 @@ import contextlib
 import json
 import os
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from tengen.errors import UsageError
 from tengen.observe.progress import Progress
 from tengen.run import RunDirectory, storage_error
 
-__all__ = ["EventWriter", "read_events", "read_gate", "read_progress"]
+__all__ = [
+    "EventListener",
+    "EventWriter",
+    "parse_event",
+    "read_events",
+    "read_gate",
+    "read_progress",
+]
+
+
+class EventListener(Protocol):
+    """Who takes events as they are written. Raises nothing."""
+
+    def take(self, event: Mapping[str, Any]) -> None:
+        """Takes an event; returns soon."""
+        ...
+
+    def close(self) -> None:
+        """Ends. A second call does nothing."""
+        ...
 
 
 class EventWriter:
@@ -31,12 +50,20 @@ class EventWriter:
         run: The run.
         role: Who writes.
         incarnation: From ``RunDirectory.new_incarnation``.
+        listener: Takes every event that was written, and is closed with the file.
 
     Raises:
         RunError: The file cannot be opened.
     """
 
-    def __init__(self, run: RunDirectory, role: str, incarnation: int) -> None:
+    def __init__(
+        self,
+        run: RunDirectory,
+        role: str,
+        incarnation: int,
+        listener: EventListener | None = None,
+    ) -> None:
+        self._listener = listener
         self._path = run.events_path(role, incarnation)
         self._is_cut = False
         try:
@@ -64,9 +91,13 @@ class EventWriter:
             self._is_cut = num_written < len(line.encode())
         except OSError as error:
             raise storage_error(self._path, error) from error
+        if self._listener is not None:
+            self._listener.take(event)
 
     def close(self) -> None:
         """Closes the file. A second call does nothing."""
+        if self._listener is not None:
+            self._listener.close()
         if self._descriptor >= 0:
             os.close(self._descriptor)
             self._descriptor = -1
@@ -79,7 +110,7 @@ def read_events(path: Path) -> Iterator[dict[str, Any]]:
     """
     with contextlib.suppress(FileNotFoundError), open(path, "rb") as file:
         for line in file:
-            if (event := _parse(line)) is not None:
+            if (event := parse_event(line)) is not None:
                 yield event
 
 
@@ -132,8 +163,12 @@ def _events_by_time(
     return sorted(found, key=lambda event: float(event["time_s"]))
 
 
-def _parse(line: bytes) -> dict[str, Any] | None:
-    """Returns the event, or None for a line that is none: unfinished, damaged."""
+def parse_event(line: bytes) -> dict[str, Any] | None:
+    """Returns the event of a line, or None for one that is none: unfinished, damaged.
+
+    Args:
+        line: Of an event file, with its end.
+    """
     if not line.endswith(b"\n"):
         return None
     try:

@@ -23,6 +23,9 @@ class Progress:
     """Generations finished."""
     elapsed_s: float
     """Seconds of this call."""
+    cpu_s: float | None = None
+    """Processor seconds of this call, of all its processes on this machine; told now
+    and then."""
     stage: str = ""
     """What happens now: self-play, learning, rating."""
     num_games: int | None = None

@@ -14,8 +14,9 @@ from tengen.errors import UsageError
 from tengen.games import allow, task_words
 from tengen.inference import check_machine
 from tengen.launch import Budget, RunJournal, check_launch, run_by
-from tengen.observe import EventWriter, make_view, read_progress
+from tengen.observe import EventWriter, make_view, open_charts, read_progress
 from tengen.observe.roles import needed_roles
+from tengen.observe.wandb_run import check_wandb
 from tengen.overrides import override
 from tengen.recipes.finale import final_match, match_line
 from tengen.recipes.growth import grows_by_recipe, made_for, with_own_net
@@ -142,6 +143,7 @@ def train_task(
         config, book = checked_book(config, run)
         config = move_run(run, config, devices)
         check_devices(config)
+        check_wandb(config.observe)
         check_machine(config.inference)
         config.agent.check_task(config)
         launch = launch or _launch_for(config)
@@ -293,7 +295,8 @@ def _train(
         return max(0.0, 60 * budget.minutes - (time.monotonic() - start_s))
 
     last = read_progress(run)
-    events = EventWriter(run, "train", run.new_incarnation("train"))
+    charts = open_charts(run)
+    events = EventWriter(run, "train", run.new_incarnation("train"), charts)
     try:
         with (
             StopListener(run) as stop,

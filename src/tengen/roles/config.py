@@ -16,6 +16,7 @@ from tengen.experience import ExperienceConfig
 from tengen.inference import Choice, InferenceConfig
 from tengen.learners import LearnerConfig
 from tengen.nets import NetConfig
+from tengen.observe import ObserveConfig
 from tengen.overrides import override
 from tengen.roles.launch_config import LaunchConfig
 from tengen.roles.old_config import upgraded
@@ -75,6 +76,8 @@ class RunConfig:
     """Who evaluates, and how."""
     launch: LaunchConfig = field(default_factory=LaunchConfig)
     """What roles are given where all work at once."""
+    observe: ObserveConfig = field(default_factory=ObserveConfig)
+    """Who is given the numbers of the run as it trains."""
     seed: int = 0
     """Of every random number of the run, at least 0."""
     minutes: float = bounded(10.0, 0, above=True, rule="must be positive; raise it")

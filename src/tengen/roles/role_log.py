@@ -11,7 +11,7 @@ from contextlib import suppress
 from typing import Any
 
 from tengen.errors import DiskFullError
-from tengen.observe import EventWriter
+from tengen.observe import EventWriter, open_charts
 from tengen.run import RunDirectory
 
 __all__ = ["RoleLog"]
@@ -39,7 +39,10 @@ class RoleLog:
         self._name = name
         # Not the role's own name: its incarnations number its folders.
         events = f"{name}-command"
-        self._events = EventWriter(run, events, run.new_incarnation(events))
+        # The learner has the numbers of the others drawn too: it alone has the step.
+        charts = open_charts(run, follows=True) if name == "learn" else None
+        number = run.new_incarnation(events)
+        self._events = EventWriter(run, events, number, charts)
         self._busy_s = -math.inf
         self._idle_since_s: float | None = None
         self._kept_why = ""

@@ -282,7 +282,9 @@ def test_stats() -> None:
     assert port.stats.num_items == 2 * 7  # as the writer said
     assert port.stats.num_batches == 8
     assert list(port.stats.recent_returns) == [1 + 2 + 3, 11 + 12]
+    assert list(port.stats.recent_lengths) == [3, 2]
     assert port.stats.mean_return is None
+    assert port.stats.mean_length is None
 
 
 def test_waiting_for_room_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -305,6 +307,7 @@ def test_mean_return_is_of_the_last_hundred_episodes() -> None:
     # One step an episode, then a reset: episode e returns 10 e + 1.
     assert port.stats.num_episodes == 150
     assert port.stats.mean_return == np.mean([10 * e + 1 for e in range(50, 150)])
+    assert port.stats.mean_length == 1.0
 
 
 @pytest.mark.parametrize(("name", "value"), [("policy", np.nan), ("value", -np.inf)])

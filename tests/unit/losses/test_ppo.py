@@ -11,6 +11,7 @@ from tengen.losses import (
     approximate_kl,
     clipped_surrogate_loss,
     clipped_value_loss,
+    explained_variance,
     is_clipped,
     normalise,
 )
@@ -104,3 +105,19 @@ def test_rows_that_reset_do_not_count_when_advantages_are_normalised() -> None:
     torch.testing.assert_close(found, expected)
     assert normalise(torch.full((3, 2), 4.0), is_live).tolist() == [[0.0, 0.0]] * 3
     assert normalise(advantages, torch.zeros_like(is_live)).isfinite().all()
+
+
+def test_explained_variance_is_what_values_leave_unexplained():
+    returns = torch.tensor([1.0, 2.0, 3.0, 6.0])
+    assert float(explained_variance(returns + 5.0, returns)) == 1.0
+    assert float(explained_variance(torch.zeros(4), returns)) == 0.0
+    # Errors 1, 1, -1, -1 have variance 1; the returns' is 3.5.
+    values = returns - torch.tensor([1.0, 1.0, -1.0, -1.0])
+    explained = float(explained_variance(values, returns))
+    assert explained == pytest.approx(1 - 1 / 3.5)
+
+
+@pytest.mark.parametrize("num_rows", [0, 1, 3])
+def test_returns_that_do_not_vary_are_not_explained(num_rows):
+    returns = torch.full((num_rows,), 2.0)
+    assert float(explained_variance(torch.arange(num_rows) * 1.0, returns)) == 0

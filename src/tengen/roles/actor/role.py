@@ -164,6 +164,8 @@ class ActorRole:
             "inference_busy": driven.stats.inference_s / seconds,
             "tree_busy": max(0.0, driven.stats.port_s - written_s) / seconds,
             "mean_return": port.stats.mean_return,
+            "mean_length": port.stats.mean_length,
+            "frames_per_step": port.frames_per_step,
             "seconds": seconds,
             # A table that is full lets no writer go on.
             "idle_s": driven.waited_s + written_s,

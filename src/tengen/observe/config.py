@@ -1,0 +1,39 @@
+"""Where a run's curves are drawn beside its own files."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from tengen.config import check, check_literals
+
+__all__ = ["ObserveConfig"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class ObserveConfig:
+    """Who is given the numbers of a run as it trains; see ``docs/seeing.md``."""
+
+    tensorboard: bool = True
+    """Whether TensorBoard files are written to RUN/tensorboard, where the package
+    tensorboard is installed."""
+    wandb: str = ""
+    """Project of Weights & Biases that the run is told to, by the package wandb. Empty
+    for none."""
+    wandb_mode: Literal["auto", "online", "offline"] = "auto"
+    """offline keeps what wandb would send in RUN/wandb, for wandb sync, and needs no
+    network; auto is what the variable WANDB_MODE says, else online."""
+
+    def __post_init__(self) -> None:
+        """Checks the fields.
+
+        Raises:
+            UsageError: One is not what it may be.
+        """
+        check_literals(self)
+        check(
+            "/" not in self.wandb,
+            "wandb",
+            self.wandb,
+            "must be the name of a project; the variable WANDB_ENTITY says whose it is",
+        )

@@ -1,0 +1,34 @@
+"""Events as runs write them, for the tests of what is drawn of them."""
+
+from __future__ import annotations
+
+from tengen.run import RunDirectory
+
+ACTED = {"kind": "turn", "role": "actor", "turn_s": 1.0, "num_rows": 500}
+
+
+def acted(time_s: float, mean_return: float | None, **fields: object) -> dict:
+    return {"time_s": time_s, **ACTED, "mean_return": mean_return, **fields}
+
+
+def learned(time_s: float, num_rows: int, total_steps: int, **fields: object) -> dict:
+    return {
+        "time_s": time_s,
+        "kind": "turn",
+        "role": "learn",
+        "turn_s": 2.0,
+        "num_steps": 4,
+        "total_steps": total_steps,
+        "loss": 0.5,
+        "stopped": False,
+        "checkpoint": 3,
+        "grown_at": [],
+        "table": {"num_items": 9, "num_rows": num_rows, "num_episodes": 7},
+        **fields,
+    }
+
+
+def make_run(path, roles=("actor", "learn"), **config) -> RunDirectory:
+    run = RunDirectory.create_or_resume(path)
+    run.write_run({"config": {"task": "t", **config}, "roles": list(roles)})
+    return run
