@@ -1,13 +1,12 @@
 """The agents of environments learn small tasks, role by role as a run does.
 
-Seen to fail: with the sign of the advantage turned (PPO, V-trace), with the value of
-step t in the place of that of t + 1 and without a value beyond the rewards (DQN), with
-memory emptied at every learned step (R2D2), and with the sign of the policy's loss
-turned (SAC). The maze's small penalties teach R2D2
-the way without a bootstrap, and it forgives a stored state that is zero, one that is
-used again after the burn-in, memory that is carried into the next episode, and targets
-of step t: each of these fails the slow reference of
-``tests/unit/agents/test_r2d2.py``.
+Seen to fail: with the sign of the advantage turned (A2C, PPO, V-trace), with the value
+of step t in the place of that of t + 1 and without a value beyond the rewards (DQN),
+with memory emptied at every learned step (R2D2), and with the sign of the policy's loss
+turned (SAC). The maze's small penalties teach R2D2 the way without a bootstrap, and it
+forgives a stored state that is zero, one that is used again after the burn-in, memory
+that is carried into the next episode, and targets of step t: each of these fails the
+slow reference of ``tests/unit/agents/test_r2d2.py``.
 """
 
 from __future__ import annotations
@@ -34,6 +33,7 @@ REACH = "tests.environments:Reach"
 SOLVED = {CARTPOLE: 195.0, MAZE: 3.0, REACH: -1.0}
 
 MAX_FRAMES = {
+    ("a2c", CARTPOLE): 400_000,
     ("dqn", CARTPOLE): 150_000,
     ("ppo", CARTPOLE): 150_000,
     ("r2d2", CARTPOLE): 150_000,
@@ -77,7 +77,7 @@ def check(agent: str, task: str, seed: int, path: Path) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("agent", ["dqn", "ppo", "vtrace"])
+@pytest.mark.parametrize("agent", ["a2c", "dqn", "ppo", "vtrace"])
 def test_an_agent_balances_a_pole(agent: str, tmp_path: Path) -> None:
     check(agent, CARTPOLE, 1, tmp_path / "run")
 

@@ -1,0 +1,132 @@
+"""A2C: the advantage actor-critic, and A3C, its asynchronous form.
+
+In one process (``--launch inline``) the learner learns from what the newest policy did,
+as A2C; with actors in processes (``--actors N``) from what policies of some steps ago
+did, uncorrected, as A3C. ``vtrace`` is the same with a correction.
+
+Source: Mnih et al. 2016, "Asynchronous Methods for Deep Reinforcement Learning"
+(arXiv:1602.01783), section 4 and algorithm S3.
+
+Differs from the paper: one learner makes the steps, of unrolls of many actors at once,
+where A3C has a learner in each actor; the optimizer is AdamW without decay of weights,
+not RMSProp; advantages are mixed with ``trace_lambda``, 1 as in the paper; a truncated
+episode bootstraps.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Literal
+
+from tengen import envs
+from tengen.actors import EnvironmentActorConfig
+from tengen.agents.policy_agent import PolicyAgent
+from tengen.agents.unrolls import unroll
+from tengen.bounds import bounded
+from tengen.envs import EnvSpec
+from tengen.experience import ReplayConfig
+from tengen.learners import AdamWConfig, LearnerConfig, LossParts, Update
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from tengen.nets import Net
+    from tengen.roles.config import RunConfig
+
+__all__ = ["A2c", "A2cUpdate"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class A2c(PolicyAgent):
+    """A2C; see the module docstring."""
+
+    kind: Literal["a2c"] = "a2c"
+    """Tells this agent from the others."""
+    unroll_length: int = 5
+    """Transitions T of an unroll, 1 to 100,000."""
+    actor: EnvironmentActorConfig = field(
+        default_factory=lambda: EnvironmentActorConfig(turn_steps=5)
+    )
+    """How environments are stepped; a turn is one batch."""
+    trace_lambda: float = bounded(1.0, 0, 1)
+    """Mixing of the advantages, in [0, 1]; 1: to the end of the unroll."""
+    baseline_cost: float = bounded(0.5, 0, None, "use 0 for none")
+    """Weight of the baseline loss, at least 0."""
+    entropy_cost: float = bounded(0.01, 0, None, "use 0 for none")
+    """Weight of the entropy bonus, at least 0."""
+
+    def default_store(self, spec: EnvSpec) -> ReplayConfig:
+        """See ``EnvironmentAgent.default_store``: a queue of two batches."""
+        return ReplayConfig(sampler="fifo", max_items=32)
+
+    def default_learner(self, spec: EnvSpec) -> LearnerConfig:
+        """See ``EnvironmentAgent.default_learner``: a batch is a turn's unrolls."""
+        return LearnerConfig(
+            batch_size=16,
+            num_shards=1,
+            optimizer=AdamWConfig(
+                learning_rate=1e-3,
+                weight_decay=0.0,
+                num_warmup_steps=0,
+                cooldown=1.0,
+                max_grad_norm=0.5,
+                average_decay=0.0,
+                epsilon=1e-5,
+            ),
+        )
+
+    def make_update(self, config: RunConfig, net: Net) -> A2cUpdate:
+        """See ``Agent.make_update``."""
+        return A2cUpdate(self, envs.env_spec(config.task).actions)
+
+
+class A2cUpdate(Update):
+    """Policy gradient, baseline and entropy losses.
+
+    Columns, B unrolls of T transitions: as ``tengen.actors.block`` lists them, each
+    ``[B, T + 1, ...]``; the last step only bootstraps. A step that resets carries no
+    loss.
+    """
+
+    def __init__(self, agent: A2c, actions: envs.ActionSpec) -> None:
+        """Makes the update.
+
+        Args:
+            agent: Its settings.
+            actions: What an action is.
+        """
+        from tengen.losses import make_distribution
+
+        self._agent = agent
+        self._distribution = make_distribution(actions.num_choices, actions.shape)
+
+    def loss(self, net: Net, columns: dict[str, Tensor]) -> LossParts:
+        """See ``Update.loss``; means over all B * T transitions."""
+        from tengen import losses
+
+        agent = self._agent
+        rows = unroll(net, columns)
+        policy, values = rows.outputs["policy"][:-1], rows.outputs["value"]
+        targets = losses.gae_targets(
+            v=values.detach(),
+            reward=rows.columns["reward"],
+            terminated=rows.columns["terminated"],
+            is_reset=rows.columns["is_reset"],
+            discount=agent.discount,
+            trace_lambda=agent.trace_lambda,
+        )
+        log_prob = self._distribution.log_prob(policy, rows.columns["action"])
+        errors = losses.baseline_loss(values[:-1], targets.returns)
+        entropy = self._distribution.entropy(policy) * rows.is_live
+        metrics = {
+            # The advantage of a step that resets is 0.
+            "policy_loss": -(log_prob * targets.advantages).mean(),
+            "baseline_loss": (errors * rows.is_live).mean(),
+            "entropy": entropy.mean(),
+        }
+        loss = (
+            metrics["policy_loss"]
+            + agent.baseline_cost * metrics["baseline_loss"]
+            - agent.entropy_cost * metrics["entropy"]
+        )
+        return LossParts(loss, metrics)
