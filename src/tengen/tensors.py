@@ -15,11 +15,27 @@ from numpy.typing import NDArray
 
 from tengen.config import check, check_literals, check_range, check_whole
 
-__all__ = ["FRAMES", "BoardSpec", "PolicyLayout", "Signature", "TensorSpec"]
+__all__ = [
+    "FRACTIONS",
+    "FRAMES",
+    "QUANTILES",
+    "BoardSpec",
+    "PolicyLayout",
+    "Signature",
+    "TensorSpec",
+]
 
 FRAMES = "frames/"
 """What the names of those states begin with that hold the last values of an input,
 ``[S - 1, ...]`` with the newest last: whoever has the inputs needs not keep them."""
+
+QUANTILES = "quantiles"
+"""The output ``[K, A]`` that has quantiles of the returns of A actions, each in the
+middle of one of K equal parts."""
+
+FRACTIONS = "fractions"
+"""An input ``[M]`` that no signature names: who learns may ask for ``QUANTILES`` ``[M,
+A]`` at these fractions, in (0, 1)."""
 
 _MAX_AXES = 8
 _MAX_SCORE = 10_000

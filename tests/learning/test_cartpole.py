@@ -35,6 +35,7 @@ SOLVED = {CARTPOLE: 195.0, MAZE: 3.0, REACH: -1.0}
 MAX_FRAMES = {
     ("a2c", CARTPOLE): 400_000,
     ("dqn", CARTPOLE): 150_000,
+    ("iqn", CARTPOLE): 150_000,
     ("ppo", CARTPOLE): 150_000,
     ("r2d2", CARTPOLE): 150_000,
     ("r2d2", MAZE): 100_000,

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, ClassVar, Literal
+from typing import TYPE_CHECKING, ClassVar, Literal, NamedTuple
 
 from tengen.actors import EnvironmentActorConfig
 from tengen.agents.q_agent import LEAST_PRIORITY, QAgent, TargetUpdate, q_values
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from tengen.nets import Net
     from tengen.roles.config import RunConfig
 
-__all__ = ["Dqn", "DqnUpdate"]
+__all__ = ["Dqn", "DqnUpdate", "TransitionEnds"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -92,6 +92,21 @@ class Dqn(QAgent):
         return DqnUpdate(self, net, config.store)
 
 
+class TransitionEnds(NamedTuple):
+    """B transitions of n steps, or of fewer where an episode ends."""
+
+    first: tuple[dict[str, Tensor], dict[str, Tensor]]
+    """Inputs and state ``[B, ...]`` where the action was taken."""
+    last: tuple[dict[str, Tensor], dict[str, Tensor]]
+    """Inputs and state ``[B, ...]`` where the value of what follows counts."""
+    action: Tensor
+    """``[B]`` int64."""
+    reward: Tensor
+    """``[B]``, the discounted sum on the way."""
+    discount: Tensor
+    """``[B]``, what the value there is worth; 0 where nothing follows."""
+
+
 class DqnUpdate(TargetUpdate):
     """The squared error of a transition's n-step target, Huber's beyond 1.
 
@@ -111,39 +126,61 @@ class DqnUpdate(TargetUpdate):
 
         from tengen import losses
 
-        agent, steps = self._agent, time_major(columns)
+        rows = self.ends(net, columns)
+        q_first = q_values(net.answer(*rows.first)[0])
+        with torch.no_grad():
+            value = losses.double_q_values(
+                q_values(net.answer(*rows.last)[0]),
+                q_values(self.target.answer(*rows.last)[0]),
+            )
+            targets = rows.reward + rows.discount * value
+        errors = losses.td_errors(q_first, rows.action, targets)
+        weights = columns.get("importance_weight", 1.0)
+        weighted = losses.td_loss(errors, 1.0) * weights
+        metrics = {"td_error": errors.abs().mean(), "q": q_first.max(-1).values.mean()}
+        return LossParts(weighted.mean(), metrics, errors.abs() + LEAST_PRIORITY)
+
+    def ends(self, net: Net, columns: dict[str, Tensor]) -> TransitionEnds:
+        """Returns both ends of each transition of n steps.
+
+        Args:
+            net: The network, whose memory of past images is made from them.
+            columns: ``[B, n + 1, ...]`` each.
+        """
+        import torch
+
+        from tengen import losses
+
+        steps = time_major(columns)
         inputs, state = network_inputs(net, columns)
-        first = {name: column[0] for name, column in inputs.items()}
-        q_first = q_values(net.answer(first, state)[0])
         # The one later step whose value counts: where the episode or the item ends.
         is_end = steps["is_reset"][1:].bool()
         is_end[-1] = True
         end = 1 + is_end.int().argmax(0)
-        with torch.no_grad():
-            rows = torch.arange(len(end), device=end.device)
-            last = {name: column[end, rows] for name, column in inputs.items()}
-            is_first = first_steps(steps["is_reset"])
-            states = net.states_of_inputs(inputs, state, is_first)
-            before = {name: column[end, rows] for name, column in states.items()}
-            value = losses.double_q_values(
-                q_values(net.answer(last, before)[0]),
-                q_values(self.target.answer(last, before)[0]),
-            )
-            bootstrap = torch.zeros_like(steps["reward"])
-            bootstrap[end, rows] = value
-            targets = losses.n_step_targets(
-                reward=steps["reward"][:-1],
+        rows = torch.arange(len(end), device=end.device)
+        states = net.states_of_inputs(inputs, state, first_steps(steps["is_reset"]))
+        at_end = torch.zeros_like(steps["reward"])
+        at_end[end, rows] = 1.0
+
+        def targets(reward: Tensor, bootstrap: Tensor) -> Tensor:
+            return losses.n_step_targets(
+                reward=reward[:-1],
                 terminated=steps["terminated"][:-1],
                 is_reset=steps["is_reset"],
                 bootstrap=bootstrap,
-                num_steps=agent.num_steps,
-                discount=agent.discount,
+                num_steps=self._agent.num_steps,
+                discount=self._agent.discount,
             )[0]
-        errors = losses.td_errors(q_first, steps["action"][0], targets)
-        weighted = losses.td_loss(errors, 1.0) * _weights(columns)
-        metrics = {"td_error": errors.abs().mean(), "q": q_first.max(-1).values.mean()}
-        return LossParts(weighted.mean(), metrics, errors.abs() + LEAST_PRIORITY)
 
-
-def _weights(columns: dict[str, Tensor]) -> Tensor | float:
-    return columns.get("importance_weight", 1.0)
+        nothing = torch.zeros_like(at_end)
+        return TransitionEnds(
+            first=({name: column[0] for name, column in inputs.items()}, state),
+            last=(
+                {name: column[end, rows] for name, column in inputs.items()},
+                {name: column[end, rows] for name, column in states.items()},
+            ),
+            action=steps["action"][0],
+            reward=targets(steps["reward"], nothing),
+            # Targets are linear in what bootstraps.
+            discount=targets(nothing, at_end),
+        )

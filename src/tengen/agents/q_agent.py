@@ -19,6 +19,7 @@ from tengen.learners import Update
 from tengen.tensors import Signature, TensorSpec
 
 if TYPE_CHECKING:
+    import torch
     from torch import Tensor
 
     from tengen.nets import Net
@@ -123,6 +124,11 @@ class TargetUpdate(Update):
         """
         self._period = target_period
         self.target = copy.deepcopy(net).eval().requires_grad_(False)
+
+    def place(self, device: torch.device, dtype: torch.dtype) -> None:
+        """See ``Update.place``."""
+        self.target.to(device)
+        self.target.compute_dtype = dtype
 
     def stepped(self, net: Net, num_steps: int) -> None:
         """See ``Update.stepped``."""

@@ -39,6 +39,7 @@ from tengen.losses.q_learning import (
     td_errors,
     td_loss,
 )
+from tengen.losses.quantiles import quantile_huber_loss
 from tengen.losses.soft_actor_critic import (
     critic_loss,
     soft_targets,
@@ -77,6 +78,7 @@ __all__ = [
     "normalise",
     "ownership_cross_entropy",
     "policy_cross_entropy",
+    "quantile_huber_loss",
     "reply_cross_entropy",
     "score_distribution",
     "score_losses",

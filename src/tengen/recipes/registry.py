@@ -84,6 +84,7 @@ _RECIPES = (
     _of_environments("ppo", "any environment"),
     _of_environments("a2c", "any environment; with actors in processes A3C"),
     _of_environments("dqn", "environments whose actions are one choice"),
+    _of_environments("iqn", "the same, by distributions of returns"),
     _of_environments("r2d2", "the same, where memory is needed"),
     _of_environments("sac", "environments of real numbers or one choice"),
 )

@@ -8,8 +8,9 @@ from torch import Tensor, nn
 from tengen.nets.mlp import MlpConfig
 from tengen.nets.modules.layers import flat_inputs, make_small, num_flat, shaped
 from tengen.nets.modules.net import Net, Tensors
+from tengen.nets.modules.quantiles import QuantileHead
 from tengen.nets.modules.torso_net import Torso
-from tengen.tensors import Signature
+from tengen.tensors import FRACTIONS, QUANTILES, Signature, TensorSpec
 
 __all__ = ["Mlp"]
 
@@ -30,9 +31,13 @@ def _hidden(num_inputs: int, config: MlpConfig) -> list[nn.Module]:
     return layers
 
 
-def _tower(num_inputs: int, num_outputs: int, config: MlpConfig) -> nn.Sequential:
+def _tower(
+    num_inputs: int, name: str, spec: TensorSpec, config: MlpConfig
+) -> nn.Sequential:
     hidden = _hidden(num_inputs, config)
-    last = nn.Linear(config.num_units, num_outputs)
+    if name == QUANTILES:
+        return nn.Sequential(*hidden, QuantileHead(config.num_units, spec.shape))
+    last = nn.Linear(config.num_units, spec.num_entries)
     make_small(last)
     return nn.Sequential(*hidden, last)
 
@@ -66,7 +71,7 @@ class Mlp(Net):
         super().__init__(wanted, config)
         num_inputs = num_flat(wanted, wanted.inputs)
         for name, spec in self.signature.outputs.items():
-            tower = _tower(num_inputs, spec.num_entries, config)
+            tower = _tower(num_inputs, name, spec, config)
             self.add_module(_TOWERS.get(name, name), tower)
 
     def answer(self, inputs: Tensors, state: Tensors) -> tuple[Tensors, Tensors]:
@@ -74,13 +79,21 @@ class Mlp(Net):
         rows = flat_inputs(inputs, self.signature.inputs)
         answers = {}
         for name, spec in self.signature.outputs.items():
-            tower = self.get_submodule(_TOWERS.get(name, name))
-            assert isinstance(tower, nn.Sequential)
-            answers[name] = shaped(self._climbed(tower, rows), spec.shape)
+            tower = self._tower(name)
+            seen = self._climbed(_hidden_part(tower), rows)
+            if name == QUANTILES:
+                answers[name] = tower[-1](seen, inputs.get(FRACTIONS))
+            else:
+                answers[name] = shaped(tower[-1](seen), spec.shape)
         return answers, {}
 
+    def _tower(self, name: str) -> nn.Sequential:
+        tower = self.get_submodule(_TOWERS.get(name, name))
+        assert isinstance(tower, nn.Sequential)
+        return tower
+
     def _climbed(self, tower: nn.Sequential, rows: Tensor) -> Tensor:
-        """Returns what a tower answers.
+        """Returns what the hidden layers of a tower make of the inputs, float32.
 
         Only the layers between hidden units compute in ``compute_dtype``: what is
         observed and what is answered may need more digits.
@@ -90,6 +103,10 @@ class Mlp(Net):
             return seen
         seen = tower[:_FIRST](rows)
         with self.arithmetic(rows):
-            seen = tower[_FIRST:-1](seen)
-        answer: Tensor = tower[-1](seen.float())
-        return answer
+            seen = tower[_FIRST:](seen)
+        return seen.float()
+
+
+def _hidden_part(tower: nn.Sequential) -> nn.Sequential:
+    *hidden, _ = tower.children()
+    return nn.Sequential(*hidden)

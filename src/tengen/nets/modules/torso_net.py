@@ -15,7 +15,8 @@ from tengen.nets.modules.frames import FrameStack
 from tengen.nets.modules.layers import make_small, shaped
 from tengen.nets.modules.lstm import Lstm
 from tengen.nets.modules.net import Net, Tensors, unflat
-from tengen.tensors import Signature
+from tengen.nets.modules.quantiles import QuantileHead
+from tengen.tensors import FRACTIONS, QUANTILES, Signature
 
 __all__ = ["Torso", "TorsoNet"]
 
@@ -64,18 +65,22 @@ class TorsoNet(Net):
             num_seen = config.lstm_units
         self.heads = nn.ModuleDict()
         for name, spec in self.signature.outputs.items():
+            if name == QUANTILES:
+                self.heads[name] = QuantileHead(num_seen, spec.shape)
+                continue
             head = nn.Linear(num_seen, spec.num_entries)
             make_small(head)
             self.heads[name] = head
 
     def answer(self, inputs: Tensors, state: Tensors) -> tuple[Tensors, Tensors]:
         """Returns outputs and next state; see ``Net.answer``."""
+        fractions = inputs.get(FRACTIONS)
         inputs, kept = self.frames.push(inputs, state)
         seen = self._seen(inputs)
         if self.lstm is not None:
             seen, memory = self.lstm.step(seen, state)
             kept |= memory
-        return self._answers(seen), kept
+        return self._answers(seen, fractions), kept
 
     def unroll(
         self, inputs: Tensors, state: Tensors, is_first: Tensor
@@ -89,7 +94,7 @@ class TorsoNet(Net):
             seen, memory = self.lstm(unflat(seen, steps), state, is_first)
             seen = seen.flatten(0, 1)
             kept |= memory
-        answers = self._answers(seen)
+        answers = self._answers(seen, None)
         return {name: unflat(x, steps) for name, x in answers.items()}, kept
 
     def states_of_inputs(
@@ -103,8 +108,11 @@ class TorsoNet(Net):
             seen: Tensor = self.torso(inputs)
         return seen.float()
 
-    def _answers(self, seen: Tensor) -> Tensors:
-        return {
-            name: shaped(self.heads[name](seen), spec.shape)
-            for name, spec in self.signature.outputs.items()
-        }
+    def _answers(self, seen: Tensor, fractions: Tensor | None) -> Tensors:
+        answers = {}
+        for name, spec in self.signature.outputs.items():
+            if name == QUANTILES:
+                answers[name] = self.heads[name](seen, fractions)
+            else:
+                answers[name] = shaped(self.heads[name](seen), spec.shape)
+        return answers
