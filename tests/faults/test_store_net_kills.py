@@ -169,12 +169,14 @@ class Writers:
     """A thread a name: each inserts its values in order, and goes on after a loss.
 
     Values that were lost with their server are not sent again, as they may have been
-    used.
+    used. Half of the values are kept back until ``rest`` is set, so that there is
+    something left to insert however late a loss is noticed.
     """
 
     COUNT = 200
 
     def __init__(self, client: Store, num_writers: int, end: float) -> None:
+        self.rest = threading.Event()
         self.flushed: list[set[int]] = [set() for _ in range(num_writers)]
         self._client = client
         self._end = end
@@ -191,6 +193,8 @@ class Writers:
             try:
                 with self._client.writer(name_of(number), "queue") as writer:
                     while value < (number + 1) * self.COUNT:
+                        if value == number * self.COUNT + self.COUNT // 2:
+                            self.rest.wait(600.0)
                         value += 1
                         writer.append({"value": np.int64(value - 1)})
                         writer.insert("queue", 1, timeout_s=60.0)
@@ -233,6 +237,7 @@ def test_a_killed_shard_costs_the_others_nothing(start):
         servers[victim].kill()
         until(lambda: list(client.missing) == [address])
         before = used.total()
+        writers.rest.set()
         until(lambda: used.total() > before + 100)
         assert list(client.missing) == [address]
         back = start(address)
