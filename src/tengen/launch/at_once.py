@@ -137,8 +137,8 @@ class _AtOnce:
         self._last_s: dict[str, float] = {}
         self._is_chosen = False
         self._begun: set[str] = set()
-        # What each actor last reached.
-        self._returns: dict[str, float] = {}
+        # What each actor last reached: return and length of its episodes.
+        self._reached: dict[str, tuple[float, float]] = {}
         self._told_s: dict[str, float] = {}
         self._rows: deque[tuple[float, int, int]] = deque()
 
@@ -328,18 +328,21 @@ class _AtOnce:
     def _of_all_actors(self, worker: Worker, report: dict[str, Any]) -> dict[str, Any]:
         """Returns an actor's report with what all of them did in its place."""
         if report["mean_return"] is not None:
-            self._returns[worker.name] = report["mean_return"]
+            reached = report["mean_return"], report["mean_length"]
+            self._reached[worker.name] = reached
         now_s = time.monotonic()
         done = report["num_rows"], report["num_evaluations"]
         self._rows.append((now_s - report["seconds"], *done))
         while self._rows[0][0] < now_s - _RATE_S and len(self._rows) > 1:
             self._rows.popleft()
         span_s = max(1e-9, now_s - self._rows[0][0])
-        returns = self._returns.values()
+        returns = [mean_return for mean_return, _ in self._reached.values()]
+        lengths = [mean_length for _, mean_length in self._reached.values()]
         return {
             **report,
             "actor": worker.index,
             "mean_return": sum(returns) / len(returns) if returns else None,
+            "mean_length": sum(lengths) / len(lengths) if lengths else None,
             "rows_per_s": sum(rows for _, rows, _ in self._rows) / span_s,
             "evaluations_per_s": sum(asked for *_, asked in self._rows) / span_s,
         }

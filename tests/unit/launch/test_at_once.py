@@ -282,6 +282,11 @@ def test_the_rates_are_those_of_all_actors(run: RunDirectory) -> None:
         told = schedule._of_all_actors(worker, {**report, "mean_return": None})
     assert told["rows_per_s"] == pytest.approx(300, rel=0.05)
     assert told["evaluations_per_s"] == pytest.approx(312, rel=0.05)
+    assert (told["mean_return"], told["mean_length"]) == (None, None)
+    for worker, mean_return in zip(actors[:2], (10.0, 20.0), strict=True):
+        report |= {"mean_return": mean_return, "mean_length": 3 * mean_return}
+        told = schedule._of_all_actors(worker, report)
+    assert (told["mean_return"], told["mean_length"]) == (15.0, 45.0)
 
 
 def test_roles_divide_the_cores() -> None:
