@@ -41,7 +41,7 @@ _NUM_RECENT_EPISODES = 100
 
 @dataclass
 class EnvironmentStats:
-    """Counters of one port since it was made."""
+    """Counters of an actor's ports since they were made."""
 
     num_frames: int = 0
     """Environment steps; resets are not frames."""
@@ -106,6 +106,7 @@ class EnvironmentPort:
         turn_blocks: int,
         slots: Slots | None = None,
         arrays: RowArrays | None = None,
+        stats: EnvironmentStats | None = None,
     ) -> None:
         """Resets the environments.
 
@@ -121,8 +122,9 @@ class EnvironmentPort:
             slots: Which copies these are; None: all.
             arrays: The rows, where inference in another process reads them; None for
                 memory of this process.
+            stats: Added to; ports of one thread may share them. None for fresh ones.
         """
-        self.stats = EnvironmentStats()
+        self.stats = stats or EnvironmentStats()
         self._env = env
         self._policy = policy
         self._block = block

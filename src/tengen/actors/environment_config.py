@@ -17,6 +17,9 @@ class EnvironmentActorConfig:
     num_envs: int = bounded(16, 1, 4096, "8 to 64 suits a CPU")
     """Copies of the environment that an actor steps together, the rows of a batch; 1 to
     4096."""
+    num_groups: int = bounded(2, 1, 8, "use 2")
+    """Groups of the copies that an actor steps in turns where inference is another
+    process: one is stepped while another is answered; 1 to 8."""
     turn_steps: int = bounded(40, 1, 1_000_000, "use 40")
     """Steps of each copy in one turn on one model, rounded up to whole items; 1 to
     1,000,000."""
@@ -33,3 +36,10 @@ class EnvironmentActorConfig:
             UsageError: A field is out of its range.
         """
         check_fields(self)
+
+    def group_sizes(self) -> list[int]:
+        """Returns the copies of each group, as even as can be; none is empty."""
+        num_groups = min(self.num_groups, self.num_envs)
+        return [(self.num_envs + place) // num_groups for place in range(num_groups)][
+            ::-1
+        ]

@@ -283,14 +283,20 @@ class EnvironmentAgent(Agent):
         """Returns the signature of the run's network, its state included."""
         return config.net.signature(self.signature(config.task))
 
-    def make_block(self, spec: EnvSpec, layout: ItemLayout) -> StepBlock:
-        """Returns the block that an actor's steps go through."""
+    def make_block(self, spec: EnvSpec, layout: ItemLayout, num_envs: int) -> StepBlock:
+        """Returns the block that the steps of an actor's copies go through.
+
+        Args:
+            spec: The environment.
+            layout: Of the items.
+            num_envs: Copies.
+        """
         tensors = step_tensors(
             self._inputs(spec), spec.actions, self.own_tensors(spec.actions)
         )
         return StepBlock(
             tensors,
-            self.actor.num_envs,
+            num_envs,
             layout.block_steps(self.actor.turn_steps),
             is_closed=layout.is_closed,
             num_before=layout.num_before,

@@ -334,3 +334,14 @@ def test_written_blocks_have_a_piece_of_memory_for_each_copy() -> None:
     assert isinstance(written, Written)
     turn(port)
     assert all(column[1].flags.c_contiguous for column in written.blocks[0].values())
+
+
+@pytest.mark.parametrize(
+    ("num_envs", "num_groups", "sizes"),
+    [(16, 2, [8, 8]), (7, 2, [4, 3]), (1, 2, [1]), (5, 1, [5]), (8, 3, [3, 3, 2])],
+)
+def test_groups_share_the_copies(
+    num_envs: int, num_groups: int, sizes: list[int]
+) -> None:
+    config = EnvironmentActorConfig(num_envs=num_envs, num_groups=num_groups)
+    assert config.group_sizes() == sizes

@@ -71,7 +71,7 @@ def items_of_turns(
         env,
         agent,
         net.signature,
-        agent.make_block(env.spec, table.layout),
+        agent.make_block(env.spec, table.layout, NUM_ENVS),
         table.writer("actor-0", NUM_ENVS).append,
         seed=1,
         turn_blocks=agent.turn_blocks(table.layout),

@@ -18,15 +18,18 @@ from tengen.inference.central.client import InferenceClient, Interrupted
 from tengen.inference.central.dialect import INFERENCE, connect_rows, serve_rows
 from tengen.inference.central.messages import MAX_ROWS, Stream
 from tengen.inference.central.server import InferenceServer, ServerStats
+from tengen.inference.central.turns import Asker, drive_in_turns
 
 __all__ = [
     "INFERENCE",
     "MAX_ROWS",
+    "Asker",
     "InferenceClient",
     "InferenceServer",
     "Interrupted",
     "ServerStats",
     "Stream",
     "connect_rows",
+    "drive_in_turns",
     "serve_rows",
 ]

@@ -93,15 +93,40 @@ class InferenceClient:
             RunError: There was no answer in time, or the network failed.
             Interrupted: ``stop`` was set meanwhile.
         """
+        self.ask()
+        self.wait()
+
+    def ask(self) -> None:
+        """Asks for the answers to all rows, which must stay as they are till ``wait``.
+
+        Blocks only where the stream has no room.
+
+        Raises:
+            RunError: As ``wait``.
+            Interrupted: As ``wait``.
+        """
+        try:
+            self._request(time.monotonic() + self._patience_s)
+        except OSError:
+            self._lose()
+
+    def wait(self) -> None:
+        """Waits for the answers that were asked for. Blocks.
+
+        Raises:
+            RunError: There was no answer in time, or the network failed.
+            Interrupted: ``stop`` was set meanwhile.
+        """
         until = time.monotonic() + self._patience_s
         while True:
             try:
-                self._ask(until)
+                if self._connection is None:
+                    self._open(until, self.arrays)
+                    self._request(until)
+                self._answer(until)
                 return
             except OSError:
-                self.num_lost += 1
-                self.close()
-            self._open(until, self.arrays)
+                self._lose()
 
     def close(self) -> None:
         """Ends the session. A second call does nothing."""
@@ -109,19 +134,25 @@ class InferenceClient:
             self._connection.close()
             self._connection = None
 
-    def _ask(self, until: float) -> None:
+    def _lose(self) -> None:
+        self.num_lost += 1
+        self.close()
+
+    def _request(self, until: float) -> None:
         assert self._connection is not None
         self._number += 1
         wants_state = self.arrays.wants_state
         head = REQUEST.pack(*Request(EVALUATE, wants_state, self._number))
         rest = [] if self._is_shared else list(request_parts(self.arrays))
         self._send([memoryview(head), *rest], until)
+
+    def _answer(self, until: float) -> None:
         reply = self._receive_head(until)
         if reply.number != self._number:
             raise ConnectionResetError("the answer is another request's")
         self.arrays.version, self.model = reply.version, reply.model
         if not self._is_shared:
-            for part in reply_parts(self.arrays, wants_state):
+            for part in reply_parts(self.arrays, self.arrays.wants_state):
                 self._receive(part, until)
 
     def _receive_head(self, until: float) -> Reply:

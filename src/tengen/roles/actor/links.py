@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from tengen.actors import EnvironmentPort
 from tengen.envs import Arrays
 from tengen.experience import ItemLayout
 from tengen.inference import DriveStats, RowArrays
 
-__all__ = ["ActorLink", "Driven", "LinkLost"]
+__all__ = ["ActorLink", "Driven", "Group", "LinkLost"]
 
 
 class LinkLost(Exception):
@@ -29,17 +30,33 @@ class Driven:
     """Seconds in which the answers of another process were waited for."""
 
 
+class Group(NamedTuple):
+    """Copies of an actor's environment that are stepped together."""
+
+    num_envs: int
+    """How many they are."""
+    write: Callable[[Arrays, Arrays], int]
+    """Writes a block; see ``EnvironmentPort``."""
+    arrays: RowArrays | None = None
+    """Their rows; see ``EnvironmentPort``."""
+
+
 class ActorLink(Protocol):
-    """The two ends of an actor. Used by one thread."""
+    """The two ends of an actor. Used by one thread.
+
+    Attributes:
+        layout: Which steps an item has.
+        groups: The actor's copies in order, at least one group.
+    """
 
     layout: ItemLayout
-    arrays: RowArrays | None
+    groups: Sequence[Group]
 
-    def write(self, columns: Arrays, state: Arrays) -> int:
-        """Writes a block; see ``EnvironmentPort``."""
-
-    def drive(self, port: EnvironmentPort) -> Driven | None:
+    def drive(self, ports: Sequence[EnvironmentPort]) -> Driven | None:
         """Drives a turn, whose items then outlive a kill; None where there is no model.
+
+        Args:
+            ports: One a group, in order.
 
         Raises:
             Interrupted: The role is to stop, and what it waited for did not come.

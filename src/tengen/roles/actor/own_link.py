@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from tengen.actors import EnvironmentPort
 from tengen.agents import EnvironmentAgent
 from tengen.errors import RunError
-from tengen.inference import RowArrays, bind_port, drive, open_backend
+from tengen.inference import bind_port, drive, open_backend
 from tengen.models import load_model
-from tengen.roles.actor.links import Driven
+from tengen.roles.actor.links import Driven, Group
 from tengen.roles.config import RunConfig
 from tengen.roles.experience import open_experience
 from tengen.roles.role import RoleContext
@@ -26,17 +28,21 @@ class OwnLink:
         run: RunDirectory,
         context: RoleContext,
     ) -> None:
-        self.arrays: RowArrays | None = None
         self._config = config
         self._run = run
         self._context = context
         self._asked = agent.signature(config.task)
         self._steps = agent.steps_of(open_experience(config, run, context))
         self.layout = self._steps.layout
-        self.write = self._steps.writer("actor-0", agent.actor.num_envs).append
+        num_envs = agent.actor.num_envs
+        # More would wait for each other: the network is this thread's too.
+        self.groups: Sequence[Group] = [
+            Group(num_envs, self._steps.writer("actor-0", num_envs).append)
+        ]
 
-    def drive(self, port: EnvironmentPort) -> Driven | None:
+    def drive(self, ports: Sequence[EnvironmentPort]) -> Driven | None:
         """See ``ActorLink.drive``."""
+        (port,) = ports
         model = self._run.models.latest()
         if model is None:
             return None

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import functools
 import math
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TypeVar
 
 from tengen.actors import EnvironmentPort
@@ -13,9 +14,9 @@ from tengen.agents import EnvironmentAgent
 from tengen.envs import Arrays
 from tengen.errors import RunError, TengenError
 from tengen.experience import StepClient
-from tengen.inference import DriveStats, RowArrays, central, drive
+from tengen.inference import DriveStats, central
 from tengen.roles.actor.counts import ActorCounts
-from tengen.roles.actor.links import Driven, LinkLost
+from tengen.roles.actor.links import Driven, Group, LinkLost
 from tengen.roles.config import RunConfig
 from tengen.roles.doors import INFERENCE, STORE, way_to
 from tengen.roles.role import RoleContext
@@ -55,11 +56,11 @@ class RemoteLink:
         self._lock = run.lock(f"actor-{context.index}")
         self._is_closed = threading.Event()
         self._is_far = False
-        num_envs = agent.actor.num_envs
+        sizes = agent.actor.group_sizes()
         signature = agent.net_signature(config)
         self.layout = agent.layout(signature.state)
 
-        def open_rows() -> central.Stream:
+        def open_rows(num_envs: int) -> central.Stream:
             # Anew each time: the next server may be on another host.
             way = way_to(run, INFERENCE, context.connect)
             client = Client(
@@ -83,27 +84,46 @@ class RemoteLink:
             )
 
         where = context.connect.address if context.connect else run.path
-        rows = self._telling(open_rows, f"waits for inference of {where}")
         steps = self._telling(open_steps, f"waits for the learner of {where}")
-        self._inference = self._reach(
-            lambda: central.InferenceClient(
-                rows, signature, num_envs, self._stop, _PATIENCE_S
-            ),
-            f"inference of {where}",
-        )
-        self.arrays: RowArrays | None = self._inference.arrays
+        # As many sessions as groups: one is answered while another steps.
+        self._inference: list[central.InferenceClient] = []
+        for num_envs in sizes:
+            rows = self._telling(
+                functools.partial(open_rows, num_envs),
+                f"waits for inference of {where}",
+            )
+            client = self._reach(
+                functools.partial(
+                    central.InferenceClient,
+                    rows,
+                    signature,
+                    num_envs,
+                    self._stop,
+                    _PATIENCE_S,
+                ),
+                f"inference of {where}",
+            )
+            self._inference.append(client)
         self._steps = self._reach(steps, f"the learner of {where}")
         self._counts = ActorCounts(run, context.index)
-        writer = self._steps.writer(f"actor-{context.index}", num_envs)
-        self._append = writer.append
+        self.groups: Sequence[Group] = [
+            self._group(place, client) for place, client in enumerate(self._inference)
+        ]
         self._ender = threading.Thread(target=self._end_waits, daemon=True)
         self._ender.start()
 
-    def write(self, columns: Arrays, state: Arrays) -> int:
-        """See ``ActorLink.write``."""
+    def _group(self, place: int, client: central.InferenceClient) -> Group:
+        num_envs = client.arrays.num_rows
+        name = f"actor-{self._context.index}" + (f"-group-{place}" if place else "")
+        append = self._steps.writer(name, num_envs).append
+        return Group(num_envs, functools.partial(self._write, append), client.arrays)
+
+    def _write(
+        self, append: Callable[[Arrays, Arrays], int], columns: Arrays, state: Arrays
+    ) -> int:
         try:
             before = self._steps.num_rows, self._steps.num_episodes
-            num_items = self._append(columns, state)
+            num_items = append(columns, state)
             self._counts.add(
                 self._steps.num_rows - before[0], self._steps.num_episodes - before[1]
             )
@@ -116,27 +136,35 @@ class RemoteLink:
                 raise LinkLost from error
             raise
 
-    def drive(self, port: EnvironmentPort) -> Driven | None:
+    def drive(self, ports: Sequence[EnvironmentPort]) -> Driven | None:
         """See ``ActorLink.drive``."""
         stats = DriveStats()
         until = time.monotonic() + _TURN_S
         frames_left = self._context.frames_left
         last = math.inf
         if frames_left is not None:  # this actor's part of them
-            last = port.stats.num_frames + frames_left / self._num_actors
-        while True:
-            port.begin(stop=self._stop)
-            drive(port, self._inference, stats)
-            is_over = time.monotonic() >= until or port.stats.num_frames >= last
-            if self._stop.is_set() or is_over:
-                return Driven(stats, self._inference.model, stats.inference_s)
+            last = ports[0].stats.num_frames + frames_left / self._num_actors
+
+        def is_over() -> bool:
+            if self._stop.is_set() or time.monotonic() >= until:
+                return True
+            return ports[0].stats.num_frames >= last  # of all ports together
+
+        askers = [
+            central.Asker(port, client, functools.partial(port.begin, stop=self._stop))
+            for port, client in zip(ports, self._inference, strict=True)
+        ]
+        central.drive_in_turns(askers, is_over, stats)
+        model = max(client.model for client in self._inference)
+        return Driven(stats, model, stats.inference_s)
 
     def close(self) -> None:
         """See ``ActorLink.close``."""
         self._is_closed.set()
         # It has this link, whose writers must not outlive the interpreter.
         self._ender.join()
-        self._inference.close()
+        for client in self._inference:
+            client.close()
         self._steps.close()
         self._counts.close()
         self._lock.release()

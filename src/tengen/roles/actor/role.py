@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from tengen import envs
-from tengen.actors import EnvironmentPort, Slots
+from tengen.actors import EnvironmentPort, EnvironmentStats, Slots
 from tengen.agents import EnvironmentAgent
 from tengen.envs import Env
 from tengen.inference.central import Interrupted
@@ -50,8 +50,9 @@ class ActorRole:
         self._run = run
         self._context = context
         self._link: ActorLink | None = None
-        self._env: Env | None = None
-        self._port: EnvironmentPort | None = None
+        self._envs: list[Env] = []
+        self._ports: list[EnvironmentPort] = []
+        self._stats = EnvironmentStats()
         self._begun_s: float | None = None
         # From its making on: the first turn follows at once.
         self._is_turning = True
@@ -88,14 +89,16 @@ class ActorRole:
     def _end_link(self) -> None:
         if self._link is not None:
             self._link.close()
-        if self._env is not None:
-            self._env.close()
-        self._link = self._env = self._port = None
+        for env in self._envs:
+            env.close()
+        self._link, self._envs, self._ports = None, [], []
+        self._stats = EnvironmentStats()
 
-    def _begin(self) -> tuple[ActorLink, EnvironmentPort]:
+    def _begin(self) -> ActorLink:
         """Connects, and resets the environments."""
         try:
-            return self._connect()
+            self._link = self._connect()
+            return self._link
         except BaseException:
             # What has failed does not hang.
             self._is_closed.set()
@@ -103,55 +106,62 @@ class ActorRole:
         finally:
             self._begun_s = None
 
-    def _connect(self) -> tuple[ActorLink, EnvironmentPort]:
+    def _connect(self) -> ActorLink:
         agent, config, context = self._agent, self._config, self._context
         # An actor that resumes gets other episodes, and draws other actions, than the
         # one before it began with.
         incarnation = self._run.new_incarnation("actor")
         seeds = np.random.SeedSequence((config.seed, incarnation, context.index))
-        env_seed, draw_seed = map(int, seeds.generate_state(2, np.uint64))
-        num_envs = agent.actor.num_envs
-        num_actors = config.launch.of("actor").count if context.at_once else 1
+        sizes = agent.actor.group_sizes() if context.at_once else [agent.actor.num_envs]
+        env_seed, draw_seed, *rest = map(
+            int, seeds.generate_state(1 + len(sizes), np.uint64)
+        )
         # Here, as a thread may not run once the environment is being made.
         self._tell_alive()
         if self._watcher is None:
             self._watcher = threading.Thread(target=self._watch, daemon=True)
             self._watcher.start()
-        self._begun_s = time.monotonic()
         # First: processes that an environment forks get no lock and no connection.
-        self._env = envs.make(config.task, num_envs, env_seed)
+        for num_envs, seed in zip(sizes, [env_seed, *rest], strict=True):
+            self._begun_s = time.monotonic()
+            self._envs.append(envs.make(config.task, num_envs, seed))
         self._begun_s = None
-        self._link = link = _link(agent, config, self._run, context)
-        self._begun_s = time.monotonic()
-        self._port = port = EnvironmentPort(
-            self._env,
-            agent,
-            agent.net_signature(config),
-            agent.make_block(self._env.spec, link.layout),
-            link.write,
-            seed=draw_seed,
-            turn_blocks=agent.turn_blocks(link.layout),
-            slots=Slots(context.index * num_envs, num_envs, num_actors * num_envs),
-            arrays=link.arrays,
-        )
-        return link, port
+        link = _link(agent, config, self._run, context)
+        num_actors = config.launch.of("actor").count if context.at_once else 1
+        first = context.index * agent.actor.num_envs
+        for env, group in zip(self._envs, link.groups, strict=True):
+            self._begun_s = time.monotonic()
+            port = EnvironmentPort(
+                env,
+                agent,
+                agent.net_signature(config),
+                agent.make_block(env.spec, link.layout, group.num_envs),
+                group.write,
+                seed=draw_seed,
+                turn_blocks=agent.turn_blocks(link.layout),
+                slots=Slots(first, group.num_envs, num_actors * agent.actor.num_envs),
+                arrays=group.arrays,
+                stats=self._stats,
+            )
+            self._ports.append(port)
+            first += group.num_envs
+        return link
 
     def _turn(self) -> Report | None:
         if self._context.at_once and self._config.inference.has_auto:
             self.waits_for = "export has not chosen the backend yet"
             return None
-        link, port = self._link, self._port
-        if link is None or port is None:
-            link, port = self._begin()
-        before, written_s = self._counts(port), port.stats.write_s
+        link = self._link or self._begin()
+        stats = self._stats
+        before, written_s = self._counts(), stats.write_s
         start_s = time.monotonic()
-        driven = link.drive(port)
+        driven = link.drive(self._ports)
         self.waits_for = "no model is published yet" if driven is None else ""
         if driven is None:
             return None
         seconds = max(1e-9, time.monotonic() - start_s)
-        after = self._counts(port)
-        written_s = port.stats.write_s - written_s
+        after = self._counts()
+        written_s = stats.write_s - written_s
         grown = {name: after[name] - before[name] for name in after}
         return {
             **grown,
@@ -163,9 +173,9 @@ class ActorRole:
             "batch_capacity": self._agent.actor.num_envs,
             "inference_busy": driven.stats.inference_s / seconds,
             "tree_busy": max(0.0, driven.stats.port_s - written_s) / seconds,
-            "mean_return": port.stats.mean_return,
-            "mean_length": port.stats.mean_length,
-            "frames_per_step": port.frames_per_step,
+            "mean_return": stats.mean_return,
+            "mean_length": stats.mean_length,
+            "frames_per_step": self._ports[0].frames_per_step,
             "seconds": seconds,
             # A table that is full lets no writer go on.
             "idle_s": driven.waited_s + written_s,
@@ -180,8 +190,8 @@ class ActorRole:
         timeout_s = self._agent.actor.step_timeout_s
         while not self._is_closed.wait(min(_LOOK_S, timeout_s / 4)):
             self._tell_alive()
-            port, begun_s = self._port, self._begun_s
-            busy_s = port.busy_s if port is not None else 0.0
+            begun_s = self._begun_s
+            busy_s = max((port.busy_s for port in [*self._ports]), default=0.0)
             if begun_s is not None:
                 busy_s = time.monotonic() - begun_s
             if busy_s > timeout_s:
@@ -200,12 +210,11 @@ class ActorRole:
             f"agent.actor.step_timeout_s"
         )
 
-    def _counts(self, port: EnvironmentPort) -> dict[str, Any]:
-        stats = port.stats
+    def _counts(self) -> dict[str, Any]:
         return {
-            "num_items": stats.num_items,
-            "num_rows": stats.num_frames,
-            "num_episodes": stats.num_episodes,
+            "num_items": self._stats.num_items,
+            "num_rows": self._stats.num_frames,
+            "num_episodes": self._stats.num_episodes,
         }
 
 
