@@ -55,6 +55,26 @@ def test_bfloat16_is_near_and_learned_weights_stay_float32(
     assert all(bool(g.isfinite().all()) for g in gradients)
 
 
+@pytest.mark.parametrize("config", [NatureConfig(), ImpalaConfig()])
+@pytest.mark.parametrize("inputs", [SCREEN, LAST], ids=["first", "last"])
+def test_weights_fixed_in_bfloat16_answer_what_learned_ones_do(
+    config: NetConfig, inputs: dict[str, TensorSpec]
+) -> None:
+    torch.manual_seed(0)
+    net = config.build(Signature(inputs=inputs, outputs=OUTPUTS))
+    with torch.no_grad():
+        for head in net.heads.values():
+            head.weight.mul_(100)
+    shape = inputs["observation"].shape
+    rows = torch.randint(0, 256, (9, *shape), dtype=torch.uint8)
+    exact = answers(net, rows)
+    net.fix_dtype(torch.bfloat16)
+    assert {p.dtype for p in net.torso.parameters()} == {torch.bfloat16}
+    fixed = answers(net, rows)
+    error = (fixed - exact).norm() / exact.norm()
+    assert 0 < error < 0.03
+
+
 def test_small_layers_keep_their_digits() -> None:
     net = MlpConfig().build(Signature(inputs=VECTOR, outputs=OUTPUTS))
     rows = torch.randn(9, 7)

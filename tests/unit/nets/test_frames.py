@@ -13,7 +13,7 @@ from tengen.tensors import FRAMES, Signature, TensorSpec
 
 NUM_ENVS = 3
 # Channels first and last.
-SHAPES = [(2, 5, 4), (5, 4, 2)]
+SHAPES = [(2, 5, 4), (1, 5, 4), (5, 4, 2)]
 
 
 def signature_of(shape: tuple[int, ...]) -> Signature:
@@ -52,7 +52,7 @@ def test_stacks_are_those_of_a_list(
     total = num_frames + num_steps
     images = torch.randint(1, 255, (total, NUM_ENVS, *shape), dtype=torch.uint8)
     is_first = torch.rand(total, NUM_ENVS) < 0.25
-    axis = 0 if shape == SHAPES[0] else 2
+    axis = 0 if shape[0] < shape[2] else 2
     expected = by_lists(images, is_first, num_frames, axis)
     inputs = {"observation": images, "last_reward": torch.zeros(total, NUM_ENVS)}
     name = FRAMES + "observation"

@@ -52,9 +52,9 @@ class FrameStack:
         """
         seen, kept = dict(inputs), {}
         for name in self._images:
-            frames = torch.cat([state[FRAMES + name], inputs[name][:, None]], dim=1)
-            seen[name] = self._stacked(name, frames)
-            kept[FRAMES + name] = frames[:, 1:]
+            before, newest = state[FRAMES + name], inputs[name]
+            seen[name] = self._stacked(name, [*before.unbind(1), newest])
+            kept[FRAMES + name] = torch.cat([before[:, 1:], newest[:, None]], dim=1)
         return seen, kept
 
     def unroll(
@@ -70,10 +70,10 @@ class FrameStack:
         seen, kept = dict(inputs), {}
         for name in self._images:
             windows = self._windows(name, inputs, state, is_first)
-            frames = torch.stack([*windows, inputs[name]], dim=2)
-            stacked = self._stacked(name, frames.flatten(0, 1))
+            frames = [*windows, inputs[name]]
+            stacked = self._stacked(name, [frame.flatten(0, 1) for frame in frames])
             seen[name] = unflat(stacked, is_first.shape)
-            kept[FRAMES + name] = frames[-1, :, 1:]
+            kept[FRAMES + name] = torch.stack([f[-1] for f in frames[1:]], dim=1)
         return seen, kept
 
     def before(self, inputs: Tensors, state: Tensors, is_first: Tensor) -> Tensors:
@@ -109,8 +109,13 @@ class FrameStack:
             windows.append(window)
         return windows[::-1]
 
-    def _stacked(self, name: str, frames: Tensor) -> Tensor:
-        """Returns ``[B, S, ...]`` images as one with S times the channels."""
-        if self._images[name].is_channel_first:
-            return frames.flatten(1, 2)
-        return frames.permute(0, 2, 3, 1, 4).flatten(3, 4)
+    def _stacked(self, name: str, frames: list[Tensor]) -> Tensor:
+        """Returns S images ``[B, ...]``, oldest first, as one of S times the channels.
+
+        Its channels lie beside each other, as convolutions on CPUs read them.
+        """
+        if not self._images[name].is_channel_first:
+            return torch.cat(frames, dim=3)
+        return torch.cat([f.permute(0, 2, 3, 1) for f in frames], dim=3).permute(
+            0, 3, 1, 2
+        )

@@ -11,7 +11,13 @@ import torch
 from torch import Tensor, nn
 
 from tengen.nets.inputs import Image, images_of
-from tengen.nets.modules.layers import as_float, flat_inputs, make_relu, num_flat
+from tengen.nets.modules.layers import (
+    MAX_UINT8,
+    as_float,
+    flat_inputs,
+    make_relu,
+    num_flat,
+)
 from tengen.nets.modules.net import Tensors
 from tengen.nets.modules.torso_net import Torso
 from tengen.tensors import Signature
@@ -44,6 +50,10 @@ class ImageTorso(Torso):
         super().__init__(num_units + num_flat(wanted, others))
         self._images = images
         self._others = others
+        # Whose numbers are to be in [0, 1].
+        self._of_bytes = frozenset(
+            n for n in images if wanted.inputs[n].dtype == "uint8"
+        )
         self.layers = nn.ModuleList(
             make_layers(image.num_channels) for image in images.values()
         )
@@ -57,10 +67,24 @@ class ImageTorso(Torso):
         self.dense = nn.Linear(num_seen, num_units)
         make_relu(self.dense)
 
+    def fix_dtype(self, dtype: torch.dtype) -> None:
+        """See ``Net.fix_dtype``.
+
+        The weights are in ``dtype`` then, and not made so with every batch; and those
+        that read bytes are divided by 255 in their stead.
+        """
+        for (name, _), layers in zip(self._images.items(), self.layers, strict=True):
+            first = next(m for m in layers.modules() if isinstance(m, nn.Conv2d))
+            if name in self._of_bytes:
+                first.weight.data.mul_(1.0 / MAX_UINT8)
+        self._of_bytes = frozenset()
+        self.layers.to(dtype).to(memory_format=torch.channels_last)
+        self.dense.to(dtype)
+
     def forward(self, inputs: Tensors) -> Tensor:
         """Returns what they make of the inputs; see ``Torso``."""
         seen = [
-            layers(_planes(inputs[name], image)).flatten(1)
+            layers(_planes(inputs[name], image, name in self._of_bytes)).flatten(1)
             for (name, image), layers in zip(
                 self._images.items(), self.layers, strict=True
             )
@@ -71,8 +95,14 @@ class ImageTorso(Torso):
         return torch.cat([x, flat_inputs(inputs, self._others)], dim=1)
 
 
-def _planes(tensor: Tensor, image: Image) -> Tensor:
-    """Returns an image as ``[B, C, H, W]`` of the arithmetic that is asked for."""
+def _planes(tensor: Tensor, image: Image, is_scaled: bool) -> Tensor:
+    """Returns an image as ``[B, C, H, W]`` of the arithmetic that is asked for.
+
+    Args:
+        tensor: As it was observed.
+        image: How it lies.
+        is_scaled: Whether bytes become numbers in [0, 1].
+    """
     kind = tensor.device.type
     dtype = torch.float32
     if torch.is_autocast_enabled(kind):
@@ -81,4 +111,5 @@ def _planes(tensor: Tensor, image: Image) -> Tensor:
         tensor = tensor.permute(0, 3, 1, 2)
     # Convolutions on CPUs are faster so, and on GPUs in fewer digits; bytes are moved
     # before they are numbers of four.
-    return as_float(tensor.contiguous(memory_format=torch.channels_last), dtype)
+    tensor = tensor.contiguous(memory_format=torch.channels_last)
+    return as_float(tensor, dtype) if is_scaled else tensor.to(dtype)

@@ -13,9 +13,18 @@ from torch import Tensor, nn
 from tengen.nets.modules.net import Tensors
 from tengen.tensors import Signature
 
-__all__ = ["as_float", "flat_inputs", "make_relu", "make_small", "num_flat", "shaped"]
+__all__ = [
+    "MAX_UINT8",
+    "as_float",
+    "flat_inputs",
+    "make_relu",
+    "make_small",
+    "num_flat",
+    "shaped",
+]
 
-_MAX_UINT8 = 255.0
+MAX_UINT8 = 255.0
+"""The greatest byte, which networks see as 1."""
 
 
 def as_float(tensor: Tensor, dtype: torch.dtype = torch.float32) -> Tensor:
@@ -26,7 +35,8 @@ def as_float(tensor: Tensor, dtype: torch.dtype = torch.float32) -> Tensor:
         dtype: float32, or bfloat16, which has every uint8 and 255 exactly.
     """
     if tensor.dtype == torch.uint8:
-        return tensor.to(dtype).div_(_MAX_UINT8)
+        # A product takes half the time of a quotient.
+        return tensor.to(dtype).mul_(1.0 / MAX_UINT8)
     return tensor.to(dtype)
 
 

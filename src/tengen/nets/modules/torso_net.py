@@ -8,6 +8,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable
 
+import torch
 from torch import Tensor, nn
 
 from tengen.nets.memory import MemoryConfig
@@ -32,6 +33,9 @@ class Torso(nn.Module):
         """Begins a torso."""
         super().__init__()
         self.num_outputs = num_outputs
+
+    def fix_dtype(self, dtype: torch.dtype) -> None:
+        """Keeps the weights as the arithmetic wants them; see ``Net.fix_dtype``."""
 
 
 class TorsoNet(Net):
@@ -102,6 +106,11 @@ class TorsoNet(Net):
     ) -> Tensors:
         """Returns the images before each step; see ``Net.states_of_inputs``."""
         return self.frames.before(inputs, state, is_first)
+
+    def fix_dtype(self, dtype: torch.dtype) -> None:
+        """See ``Net.fix_dtype``."""
+        super().fix_dtype(dtype)
+        self.torso.fix_dtype(dtype)
 
     def _seen(self, inputs: Tensors) -> Tensor:
         with self.arithmetic(next(iter(inputs.values()))):
