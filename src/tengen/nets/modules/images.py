@@ -78,8 +78,14 @@ class ImageTorso(Torso):
             if name in self._of_bytes:
                 first.weight.data.mul_(1.0 / MAX_UINT8)
         self._of_bytes = frozenset()
-        self.layers.to(dtype).to(memory_format=torch.channels_last)
+        self.layers.to(dtype)
         self.dense.to(dtype)
+        for module in self.layers.modules():
+            if isinstance(module, nn.Conv2d):
+                weight = module.weight.data
+                module.weight.data = weight.contiguous(
+                    memory_format=torch.channels_last
+                )
 
     def forward(self, inputs: Tensors) -> Tensor:
         """Returns what they make of the inputs; see ``Torso``."""
