@@ -51,6 +51,7 @@ class GymnasiumVectorEnv:
         name: A Gymnasium id that ``is_proven``.
         num_envs: Copies, at least 1.
         seed: At least 0.
+        render_mode: Gymnasium's, for ``render``; None where nobody looks.
 
     Attributes:
         spec: What is known of the environment.
@@ -60,14 +61,19 @@ class GymnasiumVectorEnv:
         UsageError: A number is out of its range, or the environment cannot be made.
     """
 
-    def __init__(self, name: str, num_envs: int, seed: int) -> None:
+    def __init__(
+        self, name: str, num_envs: int, seed: int, render_mode: str | None = None
+    ) -> None:
         (self._seed,) = copy_seeds(seed, 1)
         check(num_envs >= 1, "num_envs", num_envs, "must be at least 1; raise it")
         gymnasium = import_gymnasium()
 
         def make() -> Any:
             return gymnasium.make_vec(
-                name, num_envs, vectorization_mode="vector_entry_point"
+                name,
+                num_envs,
+                vectorization_mode="vector_entry_point",
+                render_mode=render_mode,
             )
 
         self._envs = make_guarded(make, name)
@@ -117,6 +123,15 @@ class GymnasiumVectorEnv:
     def own_action(self, action: NDArray[Any]) -> Any:
         """Returns an action of the action space; see ``Env.own_action``."""
         return self._actions.to_own(action)
+
+    @property
+    def metadata(self) -> dict[str, Any]:
+        """Gymnasium's, with the render modes."""
+        return dict(self._envs.metadata)
+
+    def render(self) -> list[Any]:
+        """Returns what each copy looks like, as Gymnasium draws it."""
+        return list(self._envs.render())
 
     def close(self) -> None:
         """Releases what the copies hold; see ``Env.close``."""
