@@ -5,8 +5,10 @@ Source of the interface: Gymnasium 1.1 and later, ``render_mode="rgb_array"``.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import sys
+import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -30,38 +32,36 @@ class RenderCamera:
     """What ``render`` returns.
 
     Args:
-        render: Returns the picture of each filmed copy, in order.
+        render: Returns the picture of a copy.
         name: The environment's, for messages.
         metadata: The environment's ``metadata``, which says how fast it is shown.
     """
 
     def __init__(
-        self, render: Callable[[], list[Any]], name: str, metadata: dict[str, Any]
+        self, render: Callable[[int], Any], name: str, metadata: dict[str, Any]
     ) -> None:
-        _choose_opengl()
+        _draw_without_display()
         self._render = render
         self._name = name
-        self._seen: list[Any] | None = None
         self.pictures_per_s = float(metadata.get("render_fps") or _FPS)
 
     def reset(self, observation: Arrays) -> None:
         """See ``Camera.reset``."""
-        self._seen = None
 
     def step(self, actions: NDArray[Any], step: Step) -> None:
         """See ``Camera.step``."""
-        self._seen = None
 
     def picture(self, copy: int) -> Picture:
         """See ``Camera.picture``."""
-        if self._seen is None:
-            try:
-                self._seen = self._render()
-            except RAISED as error:
-                raise self._error(
-                    f"raised {type(error).__name__}: {one_line(error, 300)}"
-                ) from error
-        picture = np.array(self._seen[copy])
+        try:
+            with warnings.catch_warnings():
+                # What comes of it is told below.
+                warnings.simplefilter("ignore")
+                picture = np.array(self._render(copy))
+        except RAISED as error:
+            raise self._error(
+                f"raised {type(error).__name__}: {one_line(error, 300)}"
+            ) from error
         if picture.ndim != 3 or picture.shape[2] != 3 or picture.dtype != np.uint8:
             raise self._error(
                 f"returned {picture.dtype} {picture.shape}, not uint8 [H, W, 3]"
@@ -70,6 +70,8 @@ class RenderCamera:
 
     def close(self) -> None:
         """See ``Camera.close``."""
+        # A copy that goes later would release what another one draws by.
+        self._render = lambda copy: None
 
     def _error(self, what: str) -> RunError:
         advice = "leave --video out"
@@ -105,7 +107,6 @@ def film_copies(
     *,
     num_filmed: int,
     name: str,
-    frames_per_step: int = 1,
 ) -> FilmedEnv:
     """Returns copies as ``GymnasiumEnv`` has them, of which the first are filmed.
 
@@ -116,7 +117,6 @@ def film_copies(
         seed: See ``GymnasiumEnv``.
         num_filmed: At most ``num_envs``.
         name: See ``GymnasiumEnv``.
-        frames_per_step: See ``GymnasiumEnv``.
 
     Raises:
         UsageError: As ``GymnasiumEnv``, or it has no pictures.
@@ -124,7 +124,8 @@ def film_copies(
     # Told of a mode that it lacks, Gymnasium warns at length.
     first = make_guarded(make_one, name)
     metadata = getattr(first, "metadata", None) or {}
-    first.close()
+    with contextlib.suppress(*RAISED):
+        first.close()
     check_renders(metadata, name)
     filmed: list[Any] = []
 
@@ -134,16 +135,31 @@ def film_copies(
         filmed.append(make_one(render_mode=RENDER_MODE))
         return filmed[-1]
 
-    env = GymnasiumEnv(make, num_envs, seed, name=name, frames_per_step=frames_per_step)
-    camera = RenderCamera(lambda: [one.render() for one in filmed], name, metadata)
+    env = GymnasiumEnv(make, num_envs, seed, name=name)
+    camera = RenderCamera(lambda copy: _rendered(filmed[copy]), name, metadata)
     return FilmedEnv(env, camera)
 
 
-def _choose_opengl() -> None:
-    """Has MuJoCo draw without a display where there is none.
+def _rendered(copy: Any) -> Any:
+    """Returns a copy's picture.
 
-    Gymnasium would try glfw first, which says only at the first picture that it fails.
+    Of several copies of MuJoCo each has a context of OpenGL, and draws by whichever is
+    current.
+    """
+    renderer = getattr(copy.unwrapped, "mujoco_renderer", None)
+    viewer = getattr(renderer, "viewer", None)
+    if viewer is not None:
+        viewer.make_context_current()
+    return copy.render()
+
+
+def _draw_without_display() -> None:
+    """Has MuJoCo and SDL draw into memory where there is no display.
+
+    Gymnasium would try glfw first, which says only at the first picture that it fails,
+    and SDL complains.
     """
     has_display = os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY")
     if sys.platform == "linux" and not has_display:
         os.environ.setdefault("MUJOCO_GL", "egl")
+        os.environ.setdefault("SDL_VIDEODRIVER", "dummy")

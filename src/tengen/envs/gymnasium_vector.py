@@ -80,6 +80,7 @@ class GymnasiumVectorEnv:
         self._observations = Observations(self._envs.single_observation_space, name)
         self._actions = Actions(self._envs.single_action_space, name)
         self._is_over = np.zeros(num_envs, np.bool_)
+        self._drawn: Any = None
         self.num_envs = num_envs
         registered = gymnasium.registry[name]
         self.spec = EnvSpec(
@@ -129,9 +130,11 @@ class GymnasiumVectorEnv:
         """Gymnasium's, with the render modes."""
         return dict(self._envs.metadata)
 
-    def render(self) -> list[Any]:
-        """Returns what each copy looks like, as Gymnasium draws it."""
-        return list(self._envs.render())
+    def render(self, copy: int) -> Any:
+        """Returns what a copy looks like, as Gymnasium draws them, all at once."""
+        if self._drawn is None:
+            self._drawn = self._envs.render()
+        return self._drawn[copy]
 
     def close(self) -> None:
         """Releases what the copies hold; see ``Env.close``."""
@@ -141,6 +144,7 @@ class GymnasiumVectorEnv:
             raise self._raised(error) from error
 
     def _converted(self, states: Any) -> Arrays:
+        self._drawn = None
         arrays = self._observations.zeros(self.num_envs)
         self._observations.write(states, arrays)
         self._observations.check_finite(arrays)

@@ -15,7 +15,7 @@ from typing import Any
 
 from tengen.envs.env import Env
 from tengen.envs.filmed import FilmedEnv
-from tengen.envs.gymnasium_env import GymnasiumEnv, import_gymnasium
+from tengen.envs.gymnasium_env import GymnasiumEnv, import_gymnasium, make_guarded
 from tengen.envs.gymnasium_film import film_copies
 from tengen.errors import UsageError, did_you_mean
 
@@ -82,7 +82,7 @@ class PackagedSuite:
     def _maker(self, name: str) -> Callable[..., Any]:
         if importlib.util.find_spec(self.package) is None:
             raise missing(name, self.package, self.prefix.rstrip("/"))
-        ids, short = self._ids(), name.removeprefix(self.prefix)
+        ids, short = make_guarded(self._ids, name), name.removeprefix(self.prefix)
         if short not in ids:
             advice = did_you_mean(name, [self.prefix + known for known in ids])
             raise UsageError(
