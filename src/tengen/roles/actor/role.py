@@ -144,6 +144,7 @@ class ActorRole:
         if link is None or port is None:
             link, port = self._begin()
         before, written_s = self._counts(port), port.stats.write_s
+        stepped_s = port.stats.step_s
         start_s = time.monotonic()
         driven = link.drive(port)
         self.waits_for = "no model is published yet" if driven is None else ""
@@ -152,6 +153,7 @@ class ActorRole:
         seconds = max(1e-9, time.monotonic() - start_s)
         after = self._counts(port)
         written_s = port.stats.write_s - written_s
+        stepped_s = port.stats.step_s - stepped_s
         grown = {name: after[name] - before[name] for name in after}
         return {
             **grown,
@@ -163,6 +165,9 @@ class ActorRole:
             "batch_capacity": self._agent.actor.num_envs,
             "inference_busy": driven.stats.inference_s / seconds,
             "tree_busy": max(0.0, driven.stats.port_s - written_s) / seconds,
+            "simulation_busy": stepped_s / seconds,
+            "answer_wait": driven.waited_s / seconds,
+            "room_wait": written_s / seconds,
             "mean_return": port.stats.mean_return,
             "mean_length": port.stats.mean_length,
             "frames_per_step": port.frames_per_step,
