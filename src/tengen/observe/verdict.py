@@ -78,8 +78,9 @@ ADVICE = {
             "a queue --set store.max_items with it"
         ),
         "tree": (
-            "stepping the environments takes most; raise --set agent.actor.num_envs to "
-            "step more of them at once, and of a queue --set store.max_items with it"
+            "stepping the environments takes most; step them beside the learner by "
+            "--actors, or raise --set agent.actor.num_envs to step more of them at "
+            "once, and of a queue --set store.max_items with it"
         ),
         "inference": (
             "the net takes most; raise --set agent.actor.num_envs for larger batches, "
