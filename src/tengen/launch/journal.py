@@ -155,7 +155,8 @@ class RunJournal:
                 return  # nothing was learned, or no generation played, in this call
             told = self._at_once_verdict(busy)
             if self._in_environments:
-                self._waits(busy.get(self._acting, 0.0), busy["learn"])
+                waits = self._busy["answers"] + self._busy["room"]
+                self._waits(1.0 - waits, busy["learn"])
             if self._state.num_games is not None:  # of environments there are none
                 self._state = dataclasses.replace(
                     self._state, num_games=self._num_sealed
