@@ -8,7 +8,7 @@ from __future__ import annotations
 import ctypes
 import threading
 import time
-from typing import Any
+from typing import Any, ClassVar
 
 import gymnasium
 import numpy as np
@@ -359,3 +359,40 @@ class NotFinite(Plain):
             else:
                 counts[0] = np.nan
         return counts, reward, is_over, is_cut, info
+
+
+class Shown(Catch):
+    """Catch with pictures, and no word about them when it is made."""
+
+    metadata: ClassVar[dict[str, Any]] = {
+        "render_modes": ["rgb_array"],
+        "render_fps": 60,
+    }
+
+    def render(self) -> Any:
+        return np.repeat(self._board()[..., None], 3, axis=2).astype(np.uint8) * 255
+
+
+class ShownAsAsked(Shown):
+    """The same, which draws where it was told to, as Gymnasium's own do."""
+
+    def __init__(self, render_mode: str | None = None) -> None:
+        super().__init__()
+        self.render_mode = render_mode
+
+    def render(self) -> Any:
+        return super().render() if self.render_mode == "rgb_array" else None
+
+
+class ShownBadly(Shown):
+    """It returns no picture."""
+
+    def render(self) -> Any:
+        return None
+
+
+class NotShown(Shown):
+    """It cannot draw here."""
+
+    def render(self) -> Any:
+        raise ValueError("no screen")

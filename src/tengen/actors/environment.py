@@ -53,6 +53,8 @@ class EnvironmentStats:
     """Batches evaluated, of N rows each."""
     write_s: float = 0.0
     """Seconds of handing on blocks, most of them waiting for room."""
+    step_s: float = 0.0
+    """Seconds in which the environments stepped."""
     recent_returns: deque[float] = field(
         default_factory=lambda: deque(maxlen=_NUM_RECENT_EPISODES)
     )
@@ -219,6 +221,7 @@ class EnvironmentPort:
         try:
             step = self._env.step(clipped)
         finally:
+            self.stats.step_s += self.busy_s
             self._busy_since_s = None
         reward = self._env.spec.learned(step.reward)
         ended = step.terminated

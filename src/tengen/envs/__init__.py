@@ -7,7 +7,15 @@ environment library before one is asked for.
 from __future__ import annotations
 
 from tengen.envs.env import ActionSpec, Arrays, Env, EnvSpec, Step
-from tengen.envs.registry import env_spec, in_suite, make, names, with_protocol
+from tengen.envs.filmed import FilmedEnv, Picture
+from tengen.envs.registry import (
+    env_spec,
+    in_suite,
+    make,
+    make_filmed,
+    names,
+    with_protocol,
+)
 from tengen.envs.suites.gymnasium_ids import make_own
 from tengen.envs.timely import TimelyEnv
 
@@ -16,11 +24,14 @@ __all__ = [
     "Arrays",
     "Env",
     "EnvSpec",
+    "FilmedEnv",
+    "Picture",
     "Step",
     "TimelyEnv",
     "env_spec",
     "in_suite",
     "make",
+    "make_filmed",
     "make_own",
     "names",
     "with_protocol",

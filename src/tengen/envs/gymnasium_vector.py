@@ -51,6 +51,7 @@ class GymnasiumVectorEnv:
         name: A Gymnasium id that ``is_proven``.
         num_envs: Copies, at least 1.
         seed: At least 0.
+        render_mode: Gymnasium's, for ``render``; None where nobody looks.
 
     Attributes:
         spec: What is known of the environment.
@@ -60,20 +61,26 @@ class GymnasiumVectorEnv:
         UsageError: A number is out of its range, or the environment cannot be made.
     """
 
-    def __init__(self, name: str, num_envs: int, seed: int) -> None:
+    def __init__(
+        self, name: str, num_envs: int, seed: int, render_mode: str | None = None
+    ) -> None:
         (self._seed,) = copy_seeds(seed, 1)
         check(num_envs >= 1, "num_envs", num_envs, "must be at least 1; raise it")
         gymnasium = import_gymnasium()
 
         def make() -> Any:
             return gymnasium.make_vec(
-                name, num_envs, vectorization_mode="vector_entry_point"
+                name,
+                num_envs,
+                vectorization_mode="vector_entry_point",
+                render_mode=render_mode,
             )
 
         self._envs = make_guarded(make, name)
         self._observations = Observations(self._envs.single_observation_space, name)
         self._actions = Actions(self._envs.single_action_space, name)
         self._is_over = np.zeros(num_envs, np.bool_)
+        self._drawn: Any = None
         self.num_envs = num_envs
         registered = gymnasium.registry[name]
         self.spec = EnvSpec(
@@ -118,6 +125,17 @@ class GymnasiumVectorEnv:
         """Returns an action of the action space; see ``Env.own_action``."""
         return self._actions.to_own(action)
 
+    @property
+    def metadata(self) -> dict[str, Any]:
+        """Gymnasium's, with the render modes."""
+        return dict(self._envs.metadata)
+
+    def render(self, copy: int) -> Any:
+        """Returns what a copy looks like, as Gymnasium draws them, all at once."""
+        if self._drawn is None:
+            self._drawn = self._envs.render()
+        return self._drawn[copy]
+
     def close(self) -> None:
         """Releases what the copies hold; see ``Env.close``."""
         try:
@@ -126,6 +144,7 @@ class GymnasiumVectorEnv:
             raise self._raised(error) from error
 
     def _converted(self, states: Any) -> Arrays:
+        self._drawn = None
         arrays = self._observations.zeros(self.num_envs)
         self._observations.write(states, arrays)
         self._observations.check_finite(arrays)

@@ -1,6 +1,6 @@
 """From a task's name to an environment: the suites, each one file.
 
-A suite is a row of ``SUITES``: the prefix of its names, and two functions of its file.
+A suite is a row of ``SUITES``: the prefix of its names, and functions of its file.
 """
 
 from __future__ import annotations
@@ -10,8 +10,10 @@ from dataclasses import dataclass
 from functools import cache
 
 from tengen.envs.env import Env, EnvSpec
+from tengen.envs.filmed import FilmedEnv
 from tengen.envs.suites import (
     atari,
+    atari_film,
     dmlab,
     football,
     gymnasium_ids,
@@ -22,7 +24,7 @@ from tengen.envs.suites import (
     vizdoom,
 )
 from tengen.envs.timely import TimelyEnv
-from tengen.errors import UsageError
+from tengen.errors import RunError, UsageError
 from tengen.games import check_allowed, is_program, load_program
 
 __all__ = [
@@ -31,6 +33,7 @@ __all__ = [
     "env_spec",
     "in_suite",
     "make",
+    "make_filmed",
     "names",
     "with_protocol",
 ]
@@ -49,20 +52,22 @@ class Suite:
     """Returns the full names that are installed, in order."""
     make: Callable[[str, int, int], Env]
     """As ``make`` below, of a full name with the prefix and without a colon."""
+    film: Callable[[str, int, int, int], FilmedEnv]
+    """As ``make_filmed`` below, which looks at the first picture."""
     with_protocol: Callable[[str, str], str] | None = None
     """As ``with_protocol`` below; None where there is one way to play."""
 
 
 SUITES = (
-    Suite("atari/", atari.names, atari.make, atari.with_protocol),
-    Suite("dmlab/", dmlab.names, dmlab.make),
-    Suite("football/", football.names, football.make),
-    Suite("minatar/", minatar.names, minatar.make),
-    Suite("minigrid/", minigrid.SUITE.names, minigrid.SUITE.make),
-    Suite("mujoco/", mujoco.SUITE.names, mujoco.SUITE.make),
-    Suite("popgym/", popgym.SUITE.names, popgym.SUITE.make),
-    Suite("vizdoom/", vizdoom.names, vizdoom.make),
-    Suite("", gymnasium_ids.names, gymnasium_ids.make),
+    Suite("atari/", atari.names, atari.make, atari_film.film, atari.with_protocol),
+    Suite("dmlab/", dmlab.names, dmlab.make, dmlab.film),
+    Suite("football/", football.names, football.make, football.film),
+    Suite("minatar/", minatar.names, minatar.make, minatar.film),
+    Suite("minigrid/", minigrid.SUITE.names, minigrid.SUITE.make, minigrid.SUITE.film),
+    Suite("mujoco/", mujoco.SUITE.names, mujoco.SUITE.make, mujoco.SUITE.film),
+    Suite("popgym/", popgym.SUITE.names, popgym.SUITE.make, popgym.SUITE.film),
+    Suite("vizdoom/", vizdoom.names, vizdoom.make, vizdoom.film),
+    Suite("", gymnasium_ids.names, gymnasium_ids.make, gymnasium_ids.film),
 )
 """Every suite; the first whose prefix fits a name has it."""
 
@@ -101,6 +106,38 @@ def make(name: str, num_envs: int, seed: int) -> Env:
         return gymnasium_ids.make_own(load_program(name), name, num_envs, seed)
     suite = next(suite for suite in SUITES if name.startswith(suite.prefix))
     return suite.make(name, num_envs, seed)
+
+
+def make_filmed(name: str, num_envs: int, seed: int, num_filmed: int) -> FilmedEnv:
+    """Returns the same copies as ``make``, the first of which have pictures.
+
+    Args:
+        name: As for ``make``.
+        num_envs: As for ``make``.
+        seed: As for ``make``.
+        num_filmed: How many have, 1 to ``num_envs``.
+
+    Raises:
+        UsageError: As ``make``, or there are no pictures of it here.
+    """
+    if is_program(name):
+        check_allowed(name)
+        program = load_program(name)
+        env = gymnasium_ids.film_own(program, name, num_envs, seed, num_filmed)
+    else:
+        suite = next(suite for suite in SUITES if name.startswith(suite.prefix))
+        env = suite.film(name, num_envs, seed, num_filmed)
+    try:
+        env.reset()
+        try:
+            env.picture(0)
+        except RunError as error:
+            # The machine's matter, or the environment's, and told before it is played.
+            raise UsageError(str(error)) from error
+    except BaseException:
+        env.close()
+        raise
+    return env
 
 
 def with_protocol(name: str, protocol: str) -> str:

@@ -12,6 +12,7 @@ from tengen.evaluation.anchors import Anchor, measure_anchors, shipped_pairings
 from tengen.evaluation.elo import Tally, elo_of_score, expected_score
 from tengen.evaluation.engine_side import EngineReport
 from tengen.evaluation.episodes import MAX_STEPS, EpisodesReport, play_episodes
+from tengen.evaluation.film import MAX_FILMS, FilmFile, Films
 from tengen.evaluation.gate import (
     AcceptAllGate,
     GateConfig,
@@ -47,6 +48,7 @@ from tengen.evaluation.records import MatchRecord, publish_record, read_records
 from tengen.evaluation.sprt import PairedTally, log_likelihood_ratio, sprt_bounds
 
 __all__ = [
+    "MAX_FILMS",
     "MAX_STEPS",
     "AcceptAllGate",
     "Acting",
@@ -55,6 +57,8 @@ __all__ = [
     "Dispute",
     "EngineReport",
     "EpisodesReport",
+    "FilmFile",
+    "Films",
     "GateConfig",
     "GateResults",
     "GateVerdict",

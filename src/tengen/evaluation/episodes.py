@@ -138,7 +138,7 @@ def play_episodes(
             if not is_cut and not is_over[copy]:
                 continue
             playing[copy] = num_episodes if is_cut else playing[copy] + num_envs
-            num_cut += is_cut
+            num_cut += int(is_cut)
             num_over += 1
             watch(num_over)
     played = np.flatnonzero(lengths)

@@ -48,6 +48,8 @@ _IDLE_S = 0.05
 _RATE_S = 10.0
 _TELL_S = 2.0
 _KILL_S = 10.0
+# Of an actor's time, in its reports.
+_ACTOR_SHARES = ("simulation_busy", "answer_wait", "room_wait")
 
 
 def run_at_once(
@@ -140,7 +142,8 @@ class _AtOnce:
         # What each actor last reached: return and length of its episodes.
         self._reached: dict[str, tuple[float, float]] = {}
         self._told_s: dict[str, float] = {}
-        self._rows: deque[tuple[float, int, int]] = deque()
+        # What actors' turns of late did, and when they began.
+        self._done: deque[tuple[float, dict[str, float]]] = deque()
 
     def run(self) -> None:
         """Works until the budget is spent, something stops it, or a role fails."""
@@ -305,6 +308,7 @@ class _AtOnce:
         if role == schedule.acting:
             self._spending.end_turn(report, counts_frames=schedule.counts_frames)
             if schedule.serving:
+                self._journal.frames_left(self._spending.frames_left())
                 report = self._of_all_actors(worker, report)
         if role == schedule.rating:
             self._rated_s += seconds
@@ -331,11 +335,18 @@ class _AtOnce:
             reached = report["mean_return"], report["mean_length"]
             self._reached[worker.name] = reached
         now_s = time.monotonic()
-        done = report["num_rows"], report["num_evaluations"]
-        self._rows.append((now_s - report["seconds"], *done))
-        while self._rows[0][0] < now_s - _RATE_S and len(self._rows) > 1:
-            self._rows.popleft()
-        span_s = max(1e-9, now_s - self._rows[0][0])
+        seconds = report["seconds"]
+        done = {"num_rows": report["num_rows"], "seconds": seconds}
+        done["num_evaluations"] = report["num_evaluations"]
+        done |= {name: report[name] * seconds for name in _ACTOR_SHARES}
+        self._done.append((now_s - seconds, done))
+        while self._done[0][0] < now_s - _RATE_S and len(self._done) > 1:
+            self._done.popleft()
+        span_s = max(1e-9, now_s - self._done[0][0])
+        sums = {name: sum(one[name] for _, one in self._done) for name in done}
+        shares = {
+            name: sums[name] / max(1e-9, sums["seconds"]) for name in _ACTOR_SHARES
+        }
         returns = [mean_return for mean_return, _ in self._reached.values()]
         lengths = [mean_length for _, mean_length in self._reached.values()]
         return {
@@ -343,8 +354,9 @@ class _AtOnce:
             "actor": worker.index,
             "mean_return": sum(returns) / len(returns) if returns else None,
             "mean_length": sum(lengths) / len(lengths) if lengths else None,
-            "rows_per_s": sum(rows for _, rows, _ in self._rows) / span_s,
-            "evaluations_per_s": sum(asked for *_, asked in self._rows) / span_s,
+            "rows_per_s": sums["num_rows"] / span_s,
+            "evaluations_per_s": sums["num_evaluations"] / span_s,
+            **shares,
         }
 
     def _shares(self) -> dict[str, float]:

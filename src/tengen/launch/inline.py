@@ -193,6 +193,7 @@ class Turns:
                 f"see {self._run.logs}"
             )
         self._spending.end_turn(report, counts_frames=self._schedule.counts_frames)
+        self._journal.frames_left(self._spending.frames_left())
 
     def _wait_for_games(self) -> None:
         """Returns once the other run has sealed some, or the end has come."""

@@ -11,8 +11,10 @@ from tengen.observe import (
     EventWriter,
     Progress,
     Shares,
+    StageTimes,
     View,
     at_once_verdict,
+    environment_verdict,
     verdict,
     waiting_verdict,
 )
@@ -32,6 +34,7 @@ class RunJournal:
         acting: The role that acts, for the verdict.
         seconds_left: Returns the seconds left of the budget, None without one.
         last: The progress of the call before, to go on counting from.
+        lighter: Of ``observe.lighter_learning``, for the verdict on environments.
     """
 
     def __init__(
@@ -42,6 +45,7 @@ class RunJournal:
         acting: str,
         seconds_left: Callable[[], float | None],
         last: Progress | None,
+        lighter: str = "",
     ) -> None:
         self._view = view
         self._events = events
@@ -55,7 +59,12 @@ class RunJournal:
             verdict="",
             cpu_s=None,
         )
+        self._lighter = lighter
+        # The first turn of acting, and the frames left after it.
+        self._frames_first: tuple[float, int] | None = None
+        self._frames_left: int | None = None
         self._spans: dict[str, float] = {}
+        self._inference_busy: float | None = None
         self._busy: dict[str, float] = {}
         self._has_learned = False
         self._lacks = ""
@@ -113,6 +122,8 @@ class RunJournal:
             changes = self._after_playing(report, seconds)
         elif role == "learn":
             changes = self._after_learning(report)
+        elif role == "inference":
+            changes = self._after_serving(report)
         elif role == "rate" and "rating" in report:
             changes = {
                 "rating": report["rating"],
@@ -120,6 +131,12 @@ class RunJournal:
             }
         self._state = dataclasses.replace(self._state, **changes)
         self._view.update(self.progress_now)
+
+    def frames_left(self, num_frames: int | None) -> None:
+        """Takes what is left of a budget of frames after a turn of acting."""
+        self._frames_left = num_frames
+        if num_frames is not None and self._frames_first is None:
+            self._frames_first = time.monotonic(), num_frames
 
     def waited(self, seconds: float) -> None:
         """Takes the time in which there were no new games of another run."""
@@ -137,18 +154,45 @@ class RunJournal:
             if "learn" not in busy or (self._acting and not self._busy):
                 return  # nothing was learned, or no generation played, in this call
             told = self._at_once_verdict(busy)
+            if self._in_environments:
+                waits = self._busy["answers"] + self._busy["room"]
+                self._waits(1.0 - waits, busy["learn"])
             if self._state.num_games is not None:  # of environments there are none
                 self._state = dataclasses.replace(
                     self._state, num_games=self._num_sealed
                 )
         elif spans.keys() & {"selfplay", "actor", _WAIT}:
             told = self._verdict(spans)
+            if self._in_environments:
+                total_s = max(1e-9, sum(spans.values()))
+                acted_s, learned_s = spans.get(self._acting, 0), spans.get("learn", 0)
+                self._waits(acted_s / total_s, learned_s / total_s)
         else:
             return  # the first turns of a call, which start processes
         self._state = dataclasses.replace(self._state, stage="", verdict=told)
         now = dataclasses.replace(self.progress_now, cpu_s=self._cpu.read())
         self._events.write("progress", **now.to_dict())
         self._view.generation(now)
+
+    @property
+    def _in_environments(self) -> bool:
+        return "simulation" in self._busy
+
+    def _waits(self, acting: float, learning: float) -> None:
+        """Takes in which share of the time actors and learner work."""
+        self._state = dataclasses.replace(
+            self._state,
+            actor_wait_share=max(0.0, 1.0 - acting),
+            learner_wait_share=max(0.0, 1.0 - learning),
+        )
+
+    def _after_serving(self, report: Mapping[str, Any]) -> dict[str, Any]:
+        """Takes what inference told: it alone knows how full batches are."""
+        self._inference_busy = report["inference_busy"]
+        return {
+            "batch_fill": report["batch_rows"] / max(1, report["batch_capacity"]),
+            "inference_wait_share": min(1.0, report["wait_share"]),
+        }
 
     def _after_playing(
         self, report: Mapping[str, Any], seconds: float
@@ -158,6 +202,12 @@ class RunJournal:
             "tree": report["tree_busy"],
             "fill": report["batch_rows"] / max(1, report["batch_capacity"]),
         }
+        if "simulation_busy" in report:
+            self._busy |= {
+                "simulation": report["simulation_busy"],
+                "answers": report["answer_wait"],
+                "room": report["room_wait"],
+            }
         changes = {
             "rows_per_s": report.get(
                 "rows_per_s", report["num_rows"] / max(seconds, 1e-9)
@@ -166,8 +216,11 @@ class RunJournal:
                 "evaluations_per_s", report["num_evaluations"] / max(seconds, 1e-9)
             ),
             "cache_hit_share": report.get("cache_hit_share"),
-            "batch_fill": self._busy["fill"],
+            "simulation_share": self._busy.get("simulation"),
         }
+        # Where inference is a role of its own, an actor knows of its own rows alone.
+        if self._inference_busy is None:
+            changes["batch_fill"] = self._busy["fill"]
         if "num_games" in report:
             flying = report["num_games"] if report.get("stopped") else 0
             # Where roles work at once the learner may have counted it by now.
@@ -210,6 +263,15 @@ class RunJournal:
     def _at_once_verdict(self, busy: Mapping[str, float]) -> str:
         if not self._acting:
             return waiting_verdict(busy["learn"], 1.0 - busy["learn"])
+        if self._in_environments:
+            times = StageTimes(
+                simulation=self._busy["simulation"],
+                answers=self._busy["answers"],
+                room=self._busy["room"],
+                inference=self._inference_busy,
+                learning=busy["learn"],
+            )
+            return environment_verdict(times, busy, self._lighter)
         shares = Shares(
             playing=busy.get(self._acting, 0.0),
             learning=busy["learn"],
@@ -244,5 +306,19 @@ class RunJournal:
         return dataclasses.replace(
             state,
             elapsed_s=round(time.monotonic() - self._start_s, 2),
-            eta_s=self._seconds_left(),
+            eta_s=self._eta_s(),
         )
+
+    def _eta_s(self) -> float | None:
+        """Returns the seconds until the budget ends, of two the one that ends first.
+
+        Frames come as fast as they did on the mean of this call.
+        """
+        ends = [self._seconds_left()]
+        if self._frames_first is not None and self._frames_left is not None:
+            first_s, first = self._frames_first
+            done = first - self._frames_left
+            if done > 0:
+                each_s = (time.monotonic() - first_s) / done
+                ends.append(self._frames_left * each_s)
+        return min((end for end in ends if end is not None), default=None)

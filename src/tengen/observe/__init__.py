@@ -5,6 +5,11 @@ from __future__ import annotations
 from tengen.observe.busy import BusyTimes
 from tengen.observe.charts import open_charts
 from tengen.observe.config import ObserveConfig
+from tengen.observe.environment_verdict import (
+    StageTimes,
+    environment_verdict,
+    lighter_learning,
+)
 from tengen.observe.events import EventWriter, read_events, read_progress
 from tengen.observe.progress import Progress
 from tengen.observe.verdict import Shares, at_once_verdict, verdict, waiting_verdict
@@ -16,8 +21,11 @@ __all__ = [
     "ObserveConfig",
     "Progress",
     "Shares",
+    "StageTimes",
     "View",
     "at_once_verdict",
+    "environment_verdict",
+    "lighter_learning",
     "make_view",
     "open_charts",
     "read_events",

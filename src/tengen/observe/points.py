@@ -120,6 +120,9 @@ class PointMaker:
         if role in ("actor", "selfplay"):
             self._waiting.update(_played(event))
             return None
+        if role == "inference":
+            self._waiting.update(_served(event))
+            return None
         if role in ("rate", "gate"):
             self._waiting.update(_judged(event))
             return self.rest(float(event["time_s"]))
@@ -192,11 +195,21 @@ def _played(event: Mapping[str, Any]) -> dict[str, float]:
         "charts/episodic_return": event.get("mean_return"),
         "charts/episodic_length": event.get("mean_length"),
         "charts/cache_hit_share": event.get("cache_hit_share"),
+        "charts/simulation_share": event.get("simulation_busy"),
+        "charts/answer_wait_share": event.get("answer_wait"),
+        "charts/room_wait_share": event.get("room_wait"),
     }
     if event.get("num_games") and is_number(event.get("num_plies")):
         told["charts/game_length"] = event["num_plies"] / event["num_games"]
     if event.get("seconds") and is_number(event.get("num_evaluations")):
         told["charts/evaluations_per_s"] = event["num_evaluations"] / event["seconds"]
+    return {tag: float(value) for tag, value in told.items() if is_number(value)}
+
+
+def _served(event: Mapping[str, Any]) -> dict[str, float]:
+    told = {"charts/inference_wait_share": event.get("wait_share")}
+    if event.get("batch_capacity") and is_number(event.get("batch_rows")):
+        told["charts/batch_fill"] = event["batch_rows"] / event["batch_capacity"]
     return {tag: float(value) for tag, value in told.items() if is_number(value)}
 
 

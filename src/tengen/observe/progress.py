@@ -45,6 +45,16 @@ class Progress:
     generation; None without a cache."""
     batch_fill: float | None = None
     """Rows in an inference batch over its capacity, in [0, 1]."""
+    simulation_share: float | None = None
+    """Share of the actors' time in which their environments step, in [0, 1]; None in
+    games, as of the three below."""
+    actor_wait_share: float | None = None
+    """Share of the time in which actors wait for others, in [0, 1]."""
+    inference_wait_share: float | None = None
+    """Share of the time in which inference waits for rows, in [0, 1]; None where actors
+    have it in their process."""
+    learner_wait_share: float | None = None
+    """Share of the time in which the learner waits for others, in [0, 1]."""
     loss: float | None = None
     """Mean total loss of the last generation."""
     lag_steps: float | None = None

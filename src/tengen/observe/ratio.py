@@ -1,4 +1,4 @@
-"""Whether self-play and learner go together where each runs by itself, and what to set.
+"""Whether players and learner go together where each runs by itself, and what to set.
 
 The learner may use each row a number of times (``store.limiter.samples_per_row``) and
 waits when it has: so the share of the time in which it learns tells which is slower.
@@ -65,6 +65,12 @@ def busy_share(
 
 
 def _advice(busy: float, suppliers: Mapping[str, float | None]) -> str:
+    in_environments = "actor" in suppliers
+    if busy >= _FULL and in_environments:
+        return (
+            "learner too slow; give tengen learn more --threads or a GPU by --devices, "
+            "raise --set learner.batch_size, or stop an actor"
+        )
     if busy >= _FULL:
         return (
             "learner too slow; lower --set store.limiter.samples_per_row, give tengen "
@@ -76,12 +82,18 @@ def _advice(busy: float, suppliers: Mapping[str, float | None]) -> str:
                 return f"nothing comes without {role}; start tengen {role} on this run"
         if (suppliers.get("shuffle") or 0.0) >= _FULL:
             return "shuffle too slow; give tengen shuffle more --threads or other cores"
+        if in_environments:
+            return (
+                "actors too slow; make a run with more --actors, or raise --set "
+                "agent.actor.num_envs"
+            )
         return (
             "self-play too slow; start another tengen selfplay on this run, lower "
             "--set agent.actor.full_simulations, or raise --set "
             "store.limiter.samples_per_row"
         )
-    return "self-play and learner go together"
+    acting = "actors" if in_environments else "self-play"
+    return f"{acting} and learner go together"
 
 
 def _uses(turn: Mapping[str, Any], config: Mapping[str, Any]) -> str:

@@ -78,8 +78,9 @@ ADVICE = {
             "a queue --set store.max_items with it"
         ),
         "tree": (
-            "stepping the environments takes most; raise --set agent.actor.num_envs to "
-            "step more of them at once, and of a queue --set store.max_items with it"
+            "stepping the environments takes most; step them beside the learner by "
+            "--actors, or raise --set agent.actor.num_envs to step more of them at "
+            "once, and of a queue --set store.max_items with it"
         ),
         "inference": (
             "the net takes most; raise --set agent.actor.num_envs for larger batches, "
@@ -89,7 +90,7 @@ ADVICE = {
 }
 """What to do, by the role that acts and by what limits."""
 
-AT_ONCE_ADVICE = {
+AT_ONCE_ADVICE: dict[str, dict[str, str]] = {
     "selfplay": {
         "learning": (
             "the learner cannot keep up; lower --set store.limiter.samples_per_row, or "
@@ -107,21 +108,9 @@ AT_ONCE_ADVICE = {
         ),
         "even": "self-play and learner go together",
     },
-    "actor": {
-        "learning": (
-            "the learner cannot keep up, and actors wait for it; use fewer --actors, "
-            "or give it more cores by --set launch.roles.learn.num_cpus"
-        ),
-        "gate": "the gate cannot keep up; look at its log",
-        "playing": (
-            "the learner waits for the actors; use more --actors, or raise --set "
-            "agent.actor.num_envs for larger batches, and of a queue --set "
-            "store.max_items with it"
-        ),
-        "even": "actors and learner go together",
-    },
 }
-"""What to do where all roles work at once, by the role that acts and what limits."""
+"""What to do where all roles work at once, by the role that acts and what limits; of
+environments see `tengen.observe.environment_verdict`."""
 
 _BUSY_WORDS = {
     "learn": "learning",

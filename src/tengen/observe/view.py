@@ -63,10 +63,12 @@ def describe(progress: Progress) -> list[tuple[str, str]]:
         ("stage", progress.stage or None),
         ("games", _shown(progress.num_games, "{:,}")),
         ("episodes", _shown(progress.num_episodes, "{:,}")),
-        ("rows/s", _shown(progress.rows_per_s, "{:,.0f}")),
+        ("rows/s" if has_games else "frames/s", _shown(progress.rows_per_s, "{:,.0f}")),
         ("evaluations/s", _shown(progress.evaluations_per_s, "{:,.0f}")),
         ("cache hits", _shown(progress.cache_hit_share, "{:.0%}")),
         ("batch fill", _shown(progress.batch_fill, "{:.0%}")),
+        ("simulation", _shown(progress.simulation_share, "{:.0%}")),
+        ("waits", _waits(progress)),
         ("steps", _shown(progress.num_steps, "{:,}")),
         ("loss", _shown(progress.loss, "{:.3f}")),
         ("lag", _shown(progress.lag_steps, "{:.1f} steps")),
@@ -171,6 +173,18 @@ class _LiveView:
 
 def _shown(value: float | None, form: str) -> str | None:
     return None if value is None else form.format(value)
+
+
+def _waits(progress: Progress) -> str | None:
+    shares = {
+        "actors": progress.actor_wait_share,
+        "inference": progress.inference_wait_share,
+        "learner": progress.learner_wait_share,
+    }
+    told = [
+        f"{name} {share:.0%}" for name, share in shares.items() if share is not None
+    ]
+    return ", ".join(told) or None
 
 
 def _rating(progress: Progress) -> str | None:

@@ -5,21 +5,25 @@ from __future__ import annotations
 import argparse
 import sys
 import threading
+from pathlib import Path
 from typing import Any, get_args
 
 from tengen import envs
 from tengen.config import check, check_range
 from tengen.evaluation import (
+    MAX_FILMS,
     MAX_STEPS,
     Acting,
     ActingMode,
     EpisodesReport,
+    FilmFile,
+    Films,
     play_episodes,
 )
 from tengen.evaluation.match import MAX_SEED
 from tengen.games import add_task_argument
 from tengen.models import resolve_model
-from tengen.play.agent_player import open_agent
+from tengen.play.agent_player import AgentModel, open_agent
 
 __all__ = ["add_arguments", "evaluate"]
 
@@ -65,6 +69,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         default=Acting.epsilon,
         help=f"of --act epsilon, how often the action is any ({Acting.epsilon})",
     )
+    parser.add_argument(
+        "--video",
+        metavar="DIR",
+        help=f"a folder for films of the first {MAX_FILMS} episodes",
+    )
     add_task_argument(parser)
 
 
@@ -73,12 +82,14 @@ def evaluate(args: argparse.Namespace) -> dict[str, Any]:
 
     Returns:
         ``model`` (its directory), ``task``, ``seed``, ``protocol`` and ``acting`` in
-        words, and what ``EpisodesReport.to_json`` has.
+        words, and what ``EpisodesReport.to_json`` has; with ``--video`` also
+        ``films``, of ``FilmFile.to_json``.
 
     Raises:
-        UsageError: The model cannot be used or plays a board game, or a number is
-            refused.
-        RunError: The environment fails or hangs, or an answer is not finite.
+        UsageError: The model cannot be used or plays a board game, a number is
+            refused, or the environment cannot be filmed.
+        RunError: The environment fails or hangs, an answer is not finite, or a film
+            cannot be written.
     """
     check_range("episodes", args.episodes, 1, _MAX_EPISODES)
     check_range("seed", args.seed, 0, MAX_SEED)
@@ -93,10 +104,29 @@ def evaluate(args: argparse.Namespace) -> dict[str, Any]:
     task = model.task
     if args.protocol is not None:
         task = envs.with_protocol(task, args.protocol)
+    films = None
+    if args.video is not None:
+        num_films = min(args.episodes, MAX_FILMS)
+        films = Films(Path(args.video), num_films, args.max_steps)
+    try:
+        return _evaluate(args, model, task, films)
+    finally:
+        if films is not None:
+            films.close()
+
+
+def _evaluate(
+    args: argparse.Namespace, model: AgentModel, task: str, films: Films | None
+) -> dict[str, Any]:
     num_copies = min(args.episodes, _MAX_COPIES)
-    env = envs.TimelyEnv(
-        lambda: envs.make(task, num_copies, args.seed), args.step_timeout, task
-    )
+
+    def make() -> envs.Env:
+        if films is None:
+            return envs.make(task, num_copies, args.seed)
+        num_films = films.num_films
+        return films.filming(envs.make_filmed(task, num_copies, args.seed, num_films))
+
+    env = envs.TimelyEnv(make, args.step_timeout, task)
     acting = model.agent.acting_to_score(env.spec)
     if args.act is not None:
         acting = Acting(mode=args.act, epsilon=args.epsilon)
@@ -125,8 +155,14 @@ def evaluate(args: argparse.Namespace) -> dict[str, Any]:
         if shows:
             print("\033[K", end="", file=sys.stderr, flush=True)
     path = str(model.directory.path)
+    files = [] if films is None else films.publish()
     if not args.json:
         print(_text(path, env.spec, acting, report))
+        if films is not None:
+            print(f"films: {films.format.why}")
+        for file in files:
+            print(_film_text(file, report))
+    filmed = {} if films is None else {"films": [file.to_json() for file in files]}
     return {
         "model": path,
         "task": task,
@@ -134,6 +170,7 @@ def evaluate(args: argparse.Namespace) -> dict[str, Any]:
         "protocol": env.spec.protocol,
         "acting": str(acting),
         **report.to_json(),
+        **filmed,
     }
 
 
@@ -154,4 +191,14 @@ def _text(path: str, spec: envs.EnvSpec, acting: Acting, report: EpisodesReport)
             f"{max(report.returns):.2f}, {num_frames / num_episodes:.1f} steps each"
             f"{cut}",
         ]
+    )
+
+
+def _film_text(file: FilmFile, report: EpisodesReport) -> str:
+    episode, num_steps = file.episode, report.lengths[file.episode]
+    shown = f"{num_steps:,} steps"
+    if file.num_steps < num_steps:
+        shown = f"the first {file.num_steps:,} of {shown}"
+    return (
+        f"{file.path}: episode {episode}, return {report.returns[episode]:.2f}, {shown}"
     )

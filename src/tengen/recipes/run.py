@@ -9,12 +9,18 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
-from tengen.config import check, check_range
+from tengen.config import check, check_range, to_dict
 from tengen.errors import UsageError
 from tengen.games import allow, task_words
 from tengen.inference import check_machine
 from tengen.launch import Budget, RunJournal, check_launch, run_by
-from tengen.observe import EventWriter, make_view, open_charts, read_progress
+from tengen.observe import (
+    EventWriter,
+    lighter_learning,
+    make_view,
+    open_charts,
+    read_progress,
+)
 from tengen.observe.roles import needed_roles
 from tengen.observe.wandb_run import check_wandb
 from tengen.overrides import override
@@ -308,6 +314,7 @@ def _train(
                 acting=config.agent.schedule(config).acting,
                 seconds_left=seconds_left,
                 last=last,
+                lighter=lighter_learning(to_dict(config)),
             )
             run_by(launch)(config, run, budget, journal, stop, num_threads=num_threads)
             events.write("end", reason=stop.reason or "budget")

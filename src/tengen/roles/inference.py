@@ -54,9 +54,10 @@ class InferenceRole:
         num_envs = agent.actor.num_envs
         num_rows = num_envs * config.launch.of("actor").count
         signature = agent.net_signature(config)
+        self._max_rows = max(num_envs, min(num_rows, MAX_ROWS))
         self._server = InferenceServer(
             signature,
-            max_rows=max(num_envs, min(num_rows, MAX_ROWS)),
+            max_rows=self._max_rows,
             min_rows=min(config.inference.min_rows, num_rows, MAX_ROWS),
             max_wait_s=config.inference.max_wait_ms / 1000,
         )
@@ -141,6 +142,7 @@ class InferenceRole:
             "num_lost": now.num_lost - before.num_lost,
             "num_evaluations": num_evaluations,
             "batch_rows": num_evaluations / max(1, num_batches),
+            "batch_capacity": self._max_rows,
             "inference_busy": (now.inference_s - before.inference_s) / seconds,
             "copy_busy": (now.copy_s - before.copy_s) / seconds,
             "wait_share": (now.wait_s - before.wait_s) / seconds,

@@ -42,7 +42,7 @@ def test_screens_and_rewards_are_those_of_the_package() -> None:
         use_fire_reset=False,
         reward_clipping=False,
     )
-    screens, _ = theirs.reset(seed=env._seeds)
+    screens, _ = theirs.reset(seed=env.seeds)
     np.testing.assert_array_equal(env.reset()["observation"][:, 0], screens[:, -1])
     is_over = np.zeros(2, np.bool_)
     num_resets = 0

@@ -277,11 +277,14 @@ def test_the_rates_are_those_of_all_actors(run: RunDirectory) -> None:
     )
     actors = [worker for worker in workers if worker.roles == ("actor",)]
     told: dict[str, Any] = {}
-    for worker in actors:
+    for i, worker in enumerate(actors):
         report = {"num_rows": 100, "num_evaluations": 104, "seconds": 1.0}
+        report |= {"simulation_busy": 0.3 * i, "answer_wait": 0.5, "room_wait": 0.0}
         told = schedule._of_all_actors(worker, {**report, "mean_return": None})
     assert told["rows_per_s"] == pytest.approx(300, rel=0.05)
     assert told["evaluations_per_s"] == pytest.approx(312, rel=0.05)
+    assert told["simulation_busy"] == pytest.approx(0.3)
+    assert (told["answer_wait"], told["room_wait"]) == (pytest.approx(0.5), 0.0)
     assert (told["mean_return"], told["mean_length"]) == (None, None)
     for worker, mean_return in zip(actors[:2], (10.0, 20.0), strict=True):
         report |= {"mean_return": mean_return, "mean_length": 3 * mean_return}

@@ -88,20 +88,80 @@ def test_totals_are_those_of_the_learners_table(journal, view, run):
     assert view.shown[-1].num_games == 71
 
 
-def test_environments_have_no_games(run, view):
-    last = Progress(generation=0, elapsed_s=0.0)
-    events = EventWriter(run, "train", run.new_incarnation("train"))
-    journal = RunJournal(
-        view, events, acting="actor", seconds_left=lambda: None, last=last
+@pytest.fixture
+def acting(run, view):
+    """A journal of environments, of a call without an end."""
+    return RunJournal(
+        view,
+        EventWriter(run, "train", run.new_incarnation("train")),
+        acting="actor",
+        seconds_left=lambda: None,
+        last=Progress(generation=0, elapsed_s=0.0),
+        lighter="lower --set a.b",
     )
-    acted = {name: value for name, value in PLAYED.items() if name != "num_games"}
-    journal.report("actor", acted, 1.0)
-    table = {"num_items": 7, "num_rows": 700, "num_episodes": 9}
-    journal.report("learn", {**LEARNED, "table": table}, 1.0)
-    journal.end_generation({"learn": 0.6, "actor": 0.75})
+
+
+ACTED = {name: value for name, value in PLAYED.items() if name != "num_games"} | {
+    "simulation_busy": 0.25,
+    "answer_wait": 0.4,
+    "room_wait": 0.1,
+}
+STEPPED = {**LEARNED, "table": {"num_items": 7, "num_rows": 700, "num_episodes": 9}}
+SERVED = {
+    "num_evaluations": 400,
+    "batch_rows": 12.0,
+    "batch_capacity": 16,
+    "inference_busy": 0.7,
+    "wait_share": 0.2,
+}
+
+
+def test_environments_have_no_games(acting, view):
+    acting.report("actor", ACTED, 1.0)
+    acting.report("learn", STEPPED, 1.0)
+    acting.end_generation({"learn": 0.6, "actor": 0.75})
     (now,) = view.generations
     assert (now.num_games, now.num_episodes) == (None, 9)
-    assert plain_line(now).startswith("turns 3 | episodes 9 | rows/s ")
+    assert plain_line(now).startswith("turns 3 | episodes 9 | frames/s ")
+
+
+def test_each_stage_of_environments_tells_its_waits(acting, view):
+    acting.report("inference", SERVED, 1.0)
+    acting.report("actor", ACTED, 1.0)
+    acting.report("learn", STEPPED, 1.0)
+    acting.end_generation({"learn": 0.95, "actor": 0.5, "inference": 1.0})
+    (now,) = view.generations
+    assert now.batch_fill == 0.75  # inference's, of all actors' rows
+    assert now.simulation_share == 0.25
+    assert now.actor_wait_share == 0.5
+    assert now.inference_wait_share == 0.2
+    assert now.learner_wait_share == pytest.approx(0.05)
+    assert now.verdict.startswith(
+        "learner 95% busy, inference 70% busy, actors simulate 25%, wait 50% (answers "
+        "40%, room 10%): the learner cannot keep up; lower --set a.b, give it more"
+    )
+
+
+def test_where_roles_take_turns_they_wait_for_each_other(acting, view):
+    acting.report("actor", ACTED, 3.0)
+    acting.report("learn", STEPPED, 1.0)
+    acting.end_generation()
+    (now,) = view.generations
+    assert (now.actor_wait_share, now.learner_wait_share) == (0.25, 0.75)
+    assert now.inference_wait_share is None
+    assert now.batch_fill == 0.5
+
+
+def test_frames_say_when_they_end(acting, monkeypatch):
+    now = [100.0]
+    monkeypatch.setattr("time.monotonic", lambda: now[0])
+    acting.frames_left(None)
+    assert acting.progress_now.eta_s is None
+    acting.frames_left(1000)
+    assert acting.progress_now.eta_s is None
+    now[0] += 10.0
+    acting.frames_left(800)
+    assert acting.progress_now.eta_s == pytest.approx(40.0)
 
 
 def test_the_verdict_is_of_the_generation_alone(journal, view):

@@ -11,6 +11,8 @@ import pytest
 from tengen.config import to_dict
 from tengen.errors import UsageError
 from tengen.experience import ReplayConfig
+from tengen.observe import lighter_learning
+from tengen.observe.environment_verdict import ENVIRONMENT_ADVICE, LIGHTER
 from tengen.observe.verdict import ADVICE, AT_ONCE_ADVICE
 from tengen.overrides import override
 from tengen.recipes import make_config
@@ -29,6 +31,11 @@ CASES = [
     for advice in row.values()
     if "--" in advice
     for task, agent in RUNS[acting]
+] + [
+    (task, agent, advice)
+    for task, agent in RUNS["actor"]
+    for advice in ENVIRONMENT_ADVICE.values()
+    if "--" in advice
 ]
 
 
@@ -56,6 +63,7 @@ def test_every_advice_can_be_followed(task: str, agent: str, advice: str) -> Non
     if task == "CartPole-v1":
         pytest.importorskip("gymnasium")
     config = make_config(task, agent, None)
+    advice = advice.replace("{lighter}", lighter_learning(to_dict(config)))
     if "agent.gate" in advice:  # told of gates that play
         config = override(config, ["agent.gate.kind=match"])
     parser = argparse.ArgumentParser()
@@ -70,3 +78,18 @@ def test_every_advice_can_be_followed(task: str, agent: str, advice: str) -> Non
     for setting in settings_of(config, new_run):
         with pytest.raises(UsageError, match="fixed since the run began"):
             change_config(config, [setting])
+
+
+@pytest.mark.parametrize(
+    ("agent", "setting"),
+    [
+        ("ppo", "agent.num_epochs"),
+        ("vtrace", ""),
+        ("dqn", "store.samples_per_item"),
+        ("r2d2", "store.samples_per_item"),
+    ],
+)
+def test_what_gives_a_learner_less_to_do(agent: str, setting: str) -> None:
+    pytest.importorskip("gymnasium")
+    config = make_config("CartPole-v1", agent, None)
+    assert lighter_learning(to_dict(config)) == LIGHTER[setting]

@@ -54,6 +54,21 @@ def test_environments_have_the_names_of_cleanrl():
     )
 
 
+def test_environments_tell_where_time_goes():
+    maker = PointMaker(in_environments=True)
+    told = {"simulation_busy": 0.25, "answer_wait": 0.5, "room_wait": 0.125}
+    maker.take(acted(1.0, 2.0, **told))
+    served = {"batch_rows": 12.0, "batch_capacity": 16, "wait_share": 0.2}
+    event = {"kind": "turn", "role": "inference", "time_s": 1.0, **served}
+    assert maker.take(event) is None
+    values = maker.take(learned(2.0, 10, 4)).values
+    assert values["charts/simulation_share"] == 0.25
+    assert values["charts/answer_wait_share"] == 0.5
+    assert values["charts/room_wait_share"] == 0.125
+    assert values["charts/inference_wait_share"] == 0.2
+    assert values["charts/batch_fill"] == 0.75
+
+
 def test_q_learners_have_a_td_loss():
     maker = PointMaker(in_environments=True)
     values = maker.take(learned(1.0, 10, 4, td_error=0.25, q=8.0)).values

@@ -81,3 +81,19 @@ def test_a_learner_that_waits_blames_who_keeps_it_waiting(
     busy = ratio([turn(-50, 50), turn(0, 48)], CONFIG, NOW_S, suppliers)
     assert busy is not None
     assert "learner too slow" in busy
+
+
+@pytest.mark.parametrize(
+    ("turn_s", "words"),
+    [
+        (10, "actors too slow; make a run with more --actors"),
+        (70, "actors and learner go together"),
+        (98, "learner too slow; give tengen learn more --threads"),
+    ],
+)
+def test_environments_have_actors(turn_s: float, words: str) -> None:
+    events = [turn(-99, 1), turn(0, turn_s)]
+    text = ratio(events, {"learner": {"batch_size": 50}}, NOW_S, {"actor": 1.0})
+    assert text is not None
+    assert words in text
+    assert "self-play" not in text

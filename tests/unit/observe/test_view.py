@@ -43,6 +43,23 @@ def test_what_does_not_apply_is_left_out():
     assert describe(Progress(generation=0, elapsed_s=0, rating=5.0))[1][1] == "5"
 
 
+def test_environments_show_frames_and_waits():
+    shown = describe(
+        Progress(
+            generation=0,
+            elapsed_s=0.0,
+            num_episodes=2,
+            rows_per_s=1234.0,
+            simulation_share=0.25,
+            actor_wait_share=0.6,
+            learner_wait_share=0.03,
+        )
+    )
+    assert ("frames/s", "1,234") in shown
+    assert ("simulation", "25%") in shown
+    assert ("waits", "actors 60%, learner 3%") in shown
+
+
 def test_progress_round_trip_passes_over_event_keys():
     event = {"time_s": 1.0, "kind": "progress", **FULL.to_dict()}
     assert Progress.from_dict(event) == FULL

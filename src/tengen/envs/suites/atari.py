@@ -28,7 +28,16 @@ from tengen.envs.suites.atari_protocols import PROTOCOLS, Protocol
 from tengen.errors import UsageError, did_you_mean
 from tengen.tensors import TensorSpec
 
-__all__ = ["FRAME_SKIP", "AtariEnv", "make", "names", "rom_of", "with_protocol"]
+__all__ = [
+    "FRAME_SKIP",
+    "AtariEnv",
+    "make",
+    "names",
+    "protocol_of",
+    "rom_of",
+    "vector_env",
+    "with_protocol",
+]
 
 FRAME_SKIP = 4
 """Frames of the emulator that a step is."""
@@ -92,6 +101,51 @@ def rom_of(name: str) -> str:
     return known[game]
 
 
+def protocol_of(name: str) -> Protocol:
+    """Returns how a task's game is played.
+
+    Raises:
+        UsageError: The protocol is unknown.
+    """
+    return _parts(name)[1]
+
+
+def vector_env(rom: str, num_envs: int, protocol: Protocol, **screen: Any) -> Any:
+    """Returns copies of a game as the package has them, ``AtariVectorEnv``.
+
+    What they do is the same whatever their screens are.
+
+    Args:
+        rom: ALE's name of the game.
+        num_envs: Copies.
+        protocol: How it is played.
+        screen: What their screens are, in the package's words.
+    """
+    import ale_py
+    from ale_py.vector_env import AtariVectorEnv
+
+    ale_py.ALEInterface.setLoggerMode(ale_py.LoggerMode.Error)
+    # What the package would clip, start and end with a life is done here or said here:
+    # its own switches stand on where nobody set them, and a life's end restarts the
+    # whole game.
+    return AtariVectorEnv(
+        rom,
+        num_envs,
+        num_threads=1,
+        max_num_frames_per_episode=_MAX_FRAMES,
+        repeat_action_probability=protocol.sticky,
+        full_action_space=protocol.all_actions,
+        stack_num=1,
+        frameskip=FRAME_SKIP,
+        noop_max=protocol.max_noops,
+        use_fire_reset=protocol.presses_fire,
+        episodic_life=False,
+        life_loss_info=False,
+        reward_clipping=False,
+        **screen,
+    )
+
+
 class AtariEnv:
     """Copies of one game, stepped by a thread of the package without Python's lock.
 
@@ -103,6 +157,7 @@ class AtariEnv:
     Attributes:
         spec: What is known of the game.
         num_envs: Copies N.
+        seeds: ``[N]`` int64, of the copies.
 
     Raises:
         UsageError: The game or the protocol is unknown, ALE is not installed, or a
@@ -111,31 +166,10 @@ class AtariEnv:
 
     def __init__(self, name: str, num_envs: int, seed: int) -> None:
         seeds = copy_seeds(seed, num_envs)
-        rom, (_, protocol) = rom_of(name), _parts(name)
-        import ale_py
-        from ale_py.vector_env import AtariVectorEnv
-
-        ale_py.ALEInterface.setLoggerMode(ale_py.LoggerMode.Error)
-        self._seeds = np.array(seeds, np.int64) % 2**_SEED_BITS
-        # What the package would clip, start and end with a life is done here or said
-        # here: its own switches stand on where nobody set them, and a life's end
-        # restarts the whole game.
-        self._envs = AtariVectorEnv(
-            rom,
-            num_envs,
-            num_threads=1,
-            max_num_frames_per_episode=_MAX_FRAMES,
-            repeat_action_probability=protocol.sticky,
-            full_action_space=protocol.all_actions,
-            img_height=_SIDE,
-            img_width=_SIDE,
-            stack_num=1,
-            frameskip=FRAME_SKIP,
-            noop_max=protocol.max_noops,
-            use_fire_reset=protocol.presses_fire,
-            episodic_life=False,
-            life_loss_info=False,
-            reward_clipping=False,
+        rom, protocol = rom_of(name), protocol_of(name)
+        self.seeds = np.array(seeds, np.int64) % 2**_SEED_BITS
+        self._envs = vector_env(
+            rom, num_envs, protocol, img_height=_SIDE, img_width=_SIDE
         )
         self._protocol = protocol
         self._is_over = np.zeros(num_envs, np.bool_)
@@ -157,7 +191,7 @@ class AtariEnv:
 
     def reset(self) -> Arrays:
         """Begins all episodes anew from the seed; see ``Env.reset``."""
-        screens, info = self._envs.reset(seed=self._seeds)
+        screens, info = self._envs.reset(seed=self.seeds)
         self._lives = np.array(info["lives"])
         self._is_over = np.zeros(self.num_envs, np.bool_)
         return {"observation": screens}

@@ -23,17 +23,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tengen.envs.env import Env
+from tengen.envs.filmed import FilmedEnv, ObservedCamera, draw_screen
 from tengen.envs.gymnasium_env import GymnasiumEnv, as_gymnasium
 from tengen.envs.suites.dmlab_levels import LEVELS, LevelCache
 from tengen.errors import UsageError, did_you_mean
 
-__all__ = ["ACTIONS", "make", "names"]
+__all__ = ["ACTIONS", "film", "make", "names"]
 
 _PREFIX = "dmlab/"
 _HEIGHT, _WIDTH = 72, 96
 _FRAMES = 4
 _NUM_WORDS = 256
 _SEED_BITS = 31
+_SCALE = 4
+_FPS = 60.0 / _FRAMES
 ACTIONS = (
     (0, 0, 0, 1, 0, 0, 0),
     (0, 0, 0, -1, 0, 0, 0),
@@ -79,6 +82,19 @@ def make(name: str, num_envs: int, seed: int) -> Env:
     kind: Any = as_gymnasium(_Level)
     make_one = functools.partial(kind, level)
     return GymnasiumEnv(make_one, num_envs, seed, name=name, frames_per_step=_FRAMES)
+
+
+def film(name: str, num_envs: int, seed: int, num_filmed: int) -> FilmedEnv:
+    """Returns the same with pictures; see ``tengen.envs.make_filmed``.
+
+    Raises:
+        UsageError: As ``make``.
+    """
+    env = make(name, num_envs, seed)
+    # Levels with an instruction have it beside the screen.
+    (screen,) = (one for one in env.spec.observations if "instruction" not in one)
+    draw = functools.partial(draw_screen, scale=_SCALE)
+    return FilmedEnv(env, ObservedCamera(screen, draw, _FPS))
 
 
 class _Level:

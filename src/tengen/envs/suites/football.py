@@ -12,6 +12,7 @@ Differs from it: planes are bools, of which a byte of a store holds eight.
 
 from __future__ import annotations
 
+import functools
 import importlib.util
 from typing import Any
 
@@ -20,11 +21,12 @@ from numpy.typing import NDArray
 
 from tengen.envs.copies import ActionRange, check_reward, copy_seeds
 from tengen.envs.env import ActionSpec, Arrays, EnvSpec, Step
+from tengen.envs.filmed import FilmedEnv, ObservedCamera, draw_planes
 from tengen.envs.suites.packaged import missing
 from tengen.errors import UsageError, did_you_mean
 from tengen.tensors import TensorSpec
 
-__all__ = ["FootballEnv", "make", "names"]
+__all__ = ["FootballEnv", "film", "make", "names"]
 
 _PREFIX = "football/"
 _SCENARIOS = (
@@ -51,6 +53,8 @@ _IDS = "gfootball/"
 _VERSION = "-v1"
 _SHAPE = (4, 72, 96)
 _SEED_BITS = 31
+_CELL = 4
+_FPS = 10.0
 
 
 def names() -> list[str]:
@@ -67,6 +71,17 @@ def make(name: str, num_envs: int, seed: int) -> FootballEnv:
         UsageError: The scenario is unknown, or EnvPool is not installed.
     """
     return FootballEnv(name, num_envs, seed)
+
+
+def film(name: str, num_envs: int, seed: int, num_filmed: int) -> FilmedEnv:
+    """Returns the same with pictures; see ``tengen.envs.make_filmed``.
+
+    Raises:
+        UsageError: As ``make``.
+    """
+    draw = functools.partial(draw_planes, cell=_CELL)
+    camera = ObservedCamera("observation", draw, _FPS)
+    return FilmedEnv(make(name, num_envs, seed), camera)
 
 
 class FootballEnv:

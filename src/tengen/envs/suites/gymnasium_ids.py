@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import functools
+import inspect
 from collections.abc import Callable
 from typing import Any
 
 from tengen.envs.env import Env
+from tengen.envs.filmed import FilmedEnv
 from tengen.envs.gymnasium_env import GymnasiumEnv, import_gymnasium
+from tengen.envs.gymnasium_film import RENDER_MODE, RenderCamera, film_copies
 from tengen.envs.gymnasium_vector import GymnasiumVectorEnv, is_proven
 from tengen.errors import UsageError, did_you_mean
 
-__all__ = ["make", "make_own", "names"]
+__all__ = ["film", "film_own", "make", "make_own", "names"]
 
 
 def names() -> list[str]:
@@ -34,16 +37,21 @@ def make(name: str, num_envs: int, seed: int) -> Env:
         UsageError: Gymnasium or a package that the environment needs is missing, the
             id is unknown, or a space is of a kind that is not handled.
     """
-    gymnasium = import_gymnasium()
-    # Gymnasium itself would import the module that an id names before a colon.
-    if name not in gymnasium.registry:
-        lister = "gymnasium.pprint_registry() lists the ids"
-        advice = did_you_mean(name, gymnasium.registry, lister)
-        raise UsageError(f'environment ("{name}") is not known to Gymnasium; {advice}')
-    if is_proven(gymnasium.registry[name]):
+    if is_proven(_registered(name)):
         return GymnasiumVectorEnv(name, num_envs, seed)
-    make_one = functools.partial(gymnasium.make, name, disable_env_checker=True)
-    return GymnasiumEnv(make_one, num_envs, seed, name=name)
+    return GymnasiumEnv(_maker(name), num_envs, seed, name=name)
+
+
+def film(name: str, num_envs: int, seed: int, num_filmed: int) -> FilmedEnv:
+    """Returns the same with pictures; see ``tengen.envs.make_filmed``.
+
+    Raises:
+        UsageError: As ``make``, or the environment has no pictures.
+    """
+    if is_proven(_registered(name)):
+        env = GymnasiumVectorEnv(name, num_envs, seed, RENDER_MODE)
+        return FilmedEnv(env, RenderCamera(env.render, name, env.metadata))
+    return film_copies(_maker(name), num_envs, seed, num_filmed=num_filmed, name=name)
 
 
 def make_own(make_one: Callable[[], Any], name: str, num_envs: int, seed: int) -> Env:
@@ -62,3 +70,48 @@ def make_own(make_one: Callable[[], Any], name: str, num_envs: int, seed: int) -
             ``gymnasium.Env``, or a space is of a kind that is not handled.
     """
     return GymnasiumEnv(make_one, num_envs, seed, name=name)
+
+
+def film_own(
+    make_one: Callable[..., Any], name: str, num_envs: int, seed: int, num_filmed: int
+) -> FilmedEnv:
+    """Returns the same as ``make_own`` with pictures.
+
+    Args:
+        make_one: As of ``make_own``; where it takes ``render_mode`` it is told it.
+        name: See ``make_own``.
+        num_envs: See ``make_own``.
+        seed: See ``make_own``.
+        num_filmed: See ``tengen.envs.make_filmed``.
+
+    Raises:
+        UsageError: As ``make_own``, or it has no pictures.
+    """
+    try:
+        inspect.signature(make_one).bind(render_mode=RENDER_MODE)
+    except (TypeError, ValueError):
+        plain = make_one
+
+        def make_one(**_: Any) -> Any:
+            return plain()
+
+    return film_copies(make_one, num_envs, seed, num_filmed=num_filmed, name=name)
+
+
+def _registered(name: str) -> Any:
+    """Returns what Gymnasium knows of an id.
+
+    Raises:
+        UsageError: It is unknown.
+    """
+    registry = import_gymnasium().registry
+    # Gymnasium itself would import the module that an id names before a colon.
+    if name not in registry:
+        lister = "gymnasium.pprint_registry() lists the ids"
+        advice = did_you_mean(name, registry, lister)
+        raise UsageError(f'environment ("{name}") is not known to Gymnasium; {advice}')
+    return registry[name]
+
+
+def _maker(name: str) -> Callable[..., Any]:
+    return functools.partial(import_gymnasium().make, name, disable_env_checker=True)

@@ -15,6 +15,7 @@ nothing in most games.
 
 from __future__ import annotations
 
+import functools
 import importlib.util
 from pathlib import Path
 from typing import Any
@@ -24,10 +25,11 @@ from numpy.typing import NDArray
 
 from tengen.envs.copies import ActionRange, copy_seeds
 from tengen.envs.env import ActionSpec, Arrays, EnvSpec, Step
+from tengen.envs.filmed import FilmedEnv, ObservedCamera, draw_planes
 from tengen.errors import UsageError, did_you_mean
 from tengen.tensors import TensorSpec
 
-__all__ = ["MinAtarEnv", "make", "names"]
+__all__ = ["MinAtarEnv", "film", "make", "names"]
 
 _PREFIX = "minatar/"
 _FILES = {
@@ -39,6 +41,8 @@ _FILES = {
 }
 # That of minatar.Environment.
 _STICKY = 0.1
+_CELL = 24
+_FPS = 15.0
 
 
 def names() -> list[str]:
@@ -55,6 +59,17 @@ def make(name: str, num_envs: int, seed: int) -> MinAtarEnv:
         UsageError: The game is unknown, or MinAtar is not installed.
     """
     return MinAtarEnv(name, num_envs, seed)
+
+
+def film(name: str, num_envs: int, seed: int, num_filmed: int) -> FilmedEnv:
+    """Returns the same with pictures; see ``tengen.envs.make_filmed``.
+
+    Raises:
+        UsageError: As ``make``.
+    """
+    draw = functools.partial(draw_planes, cell=_CELL)
+    camera = ObservedCamera("observation", draw, _FPS)
+    return FilmedEnv(make(name, num_envs, seed), camera)
 
 
 class MinAtarEnv:

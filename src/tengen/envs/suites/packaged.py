@@ -14,7 +14,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from tengen.envs.env import Env
-from tengen.envs.gymnasium_env import GymnasiumEnv, import_gymnasium
+from tengen.envs.filmed import FilmedEnv
+from tengen.envs.gymnasium_env import GymnasiumEnv, import_gymnasium, make_guarded
+from tengen.envs.gymnasium_film import film_copies
 from tengen.errors import UsageError, did_you_mean
 
 __all__ = ["PackagedSuite", "missing"]
@@ -65,19 +67,31 @@ class PackagedSuite:
             UsageError: The environment is unknown, the package is not installed, or a
                 space is of a kind that is not handled.
         """
+        return GymnasiumEnv(self._maker(name), num_envs, seed, name=name)
+
+    def film(self, name: str, num_envs: int, seed: int, num_filmed: int) -> FilmedEnv:
+        """Returns the same with pictures; see ``tengen.envs.make_filmed``.
+
+        Raises:
+            UsageError: As ``make``, or the environment has no pictures.
+        """
+        return film_copies(
+            self._maker(name), num_envs, seed, num_filmed=num_filmed, name=name
+        )
+
+    def _maker(self, name: str) -> Callable[..., Any]:
         if importlib.util.find_spec(self.package) is None:
             raise missing(name, self.package, self.prefix.rstrip("/"))
-        ids, short = self._ids(), name.removeprefix(self.prefix)
+        ids, short = make_guarded(self._ids, name), name.removeprefix(self.prefix)
         if short not in ids:
             advice = did_you_mean(name, [self.prefix + known for known in ids])
             raise UsageError(
                 f'environment ("{name}") is not of {self.prefix}; {advice}'
             )
-        make_one = functools.partial(self._made, ids[short])
-        return GymnasiumEnv(make_one, num_envs, seed, name=name)
+        return functools.partial(self._made, ids[short])
 
-    def _made(self, name: str) -> Any:
-        made = import_gymnasium().make(name, disable_env_checker=True)
+    def _made(self, name: str, **how: str) -> Any:
+        made = import_gymnasium().make(name, disable_env_checker=True, **how)
         return self.wrap(made)
 
     def _ids(self) -> dict[str, str]:

@@ -25,11 +25,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tengen.envs.env import Env
+from tengen.envs.filmed import FilmedEnv, ObservedCamera, draw_screen
 from tengen.envs.gymnasium_env import GymnasiumEnv, as_gymnasium
 from tengen.envs.suites.packaged import missing
 from tengen.errors import UsageError, did_you_mean
 
-__all__ = ["TICS", "make", "names"]
+__all__ = ["TICS", "film", "make", "names"]
 
 TICS = 4
 """Of the game that an action is held for; the game has 35 a second."""
@@ -48,6 +49,8 @@ _SCENARIOS = {
 }
 _HEIGHT, _WIDTH = 60, 80
 _HUNDRED = 100.0
+_SCALE = 4
+_FPS = 35.0 / TICS
 
 
 def names() -> list[str]:
@@ -67,6 +70,17 @@ def make(name: str, num_envs: int, seed: int) -> Env:
     kind: Any = as_gymnasium(_Game)
     make_one = functools.partial(kind, _path_of(name))
     return GymnasiumEnv(make_one, num_envs, seed, name=name, frames_per_step=TICS)
+
+
+def film(name: str, num_envs: int, seed: int, num_filmed: int) -> FilmedEnv:
+    """Returns the same with pictures; see ``tengen.envs.make_filmed``.
+
+    Raises:
+        UsageError: As ``make``.
+    """
+    draw = functools.partial(draw_screen, scale=_SCALE)
+    camera = ObservedCamera("observation/screen", draw, _FPS)
+    return FilmedEnv(make(name, num_envs, seed), camera)
 
 
 class _Game:

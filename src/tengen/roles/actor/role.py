@@ -154,6 +154,7 @@ class ActorRole:
         link = self._link or self._begin()
         stats = self._stats
         before, written_s = self._counts(), stats.write_s
+        stepped_s = stats.step_s
         start_s = time.monotonic()
         driven = link.drive(self._ports)
         self.waits_for = "no model is published yet" if driven is None else ""
@@ -162,6 +163,7 @@ class ActorRole:
         seconds = max(1e-9, time.monotonic() - start_s)
         after = self._counts()
         written_s = stats.write_s - written_s
+        stepped_s = stats.step_s - stepped_s
         grown = {name: after[name] - before[name] for name in after}
         return {
             **grown,
@@ -173,6 +175,9 @@ class ActorRole:
             "batch_capacity": self._agent.actor.num_envs,
             "inference_busy": driven.stats.inference_s / seconds,
             "tree_busy": max(0.0, driven.stats.port_s - written_s) / seconds,
+            "simulation_busy": stepped_s / seconds,
+            "answer_wait": driven.waited_s / seconds,
+            "room_wait": written_s / seconds,
             "mean_return": stats.mean_return,
             "mean_length": stats.mean_length,
             "frames_per_step": self._ports[0].frames_per_step,

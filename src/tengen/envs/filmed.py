@@ -1,0 +1,180 @@
+"""Copies of an environment that can be looked at while they are stepped.
+
+What an agent sees is rarely what a person would: a small grey screen, or planes of
+bools. A ``Camera`` follows the copies and has a picture of each. It changes nothing of
+what they do.
+"""
+
+from __future__ import annotations
+
+import colorsys
+from collections.abc import Callable
+from typing import Any, Protocol, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tengen.envs.env import Arrays, Env, EnvSpec, Step
+
+__all__ = [
+    "Camera",
+    "FilmedEnv",
+    "ObservedCamera",
+    "Picture",
+    "draw_planes",
+    "draw_screen",
+]
+
+Picture: TypeAlias = NDArray[np.uint8]
+"""``[H, W, 3]`` uint8: red, green and blue."""
+
+_DARK = (16, 16, 24)
+# Hues that are so far apart, in turns of the circle, come close to none before.
+_GOLDEN = 0.61803398875
+
+
+class Camera(Protocol):
+    """Pictures of the first copies of an ``Env``; used by the thread that steps it."""
+
+    @property
+    def pictures_per_s(self) -> float:
+        """Steps a second at which a film has the speed that people know."""
+
+    def reset(self, observation: Arrays) -> None:
+        """Follows ``Env.reset``, which returned ``observation``."""
+
+    def step(self, actions: NDArray[Any], step: Step) -> None:
+        """Follows ``Env.step``, which returned ``step``.
+
+        Raises:
+            RunError: What is looked at is no longer what was stepped.
+        """
+
+    def picture(self, copy: int) -> Picture:
+        """Returns what a copy looks like now; the caller's to keep.
+
+        Raises:
+            RunError: There is no picture of it.
+        """
+
+    def close(self) -> None:
+        """Releases what the camera holds. Safe to call twice."""
+
+
+class FilmedEnv:
+    """An ``Env`` with a picture of each of its first copies.
+
+    Args:
+        env: Is stepped, and closed with this.
+        camera: Follows it.
+    """
+
+    def __init__(self, env: Env, camera: Camera) -> None:
+        self._env = env
+        self._camera = camera
+
+    @property
+    def spec(self) -> EnvSpec:
+        """See ``Env.spec``."""
+        return self._env.spec
+
+    @property
+    def num_envs(self) -> int:
+        """See ``Env.num_envs``."""
+        return self._env.num_envs
+
+    @property
+    def pictures_per_s(self) -> float:
+        """See ``Camera.pictures_per_s``."""
+        return self._camera.pictures_per_s
+
+    def reset(self) -> Arrays:
+        """See ``Env.reset``."""
+        observation = self._env.reset()
+        self._camera.reset(observation)
+        return observation
+
+    def step(self, actions: NDArray[Any]) -> Step:
+        """See ``Env.step`` and ``Camera.step``."""
+        step = self._env.step(actions)
+        self._camera.step(actions, step)
+        return step
+
+    def picture(self, copy: int) -> Picture:
+        """See ``Camera.picture``."""
+        return self._camera.picture(copy)
+
+    def observed(self, observation: Any) -> Arrays:
+        """See ``Env.observed``."""
+        return self._env.observed(observation)
+
+    def own_action(self, action: NDArray[Any]) -> Any:
+        """See ``Env.own_action``."""
+        return self._env.own_action(action)
+
+    def close(self) -> None:
+        """See ``Env.close``."""
+        try:
+            self._camera.close()
+        finally:
+            self._env.close()
+
+
+class ObservedCamera:
+    """Draws what is observed, for environments that have no other picture.
+
+    Args:
+        name: The observation.
+        draw: Returns the picture of one.
+        pictures_per_s: See ``Camera.pictures_per_s``.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        draw: Callable[[NDArray[Any]], Picture],
+        pictures_per_s: float,
+    ) -> None:
+        self._name = name
+        self._draw = draw
+        self._seen: NDArray[Any] | None = None
+        self.pictures_per_s = pictures_per_s
+
+    def reset(self, observation: Arrays) -> None:
+        """See ``Camera.reset``."""
+        self._seen = observation[self._name]
+
+    def step(self, actions: NDArray[Any], step: Step) -> None:
+        """See ``Camera.step``."""
+        self._seen = step.observation[self._name]
+
+    def picture(self, copy: int) -> Picture:
+        """See ``Camera.picture``."""
+        assert self._seen is not None, "reset comes first"
+        return self._draw(self._seen[copy])
+
+    def close(self) -> None:
+        """See ``Camera.close``."""
+
+
+def draw_planes(planes: NDArray[np.bool_], cell: int) -> Picture:
+    """Returns planes ``[C, H, W]``, a colour each on a dark ground.
+
+    Where several are set, the last one is seen.
+
+    Args:
+        planes: At least one.
+        cell: Pixels of a place's side.
+    """
+    drawn = np.empty((*planes.shape[1:], 3), np.uint8)
+    drawn[:] = _DARK
+    for i, plane in enumerate(planes):
+        colour = colorsys.hsv_to_rgb((0.6 + i * _GOLDEN) % 1.0, 0.6, 1.0)
+        drawn[plane] = [round(255 * part) for part in colour]
+    return drawn.repeat(cell, axis=0).repeat(cell, axis=1)
+
+
+def draw_screen(screen: NDArray[np.uint8], scale: int) -> Picture:
+    """Returns a screen ``[3, H, W]`` uint8, each pixel as ``scale`` x ``scale``."""
+    drawn: Picture = np.moveaxis(screen, 0, -1)
+    return drawn.repeat(scale, axis=0).repeat(scale, axis=1)

@@ -1,0 +1,165 @@
+"""Pictures of Gymnasium environments, as their own ``render`` makes them.
+
+Source of the interface: Gymnasium 1.1 and later, ``render_mode="rgb_array"``.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sys
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tengen.envs.copies import one_line
+from tengen.envs.env import Arrays, Step
+from tengen.envs.filmed import FilmedEnv, Picture
+from tengen.envs.gymnasium_env import RAISED, GymnasiumEnv, make_guarded
+from tengen.errors import RunError, UsageError
+
+__all__ = ["RENDER_MODE", "RenderCamera", "check_renders", "film_copies"]
+
+RENDER_MODE = "rgb_array"
+"""Gymnasium's word for pictures as arrays."""
+_FPS = 30.0
+
+
+class RenderCamera:
+    """What ``render`` returns.
+
+    Args:
+        render: Returns the picture of a copy.
+        name: The environment's, for messages.
+        metadata: The environment's ``metadata``, which says how fast it is shown.
+    """
+
+    def __init__(
+        self, render: Callable[[int], Any], name: str, metadata: dict[str, Any]
+    ) -> None:
+        _draw_without_display()
+        self._render = render
+        self._name = name
+        self.pictures_per_s = float(metadata.get("render_fps") or _FPS)
+
+    def reset(self, observation: Arrays) -> None:
+        """See ``Camera.reset``."""
+
+    def step(self, actions: NDArray[Any], step: Step) -> None:
+        """See ``Camera.step``."""
+
+    def picture(self, copy: int) -> Picture:
+        """See ``Camera.picture``."""
+        try:
+            with warnings.catch_warnings():
+                # What comes of it is told below.
+                warnings.simplefilter("ignore")
+                picture = np.array(self._render(copy))
+        except RAISED as error:
+            raise self._error(
+                f"raised {type(error).__name__}: {one_line(error, 300)}"
+            ) from error
+        if picture.ndim != 3 or picture.shape[2] != 3 or picture.dtype != np.uint8:
+            raise self._error(
+                f"returned {picture.dtype} {picture.shape}, not uint8 [H, W, 3]"
+            )
+        return picture
+
+    def close(self) -> None:
+        """See ``Camera.close``."""
+        # A copy that goes later would release what another one draws by.
+        self._render = lambda copy: None
+
+    def _error(self, what: str) -> RunError:
+        advice = "leave --video out"
+        if "mujoco" in sys.modules:
+            advice += ", or set MUJOCO_GL=egl or osmesa to what this machine draws by"
+        return RunError(
+            f'environment ("{self._name}") cannot be filmed, as its render() {what}; '
+            f"{advice}"
+        )
+
+
+def check_renders(metadata: dict[str, Any], name: str) -> None:
+    """Checks that an environment says that it has pictures.
+
+    Args:
+        metadata: The environment's.
+        name: The environment's, for messages.
+
+    Raises:
+        UsageError: It has none.
+    """
+    if RENDER_MODE not in metadata.get("render_modes", ()):
+        raise UsageError(
+            f'environment ("{name}") cannot be filmed, as its metadata names no '
+            f'render mode "{RENDER_MODE}"; leave --video out'
+        )
+
+
+def film_copies(
+    make_one: Callable[..., Any],
+    num_envs: int,
+    seed: int,
+    *,
+    num_filmed: int,
+    name: str,
+) -> FilmedEnv:
+    """Returns copies as ``GymnasiumEnv`` has them, of which the first are filmed.
+
+    Args:
+        make_one: As of ``GymnasiumEnv``; of a copy that is filmed it is told
+            ``render_mode``.
+        num_envs: See ``GymnasiumEnv``.
+        seed: See ``GymnasiumEnv``.
+        num_filmed: At most ``num_envs``.
+        name: See ``GymnasiumEnv``.
+
+    Raises:
+        UsageError: As ``GymnasiumEnv``, or it has no pictures.
+    """
+    # Told of a mode that it lacks, Gymnasium warns at length.
+    first = make_guarded(make_one, name)
+    metadata = getattr(first, "metadata", None) or {}
+    with contextlib.suppress(*RAISED):
+        first.close()
+    check_renders(metadata, name)
+    filmed: list[Any] = []
+
+    def make() -> Any:
+        if len(filmed) == num_filmed:
+            return make_one()
+        filmed.append(make_one(render_mode=RENDER_MODE))
+        return filmed[-1]
+
+    env = GymnasiumEnv(make, num_envs, seed, name=name)
+    camera = RenderCamera(lambda copy: _rendered(filmed[copy]), name, metadata)
+    return FilmedEnv(env, camera)
+
+
+def _rendered(copy: Any) -> Any:
+    """Returns a copy's picture.
+
+    Of several copies of MuJoCo each has a context of OpenGL, and draws by whichever is
+    current.
+    """
+    renderer = getattr(copy.unwrapped, "mujoco_renderer", None)
+    viewer = getattr(renderer, "viewer", None)
+    if viewer is not None:
+        viewer.make_context_current()
+    return copy.render()
+
+
+def _draw_without_display() -> None:
+    """Has MuJoCo and SDL draw into memory where there is no display.
+
+    Gymnasium would try glfw first, which says only at the first picture that it fails,
+    and SDL complains.
+    """
+    has_display = os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY")
+    if sys.platform == "linux" and not has_display:
+        os.environ.setdefault("MUJOCO_GL", "egl")
+        os.environ.setdefault("SDL_VIDEODRIVER", "dummy")

@@ -1,0 +1,259 @@
+"""From pictures to a film: mp4 by ffmpeg where it is found, else a gif by Pillow.
+
+A film is written while it is played, so that no more of it is held than the format
+needs.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import io
+import shutil
+import subprocess
+import tempfile
+from pathlib import Path
+from typing import IO, Any, Protocol
+
+import numpy as np
+
+from tengen.envs import Picture
+from tengen.errors import RunError, UsageError
+
+__all__ = [
+    "MAX_PICTURES_PER_S",
+    "Film",
+    "FilmFormat",
+    "Gif",
+    "Mp4",
+    "choose_format",
+    "find_ffmpeg",
+]
+
+MAX_PICTURES_PER_S = 50.0
+"""Of a film: a gif counts in hundredths of a second, of which readers take two."""
+_MAX_PICTURES = 30_000
+# Of all pictures of a gif, one byte each, which are held until it is written.
+_MAX_GIF_PIXELS = 200_000_000
+_END_S = 300.0
+
+
+class Film(Protocol):
+    """One film that is being made. Used by one thread at a time."""
+
+    def add(self, picture: Picture) -> None:
+        """Takes the next picture, of the size of the first.
+
+        Raises:
+            RunError: The encoder has failed.
+        """
+
+    def finish(self) -> bytes:
+        """Returns the whole film. Blocks while it is encoded.
+
+        Raises:
+            RunError: The encoder has failed.
+        """
+
+    def discard(self) -> None:
+        """Ends it without a film; does nothing after ``finish``."""
+
+
+class FilmFormat(Protocol):
+    """A format, and what writes it."""
+
+    @property
+    def suffix(self) -> str:
+        """Of its files, ``.mp4``."""
+
+    @property
+    def why(self) -> str:
+        """Which it is, and what it is by, in words."""
+
+    def max_pictures(self, picture: Picture) -> int:
+        """Returns how many pictures of this size a film may have."""
+
+    def begin(self, picture: Picture, pictures_per_s: float) -> Film:
+        """Begins a film.
+
+        Args:
+            picture: Tells the size; is not taken.
+            pictures_per_s: At most ``MAX_PICTURES_PER_S``.
+        """
+
+
+def choose_format() -> FilmFormat:
+    """Returns what films are written in here. Blocks for a tenth of a second.
+
+    Raises:
+        UsageError: Neither is installed.
+    """
+    program = find_ffmpeg()
+    if program is not None and _works(program):
+        return Mp4(program)
+    if importlib.util.find_spec("PIL") is not None:
+        return Gif()
+    raise UsageError(
+        "video (no encoder) needs ffmpeg or Pillow, and neither is found; "
+        "pip install 'tengen[video]'"
+    )
+
+
+def find_ffmpeg() -> str | None:
+    """Returns the program's path: that of imageio-ffmpeg, else one of PATH, or None."""
+    try:
+        from imageio_ffmpeg import get_ffmpeg_exe
+
+        return str(get_ffmpeg_exe())
+    except (ImportError, RuntimeError):  # the package has no program for this machine
+        return shutil.which("ffmpeg")
+
+
+class Mp4:
+    """H.264 in mp4, as every browser and player shows.
+
+    Args:
+        program: The path of ffmpeg.
+    """
+
+    suffix = ".mp4"
+
+    def __init__(self, program: str) -> None:
+        self.why = f"mp4 by {program}"
+        self._program = program
+
+    def max_pictures(self, picture: Picture) -> int:
+        """See ``FilmFormat``."""
+        return _MAX_PICTURES
+
+    def begin(self, picture: Picture, pictures_per_s: float) -> Film:
+        """See ``FilmFormat``."""
+        return _Mp4Film(self._program, picture, pictures_per_s)
+
+
+class Gif:
+    """An animated gif, of 256 colours a picture."""
+
+    suffix = ".gif"
+    why = "gif, as no ffmpeg that writes mp4 is found; pip install 'tengen[video]'"
+
+    def max_pictures(self, picture: Picture) -> int:
+        """See ``FilmFormat``."""
+        height, width, _ = picture.shape
+        return max(1, _MAX_GIF_PIXELS // int(height * width))
+
+    def begin(self, picture: Picture, pictures_per_s: float) -> Film:
+        """See ``FilmFormat``."""
+        return _GifFilm(pictures_per_s)
+
+
+class _Mp4Film:
+    def __init__(self, program: str, picture: Picture, pictures_per_s: float) -> None:
+        self._shape = picture.shape
+        height, width, _ = picture.shape
+        self._folder = tempfile.TemporaryDirectory(prefix="tengen-film-")
+        self._path = Path(self._folder.name) / "film.mp4"
+        # A pipe that nobody reads would fill up.
+        self._log: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115
+        words = [program, "-hide_banner", "-loglevel", "error", "-nostdin", "-y"]
+        words += ["-f", "rawvideo", "-pix_fmt", "rgb24", "-s", f"{width}x{height}"]
+        words += ["-r", f"{pictures_per_s:g}", "-i", "pipe:0", "-an"]
+        # Its colours are halved in both axes.
+        words += ["-vf", "pad=ceil(iw/2)*2:ceil(ih/2)*2", "-pix_fmt", "yuv420p"]
+        words += ["-c:v", "libx264", "-crf", "18", "-movflags", "+faststart"]
+        self._process = subprocess.Popen(
+            [*words, str(self._path)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.DEVNULL,
+            stderr=self._log,
+        )
+
+    def add(self, picture: Picture) -> None:
+        assert self._process.stdin is not None
+        try:
+            self._process.stdin.write(_of_size(picture, self._shape).tobytes())
+        except OSError:
+            self._process.wait()
+            raise self._error() from None
+
+    def finish(self) -> bytes:
+        assert self._process.stdin is not None
+        try:
+            self._process.stdin.close()
+            self._process.wait(_END_S)
+            if self._process.returncode:
+                raise self._error()
+            return self._path.read_bytes()
+        except (OSError, subprocess.TimeoutExpired):
+            raise self._error() from None
+        finally:
+            self.discard()
+
+    def discard(self) -> None:
+        self._process.kill()
+        self._process.wait()
+        self._log.close()
+        self._folder.cleanup()
+
+    def _error(self) -> RunError:
+        self._log.seek(0)
+        said = " ".join(self._log.read(500).decode(errors="replace").split())
+        return RunError(
+            f"film (ffmpeg) must be encoded, but ffmpeg ended with code "
+            f"{self._process.returncode}: {said}; try another one, or none for a gif"
+        )
+
+
+class _GifFilm:
+    def __init__(self, pictures_per_s: float) -> None:
+        self._duration_ms = max(20, 10 * round(100 / pictures_per_s))
+        self._pictures: list[Any] = []
+
+    def add(self, picture: Picture) -> None:
+        from PIL import Image
+
+        self._pictures.append(Image.fromarray(picture).quantize())
+
+    def finish(self) -> bytes:
+        data = io.BytesIO()
+        first, *others = self._pictures
+        # Equal pictures are one that is shown longer.
+        first.save(
+            data,
+            "GIF",
+            save_all=True,
+            append_images=others,
+            duration=self._duration_ms,
+            loop=0,
+        )
+        self._pictures = []
+        return data.getvalue()
+
+    def discard(self) -> None:
+        self._pictures = []
+
+
+def _works(program: str) -> bool:
+    """Returns whether a program encodes two pictures: some builds have no H.264."""
+    picture = np.zeros((16, 16, 3), np.uint8)
+    try:
+        film = _Mp4Film(program, picture, 10.0)
+    except OSError:
+        return False
+    try:
+        film.add(picture)
+        film.add(picture)
+        return len(film.finish()) > 0
+    except RunError:
+        return False
+    finally:
+        film.discard()
+
+
+def _of_size(picture: Picture, shape: tuple[int, ...]) -> Picture:
+    """Returns a picture cut, or laid on black, to the size of the first one."""
+    if picture.shape == shape:
+        return picture
+    laid = np.zeros(shape, np.uint8)
+    height, width = np.minimum(picture.shape[:2], shape[:2])
+    laid[:height, :width] = picture[:height, :width]
+    return laid
