@@ -15,11 +15,13 @@ without decay of weights, whose rate cools down, and not RMSProp.
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, ClassVar, Literal, NamedTuple
+from typing import TYPE_CHECKING, ClassVar, Literal, NamedTuple, Self
 
 from tengen.actors import EnvironmentActorConfig
+from tengen.agents.default_nets import shows_screens
 from tengen.agents.q_agent import LEAST_PRIORITY, QAgent, TargetUpdate, q_values
 from tengen.agents.unrolls import first_steps, network_inputs, time_major
 from tengen.envs import EnvSpec
@@ -52,6 +54,12 @@ class Dqn(QAgent):
     )
     """How environments are stepped."""
 
+    def for_environment(self, spec: EnvSpec) -> Self:
+        """See ``EnvironmentAgent.for_environment``: of screens a slower target."""
+        if not shows_screens(spec):
+            return self
+        return dataclasses.replace(self, target_period=2_000)
+
     def layout(self, state: Mapping[str, TensorSpec]) -> ItemLayout:
         """See ``EnvironmentAgent.layout``: each transition and the n steps after it."""
         memory = [name for name in state if not name.startswith(FRAMES)]
@@ -64,20 +72,25 @@ class Dqn(QAgent):
 
     def default_store(self, spec: EnvSpec) -> ReplayConfig:
         """See ``EnvironmentAgent.default_store``: prioritized replay."""
+        is_large = shows_screens(spec)
         return ReplayConfig(
             sampler="prioritized",
-            max_items=100_000,
-            min_items=1_000,
+            max_items=1_000_000 if is_large else 100_000,
+            min_items=20_000 if is_large else 1_000,
             samples_per_item=8.0,
         )
 
     def default_learner(self, spec: EnvSpec) -> LearnerConfig:
         """See ``EnvironmentAgent.default_learner``."""
+        # Of screens Dopamine's batch, rate and epsilon of Adam (Castro et al. 2018,
+        # arXiv:1812.06110).
+        is_large = shows_screens(spec)
         return LearnerConfig(
-            batch_size=64,
+            batch_size=32 if is_large else 64,
             num_shards=1,
             optimizer=AdamWConfig(
-                learning_rate=2e-3,
+                learning_rate=6.25e-5 if is_large else 2e-3,
+                epsilon=1.5e-4 if is_large else 1e-8,
                 weight_decay=0.0,
                 num_warmup_steps=0,
                 cooldown=1.0,

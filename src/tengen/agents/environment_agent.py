@@ -7,7 +7,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,6 +23,7 @@ from tengen.actors import (
     step_tensors,
 )
 from tengen.agents.agent import Agent, Schedule
+from tengen.agents.default_nets import net_for
 from tengen.bounds import bounded, check_fields
 from tengen.config import check
 from tengen.envs import ActionSpec, Arrays, EnvSpec
@@ -30,9 +31,7 @@ from tengen.errors import UsageError
 from tengen.evaluation import Acting
 from tengen.experience import Experience, ItemLayout, ReplayConfig, StepTable
 from tengen.learners import LearnerConfig
-from tengen.nets import MlpConfig, NetConfig
-from tengen.nets.memory import MemoryConfig
-from tengen.nets.nature import NatureConfig
+from tengen.nets import NetConfig
 from tengen.store import Column
 from tengen.tensors import Signature, TensorSpec
 
@@ -41,10 +40,8 @@ if TYPE_CHECKING:
     from tengen.run import RunDirectory
     from tengen.transport import NetDoor
 
-__all__ = ["EnvironmentAgent", "net_for"]
+__all__ = ["EnvironmentAgent"]
 
-# What the three layers of the network for Atari's screens need.
-_SMALLEST_SCREEN = 36
 # A model is made after so much learning where actors go on meanwhile: often where what
 # they do must be of the newest policy, more rarely where it need not.
 _QUEUE_S = 0.02
@@ -137,6 +134,13 @@ class EnvironmentAgent(Agent):
             UsageError: The agent does not go with a memory.
         """
         raise NotImplementedError(f"{type(self).__name__} must have items")
+
+    def for_environment(self, spec: EnvSpec) -> Self:
+        """Returns the agent as a new run in an environment begins with it.
+
+        The agent itself, where its own settings suit.
+        """
+        return self
 
     def default_net(self, spec: EnvSpec) -> NetConfig:
         """Returns the network for an environment's observations."""
@@ -346,21 +350,3 @@ class EnvironmentAgent(Agent):
             given,
             f"must be at least {needed}, {what}; raise it",
         )
-
-
-def net_for(spec: EnvSpec, of_vectors: MlpConfig | None = None) -> MemoryConfig:
-    """Returns a network without memory for an environment's observations.
-
-    Args:
-        spec: The environment.
-        of_vectors: The network where no observation is an image; None for the default.
-    """
-    images = [s.shape for s in spec.observations.values() if len(s.shape) == 3]
-    if not images:
-        return of_vectors or MlpConfig()
-    if min(max(shape) for shape in images) >= _SMALLEST_SCREEN:
-        # One grey screen does not tell what moves where.
-        is_grey = all(min(shape) == 1 for shape in images)
-        return NatureConfig(num_frames=4 if is_grey else 1)
-    # Young and Tian 2019, "MinAtar", section 4: one layer, for boards of 10x10.
-    return NatureConfig(channels=(16,), kernels=(3,), strides=(1,), num_units=128)

@@ -11,12 +11,14 @@ log-probabilities are stored, so that unrolls of slightly older policies may be 
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, Self
 
 from tengen import envs
 from tengen.actors import EnvironmentActorConfig
+from tengen.agents.default_nets import shows_screens
 from tengen.agents.policy_agent import PolicyAgent
 from tengen.agents.unrolls import first_steps, network_inputs, time_major, unroll
 from tengen.bounds import bounded
@@ -64,6 +66,22 @@ class Ppo(PolicyAgent):
     entropy_cost: float = bounded(0.01, 0, None, "use 0 for none")
     """Weight of the entropy bonus, at least 0."""
 
+    def for_environment(self, spec: EnvSpec) -> Self:
+        """See ``EnvironmentAgent.for_environment``: of screens, the paper's for Atari.
+
+        But 16 copies and unrolls of 64, where the paper has 8 copies and 128.
+        """
+        if not shows_screens(spec):
+            return self
+        return dataclasses.replace(
+            self,
+            unroll_length=64,
+            num_epochs=4,
+            clip_ratio=0.1,
+            trace_lambda=0.95,
+            actor=dataclasses.replace(self.actor, turn_steps=64),
+        )
+
     def default_store(self, spec: EnvSpec) -> ReplayConfig:
         """See ``EnvironmentAgent.default_store``: a queue of two batches.
 
@@ -78,7 +96,7 @@ class Ppo(PolicyAgent):
             batch_size=16,
             num_shards=1,
             optimizer=AdamWConfig(
-                learning_rate=1e-3,
+                learning_rate=2.5e-4 if shows_screens(spec) else 1e-3,
                 weight_decay=0.0,
                 num_warmup_steps=0,
                 cooldown=1.0,

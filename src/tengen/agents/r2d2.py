@@ -16,10 +16,10 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, ClassVar, Literal
+from typing import TYPE_CHECKING, ClassVar, Literal, Self
 
 from tengen.actors import EnvironmentActorConfig
-from tengen.agents.environment_agent import net_for
+from tengen.agents.default_nets import net_for, shows_screens
 from tengen.agents.q_agent import LEAST_PRIORITY, QAgent, TargetUpdate, q_values
 from tengen.agents.unrolls import first_steps, network_inputs, time_major
 from tengen.bounds import bounded
@@ -95,33 +95,53 @@ class R2d2(QAgent):
             state=dict(state),
         )
 
+    def for_environment(self, spec: EnvSpec) -> Self:
+        """See ``EnvironmentAgent.for_environment``: of screens, the paper's lengths."""
+        if not shows_screens(spec):
+            return self
+        return dataclasses.replace(
+            self,
+            burn_in=40,
+            unroll_length=80,
+            period=40,
+            target_period=1_000,
+            actor=dataclasses.replace(self.actor, turn_steps=40),
+        )
+
     def default_net(self, spec: EnvSpec) -> NetConfig:
         """See ``EnvironmentAgent.default_net``: one with memory.
 
         Its forget bias is as torch draws it: with 1 added, one seed of three did not
         learn CartPole-v1 in twice the frames.
         """
-        net = net_for(spec)
-        return dataclasses.replace(net, lstm_units=64, lstm_forget_bias=0.0)
+        num_units = 512 if shows_screens(spec) else 64
+        return dataclasses.replace(
+            net_for(spec), lstm_units=num_units, lstm_forget_bias=0.0
+        )
 
     def default_store(self, spec: EnvSpec) -> ReplayConfig:
         """See ``EnvironmentAgent.default_store``: prioritized replay of sequences."""
+        # Of screens a step is learned from twice, as two sequences have it: the paper's
+        # 0.75 times is for actors that make more steps than can be learned from.
+        is_large = shows_screens(spec)
         return ReplayConfig(
             sampler="prioritized",
-            max_items=5_000,
-            min_items=100,
-            samples_per_item=16.0,
+            max_items=25_000 if is_large else 5_000,
+            min_items=500 if is_large else 100,
+            samples_per_item=1.0 if is_large else 16.0,
             priority_exponent=0.9,
             importance_exponent=0.6,
         )
 
     def default_learner(self, spec: EnvSpec) -> LearnerConfig:
         """See ``EnvironmentAgent.default_learner``."""
+        is_large = shows_screens(spec)
         return LearnerConfig(
             batch_size=32,
             num_shards=1,
             optimizer=AdamWConfig(
-                learning_rate=1e-3,
+                learning_rate=1e-4 if is_large else 1e-3,
+                epsilon=1e-3 if is_large else 1e-8,
                 weight_decay=0.0,
                 num_warmup_steps=0,
                 max_grad_norm=40.0,

@@ -29,7 +29,8 @@ from tengen.actors import (
     make_action_draws,
     make_squashed_draws,
 )
-from tengen.agents.environment_agent import EnvironmentAgent, net_for
+from tengen.agents.default_nets import net_for
+from tengen.agents.environment_agent import EnvironmentAgent
 from tengen.agents.unrolls import first_steps, network_inputs, time_major
 from tengen.bounds import bounded
 from tengen.envs import ActionSpec, Arrays, EnvSpec

@@ -33,6 +33,7 @@ from tengen.inference.determinism import ProbeResult, probe
 from tengen.inference.devices import (
     check_device_words,
     default_devices,
+    has_bfloat16,
     parse_devices,
 )
 from tengen.inference.row_arrays import RowArrays
@@ -59,6 +60,7 @@ __all__ = [
     "choose",
     "default_devices",
     "drive",
+    "has_bfloat16",
     "needs_graph",
     "open_backend",
     "parse_devices",

@@ -3,10 +3,16 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 
 from tengen.errors import UsageError
 
-__all__ = ["check_device_words", "default_devices", "parse_devices"]
+__all__ = [
+    "check_device_words",
+    "default_devices",
+    "has_bfloat16",
+    "parse_devices",
+]
 
 _GPU = re.compile(r"cuda:(0|[1-9]\d{0,2})")
 
@@ -65,3 +71,16 @@ def _num_gpus() -> int:
     import torch
 
     return torch.cuda.device_count() if torch.cuda.is_available() else 0
+
+
+def has_bfloat16() -> bool:
+    """Returns whether the CPU multiplies bfloat16, and is faster by it.
+
+    Imports torch. False where torch is too old to tell.
+    """
+    import torch
+
+    ask: Callable[[], dict[str, object]] = getattr(torch.cpu, "get_capabilities", dict)
+    capabilities = ask()
+    names = ("avx512_bf16", "amx_bf16", "bf16")
+    return any(capabilities.get(name) for name in names)

@@ -16,6 +16,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from tengen.inference import has_bfloat16
 from tengen.learners.update import Update
 from tengen.nets import Net
 
@@ -171,12 +172,7 @@ def preferred_dtype(precision: str, device: torch.device) -> torch.dtype:
         with torch.cuda.device(device):
             is_native = torch.cuda.is_bf16_supported(including_emulation=False)
         return torch.bfloat16 if is_native else torch.float32
-    # Older torch cannot tell; float32 is right everywhere.
-    ask: Callable[[], dict[str, object]] = getattr(torch.cpu, "get_capabilities", dict)
-    capabilities = ask()
-    names = ("avx512_bf16", "amx_bf16", "bf16")
-    has_bfloat16 = any(capabilities.get(name) for name in names)
-    return torch.bfloat16 if has_bfloat16 else torch.float32
+    return torch.bfloat16 if has_bfloat16() else torch.float32
 
 
 def _replica(net: Net, dtype: torch.dtype) -> Net:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from tengen import envs
 from tengen.agents import Agent
-from tengen.inference import InferenceConfig
+from tengen.agents.default_nets import shows_screens
+from tengen.inference import InferenceConfig, has_bfloat16
 from tengen.roles import RunConfig
 
 __all__ = ["environment"]
@@ -18,8 +19,8 @@ def environment(agent: str, task: str, num_threads: int) -> RunConfig:
         task: The environment.
         num_threads: Of the CPU, which change nothing.
     """
-    made = Agent.kinds()[agent]()
     spec = envs.env_spec(task)
+    made = Agent.kinds()[agent]().for_environment(spec)
     return RunConfig(
         task=task,
         agent=made,
@@ -30,6 +31,9 @@ def environment(agent: str, task: str, num_threads: int) -> RunConfig:
         store=made.default_store(spec),
         # Small networks gain nothing from a compiler, and torch has their memory.
         inference=InferenceConfig(
-            devices="cpu", backend="torch", precision="fp32", batch_shape="dynamic"
+            devices="cpu",
+            backend="torch",
+            precision="bf16" if shows_screens(spec) and has_bfloat16() else "fp32",
+            batch_shape="dynamic",
         ),
     )
