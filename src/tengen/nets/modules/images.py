@@ -13,7 +13,6 @@ from torch import Tensor, nn
 from tengen.nets.inputs import Image, images_of
 from tengen.nets.modules.layers import (
     MAX_UINT8,
-    as_float,
     flat_inputs,
     make_relu,
     num_flat,
@@ -50,10 +49,11 @@ class ImageTorso(Torso):
         super().__init__(num_units + num_flat(wanted, others))
         self._images = images
         self._others = others
-        # Whose numbers are to be in [0, 1].
-        self._of_bytes = frozenset(
-            n for n in images if wanted.inputs[n].dtype == "uint8"
-        )
+        # Of bytes, which are numbers in [0, 1] to the network.
+        self._scales = [
+            1.0 / MAX_UINT8 if wanted.inputs[name].dtype == "uint8" else 1.0
+            for name in images
+        ]
         self.layers = nn.ModuleList(
             make_layers(image.num_channels) for image in images.values()
         )
@@ -70,14 +70,11 @@ class ImageTorso(Torso):
     def fix_dtype(self, dtype: torch.dtype) -> None:
         """See ``Net.fix_dtype``.
 
-        The weights are in ``dtype`` then, and not made so with every batch; and those
-        that read bytes are divided by 255 in their stead.
+        The weights are in ``dtype`` then, and not made so with every batch.
         """
-        for (name, _), layers in zip(self._images.items(), self.layers, strict=True):
-            first = next(m for m in layers.modules() if isinstance(m, nn.Conv2d))
-            if name in self._of_bytes:
-                first.weight.data.mul_(1.0 / MAX_UINT8)
-        self._of_bytes = frozenset()
+        for layers, scale in zip(self.layers, self._scales, strict=True):
+            _first(layers).weight.data.mul_(scale)
+        self._scales = [1.0] * len(self._scales)
         self.layers.to(dtype)
         self.dense.to(dtype)
         for module in self.layers.modules():
@@ -90,9 +87,9 @@ class ImageTorso(Torso):
     def forward(self, inputs: Tensors) -> Tensor:
         """Returns what they make of the inputs; see ``Torso``."""
         seen = [
-            layers(_planes(inputs[name], image, name in self._of_bytes)).flatten(1)
-            for (name, image), layers in zip(
-                self._images.items(), self.layers, strict=True
+            _convolved(_planes(inputs[name], image), layers, scale).flatten(1)
+            for (name, image), layers, scale in zip(
+                self._images.items(), self.layers, self._scales, strict=True
             )
         ]
         x: Tensor = self.dense(torch.cat(seen, dim=1)).relu()
@@ -101,14 +98,32 @@ class ImageTorso(Torso):
         return torch.cat([x, flat_inputs(inputs, self._others)], dim=1)
 
 
-def _planes(tensor: Tensor, image: Image, is_scaled: bool) -> Tensor:
-    """Returns an image as ``[B, C, H, W]`` of the arithmetic that is asked for.
+def _first(layers: nn.Module) -> nn.Conv2d:
+    """Returns the convolution that reads the image."""
+    return next(m for m in layers.modules() if isinstance(m, nn.Conv2d))
 
-    Args:
-        tensor: As it was observed.
-        image: How it lies.
-        is_scaled: Whether bytes become numbers in [0, 1].
+
+def _convolved(planes: Tensor, layers: nn.Module, scale: float) -> Tensor:
+    """Returns what layers answer to planes times a scale.
+
+    The scale is given to the weights that read the planes: these are thousands, and the
+    numbers of a batch of images are millions.
     """
+    assert isinstance(layers, nn.Sequential)
+    if scale == 1.0:
+        answer: Tensor = layers(planes)
+        return answer
+    first = layers[0]
+    assert isinstance(first, nn.Conv2d)
+    planes = nn.functional.conv2d(
+        planes, first.weight * scale, first.bias, first.stride, first.padding
+    )
+    answer = layers[1:](planes)
+    return answer
+
+
+def _planes(tensor: Tensor, image: Image) -> Tensor:
+    """Returns an image as ``[B, C, H, W]`` of the arithmetic that is asked for."""
     kind = tensor.device.type
     dtype = torch.float32
     if torch.is_autocast_enabled(kind):
@@ -117,5 +132,4 @@ def _planes(tensor: Tensor, image: Image, is_scaled: bool) -> Tensor:
         tensor = tensor.permute(0, 3, 1, 2)
     # Convolutions on CPUs are faster so, and on GPUs in fewer digits; bytes are moved
     # before they are numbers of four.
-    tensor = tensor.contiguous(memory_format=torch.channels_last)
-    return as_float(tensor, dtype) if is_scaled else tensor.to(dtype)
+    return tensor.contiguous(memory_format=torch.channels_last).to(dtype)

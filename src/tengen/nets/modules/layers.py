@@ -35,8 +35,7 @@ def as_float(tensor: Tensor, dtype: torch.dtype = torch.float32) -> Tensor:
         dtype: float32, or bfloat16, which has every uint8 and 255 exactly.
     """
     if tensor.dtype == torch.uint8:
-        # A product takes half the time of a quotient.
-        return tensor.to(dtype).mul_(1.0 / MAX_UINT8)
+        return tensor.to(dtype).div_(MAX_UINT8)
     return tensor.to(dtype)
 
 
