@@ -10,7 +10,8 @@ takes beside the table is Python, the emulators and the store itself.
 
 It prints bytes of the steps and what stacks of four would take, the greatest memory of
 the process, beyond the table's budget and beyond the steps that are in memory, and
-items a second of each part's own time. ``--memory-gb 0`` is the default of a run, half of the memory.
+items a second of each part's own time. ``--memory-gb 0`` is the default of a run, half
+of the memory.
 """
 
 from __future__ import annotations
