@@ -9,9 +9,10 @@ from typing import NamedTuple
 from tengen.experience.replay_config import ReplayConfig
 from tengen.experience.steps.budget import NUM_LENT, StepBudget, step_budget
 from tengen.experience.steps.item_layout import ItemLayout
+from tengen.experience.steps.packing import packed_columns
 from tengen.experience.steps.room import StepRoom, step_room
 from tengen.experience.steps.slot_writer import TABLE
-from tengen.store import Column, Selector, TableConfig
+from tengen.store import Column, Selector, TableConfig, left_columns
 
 __all__ = ["StepPlan", "plan_steps"]
 
@@ -42,9 +43,17 @@ def plan_steps(
     # The items of a batch are the oldest of the queue: others that come meanwhile must
     # not take their place, as the next learner needs them where one dies.
     num_lent = NUM_LENT * batch_size if config.is_queue else 0
+    # A run of before it packed bools goes on as it was.
+    whole = {
+        name
+        for place in (folder, directory)
+        if place is not None
+        for name, column in left_columns(place, TABLE).items()
+        if column.dtype == "bool"
+    }
     table = TableConfig(
         name=TABLE,
-        columns={**columns, **layout.state_columns()},
+        columns={**packed_columns(columns, whole), **layout.state_columns()},
         sampler=config.selector,
         remover=Selector(kind="fifo"),
         max_items=config.max_items + num_lent,

@@ -31,6 +31,7 @@ from tengen.config import check
 from tengen.errors import RunError
 from tengen.experience.replay_config import ReplayConfig
 from tengen.experience.steps.item_layout import ItemLayout
+from tengen.experience.steps.packing import unpack
 from tengen.experience.steps.plan import plan_steps
 from tengen.experience.steps.slot_writer import TABLE, SlotWriter
 from tengen.store import (
@@ -69,6 +70,7 @@ class StepTable:
 
     Attributes:
         room: What it takes, and where.
+        stored: The columns as they lie in it, by flat name.
     """
 
     def __init__(
@@ -108,6 +110,12 @@ class StepTable:
             directory=directory,
         )
         self.room = plan.room
+        self.stored = plan.table.columns
+        self._packed = {
+            name: column.shape
+            for name, column in columns.items()
+            if self.stored[name] != column
+        }
         durable: dict[str, Any] = {}
         if not config.is_queue:
             folder.parent.mkdir(parents=True, exist_ok=True)
@@ -216,7 +224,10 @@ class StepTable:
                 f"experience ({TABLE}) was short of items for "
                 f"{self.config.timeout_s:g} s; look for a dead actor"
             ) from error
-        columns = self.layout.join(dict(_flat(drawn.columns)))
+        columns = dict(_flat(drawn.columns))
+        for name, shape in self._packed.items():
+            columns[name] = unpack(columns[name], shape)
+        columns = self.layout.join(columns)
         return dataclasses.replace(
             drawn,
             columns=columns,
