@@ -32,6 +32,7 @@ from tengen.experience import (
     Experience,
     ItemLayout,
     ReplayConfig,
+    StepPlan,
     StepTable,
     plan_steps,
 )
@@ -265,17 +266,26 @@ class EnvironmentAgent(Agent):
             net=net,
         )
 
-    def check_room(
+    def plan_table(
         self, config: RunConfig, run: RunDirectory, directory: Path | None = None
-    ) -> str:
-        """See ``Agent.check_room``."""
-        plan = plan_steps(
+    ) -> StepPlan:
+        """Returns what ``open_experience`` would make; writes nothing.
+
+        Raises:
+            UsageError: It does not fit the memory or the disk.
+        """
+        return plan_steps(
             *self._table_of(config, run),
             num_slots=self.actor.num_envs * config.launch.of("actor").count,
             batch_size=config.learner.batch_size,
             directory=directory,
         )
-        return plan.room.line
+
+    def check_room(
+        self, config: RunConfig, run: RunDirectory, directory: Path | None = None
+    ) -> str:
+        """See ``Agent.check_room``."""
+        return self.plan_table(config, run, directory).room.line
 
     def _table_of(
         self, config: RunConfig, run: RunDirectory
