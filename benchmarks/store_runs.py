@@ -69,6 +69,8 @@ def report(out: Path, name: str) -> dict[str, Any]:
     times = [event["time_s"] for event in told]
     seconds = max(times) - min(times)
     turns = [one for one in told if (one["kind"], one.get("role")) == ("turn", "learn")]
+    # A closed item repeats the steps that it shares with the one before it.
+    new_steps = layout.num_stored if layout.is_closed else layout.period
     learned = [turn for turn in turns if turn.get("num_steps")]
     num_steps = sum(turn["num_steps"] for turn in learned)
     waited = sum(turn["num_steps"] * turn["sample_wait_s"] for turn in learned)
@@ -83,7 +85,7 @@ def report(out: Path, name: str) -> dict[str, Any]:
         "step_bytes": plan.table.step_bytes,
         "item_steps": layout.num_stored,
         "item_bytes": plan.table.item_bytes,
-        "new_item_bytes": plan.table.step_bytes * (layout.period + layout.is_closed),
+        "new_item_bytes": plan.table.step_bytes * new_steps,
         "batch_size": config.learner.batch_size,
         "adds/s": num_new / seconds,
         "samples/s": num_steps * config.learner.batch_size / seconds,
