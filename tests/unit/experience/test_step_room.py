@@ -86,7 +86,7 @@ def test_one_that_does_not_lies_on_the_disk_too(
     room = plan(tmp_path, memory_bytes=500_000_000, max_items=100_000).room
     assert room.memory_bytes == 500_000_000
     assert room.line == (
-        "replay of 100,000 steps, 0.7 GB: 0.5 GB in memory, the rest on disk in "
+        "replay of 100,000 steps, 706.5 MB: 500.0 MB in memory, the rest on disk in "
         f"{folder}"
     )
     assert plan(tmp_path, max_items=1_000).room.line == (

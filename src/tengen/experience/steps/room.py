@@ -156,6 +156,6 @@ def _left_bytes(folder: Path) -> int:
 
 
 def _size(num_bytes: int) -> str:
-    if num_bytes < 1e8:
+    if num_bytes < 1e9:
         return f"{num_bytes / 1e6:,.1f} MB"
     return f"{num_bytes / 1e9:,.1f} GB"
