@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import gc
 import os
 import signal
 from collections.abc import Callable
@@ -94,6 +95,7 @@ def run_until_killed(folder: Path, directory: Path | None, incarnation: int) -> 
     pid = os.fork()
     if pid == 0:
         try:
+            gc.freeze()  # stores of before, whose threads are not in this process
             os.close(read_end)
             act(
                 folder,
