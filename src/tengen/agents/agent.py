@@ -148,6 +148,25 @@ class Agent(OpenConfig, package="tengen.agents"):
         """
         raise NotImplementedError(f"{type(self).__name__} must have experience")
 
+    def check_room(
+        self, config: RunConfig, run: RunDirectory, directory: Path | None = None
+    ) -> str:
+        """Makes sure that what the learner draws from has room here; writes nothing.
+
+        Args:
+            config: The run's.
+            run: The run, which need not be there yet.
+            directory: As for ``open_experience``.
+
+        Returns:
+            How large it is and where it will be, a line for people; empty where it
+            takes no room to speak of.
+
+        Raises:
+            UsageError: It does not fit the memory or the disk.
+        """
+        return ""
+
     def make_update(self, config: RunConfig, net: Net) -> Update:
         """Returns how the agent learns.
 

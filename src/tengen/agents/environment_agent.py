@@ -29,7 +29,14 @@ from tengen.config import check
 from tengen.envs import ActionSpec, Arrays, EnvSpec
 from tengen.errors import UsageError
 from tengen.evaluation import Acting
-from tengen.experience import Experience, ItemLayout, ReplayConfig, StepTable
+from tengen.experience import (
+    Experience,
+    ItemLayout,
+    ReplayConfig,
+    StepPlan,
+    StepTable,
+    plan_steps,
+)
 from tengen.learners import LearnerConfig
 from tengen.nets import NetConfig
 from tengen.store import Column
@@ -253,18 +260,8 @@ class EnvironmentAgent(Agent):
         net: NetDoor | None = None,
     ) -> StepTable:
         """See ``Agent.open_experience``."""
-        spec = envs.env_spec(config.task)
-        tensors = step_tensors(
-            self._inputs(spec), spec.actions, self.own_tensors(spec.actions)
-        )
         return StepTable(
-            run.experience / "steps",
-            {
-                name: Column(dtype=tensor.dtype, shape=tensor.shape)
-                for name, tensor in tensors.items()
-            },
-            self.layout(self.net_signature(config).state),
-            self.table_config(config),
+            *self._table_of(config, run),
             config.seed,
             state,
             num_slots=self.actor.num_envs * config.launch.of("actor").count,
@@ -272,6 +269,42 @@ class EnvironmentAgent(Agent):
             directory=directory,
             net=net,
         )
+
+    def plan_table(
+        self, config: RunConfig, run: RunDirectory, directory: Path | None = None
+    ) -> StepPlan:
+        """Returns what ``open_experience`` would make; writes nothing.
+
+        Raises:
+            UsageError: It does not fit the memory or the disk.
+        """
+        return plan_steps(
+            *self._table_of(config, run),
+            num_slots=self.actor.num_envs * config.launch.of("actor").count,
+            batch_size=config.learner.batch_size,
+            directory=directory,
+        )
+
+    def check_room(
+        self, config: RunConfig, run: RunDirectory, directory: Path | None = None
+    ) -> str:
+        """See ``Agent.check_room``."""
+        return self.plan_table(config, run, directory).room.line
+
+    def _table_of(
+        self, config: RunConfig, run: RunDirectory
+    ) -> tuple[Path, dict[str, Column], ItemLayout, ReplayConfig]:
+        """Returns where a run's steps are, their columns, their items and the rest."""
+        spec = envs.env_spec(config.task)
+        tensors = step_tensors(
+            self._inputs(spec), spec.actions, self.own_tensors(spec.actions)
+        )
+        columns = {
+            name: Column(dtype=tensor.dtype, shape=tensor.shape)
+            for name, tensor in tensors.items()
+        }
+        layout = self.layout(self.net_signature(config).state)
+        return run.experience / "steps", columns, layout, self.table_config(config)
 
     def table_config(self, config: RunConfig) -> ReplayConfig:
         """Returns the table of a run, with what its config leaves open."""

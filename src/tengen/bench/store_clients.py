@@ -177,32 +177,37 @@ class _Reading:
 
 def _open_writer(store: Store, role: str, workload: Workload) -> StepWriter:
     return store.writer(
-        f"{role}-{workload.name}", workload.name, max_item_steps=workload.depth
+        f"{role}-{workload.name}", workload.name, max_item_steps=workload.item_steps
     )
 
 
 def _inserts(writer: StepWriter, workload: Workload, size: int) -> Callable[[], None]:
-    """Returns what inserts ``size`` items: each ends at one of as many new steps."""
-    name, depth = workload.name, workload.depth
+    """Returns what inserts ``size`` items, each ending ``period`` steps later."""
+    name, num_steps, period = workload.name, workload.item_steps, workload.period
 
     columns: dict[str, Any] = {
-        "data": np.zeros((size, workload.stored_bytes - 8), np.uint8),
-        "number": np.arange(size),
+        "data": np.zeros((size * period, workload.step_bytes - 8), np.uint8),
+        "number": np.arange(size * period),
     }
-    is_first = np.zeros(size, bool) if depth > 1 else None
-    if depth > 1:
-        frame = {name: column[0] for name, column in columns.items()}
-        for step in range(depth - 1):
-            writer.append(frame, is_first=step == 0)
+    is_first = np.zeros(size, bool) if workload.depth > 1 else None
+    step = {name: column[0] for name, column in columns.items()}
+    for number in range(num_steps - period):
+        writer.append(step, is_first=None if is_first is None else number == 0)
 
     def insert() -> None:
         writer.append(columns, is_first=is_first)
         if size == 1:
-            writer.insert(name, depth)
+            writer.insert(name, num_steps)
         else:
-            writer.insert_each(name, depth)
+            writer.insert_each(name, num_steps)
 
-    return insert
+    def insert_apart() -> None:
+        for first in range(0, size * period, period):
+            part = slice(first, first + period)
+            writer.append({name: column[part] for name, column in columns.items()})
+            writer.insert(name, num_steps)
+
+    return insert if period == 1 else insert_apart
 
 
 def _fill(store: Store, workload: Workload, capacity: int) -> None:

@@ -5,6 +5,12 @@ agents: entries, bytes and rates of eight agents in their environments. Its SAC 
 samples 138 items/s and 16 MB/s, which do not multiply out at 3 KB; the items are taken.
 ``dqn_stacked`` is DQN as it may be stored here: items of four steps that overlap, each
 step a frame of 84 x 84, of which a sample's step has four.
+
+``NAME_run`` is what a run of ``tengen train`` sends by default: DQN and R2D2 in
+``atari/Pong``, PPO and IMPALA (``vtrace``) in ``atari/Qbert``, SAC in
+``mujoco/Hopper``.
+Bytes, steps and entries are those that ``benchmarks/store_runs.py`` tells; rates are
+the reference's inserts, and as many samples as the agent draws of each.
 """
 
 from __future__ import annotations
@@ -38,6 +44,8 @@ class Workload:
         samples_per_s: Of the learner.
         batch_size: Items a batch.
         depth: Above 1: a sample has so many steps, and each so many stacked frames.
+        num_steps: Above 1: a sample has so many steps, none of them stacked.
+        period: Steps from an item's first to the next one's, of ``num_steps``.
     """
 
     name: str
@@ -49,11 +57,23 @@ class Workload:
     samples_per_s: float
     batch_size: int
     depth: int = 1
+    num_steps: int = 1
+    period: int = 1
+
+    @property
+    def item_steps(self) -> int:
+        """Steps of a sample."""
+        return self.depth * self.num_steps
+
+    @property
+    def step_bytes(self) -> int:
+        """Of one step as it is stored."""
+        return self.item_bytes // (self.depth * self.item_steps)
 
     @property
     def stored_bytes(self) -> int:
         """What an item adds to those before it."""
-        return self.item_bytes // self.depth**2
+        return self.step_bytes * self.period
 
     @property
     def row_bytes(self) -> int:
@@ -83,7 +103,7 @@ class Workload:
             name=self.name,
             columns={
                 "data": Column(
-                    dtype="uint8", shape=(self.stored_bytes - 8,), stack=self.depth
+                    dtype="uint8", shape=(self.step_bytes - 8,), stack=self.depth
                 ),
                 # Of its own size in every table, so that no two share steps.
                 "number": Column(dtype="int64"),
@@ -91,7 +111,7 @@ class Workload:
             sampler=Selector(kind="prioritized" if self.is_prioritized else "uniform"),
             max_items=max_items,
             max_times_sampled=self.max_times_sampled,
-            num_steps=self.depth,
+            num_steps=self.item_steps,
         )
 
 
@@ -113,8 +133,40 @@ WORKLOADS = {
     )
 }
 
+
+def _run(
+    name: str,
+    entries: int,
+    step_bytes: int,
+    num_steps: int,
+    period: int,
+    is_prioritized: bool,
+    rates: tuple[float, float],
+    batch_size: int,
+    max_times_sampled: int = 0,
+) -> Workload:
+    """Returns what a run sends: items of plain steps."""
+    return Workload(
+        name,
+        entries,
+        step_bytes * num_steps,
+        is_prioritized,
+        max_times_sampled,
+        *rates,
+        batch_size,
+        num_steps=num_steps,
+        period=period,
+    )
+
+
 VARIANTS = {
-    "dqn_stacked": Workload(
-        "dqn_stacked", 400_000, 110 * _KB, True, 0, 400, 1650, 32, 4
+    workload.name: workload
+    for workload in (
+        Workload("dqn_stacked", 400_000, 110 * _KB, True, 0, 400, 1650, 32, 4),
+        _run("dqn_run", 100_000, 7_079, 7, 1, True, (400, 3200), 64),
+        _run("ppo_run", 32, 7_083, 36, 36, False, (50, 50), 16, 1),
+        _run("r2d2_run", 5_000, 7_139, 64, 20, True, (3, 48), 32),
+        _run("impala_run", 64, 7_083, 24, 24, False, (4, 4), 16, 1),
+        _run("sac_run", 1_000_000, 71, 2, 1, False, (71, 18_176), 256),
     )
 }

@@ -39,6 +39,7 @@ from tengen.experience.rows.window_memory import (
 )
 from tengen.experience.steps.client import StepClient
 from tengen.experience.steps.item_layout import STATE, ItemLayout
+from tengen.experience.steps.plan import StepPlan, plan_steps
 from tengen.experience.steps.slot_writer import SlotWriter
 from tengen.experience.steps.table import StepTable
 from tengen.experience.window_config import WindowConfig
@@ -65,9 +66,11 @@ __all__ = [
     "ShufflingStopped",
     "SlotWriter",
     "StepClient",
+    "StepPlan",
     "StepTable",
     "WindowConfig",
     "check_window_memory",
+    "plan_steps",
     "predicted_window_bytes",
     "sample_positions",
 ]

@@ -31,6 +31,10 @@ class ReplayConfig(ExperienceConfig):
     """Which item a sample is: the oldest, any, or by its priority."""
     max_items: int = bounded(64, 1, _MAX_ITEMS)
     """Items that are kept at most, 1 to 2^28 - 1; of a replay the oldest leave."""
+    memory_bytes: int = bounded(0, 0, 2**62)
+    """Memory that the steps of a replay take at most, 0 to 2^62; where that is too
+    little for all, those that were used last are there, and all are on the disk. 0:
+    half of what the process may use. 0 for ``fifo``, which is in memory as a whole."""
     min_items: int = 1
     """Nothing is sampled while there are fewer items, 1 to ``max_items``; 1 for
     ``fifo``."""
@@ -71,12 +75,14 @@ class ReplayConfig(ExperienceConfig):
         """
         check_fields(self)
         check_whole("min_items", self.min_items, 1, self.max_items)
-        check(
-            not self.is_queue or self.max_ahead == 0,
-            "max_ahead",
-            self.max_ahead,
-            "must be 0 where the sampler is fifo; set store.max_ahead=0",
-        )
+        for name in ("max_ahead", "memory_bytes"):
+            value = getattr(self, name)
+            check(
+                not self.is_queue or value == 0,
+                name,
+                value,
+                f"must be 0 where the sampler is fifo; set store.{name}=0",
+            )
         for name in ("min_items", "samples_per_item"):
             value = getattr(self, name)
             check(

@@ -9,12 +9,14 @@ from __future__ import annotations
 import importlib
 from collections.abc import Callable
 
+from tengen import roles
 from tengen.errors import UsageError, did_you_mean
 from tengen.launch.budget import Budget
 from tengen.launch.journal import RunJournal
 from tengen.roles import RunConfig
+from tengen.run import RunDirectory
 
-__all__ = ["LAUNCHERS", "Budget", "RunJournal", "check_launch", "run_by"]
+__all__ = ["LAUNCHERS", "Budget", "RunJournal", "check_launch", "check_room", "run_by"]
 
 _INLINE = "inline"
 
@@ -64,3 +66,23 @@ def check_launch(name: str, config: RunConfig) -> None:
             f"launch ({name}) does not go with agent {config.agent.kind}, whose actor "
             f"and learner share a process; use --launch {_INLINE}"
         )
+
+
+def check_room(name: str, config: RunConfig, run: RunDirectory) -> str:
+    """Makes sure that this host has room for a run's experience.
+
+    Args:
+        name: The launcher. Where it is a cluster's, the learner may be on another host,
+            which sees to it itself.
+        config: The run's.
+        run: The run, which need not be there yet; nothing is written.
+
+    Returns:
+        How large it is and where it will be, a line for people, or nothing.
+
+    Raises:
+        UsageError: It does not fit the memory or the disk.
+    """
+    if name in _PACKAGES:
+        return ""
+    return roles.check_room(config, run, at_once=name != _INLINE)

@@ -13,7 +13,7 @@ from tengen.config import check, check_range, to_dict
 from tengen.errors import UsageError
 from tengen.games import allow, task_words
 from tengen.inference import check_machine
-from tengen.launch import Budget, RunJournal, check_launch, run_by
+from tengen.launch import Budget, RunJournal, check_launch, check_room, run_by
 from tengen.observe import (
     EventWriter,
     lighter_learning,
@@ -154,6 +154,7 @@ def train_task(
         config.agent.check_task(config)
         launch = launch or _launch_for(config)
         check_launch(launch, config)
+        room = "" if only_makes else check_room(launch, config, run)
         run = RunDirectory.create_or_resume(path)
         locks.enter_context(run.lock("train"))
         if book is not None:
@@ -173,6 +174,8 @@ def train_task(
         if minutes is None and games is None and frames is None:
             minutes = config.minutes
         budget = Budget(minutes=minutes, games=games, frames=frames)
+        if room:
+            print(room)
         return _train(run, config, budget, num_threads, launch)
 
 

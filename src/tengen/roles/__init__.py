@@ -13,6 +13,7 @@ from tengen.roles.config import (
     write_config,
 )
 from tengen.roles.devices import check_devices, move_run, with_devices
+from tengen.roles.experience import check_room
 from tengen.roles.host import RoleHost
 from tengen.roles.initial_model import checked_initial_model
 from tengen.roles.launch_config import LaunchConfig, RoleResources
@@ -41,6 +42,7 @@ __all__ = [
     "StopListener",
     "change_config",
     "check_devices",
+    "check_room",
     "checked_book",
     "checked_initial_model",
     "checked_source",

@@ -10,11 +10,33 @@ from tengen.learners.checkpoint_json import read_extra
 from tengen.roles.config import RunConfig
 from tengen.roles.doors import STORE, Doors
 from tengen.roles.role import RoleContext
-from tengen.run import RunDirectory
+from tengen.run import RunDirectory, memory_root, service_folder
 
-__all__ = ["open_experience"]
+__all__ = ["check_room", "open_experience"]
 
 _SHARED = "experience"
+
+
+def check_room(config: RunConfig, run: RunDirectory, *, at_once: bool) -> str:
+    """Makes sure that this host has room for a run's experience; writes nothing.
+
+    Args:
+        config: The run's.
+        run: The run, which need not be there yet.
+        at_once: Whether actors will be other processes.
+
+    Returns:
+        How large it is and where, a line for people, or nothing.
+
+    Raises:
+        UsageError: It does not fit.
+    """
+    directory = None
+    if at_once and config.agent.schedule(config).is_shared:
+        # A new run has no name there yet.
+        new = memory_root() / "tengen"
+        directory = new if run.is_new else service_folder(run, STORE)
+    return config.agent.check_room(config, run, directory)
 
 
 def open_experience(
@@ -41,6 +63,8 @@ def open_experience(
     if context.at_once:
         # Actors are other processes, which join in there.
         doors = Doors(config.launch, run, STORE)
+        if line := agent.check_room(config, run, doors.folder):
+            context.say(line)
         opened = agent.open_experience(config, run, state, doors.folder, doors.net)
         doors.publish()
         return opened

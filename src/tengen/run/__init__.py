@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from tengen.run.endpoints import (
     Endpoint,
+    memory_root,
     read_endpoint,
     remove_services,
     run_token,
@@ -49,6 +50,7 @@ __all__ = [
     "lock_holder",
     "machine_line",
     "memory_limit_bytes",
+    "memory_root",
     "move_directory",
     "newer_schema",
     "publish_directory",

@@ -29,6 +29,7 @@ from tengen.run.reading import read_object
 
 __all__ = [
     "Endpoint",
+    "memory_root",
     "read_endpoint",
     "remove_services",
     "run_token",
@@ -85,7 +86,7 @@ def service_folder(run: RunDirectory, name: str) -> Path:
         run: The run.
         name: The service's.
     """
-    return _memory_root() / f"tengen-{os.getuid()}-{_identity(run)}-{name}"
+    return memory_root() / f"tengen-{os.getuid()}-{_identity(run)}-{name}"
 
 
 def run_token(run: RunDirectory) -> str:
@@ -157,16 +158,17 @@ def read_endpoint(run: RunDirectory, name: str) -> Endpoint:
     return Endpoint(**{key: str(value) for key, value in found.items()})
 
 
-def _memory_root() -> Path:
+def memory_root() -> Path:
+    """Returns the memory file system in which services have their folders."""
     return _MEMORY if os.access(_MEMORY, os.W_OK) else Path(tempfile.gettempdir())
 
 
 def _memory_id() -> str:
-    """Returns what differs where a folder of ``_memory_root`` is not the same one."""
+    """Returns what differs where a folder of ``memory_root`` is not the same one."""
     boot = platform.node()
     with contextlib.suppress(OSError):
         boot = _BOOT.read_text().strip()
-    return f"{boot}/{_memory_root().stat().st_dev}"
+    return f"{boot}/{memory_root().stat().st_dev}"
 
 
 def _identity(run: RunDirectory) -> str:

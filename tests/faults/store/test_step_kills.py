@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import random
 import shutil
@@ -75,6 +76,7 @@ def run_until_killed(
     pid = os.fork()
     if pid == 0:
         try:
+            gc.freeze()  # stores of before, whose threads are not in this process
             os.close(read_end)
             act(
                 folder,
@@ -190,6 +192,7 @@ def test_a_queue_is_whole_and_has_its_room_after_its_learner_was_killed(
     pid = os.fork()
     if pid == 0:
         try:
+            gc.freeze()  # stores of before, whose threads are not in this process
             steps = queue()
             for _ in range(4):
                 steps.append(4)

@@ -18,6 +18,7 @@ from tengen.bench.store_clients import (
     run_writer,
 )
 from tengen.bench.store_workloads import Workload
+from tengen.store import Store
 
 SMALL = Workload("small", 1000, 1024, False, 0, 51, 51, 4)
 
@@ -210,3 +211,31 @@ def test_a_writer_reads_nothing(clock, monkeypatch):
     assert pipe.result["read_bytes"] == 0
     # What it had inserted counts once it is there.
     assert pipe.result["seconds"] == pytest.approx(2.0, abs=0.02)
+
+
+@pytest.mark.parametrize(("num_steps", "period"), [(1, 1), (7, 1), (5, 2), (4, 4)])
+@pytest.mark.parametrize("size", [1, 6])
+def test_items_of_a_run_begin_a_period_apart(num_steps, period, size):
+    item_bytes = 64 * num_steps
+    workload = Workload(
+        *("run", 100, item_bytes, False, 0, 1, 1, 4),
+        num_steps=num_steps,
+        period=period,
+    )
+    assert workload.stored_bytes == 64 * period
+    with Store([workload.table(1000)]) as store:
+        with store_clients._open_writer(store, "writer", workload) as writer:
+            insert = store_clients._inserts(writer, workload, size)
+            for _ in range(3):
+                insert()
+            writer.flush()
+        table = store.table("run")
+        assert table.describe()["num_items"] == 3 * size
+        batch = table.sample(200)
+        batch.ack()
+    assert sum(column[0].nbytes for column in batch.columns.values()) == item_bytes
+    if num_steps == 1:
+        return
+    # Steps are numbered within a call, of which each begins with the next period.
+    firsts = np.unique(batch.columns["number"][:, -1])
+    assert firsts.tolist() == list(range(period - 1, size * period, period))

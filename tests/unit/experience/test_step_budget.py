@@ -10,9 +10,7 @@ import numpy as np
 import pytest
 from step_blocks import FLAGS
 
-import tengen.experience.steps.budget
-from tengen.errors import RunError
-from tengen.experience import ItemLayout, ReplayConfig, StepTable
+from tengen.experience import ItemLayout, ReplayConfig, StepTable, plan_steps
 from tengen.experience.steps.budget import step_budget
 from tengen.store import Column, TableConfig
 from tengen.tensors import TensorSpec
@@ -43,11 +41,13 @@ def fill(
     *,
     batch_size: int = 32,
     resets_every: int = 10**9,
+    memory_bytes: int = 0,
 ) -> StepTable:
     """Returns a table that was filled one and a half times, as batches were drawn."""
     config = ReplayConfig(
         sampler=sampler,
         max_items=max_items,
+        memory_bytes=memory_bytes,
         samples_per_item=1.0 if sampler == "fifo" else 1e6,
         timeout_s=20.0,
     )
@@ -108,12 +108,21 @@ def test_what_budgets_are_worked_out_from() -> None:
     queue = step_budget(longer, N_STEP, is_queue=True, num_slots=10, batch_size=32)
     # (6400 + 2 * 32) items of at most two steps are 202 chunks; a slot has 3 more.
     num_bytes = (202 + 10 * 3) * 65536
-    assert queue == (num_bytes + num_bytes // 64 + 65536, 0)
+    num_bytes += num_bytes // 64 + 65536
+    assert queue == (num_bytes, 0, num_bytes, num_bytes, 0)
     replay = step_budget(table, N_STEP, is_queue=False, num_slots=10, batch_size=32)
     # 1.25 steps an item are 127 chunks, two batches of items in two chunks each 128.
     num_bytes = (127 + 30 + 128 + 30 // 3 + 1) * 65536
     assert replay.memory_bytes == num_bytes + num_bytes // 64 + 65536
     assert replay.disk_bytes == 2 * (202 + 30) * 65536
+    # One step an item is 101 chunks.
+    for memory_bytes, num_items_chunks in (
+        (replay.whole_memory_bytes, 101),
+        (replay.least_memory_bytes, 0),
+    ):
+        num_bytes = (num_items_chunks + 30 + 128 + 30 // 3 + 1) * 65536
+        assert memory_bytes == num_bytes + num_bytes // 64 + 65536
+    assert replay.least_disk_bytes == (101 + 30) * 65536
 
 
 @pytest.mark.parametrize("is_queue", [True, False])
@@ -186,27 +195,32 @@ def test_more_slots_than_items_have_chunks(tmp_path: Path, sampler: str) -> None
     steps.close()
 
 
-@pytest.mark.parametrize("sampler", ["uniform", "fifo"])
-def test_what_does_not_fit_the_memory_is_refused(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, sampler: Any
+@pytest.mark.parametrize("num_slots", [1, 16])
+@pytest.mark.parametrize("layout", [N_STEP, OVERLAPPING, CLOSED])
+def test_the_least_memory_is_enough_for_all_items(
+    tmp_path: Path, layout: ItemLayout, num_slots: int
 ) -> None:
-    monkeypatch.setattr(
-        tengen.experience.steps.budget, "available_memory_bytes", lambda: 8_000_000_000
+    max_items = 3_000 if layout.period == 1 else 800
+    config = ReplayConfig(sampler="prioritized", max_items=max_items)
+    plan = plan_steps(
+        tmp_path,
+        columns_of(LARGE),
+        layout,
+        config,
+        num_slots=num_slots,
+        batch_size=8,
     )
-    config = ReplayConfig(sampler=sampler, max_items=1_000_000)
-    with pytest.raises(RunError) as error:
-        StepTable(
-            tmp_path / "steps",
-            columns_of(LARGE),
-            N_STEP,
-            config,
-            seed=1,
-            num_slots=16,
-            batch_size=32,
-        )
-    needed = "36.5" if sampler == "uniform" else "57.7"
-    assert str(error.value) == (
-        "store.max_items (1000000) must fit the 8.0 GB of memory that are free, and "
-        f"takes up to {needed} GB; lower it"
+    least = plan.budget.least_memory_bytes
+    steps = fill(
+        tmp_path,
+        layout,
+        "prioritized",
+        LARGE,
+        num_slots,
+        max_items,
+        batch_size=8,
+        memory_bytes=least,
     )
-    assert list(tmp_path.iterdir()) == []
+    assert steps.room.memory_bytes == least < max_items * LARGE
+    assert steps.describe()["num_items"] == max_items
+    steps.close()

@@ -146,3 +146,19 @@ def test_an_environment_without_gymnasium(refused, monkeypatch):
     assert line.startswith("tengen: task (CartPole-v1) is not known; ")
     assert "pip install --upgrade gymnasium" in line
     assert 'did you mean "connect4"?' in refused("train", "conect4")
+
+
+def test_a_replay_without_room(refused, monkeypatch):
+    pytest.importorskip("gymnasium")
+    monkeypatch.setattr(
+        "tengen.experience.steps.room._free_bytes", lambda folder: 2_000_000
+    )
+    line = refused("train", "CartPole-v1", "--agent", "dqn", "--frames", "100")
+    assert line.startswith(
+        "tengen: store.max_items (100000) must fit the 2.0 MB that are free on the disk"
+    )
+    words = ["train", "CartPole-v1", "--agent", "dqn", "--actors", "2"]
+    line = refused(*words, "--frames", "100")
+    assert "the 2.0 MB that are free in /dev/shm, where actors reach it" in line
+    line = refused("train", "CartPole-v1", "--set", "store.memory_bytes=5000")
+    assert line.startswith("tengen: store.memory_bytes (5000) must be 0 where")

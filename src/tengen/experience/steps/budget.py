@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 import math
-from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 
-from tengen.errors import RunError
 from tengen.experience.steps.item_layout import ItemLayout
-from tengen.run import available_memory_bytes
 from tengen.store import TableConfig
 
-__all__ = ["NUM_LENT", "StepBudget", "check_step_memory", "step_budget"]
+__all__ = ["NUM_LENT", "StepBudget", "step_budget"]
 
 NUM_LENT = 2
 """Batches that the learner has: one, and the next one is drawn meanwhile."""
@@ -22,16 +19,21 @@ NUM_LENT = 2
 # of the disk.
 _COLUMN_BYTES = 64
 _ROW_BYTES = 4096
-# What the store keeps of an item beside its steps: docs/replay_size.md, Speed.
-_ITEM_BYTES = 110
 
 
 class StepBudget(NamedTuple):
     """The most that the steps of a table may take; what is not needed is not taken."""
 
     memory_bytes: int
+    """With all steps in it, where a few episodes are short."""
     disk_bytes: int
     """0 for a queue, which has no disk."""
+    whole_memory_bytes: int
+    """With all steps in it, where no episode ends."""
+    least_memory_bytes: int
+    """With the others on the disk; a queue's are never there."""
+    least_disk_bytes: int
+    """What the steps take there where no episode ends; 0 for a queue."""
 
 
 def step_budget(
@@ -72,44 +74,24 @@ def step_budget(
     of_slots = num_slots * (-(-(table.num_steps + longest) // length) + 2)
     most = -(-num_items * longest // length) + of_slots
     if is_queue:
-        return StepBudget(_with_slabs(most, chunk_bytes), 0)
+        num_bytes = _with_slabs(most, chunk_bytes)
+        return StepBudget(num_bytes, 0, num_bytes, num_bytes, 0)
     chunk_bytes = _up(chunk_bytes, _ROW_BYTES)
     # Of most environments; episodes of four steps and more fit.
-    usual = -(-num_items * stride * 5 // (4 * length)) + of_slots
+    usual = -(-num_items * stride * 5 // (4 * length))
+    whole = -(-num_items * stride // length)
     # A batch's chunks are all there at once, and writers never have that part nor the
     # last quarter; see Staging::max_unsaved in core/store/steps/staging.cc.
     of_batches = num_lent * ((table.num_steps + length - 2) // length + 1)
-    # Rows that the last checkpoint names are not used again before the next one.
+    shared = of_slots + of_batches + of_slots // 3 + 1
     return StepBudget(
-        _with_slabs(usual + of_batches + of_slots // 3 + 1, chunk_bytes),
-        2 * most * chunk_bytes,
+        memory_bytes=_with_slabs(usual + shared, chunk_bytes),
+        # Rows that the last checkpoint names are not used again before the next one.
+        disk_bytes=2 * most * chunk_bytes,
+        whole_memory_bytes=_with_slabs(whole + shared, chunk_bytes),
+        least_memory_bytes=_with_slabs(shared, chunk_bytes),
+        least_disk_bytes=(whole + of_slots) * chunk_bytes,
     )
-
-
-def check_step_memory(
-    max_items: int, budget: StepBudget, directory: Path | None = None
-) -> None:
-    """Refuses a table that does not fit the memory.
-
-    Args:
-        max_items: Of the table, as the user set it.
-        budget: What the table takes.
-        directory: Where its memory is shared; what a killed process left there is used
-            again.
-
-    Raises:
-        RunError: It does not fit.
-    """
-    needed = budget.memory_bytes + max_items * _ITEM_BYTES
-    free = available_memory_bytes()
-    if directory is not None and directory.is_dir():
-        left = (path.stat() for path in directory.iterdir())
-        free += sum(512 * found.st_blocks for found in left)
-    if needed > free:
-        raise RunError(
-            f"store.max_items ({max_items}) must fit the {free / 1e9:.1f} GB of "
-            f"memory that are free, and takes up to {needed / 1e9:.1f} GB; lower it"
-        )
 
 
 def _up(number: int, unit: int) -> int:

@@ -55,6 +55,7 @@ class StepClient:
             address, patience_s=patience_s, token=token, fingerprint=fingerprint
         )
         self._table = self._store.table(TABLE)
+        self.stored = self._table.config.columns
         self._lock = threading.Lock()
         self._max_priority = 1.0
         self._asked_s = -_PRIORITY_S

@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 from tengen.errors import RunError
 from tengen.experience.replay_config import ReplayConfig
 from tengen.experience.steps.item_layout import ItemLayout
-from tengen.store import StepWriter, StoreTimeout
+from tengen.experience.steps.packing import pack_steps
+from tengen.store import Column, StepWriter, StoreTimeout
 
 __all__ = ["TABLE", "SlotWriter", "StepSink"]
 
@@ -24,6 +25,10 @@ class StepSink(Protocol):
 
     config: ReplayConfig
     layout: ItemLayout
+
+    @property
+    def stored(self) -> Mapping[str, Column]:
+        """The columns of a step as they lie in the table, by flat name."""
 
     @property
     def max_priority(self) -> float:
@@ -76,7 +81,10 @@ class SlotWriter:
         """
         layout = self._table.layout
         num_rows = columns["is_reset"].shape[1]
-        columns = {**columns, **layout.cut(state, num_rows)}
+        columns = {
+            **pack_steps(columns, self._table.stored),
+            **layout.cut(state, num_rows),
+        }
         is_reset = np.concatenate(
             [self._is_reset, columns["is_reset"].astype(np.bool_)], axis=1
         )

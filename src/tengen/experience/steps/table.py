@@ -30,20 +30,15 @@ from numpy.typing import NDArray
 from tengen.config import check
 from tengen.errors import RunError
 from tengen.experience.replay_config import ReplayConfig
-from tengen.experience.steps.budget import (
-    NUM_LENT,
-    check_step_memory,
-    step_budget,
-)
 from tengen.experience.steps.item_layout import ItemLayout
+from tengen.experience.steps.packing import unpack
+from tengen.experience.steps.plan import plan_steps
 from tengen.experience.steps.slot_writer import TABLE, SlotWriter
 from tengen.store import (
     Batch,
     Column,
-    Selector,
     Store,
     StoreTimeout,
-    TableConfig,
 )
 from tengen.transport import NetDoor
 
@@ -69,8 +64,13 @@ class StepTable:
         net: Where actors of other hosts join in too; None: nobody does.
 
     Raises:
-        UsageError: Another process is this table now, or its steps have other columns.
-        RunError: The memory does not suffice, or the disk is full or fails.
+        UsageError: Another process is this table now, its steps have other columns, or
+            it does not fit the memory or the disk.
+        RunError: The disk is full or fails.
+
+    Attributes:
+        room: What it takes, and where.
+        stored: The columns as they lie in it, by flat name.
     """
 
     def __init__(
@@ -89,7 +89,6 @@ class StepTable:
     ) -> None:
         self.config = config
         self.layout = layout
-        self.columns = {**columns, **layout.state_columns()}
         state = state or {}
         self._num_seen = int(state.get("num_seen", 0))
         self._num_turns = int(state.get("num_turns", 0))
@@ -101,38 +100,33 @@ class StepTable:
         self._count_lock = threading.Lock()
         # Draws wait for writers, and an acknowledgement may come from another thread.
         self._draw_lock = threading.Lock()
-        # The items of a batch are the oldest of the queue: others that come meanwhile
-        # must not take their place, as the next learner needs them where one dies.
-        num_lent = NUM_LENT * batch_size if config.is_queue else 0
-        table = TableConfig(
-            name=TABLE,
-            columns=self.columns,
-            sampler=config.selector,
-            remover=Selector(kind="fifo"),
-            max_items=config.max_items + num_lent,
-            max_times_sampled=1 if config.is_queue else 0,
-            limits=config.limits,
-            num_steps=layout.num_stored,
-        )
-        budget = step_budget(
-            table,
+        plan = plan_steps(
+            folder,
+            columns,
             layout,
-            is_queue=config.is_queue,
+            config,
             num_slots=num_slots,
             batch_size=batch_size,
+            directory=directory,
         )
-        check_step_memory(config.max_items, budget, directory)
+        self.room = plan.room
+        self.stored = plan.table.columns
+        self._packed = {
+            name: column.shape
+            for name, column in columns.items()
+            if self.stored[name] != column
+        }
         durable: dict[str, Any] = {}
         if not config.is_queue:
             folder.parent.mkdir(parents=True, exist_ok=True)
             durable = {
-                "disk_bytes": budget.disk_bytes,
+                "disk_bytes": plan.room.disk_bytes,
                 "disk_directory": folder,
                 "durability": "checkpoint",
             }
         self._store = Store(
-            [table],
-            memory_bytes=budget.memory_bytes,
+            [plan.table],
+            memory_bytes=plan.room.memory_bytes,
             seed=seed,
             directory=directory,
             **({} if net is None else dataclasses.asdict(net)),
@@ -230,7 +224,10 @@ class StepTable:
                 f"experience ({TABLE}) was short of items for "
                 f"{self.config.timeout_s:g} s; look for a dead actor"
             ) from error
-        columns = self.layout.join(dict(_flat(drawn.columns)))
+        columns = dict(_flat(drawn.columns))
+        for name, shape in self._packed.items():
+            columns[name] = unpack(columns[name], shape)
+        columns = self.layout.join(columns)
         return dataclasses.replace(
             drawn,
             columns=columns,

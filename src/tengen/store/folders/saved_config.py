@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 from tengen.errors import UsageError
 from tengen.run.publish import publish_json
 from tengen.store.configs.disk_config import DiskConfig
-from tengen.store.configs.table_config import TableConfig
+from tengen.store.configs.table_config import Column, TableConfig
 from tengen.store.messages import VERSION
 
 __all__ = [
@@ -18,6 +18,7 @@ __all__ = [
     "Differences",
     "compare",
     "describe_store",
+    "left_columns",
     "read_config",
     "save_config",
 ]
@@ -73,6 +74,25 @@ def read_config(directory: Path) -> dict[str, Any]:
     except (OSError, ValueError, RecursionError):
         return {}
     return read if isinstance(read, dict) else {}
+
+
+def left_columns(directory: Path, table: str) -> dict[str, Column]:
+    """Returns the columns of a table of the ended store that left a folder.
+
+    Args:
+        directory: The folder, of a host or of a disk, which need not be there.
+        table: The table's name.
+
+    Returns:
+        By name; empty where no store left such a table there.
+
+    Raises:
+        UsageError: They are not as a store writes them.
+    """
+    for left in read_config(directory).get("tables", []):
+        if left["name"] == table:
+            return TableConfig.from_dict(left).columns
+    return {}
 
 
 def compare(

@@ -1,0 +1,71 @@
+"""Planes of bools lie in the table eight to a byte; nobody outside the table knows.
+
+What writes steps packs them, and a draw unpacks the steps of its batch, which costs
+about as much as the copies that are saved (`benchmarks/results/packing.md`).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Container, Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tengen.store import Column
+
+__all__ = ["pack_steps", "packed_columns", "unpack"]
+
+# Of fewer bools there is nothing to gain.
+_LEAST = 64
+
+
+def packed_columns(
+    columns: Mapping[str, Column], whole: Container[str] = ()
+) -> dict[str, Column]:
+    """Returns the columns as a table stores them.
+
+    Args:
+        columns: Of a step.
+        whole: Names of those that are not to be packed.
+    """
+    return {
+        name: Column(dtype="uint8", shape=(-(-math.prod(column.shape) // 8),))
+        if column.dtype == "bool"
+        and math.prod(column.shape) >= _LEAST
+        and name not in whole
+        else column
+        for name, column in columns.items()
+    }
+
+
+def pack_steps(
+    steps: Mapping[str, NDArray[Any]], stored: Mapping[str, Column]
+) -> dict[str, NDArray[Any]]:
+    """Returns steps as a table stores them.
+
+    Args:
+        steps: ``[N, K, ...]`` each.
+        stored: The table's columns.
+    """
+    return {
+        name: np.packbits(array.reshape(*array.shape[:2], -1), axis=-1)
+        if array.dtype == np.bool_ and stored[name].dtype == "uint8"
+        else array
+        for name, array in steps.items()
+    }
+
+
+def unpack(packed: NDArray[np.uint8], shape: tuple[int, ...]) -> NDArray[np.bool_]:
+    """Returns the bools of steps.
+
+    Args:
+        packed: ``[B, T, num_bytes]``.
+        shape: Of one step.
+
+    Returns:
+        ``[B, T, *shape]``.
+    """
+    bits = np.unpackbits(packed, axis=-1, count=math.prod(shape))
+    return bits.view(np.bool_).reshape(*packed.shape[:2], *shape)

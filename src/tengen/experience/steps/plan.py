@@ -1,0 +1,73 @@
+"""The store's table that a run's steps are in, and its room, before it is made."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import NamedTuple
+
+from tengen.experience.replay_config import ReplayConfig
+from tengen.experience.steps.budget import NUM_LENT, StepBudget, step_budget
+from tengen.experience.steps.item_layout import ItemLayout
+from tengen.experience.steps.packing import packed_columns
+from tengen.experience.steps.room import StepRoom, step_room
+from tengen.experience.steps.slot_writer import TABLE
+from tengen.store import Column, Selector, TableConfig, left_columns
+
+__all__ = ["StepPlan", "plan_steps"]
+
+
+class StepPlan(NamedTuple):
+    """What a ``StepTable`` is made of."""
+
+    table: TableConfig
+    budget: StepBudget
+    room: StepRoom
+
+
+def plan_steps(
+    folder: Path,
+    columns: Mapping[str, Column],
+    layout: ItemLayout,
+    config: ReplayConfig,
+    *,
+    num_slots: int,
+    batch_size: int,
+    directory: Path | None = None,
+) -> StepPlan:
+    """Returns the plan of a ``StepTable``, whose arguments these are.
+
+    Raises:
+        UsageError: It does not fit the memory or the disk.
+    """
+    # The items of a batch are the oldest of the queue: others that come meanwhile must
+    # not take their place, as the next learner needs them where one dies.
+    num_lent = NUM_LENT * batch_size if config.is_queue else 0
+    # A run of before it packed bools goes on as it was.
+    whole = {
+        name
+        for place in (folder, directory)
+        if place is not None
+        for name, column in left_columns(place, TABLE).items()
+        if column.dtype == "bool"
+    }
+    table = TableConfig(
+        name=TABLE,
+        columns={**packed_columns(columns, whole), **layout.state_columns()},
+        sampler=config.selector,
+        remover=Selector(kind="fifo"),
+        max_items=config.max_items + num_lent,
+        max_times_sampled=1 if config.is_queue else 0,
+        limits=config.limits,
+        num_steps=layout.num_stored,
+    )
+    budget = step_budget(
+        table,
+        layout,
+        is_queue=config.is_queue,
+        num_slots=num_slots,
+        batch_size=batch_size,
+    )
+    num_steps = config.max_items * (layout.period + layout.is_closed)
+    room = step_room(config, budget, num_steps, table.step_bytes, folder, directory)
+    return StepPlan(table, budget, room)
