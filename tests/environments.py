@@ -5,9 +5,11 @@ Each class is made without arguments, so that a task may name it.
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import threading
 import time
+from pathlib import Path
 from typing import Any
 
 import gymnasium
@@ -280,6 +282,27 @@ class Raising(Plain):
         if self.total >= self.at:
             raise ValueError(f"step {self.total} of this environment always fails")
         return answer
+
+
+class Stumbling(Raising):
+    """Raises ``times`` times in all, whoever makes it; the working directory tells.
+
+    Args:
+        at: The step since it was made, from which on it raises.
+        times: After which it works.
+    """
+
+    def __init__(self, at: int = 15, times: int = 3) -> None:
+        super().__init__(at)
+        self.times = times
+
+    def step(self, action: Any) -> Answer:
+        if self.total + 1 >= self.at:
+            for i in range(self.times):
+                with contextlib.suppress(FileExistsError):
+                    Path(f"stumbled-{i}").touch(exist_ok=False)
+                    return super().step(action)
+        return Plain.step(self, action)
 
 
 class Counted(Plain):

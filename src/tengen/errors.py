@@ -13,6 +13,7 @@ from collections.abc import Iterable
 
 __all__ = [
     "DiskFullError",
+    "EnvError",
     "RunError",
     "TengenError",
     "TengenWarning",
@@ -59,6 +60,14 @@ class DiskFullError(RunError):
     def __init__(self, message: str, needed_bytes: int = 0) -> None:
         super().__init__(message)
         self.needed_bytes = needed_bytes
+
+
+class EnvError(RunError):
+    """An environment raised, or showed what its spaces do not allow.
+
+    Copies that are made anew may go on, so that an actor with a process of its own is
+    started again.
+    """
 
 
 def os_reason(error: OSError) -> str:

@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tengen.envs.copies import ActionRange, copy_seeds
+from tengen.envs.copies import RAISED, ActionRange, copy_seeds, raised
 from tengen.envs.env import ActionSpec, Arrays, EnvSpec, Step
 from tengen.envs.suites.atari_protocols import PROTOCOLS, Protocol
 from tengen.errors import UsageError, did_you_mean
@@ -166,12 +166,16 @@ class AtariEnv:
         """Steps every copy; see ``Env.step``.
 
         Raises:
+            EnvError: The package raised.
             RunError: An action is out of range. The package would hang for ever.
         """
         self._range.check(actions, self.num_envs)
-        screens, reward, terminated, truncated, info = self._envs.step(
-            actions.astype(np.int32)
-        )
+        try:
+            screens, reward, terminated, truncated, info = self._envs.step(
+                actions.astype(np.int32)
+            )
+        except RAISED as error:
+            raise raised(self.spec.name, error, "a step of all copies") from error
         is_reset, self._is_over = self._is_over, terminated | truncated
         lives, self._lives = self._lives, np.array(info["lives"])
         life_lost = None

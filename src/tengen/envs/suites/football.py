@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tengen.envs.copies import ActionRange, check_reward, copy_seeds
+from tengen.envs.copies import RAISED, ActionRange, check_reward, copy_seeds, raised
 from tengen.envs.env import ActionSpec, Arrays, EnvSpec, Step
 from tengen.envs.suites.packaged import missing
 from tengen.errors import UsageError, did_you_mean
@@ -125,12 +125,16 @@ class FootballEnv:
         """Steps every copy; see ``Env.step``.
 
         Raises:
+            EnvError: The package raised.
             RunError: An action is out of range.
         """
         self._range.check(actions, self.num_envs)
-        states, reward, terminated, truncated, _ = self._envs.step(
-            actions.astype(np.int32)
-        )
+        try:
+            states, reward, terminated, truncated, _ = self._envs.step(
+                actions.astype(np.int32)
+            )
+        except RAISED as error:
+            raise raised(self.spec.name, error, "a step of all copies") from error
         reward = reward.astype(np.float32)
         check_reward(reward, self.spec.name)
         is_reset, self._is_over = self._is_over, terminated | truncated
