@@ -24,6 +24,10 @@ __all__ = [
 ]
 
 
+# Of a line that lists what is known.
+_MOST_NAMES = 20
+
+
 class TengenError(Exception):
     """The base of every error that tengen raises on purpose.
 
@@ -112,8 +116,8 @@ def did_you_mean(name: str, known: Iterable[str], otherwise: str = "") -> str:
         otherwise: The advice where none is near and all are too many for a line.
 
     Returns:
-        ``did you mean "x"?`` when one is near, else ``otherwise`` or
-        ``known: a, b, c``.
+        ``did you mean "x"?`` when one is near, else ``otherwise``, ``known: a, b, c``,
+        or of more than twenty names ``the nearest of 42: a, b, c``.
     """
     names = sorted(known)
     near = difflib.get_close_matches(name, names, n=1, cutoff=0.6)
@@ -121,6 +125,9 @@ def did_you_mean(name: str, known: Iterable[str], otherwise: str = "") -> str:
         return f'did you mean "{near[0]}"?'
     if otherwise:
         return otherwise
+    if len(names) > _MOST_NAMES:
+        nearest = difflib.get_close_matches(name, names, n=3, cutoff=0.0)
+        return f"the nearest of {len(names)}: {', '.join(nearest)}"
     return "known: " + (", ".join(names) if names else "none")
 
 

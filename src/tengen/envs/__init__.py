@@ -7,7 +7,14 @@ environment library before one is asked for.
 from __future__ import annotations
 
 from tengen.envs.env import ActionSpec, Arrays, Env, EnvSpec, Step
-from tengen.envs.registry import env_spec, in_suite, make, names, with_protocol
+from tengen.envs.registry import (
+    env_spec,
+    in_suite,
+    make,
+    names,
+    prefixes,
+    with_protocol,
+)
 from tengen.envs.suites.gymnasium_ids import make_own
 from tengen.envs.timely import TimelyEnv
 
@@ -23,5 +30,6 @@ __all__ = [
     "make",
     "make_own",
     "names",
+    "prefixes",
     "with_protocol",
 ]

@@ -146,3 +146,15 @@ def test_an_environment_without_gymnasium(refused, monkeypatch):
     assert line.startswith("tengen: task (CartPole-v1) is not known; ")
     assert "pip install --upgrade gymnasium" in line
     assert 'did you mean "connect4"?' in refused("train", "conect4")
+
+
+@pytest.mark.parametrize(
+    ("task", "advice"),
+    [
+        ("footbal/academy_corner", 'did you mean "football/"?'),
+        ("smax/3m", "tengen recipes lists what can be trained"),
+    ],
+)
+def test_a_suite_that_is_not_known(refused, task, advice):
+    line = refused("train", task)
+    assert line.strip() == f"tengen: task ({task}) is not known; {advice}"

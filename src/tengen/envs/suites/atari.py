@@ -22,7 +22,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tengen.envs.copies import RAISED, ActionRange, copy_seeds, raised
+from tengen.envs.copies import (
+    MOST_WORDS,
+    RAISED,
+    ActionRange,
+    copy_seeds,
+    one_line,
+    raised,
+)
 from tengen.envs.env import ActionSpec, Arrays, EnvSpec, Step
 from tengen.envs.suites.atari_protocols import PROTOCOLS, Protocol
 from tengen.errors import UsageError, did_you_mean
@@ -105,8 +112,8 @@ class AtariEnv:
         num_envs: Copies N.
 
     Raises:
-        UsageError: The game or the protocol is unknown, ALE is not installed, or a
-            number is out of its range.
+        UsageError: The game or the protocol is unknown, ALE is not installed, a ROM is
+            not there, or a number is out of its range.
     """
 
     def __init__(self, name: str, num_envs: int, seed: int) -> None:
@@ -120,23 +127,30 @@ class AtariEnv:
         # What the package would clip, start and end with a life is done here or said
         # here: its own switches stand on where nobody set them, and a life's end
         # restarts the whole game.
-        self._envs = AtariVectorEnv(
-            rom,
-            num_envs,
-            num_threads=1,
-            max_num_frames_per_episode=_MAX_FRAMES,
-            repeat_action_probability=protocol.sticky,
-            full_action_space=protocol.all_actions,
-            img_height=_SIDE,
-            img_width=_SIDE,
-            stack_num=1,
-            frameskip=FRAME_SKIP,
-            noop_max=protocol.max_noops,
-            use_fire_reset=protocol.presses_fire,
-            episodic_life=False,
-            life_loss_info=False,
-            reward_clipping=False,
-        )
+        try:
+            self._envs = AtariVectorEnv(
+                rom,
+                num_envs,
+                num_threads=1,
+                max_num_frames_per_episode=_MAX_FRAMES,
+                repeat_action_probability=protocol.sticky,
+                full_action_space=protocol.all_actions,
+                img_height=_SIDE,
+                img_width=_SIDE,
+                stack_num=1,
+                frameskip=FRAME_SKIP,
+                noop_max=protocol.max_noops,
+                use_fire_reset=protocol.presses_fire,
+                episodic_life=False,
+                life_loss_info=False,
+                reward_clipping=False,
+            )
+        except OSError as error:
+            raise UsageError(
+                f'environment ("{name}") has no ROM that can be used: '
+                f"{one_line(error, MOST_WORDS)}; pip install --force-reinstall "
+                f"ale-py==0.12.1, and unset ALE_ROMS_DIR"
+            ) from error
         self._protocol = protocol
         self._is_over = np.zeros(num_envs, np.bool_)
         self._lives = np.zeros(num_envs, np.int32)

@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 
 from tengen.envs.copies import RAISED, ActionRange, check_reward, copy_seeds, raised
 from tengen.envs.env import ActionSpec, Arrays, EnvSpec, Step
+from tengen.envs.gymnasium_env import make_guarded
 from tengen.envs.suites.packaged import missing
 from tengen.errors import UsageError, did_you_mean
 from tengen.tensors import TensorSpec
@@ -82,8 +83,8 @@ class FootballEnv:
         num_envs: Copies N.
 
     Raises:
-        UsageError: The scenario is unknown, EnvPool is not installed, or a number is
-            out of its range.
+        UsageError: The scenario is unknown, EnvPool is not installed or cannot make it,
+            or a number is out of its range.
     """
 
     def __init__(self, name: str, num_envs: int, seed: int) -> None:
@@ -97,7 +98,7 @@ class FootballEnv:
                 f"{did_you_mean(name, [_PREFIX + one for one in _SCENARIOS])}"
             )
         self._id = _IDS + short + _VERSION
-        self._envs = self._made()
+        self._envs = make_guarded(self._made, name)
         self._is_begun = False
         self._is_over = np.zeros(num_envs, np.bool_)
         self.num_envs = num_envs
