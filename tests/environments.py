@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
+import os
+import signal
 import threading
 import time
 from pathlib import Path
@@ -358,6 +360,16 @@ class Spinning(Hanging):
         answer = Plain.step(self, action)
         if self.total >= self.at:
             ctypes.PyDLL(None).pause()
+        return answer
+
+
+class Crashing(Raising):
+    """Step ``at`` since it was made, counted from 1, ends the process by a signal."""
+
+    def step(self, action: Any) -> Answer:
+        answer = Plain.step(self, action)
+        if self.total >= self.at:
+            os.kill(os.getpid(), signal.SIGSEGV)
         return answer
 
 

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import faulthandler
 import io
 import os
 import signal
@@ -78,6 +79,8 @@ def _redirect(run: RunDirectory, name: str) -> None:
     os.dup2(log, 1)
     os.dup2(log, 2)
     os.close(log)
+    # Where it crashes in C code the log shows which Python line was at fault.
+    faulthandler.enable()
 
 
 class _Child:
