@@ -5,9 +5,13 @@ Each class is made without arguments, so that a task may name it.
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
+import os
+import signal
 import threading
 import time
+from pathlib import Path
 from typing import Any, ClassVar
 
 import gymnasium
@@ -282,6 +286,27 @@ class Raising(Plain):
         return answer
 
 
+class Stumbling(Raising):
+    """Raises ``times`` times in all, whoever makes it; the working directory tells.
+
+    Args:
+        at: The step since it was made, from which on it raises.
+        times: After which it works.
+    """
+
+    def __init__(self, at: int = 15, times: int = 3) -> None:
+        super().__init__(at)
+        self.times = times
+
+    def step(self, action: Any) -> Answer:
+        if self.total + 1 >= self.at:
+            for i in range(self.times):
+                with contextlib.suppress(FileExistsError):
+                    Path(f"stumbled-{i}").touch(exist_ok=False)
+                    return super().step(action)
+        return Plain.step(self, action)
+
+
 class Counted(Plain):
     """Counts how often it was made."""
 
@@ -335,6 +360,16 @@ class Spinning(Hanging):
         answer = Plain.step(self, action)
         if self.total >= self.at:
             ctypes.PyDLL(None).pause()
+        return answer
+
+
+class Crashing(Raising):
+    """Step ``at`` since it was made, counted from 1, ends the process by a signal."""
+
+    def step(self, action: Any) -> Answer:
+        answer = Plain.step(self, action)
+        if self.total >= self.at:
+            os.kill(os.getpid(), signal.SIGSEGV)
         return answer
 
 

@@ -13,6 +13,7 @@ from collections.abc import Iterable
 
 __all__ = [
     "DiskFullError",
+    "EnvError",
     "RunError",
     "TengenError",
     "TengenWarning",
@@ -21,6 +22,10 @@ __all__ = [
     "os_reason",
     "refusal",
 ]
+
+
+# Of a line that lists what is known.
+_MOST_NAMES = 20
 
 
 class TengenError(Exception):
@@ -59,6 +64,14 @@ class DiskFullError(RunError):
     def __init__(self, message: str, needed_bytes: int = 0) -> None:
         super().__init__(message)
         self.needed_bytes = needed_bytes
+
+
+class EnvError(RunError):
+    """An environment raised, or showed what its spaces do not allow.
+
+    Copies that are made anew may go on, so that an actor with a process of its own is
+    started again.
+    """
 
 
 def os_reason(error: OSError) -> str:
@@ -103,8 +116,8 @@ def did_you_mean(name: str, known: Iterable[str], otherwise: str = "") -> str:
         otherwise: The advice where none is near and all are too many for a line.
 
     Returns:
-        ``did you mean "x"?`` when one is near, else ``otherwise`` or
-        ``known: a, b, c``.
+        ``did you mean "x"?`` when one is near, else ``otherwise``, ``known: a, b, c``,
+        or of more than twenty names ``the nearest of 42: a, b, c``.
     """
     names = sorted(known)
     near = difflib.get_close_matches(name, names, n=1, cutoff=0.6)
@@ -112,6 +125,9 @@ def did_you_mean(name: str, known: Iterable[str], otherwise: str = "") -> str:
         return f'did you mean "{near[0]}"?'
     if otherwise:
         return otherwise
+    if len(names) > _MOST_NAMES:
+        nearest = difflib.get_close_matches(name, names, n=3, cutoff=0.0)
+        return f"the nearest of {len(names)}: {', '.join(nearest)}"
     return "known: " + (", ".join(names) if names else "none")
 
 

@@ -27,6 +27,13 @@ def test_advice_lists_the_names_when_none_is_near():
     assert did_you_mean("zzz", []) == "known: none"
 
 
+def test_advice_names_three_of_many():
+    names = [f"popgym/Task{i}" for i in range(42)]
+    advice = did_you_mean("x", names)
+    assert advice.startswith("the nearest of 42: popgym/Task")
+    assert len(advice.split(", ")) == 3
+
+
 def test_advice_for_too_many_names_is_the_callers():
     assert did_you_mean("zzz", ["b", "a"], "list them") == "list them"
     assert did_you_mean("aab", ["aaa"], "list them") == 'did you mean "aaa"?'

@@ -14,6 +14,7 @@ from tengen.envs.registry import (
     make,
     make_filmed,
     names,
+    prefixes,
     with_protocol,
 )
 from tengen.envs.suites.gymnasium_ids import make_own
@@ -34,5 +35,6 @@ __all__ = [
     "make_filmed",
     "make_own",
     "names",
+    "prefixes",
     "with_protocol",
 ]

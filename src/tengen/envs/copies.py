@@ -9,9 +9,23 @@ from numpy.typing import NDArray
 
 from tengen.config import check
 from tengen.envs.env import ActionSpec
-from tengen.errors import RunError
+from tengen.errors import EnvError, RunError
 
-__all__ = ["ActionRange", "check_reward", "copy_seeds", "one_line"]
+__all__ = [
+    "MOST_WORDS",
+    "RAISED",
+    "ActionRange",
+    "check_reward",
+    "copy_seeds",
+    "one_line",
+    "raised",
+    "said",
+]
+
+RAISED = (Exception, SystemExit)
+"""What an author's code may raise: one that leaves the process is broken too."""
+MOST_WORDS = 500
+"""Characters of an author's message that are shown."""
 
 # An action may be out of its bounds by so much of a bound, which float32 rounds.
 _ROUNDING = 1e-6
@@ -38,11 +52,11 @@ def check_reward(reward: NDArray[np.float32], task: str) -> None:
     """Checks the rewards ``[N]`` of one step.
 
     Raises:
-        RunError: One is not finite.
+        EnvError: One is not finite.
     """
     if not np.isfinite(reward).all():
         copy = int(np.argmin(np.isfinite(reward)))
-        raise RunError(
+        raise EnvError(
             f"reward ({reward[copy]}) of {task} (copy {copy}) must be finite; "
             f"correct the environment"
         )
@@ -52,6 +66,25 @@ def one_line(value: object, most: int = 100) -> str:
     """Returns a value's words on one line of at most ``most`` characters."""
     text = " ".join(str(value).split())
     return text if len(text) <= most else text[: most - 3] + "..."
+
+
+def raised(name: str, error: BaseException, what: str) -> EnvError:
+    """Returns the error of an environment that raised ``error`` while it ran.
+
+    Args:
+        name: The environment's.
+        error: What it raised.
+        what: Which part of it.
+    """
+    return EnvError(
+        f'environment ("{name}") must not raise, but {what} raised '
+        f"{said(error)}; correct it"
+    )
+
+
+def said(error: BaseException) -> str:
+    """Returns what was raised, and its words, on one line."""
+    return f"{type(error).__name__}: {one_line(error, MOST_WORDS)}"
 
 
 class ActionRange:

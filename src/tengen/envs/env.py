@@ -170,7 +170,8 @@ class Env(Protocol):
             actions: ``[N, ...]``, each as the spec's ``actions`` says.
 
         Raises:
-            RunError: An action is out of range, or what came back is not finite.
+            EnvError: It raised, or what came back is not as its spaces say.
+            RunError: An action is out of range.
         """
 
     def observed(self, observation: Any) -> Arrays:

@@ -11,25 +11,25 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tengen.envs.copies import check_reward, copy_seeds, one_line
+from tengen.envs.copies import (
+    MOST_WORDS,
+    RAISED,
+    check_reward,
+    copy_seeds,
+    one_line,
+    raised,
+    said,
+)
 from tengen.envs.env import Arrays, EnvSpec, Step
 from tengen.envs.spaces import Actions, Observations
-from tengen.errors import RunError, TengenError, UsageError
+from tengen.errors import TengenError, UsageError
 
 __all__ = [
-    "RAISED",
     "GymnasiumEnv",
     "as_gymnasium",
     "import_gymnasium",
     "make_guarded",
-    "raised",
 ]
-
-RAISED = (Exception, SystemExit)
-"""What an author's code may raise: one that leaves the process is broken too."""
-
-# Characters of an author's message that are shown.
-_MOST = 500
 
 
 def import_gymnasium() -> Any:
@@ -79,17 +79,17 @@ def make_guarded(make: Callable[[], Any], name: str) -> Any:
     except (gymnasium.error.DependencyNotInstalled, ImportError) as error:
         raise UsageError(
             f'environment ("{name}") needs a package that is missing: '
-            f"{one_line(error, _MOST)}; install it"
+            f"{one_line(error, MOST_WORDS)}; install it"
         ) from error
     except gymnasium.error.Error as error:
-        said = one_line(error, _MOST)
+        told = one_line(error, MOST_WORDS)
         raise UsageError(
-            f'environment ("{name}") is refused by Gymnasium: {said}; choose another'
+            f'environment ("{name}") is refused by Gymnasium: {told}; choose another'
         ) from error
     except RAISED as error:
         raise UsageError(
             f'environment ("{name}") must not raise when it is made, but raised '
-            f"{_said(error)}; correct it"
+            f"{said(error)}; correct it"
         ) from error
 
 
@@ -161,8 +161,8 @@ class GymnasiumEnv:
         """Steps every copy; see ``Env.step``.
 
         Raises:
-            RunError: An action is out of range, a copy raised, or an observation or a
-                reward is not finite.
+            EnvError: A copy raised, or an observation or a reward is not as it must be.
+            RunError: An action is out of range.
         """
         native = self._actions.to_gymnasium(actions, self.num_envs)
         observation = self._observations.zeros(self.num_envs)
@@ -237,21 +237,3 @@ class GymnasiumEnv:
             raise
         except RAISED as error:
             raise raised(self._name, error, f"copy {i}") from error
-
-
-def raised(name: str, error: BaseException, what: str) -> RunError:
-    """Returns the error of an environment that raised ``error`` while it ran.
-
-    Args:
-        name: The environment's.
-        error: What it raised.
-        what: Which part of it.
-    """
-    return RunError(
-        f'environment ("{name}") must not raise, but {what} raised '
-        f"{_said(error)}; correct it"
-    )
-
-
-def _said(error: BaseException) -> str:
-    return f"{type(error).__name__}: {one_line(error, _MOST)}"

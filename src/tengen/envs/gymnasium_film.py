@@ -15,10 +15,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tengen.envs.copies import one_line
+from tengen.envs.copies import RAISED, one_line
 from tengen.envs.env import Arrays, Step
 from tengen.envs.filmed import FilmedEnv, Picture
-from tengen.envs.gymnasium_env import RAISED, GymnasiumEnv, make_guarded
+from tengen.envs.gymnasium_env import GymnasiumEnv, make_guarded
 from tengen.errors import RunError, UsageError
 
 __all__ = ["RENDER_MODE", "RenderCamera", "check_renders", "film_copies"]

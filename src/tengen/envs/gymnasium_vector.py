@@ -12,16 +12,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tengen.config import check
-from tengen.envs.copies import check_reward, copy_seeds
+from tengen.envs.copies import RAISED, check_reward, copy_seeds, raised
 from tengen.envs.env import Arrays, EnvSpec, Step
-from tengen.envs.gymnasium_env import (
-    RAISED,
-    import_gymnasium,
-    make_guarded,
-    raised,
-)
+from tengen.envs.gymnasium_env import import_gymnasium, make_guarded
 from tengen.envs.spaces import Actions, Observations
-from tengen.errors import RunError
+from tengen.errors import EnvError
 
 __all__ = ["GymnasiumVectorEnv", "is_proven"]
 
@@ -104,8 +99,8 @@ class GymnasiumVectorEnv:
         """Steps every copy; see ``Env.step``.
 
         Raises:
-            RunError: An action is out of range, the environment raised, or an
-                observation or a reward is not finite.
+            EnvError: The environment raised, or a number is not finite.
+            RunError: An action is out of range.
         """
         native = self._actions.to_gymnasium(actions, self.num_envs)
         try:
@@ -150,5 +145,5 @@ class GymnasiumVectorEnv:
         self._observations.check_finite(arrays)
         return arrays
 
-    def _raised(self, error: BaseException) -> RunError:
+    def _raised(self, error: BaseException) -> EnvError:
         return raised(self.spec.name, error, "a step of all copies")

@@ -35,6 +35,7 @@ __all__ = [
     "make",
     "make_filmed",
     "names",
+    "prefixes",
     "with_protocol",
 ]
 
@@ -81,9 +82,14 @@ def names() -> list[str]:
     return sorted(name for suite in SUITES for name in suite.names())
 
 
+def prefixes() -> list[str]:
+    """Returns what the names of suites begin with, ``atari/``, installed or not."""
+    return [suite.prefix for suite in SUITES if suite.prefix]
+
+
 def in_suite(name: str) -> bool:
     """Returns whether a name has a suite's prefix; the suite may not be installed."""
-    return any(suite.prefix and name.startswith(suite.prefix) for suite in SUITES)
+    return name.startswith(tuple(prefixes()))
 
 
 def make(name: str, num_envs: int, seed: int) -> Env:

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from tengen.envs.copies import ActionRange, one_line
 from tengen.envs.env import ActionSpec, Arrays
-from tengen.errors import RunError, UsageError
+from tengen.errors import EnvError, UsageError
 from tengen.tensors import TensorSpec
 
 __all__ = ["Actions", "Observations"]
@@ -89,7 +89,7 @@ class Observations:
             copy: The copy's number; None for a batch.
 
         Raises:
-            RunError: It is not as its space says.
+            EnvError: It is not as its space says.
         """
         for entry in self._entries:
             part = value
@@ -131,7 +131,7 @@ class Observations:
         """Checks what was written; one NaN, learned from, would end the run much later.
 
         Raises:
-            RunError: A number is infinite or none.
+            EnvError: A number is infinite or none.
         """
         for name, array in arrays.items():
             if array.dtype == np.float32 and not np.isfinite(array).all():
@@ -170,7 +170,7 @@ class Observations:
         return _UnfitError(f"{name} ({one_line(value)})", self._task + where, rule)
 
 
-class _UnfitError(RunError):
+class _UnfitError(EnvError):
     """An observation that is not as its space says.
 
     Attributes:

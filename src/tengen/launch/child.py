@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import faulthandler
 import io
 import os
 import signal
@@ -22,7 +23,7 @@ import time
 import traceback
 from typing import IO, Any, NoReturn
 
-from tengen.errors import RunError, TengenError, refusal
+from tengen.errors import EnvError, RunError, TengenError, refusal
 from tengen.games import add_task_argument
 from tengen.launch.protocol import log_name, read_message, write_message
 from tengen.roles import TRAIN_WRITER, Report, RoleContext, RoleHost
@@ -78,6 +79,8 @@ def _redirect(run: RunDirectory, name: str) -> None:
     os.dup2(log, 1)
     os.dup2(log, 2)
     os.close(log)
+    # Where it crashes in C code the log shows which Python line was at fault.
+    faulthandler.enable()
 
 
 class _Child:
@@ -122,7 +125,8 @@ class _Child:
         except BrokenPipeError:
             return 1
         except Exception as error:
-            code = _tell(self._to_runner, error, name)
+            at_once = self._context.at_once
+            code = _tell(self._to_runner, error, name, at_once=at_once)
             # The log's disk may be full: then that is the error, and is told by now.
             with contextlib.suppress(OSError):
                 traceback.print_exc()
@@ -157,8 +161,17 @@ class _Child:
         os._exit(1)
 
 
-def _tell(to_runner: IO[bytes], error: Exception, role: str) -> int:
-    """Tells the runner why this process ends; returns the exit code."""
+def _tell(
+    to_runner: IO[bytes], error: Exception, role: str, *, at_once: bool = False
+) -> int:
+    """Tells the runner why this process ends; returns the exit code.
+
+    An environment that fails has its actor started again where that is a process of its
+    own. One that shares the learner's would take along what was learned.
+    """
+    if at_once and isinstance(error, EnvError):
+        write_message(to_runner, {"dying": str(error)})
+        return error.exit_code
     known: TengenError = refusal(error) or RunError(
         f"role ({role}) failed by a bug, {type(error).__name__} {error}; "
         f"report it with the traceback in the run's logs"

@@ -192,5 +192,7 @@ def _check_known(task: str) -> None:
             "environments need gymnasium, which is missing or too old; "
             "pip install --upgrade gymnasium"
         )
+    if "/" in task:
+        lister = did_you_mean(f"{task.split('/')[0]}/", envs.prefixes(), lister)
     tasks = [*games.names(), *environments]
     raise UsageError(f"task ({task}) is not known; {did_you_mean(task, tasks, lister)}")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -12,7 +13,7 @@ from tengen import envs
 from tengen.envs.suites import atari as suite
 from tengen.envs.suites.atari import AtariEnv
 from tengen.envs.suites.atari_protocols import PROTOCOLS
-from tengen.errors import RunError, UsageError
+from tengen.errors import EnvError, RunError, UsageError
 
 needs_ale = pytest.mark.skipif(not suite.names(), reason="needs pip install ale-py")
 
@@ -179,3 +180,31 @@ def test_a_missing_package_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     assert suite.names() == []
     with pytest.raises(UsageError, match="pip install ale-py"):
         suite.make("atari/Pong", 1, 0)
+
+
+@needs_ale
+@pytest.mark.parametrize("content", [None, b"no game"])
+def test_a_rom_that_is_not_there_or_damaged_is_named(
+    content: bytes | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("ALE_ROMS_DIR", str(tmp_path))
+    if content is not None:
+        (tmp_path / "pong.bin").write_bytes(content)
+    with pytest.raises(UsageError, match=r"has no ROM .*pong\.bin.*reinstall") as told:
+        suite.make("atari/Pong", 1, 0)
+    assert "\n" not in str(told.value)
+
+
+@needs_ale
+def test_what_the_package_raises_is_named() -> None:
+    env = suite.make("atari/Pong", 1, 0)
+    env.reset()
+    env.close()
+
+    class Broken:
+        def step(self, actions: Any) -> None:
+            raise RuntimeError("the emulator\nis gone")
+
+    env._envs = Broken()
+    with pytest.raises(EnvError, match="raised RuntimeError: the emulator is gone"):
+        env.step(np.zeros(1, np.int64))

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tengen import _core
-from tengen.errors import RunError, UsageError
+from tengen.errors import EnvError, RunError, UsageError
 from tengen.launch.child import _tell
 from tengen.launch.process import ProcessLauncher, RoleProcess
 from tengen.recipes import make_config
@@ -48,6 +48,17 @@ def test_the_last_words_of_a_child(error, code, line):
     stream = io.BytesIO()
     assert _tell(stream, error, "learn") == code
     assert json.loads(stream.getvalue()) == {"error": line, "exit_code": code}
+
+
+def test_an_environment_that_fails_ends_an_actor_of_its_own_alone():
+    error = EnvError('environment ("x") must not raise; correct it')
+    for at_once, message in (
+        (True, {"dying": str(error)}),
+        (False, {"error": str(error), "exit_code": 1}),
+    ):
+        stream = io.BytesIO()
+        assert _tell(stream, error, "actor", at_once=at_once) == 1
+        assert json.loads(stream.getvalue()) == message
 
 
 def start(run):

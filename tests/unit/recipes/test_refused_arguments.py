@@ -162,3 +162,15 @@ def test_a_replay_without_room(refused, monkeypatch):
     assert "the 2.0 MB that are free in /dev/shm, where actors reach it" in line
     line = refused("train", "CartPole-v1", "--set", "store.memory_bytes=5000")
     assert line.startswith("tengen: store.memory_bytes (5000) must be 0 where")
+
+
+@pytest.mark.parametrize(
+    ("task", "advice"),
+    [
+        ("footbal/academy_corner", 'did you mean "football/"?'),
+        ("smax/3m", "tengen recipes lists what can be trained"),
+    ],
+)
+def test_a_suite_that_is_not_known(refused, task, advice):
+    line = refused("train", task)
+    assert line.strip() == f"tengen: task ({task}) is not known; {advice}"

@@ -22,7 +22,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tengen.envs.copies import ActionRange, copy_seeds
+from tengen.envs.copies import (
+    MOST_WORDS,
+    RAISED,
+    ActionRange,
+    copy_seeds,
+    one_line,
+    raised,
+)
 from tengen.envs.env import ActionSpec, Arrays, EnvSpec, Step
 from tengen.envs.suites.atari_protocols import PROTOCOLS, Protocol
 from tengen.errors import UsageError, did_you_mean
@@ -160,17 +167,24 @@ class AtariEnv:
         seeds: ``[N]`` int64, of the copies.
 
     Raises:
-        UsageError: The game or the protocol is unknown, ALE is not installed, or a
-            number is out of its range.
+        UsageError: The game or the protocol is unknown, ALE is not installed, a ROM is
+            not there, or a number is out of its range.
     """
 
     def __init__(self, name: str, num_envs: int, seed: int) -> None:
         seeds = copy_seeds(seed, num_envs)
         rom, protocol = rom_of(name), protocol_of(name)
         self.seeds = np.array(seeds, np.int64) % 2**_SEED_BITS
-        self._envs = vector_env(
-            rom, num_envs, protocol, img_height=_SIDE, img_width=_SIDE
-        )
+        try:
+            self._envs = vector_env(
+                rom, num_envs, protocol, img_height=_SIDE, img_width=_SIDE
+            )
+        except OSError as error:
+            raise UsageError(
+                f'environment ("{name}") has no ROM that can be used: '
+                f"{one_line(error, MOST_WORDS)}; pip install --force-reinstall "
+                f"ale-py==0.12.1, and unset ALE_ROMS_DIR"
+            ) from error
         self._protocol = protocol
         self._is_over = np.zeros(num_envs, np.bool_)
         self._lives = np.zeros(num_envs, np.int32)
@@ -200,12 +214,16 @@ class AtariEnv:
         """Steps every copy; see ``Env.step``.
 
         Raises:
+            EnvError: The package raised.
             RunError: An action is out of range. The package would hang for ever.
         """
         self._range.check(actions, self.num_envs)
-        screens, reward, terminated, truncated, info = self._envs.step(
-            actions.astype(np.int32)
-        )
+        try:
+            screens, reward, terminated, truncated, info = self._envs.step(
+                actions.astype(np.int32)
+            )
+        except RAISED as error:
+            raise raised(self.spec.name, error, "a step of all copies") from error
         is_reset, self._is_over = self._is_over, terminated | truncated
         lives, self._lives = self._lives, np.array(info["lives"])
         life_lost = None

@@ -19,9 +19,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tengen.envs.copies import ActionRange, check_reward, copy_seeds
+from tengen.envs.copies import RAISED, ActionRange, check_reward, copy_seeds, raised
 from tengen.envs.env import ActionSpec, Arrays, EnvSpec, Step
 from tengen.envs.filmed import FilmedEnv, ObservedCamera, draw_planes
+from tengen.envs.gymnasium_env import make_guarded
 from tengen.envs.suites.packaged import missing
 from tengen.errors import UsageError, did_you_mean
 from tengen.tensors import TensorSpec
@@ -97,8 +98,8 @@ class FootballEnv:
         num_envs: Copies N.
 
     Raises:
-        UsageError: The scenario is unknown, EnvPool is not installed, or a number is
-            out of its range.
+        UsageError: The scenario is unknown, EnvPool is not installed or cannot make it,
+            or a number is out of its range.
     """
 
     def __init__(self, name: str, num_envs: int, seed: int) -> None:
@@ -112,7 +113,7 @@ class FootballEnv:
                 f"{did_you_mean(name, [_PREFIX + one for one in _SCENARIOS])}"
             )
         self._id = _IDS + short + _VERSION
-        self._envs = self._made()
+        self._envs = make_guarded(self._made, name)
         self._is_begun = False
         self._is_over = np.zeros(num_envs, np.bool_)
         self.num_envs = num_envs
@@ -140,12 +141,16 @@ class FootballEnv:
         """Steps every copy; see ``Env.step``.
 
         Raises:
+            EnvError: The package raised.
             RunError: An action is out of range.
         """
         self._range.check(actions, self.num_envs)
-        states, reward, terminated, truncated, _ = self._envs.step(
-            actions.astype(np.int32)
-        )
+        try:
+            states, reward, terminated, truncated, _ = self._envs.step(
+                actions.astype(np.int32)
+            )
+        except RAISED as error:
+            raise raised(self.spec.name, error, "a step of all copies") from error
         reward = reward.astype(np.float32)
         check_reward(reward, self.spec.name)
         is_reset, self._is_over = self._is_over, terminated | truncated
