@@ -35,6 +35,7 @@ from tengen.experience.steps.budget import (
     check_step_memory,
     step_budget,
 )
+from tengen.experience.steps.first_priorities import FirstPriorities
 from tengen.experience.steps.item_layout import ItemLayout
 from tengen.experience.steps.slot_writer import TABLE, SlotWriter
 from tengen.store import (
@@ -153,12 +154,15 @@ class StepTable:
         """``tcp://HOST:PORT`` where actors of other hosts join in; None: nowhere."""
         return self._store.address
 
-    def writer(self, name: str, num_slots: int) -> SlotWriter:
+    def writer(
+        self, name: str, num_slots: int, first: FirstPriorities | None = None
+    ) -> SlotWriter:
         """Returns the writer of an actor's slots; see ``SlotWriter``.
 
         Args:
             name: The actor's, its own.
             num_slots: N.
+            first: What priorities new items get; None: the greatest so far.
 
         Raises:
             UsageError: Another writer has the name, or there are too many slots.
@@ -176,7 +180,7 @@ class StepTable:
             self._store.writer(f"{name}/{slot}", TABLE, max_item_steps=reach)
             for slot in range(num_slots)
         ]
-        return SlotWriter(self, writers)
+        return SlotWriter(self, writers, first)
 
     def refresh(self) -> int:
         """Returns how many items were inserted since the last call."""
@@ -292,7 +296,7 @@ class StepTable:
 
     @property
     def max_priority(self) -> float:
-        """The greatest priority so far, which new items get.
+        """The greatest priority so far, for new items of which nothing is known.
 
         Source: Schaul et al. 2016, "Prioritized Experience Replay", algorithm 1.
         """

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from tengen.actors import EnvironmentPort
 from tengen.agents import EnvironmentAgent
+from tengen.envs import env_spec
 from tengen.errors import RunError
 from tengen.inference import RowArrays, bind_port, drive, open_backend
 from tengen.models import load_model
@@ -33,7 +34,8 @@ class OwnLink:
         self._asked = agent.signature(config.task)
         self._steps = agent.steps_of(open_experience(config, run, context))
         self.layout = self._steps.layout
-        self.write = self._steps.writer("actor-0", agent.actor.num_envs).append
+        first = agent.first_priorities(env_spec(config.task).actions)
+        self.write = self._steps.writer("actor-0", agent.actor.num_envs, first).append
 
     def drive(self, port: EnvironmentPort) -> Driven | None:
         """See ``ActorLink.drive``."""

@@ -10,7 +10,7 @@ from typing import TypeVar
 
 from tengen.actors import EnvironmentPort
 from tengen.agents import EnvironmentAgent
-from tengen.envs import Arrays
+from tengen.envs import Arrays, env_spec
 from tengen.errors import RunError, TengenError
 from tengen.experience import StepClient
 from tengen.inference import DriveStats, RowArrays, central, drive
@@ -94,7 +94,8 @@ class RemoteLink:
         self.arrays: RowArrays | None = self._inference.arrays
         self._steps = self._reach(steps, f"the learner of {where}")
         self._counts = ActorCounts(run, context.index)
-        writer = self._steps.writer(f"actor-{context.index}", num_envs)
+        first = agent.first_priorities(env_spec(config.task).actions)
+        writer = self._steps.writer(f"actor-{context.index}", num_envs, first)
         self._append = writer.append
         self._ender = threading.Thread(target=self._end_waits, daemon=True)
         self._ender.start()
