@@ -132,7 +132,9 @@ def _parts(config: RunConfig, folder: Path, seed: int) -> tuple[float, float, fl
             agent,
             net.signature,
             agent.make_block(env.spec, table.layout, num_envs),
-            table.writer("actor-0", num_envs).append,
+            table.writer(
+                "actor-0", num_envs, agent.first_priorities(env.spec.actions)
+            ).append,
             seed=seed,
             turn_blocks=agent.turn_blocks(table.layout),
         )

@@ -6,9 +6,12 @@ van Hasselt et al. 2016, "Deep Reinforcement Learning with Double Q-learning"
 (arXiv:1511.05952); Horgan et al. 2018, "Distributed Prioritized Experience Replay"
 (arXiv:1803.00933).
 
-Differs from the papers: every copy of the environment explores with a probability of
-its own, as in Ape-X, but new items have the greatest priority so far, as in the paper
-on priorities; rewards are not clipped; a truncated episode bootstraps; the exponent of
+As in Ape-X every copy of the environment explores with a probability of its own, and
+new items have the priority that the actor's Q values give them.
+
+Differs from the papers: these values are those of the answers that the actor acted by,
+so that the best of them stands for the target network's value of the online network's
+choice; rewards are not clipped; a truncated episode bootstraps; the exponent of
 the importance weights stays as it is and is not annealed to 1; the optimizer is AdamW
 without decay of weights, whose rate cools down, and not RMSProp.
 """
@@ -20,11 +23,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, ClassVar, Literal, NamedTuple, Self
 
+import numpy as np
+from numpy.typing import NDArray
+
 from tengen.actors import EnvironmentActorConfig
+from tengen.agents.acting_errors import acting_errors
 from tengen.agents.default_nets import shows_screens
 from tengen.agents.q_agent import LEAST_PRIORITY, QAgent, TargetUpdate, q_values
 from tengen.agents.unrolls import first_steps, network_inputs, time_major
-from tengen.envs import EnvSpec
+from tengen.envs import Arrays, EnvSpec
 from tengen.errors import UsageError
 from tengen.experience import ItemLayout, ReplayConfig
 from tengen.learners import AdamWConfig, LearnerConfig, LossParts
@@ -69,6 +76,11 @@ class Dqn(QAgent):
                 f"net.lstm_units=0, or use --agent r2d2"
             )
         return ItemLayout(num_steps=self.num_steps + 1, period=1, state=dict(state))
+
+    def priorities(self, steps: Arrays) -> NDArray[np.float64]:
+        """See ``EnvironmentAgent.priorities``: the TD error of the transition."""
+        errors = acting_errors(steps, num_steps=self.num_steps, discount=self.discount)
+        return np.abs(errors[:, 0]) + LEAST_PRIORITY
 
     def default_store(self, spec: EnvSpec) -> ReplayConfig:
         """See ``EnvironmentAgent.default_store``: prioritized replay."""

@@ -31,6 +31,7 @@ from tengen.errors import UsageError
 from tengen.evaluation import Acting
 from tengen.experience import (
     Experience,
+    FirstPriorities,
     ItemLayout,
     ReplayConfig,
     StepPlan,
@@ -61,8 +62,9 @@ class EnvironmentAgent(Agent):
 
     An agent says what it asks of a network (``outputs_of``), how it acts (``act``,
     ``act_greedily``, ``num_uniforms``), what a step stores beside what all store
-    (``own_tensors``), what an item is (``layout``), and how it learns
-    (``make_update``). It is a ``tengen.actors.Policy``.
+    (``own_tensors``), what an item is (``layout``), what it is worth at first
+    (``priorities``), and how it learns (``make_update``). It is a
+    ``tengen.actors.Policy``.
     """
 
     sets_itself_up: ClassVar[bool] = True
@@ -130,6 +132,21 @@ class EnvironmentAgent(Agent):
     def own_tensors(self, actions: ActionSpec) -> dict[str, TensorSpec]:
         """Returns what a step stores of the agent's own, as ``act`` returns it."""
         return {}
+
+    def priority_tensors(self, actions: ActionSpec) -> dict[str, TensorSpec]:
+        """Returns what ``act`` tells for ``priorities`` alone; it is not stored."""
+        return {}
+
+    def priorities(self, steps: Arrays) -> NDArray[np.float64]:
+        """Returns the priorities ``[B]`` of new items in a prioritized table.
+
+        In numpy, as actors have no torch. Asked where there are ``priority_tensors``;
+        new items of other agents have the greatest priority so far.
+
+        Args:
+            steps: ``[B, num_steps, ...]`` of those, reward, terminated and is_reset.
+        """
+        raise NotImplementedError(f"{type(self).__name__} must know priorities")
 
     def layout(self, state: Mapping[str, TensorSpec]) -> ItemLayout:
         """Returns which steps an item has.
@@ -328,9 +345,11 @@ class EnvironmentAgent(Agent):
             layout: Of the items.
             num_envs: Copies.
         """
-        tensors = step_tensors(
-            self._inputs(spec), spec.actions, self.own_tensors(spec.actions)
-        )
+        own = {
+            **self.own_tensors(spec.actions),
+            **self.priority_tensors(spec.actions),
+        }
+        tensors = step_tensors(self._inputs(spec), spec.actions, own)
         return StepBlock(
             tensors,
             num_envs,
@@ -338,6 +357,11 @@ class EnvironmentAgent(Agent):
             is_closed=layout.is_closed,
             num_before=layout.num_before,
         )
+
+    def first_priorities(self, actions: ActionSpec) -> FirstPriorities | None:
+        """Returns how a writer rates new items; None: as the greatest so far."""
+        tensors = self.priority_tensors(actions)
+        return FirstPriorities(tuple(tensors), self.priorities) if tensors else None
 
     def turn_blocks(self, layout: ItemLayout) -> int:
         """Returns the blocks of a turn."""

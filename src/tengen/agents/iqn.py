@@ -7,7 +7,8 @@ Differs from the paper: what ``dqn`` differs in, whose replay, exploration, targ
 steps and double choice of actions it has; 8 fractions are drawn for learning, not 64,
 which the paper found nearly as good (figure 2); actions are chosen by the quantiles in
 the middle of 32 equal parts, not by 32 drawn ones, so that the same network acts the
-same; the head as `tengen.nets.modules.quantiles` says.
+same, and new items get their priority from the means of these; the head as
+`tengen.nets.modules.quantiles` says.
 """
 
 from __future__ import annotations
@@ -15,6 +16,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, Literal
+
+import numpy as np
+from numpy.typing import NDArray
 
 from tengen.agents.dqn import Dqn, DqnUpdate
 from tengen.agents.q_agent import LEAST_PRIORITY
@@ -51,9 +55,14 @@ class Iqn(Dqn):
         """See ``EnvironmentAgent.outputs_of``."""
         return {QUANTILES: TensorSpec(shape=(self.num_quantiles, *actions.num_choices))}
 
+    def values_of(self, outputs: Arrays) -> NDArray[np.float32]:
+        """See ``QAgent.values_of``: the means of the quantiles."""
+        values: NDArray[np.float32] = outputs[QUANTILES].mean(axis=1)
+        return values
+
     def act_greedily(self, outputs: Arrays, actions: ActionSpec) -> Arrays:
         """See ``Policy.act_greedily``: the greatest mean of the quantiles."""
-        return {"action": outputs[QUANTILES].mean(axis=1).argmax(axis=1)}
+        return {"action": self.values_of(outputs).argmax(axis=1)}
 
     def make_update(self, config: RunConfig, net: Net) -> IqnUpdate:
         """See ``Agent.make_update``."""

@@ -4,9 +4,17 @@ Source: Schulman et al. 2017, "Proximal Policy Optimization Algorithms"
 (arXiv:1707.06347), section 5; advantages by Schulman et al. 2016, "High-Dimensional
 Continuous Control Using Generalized Advantage Estimation" (arXiv:1506.02438).
 
+In one process (``--launch inline``) the policy that acted is the one that learns. With
+actors in processes (``--actors N``) it is some steps older, and the agent is what is
+called APPO elsewhere: ``uses_vtrace`` corrects for it, by Espeholt et al. 2018,
+"IMPALA" (arXiv:1802.01561), and ``max_lag`` bounds how old it is.
+
 Differs from the paper: advantages are normalised over each minibatch, as usual since;
-steps that only reset are left out; the ratio is to the policy that acted, whose
-log-probabilities are stored, so that unrolls of slightly older policies may be used.
+steps that only reset are left out. With V-trace the clip is around the policy of before
+the batch, and the weight of a transition is its probability there over that under the
+policy that acted, at most 1 (as Hilton et al. 2021, "Batch size-invariance for policy
+optimization", arXiv:2110.00641, part the two, but for the bound); without it the clip
+is around the policy that acted.
 """
 
 from __future__ import annotations
@@ -35,6 +43,9 @@ if TYPE_CHECKING:
     from tengen.roles.config import RunConfig
 
 __all__ = ["Ppo", "PpoUpdate"]
+
+# Five times what actors in processes are behind where nothing is amiss.
+_LAG_BATCHES = 25
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -65,6 +76,11 @@ class Ppo(PolicyAgent):
     """Weight of the baseline loss, at least 0."""
     entropy_cost: float = bounded(0.01, 0, None, "use 0 for none")
     """Weight of the entropy bonus, at least 0."""
+    uses_vtrace: bool = True
+    """Whether advantages and returns are corrected for the policy that acted."""
+    max_lag: int | None = bounded(None, 0, None, "use 1000")
+    """Optimizer steps that the policy may be older which acted in an unroll, at least
+    0; older ones are not learned from. None: those of 25 batches."""
 
     def for_environment(self, spec: EnvSpec) -> Self:
         """See ``EnvironmentAgent.for_environment``: of screens, the paper's for Atari.
@@ -141,6 +157,9 @@ class PpoUpdate(Update):
 
         self._agent = agent
         self._distribution = make_distribution(actions.num_choices, actions.shape)
+        self.max_lag = agent.max_lag
+        if self.max_lag is None:
+            self.max_lag = _LAG_BATCHES * agent.num_epochs * agent.num_minibatches
 
     def minibatches(
         self, net: Net, columns: dict[str, Tensor]
@@ -185,7 +204,7 @@ class PpoUpdate(Update):
         is_live = 1.0 - steps["is_reset"].float()
         before = steps["behaviour_log_prob"]
         log_prob = self._distribution.log_prob(outputs["policy"], steps["action"])
-        policy_loss = losses.clipped_surrogate_loss(
+        policy_loss = steps["weight"] * losses.clipped_surrogate_loss(
             log_prob, before, steps["advantage"], agent.clip_ratio
         )
         value_loss = losses.clipped_value_loss(
@@ -225,7 +244,13 @@ class PpoUpdate(Update):
 
         with torch.no_grad():
             rows = unroll(net, columns)
-            values = rows.outputs["value"]
+            values, acted = rows.outputs["value"], rows.columns["behaviour_log_prob"]
+            before = acted
+            if self._agent.uses_vtrace:
+                before = self._distribution.log_prob(
+                    rows.outputs["policy"][:-1], rows.columns["action"]
+                )
+            ratio = (before - acted).exp()
             targets = losses.gae_targets(
                 v=values,
                 reward=rows.columns["reward"],
@@ -233,12 +258,16 @@ class PpoUpdate(Update):
                 is_reset=rows.columns["is_reset"],
                 discount=self._agent.discount,
                 trace_lambda=self._agent.trace_lambda,
+                ratio=ratio,
             )
         states = {name: c for name, c in columns.items() if name.startswith(STATE)}
         own = {
             "advantage": targets.advantages,
             "returns": targets.returns,
             "behaviour_value": values[:-1],
+            # Around which the clip is.
+            "behaviour_log_prob": before,
+            "weight": ratio.clamp(max=1.0),
         }
         transitions = {**rows.columns, **own}
         return {

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tengen.actors import Slots
+from tengen.agents.acting_errors import Q_BEST, Q_TAKEN
 from tengen.agents.environment_agent import EnvironmentAgent
 from tengen.bounds import bounded
 from tengen.envs import ActionSpec, Arrays, EnvSpec
@@ -37,6 +38,9 @@ class QAgent(EnvironmentAgent):
     A copy of the environment explores with a probability of its own, which never
     changes: copy i of N takes a random action with ``epsilon ** (1 + power * i / (N -
     1))``.
+
+    A step tells the writer the Q values of the action taken and of the best one, from
+    the answers that it acted by: new items get their priority from these.
 
     Source: of the probabilities Horgan et al. 2018, "Distributed Prioritized Experience
     Replay" (arXiv:1803.00933), section 4; of duelling heads Wang et al. 2016, "Dueling
@@ -85,7 +89,10 @@ class QAgent(EnvironmentAgent):
         greedy = self.act_greedily(outputs, actions)["action"]
         others = (uniforms[:, 1] * actions.num_choices[0]).astype(np.int64)
         explores = uniforms[:, 0] < self.epsilons(slots)
-        return {"action": np.where(explores, others, greedy)}
+        action = np.where(explores, others, greedy)
+        values = self.values_of(outputs)
+        taken = np.take_along_axis(values, action[:, None], axis=1)[:, 0]
+        return {"action": action, Q_TAKEN: taken, Q_BEST: values.max(axis=1)}
 
     def act_greedily(self, outputs: Arrays, actions: ActionSpec) -> Arrays:
         """See ``Policy.act_greedily``."""
@@ -96,6 +103,22 @@ class QAgent(EnvironmentAgent):
     def acting_to_score(self, spec: EnvSpec) -> Acting:
         """See ``EnvironmentAgent.acting_to_score``: one action in a thousand is any."""
         return Acting(mode="epsilon" if spec.protocol else "greedy")
+
+    def values_of(self, outputs: Arrays) -> NDArray[np.float32]:
+        """Returns the Q values ``[N, A]`` of a network's answers."""
+        if not self.is_duelling:
+            return outputs["q"]
+        advantage = outputs["advantage"]
+        values: NDArray[np.float32] = (
+            outputs["value"][:, None]
+            + advantage
+            - advantage.mean(axis=1, keepdims=True)
+        )
+        return values
+
+    def priority_tensors(self, actions: ActionSpec) -> dict[str, TensorSpec]:
+        """See ``EnvironmentAgent.priority_tensors``: two Q values."""
+        return {Q_TAKEN: TensorSpec(), Q_BEST: TensorSpec()}
 
     @classmethod
     def acting_settings(cls, signature: Signature) -> dict[str, Any]:

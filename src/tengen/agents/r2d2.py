@@ -2,7 +2,7 @@
 
 Source: Kapturowski et al. 2019, "Recurrent Experience Replay in Distributed
 Reinforcement Learning", sections 2.3 and 3: stored state and burn-in, value rescaling,
-priorities of sequences.
+priorities of sequences, a new one's by the Q values that the actor acted by.
 
 Differs from the paper: the loss is a mean over the steps of a sequence, not a sum;
 sequences run on across the ends of episodes, where the memory is emptied and no reward
@@ -18,13 +18,17 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, ClassVar, Literal, Self
 
+import numpy as np
+from numpy.typing import NDArray
+
 from tengen.actors import EnvironmentActorConfig
+from tengen.agents.acting_errors import acting_errors
 from tengen.agents.default_nets import net_for, shows_screens
 from tengen.agents.q_agent import LEAST_PRIORITY, QAgent, TargetUpdate, q_values
 from tengen.agents.unrolls import first_steps, network_inputs, time_major
 from tengen.bounds import bounded
 from tengen.config import check_range
-from tengen.envs import EnvSpec
+from tengen.envs import Arrays, EnvSpec
 from tengen.experience import ItemLayout, ReplayConfig
 from tengen.learners import AdamWConfig, LearnerConfig, LossParts
 from tengen.nets import NetConfig
@@ -107,6 +111,23 @@ class R2d2(QAgent):
             target_period=1_000,
             actor=dataclasses.replace(self.actor, turn_steps=40),
         )
+
+    def priorities(self, steps: Arrays) -> NDArray[np.float64]:
+        """See ``EnvironmentAgent.priorities``: of the steps behind the burn-in."""
+        learned = {name: column[:, self.burn_in :] for name, column in steps.items()}
+        errors = acting_errors(
+            learned,
+            num_steps=self.num_steps,
+            discount=self.discount,
+            rescaling_epsilon=self.rescaling_epsilon,
+        )
+        sizes = np.abs(errors)
+        num_live = (learned["is_reset"][:, :-1] == 0).sum(axis=1)
+        means = sizes.sum(axis=1) / np.maximum(num_live, 1)
+        mixed: NDArray[np.float64] = (
+            self.eta * sizes.max(axis=1) + (1.0 - self.eta) * means + LEAST_PRIORITY
+        )
+        return mixed
 
     def default_net(self, spec: EnvSpec) -> NetConfig:
         """See ``EnvironmentAgent.default_net``: one with memory.

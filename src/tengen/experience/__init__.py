@@ -38,6 +38,7 @@ from tengen.experience.rows.window_memory import (
     predicted_window_bytes,
 )
 from tengen.experience.steps.client import StepClient
+from tengen.experience.steps.first_priorities import FirstPriorities
 from tengen.experience.steps.item_layout import STATE, ItemLayout
 from tengen.experience.steps.plan import StepPlan, plan_steps
 from tengen.experience.steps.slot_writer import SlotWriter
@@ -50,6 +51,7 @@ __all__ = [
     "Experience",
     "ExperienceConfig",
     "ExperienceWriter",
+    "FirstPriorities",
     "GameWindow",
     "ItemLayout",
     "JournalGap",

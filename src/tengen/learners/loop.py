@@ -158,7 +158,8 @@ class Learner:
             Metrics of one step: ``loss`` and the parts that the loss names,
             ``grad_norm``, ``learning_rate``, ``sample_wait_s`` and ``train_s``; of
             steps of environments ``lag_steps``, how many learner steps the models that
-            acted were behind.
+            acted were behind; where the agent has a ``max_lag``, ``too_old``, the share
+            of items that were left out. Of none that are left there is no loss.
 
         Raises:
             RunError: Loss or gradient is not finite, or the memory does not suffice.
@@ -171,11 +172,7 @@ class Learner:
             if left > 1 and not (stop and stop.is_set()):
                 self._next_batch = self._sampler.submit(self._sample)
             sampled_s = time.perf_counter()
-            num_steps_before = self.num_steps
             metrics, priorities = self._train_within_memory(batch)
-            if "model_version" in batch.columns:
-                versions = batch.columns["model_version"]
-                metrics["lag_steps"] = num_steps_before - float(versions.mean())
             if self._next_batch is not None:
                 # Drawn by the priorities before these, however long the draw takes.
                 wait([self._next_batch])
@@ -276,6 +273,21 @@ class Learner:
     ) -> tuple[dict[str, float], NDArray[np.float64] | None]:
         """Learns from a batch; returns mean metrics and the items' priorities."""
         arrays = dict(batch.columns)
+        found: dict[str, float] = {}
+        num_rows = len(batch.keys)
+        if "model_version" in arrays:
+            lag = self.num_steps - arrays["model_version"]
+            max_lag = self._update.max_lag
+            if max_lag is not None:
+                is_new = lag.max(axis=1) <= max_lag
+                num_rows = int(is_new.sum())
+                found["too_old"] = 1.0 - num_rows / len(is_new)
+                if num_rows < len(is_new):
+                    arrays = {name: column[is_new] for name, column in arrays.items()}
+                    lag = lag[is_new]
+            if num_rows == 0:
+                return found, None
+            found["lag_steps"] = float(lag.mean())
         exponent = self._update.importance_exponent
         if exponent is not None:
             weights = batch.importance_weights(exponent)
@@ -296,9 +308,9 @@ class Learner:
             for name, value in metrics.items():
                 totals[name] = totals.get(name, 0.0) + value
             priorities = joined_priorities(parts)
-        self.num_samples += len(batch.keys)
+        self.num_samples += num_rows
         means = {name: total / num_minibatches for name, total in totals.items()}
-        return means, priorities
+        return {**means, **found}, priorities
 
     def _step(self, parts: list[Part]) -> dict[str, float]:
         """Makes the step that the parts of a minibatch ask for."""

@@ -42,9 +42,14 @@ class Update:
         importance_exponent: Of the weights that the learner adds to a batch as
             ``importance_weight`` ``[B]`` float32, see ``Batch.importance_weights``;
             None for none.
+        max_lag: Steps that the learner may have made since the oldest model that acted
+            in an item. Older items of a batch are left out: it is then smaller, and
+            where all are it has no minibatch. For items of a queue, which get no
+            priorities. None: all are learned from.
     """
 
     importance_exponent: float | None = None
+    max_lag: int | None = None
 
     def minibatches(
         self, net: Net, columns: dict[str, Tensor]

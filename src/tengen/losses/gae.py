@@ -25,7 +25,8 @@ class GaeTargets(NamedTuple):
     advantages: Tensor
     """``[T, B]``, 0 in rows that reset."""
     returns: Tensor
-    """``[T, B]`` targets of the baseline: advantages plus values."""
+    """``[T, B]`` targets of the baseline: advantages plus values; with ratios
+    V-trace's."""
 
 
 def gae_targets(
@@ -36,6 +37,7 @@ def gae_targets(
     is_reset: Tensor,
     discount: float,
     trace_lambda: float,
+    ratio: Tensor | None = None,
 ) -> GaeTargets:
     """Returns advantages and returns of one trace a column.
 
@@ -49,6 +51,11 @@ def gae_targets(
     is 0: so the truncated row is bootstrapped from the final observation, and no trace
     passes from an episode to the one before it. The last row is bootstrapped from v[T].
 
+    With ratios a row hands on, and its return has, min(1, ratio) of its advantage::
+
+        advantage[t] = delta[t] + discount * trace_lambda * handed_on[t + 1]
+        handed_on[t] = min(1, ratio[t]) * advantage[t]
+
     Args:
         v: ``[T + 1, B]`` values of the observations.
         reward: ``[T, B]`` rewards of the actions.
@@ -57,6 +64,8 @@ def gae_targets(
             transition; row T is not read.
         discount: In [0, 1].
         trace_lambda: In [0, 1]; 0 looks one step ahead, 1 to the end of the trace.
+        ratio: ``[T, B]`` probability ratios pi(a) / mu(a) of the actions, at least 0;
+            pi is the learner's policy and mu the actor's. None: they are one.
     """
     with torch.no_grad():
         num_steps = len(reward)
@@ -64,10 +73,11 @@ def gae_targets(
         goes_on = discount * (terminated == 0).to(v.dtype)
         delta = (reward + goes_on * v[1:] - v[:-1]) * is_live
         decay = trace_lambda * goes_on * is_live
-        advantage = torch.zeros_like(v[0])
+        weight = torch.ones_like(delta) if ratio is None else ratio.clamp(max=1.0)
+        handed_on = torch.zeros_like(v[0])
         advantages = []
         for t in reversed(range(num_steps)):
-            advantage = delta[t] + decay[t] * advantage
-            advantages.append(advantage)
+            advantages.append(delta[t] + decay[t] * handed_on)
+            handed_on = weight[t] * advantages[-1]
         stacked = torch.stack(advantages[::-1])
-        return GaeTargets(stacked, stacked + v[:-1])
+        return GaeTargets(stacked, weight * stacked + v[:-1])

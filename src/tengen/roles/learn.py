@@ -228,7 +228,7 @@ class LearnRole:
         )
 
     def _learn(self, num_steps: int) -> dict[str, Any]:
-        totals: dict[str, float] = defaultdict(float)
+        found: dict[str, list[float]] = defaultdict(list)
         done = 0
         reported_s = -math.inf
         if self._context.stop.is_set():
@@ -236,7 +236,7 @@ class LearnRole:
         for metrics in self._steps(num_steps):
             done += 1
             for name, value in metrics.items():
-                totals[name] += value
+                found[name].append(value)
             if time.monotonic() - reported_s < _PROGRESS_INTERVAL_S:
                 continue
             reported_s = time.monotonic()
@@ -245,10 +245,10 @@ class LearnRole:
                     "stage": "learning",
                     "num_steps": done,
                     "of_steps": num_steps,
-                    "loss": metrics["loss"],
+                    **{name: metrics[name] for name in ("loss",) if name in metrics},
                 }
             )
-        means = {name: value / max(1, done) for name, value in totals.items()}
+        means = {name: sum(values) / len(values) for name, values in found.items()}
         return {"num_steps": done, "total_steps": self._learner.num_steps, **means}
 
     def _steps(self, num_steps: int) -> Iterator[dict[str, float]]:

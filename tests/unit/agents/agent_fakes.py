@@ -13,6 +13,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
+from tengen.actors import EnvironmentPort
 from tengen.envs import ActionSpec, Arrays, EnvSpec, Step
 from tengen.nets import Net, NetConfig
 from tengen.tensors import Signature, TensorSpec
@@ -133,6 +134,24 @@ def item(**columns: Sequence[float]) -> dict[str, Tensor]:
         )
         for name in names
     }
+
+
+class NetRunner:
+    """Answers of a network in this process."""
+
+    def __init__(self, net: Net, port: EnvironmentPort) -> None:
+        self._net, self._port = net, port
+
+    @torch.no_grad()
+    def run(self, num_rows: int) -> None:
+        port = self._port
+        inputs = {name: torch.from_numpy(a) for name, a in port.inputs.items()}
+        state = {name: torch.from_numpy(a) for name, a in port.state.items()}
+        outputs, state = self._net.answer(inputs, state)
+        for name, tensor in outputs.items():
+            port.outputs[name][:] = tensor.numpy()
+        for name, tensor in state.items():
+            port.state[name][:] = tensor.numpy()
 
 
 class CountingEnv:

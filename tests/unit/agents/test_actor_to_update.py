@@ -19,30 +19,18 @@ from tengen.inference import drive
 from tengen.nets import Net
 from tengen.store import Column
 from tengen.tensors import Signature
-from tests.unit.agents.agent_fakes import CountingEnv, LeakyNet, TableNet, Tensors
+from tests.unit.agents.agent_fakes import (
+    CountingEnv,
+    LeakyNet,
+    NetRunner,
+    TableNet,
+    Tensors,
+)
 
 NUM_ENVS = 3
 # Of episodes, some shorter than an item and some longer.
 LENGTHS = (3, 11, 1, 6)
 NUM_STATES = max(LENGTHS) + 1
-
-
-class NetRunner:
-    """Answers of a network in this process."""
-
-    def __init__(self, net: Net, port: EnvironmentPort) -> None:
-        self._net, self._port = net, port
-
-    @torch.no_grad()
-    def run(self, num_rows: int) -> None:
-        port = self._port
-        inputs = {name: torch.from_numpy(a) for name, a in port.inputs.items()}
-        state = {name: torch.from_numpy(a) for name, a in port.state.items()}
-        outputs, state = self._net.answer(inputs, state)
-        for name, tensor in outputs.items():
-            port.outputs[name][:] = tensor.numpy()
-        for name, tensor in state.items():
-            port.state[name][:] = tensor.numpy()
 
 
 def table_of(agent: EnvironmentAgent, layout: ItemLayout, folder: Path) -> StepTable:
@@ -72,7 +60,9 @@ def items_of_turns(
         agent,
         net.signature,
         agent.make_block(env.spec, table.layout, NUM_ENVS),
-        table.writer("actor-0", NUM_ENVS).append,
+        table.writer(
+            "actor-0", NUM_ENVS, agent.first_priorities(env.spec.actions)
+        ).append,
         seed=1,
         turn_blocks=agent.turn_blocks(table.layout),
     )

@@ -188,7 +188,9 @@ def test_acting_needs_what_is_asked_for_and_stores_what_is_said(kind: str) -> No
     uniforms = rng.random((5, agent.num_uniforms(actions)))
     slots = Slots(0, 5, 5)
     chosen = agent.act(outputs, actions, uniforms, slots)
-    tensors = {"action": actions.tensor, **agent.own_tensors(actions)}
+    stored, told = agent.own_tensors(actions), agent.priority_tensors(actions)
+    assert not stored.keys() & told.keys()
+    tensors = {"action": actions.tensor, **stored, **told}
     assert chosen.keys() == tensors.keys()
     for name, spec in tensors.items():
         assert chosen[name].shape == (5, *spec.shape), name

@@ -11,6 +11,7 @@ import torch
 from torch import Tensor
 
 from tengen.agents.ppo import Ppo, PpoUpdate
+from tengen.agents.unrolls import unroll
 from tengen.envs import ActionSpec
 from tengen.errors import UsageError
 from tests.unit.agents.agent_fakes import LeakyNet, TableNet, item, items_of
@@ -22,7 +23,12 @@ Tensors = dict[str, Tensor]
 
 
 def update_of(**settings: Any) -> PpoUpdate:
-    given = {"discount": DISCOUNT, "trace_lambda": TRACE_LAMBDA, **settings}
+    given = {
+        "discount": DISCOUNT,
+        "trace_lambda": TRACE_LAMBDA,
+        "uses_vtrace": False,
+        **settings,
+    }
     return PpoUpdate(Ppo(**given), ActionSpec(num_choices=(3,)))
 
 
@@ -190,7 +196,12 @@ def worked_minibatch(**columns: list[float]) -> Tensors:
     """Transitions ``[rows, 1]`` as ``minibatches`` yields them."""
     dtypes = {"observation": torch.int64, "action": torch.int64}
     length = len(columns["action"])
-    given = {"observation": list(range(length)), "is_reset": [0] * length, **columns}
+    given = {
+        "observation": list(range(length)),
+        "is_reset": [0] * length,
+        "weight": [1.0] * length,
+        **columns,
+    }
     return {
         name: torch.tensor(column, dtype=dtypes.get(name, torch.float32))[:, None]
         for name, column in given.items()
@@ -243,6 +254,103 @@ def test_the_clipped_loss_of_a_worked_transition(
     assert (gradient.abs().sum() > 0) == has_gradient
 
 
+def slow_returns(rows: Rows, ratio: Array) -> Array:
+    """V-trace's targets for every transition, by the paper's sum; NaN elsewhere."""
+    returns = np.full_like(rows.reward, np.nan)
+    weight = np.minimum(1.0, ratio)
+    for b in range(rows.reward.shape[1]):
+        for piece in rows.pieces(b):
+            for t in range(piece.start, piece.stop):
+                total, trace = rows.v[t, b], 1.0
+                for k in range(t, piece.stop):
+                    is_end = piece.terminated and k + 1 == piece.stop
+                    reached = 0.0 if is_end else rows.v[k + 1, b]
+                    delta = rows.reward[k, b] + DISCOUNT * reached - rows.v[k, b]
+                    total += trace * weight[k, b] * delta
+                    trace *= DISCOUNT * TRACE_LAMBDA * weight[k, b]
+                returns[t, b] = total
+    return returns
+
+
+def test_v_trace_corrects_for_the_policy_that_acted() -> None:
+    rows = random_rows(3)
+    columns, places = items_of(rows)
+    net = net_of(rows)
+    logits = net.tables["policy"].detach().numpy().astype(np.float64)
+    log_policy = logits - np.log(np.exp(logits).sum(1, keepdims=True))
+    action = columns["action"].numpy().T[:-1]
+    now = log_policy[places[:-1], action]
+    acted = columns["behaviour_log_prob"].numpy().T[:-1]
+    ratio = np.exp(now - acted)
+    assert ratio.min() < 0.5
+    assert ratio.max() > 2
+    returns = slow_returns(rows, ratio)
+    where = {int(place): i for i, place in enumerate(places[:-1].flatten())}
+    update = update_of(uses_vtrace=True, num_epochs=1, num_minibatches=1)
+    (minibatch,) = update.minibatches(net, columns)
+    chosen = [where[int(place)] for place in minibatch["observation"].flatten()]
+    np.testing.assert_allclose(
+        minibatch["returns"].flatten(), returns.flatten()[chosen], rtol=1e-3, atol=1e-4
+    )
+    # The clip is around the policy of before the batch; the weight is of the other.
+    before = minibatch["behaviour_log_prob"].flatten()
+    np.testing.assert_allclose(before, now.flatten()[chosen], rtol=1e-4, atol=1e-6)
+    weights = np.minimum(1.0, ratio).flatten()[chosen]
+    np.testing.assert_allclose(minibatch["weight"].flatten(), weights, rtol=1e-4)
+    found = update.loss(net, minibatch)
+    assert found.metrics["clip_fraction"].item() == 0.0
+    advantage = minibatch["advantage"].flatten().numpy()
+    assert found.metrics["policy_loss"].item() == pytest.approx(
+        -(advantage * weights).mean(), rel=1e-3, abs=1e-6
+    )
+
+
+@pytest.mark.parametrize("has_memory", [False, True])
+def test_v_trace_changes_nothing_where_the_policy_that_acted_learns(
+    has_memory: bool,
+) -> None:
+    rows = random_rows(4)
+    columns, _ = items_of(rows)
+    net: Any = MemoryNet(rows) if has_memory else net_of(rows)
+    columns["state/memory"] = torch.zeros(6)
+    with torch.no_grad():
+        answers = unroll(net, columns).outputs["policy"]
+    log_policy = answers.log_softmax(-1).transpose(0, 1)
+    action = columns["action"][..., None]
+    columns["behaviour_log_prob"][:] = log_policy.gather(-1, action).squeeze(-1)
+
+    def minibatches(uses_vtrace: bool) -> list[Tensors]:
+        torch.manual_seed(0)
+        update = update_of(uses_vtrace=uses_vtrace, num_epochs=1)
+        return list(update.minibatches(net, columns))
+
+    for one, other in zip(minibatches(False), minibatches(True), strict=True):
+        assert one.keys() == other.keys()
+        for name, column in one.items():
+            torch.testing.assert_close(column, other[name], rtol=1e-4, atol=1e-5)
+
+
+def test_a_weight_is_a_factor_of_a_transition_s_policy_loss() -> None:
+    net = TableNet(policy=[[0.0, 0.0, 0.0]], value=[4.0])
+    minibatch = worked_minibatch(
+        action=[1],
+        behaviour_log_prob=[math.log(1 / 3) - math.log(1.5)],
+        advantage=[2.0],
+        behaviour_value=[4.5],
+        returns=[7.0],
+        weight=[0.5],
+    )
+    found = update_of().loss(net, minibatch)
+    assert found.metrics["policy_loss"].item() == pytest.approx(-2.4 / 2, rel=1e-5)
+    assert found.metrics["baseline_loss"].item() == pytest.approx(4.5, rel=1e-5)
+
+
+def test_the_bound_on_lag_is_of_25_batches_unless_it_is_set() -> None:
+    assert update_of(num_epochs=10, num_minibatches=4).max_lag == 1000
+    assert update_of(num_epochs=1, num_minibatches=1).max_lag == 25
+    assert update_of(max_lag=0).max_lag == 0
+
+
 @pytest.mark.parametrize(("value", "loss"), [(4.9, 0.5 * 2.1**2), (6.0, 0.5 * 2.0**2)])
 def test_values_may_be_clipped_too(value: float, loss: float) -> None:
     # Beyond 4.5 + 0.5 the greater of the two errors counts.
@@ -269,6 +377,7 @@ def test_a_batch_of_resets_alone_has_no_loss() -> None:
 @pytest.mark.parametrize(
     ("name", "value"),
     [
+        ("max_lag", -1),
         ("num_epochs", 0),
         ("num_minibatches", 0),
         ("clip_ratio", 0.0),

@@ -49,7 +49,12 @@ def test_the_best_action_is_taken_unless_a_uniform_number_is_below_epsilon(
     # 0.4 ** (1, 10 / 3, 17 / 3, 8): only the first copy explores at 0.1.
     uniforms = np.array([[0.1, 0.99], [0.1, 0.4], [0.1, 0.7], [0.1, 0.0]])
     chosen = agent.act(outputs, ONE_CHOICE, uniforms, Slots(0, 4, 4))
-    assert list(chosen) == ["action"]
+    assert list(chosen) == ["action", "q_taken", "q_best"]
+    # Of duelling heads the mean over the actions is the state's value, -50.
+    shift = -50 - values.mean(1) if is_duelling else np.zeros(4)
+    taken = values[np.arange(4), chosen["action"]] + shift
+    assert chosen["q_taken"] == pytest.approx(taken)
+    assert chosen["q_best"] == pytest.approx(values.max(1) + shift)
     assert chosen["action"].tolist() == [2, 0, 2, 0]
     assert chosen["action"].dtype == np.int64
     # At 0.4 exactly nobody does.
@@ -60,7 +65,8 @@ def test_the_best_action_is_taken_unless_a_uniform_number_is_below_epsilon(
 
 def test_every_action_is_explored_alike() -> None:
     agent = Dqn(epsilon=1.0, epsilon_power=0.0)
-    outputs = {"advantage": np.zeros((300, 3), np.float32)}
+    zeros = np.zeros((300, 3), np.float32)
+    outputs = {"advantage": zeros, "value": zeros[:, 0]}
     uniforms = np.stack([np.zeros(300), np.arange(300) / 300], axis=1)
     chosen = agent.act(outputs, ONE_CHOICE, uniforms, Slots(0, 300, 300))["action"]
     assert np.bincount(chosen).tolist() == [100, 100, 100]

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from tengen.losses import gae_targets
+from tengen.losses import gae_targets, vtrace_targets
 from tests.unit.losses.episodes import Array, Rows, random_rows, tensor, tensors
 
 
@@ -124,3 +124,63 @@ def test_targets_have_no_gradient() -> None:
     targets = gae_targets(v=v, **tensors(rows), discount=0.9, trace_lambda=0.9)
     assert not targets.advantages.requires_grad
     assert not targets.returns.requires_grad
+
+
+def ratios_of(rows: Rows, seed: int) -> Array:
+    """Made-up ratios on both sides of 1; those of rows that reset must not matter."""
+    rng = np.random.default_rng([seed, 7])
+    return np.where(rows.is_reset[:-1], 1e6, rng.uniform(0.1, 3.0, rows.reward.shape))
+
+
+@pytest.mark.parametrize("trace_lambda", [0.0, 0.7, 1.0])
+@pytest.mark.parametrize("seed", range(2))
+def test_with_ratios_of_one_nothing_is_weighed(seed: int, trace_lambda: float) -> None:
+    rows = random_rows(seed)
+    given = {"v": tensor(rows.v), **tensors(rows)}
+    settings = {"discount": 0.9, "trace_lambda": trace_lambda}
+    plain = gae_targets(**given, **settings)
+    ones = gae_targets(**given, **settings, ratio=tensor(np.ones(rows.reward.shape)))
+    for one, other in zip(plain, ones, strict=True):
+        assert torch.equal(one, other)
+
+
+@pytest.mark.parametrize("trace_lambda", [0.0, 0.7, 1.0])
+@pytest.mark.parametrize("seed", range(2))
+def test_with_ratios_returns_are_v_trace_s(seed: int, trace_lambda: float) -> None:
+    rows = random_rows(seed)
+    ratio, v = ratios_of(rows, seed), tensor(rows.v)
+    found = gae_targets(
+        v=v,
+        **tensors(rows),
+        discount=0.9,
+        trace_lambda=trace_lambda,
+        ratio=tensor(ratio),
+    )
+    targets = vtrace_targets(
+        v_tm1=v[:-1],
+        v_t=v[1:],
+        r_t=tensor(rows.reward),
+        discount_t=tensor(0.9 * ~rows.terminated),
+        rho_tm1=tensor(ratio * ~rows.is_reset[:-1]),
+        trace_lambda=trace_lambda,
+    )
+    np.testing.assert_allclose(found.returns, targets.vs_tm1, atol=1e-12)
+    if trace_lambda == 1.0:
+        weighed = found.advantages.numpy() * ratio.clip(max=1)
+        np.testing.assert_allclose(weighed, targets.pg_advantages, atol=1e-12)
+
+
+def test_a_worked_trace_of_ratios() -> None:
+    # delta = 2 + 4/2 - 1 = 3;  4 + 8/2 - 4 = 4
+    found = gae_targets(
+        v=tensor([[1.0], [4.0], [8.0]]),
+        reward=tensor([[2.0], [4.0]]),
+        terminated=torch.zeros(2, 1),
+        is_reset=torch.zeros(3, 1),
+        discount=0.5,
+        trace_lambda=0.5,
+        ratio=tensor([[3.0], [0.25]]),
+    )
+    # A quarter of the second one's 4 is handed on: 3 + 1/4 * 1.
+    assert found.advantages.flatten().tolist() == [3.25, 4.0]
+    assert found.returns.flatten().tolist() == [4.25, 5.0]

@@ -7,6 +7,7 @@ import time
 
 from tengen import _core
 from tengen.experience.replay_config import ReplayConfig
+from tengen.experience.steps.first_priorities import FirstPriorities
 from tengen.experience.steps.item_layout import ItemLayout
 from tengen.experience.steps.slot_writer import TABLE, SlotWriter
 from tengen.store import Store
@@ -60,14 +61,16 @@ class StepClient:
         self._max_priority = 1.0
         self._asked_s = -_PRIORITY_S
 
-    def writer(self, name: str, num_slots: int) -> SlotWriter:
+    def writer(
+        self, name: str, num_slots: int, first: FirstPriorities | None = None
+    ) -> SlotWriter:
         """Returns the writer of an actor's slots; see ``StepTable.writer``."""
         reach = self.layout.num_stored
         writers = [
             self._store.writer(f"{name}/{slot}", TABLE, max_item_steps=reach)
             for slot in range(num_slots)
         ]
-        return SlotWriter(self, writers)
+        return SlotWriter(self, writers, first)
 
     @property
     def max_priority(self) -> float:

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from tengen.errors import RunError
 from tengen.experience.replay_config import ReplayConfig
+from tengen.experience.steps.first_priorities import FirstPriorities, PriorityWindow
 from tengen.experience.steps.item_layout import ItemLayout
 from tengen.experience.steps.packing import pack_steps
 from tengen.store import Column, StepWriter, StoreTimeout
@@ -32,7 +33,7 @@ class StepSink(Protocol):
 
     @property
     def max_priority(self) -> float:
-        """The greatest priority so far, which new items get."""
+        """The greatest priority so far, for new items of which nothing is known."""
 
     def count(self, num_rows: int, num_episodes: int) -> None:
         """Takes how many frames and ends of episodes were written."""
@@ -49,11 +50,21 @@ class SlotWriter:
     Args:
         table: Where they go.
         writers: One a slot.
+        first: What priorities new items get; None: the greatest so far.
     """
 
-    def __init__(self, table: StepSink, writers: list[StepWriter]) -> None:
+    def __init__(
+        self,
+        table: StepSink,
+        writers: list[StepWriter],
+        first: FirstPriorities | None = None,
+    ) -> None:
         self._table = table
         self._writers = writers
+        self._not_stored = () if first is None else first.columns
+        self._window: PriorityWindow | None = None
+        if first is not None and table.config.sampler == "prioritized":
+            self._window = PriorityWindow(first, table.layout)
         self._num_steps = 0
         reach = table.layout.num_stored - 1
         # Of the steps before a block, as many as an item that ends in it may have.
@@ -70,7 +81,8 @@ class SlotWriter:
         Args:
             columns: ``[N, K, ...]`` each, K as ``ItemLayout.block_steps``; or
                 ``[N, num_before + K + 1, ...]`` where items are closed, the last the
-                closing step and the first those before the block once more.
+                closing step and the first those before the block once more. With those
+                of ``FirstPriorities``.
             state: ``[N, ...]`` each, the recurrent state before the block's first step.
 
         Returns:
@@ -81,20 +93,27 @@ class SlotWriter:
         """
         layout = self._table.layout
         num_rows = columns["is_reset"].shape[1]
-        columns = {
-            **pack_steps(columns, self._table.stored),
-            **layout.cut(state, num_rows),
-        }
         is_reset = np.concatenate(
             [self._is_reset, columns["is_reset"].astype(np.bool_)], axis=1
         )
         versions = np.concatenate([self._versions, columns["model_version"]], axis=1)
+        ends = np.stack([layout.ends(self._num_steps, slot) for slot in is_reset])
+        if self._window is None:
+            priorities = np.full(ends.shape, self._table.max_priority)
+        else:
+            priorities = self._window.of(columns, ends)
+        told = {n: c for n, c in columns.items() if n not in self._not_stored}
+        stored = {
+            **pack_steps(told, self._table.stored),
+            **layout.cut(state, num_rows),
+        }
         num_items, timeout_s = 0, self._table.config.timeout_s
         try:
             for slot, writer in enumerate(self._writers):
-                rows = {name: column[slot] for name, column in columns.items()}
-                ends = layout.ends(self._num_steps, is_reset[slot])
-                num_items += self._write(writer, rows, ends, versions[slot])
+                rows = {name: column[slot] for name, column in stored.items()}
+                num_items += self._write(
+                    writer, rows, ends[slot], versions[slot], priorities[slot]
+                )
             for writer in self._writers:
                 writer.flush(timeout_s)
         except StoreTimeout as error:
@@ -119,6 +138,7 @@ class SlotWriter:
         rows: Mapping[str, NDArray[Any]],
         ends: NDArray[np.bool_],
         versions: NDArray[np.int64],
+        priorities: NDArray[np.float64],
     ) -> int:
         """Appends one slot's rows, and makes an item of each that ends one.
 
@@ -132,7 +152,7 @@ class SlotWriter:
             num_items += writer.insert_each(
                 TABLE,
                 layout.num_stored,
-                self._table.max_priority,
+                priorities[first:last],
                 count=last - first,
                 version=int(versions[first]),
                 timeout_s=config.timeout_s,

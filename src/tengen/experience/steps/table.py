@@ -30,6 +30,7 @@ from numpy.typing import NDArray
 from tengen.config import check
 from tengen.errors import RunError
 from tengen.experience.replay_config import ReplayConfig
+from tengen.experience.steps.first_priorities import FirstPriorities
 from tengen.experience.steps.item_layout import ItemLayout
 from tengen.experience.steps.packing import unpack
 from tengen.experience.steps.plan import plan_steps
@@ -147,12 +148,15 @@ class StepTable:
         """``tcp://HOST:PORT`` where actors of other hosts join in; None: nowhere."""
         return self._store.address
 
-    def writer(self, name: str, num_slots: int) -> SlotWriter:
+    def writer(
+        self, name: str, num_slots: int, first: FirstPriorities | None = None
+    ) -> SlotWriter:
         """Returns the writer of an actor's slots; see ``SlotWriter``.
 
         Args:
             name: The actor's, its own.
             num_slots: N.
+            first: What priorities new items get; None: the greatest so far.
 
         Raises:
             UsageError: Another writer has the name, or there are too many slots.
@@ -170,7 +174,7 @@ class StepTable:
             self._store.writer(f"{name}/{slot}", TABLE, max_item_steps=reach)
             for slot in range(num_slots)
         ]
-        return SlotWriter(self, writers)
+        return SlotWriter(self, writers, first)
 
     def refresh(self) -> int:
         """Returns how many items were inserted since the last call."""
@@ -289,7 +293,7 @@ class StepTable:
 
     @property
     def max_priority(self) -> float:
-        """The greatest priority so far, which new items get.
+        """The greatest priority so far, for new items of which nothing is known.
 
         Source: Schaul et al. 2016, "Prioritized Experience Replay", algorithm 1.
         """

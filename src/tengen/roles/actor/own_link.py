@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from tengen.actors import EnvironmentPort
 from tengen.agents import EnvironmentAgent
+from tengen.envs import env_spec
 from tengen.errors import RunError
 from tengen.inference import bind_port, drive, open_backend
 from tengen.models import load_model
@@ -35,10 +36,10 @@ class OwnLink:
         self._steps = agent.steps_of(open_experience(config, run, context))
         self.layout = self._steps.layout
         num_envs = agent.actor.num_envs
+        first = agent.first_priorities(env_spec(config.task).actions)
+        writer = self._steps.writer("actor-0", num_envs, first)
         # More would wait for each other: the network is this thread's too.
-        self.groups: Sequence[Group] = [
-            Group(num_envs, self._steps.writer("actor-0", num_envs).append)
-        ]
+        self.groups: Sequence[Group] = [Group(num_envs, writer.append)]
 
     def drive(self, ports: Sequence[EnvironmentPort]) -> Driven | None:
         """See ``ActorLink.drive``."""

@@ -11,7 +11,7 @@ from typing import TypeVar
 
 from tengen.actors import EnvironmentPort
 from tengen.agents import EnvironmentAgent
-from tengen.envs import Arrays
+from tengen.envs import Arrays, env_spec
 from tengen.errors import RunError, TengenError
 from tengen.experience import StepClient
 from tengen.inference import DriveStats, central
@@ -106,6 +106,7 @@ class RemoteLink:
             self._inference.append(client)
         self._steps = self._reach(steps, f"the learner of {where}")
         self._counts = ActorCounts(run, context.index)
+        self._first = agent.first_priorities(env_spec(config.task).actions)
         self.groups: Sequence[Group] = [
             self._group(place, client) for place, client in enumerate(self._inference)
         ]
@@ -115,7 +116,7 @@ class RemoteLink:
     def _group(self, place: int, client: central.InferenceClient) -> Group:
         num_envs = client.arrays.num_rows
         name = f"actor-{self._context.index}" + (f"-group-{place}" if place else "")
-        append = self._steps.writer(name, num_envs).append
+        append = self._steps.writer(name, num_envs, self._first).append
         return Group(num_envs, functools.partial(self._write, append), client.arrays)
 
     def _write(

@@ -1,0 +1,72 @@
+"""The priorities that items get when they are made, from what acting knew of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tengen.experience.steps.item_layout import ItemLayout
+
+__all__ = ["FirstPriorities", "PriorityWindow"]
+
+_STORED = ("reward", "terminated", "is_reset")
+
+
+@dataclass(frozen=True)
+class FirstPriorities:
+    """How an agent knows an item's priority without asking its network once more."""
+
+    columns: tuple[str, ...]
+    """Of a step, that are for this alone and not stored."""
+    of: Callable[[dict[str, NDArray[Any]]], NDArray[np.float64]]
+    """From ``[B, num_steps, ...]`` of ``columns``, reward, terminated and is_reset to
+    ``[B]``, at least 0."""
+
+
+class PriorityWindow:
+    """Keeps of every slot the steps that an item which ends later may have.
+
+    Legend: N slots, K steps of a block.
+    """
+
+    def __init__(self, first: FirstPriorities, layout: ItemLayout) -> None:
+        """Begins without steps.
+
+        Args:
+            first: The agent's.
+            layout: Of its items.
+        """
+        self._first = first
+        self._layout = layout
+        self._before: dict[str, NDArray[Any]] = {}
+
+    def of(
+        self, columns: Mapping[str, NDArray[Any]], ends: NDArray[np.bool_]
+    ) -> NDArray[np.float64]:
+        """Returns ``[N, K]``, the priorities of the items that end with each step.
+
+        Args:
+            columns: ``[N, K, ...]`` each, the next steps of every slot.
+            ends: ``[N, K]``, which steps are an item's last; others have priority 0.
+        """
+        reach = self._layout.num_stored - 1
+        priorities = np.zeros(ends.shape)
+        items: dict[str, NDArray[Any]] = {}
+        for name in (*_STORED, *self._first.columns):
+            column = columns[name]
+            before = self._before.get(name)
+            if before is None:
+                before = np.zeros((len(column), reach, *column.shape[2:]), column.dtype)
+            steps = np.concatenate([before, column], axis=1)
+            self._before[name] = steps[:, column.shape[1] :]
+            windows = np.lib.stride_tricks.sliding_window_view(steps, reach + 1, axis=1)
+            # [items, ..., num_stored], of which the first are for their inputs alone.
+            chosen = np.moveaxis(windows[ends], -1, 1)
+            items[name] = chosen[:, self._layout.num_before :]
+        if ends.any():
+            priorities[ends] = self._first.of(items)
+        return priorities

@@ -1,0 +1,187 @@
+"""New items get the priority that the learner would give them, from acting alone.
+
+The learner's is that of the network that acted, both as online and as target network.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from tengen.actors import EnvironmentActorConfig, EnvironmentPort, step_tensors
+from tengen.agents.dqn import Dqn, DqnUpdate
+from tengen.agents.iqn import Iqn, IqnUpdate
+from tengen.agents.q_agent import QAgent, TargetUpdate
+from tengen.agents.r2d2 import R2d2, R2d2Update
+from tengen.experience import FirstPriorities, ReplayConfig, StepClient, StepTable
+from tengen.inference import drive
+from tengen.nets import Net
+from tengen.store import Column
+from tengen.tensors import FRACTIONS, QUANTILES
+from tengen.transport import NetDoor
+from tests.unit.agents.agent_fakes import CountingEnv, LeakyNet, NetRunner, TableNet
+
+NUM_ENVS = 3
+# Shorter than an item and longer; every second one is truncated.
+LENGTHS = (3, 11, 1, 6)
+NUM_STATES = max(LENGTHS) + 1
+STORE = ReplayConfig(
+    sampler="prioritized",
+    max_items=10_000,
+    samples_per_item=1_000.0,
+    max_ahead=10_000,
+    priority_exponent=1.0,
+)
+ACTOR = EnvironmentActorConfig(num_envs=NUM_ENVS, turn_steps=15)
+
+rng = np.random.default_rng(4)
+
+
+def dqn(is_duelling: bool) -> tuple[QAgent, Net, TargetUpdate]:
+    agent = Dqn(is_duelling=is_duelling, num_steps=3, discount=0.9, actor=ACTOR)
+    tables: dict[str, Any] = {"q": rng.normal(size=(NUM_STATES, 3))}
+    if is_duelling:
+        tables = {"value": rng.normal(size=NUM_STATES), "advantage": tables["q"]}
+    net = TableNet(**tables)
+    return agent, net, DqnUpdate(agent, net, STORE)
+
+
+def iqn() -> tuple[QAgent, Net, TargetUpdate]:
+    # The table answers the same quantiles whatever fractions are asked for.
+    agent = Iqn(num_quantiles=5, num_steps=2, discount=0.9, actor=ACTOR)
+    net = TableNet(**{QUANTILES: rng.normal(size=(NUM_STATES, 5, 3))})
+    return agent, net, IqnUpdate(agent, net, STORE)
+
+
+def r2d2() -> tuple[QAgent, Net, TargetUpdate]:
+    agent = R2d2(
+        is_duelling=False,
+        sees_last_step=False,
+        burn_in=4,
+        unroll_length=10,
+        period=6,
+        num_steps=3,
+        discount=0.9,
+        eta=0.7,
+        rescaling_epsilon=0.01,
+        actor=ACTOR,
+    )
+    net = LeakyNet(0.7, rng.normal(size=NUM_STATES), rng.normal(size=(NUM_STATES, 3)))
+    return agent, net, R2d2Update(agent, net, STORE)
+
+
+@pytest.fixture
+def memory() -> Iterator[Path]:
+    with tempfile.TemporaryDirectory(prefix="tengen-") as folder:
+        yield Path(folder) / "table"
+
+
+def open_table(
+    agent: QAgent, net: Net, folder: Path, memory: Path | None, door: NetDoor | None
+) -> StepTable:
+    spec = CountingEnv(1, LENGTHS).spec
+    tensors = step_tensors(spec.observations, spec.actions, {})
+    return StepTable(
+        folder / "steps",
+        {name: Column(dtype=t.dtype, shape=t.shape) for name, t in tensors.items()},
+        agent.layout(net.signature.state),
+        STORE,
+        seed=1,
+        num_slots=NUM_ENVS,
+        batch_size=3_000,
+        directory=memory,
+        net=door,
+    )
+
+
+def of_learner(update: TargetUpdate, net: Net, columns: dict[str, Any]) -> np.ndarray:
+    """Returns ``[B]``, what the learner gives the items of a batch."""
+    tensors = {name: torch.from_numpy(c.copy()) for name, c in columns.items()}
+    tensors[FRACTIONS] = torch.rand(len(tensors["action"]), 2, 5)
+    found = update.loss(net, tensors).priorities
+    assert found is not None
+    return found.detach().numpy()
+
+
+@pytest.mark.parametrize("over", ["process", "folder", "tcp"])
+@pytest.mark.parametrize("kind", ["dqn", "duelling", "iqn", "r2d2"])
+def test_new_items_have_the_learner_s_priority(
+    kind: str, over: str, tmp_path: Path, memory: Path
+) -> None:
+    made = {"dqn": lambda: dqn(False), "duelling": lambda: dqn(True), "iqn": iqn}
+    agent, net, update = made.get(kind, r2d2)()
+    door = NetDoor(listen="127.0.0.1:0") if over == "tcp" else None
+    table = open_table(
+        agent, net, tmp_path, None if over == "process" else memory, door
+    )
+    sink: StepTable | StepClient = table
+    if over != "process":
+        sink = StepClient(table.address or str(memory), table.layout, STORE)
+    env = CountingEnv(NUM_ENVS, LENGTHS)
+    port = EnvironmentPort(
+        env,
+        agent,
+        net.signature,
+        agent.make_block(env.spec, table.layout, NUM_ENVS),
+        sink.writer(
+            "actor-0", NUM_ENVS, agent.first_priorities(env.spec.actions)
+        ).append,
+        seed=1,
+        turn_blocks=agent.turn_blocks(table.layout),
+    )
+    for version in range(5):
+        port.begin(version)
+        drive(port, NetRunner(net, port))
+    assert port.stats.num_items > 20
+    batch = table.sample(3_000)
+    columns = dict(batch.columns)
+    flags = [columns[name][:, :-1].any() for name in ("terminated", "truncated")]
+    assert all(flags)
+    assert columns["is_reset"][:, 1:].any()
+    expected = of_learner(update, net, columns)
+    # Each is of a different size, and none is what it was by chance.
+    assert len(set(expected.round(4).tolist())) > 8
+    chance = batch.probabilities
+    total = 1 / chance.max() * expected.max()
+    np.testing.assert_allclose(chance * total, expected, rtol=1e-4)
+    greatest = table._table.describe()["max_priority"]
+    assert greatest == pytest.approx(float(expected.max()), rel=1e-4)
+    batch.ack()
+    if isinstance(sink, StepClient):
+        sink.close()
+    table.close()
+
+
+def test_nothing_is_asked_where_draws_are_even(tmp_path: Path) -> None:
+    agent, _, _ = dqn(False)
+    spec = CountingEnv(1, LENGTHS).spec
+    tensors = step_tensors(spec.observations, spec.actions, {})
+
+    def never(steps: object) -> Any:
+        pytest.fail("priorities are of no use here")
+
+    table = StepTable(
+        tmp_path / "steps",
+        {name: Column(dtype=t.dtype, shape=t.shape) for name, t in tensors.items()},
+        agent.layout({}),
+        ReplayConfig(sampler="uniform", max_items=100),
+        seed=1,
+        num_slots=1,
+        batch_size=1,
+    )
+    told = tuple(agent.priority_tensors(spec.actions))
+    writer = table.writer("actor-0", 1, FirstPriorities(told, never))
+    block = agent.make_block(spec, table.layout, agent.actor.num_envs)
+    zeros = {
+        name: np.zeros((1, 8, *t.shape), t.dtype)
+        for name, t in {**tensors, **agent.priority_tensors(spec.actions)}.items()
+    }
+    assert block.is_empty
+    assert writer.append(zeros, {}) == 5
+    table.close()
