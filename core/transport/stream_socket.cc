@@ -87,12 +87,7 @@ bool StreamSocket::send(std::span<iovec> parts) {
 }
 
 bool StreamSocket::try_send(std::span<iovec>* parts) {
-  while (!parts->empty()) {
-    const ssize_t sent = send_some(descriptor_, *parts, MSG_DONTWAIT);
-    if (sent < 0) return errno == EAGAIN || errno == EWOULDBLOCK;
-    *parts = drop_front(*parts, static_cast<size_t>(sent));
-  }
-  return true;
+  return transport::try_send(descriptor_, parts);
 }
 
 bool StreamSocket::has_ended() const {
@@ -103,5 +98,27 @@ bool StreamSocket::has_ended() const {
 void StreamSocket::end_sending() { shutdown(descriptor_, SHUT_WR); }
 
 void StreamSocket::shut_down() { shutdown(descriptor_, SHUT_RDWR); }
+
+bool try_send(int descriptor, std::span<iovec>* parts) {
+  while (!parts->empty()) {
+    const ssize_t sent = send_some(descriptor, *parts, MSG_DONTWAIT);
+    if (sent < 0) return errno == EAGAIN || errno == EWOULDBLOCK;
+    *parts = drop_front(*parts, static_cast<size_t>(sent));
+  }
+  return true;
+}
+
+bool try_receive(int descriptor, std::span<iovec>* parts) {
+  msghdr message{};
+  message.msg_iov = parts->data();
+  message.msg_iovlen = std::min(parts->size(), kMaxParts);
+  ssize_t got;
+  do {
+    got = recvmsg(descriptor, &message, MSG_DONTWAIT);
+  } while (got < 0 && errno == EINTR);
+  if (got < 0) return errno == EAGAIN || errno == EWOULDBLOCK;
+  *parts = drop_front(*parts, static_cast<size_t>(got));
+  return got > 0;
+}
 
 }  // namespace tengen::transport
