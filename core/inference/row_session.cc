@@ -39,8 +39,7 @@ std::byte* RowSession::column(size_t i) const {
 }
 
 RowSession::Received RowSession::receive() {
-  // A head and the rows behind it come in one call. No second one follows that finds nothing:
-  // where there is more, whoever waits for the descriptor is told at once.
+  // A head and the rows behind it mostly come in one call.
   const size_t num_left = not_received_.size();
   if (!transport::try_receive(descriptor_, &not_received_)) return Received::kEnd;
   const bool had_head = num_left < expected_.size();

@@ -15,6 +15,8 @@ namespace {
 constexpr size_t kAheadBytes = 16384;
 // What one call takes, by POSIX's least and Linux's limit.
 constexpr size_t kMaxParts = 1024;
+// What one call receives: TCP tells the other side of the room that a call has made when it ends.
+constexpr size_t kMaxReceivedBytes = 65536;
 
 #ifdef POLLRDHUP
 constexpr short kEnded = POLLRDHUP | POLLHUP | POLLERR;
@@ -109,16 +111,24 @@ bool try_send(int descriptor, std::span<iovec>* parts) {
 }
 
 bool try_receive(int descriptor, std::span<iovec>* parts) {
-  msghdr message{};
-  message.msg_iov = parts->data();
-  message.msg_iovlen = std::min(parts->size(), kMaxParts);
-  ssize_t got;
-  do {
-    got = recvmsg(descriptor, &message, MSG_DONTWAIT);
-  } while (got < 0 && errno == EINTR);
-  if (got < 0) return errno == EAGAIN || errno == EWOULDBLOCK;
-  *parts = drop_front(*parts, static_cast<size_t>(got));
-  return got > 0;
+  while (!parts->empty()) {
+    msghdr message{};
+    size_t num_bytes = 0;
+    for (const iovec& part : *parts) {
+      if (message.msg_iovlen == kMaxParts || num_bytes + part.iov_len > kMaxReceivedBytes) break;
+      num_bytes += part.iov_len;
+      ++message.msg_iovlen;
+    }
+    iovec piece{parts->front().iov_base, kMaxReceivedBytes};
+    message.msg_iov = message.msg_iovlen > 0 ? parts->data() : &piece;
+    message.msg_iovlen = std::max<size_t>(message.msg_iovlen, 1);
+    const ssize_t got = recvmsg(descriptor, &message, MSG_DONTWAIT);
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) return errno == EAGAIN || errno == EWOULDBLOCK;
+    if (got == 0) return false;
+    *parts = drop_front(*parts, static_cast<size_t>(got));
+  }
+  return true;
 }
 
 }  // namespace tengen::transport

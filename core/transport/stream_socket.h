@@ -47,8 +47,8 @@ class StreamSocket {
 // For a socket of whatever kind that many are served beside: sends as much as it takes at once, and
 // drops it from `parts`; false where the other side has gone.
 bool try_send(int descriptor, std::span<iovec>* parts);
-// Receives what is there straight to the parts, in one call, and drops it from `parts`, which are
-// not empty; false where the stream has ended or is broken.
+// Receives what is there straight to the parts, and drops it from `parts`; false where the stream
+// has ended or is broken.
 bool try_receive(int descriptor, std::span<iovec>* parts);
 
 // A part of a message: these bytes.
