@@ -76,9 +76,7 @@ def build() -> ctypes.CDLL:
     """Compiles the load."""
     library = Path(tempfile.mkdtemp()) / "load.so"
     source = Path(__file__).with_suffix(".c")
-    subprocess.run(
-        ["cc", "-O3", "-shared", "-fPIC", "-o", library, source], check=True
-    )
+    subprocess.run(["cc", "-O3", "-shared", "-fPIC", "-o", library, source], check=True)
     loops = ctypes.CDLL(str(library))
     loops.load.restype = ctypes.c_int64
     return loops
