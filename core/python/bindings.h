@@ -1,5 +1,5 @@
 #pragma once
-// One bind_<folder> function a folder of the core, and one for Go; module.cc calls them in
+// One bind_<folder> function a folder of the core, one for Go and one for central inference; module.cc calls them in
 // dependency order.
 
 #include <nanobind/nanobind.h>
@@ -11,6 +11,7 @@ void bind_games(nanobind::module_& m);
 void bind_go(nanobind::module_& m);
 void bind_search(nanobind::module_& m);
 void bind_inference(nanobind::module_& m);
+void bind_row_server(nanobind::module_& m);
 void bind_records(nanobind::module_& m);
 void bind_store(nanobind::module_& m);
 void bind_selfplay(nanobind::module_& m);

@@ -193,6 +193,10 @@ SharedMemory SharedMemory::open(const std::string& path, uint64_t min_bytes) {
   return there;
 }
 
+SharedMemory SharedMemory::unnamed(int descriptor, uint64_t num_bytes) {
+  return {"", map("unnamed", descriptor, num_bytes), num_bytes};
+}
+
 void SharedMemory::check_room(const std::string& directory, uint64_t num_bytes) {
   struct statvfs status;
   if (statvfs(directory.c_str(), &status) != 0) fail(directory, "cannot be measured", errno);

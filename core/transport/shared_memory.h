@@ -20,6 +20,9 @@ class SharedMemory {
   static SharedMemory adopt(const std::string& path, uint64_t num_bytes);
   // Maps an existing file. Throws Error where there is none, or it has fewer bytes.
   static SharedMemory open(const std::string& path, uint64_t min_bytes = 1);
+  // Maps memory without a name that another process may have too, by its descriptor, which stays
+  // the caller's.
+  static SharedMemory unnamed(int descriptor, uint64_t num_bytes);
   // Throws the same Error where a folder's file system has less than `num_bytes` of room now.
   static void check_room(const std::string& directory, uint64_t num_bytes);
   // Memory of this process alone.
@@ -31,7 +34,7 @@ class SharedMemory {
 
   std::byte* data() const { return data_; }
   uint64_t num_bytes() const { return num_bytes_; }
-  const std::string& path() const { return path_; }  // empty for an anonymous one
+  const std::string& path() const { return path_; }  // empty for one without a name
 
  private:
   SharedMemory(std::string path, std::byte* data, uint64_t num_bytes)

@@ -15,6 +15,8 @@ namespace {
 constexpr size_t kAheadBytes = 16384;
 // What one call takes, by POSIX's least and Linux's limit.
 constexpr size_t kMaxParts = 1024;
+// What one call receives: TCP tells the other side of the room that a call has made when it ends.
+constexpr size_t kMaxReceivedBytes = 65536;
 
 #ifdef POLLRDHUP
 constexpr short kEnded = POLLRDHUP | POLLHUP | POLLERR;
@@ -87,12 +89,7 @@ bool StreamSocket::send(std::span<iovec> parts) {
 }
 
 bool StreamSocket::try_send(std::span<iovec>* parts) {
-  while (!parts->empty()) {
-    const ssize_t sent = send_some(descriptor_, *parts, MSG_DONTWAIT);
-    if (sent < 0) return errno == EAGAIN || errno == EWOULDBLOCK;
-    *parts = drop_front(*parts, static_cast<size_t>(sent));
-  }
-  return true;
+  return transport::try_send(descriptor_, parts);
 }
 
 bool StreamSocket::has_ended() const {
@@ -103,5 +100,35 @@ bool StreamSocket::has_ended() const {
 void StreamSocket::end_sending() { shutdown(descriptor_, SHUT_WR); }
 
 void StreamSocket::shut_down() { shutdown(descriptor_, SHUT_RDWR); }
+
+bool try_send(int descriptor, std::span<iovec>* parts) {
+  while (!parts->empty()) {
+    const ssize_t sent = send_some(descriptor, *parts, MSG_DONTWAIT);
+    if (sent < 0) return errno == EAGAIN || errno == EWOULDBLOCK;
+    *parts = drop_front(*parts, static_cast<size_t>(sent));
+  }
+  return true;
+}
+
+bool try_receive(int descriptor, std::span<iovec>* parts) {
+  while (!parts->empty()) {
+    msghdr message{};
+    size_t num_bytes = 0;
+    for (const iovec& part : *parts) {
+      if (message.msg_iovlen == kMaxParts || num_bytes + part.iov_len > kMaxReceivedBytes) break;
+      num_bytes += part.iov_len;
+      ++message.msg_iovlen;
+    }
+    iovec piece{parts->front().iov_base, kMaxReceivedBytes};
+    message.msg_iov = message.msg_iovlen > 0 ? parts->data() : &piece;
+    message.msg_iovlen = std::max<size_t>(message.msg_iovlen, 1);
+    const ssize_t got = recvmsg(descriptor, &message, MSG_DONTWAIT);
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) return errno == EAGAIN || errno == EWOULDBLOCK;
+    if (got == 0) return false;
+    *parts = drop_front(*parts, static_cast<size_t>(got));
+  }
+  return true;
+}
 
 }  // namespace tengen::transport

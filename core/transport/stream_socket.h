@@ -44,6 +44,13 @@ class StreamSocket {
   size_t end_ = 0;
 };
 
+// For a socket of whatever kind that many are served beside: sends as much as it takes at once, and
+// drops it from `parts`; false where the other side has gone.
+bool try_send(int descriptor, std::span<iovec>* parts);
+// Receives what is there straight to the parts, and drops it from `parts`; false where the stream
+// has ended or is broken.
+bool try_receive(int descriptor, std::span<iovec>* parts);
+
 // A part of a message: these bytes.
 inline iovec part_of(const void* data, uint64_t num_bytes) {
   return {const_cast<void*>(data), static_cast<size_t>(num_bytes)};

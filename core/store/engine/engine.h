@@ -126,6 +126,7 @@ class Engine {
   bool is_making_room(uint32_t writer) const { return writers_[writer].num_removed > 0; }
   // How many items were removed to make room for writers.
   uint64_t num_removed() const { return num_removed_; }
+  uint64_t num_writers() const { return open_names_.size(); }
   uint32_t pool_of_writer(uint32_t writer) const { return writers_[writer].pool; }
   // How many slots the writer was granted and has not appended.
   uint64_t num_granted(uint32_t writer) const { return writers_[writer].granted.size(); }

@@ -40,8 +40,11 @@ class ServedWriter final : public ServedSession {
     std::byte* to = outbox.reserve(sizeof(Slots) + kMaxWanted * sizeof(uint32_t));
     if (to == nullptr) return Progress::kNone;
     // The slots granted ahead to one writer are a small part of the memory that all share, but at
-    // least one.
-    const uint64_t share = engine.pool(engine.pool_of_writer(writer_)).slots().max_slots() / 64;
+    // least one. Those of all writers are no more than a quarter, or a writer that comes late would
+    // wait for as long as the others go on.
+    const uint64_t num_parts = std::max<uint64_t>(64, 4 * engine.num_writers());
+    const uint64_t num_slots = engine.pool(engine.pool_of_writer(writer_)).slots().max_slots();
+    const uint64_t share = num_slots / num_parts;
     const uint64_t stock = engine.num_granted(writer_);
     const uint64_t most = std::min<uint64_t>(num_wanted_, share > stock ? share - stock : 1);
     granted_.clear();

@@ -300,10 +300,8 @@ def _measure(
     alone: _Group,
 ) -> dict[str, Any]:
     # Rows of resets too, on both sides: a table counts blocks, which are too large.
-    stats = service.server.stats
-
     def made() -> int:
-        return stats.num_evaluations
+        return service.server.stats.num_evaluations
 
     def stepped() -> int:
         return sum(alone.lines)
@@ -318,7 +316,7 @@ def _measure(
     shares, rates, rates_alone, walls, costs = [], [], [], [], []
     alone.signal(signal.SIGSTOP)
     time.sleep(_WARM_S)
-    rows_before, batches_before = stats.num_evaluations, stats.num_batches
+    before = service.server.stats
     for _ in range(args.rounds):
         begun_s, begun, cpu_s = time.monotonic(), made(), actors.cpu_s
         own_s = time.process_time()
@@ -342,6 +340,7 @@ def _measure(
         rates_alone.append(steps_alone / alone_s)
         shares.append(rates[-1] / rates_alone[-1])
         costs.append(own_s / cpu_s)
+    stats = service.server.stats
     frames = envs.env_spec(args.task).frames_per_step
     return {
         "share_of_simulation": statistics.median(shares),
@@ -351,8 +350,8 @@ def _measure(
         "frames_per_cpu_s": frames * statistics.median(rates),
         "steps_per_s": statistics.median(walls),
         "inference_share": statistics.median(costs),
-        "batch_rows": (stats.num_evaluations - rows_before)
-        / max(1, stats.num_batches - batches_before),
+        "batch_rows": (stats.num_evaluations - before.num_evaluations)
+        / max(1, stats.num_batches - before.num_batches),
         "task": args.task,
         "agent": args.agent,
         "actors": args.actors,

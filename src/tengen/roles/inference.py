@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import threading
 import time
 
@@ -73,7 +72,7 @@ class InferenceRole:
         )
         self._thread.start()
         doors.publish()
-        self._told = dataclasses.replace(self._server.stats)
+        self._told = self._server.stats
         self._told_s = time.monotonic()
 
     def turn(self) -> Report | None:
@@ -130,7 +129,7 @@ class InferenceRole:
         self._model = number
 
     def _report(self) -> Report:
-        now = dataclasses.replace(self._server.stats)
+        now = self._server.stats
         now_s = time.monotonic()
         seconds = max(1e-9, now_s - self._told_s)
         before, self._told, self._told_s = self._told, now, now_s

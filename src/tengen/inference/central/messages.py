@@ -6,7 +6,7 @@ not, the outputs follow, and the state where the request asked for it. An error 
 ``REPLY`` and a text. Numbers are little-endian.
 
 On one host the first request of a session is ``OPEN``, whose reply is the descriptor
-of the shared memory.
+of the shared memory. The server's side is ``core/inference/row_session.cc``.
 """
 
 from __future__ import annotations

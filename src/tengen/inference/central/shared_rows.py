@@ -1,7 +1,7 @@
 """Memory that an actor and central inference share, which no file names.
 
-It ends with the last process that has it, however that one ended. The side that makes
-it passes its descriptor over the session's socket.
+It ends with the last process that has it, however that one ended. The server makes it,
+and the core passes its descriptor over the session's socket.
 """
 
 from __future__ import annotations
@@ -15,13 +15,14 @@ import tempfile
 
 from tengen.errors import RunError, os_reason
 
-__all__ = ["make_shared", "receive_shared", "send_shared"]
+__all__ = ["make_shared", "receive_shared"]
 
+# As core/inference/row_session.cc sends it.
 _BELL = b"m"
 
 
-def make_shared(num_bytes: int) -> tuple[int, mmap.mmap]:
-    """Returns a descriptor of new memory of zeros, all of it there, and its mapping.
+def make_shared(num_bytes: int) -> int:
+    """Returns a descriptor of new memory of zeros, all of it there.
 
     Nobody who gets the descriptor can cut the memory short where Linux seals it.
 
@@ -41,22 +42,13 @@ def make_shared(num_bytes: int) -> tuple[int, mmap.mmap]:
                     fcntl.F_ADD_SEALS,
                     fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_GROW | fcntl.F_SEAL_SEAL,
                 )
-        return descriptor, mmap.mmap(descriptor, num_bytes)
+        return descriptor
     except OSError as error:
         os.close(descriptor)
         raise RunError(
             f"shared memory ({num_bytes} bytes) cannot be had: {os_reason(error)}; "
             f"use fewer environments an actor"
         ) from error
-
-
-def send_shared(connection: socket.socket, descriptor: int) -> None:
-    """Passes a descriptor.
-
-    Raises:
-        OSError: The other side is gone.
-    """
-    socket.send_fds(connection, [_BELL], [descriptor])
 
 
 def receive_shared(connection: socket.socket, num_bytes: int) -> mmap.mmap:

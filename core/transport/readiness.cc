@@ -1,0 +1,112 @@
+#include "transport/readiness.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cmath>
+#include <cstring>
+
+#include "base/error.h"
+
+namespace tengen::transport {
+namespace {
+
+int milliseconds(double timeout_s) {
+  // Upwards, or who waits for a moment would ask again and again until it has come.
+  return timeout_s < 0 ? -1 : static_cast<int>(std::ceil(std::min(timeout_s, 1e6) * 1e3));
+}
+
+}  // namespace
+
+#if defined(__linux__)
+
+namespace {
+
+// Told by one call; more are told by the next.
+constexpr size_t kMostReady = 1024;
+
+[[noreturn]] void fail(int reason) {
+  throw Error(std::string("descriptors (waited for) cannot be: ") + std::strerror(reason) +
+              "; close others, or raise the limit by ulimit -n");
+}
+
+}  // namespace
+
+Readiness::Readiness() : epoll_(epoll_create1(EPOLL_CLOEXEC)), ready_(kMostReady) {
+  if (epoll_ < 0) fail(errno);
+  events_.reserve(kMostReady);
+}
+
+Readiness::~Readiness() { ::close(epoll_); }
+
+void Readiness::add(int descriptor, uint64_t key) {
+  control(EPOLL_CTL_ADD, descriptor, key, EPOLLIN);
+}
+
+void Readiness::want_room(int descriptor, uint64_t key, bool wants_room) {
+  control(EPOLL_CTL_MOD, descriptor, key, wants_room ? EPOLLIN | EPOLLOUT : EPOLLIN);
+}
+
+void Readiness::remove(int descriptor) { epoll_ctl(epoll_, EPOLL_CTL_DEL, descriptor, nullptr); }
+
+std::span<const Readiness::Event> Readiness::wait(double timeout_s) {
+  const int count =
+      epoll_wait(epoll_, ready_.data(), static_cast<int>(kMostReady), milliseconds(timeout_s));
+  events_.clear();
+  for (int i = 0; i < count; ++i) {
+    const epoll_event& one = ready_[static_cast<size_t>(i)];
+    const bool has_gone = (one.events & (EPOLLHUP | EPOLLERR)) != 0;
+    events_.push_back(
+        {one.data.u64, has_gone || (one.events & EPOLLIN) != 0, (one.events & EPOLLOUT) != 0});
+  }
+  return events_;
+}
+
+void Readiness::control(int action, int descriptor, uint64_t key, uint32_t events) {
+  epoll_event event{};
+  event.events = events;
+  event.data.u64 = key;
+  if (epoll_ctl(epoll_, action, descriptor, &event) != 0) fail(errno);
+}
+
+#else
+
+Readiness::Readiness() = default;
+Readiness::~Readiness() = default;
+
+void Readiness::add(int descriptor, uint64_t key) {
+  waited_for_.push_back({descriptor, POLLIN, 0});
+  keys_.push_back(key);
+}
+
+void Readiness::want_room(int descriptor, uint64_t, bool wants_room) {
+  for (pollfd& one : waited_for_) {
+    if (one.fd == descriptor) one.events = wants_room ? POLLIN | POLLOUT : POLLIN;
+  }
+}
+
+void Readiness::remove(int descriptor) {
+  for (size_t i = 0; i < waited_for_.size(); ++i) {
+    if (waited_for_[i].fd != descriptor) continue;
+    waited_for_.erase(waited_for_.begin() + static_cast<ptrdiff_t>(i));
+    keys_.erase(keys_.begin() + static_cast<ptrdiff_t>(i));
+    return;
+  }
+}
+
+std::span<const Readiness::Event> Readiness::wait(double timeout_s) {
+  events_.clear();
+  if (poll(waited_for_.data(), waited_for_.size(), milliseconds(timeout_s)) <= 0) return events_;
+  for (size_t i = 0; i < waited_for_.size(); ++i) {
+    const short told = waited_for_[i].revents;
+    if (told == 0) continue;
+    events_.push_back(
+        {keys_[i], (told & (POLLIN | POLLHUP | POLLERR)) != 0, (told & POLLOUT) != 0});
+  }
+  return events_;
+}
+
+#endif
+
+}  // namespace tengen::transport
