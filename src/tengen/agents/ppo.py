@@ -10,11 +10,10 @@ called APPO elsewhere: ``uses_vtrace`` corrects for it, by Espeholt et al. 2018,
 "IMPALA" (arXiv:1802.01561), and ``max_lag`` bounds how old it is.
 
 Differs from the paper: advantages are normalised over each minibatch, as usual since;
-steps that only reset are left out. With V-trace the clip is around the policy of before
-the batch, and the weight of a transition is its probability there over that under the
-policy that acted, at most 1 (as Hilton et al. 2021, "Batch size-invariance for policy
-optimization", arXiv:2110.00641, part the two, but for the bound); without it the clip
-is around the policy that acted.
+steps that only reset are left out; the ratio that is clipped is to the policy that
+acted, whose log-probabilities are stored, and not to that of before the batch. With a
+clip around the latter, and V-trace's weights besides, learning from policies of ten
+batches ago was less sure.
 """
 
 from __future__ import annotations
@@ -77,7 +76,8 @@ class Ppo(PolicyAgent):
     entropy_cost: float = bounded(0.01, 0, None, "use 0 for none")
     """Weight of the entropy bonus, at least 0."""
     uses_vtrace: bool = True
-    """Whether advantages and returns are corrected for the policy that acted."""
+    """Whether advantages and returns are of the policy that learns, by V-trace, and not
+    of the one that acted."""
     max_lag: int | None = bounded(None, 0, None, "use 1000")
     """Optimizer steps that the policy may be older which acted in an unroll, at least
     0; older ones are not learned from. None: those of 25 batches."""
@@ -204,7 +204,7 @@ class PpoUpdate(Update):
         is_live = 1.0 - steps["is_reset"].float()
         before = steps["behaviour_log_prob"]
         log_prob = self._distribution.log_prob(outputs["policy"], steps["action"])
-        policy_loss = steps["weight"] * losses.clipped_surrogate_loss(
+        policy_loss = losses.clipped_surrogate_loss(
             log_prob, before, steps["advantage"], agent.clip_ratio
         )
         value_loss = losses.clipped_value_loss(
@@ -244,13 +244,12 @@ class PpoUpdate(Update):
 
         with torch.no_grad():
             rows = unroll(net, columns)
-            values, acted = rows.outputs["value"], rows.columns["behaviour_log_prob"]
-            before = acted
+            values, ratio = rows.outputs["value"], None
             if self._agent.uses_vtrace:
-                before = self._distribution.log_prob(
+                log_prob = self._distribution.log_prob(
                     rows.outputs["policy"][:-1], rows.columns["action"]
                 )
-            ratio = (before - acted).exp()
+                ratio = (log_prob - rows.columns["behaviour_log_prob"]).exp()
             targets = losses.gae_targets(
                 v=values,
                 reward=rows.columns["reward"],
@@ -265,9 +264,6 @@ class PpoUpdate(Update):
             "advantage": targets.advantages,
             "returns": targets.returns,
             "behaviour_value": values[:-1],
-            # Around which the clip is.
-            "behaviour_log_prob": before,
-            "weight": ratio.clamp(max=1.0),
         }
         transitions = {**rows.columns, **own}
         return {

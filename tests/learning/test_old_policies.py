@@ -1,0 +1,58 @@
+"""PPO learns where models reach the actors late, and from nothing that is too old.
+
+Seen to fail: with V-trace's ratio negative, and without the bound on lag.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tengen.overrides import override
+from tengen.recipes import make_config
+from tengen.roles import RoleContext, make_role, write_config
+from tengen.run import RunDirectory
+
+pytestmark = pytest.mark.learning
+
+# A batch is good for 40 steps of the optimizer: of 20 batches that one model made the
+# learner uses 11, and the last of these is as old as it may be.
+MODEL_TURNS = 20
+MAX_LAG = 400
+# Three seeds took some 50,000.
+MAX_FRAMES = 100_000
+
+
+@pytest.mark.slow
+def test_ppo_learns_from_what_older_policies_did(tmp_path: Path) -> None:
+    pytest.importorskip("gymnasium")
+    config = dataclasses.replace(make_config("CartPole-v1", "ppo", None), seed=1)
+    config = override(config, [f"agent.max_lag={MAX_LAG}"])
+    run = RunDirectory.create_or_resume(tmp_path / "run")
+    write_config(run, config)
+    names = ("learn", "export", "gate", "actor")
+    context = RoleContext()
+    roles: dict[str, Any] = {n: make_role(n, config, run, context) for n in names}
+    num_frames, turn, mean_return = 0, 0, None
+    lags, too_old = [], []
+    while num_frames < MAX_FRAMES and (mean_return or 0.0) < 195.0:
+        learned = roles["learn"].turn()
+        if turn > 0:
+            too_old.append(learned["too_old"])
+            lags.append(learned.get("lag_steps", 0.0))
+        if turn % MODEL_TURNS == 0:
+            roles["export"].turn()
+            roles["gate"].turn()
+        turn += 1
+        acted = roles["actor"].turn()
+        num_frames += acted["num_rows"]
+        mean_return = acted["mean_return"]
+    for role in roles.values():
+        role.close()
+    assert max(lags) == MAX_LAG
+    assert 0.3 < sum(too_old) / len(too_old) < 0.6
+    assert mean_return is not None
+    assert mean_return >= 195.0, f"{mean_return} after {num_frames} frames"
