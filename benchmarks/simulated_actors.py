@@ -205,8 +205,8 @@ class Bench:
             "latency_ms": latency,
             "cpu_s_per_1000": 1000 * used_s / all_answers,
             "batch_rows": (after[1] - before[1]) / max(1, after[0] - before[0]),
-            "gap_before_ms": float(gaps[~is_late].max()),
-            "gap_after_ms": float(gaps[is_late].max()),
+            "gap_before_ms": float(gaps[~is_late].max(initial=0.0)),
+            "gap_after_ms": float(gaps[is_late].max(initial=0.0)),
             "rate_after": int(is_late.sum()) / ((end_ns - middle_ns) / 1e9),
         }
 
@@ -254,7 +254,9 @@ def measure(args: argparse.Namespace) -> dict[str, Any]:
         "of_ideal": report["server"]["rate"] / (args.actors / args.step_ms * 1000),
     }
     lost = bench.run("server", kill=True)
-    _, _, num_lost, num_sessions = bench.ask("stats")
+    num_lost, until_s = 0, time.monotonic() + 10
+    while num_lost < work.shares[0] and time.monotonic() < until_s:
+        _, _, num_lost, num_sessions = bench.ask("stats")
     report["lost"] = {
         "num_lost": num_lost,
         "num_sessions": num_sessions,

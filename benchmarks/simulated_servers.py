@@ -1,4 +1,4 @@
-"""The two servers of ``simulated_actors.py``, each a process, and what is asked of them."""
+"""The two servers of ``simulated_actors.py``, a process each, and what is asked."""
 
 from __future__ import annotations
 
