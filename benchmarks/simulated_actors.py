@@ -1,6 +1,6 @@
 """How much of the attainable rate a thousand actors get of one inference server.
 
-    python benchmarks/simulated_actors.py [--tcp] [--net nature] [--rounds 5] [--json]
+    python benchmarks/simulated_actors.py [--tcp] [--net nature] [--rounds 9] [--json]
 
 Simulated actors have one row each and a connection each: ask, wait for the answer, wait
 16 ms, as an environment's step takes, ask again. Eight processes have an event loop in
@@ -9,9 +9,11 @@ doors of the role, in a process of its own.
 
 What is attainable is measured by the same actors in the same processes: they take turns
 with a server in C that answers each request at once by as many bytes and does nothing
-else. With a network, what the network alone answers in batches of the same size is the
-bound where it is lower. Latency is counted from when a request was due, which is 16 ms
-after the answer before, whether or not it could be sent then.
+else. A round is compared with the mean of the one before and the one behind, and the
+median of these shares is told. With a network, what the network alone answers in
+batches of the same size is the bound where it is lower. Latency is counted from when a
+request was due, which is 16 ms after the answer before, whether or not it could be sent
+then.
 
 At last one of the processes is killed with a tenth of the actors. The longest time for
 which no other actor was answered is told, before that and from then on.
@@ -33,27 +35,20 @@ import statistics
 import subprocess
 import sys
 import tempfile
-import threading
 import time
 from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from simulated_servers import REPLY_BYTES, Workload, echo, serve
 
-from tengen.inference import Backend, RowArrays, open_backend
-from tengen.inference.central import (
-    INFERENCE,
-    InferenceServer,
-    connect_rows,
-    serve_rows,
-)
+from tengen.inference import RowArrays
+from tengen.inference.central import INFERENCE, connect_rows
 from tengen.inference.central.messages import OPEN, REQUEST, Request
 from tengen.inference.central.shared_rows import receive_shared
-from tengen.tensors import Signature, TensorSpec
-from tengen.transport import Client, HostFolder, Server, listen_on
+from tengen.transport import Client
 
-REQUEST_BYTES, REPLY_BYTES = 16, 32
 WARM_S = 0.5
 MOST_ANSWERS = 4_000_000
 FORK = multiprocessing.get_context("fork")
@@ -80,143 +75,6 @@ def build() -> ctypes.CDLL:
     loops = ctypes.CDLL(str(library))
     loops.load.restype = ctypes.c_int64
     return loops
-
-
-class Workload:
-    """What is asked of whom: the options, and what follows from them."""
-
-    def __init__(self, args: argparse.Namespace) -> None:
-        self.args = args
-        self.is_shared = not args.tcp
-        self.folder = Path(tempfile.mkdtemp())
-        self.config = None
-        if args.net == "null":
-            self.signature = Signature(
-                inputs={"screen": TensorSpec(dtype="uint8", shape=(args.bytes,))},
-                outputs={"policy": TensorSpec(shape=(18,)), "value": TensorSpec()},
-            )
-        else:
-            from tengen.overrides import override
-            from tengen.recipes import make_config
-
-            self.config = override(
-                make_config("atari/Pong", "vtrace", None),
-                ["inference.backend=torch", "inference.precision=fp32"],
-            )
-            asked = self.config.agent.signature(self.config.task)
-            self.signature = self.config.net.signature(asked)
-        self.input_bytes = sum(one.num_bytes for one in self.signature.inputs.values())
-        # A killed process takes a tenth with it.
-        self.shares = [args.actors // 10]
-        others = args.processes - 1
-        for i in range(others):
-            left = args.actors - sum(self.shares)
-            self.shares.append(left // (others - i))
-
-    @property
-    def body_bytes(self) -> int:
-        """What an actor writes anew: the inputs, on a stream behind ``is_first``."""
-        return self.input_bytes + (not self.is_shared)
-
-    @property
-    def answer_bytes(self) -> int:
-        """What follows the head of a reply."""
-        if self.is_shared:
-            return 0
-        return sum(one.num_bytes for one in self.signature.outputs.values())
-
-    def backend(self) -> Backend:
-        """Returns the network, with random weights: speed does not depend on them."""
-        if self.config is None:
-            from tengen.bench.no_net import SilentBackend
-
-            return SilentBackend(self.signature)
-        import torch
-        from safetensors.torch import save_file
-
-        from tengen.config import to_dict
-
-        torch.manual_seed(0)
-        net = self.config.net.build(self.config.agent.signature(self.config.task))
-        path = self.folder / "model"
-        path.mkdir()
-        save_file(net.state_dict(), path / "weights.safetensors")
-        meta = {"net": to_dict(self.config.net), "signature": to_dict(net.signature)}
-        (path / "meta.json").write_text(json.dumps(meta))
-        return open_backend(path, self.config.inference, 1)
-
-
-def serve(work: Workload, pipe: Connection) -> None:
-    """The process of the inference server; answers questions on the pipe."""
-    server = InferenceServer(
-        work.signature, max_rows=work.args.actors, min_rows=work.args.min_rows
-    )
-    place = HostFolder("inference", work.folder / "inference")
-    service = serve_rows(server, work.signature)
-    doors = [
-        Server(place.listen(), service),
-        Server(listen_on(INFERENCE, "127.0.0.1:0"), service),
-    ]
-    backend = work.backend()
-    server.set_model(backend, version=0, number=0)
-    pipe.send(doors[1].address if work.args.tcp else work.folder / "inference")
-
-    def tell() -> None:
-        while question := pipe.recv():
-            if question == "stats":
-                stats = server.stats
-                pipe.send(
-                    (
-                        stats.num_batches,
-                        stats.num_evaluations,
-                        stats.num_lost,
-                        server.num_sessions,
-                    )
-                )
-            else:
-                pipe.send(rate_alone(backend, work.args.actors, question))
-        server.stop()
-
-    threading.Thread(target=tell, daemon=True).start()
-    server.run()
-    for door in doors:
-        door.close()
-    place.remove()
-
-
-def rate_alone(backend: Backend, max_rows: int, num_rows: int) -> float:
-    """Returns rows a second of the network, called again and again."""
-    arrays = RowArrays(backend.signature, max_rows)
-    runner = backend.bind(arrays.inputs, arrays.outputs, arrays.state)
-    runner.run(num_rows)
-    begun_s, count = time.monotonic(), 0
-    while time.monotonic() - begun_s < 2.0:
-        runner.run(num_rows)
-        count += num_rows
-    return count / (time.monotonic() - begun_s)
-
-
-def echo(work: Workload, loops: ctypes.CDLL, pipe: Connection) -> None:
-    """The process of the cheapest server."""
-    if work.is_shared:
-        listening = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-        listening.bind(str(work.folder / "echo"))
-        listening.listen(work.args.actors)
-    else:
-        listening = socket.create_server(("127.0.0.1", 0), backlog=work.args.actors)
-    pipe.send(listening.getsockname())
-    connections = [listening.accept()[0] for _ in range(work.args.actors)]
-    for one in connections:
-        if not work.is_shared:
-            one.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-    fds = (ctypes.c_int32 * len(connections))(*(one.fileno() for one in connections))
-    travels = 0 if work.is_shared else work.body_bytes
-    loops.echo(
-        fds,
-        ctypes.c_int64(len(fds)),
-        ctypes.c_int64(REQUEST_BYTES + travels),
-        ctypes.c_int64(REPLY_BYTES + work.answer_bytes),
-    )
 
 
 class Fleet:
@@ -347,8 +205,8 @@ class Bench:
             "latency_ms": latency,
             "cpu_s_per_1000": 1000 * used_s / all_answers,
             "batch_rows": (after[1] - before[1]) / max(1, after[0] - before[0]),
-            "gap_before_ms": float(gaps[~is_late].max()),
-            "gap_after_ms": float(gaps[is_late].max()),
+            "gap_before_ms": float(gaps[~is_late].max(initial=0.0)),
+            "gap_after_ms": float(gaps[is_late].max(initial=0.0)),
             "rate_after": int(is_late.sum()) / ((end_ns - middle_ns) / 1e9),
         }
 
@@ -369,6 +227,7 @@ def measure(args: argparse.Namespace) -> dict[str, Any]:
     for _ in range(args.rounds):
         for side, done in rounds.items():
             done.append(bench.run(side))
+    rounds["echo"].append(bench.run("echo"))
     report: dict[str, Any] = {}
     for side, done in rounds.items():
         latency_ms = np.concatenate([one["latency_ms"] for one in done])
@@ -380,9 +239,12 @@ def measure(args: argparse.Namespace) -> dict[str, Any]:
             report[side][name] = float(np.percentile(latency_ms, share))
     batch_rows = statistics.median(one["batch_rows"] for one in rounds["server"])
     alone = bench.ask(max(1, round(batch_rows))) if args.net != "null" else None
+    bare = [one["rate"] for one in rounds["echo"]]
     shares = [
-        server["rate"] / min(echo["rate"], alone or float("inf"))
-        for server, echo in zip(rounds["server"], rounds["echo"], strict=True)
+        one["rate"] / min((before + behind) / 2, alone or float("inf"))
+        for one, before, behind in zip(
+            rounds["server"], bare[:-1], bare[1:], strict=True
+        )
     ]
     report |= {
         "share": statistics.median(shares),
@@ -392,7 +254,9 @@ def measure(args: argparse.Namespace) -> dict[str, Any]:
         "of_ideal": report["server"]["rate"] / (args.actors / args.step_ms * 1000),
     }
     lost = bench.run("server", kill=True)
-    _, _, num_lost, num_sessions = bench.ask("stats")
+    num_lost, until_s = 0, time.monotonic() + 10
+    while num_lost < work.shares[0] and time.monotonic() < until_s:
+        _, _, num_lost, num_sessions = bench.ask("stats")
     report["lost"] = {
         "num_lost": num_lost,
         "num_sessions": num_sessions,
@@ -430,8 +294,8 @@ def main() -> None:
     parser.add_argument("--net", choices=("null", "nature"), default="null")
     parser.add_argument("--tcp", action="store_true", help="rows travel on TCP")
     parser.add_argument("--min-rows", type=int, default=1, help="as inference.min_rows")
-    parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--seconds", type=float, default=4.0, help="of a round")
+    parser.add_argument("--rounds", type=int, default=9)
+    parser.add_argument("--seconds", type=float, default=2.0, help="of a round")
     parser.add_argument("--json", action="store_true")
     args = parser.parse_args()
     report = measure(args)

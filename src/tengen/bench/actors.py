@@ -35,11 +35,10 @@ from tengen.inference.central import InferenceServer, serve_rows
 from tengen.overrides import override
 from tengen.recipes import make_config
 from tengen.roles import RunConfig, write_config
-from tengen.roles.actor.counts import read_actor_counts
 from tengen.roles.doors import INFERENCE, Doors
 from tengen.roles.experience import open_experience
 from tengen.roles.role import RoleContext
-from tengen.run import RunDirectory
+from tengen.run import RunDirectory, find_files
 from tengen.tensors import Signature
 from tengen.transport import HostFolder, Server
 
@@ -292,6 +291,11 @@ def _processes(commands: Sequence[Sequence[str]]) -> Iterator[_Group]:
             process.wait()
 
 
+def _num_begun(run: RunDirectory) -> int:
+    """Returns how many actors have a block in the table."""
+    return sum(path.stat().st_size > 0 for path in find_files(run.actors, "[0-9]*"))
+
+
 def _measure(
     args: argparse.Namespace,
     run: RunDirectory,
@@ -307,7 +311,7 @@ def _measure(
         return sum(alone.lines)
 
     until = time.monotonic() + _START_S
-    while not read_actor_counts(run) or not all(alone.lines):
+    while _num_begun(run) < args.actors or not all(alone.lines):
         for group in (actors, alone):
             group.check()
         if time.monotonic() > until:
