@@ -1,6 +1,6 @@
 #pragma once
-// One bind_<folder> function a folder of the core, one for Go and one for central inference; module.cc calls them in
-// dependency order.
+// One bind_<folder> function a folder of the core, one for Go and one for central inference;
+// module.cc calls them in dependency order.
 
 #include <nanobind/nanobind.h>
 
