@@ -5,8 +5,9 @@ Learning" (arXiv:1806.06923), algorithm 1.
 
 Differs from the paper: what ``dqn`` differs in, whose replay, exploration, targets of n
 steps and double choice of actions it has; 8 fractions are drawn for learning, not 64,
-which the paper found nearly as good (figure 2); actions are chosen by the quantiles in
-the middle of 32 equal parts, not by 32 drawn ones, so that the same network acts the
+which the paper found nearly as good (figure 2), and one in each of 8 equal parts, so
+that a priority is of the error and not of the draw; actions are chosen by the quantiles
+in the middle of 32 equal parts, not by 32 drawn ones, so that the same network acts the
 same, and new items get their priority from the means of these; the head as
 `tengen.nets.modules.quantiles` says.
 """
@@ -48,8 +49,8 @@ class Iqn(Dqn):
     num_quantiles: int = bounded(32, 1, 1_000)
     """Quantiles K that an action is chosen by, 1 to 1,000."""
     num_fractions: int = bounded(8, 1, 1_000)
-    """Fractions drawn for the answers and for the targets of a transition, 1 to
-    1,000."""
+    """Fractions drawn for the answers and for the targets of a transition, one in each
+    of as many equal parts of (0, 1); 1 to 1,000."""
 
     def outputs_of(self, actions: ActionSpec) -> dict[str, TensorSpec]:
         """See ``EnvironmentAgent.outputs_of``."""
@@ -89,7 +90,9 @@ class IqnUpdate(DqnUpdate):
 
         action = columns["action"]
         # On the CPU, whose generator a checkpoint has.
-        drawn = torch.rand(len(action), 2, self._num_fractions)
+        places = torch.rand(len(action), 2, self._num_fractions)
+        parts = torch.arange(self._num_fractions)
+        drawn = (parts + places) / self._num_fractions
         yield {**columns, FRACTIONS: drawn.to(action.device)}
 
     def loss(self, net: Net, columns: dict[str, Tensor]) -> LossParts:

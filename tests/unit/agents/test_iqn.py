@@ -113,7 +113,9 @@ def test_fractions_are_drawn_anew_for_each_batch() -> None:
         next(update.minibatches(net, columns))[FRACTIONS] for _ in range(2)
     )
     assert first.shape == (BATCH, 2, 8)
-    assert bool(((first > 0) & (first < 1)).all())
+    # One in each eighth.
+    assert bool(((8 * first).floor() == torch.arange(8.0)).all())
+    assert bool((8 * first % 1).std() > 0.2)
     assert not torch.equal(first, second)
     assert not torch.equal(first[:, 0], first[:, 1])
 

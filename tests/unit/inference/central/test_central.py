@@ -12,6 +12,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 
 from tengen.errors import RunError, UsageError
 from tengen.inference.central import (
@@ -168,6 +169,40 @@ def test_an_actor_that_dies_in_a_request_holds_nobody_up(
             assert np.array_equal(client.arrays.outputs["value"], values)
         _until(lambda: server.num_sessions == 1)
         assert server.stats.num_lost == 2
+
+
+def test_an_actor_comes_back_while_its_old_rows_are_in_a_batch(
+    way: str, folder: Path
+) -> None:
+    """SEED RL's batch then had the same copies twice, and failed all who were in it."""
+    net = CountingNet()
+    with serving(folder, net) as (server, address), ThreadPoolExecutor(2) as pool:
+        where = place(way, folder, address)
+        other = client_of(where, 3)
+        values = fill(other, 1)
+        net.gate.clear()
+        stream, _ = connect_rows(Client(INFERENCE, folder), SIGNATURE, 2)()
+        stream.sendall(REQUEST.pack(*Request(EVALUATE, 0, 1)))
+        asked = pool.submit(other.run, 3)
+        time.sleep(0.1)
+        stream.close()
+
+        def come_back() -> NDArray[np.float32]:
+            again = client_of(where, 2)
+            again.arrays.inputs["speed"][:] = 1
+            again.run(2)
+            found = again.arrays.outputs["policy"][:, 1:3].copy()
+            again.close()
+            return found
+
+        memory = pool.submit(come_back)
+        time.sleep(0.1)
+        net.gate.set()
+        asked.result(20)
+        assert np.array_equal(other.arrays.outputs["value"], values)
+        # It has nothing of the memory that the dead one's rows had.
+        assert (memory.result(20) == 1).all()
+        _until(lambda: server.num_sessions == 1)
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,138 @@
+"""Bugs of other projects that no other test fails on; docs/known_bugs.md has all."""
+
+from __future__ import annotations
+
+import ast
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from tengen.actors import EnvironmentActorConfig, EnvironmentPort, step_tensors
+from tengen.agents import Agent, EnvironmentAgent
+from tengen.agents.r2d2 import R2d2
+from tengen.experience import ReplayConfig, StepTable
+from tengen.inference import drive
+from tengen.recipes import make_config
+from tengen.store import Column
+from tengen.tensors import TensorSpec
+from tests.unit.agents.agent_fakes import CountingEnv, LeakyNet, NetRunner
+
+ROOT = Path(__file__).resolve().parents[3]
+
+
+def test_the_first_sequence_burns_in_over_steps_that_were_made(tmp_path: Path) -> None:
+    """SEED RL's first unroll of a copy burns in over zeros, which nobody played."""
+    agent = R2d2(
+        is_duelling=False,
+        sees_last_step=False,
+        burn_in=5,
+        unroll_length=6,
+        period=4,
+        actor=EnvironmentActorConfig(num_envs=2, turn_steps=40),
+    )
+    net = LeakyNet(1.0, np.ones(100), np.zeros((100, 3)))
+    env = CountingEnv(2, [90])
+    tensors = step_tensors(env.spec.observations, env.spec.actions, {})
+    table = StepTable(
+        tmp_path / "steps",
+        {name: Column(dtype=t.dtype, shape=t.shape) for name, t in tensors.items()},
+        agent.layout(net.signature.state),
+        ReplayConfig(sampler="fifo", max_items=1_000),
+        seed=1,
+        num_slots=2,
+        batch_size=100,
+    )
+    first = agent.first_priorities(env.spec.actions)
+    port = EnvironmentPort(
+        env,
+        agent,
+        net.signature,
+        agent.make_block(env.spec, table.layout),
+        table.writer("actor-0", 2, first).append,
+        seed=1,
+        turn_blocks=agent.turn_blocks(table.layout),
+    )
+    port.begin(7)
+    drive(port, NetRunner(net, port))
+    batch = table.sample(port.stats.num_items)
+    columns = dict(batch.columns)
+    # The model of every step is 7, and a step gives 1: a step of zeros has neither.
+    assert (columns["model_version"] == 7).all()
+    assert (columns["reward"] == 1).all()
+    # The first item of each copy begins with the first step, from an empty memory.
+    begins = columns["observation"][:, 0]
+    assert sorted(begins.tolist())[:2] == [0, 0]
+    assert (columns["state/memory"][begins == 0] == 0).all()
+    assert (np.diff(columns["observation"], axis=1) == 1).all()
+    batch.ack()
+    table.close()
+
+
+def test_r2d2_burns_in_from_a_stored_state_unless_it_is_told_otherwise() -> None:
+    """RLlib's R2D2 began with zeros and burnt nothing in by default."""
+    agent = R2d2()
+    state = {"lstm/hidden": TensorSpec(shape=(8,))}
+    layout = agent.layout(state)
+    assert agent.burn_in > 0
+    assert layout.memory == state
+    assert layout.num_steps == agent.burn_in + agent.unroll_length + 1
+
+
+KINDS = [k for k, agent in Agent.kinds().items() if issubclass(agent, EnvironmentAgent)]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_no_agent_lets_actors_run_ahead_for_ever(kind: str) -> None:
+    """RLlib's learner had no way to hold actors up, and its memory grew."""
+    pytest.importorskip("gymnasium")
+    config = make_config("CartPole-v1", kind, None)
+    agent = config.agent
+    assert isinstance(agent, EnvironmentAgent)
+    store = agent.table_config(config)
+    bound = store.limits.max_cursor
+    assert bound is not None
+    assert bound <= 100 * config.learner.batch_size * max(1.0, store.samples_per_item)
+
+
+def test_nothing_that_comes_over_a_wire_or_from_a_file_is_unpickled() -> None:
+    """SEED RL's learner sends its flags pickled, and torch.load unpickles."""
+    banned = {"pickle", "cPickle", "cloudpickle", "dill", "marshal", "shelve"}
+    wrong = []
+    for path in (ROOT / "src").rglob("*.py"):
+        tree = ast.parse(path.read_text())
+        for node in ast.walk(tree):
+            names: list[str] = []
+            if isinstance(node, ast.Import):
+                names = [alias.name for alias in node.names]
+            elif isinstance(node, ast.ImportFrom):
+                names = [node.module or ""]
+            elif isinstance(node, ast.Call):
+                called = ast.unparse(node.func)
+                settings = {word.arg for word in node.keywords}
+                is_pickle = called == "torch.load" or "allow_pickle" in settings
+                names = ["pickle"] if is_pickle else []
+            if banned & {name.split(".")[0] for name in names}:
+                wrong.append(f"{path.relative_to(ROOT)}:{node.lineno}")
+    assert wrong == []
+
+
+def listed() -> list[tuple[str, str]]:
+    """Returns file and name of every test that the page names."""
+    page = (ROOT / "docs" / "known_bugs.md").read_text()
+    return re.findall(r"`(tests/[\w/]+\.py)::(\w+)`", page)
+
+
+@pytest.mark.parametrize(("path", "name"), sorted(set(listed())))
+def test_every_test_that_the_page_names_exists(path: str, name: str) -> None:
+    source = (ROOT / path).read_text()
+    assert f"\ndef {name}(" in source
+
+
+def test_every_row_of_the_page_has_a_test() -> None:
+    page = (ROOT / "docs" / "known_bugs.md").read_text()
+    rows = [line for line in page.splitlines() if line.startswith("| ")]
+    rows = [row for row in rows if row != "| bug | where | test |"]
+    assert len(rows) > 25
+    assert [row for row in rows if "::" not in row] == []

@@ -1,0 +1,78 @@
+"""The copies of all actors are numbered through, for what depends on the number."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tengen.actors import Slots
+from tengen.agents.dqn import Dqn
+from tengen.overrides import override
+from tengen.recipes import make_config
+from tengen.roles import RoleContext, make_role, write_config
+from tengen.roles.actor import role as actor_role
+from tengen.run import RunDirectory
+
+pytest.importorskip("gymnasium")
+
+NUM_ACTORS, NUM_ENVS = 4, 3
+
+
+class NoLink:
+    """Neither a network nor experience."""
+
+    arrays = None
+
+    def __init__(self, agent: Any, config: Any, run: Any, context: Any) -> None:
+        self.layout = agent.layout({})
+
+    def write(self, columns: Any, state: Any) -> int:
+        return 0
+
+    def drive(self, port: Any) -> None:
+        return None
+
+    def close(self) -> None:
+        pass
+
+
+def test_each_copy_of_all_actors_explores_by_an_epsilon_of_its_own(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Ape-X's ladder is one ladder, and not one an actor."""
+    monkeypatch.setattr(actor_role, "_link", NoLink)
+    run = RunDirectory.create_or_resume(tmp_path / "run")
+    config = override(
+        make_config("CartPole-v1", "dqn", None),
+        [
+            f"launch.roles.actor.count={NUM_ACTORS}",
+            f"agent.actor.num_envs={NUM_ENVS}",
+            "inference.backend=torch",
+            "inference.precision=fp32",
+            "inference.batch_shape=dynamic",
+        ],
+    )
+    write_config(run, config)
+    given: list[Slots] = []
+    act = Dqn.act
+
+    def acting(self: Dqn, *args: Any) -> Any:
+        given.append(args[3])
+        return act(self, *args)
+
+    monkeypatch.setattr(Dqn, "act", acting)
+    for index in range(NUM_ACTORS):
+        context = RoleContext(at_once=True, index=index)
+        role: Any = make_role("actor", config, run, context)
+        role.turn()
+        role._port.begin(0)
+        assert role._port.next() == NUM_ENVS
+        role._port.done()
+        role.close()
+    epsilons = np.concatenate([Dqn().epsilons(slots) for slots in given])
+    total = NUM_ACTORS * NUM_ENVS
+    expected = [0.4 ** (1 + 7 * i / (total - 1)) for i in range(total)]
+    assert epsilons.tolist() == pytest.approx(expected)
