@@ -148,7 +148,7 @@ class Unrolls:
                 name: rng.integers(0, 2, (1, num_steps, *column.shape)).astype(
                     column.dtype
                 )
-                for name, column in steps.columns.items()
+                for name, column in steps.stored.items()
             }
             self._writers[steps].append(columns, {})
         steps.flush()
