@@ -49,7 +49,7 @@ def test_the_first_sequence_burns_in_over_steps_that_were_made(tmp_path: Path) -
         env,
         agent,
         net.signature,
-        agent.make_block(env.spec, table.layout),
+        agent.make_block(env.spec, table.layout, 2),
         table.writer("actor-0", 2, first).append,
         seed=1,
         turn_blocks=agent.turn_blocks(table.layout),

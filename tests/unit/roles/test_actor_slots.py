@@ -14,6 +14,7 @@ from tengen.overrides import override
 from tengen.recipes import make_config
 from tengen.roles import RoleContext, make_role, write_config
 from tengen.roles.actor import role as actor_role
+from tengen.roles.actor.links import Group
 from tengen.run import RunDirectory
 
 pytest.importorskip("gymnasium")
@@ -24,19 +25,24 @@ NUM_ACTORS, NUM_ENVS = 4, 3
 class NoLink:
     """Neither a network nor experience."""
 
-    arrays = None
-
     def __init__(self, agent: Any, config: Any, run: Any, context: Any) -> None:
         self.layout = agent.layout({})
+        self.groups = [
+            Group(size, lambda columns, state: 0) for size in agent.actor.group_sizes()
+        ]
 
-    def write(self, columns: Any, state: Any) -> int:
-        return 0
-
-    def drive(self, port: Any) -> None:
+    def drive(self, ports: Any) -> None:
         return None
 
     def close(self) -> None:
         pass
+
+
+def _acted(port: Any) -> int:
+    port.begin(0)
+    num_rows: int = port.next()
+    port.done()
+    return num_rows
 
 
 def test_each_copy_of_all_actors_explores_by_an_epsilon_of_its_own(
@@ -68,9 +74,8 @@ def test_each_copy_of_all_actors_explores_by_an_epsilon_of_its_own(
         context = RoleContext(at_once=True, index=index)
         role: Any = make_role("actor", config, run, context)
         role.turn()
-        role._port.begin(0)
-        assert role._port.next() == NUM_ENVS
-        role._port.done()
+        # Its groups, too, take the places of one actor's copies.
+        assert sum(_acted(port) for port in role._ports) == NUM_ENVS
         role.close()
     epsilons = np.concatenate([Dqn().epsilons(slots) for slots in given])
     total = NUM_ACTORS * NUM_ENVS
