@@ -53,6 +53,8 @@ class Vtrace(PolicyAgent):
     """Weight of the baseline loss, at least 0."""
     entropy_cost: float = bounded(0.01, 0, None, "use 0 for none")
     """Weight of the entropy bonus, at least 0."""
+    normalises_advantages: bool = False
+    """Whether the advantages of a batch are brought to mean 0 and deviation 1."""
 
     def __post_init__(self) -> None:
         """Checks the ranges.
@@ -159,9 +161,12 @@ class VtraceUpdate(Update):
             clip_c=agent.clip_c,
             clip_pg_rho=agent.clip_pg_rho,
         )
+        advantages = targets.pg_advantages
+        if agent.normalises_advantages:
+            advantages = losses.normalise(advantages, rows.is_live > 0)
         entropy = self._distribution.entropy(policy) * rows.is_live
         metrics = {
-            "policy_loss": -(log_prob * targets.pg_advantages).mean(),
+            "policy_loss": -(log_prob * advantages).mean(),
             "baseline_loss": losses.baseline_loss(values[:-1], targets.vs_tm1).mean(),
             "entropy": entropy.mean(),
         }

@@ -13,25 +13,24 @@ from __future__ import annotations
 import argparse
 import contextlib
 import json
-import os
 import signal
 import statistics
-import subprocess
 import sys
 import tempfile
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 from tengen import envs
 from tengen.bench.no_net import NO_NET, SilentBackend
+from tengen.bench.process_group import STEP_AT_RANDOM, ProcessGroup, processes
 from tengen.config import check, check_range, to_dict
 from tengen.errors import RunError
 from tengen.experience import Experience
-from tengen.inference import Backend, open_backend
-from tengen.inference.central import InferenceServer, serve_rows
+from tengen.inference import Backend, allocate, open_backend
+from tengen.inference.central import InferenceServer, ServerStats, serve_rows
 from tengen.overrides import override
 from tengen.recipes import make_config
 from tengen.roles import RunConfig, write_config
@@ -44,12 +43,14 @@ from tengen.transport import HostFolder, Server
 
 __all__ = ["add_arguments", "run"]
 
+RUN_NET = "run"
+"""What ``--net`` says for the network that a run of the task would have."""
+
 _START_S = 120.0
 _LOOK_S = 0.05
 # Less than the queue lasts, and seldom enough to cost nothing.
 _EMPTY_S = 0.02
 _WARM_S = 2.0
-_TICKS_PER_S = os.sysconf("SC_CLK_TCK")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -61,9 +62,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--net",
         default=NO_NET,
-        help=f"{NO_NET}: answers cost nothing; run: the network that a run would have",
+        help=f"{NO_NET}: answers cost nothing; {RUN_NET}: the network that a run would "
+        f"have; else a kind of network, as nature ({NO_NET})",
     )
-    parser.add_argument("--precision", default="fp32", help="of the network (fp32)")
+    parser.add_argument(
+        "--precision",
+        choices=("fp32", "bf16"),
+        help="of the network (that of a run)",
+    )
     parser.add_argument("--rounds", type=int, default=5, help="of both sides (5)")
     parser.add_argument("--seconds", type=float, default=4.0, help="of a round (4)")
 
@@ -74,7 +80,10 @@ def run(args: argparse.Namespace) -> dict[str, Any]:
     Returns:
         ``share_of_simulation`` (rates of CPU-seconds, median of rounds), ``steps_per_``
         ``cpu_s`` and ``alone_per_cpu_s``, the same of frames, ``inference_share`` of
-        the CPU-seconds, ``batch_rows``, and the settings.
+        the CPU-seconds, ``batch_rows``, and the settings. With a network also
+        ``net_per_cpu_s``, the rows that it alone answers, in batches as large, and
+        ``share_of_attainable``, where 1 is the environments' time and the network's,
+        each alone, and no more.
 
     Raises:
         UsageError: A setting is refused.
@@ -88,8 +97,8 @@ def run(args: argparse.Namespace) -> dict[str, Any]:
         directory = RunDirectory.create_or_resume(Path(folder) / "run")
         write_config(directory, config)
         service = stack.enter_context(_service(config, directory, args, Path(folder)))
-        actors = stack.enter_context(_processes(_actor_commands(directory, args)))
-        alone = stack.enter_context(_processes(_alone_commands(config, args)))
+        actors = stack.enter_context(processes(_actor_commands(directory, args)))
+        alone = stack.enter_context(processes(_alone_commands(config, args)))
         return _measure(args, directory, service, actors, alone)
 
 
@@ -105,6 +114,7 @@ class _Service:
             min_rows=config.inference.min_rows,
             max_wait_s=config.inference.max_wait_ms / 1000,
         )
+        self.backend = backend
         self.server.set_model(backend, 0, 0)
         doors = Doors(config.launch, run, INFERENCE)
         self._folder = HostFolder(INFERENCE, doors.folder)
@@ -171,20 +181,20 @@ def _random_backend(config: RunConfig, asked: Signature, path: Path) -> Backend:
 
 
 def _config(args: argparse.Namespace) -> RunConfig:
-    check(
-        args.net in (NO_NET, "run"),
-        "net",
-        args.net,
-        f"must be {NO_NET} or run; see tengen bench actors --help",
-    )
     config = make_config(args.task, args.agent, None)
+    precision = args.precision or config.inference.precision
     settings = [
         f"agent.actor.num_envs={args.envs}",
         f"launch.roles.actor.count={args.actors}",
         "inference.backend=torch",
-        f"inference.precision={args.precision}",
+        f"inference.precision={'fp32' if precision == 'auto' else precision}",
         "inference.batch_shape=dynamic",
     ]
+    if args.net not in (NO_NET, RUN_NET, config.net.kind):
+        settings.append(f"net.kind={args.net}")
+        # How much a network sees is a matter of the task.
+        if hasattr(config.net, "num_frames"):
+            settings.append(f"net.num_frames={config.net.num_frames}")
     if config.store.is_queue:
         settings.append(f"store.max_items={max(64, 4 * args.actors * args.envs)}")
     return override(config, settings)
@@ -195,100 +205,9 @@ def _actor_commands(run: RunDirectory, args: argparse.Namespace) -> list[list[st
     return [[*tengen, "--index", str(index)] for index in range(args.actors)]
 
 
-_ALONE = """
-import sys, numpy
-from tengen import envs
-task, num_envs, seed = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
-env = envs.make(task, num_envs, seed)
-spec, random = env.spec.actions, numpy.random.default_rng(seed)
-if spec.is_discrete:
-    def draw():
-        parts = [random.integers(0, n, num_envs) for n in spec.num_choices]
-        return numpy.stack(parts, 1) if spec.shape else parts[0]
-else:
-    def draw():
-        low, high = (numpy.clip(bounds, -1, 1) for bounds in (spec.low, spec.high))
-        return random.uniform(low, high, (num_envs, *spec.shape)).astype("float32")
-actions = [draw() for _ in range(256)]
-env.reset()
-steps = 0
-while True:
-    for action in actions[:16]:
-        env.step(action)
-        steps += num_envs
-    actions = actions[16:] + actions[:16]
-    print(steps, flush=True)
-"""
-
-
 def _alone_commands(config: RunConfig, args: argparse.Namespace) -> list[list[str]]:
-    command = [sys.executable, "-c", _ALONE, config.task, str(args.envs)]
+    command = [sys.executable, "-c", STEP_AT_RANDOM, config.task, str(args.envs)]
     return [[*command, str(seed)] for seed in range(args.actors)]
-
-
-class _Group:
-    """Processes that go on and are stopped together."""
-
-    def __init__(self, commands: Sequence[Sequence[str]]) -> None:
-        self.processes = [
-            subprocess.Popen(
-                command,
-                stdin=subprocess.DEVNULL,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.DEVNULL,
-            )
-            for command in commands
-        ]
-        self.lines = [0] * len(commands)
-        for place, process in enumerate(self.processes):
-            reader = threading.Thread(
-                target=self._read, args=(place, process), daemon=True
-            )
-            reader.start()
-
-    @property
-    def cpu_s(self) -> float:
-        """CPU-seconds of all so far."""
-        total = 0
-        for process in self.processes:
-            try:
-                stat = Path(f"/proc/{process.pid}/stat").read_text()
-            except OSError:
-                raise RunError("a process of the benchmark has ended") from None
-            fields = stat.rpartition(")")[2].split()
-            total += int(fields[11]) + int(fields[12])
-        return total / _TICKS_PER_S
-
-    def signal(self, number: signal.Signals) -> None:
-        """Sends a signal to all."""
-        for process in self.processes:
-            process.send_signal(number)
-
-    def check(self) -> None:
-        """Raises RunError where one has ended."""
-        for process in self.processes:
-            if process.poll() is not None:
-                raise RunError(
-                    f"a process of the benchmark ended with {process.returncode}; run "
-                    f"tengen train on the task to see why"
-                )
-
-    def _read(self, place: int, process: subprocess.Popen[bytes]) -> None:
-        assert process.stdout is not None
-        for line in process.stdout:
-            with contextlib.suppress(ValueError):
-                self.lines[place] = int(line)
-
-
-@contextlib.contextmanager
-def _processes(commands: Sequence[Sequence[str]]) -> Iterator[_Group]:
-    group = _Group(commands)
-    try:
-        yield group
-    finally:
-        group.signal(signal.SIGKILL)
-        for process in group.processes:
-            process.wait()
 
 
 def _num_begun(run: RunDirectory) -> int:
@@ -296,12 +215,43 @@ def _num_begun(run: RunDirectory) -> int:
     return sum(path.stat().st_size > 0 for path in find_files(run.actors, "[0-9]*"))
 
 
+class _NetAlone:
+    """The network by itself, in batches as large as the server's; this thread's work.
+
+    Args:
+        backend: The network.
+    """
+
+    def __init__(self, backend: Backend) -> None:
+        self._backend = backend
+
+    def rows_per_cpu_s(self, num_rows: int, seconds: float) -> float:
+        """Returns how many rows a CPU-second it answers.
+
+        Args:
+            num_rows: Of a batch.
+            seconds: For how long it is asked.
+        """
+        signature = self._backend.signature
+        inputs, outputs, state = (
+            allocate(specs, num_rows)
+            for specs in (signature.inputs, signature.outputs, signature.state)
+        )
+        runner = self._backend.bind(inputs, outputs, state)
+        runner.run(num_rows)
+        begun_s, until, done = time.process_time(), time.monotonic() + seconds, 0
+        while time.monotonic() < until:
+            runner.run(num_rows)
+            done += num_rows
+        return done / (time.process_time() - begun_s)
+
+
 def _measure(
     args: argparse.Namespace,
     run: RunDirectory,
     service: _Service,
-    actors: _Group,
-    alone: _Group,
+    actors: ProcessGroup,
+    alone: ProcessGroup,
 ) -> dict[str, Any]:
     # Rows of resets too, on both sides: a table counts blocks, which are too large.
     def made() -> int:
@@ -318,11 +268,13 @@ def _measure(
             raise RunError(f"actors did not begin within {_START_S:g} s")
         time.sleep(_LOOK_S)
     shares, rates, rates_alone, walls, costs = [], [], [], [], []
+    net, net_rates, attained = _NetAlone(service.backend), [], []
     alone.signal(signal.SIGSTOP)
     time.sleep(_WARM_S)
-    before = service.server.stats
+    begin = before = service.server.stats
     for _ in range(args.rounds):
         begun_s, begun, cpu_s = time.monotonic(), made(), actors.cpu_s
+        before = service.server.stats
         own_s = time.process_time()
         time.sleep(args.seconds)
         steps = made() - begun
@@ -336,6 +288,9 @@ def _measure(
         time.sleep(args.seconds)
         steps_alone, alone_s = stepped() - begun, alone.cpu_s - alone_s
         alone.signal(signal.SIGSTOP)
+        if args.net != NO_NET:
+            num_rows = round(_batch_rows(before, service.server.stats))
+            net_rates.append(net.rows_per_cpu_s(num_rows, args.seconds))
         actors.signal(signal.SIGCONT)
         time.sleep(_LOOK_S)
         for group in (actors, alone):
@@ -343,9 +298,18 @@ def _measure(
         rates.append(steps / cpu_s)
         rates_alone.append(steps_alone / alone_s)
         shares.append(rates[-1] / rates_alone[-1])
+        if net_rates:
+            attainable = 1 / (1 / rates_alone[-1] + 1 / net_rates[-1])
+            attained.append(rates[-1] / attainable)
         costs.append(own_s / cpu_s)
-    stats = service.server.stats
     frames = envs.env_spec(args.task).frames_per_step
+    of_net = {}
+    if net_rates:
+        of_net = {
+            "share_of_attainable": statistics.median(attained),
+            "shares_of_attainable": [round(share, 3) for share in attained],
+            "net_per_cpu_s": statistics.median(net_rates),
+        }
     return {
         "share_of_simulation": statistics.median(shares),
         "shares": [round(share, 3) for share in shares],
@@ -354,12 +318,18 @@ def _measure(
         "frames_per_cpu_s": frames * statistics.median(rates),
         "steps_per_s": statistics.median(walls),
         "inference_share": statistics.median(costs),
-        "batch_rows": (stats.num_evaluations - before.num_evaluations)
-        / max(1, stats.num_batches - before.num_batches),
+        "batch_rows": _batch_rows(begin, service.server.stats),
+        **of_net,
         "task": args.task,
         "agent": args.agent,
         "actors": args.actors,
         "envs": args.envs,
         "net": args.net,
-        "precision": args.precision,
+        "precision": service.backend.precision,
     }
+
+
+def _batch_rows(before: ServerStats, now: ServerStats) -> float:
+    """Returns the mean rows of a batch between two looks at the server."""
+    num_rows = now.num_evaluations - before.num_evaluations
+    return num_rows / max(1, now.num_batches - before.num_batches)

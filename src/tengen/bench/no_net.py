@@ -10,7 +10,7 @@ from tengen.tensors import Signature
 
 __all__ = ["NO_NET", "RandomBackend", "SilentBackend"]
 
-NO_NET = "none"
+NO_NET = "null"
 """What a benchmark's ``--net`` says for it."""
 
 

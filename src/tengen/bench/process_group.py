@@ -1,0 +1,114 @@
+"""Processes of a benchmark that are stopped and go on together."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import subprocess
+import threading
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from tengen.errors import RunError
+
+__all__ = ["STEP_AT_RANDOM", "ProcessGroup", "processes"]
+
+_TICKS_PER_S = os.sysconf("SC_CLK_TCK")
+
+STEP_AT_RANDOM = """
+import sys, numpy
+from tengen import envs
+task, num_envs, seed = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
+env = envs.make(task, num_envs, seed)
+spec, random = env.spec.actions, numpy.random.default_rng(seed)
+if spec.is_discrete:
+    def draw():
+        parts = [random.integers(0, n, num_envs) for n in spec.num_choices]
+        return numpy.stack(parts, 1) if spec.shape else parts[0]
+else:
+    def draw():
+        low, high = (numpy.clip(bounds, -1, 1) for bounds in (spec.low, spec.high))
+        return random.uniform(low, high, (num_envs, *spec.shape)).astype("float32")
+actions = [draw() for _ in range(256)]
+env.reset()
+steps = 0
+while True:
+    for action in actions[:16]:
+        env.step(action)
+        steps += num_envs
+    actions = actions[16:] + actions[:16]
+    print(steps, flush=True)
+"""
+"""A program, of TASK NUM_ENVS SEED, that steps copies by random actions and prints how
+many steps they have made."""
+
+
+class ProcessGroup:
+    """Processes that go on and are stopped together."""
+
+    def __init__(self, commands: Sequence[Sequence[str]]) -> None:
+        self.processes = [
+            subprocess.Popen(
+                command,
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.DEVNULL,
+            )
+            for command in commands
+        ]
+        self.lines = [0] * len(commands)
+        for place, process in enumerate(self.processes):
+            reader = threading.Thread(
+                target=self._read, args=(place, process), daemon=True
+            )
+            reader.start()
+
+    @property
+    def cpu_s(self) -> float:
+        """CPU-seconds of all so far."""
+        total = 0
+        for process in self.processes:
+            try:
+                stat = Path(f"/proc/{process.pid}/stat").read_text()
+            except OSError:
+                raise RunError("a process of the benchmark has ended") from None
+            fields = stat.rpartition(")")[2].split()
+            total += int(fields[11]) + int(fields[12])
+        return total / _TICKS_PER_S
+
+    def signal(self, number: signal.Signals) -> None:
+        """Sends a signal to all."""
+        for process in self.processes:
+            process.send_signal(number)
+
+    def check(self) -> None:
+        """Raises RunError where one has ended."""
+        for process in self.processes:
+            if process.poll() is not None:
+                raise RunError(
+                    f"a process of the benchmark ended with {process.returncode}; run "
+                    f"tengen train on the task to see why"
+                )
+
+    def _read(self, place: int, process: subprocess.Popen[bytes]) -> None:
+        assert process.stdout is not None
+        for line in process.stdout:
+            with contextlib.suppress(ValueError):
+                self.lines[place] = int(line)
+
+
+@contextlib.contextmanager
+def processes(commands: Sequence[Sequence[str]]) -> Iterator[ProcessGroup]:
+    """Runs a process a command, and kills all at the end.
+
+    Args:
+        commands: What each runs; its lines are how many steps it has made.
+    """
+    group = ProcessGroup(commands)
+    try:
+        yield group
+    finally:
+        group.signal(signal.SIGKILL)
+        for process in group.processes:
+            process.wait()
