@@ -10,7 +10,8 @@ Source: Mnih et al. 2016, "Asynchronous Methods for Deep Reinforcement Learning"
 Differs from the paper: one learner makes the steps, of unrolls of many actors at once,
 where A3C has a learner in each actor; the optimizer is AdamW without decay of weights,
 not RMSProp; advantages are mixed with ``trace_lambda``, 1 as in the paper; a truncated
-episode bootstraps.
+episode bootstraps; rewards are divided by the scale of returns
+(``tengen.agents.return_scale``).
 """
 
 from __future__ import annotations
@@ -21,11 +22,12 @@ from typing import TYPE_CHECKING, Literal
 from tengen import envs
 from tengen.actors import EnvironmentActorConfig
 from tengen.agents.policy_agent import PolicyAgent
+from tengen.agents.policy_update import PolicyUpdate
 from tengen.agents.unrolls import unroll
 from tengen.bounds import bounded
 from tengen.envs import EnvSpec
 from tengen.experience import ReplayConfig
-from tengen.learners import AdamWConfig, LearnerConfig, LossParts, Update
+from tengen.learners import AdamWConfig, LearnerConfig, LossParts
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -80,7 +82,7 @@ class A2c(PolicyAgent):
         return A2cUpdate(self, envs.env_spec(config.task).actions)
 
 
-class A2cUpdate(Update):
+class A2cUpdate(PolicyUpdate):
     """Policy gradient, baseline and entropy losses.
 
     Columns, B unrolls of T transitions: as ``tengen.actors.block`` lists them, each
@@ -95,10 +97,8 @@ class A2cUpdate(Update):
             agent: Its settings.
             actions: What an action is.
         """
-        from tengen.losses import make_distribution
-
+        super().__init__(agent.discount, actions)
         self._agent = agent
-        self._distribution = make_distribution(actions.num_choices, actions.shape)
 
     def loss(self, net: Net, columns: dict[str, Tensor]) -> LossParts:
         """See ``Update.loss``; means over all B * T transitions."""
@@ -115,9 +115,9 @@ class A2cUpdate(Update):
             discount=agent.discount,
             trace_lambda=agent.trace_lambda,
         )
-        log_prob = self._distribution.log_prob(policy, rows.columns["action"])
+        log_prob = self.distribution.log_prob(policy, rows.columns["action"])
         errors = losses.baseline_loss(values[:-1], targets.returns)
-        entropy = self._distribution.entropy(policy) * rows.is_live
+        entropy = self.distribution.entropy(policy) * rows.is_live
         metrics = {
             # The advantage of a step that resets is 0.
             "policy_loss": -(log_prob * targets.advantages).mean(),

@@ -10,6 +10,7 @@ called APPO elsewhere: ``uses_vtrace`` corrects for it, by Espeholt et al. 2018,
 "IMPALA" (arXiv:1802.01561), and ``max_lag`` bounds how old it is.
 
 Differs from the paper: advantages are normalised over each minibatch, as usual since;
+rewards are divided by the scale of returns (``tengen.agents.return_scale``);
 steps that only reset are left out; the ratio that is clipped is to the policy that
 acted, whose log-probabilities are stored, and not to that of before the batch. With a
 clip around the latter, and V-trace's weights besides, learning from policies of ten
@@ -27,12 +28,13 @@ from tengen import envs
 from tengen.actors import EnvironmentActorConfig
 from tengen.agents.default_nets import shows_screens
 from tengen.agents.policy_agent import PolicyAgent
+from tengen.agents.policy_update import PolicyUpdate
 from tengen.agents.unrolls import first_steps, network_inputs, time_major, unroll
 from tengen.bounds import bounded
 from tengen.config import check
 from tengen.envs import EnvSpec
 from tengen.experience import STATE, ReplayConfig
-from tengen.learners import AdamWConfig, LearnerConfig, LossParts, Update
+from tengen.learners import AdamWConfig, LearnerConfig, LossParts
 from tengen.tensors import FRAMES
 
 if TYPE_CHECKING:
@@ -138,7 +140,7 @@ class Ppo(PolicyAgent):
         return PpoUpdate(self, envs.env_spec(config.task).actions)
 
 
-class PpoUpdate(Update):
+class PpoUpdate(PolicyUpdate):
     """Epochs of minibatches with clipped losses.
 
     Columns, B unrolls of T transitions: as ``tengen.actors.block`` lists them, each
@@ -153,10 +155,8 @@ class PpoUpdate(Update):
             agent: Its settings.
             actions: What an action is.
         """
-        from tengen.losses import make_distribution
-
+        super().__init__(agent.discount, actions)
         self._agent = agent
-        self._distribution = make_distribution(actions.num_choices, actions.shape)
         self.max_lag = agent.max_lag
         if self.max_lag is None:
             self.max_lag = _LAG_BATCHES * agent.num_epochs * agent.num_minibatches
@@ -169,7 +169,7 @@ class PpoUpdate(Update):
 
         from tengen import losses
 
-        rows = self._with_targets(net, columns)
+        rows = self._with_targets(net, self.scaled(columns))
         if all(name.startswith(FRAMES) for name in net.signature.state):
             rows = _transitions(net, rows)
         is_live = rows["is_reset"] == 0
@@ -203,7 +203,7 @@ class PpoUpdate(Update):
         outputs, _ = net.unroll(inputs, state, first_steps(steps["is_reset"]))
         is_live = 1.0 - steps["is_reset"].float()
         before = steps["behaviour_log_prob"]
-        log_prob = self._distribution.log_prob(outputs["policy"], steps["action"])
+        log_prob = self.distribution.log_prob(outputs["policy"], steps["action"])
         policy_loss = losses.clipped_surrogate_loss(
             log_prob, before, steps["advantage"], agent.clip_ratio
         )
@@ -213,7 +213,7 @@ class PpoUpdate(Update):
             steps["returns"],
             agent.clip_value,
         )
-        entropy = self._distribution.entropy(outputs["policy"])
+        entropy = self.distribution.entropy(outputs["policy"])
         clipped = losses.is_clipped(log_prob, before, agent.clip_ratio).float()
         metrics = {
             "policy_loss": (policy_loss * is_live).mean(),
@@ -246,7 +246,7 @@ class PpoUpdate(Update):
             rows = unroll(net, columns)
             values, ratio = rows.outputs["value"], None
             if self._agent.uses_vtrace:
-                log_prob = self._distribution.log_prob(
+                log_prob = self.distribution.log_prob(
                     rows.outputs["policy"][:-1], rows.columns["action"]
                 )
                 ratio = (log_prob - rows.columns["behaviour_log_prob"]).exp()

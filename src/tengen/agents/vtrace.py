@@ -12,19 +12,18 @@ optimizer is AdamW without decay of weights, and not RMSProp.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 from tengen import envs
 from tengen.agents.policy_agent import PolicyAgent
-from tengen.agents.return_scale import ReturnScale
+from tengen.agents.policy_update import PolicyUpdate
 from tengen.agents.unrolls import Unrolled, unroll
 from tengen.bounds import bounded
 from tengen.config import check
 from tengen.envs import EnvSpec
 from tengen.experience import ReplayConfig
-from tengen.learners import AdamWConfig, LearnerConfig, LossParts, Update
+from tengen.learners import AdamWConfig, LearnerConfig, LossParts
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -99,7 +98,7 @@ class Vtrace(PolicyAgent):
         return VtraceUpdate(self, envs.env_spec(config.task).actions)
 
 
-class VtraceUpdate(Update):
+class VtraceUpdate(PolicyUpdate):
     """Policy gradient, baseline and entropy losses with V-trace targets.
 
     Columns, B unrolls of T transitions: as ``tengen.actors.block`` lists them, each
@@ -115,27 +114,8 @@ class VtraceUpdate(Update):
             agent: Its settings.
             actions: What an action is.
         """
-        from tengen.losses import make_distribution
-
+        super().__init__(agent.discount, actions)
         self._agent = agent
-        self._distribution = make_distribution(actions.num_choices, actions.shape)
-        self._scale = ReturnScale(agent.discount)
-
-    def minibatches(
-        self, net: Net, columns: dict[str, Tensor]
-    ) -> Iterator[dict[str, Tensor]]:
-        """See ``Update.minibatches``: the batch, after a look at its returns."""
-        names = ("reward", "terminated", "is_reset")
-        self._scale.observe(*(columns[name][:, :-1] for name in names))
-        yield columns
-
-    def state(self) -> dict[str, Tensor]:
-        """See ``Update.state``."""
-        return self._scale.state()
-
-    def load_state(self, tensors: Mapping[str, Tensor]) -> None:
-        """See ``Update.load_state``."""
-        self._scale.load_state(tensors)
 
     def loss(self, net: Net, columns: dict[str, Tensor]) -> LossParts:
         """See ``Update.loss``; means over all B * T transitions."""
@@ -146,13 +126,13 @@ class VtraceUpdate(Update):
         agent = self._agent
         rows: Unrolled = unroll(net, columns)
         policy, values = rows.outputs["policy"][:-1], rows.outputs["value"]
-        log_prob = self._distribution.log_prob(policy, rows.columns["action"])
+        log_prob = self.distribution.log_prob(policy, rows.columns["action"])
         log_rho = log_prob.detach() - rows.columns["behaviour_log_prob"]
         ended = rows.columns["terminated"].float()
         targets = losses.vtrace_targets(
             v_tm1=values[:-1].detach(),
             v_t=values[1:].detach(),
-            r_t=rows.columns["reward"] / self._scale.value,
+            r_t=rows.columns["reward"],
             discount_t=agent.discount * (1.0 - ended),
             # A step that resets has ratio 0, so that its advantage and its error are 0.
             rho_tm1=torch.where(rows.is_live > 0, log_rho.exp(), 0.0),
@@ -164,7 +144,7 @@ class VtraceUpdate(Update):
         advantages = targets.pg_advantages
         if agent.normalises_advantages:
             advantages = losses.normalise(advantages, rows.is_live > 0)
-        entropy = self._distribution.entropy(policy) * rows.is_live
+        entropy = self.distribution.entropy(policy) * rows.is_live
         metrics = {
             "policy_loss": -(log_prob * advantages).mean(),
             "baseline_loss": losses.baseline_loss(values[:-1], targets.vs_tm1).mean(),

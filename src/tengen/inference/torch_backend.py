@@ -5,6 +5,9 @@ Each driver thread computes alone; torch's own threads would wait for each other
 
 from __future__ import annotations
 
+import copy
+import functools
+import json
 import threading
 from collections.abc import Sequence
 from pathlib import Path
@@ -14,11 +17,16 @@ import torch
 from safetensors import SafetensorError
 from safetensors.torch import load_file
 
+from tengen.config import to_dict
 from tengen.errors import UsageError
-from tengen.inference.architecture import answered, read_architecture
+from tengen.inference.architecture import (
+    answered,
+    parse_architecture,
+    read_architecture,
+)
 from tengen.inference.backend import NO_STATE, Arrays, check_arrays
 from tengen.inference.config import BatchShape, Precision
-from tengen.nets import InferenceHead
+from tengen.nets import InferenceHead, Net
 from tengen.tensors import Signature
 
 __all__ = [
@@ -55,7 +63,7 @@ def load_head(directory: Path, outputs: Sequence[str] | None = None) -> LoadedHe
     architecture = read_architecture(directory)
     try:
         tensors = load_file(directory / "weights.safetensors")
-        net = architecture.net.build(architecture.signature)
+        net = copy.deepcopy(_built(json.dumps(to_dict(architecture), sort_keys=True)))
         net.load_state_dict(tensors)
     except UsageError:
         raise
@@ -75,6 +83,24 @@ def load_head(directory: Path, outputs: Sequence[str] | None = None) -> LoadedHe
     signature = answered(architecture.signature, outputs)
     head = InferenceHead(net, outputs=tuple(signature.outputs))
     return LoadedHead(head.eval(), signature)
+
+
+@functools.lru_cache(maxsize=4)
+def _built(architecture: str) -> Net:
+    """Returns a network whose weights are of no account.
+
+    To draw those that a model's then replace takes longer than to load the model, and
+    a run loads one after each turn.
+
+    Args:
+        architecture: As JSON.
+
+    Raises:
+        UsageError: The network does not read or answer what its signature says.
+    """
+    found = parse_architecture(json.loads(architecture), "meta.json")
+    with torch.random.fork_rng(devices=[]):
+        return found.net.build(found.signature)
 
 
 def load_inference_head(

@@ -19,7 +19,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import safetensors
-import safetensors.numpy
 import safetensors.torch
 from numpy.typing import NDArray
 
@@ -34,7 +33,7 @@ from tengen.learners.checkpoint_json import (
 )
 from tengen.learners.loop import Learner, LearnerState
 from tengen.nets import NetConfig
-from tengen.run import NumberedFolder
+from tengen.run import NumberedFolder, file_sha256, remember_sha256
 from tengen.tensors import Signature
 
 __all__ = [
@@ -86,6 +85,7 @@ def save_checkpoint(
 
     def write(path: Path) -> None:
         (path / _TENSORS).write_bytes(data)
+        remember_sha256(path / _TENSORS, content["sha256"])
         write_checkpoint_json(path, content)
 
     published = folder.publish(number, write)
@@ -116,9 +116,9 @@ def load_checkpoint(path: Path, learner: Learner) -> Any:
                 f"{name} ({json.dumps(value)}) must be that of {path}, "
                 f"{json.dumps(saved[name])}; start a new run for another one"
             )
-    data = _read_tensors(path, content)
+    _verify(path, content)
     try:
-        tensors = safetensors.torch.load(data)
+        tensors = safetensors.torch.load_file(path / _TENSORS)
         learner.load_state(
             LearnerState(
                 tensors,
@@ -127,7 +127,7 @@ def load_checkpoint(path: Path, learner: Learner) -> Any:
                 content["num_samples"],
             )
         )
-    except (safetensors.SafetensorError, KeyError, ValueError) as error:
+    except (safetensors.SafetensorError, OSError, KeyError, ValueError) as error:
         raise damaged_checkpoint(path / _TENSORS) from error
     return content["extra"]
 
@@ -157,37 +157,37 @@ def read_model(path: Path) -> SavedModel:
         RunError: It is absent or damaged.
     """
     content = read_checkpoint_json(path)
+    _verify(path, content)
+    prefix, tensors = "average.", {}
     try:
-        tensors = safetensors.numpy.load(_read_tensors(path, content))
-    except safetensors.SafetensorError as error:
+        with safetensors.safe_open(path / _TENSORS, framework="numpy") as file:
+            for name in file.keys():  # noqa: SIM118 - it is no dict
+                if name.startswith(prefix):
+                    tensors[name.removeprefix(prefix)] = file.get_tensor(name)
+    except (safetensors.SafetensorError, OSError) as error:
         raise damaged_checkpoint(path / _TENSORS) from error
-    prefix = "average."
     architecture = parse_architecture(content, str(path))
     return SavedModel(
         net=architecture.net,
         signature=architecture.signature,
-        tensors={
-            name.removeprefix(prefix): tensor
-            for name, tensor in tensors.items()
-            if name.startswith(prefix)
-        },
+        tensors=tensors,
         num_steps=content["num_steps"],
         num_samples=content["num_samples"],
         extra=content["extra"],
     )
 
 
-def _read_tensors(path: Path, content: dict[str, Any]) -> bytes:
+def _verify(path: Path, content: dict[str, Any]) -> None:
+    """Makes sure that the tensors are those that were saved."""
     try:
-        data = (path / _TENSORS).read_bytes()
+        found = file_sha256(path / _TENSORS)
     except OSError as error:
         raise RunError(
             f"checkpoint ({path / _TENSORS}) cannot be read, {os_reason(error)}; "
             f"{CHECKPOINT_ADVICE}"
         ) from error
-    if hashlib.sha256(data).hexdigest() != content["sha256"]:
+    if found != content["sha256"]:
         raise damaged_checkpoint(path / _TENSORS)
-    return data
 
 
 def _identity(learner: Learner) -> dict[str, Any]:

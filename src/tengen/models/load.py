@@ -16,9 +16,8 @@ from tengen.models.meta import (
     WEIGHTS_FILE,
     ModelDir,
     ModelMeta,
-    file_sha256,
 )
-from tengen.run import RunDirectory, read_object
+from tengen.run import RunDirectory, file_sha256, read_object
 from tengen.tensors import Signature
 
 __all__ = ["differences", "load_model", "read_meta", "resolve_model"]

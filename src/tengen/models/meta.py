@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -21,7 +20,6 @@ __all__ = [
     "ModelDir",
     "ModelMeta",
     "ModelOrigin",
-    "file_sha256",
 ]
 
 MODEL_SCHEMA = 4
@@ -96,13 +94,3 @@ class ModelDir:
 
     path: Path
     meta: ModelMeta
-
-
-def file_sha256(path: Path) -> str:
-    """Returns the lower-case hexadecimal sha256 of a file.
-
-    Raises:
-        OSError: It cannot be read.
-    """
-    with open(path, "rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()

@@ -26,9 +26,8 @@ from tengen.models.meta import (
     WEIGHTS_FILE,
     ModelDir,
     ModelMeta,
-    file_sha256,
 )
-from tengen.run import NumberedFolder, RunDirectory, move_directory
+from tengen.run import NumberedFolder, RunDirectory, file_sha256, move_directory
 
 __all__ = ["accept", "next_number", "publish_model", "reject"]
 

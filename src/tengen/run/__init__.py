@@ -15,6 +15,7 @@ from tengen.run.endpoints import (
     service_folder,
     write_endpoint,
 )
+from tengen.run.hashes import file_sha256, remember_sha256
 from tengen.run.layout import SCHEMA, NumberedFolder, RunDirectory
 from tengen.run.lock import WriterLock, lock_holder
 from tengen.run.machine import (
@@ -45,6 +46,7 @@ __all__ = [
     "WriterLock",
     "available_cores",
     "available_memory_bytes",
+    "file_sha256",
     "find_files",
     "keep_freed_memory",
     "lock_holder",
@@ -58,6 +60,7 @@ __all__ = [
     "publish_json",
     "read_endpoint",
     "read_object",
+    "remember_sha256",
     "remove_leftovers",
     "remove_services",
     "run_token",

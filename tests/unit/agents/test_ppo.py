@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from typing import Any
 
@@ -30,6 +31,12 @@ def update_of(**settings: Any) -> PpoUpdate:
         **settings,
     }
     return PpoUpdate(Ppo(**given), ActionSpec(num_choices=(3,)))
+
+
+def rows_of(seed: int) -> Rows:
+    """Returns random rows whose returns are too small to be scaled."""
+    rows = random_rows(seed)
+    return dataclasses.replace(rows, reward=0.1 * rows.reward)
 
 
 def net_of(rows: Rows) -> TableNet:
@@ -66,7 +73,7 @@ def slow_advantages(rows: Rows) -> Array:
 
 
 def test_every_transition_is_used_once_an_epoch_and_resets_never() -> None:
-    rows = random_rows(0)
+    rows = rows_of(0)
     columns, places = items_of(rows)
     update = update_of(num_epochs=3, num_minibatches=4)
     minibatches = list(update.minibatches(net_of(rows), columns))
@@ -83,7 +90,7 @@ def test_every_transition_is_used_once_an_epoch_and_resets_never() -> None:
 
 
 def test_minibatches_have_the_columns_of_their_transitions_and_the_targets() -> None:
-    rows = random_rows(1)
+    rows = rows_of(1)
     columns, places = items_of(rows)
     net = net_of(rows)
     advantages = slow_advantages(rows)
@@ -110,7 +117,7 @@ def test_minibatches_have_the_columns_of_their_transitions_and_the_targets() -> 
 
 
 def test_targets_are_of_the_network_as_it_was_before_the_batch() -> None:
-    rows = random_rows(2)
+    rows = rows_of(2)
     columns, _ = items_of(rows)
     net = net_of(rows)
     found: list[Tensors] = []
@@ -126,8 +133,31 @@ def test_targets_are_of_the_network_as_it_was_before_the_batch() -> None:
             assert torch.equal(one[name], other[name])
 
 
+def test_the_unit_of_large_rewards_does_not_matter() -> None:
+    rows = rows_of(1)
+    columns, _ = items_of(rows)
+    found = []
+    for unit in (100.0, 4000.0):
+        torch.manual_seed(3)
+        update = update_of(num_epochs=1)
+        scaled = {**columns, "reward": unit * columns["reward"]}
+        found.append(list(update.minibatches(net_of(rows), scaled)))
+        assert update.state()["return_scale"][0] > 0
+    for one, other in zip(*found, strict=True):
+        for name in ("advantage", "returns"):
+            torch.testing.assert_close(one[name], other[name])
+    returns = torch.cat([part["returns"].flatten() for part in found[0]])
+    assert returns.abs().max() < 10
+
+
+def test_a_checkpoint_without_a_scale_is_taken() -> None:
+    update = update_of()
+    update.load_state({})
+    assert update.state()["return_scale"].tolist() == [0.0, 0.0]
+
+
 def test_the_order_is_of_torch_s_generator() -> None:
-    rows = random_rows(0)
+    rows = rows_of(0)
     columns, _ = items_of(rows)
 
     def order(seed: int) -> list[int]:
@@ -139,7 +169,7 @@ def test_the_order_is_of_torch_s_generator() -> None:
 
 
 def test_a_network_with_memory_learns_from_whole_unrolls() -> None:
-    rows = random_rows(0)
+    rows = rows_of(0)
     columns, places = items_of(rows)
     net = MemoryNet(rows)
     columns["state/memory"] = torch.arange(6.0)
@@ -162,7 +192,7 @@ def test_a_network_with_memory_learns_from_whole_unrolls() -> None:
 
 
 def test_nothing_of_a_row_that_resets_is_learnt_with_memory() -> None:
-    rows = random_rows(0)
+    rows = rows_of(0)
     columns, places = items_of(rows)
     columns["state/memory"] = torch.arange(6.0)
     update = update_of(num_epochs=1, num_minibatches=1)
@@ -288,7 +318,7 @@ def slow_advantages_of_ratios(rows: Rows, returns: Array) -> Array:
 
 
 def test_v_trace_corrects_for_the_policy_that_acted() -> None:
-    rows = random_rows(3)
+    rows = rows_of(3)
     columns, places = items_of(rows)
     net = net_of(rows)
     logits = net.tables["policy"].detach().numpy().astype(np.float64)
@@ -322,7 +352,7 @@ def test_v_trace_corrects_for_the_policy_that_acted() -> None:
 def test_v_trace_changes_nothing_where_the_policy_that_acted_learns(
     has_memory: bool,
 ) -> None:
-    rows = random_rows(4)
+    rows = rows_of(4)
     columns, _ = items_of(rows)
     net: Any = MemoryNet(rows) if has_memory else net_of(rows)
     columns["state/memory"] = torch.zeros(6)

@@ -24,9 +24,8 @@ from tengen.models import (
     reject,
     resolve_model,
 )
-from tengen.models.meta import file_sha256
 from tengen.nets import NetConfig
-from tengen.run import RunDirectory
+from tengen.run import RunDirectory, file_sha256
 from tengen.tensors import BoardSpec
 from tests.unit.experience.damage import damaged, reason
 from tests.unit.models.conftest import signature_of
