@@ -169,14 +169,22 @@ def test_a_run_goes_on_where_an_environment_raises_now_and_then(
     ("name", "says"),
     [
         ("Hanging", "environment (my_envs:Hanging) hangs"),
-        ("Spinning", "environment (my_envs:Spinning) hangs"),
+        pytest.param(
+            "Spinning",
+            "environment (my_envs:Spinning) hangs",
+            marks=pytest.mark.soak,
+        ),
         (
             "Raising",
             'environment ("my_envs:Raising") must not raise, but copy 0 raised '
             "ValueError: step 15",
         ),
-        ("Crashing", "signal 11"),
-        ("NotFinite", "observation (nan) of my_envs:NotFinite (copy 0) must be finite"),
+        pytest.param("Crashing", "signal 11", marks=pytest.mark.soak),
+        pytest.param(
+            "NotFinite",
+            "observation (nan) of my_envs:NotFinite (copy 0) must be finite",
+            marks=pytest.mark.soak,
+        ),
     ],
 )
 def test_an_environment_that_always_fails_is_started_again_and_then_named(
