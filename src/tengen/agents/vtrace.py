@@ -128,14 +128,14 @@ class VtraceUpdate(PolicyUpdate):
         policy, values = rows.outputs["policy"][:-1], rows.outputs["value"]
         log_prob = self.distribution.log_prob(policy, rows.columns["action"])
         log_rho = log_prob.detach() - rows.columns["behaviour_log_prob"]
-        ended = rows.columns["terminated"].float()
+        ended, is_live = rows.columns["terminated"].float(), rows.is_live > 0
         targets = losses.vtrace_targets(
             v_tm1=values[:-1].detach(),
             v_t=values[1:].detach(),
             r_t=rows.columns["reward"],
             discount_t=agent.discount * (1.0 - ended),
             # A step that resets has ratio 0, so that its advantage and its error are 0.
-            rho_tm1=torch.where(rows.is_live > 0, log_rho.exp(), 0.0),
+            rho_tm1=torch.where(is_live, log_rho.exp(), 0.0),
             trace_lambda=agent.trace_lambda,
             clip_rho=agent.clip_rho,
             clip_c=agent.clip_c,
@@ -143,12 +143,15 @@ class VtraceUpdate(PolicyUpdate):
         )
         advantages = targets.pg_advantages
         if agent.normalises_advantages:
-            advantages = losses.normalise(advantages, rows.is_live > 0)
+            advantages = losses.normalise(advantages, is_live)
         entropy = self.distribution.entropy(policy) * rows.is_live
         metrics = {
             "policy_loss": -(log_prob * advantages).mean(),
             "baseline_loss": losses.baseline_loss(values[:-1], targets.vs_tm1).mean(),
             "entropy": entropy.mean(),
+            "explained_variance": losses.explained_variance(
+                values[:-1][is_live], targets.vs_tm1[is_live]
+            ),
         }
         loss = (
             metrics["policy_loss"]

@@ -63,7 +63,7 @@ def load_head(directory: Path, outputs: Sequence[str] | None = None) -> LoadedHe
     architecture = read_architecture(directory)
     try:
         tensors = load_file(directory / "weights.safetensors")
-        net = copy.deepcopy(_built(json.dumps(to_dict(architecture), sort_keys=True)))
+        net = copy.deepcopy(_built(json.dumps(to_dict(architecture))))
         net.load_state_dict(tensors)
     except UsageError:
         raise
@@ -93,7 +93,7 @@ def _built(architecture: str) -> Net:
     a run loads one after each turn.
 
     Args:
-        architecture: As JSON.
+        architecture: As JSON; a network takes its inputs in their order there.
 
     Raises:
         UsageError: The network does not read or answer what its signature says.

@@ -3,21 +3,26 @@
 from __future__ import annotations
 
 import dataclasses
+import json
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 import torch
+from safetensors.torch import save_file
 from torch import Tensor, nn
 
+from tengen.config import to_dict
 from tengen.inference import DriveStats, allocate, bind_port, drive, probe
 from tengen.inference.backend import NO_STATE, Arrays, check_arrays
 from tengen.inference.config import BatchShape, Precision
 from tengen.inference.device import HostDevice
 from tengen.inference.fixed import FixedBackend
 from tengen.inference.programs import rate
-from tengen.inference.torch_backend import LoadedHead, TorchRunner
+from tengen.inference.torch_backend import LoadedHead, TorchRunner, load_head
+from tengen.nets import MlpConfig
 from tengen.tensors import Signature, TensorSpec
 
 SIGNATURE = Signature(
@@ -145,6 +150,35 @@ class Episodes:
 
     def done(self) -> None:
         self.seen.append(int(self.state["steps"][0]))
+
+
+def test_a_model_is_loaded_with_its_inputs_in_their_order(tmp_path: Path) -> None:
+    wanted = Signature(
+        inputs={
+            "observation": TensorSpec(shape=(3,)),
+            "last_action": TensorSpec(shape=(2,)),
+            "last_reward": TensorSpec(),
+        },
+        outputs={"value": TensorSpec(), "policy": TensorSpec(shape=(2,))},
+    )
+    net = MlpConfig(num_units=8).build(wanted)
+    save_file(net.state_dict(), tmp_path / "weights.safetensors")
+    meta = {"net": to_dict(net.config), "signature": to_dict(net.signature)}
+    (tmp_path / "meta.json").write_text(json.dumps(meta))
+    before = torch.get_rng_state()
+    # The second is made of what the first one left.
+    first, second = (load_head(tmp_path) for _ in range(2))
+    assert torch.equal(torch.get_rng_state(), before)
+    rows = {name: torch.randn(5, *spec.shape) for name, spec in wanted.inputs.items()}
+    with torch.no_grad():
+        expected = net.eval().answer(rows, {})[0]
+        for loaded in (first, second):
+            assert list(loaded.signature.inputs) == list(wanted.inputs)
+            found = loaded.head(*rows.values())
+            assert torch.equal(found[0], expected["value"])
+            assert torch.equal(found[1], expected["policy"])
+            for parameter in loaded.head.parameters():
+                parameter.zero_()
 
 
 def test_a_port_is_bound_with_its_state() -> None:
