@@ -173,7 +173,8 @@ def test_a_model_is_loaded_with_its_inputs_in_their_order(tmp_path: Path) -> Non
     with torch.no_grad():
         expected = net.eval().answer(rows, {})[0]
         for loaded in (first, second):
-            assert list(loaded.signature.inputs) == list(wanted.inputs)
+            for signature in (loaded.signature, loaded.head.net.signature):
+                assert list(signature.inputs) == list(wanted.inputs)
             found = loaded.head(*rows.values())
             assert torch.equal(found[0], expected["value"])
             assert torch.equal(found[1], expected["policy"])
