@@ -94,7 +94,9 @@ class LearnerConfig:
     next turn. A kill loses no more (KataGo's samples-per-epoch)."""
     num_shards: int = 2
     """Parts that a batch is always split into, in [1, batch_size]. The result of a
-    step depends on this number and never on how many threads share the parts."""
+    step depends on this number and never on how many threads share the parts. Where
+    they are more than the threads, gradients of one part after the other are added up:
+    activations are then only of the parts that are in work."""
     device: str = "auto"
     """Where steps are computed: cpu, or a GPU such as cuda:0; auto takes the first of
     inference.devices."""
