@@ -192,6 +192,8 @@ class SacUpdate(Update):
             low=actions.low,
             high=actions.high,
         )
+        # Statistics of what is seen are the actor's.
+        self.critics.eval()
         self.target = copy.deepcopy(self.critics).requires_grad_(False)
         self.log_temperature = torch.nn.Parameter(
             torch.tensor(math.log(agent.first_temperature))
@@ -271,7 +273,7 @@ class SacUpdate(Update):
         return LossParts(loss, metrics)
 
     def stepped(self, net: Net, num_steps: int) -> None:
-        """See ``Update.stepped``: the targets follow."""
+        """See ``Update.stepped``: the targets follow, and all see as the actor does."""
         import torch
 
         with torch.no_grad():
@@ -280,6 +282,9 @@ class SacUpdate(Update):
                 list(self.critics.parameters()),
                 self._agent.target_rate,
             )
+            for name, statistic in net.named_buffers():
+                for critic in (*self.critics.nets, *self.target.nets):
+                    critic.get_buffer(name).copy_(statistic)
 
     def state(self) -> dict[str, Tensor]:
         """See ``Update.state``."""

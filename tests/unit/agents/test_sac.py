@@ -15,6 +15,7 @@ from tengen.envs import ActionSpec
 from tengen.errors import UsageError
 from tengen.losses import squashed_sample
 from tengen.nets import MlpConfig, Net
+from tengen.nets.nature import NatureConfig
 from tengen.tensors import Signature, TensorSpec
 
 NUMBERS = ActionSpec(shape=(2,), low=(-2.0, 0.0), high=(2.0, 1.0))
@@ -187,3 +188,28 @@ def test_which_actions_it_takes() -> None:
     uniforms = np.random.default_rng(0).random((2, 1))
     chosen = act({"policy": np.zeros((2, 3), np.float32)}, CHOICE, uniforms, slots)
     assert chosen["action"].shape == (2,)
+
+
+def test_critics_see_pictures_less_the_mean_that_the_actor_knows() -> None:
+    wanted = Signature(
+        inputs={"observation": TensorSpec(dtype="uint8", shape=(1, 8, 8))},
+        outputs={"policy": TensorSpec(shape=(3,))},
+    )
+    config = NatureConfig(channels=(4,), kernels=(3,), strides=(1,), num_units=8)
+    net = config.build(wanted)
+    update = SacUpdate(Sac(), net, CHOICE)
+    seen = {"observation": torch.randint(0, 200, (16, 1, 8, 8), dtype=torch.uint8)}
+    net.answer(seen, {})
+    before = update.critics(seen, {}, None)
+    update.stepped(net, 1)
+    shifted = {"observation": seen["observation"] + 50}
+    mean = net.get_buffer("torso.centres.0.mean")
+    assert mean.mean() > 50
+    for critics in (update.critics, update.target):
+        found = critics(seen, {}, None)
+        assert not torch.allclose(found, before)
+        for critic in critics.nets:
+            assert torch.equal(critic.get_buffer("torso.centres.0.mean"), mean)
+        # Looking at other pictures does not move it.
+        critics(shifted, {}, None)
+        assert torch.equal(critics(seen, {}, None), found)

@@ -95,6 +95,9 @@ def test_an_unroll_is_so_many_answers(config: NetConfig, first: str) -> None:
     is_first = torch.zeros(T, B, dtype=torch.bool)
     for step, row in FIRSTS[first]:
         is_first[step, row] = True
+    # One training step, which gives it a mean picture.
+    net.unroll(inputs, random_state(net), is_first)
+    net.eval()
     unrolled, after = net.unroll(inputs, random_state(net), is_first)
     state = random_state(net)
     for step in range(T):
@@ -231,7 +234,7 @@ def test_channels_may_come_first_or_last() -> None:
         images = torch.randint(0, 256, (3, 10, 10, 4), dtype=torch.uint8)
         for wanted, seen in ((last, images), (first, images.permute(0, 3, 1, 2))):
             torch.manual_seed(1)
-            net = config.build(wanted)
+            net = config.build(wanted).eval()
             answers.append(net.answer({"observation": seen}, {})[0]["q"])
         torch.testing.assert_close(*answers)
         # Of its own length, and not of a permuted image's.

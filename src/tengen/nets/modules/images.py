@@ -11,6 +11,7 @@ import torch
 from torch import Tensor, nn
 
 from tengen.nets.inputs import Image, images_of
+from tengen.nets.modules.centre import Centre
 from tengen.nets.modules.layers import (
     MAX_UINT8,
     flat_inputs,
@@ -27,7 +28,8 @@ __all__ = ["ImageTorso"]
 class ImageTorso(Torso):
     """Convolutions of each image, and one dense layer behind all of them.
 
-    Inputs that are no images stand beside what the dense layer answers.
+    Pictures of bytes are without their mean (``Centre``). Inputs that are no images
+    stand beside what the dense layer answers.
     """
 
     def __init__(
@@ -54,6 +56,12 @@ class ImageTorso(Torso):
             1.0 / MAX_UINT8 if wanted.inputs[name].dtype == "uint8" else 1.0
             for name in images
         ]
+        self.centres = nn.ModuleList(
+            Centre(image.num_channels, image.height, image.width)
+            if wanted.inputs[name].dtype == "uint8"
+            else nn.Identity()
+            for name, image in images.items()
+        )
         self.layers = nn.ModuleList(
             make_layers(image.num_channels) for image in images.values()
         )
@@ -87,9 +95,13 @@ class ImageTorso(Torso):
     def forward(self, inputs: Tensors) -> Tensor:
         """Returns what they make of the inputs; see ``Torso``."""
         seen = [
-            _convolved(_planes(inputs[name], image), layers, scale).flatten(1)
-            for (name, image), layers, scale in zip(
-                self._images.items(), self.layers, self._scales, strict=True
+            _convolved(centre(_planes(inputs[name], image)), layers, scale).flatten(1)
+            for (name, image), centre, layers, scale in zip(
+                self._images.items(),
+                self.centres,
+                self.layers,
+                self._scales,
+                strict=True,
             )
         ]
         x: Tensor = self.dense(torch.cat(seen, dim=1)).relu()

@@ -1,0 +1,90 @@
+"""Pictures are seen without their mean, in training and by inference alike."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor
+
+from tengen.nets.impala import ImpalaConfig
+from tengen.nets.modules.centre import _MAX_ROWS, Centre
+from tengen.nets.modules.net import Net
+from tengen.nets.nature import NatureConfig
+from tengen.tensors import Signature, TensorSpec
+
+WANTED = Signature(
+    inputs={"observation": TensorSpec(dtype="uint8", shape=(2, 12, 12))},
+    outputs={"q": TensorSpec(shape=(3,))},
+)
+NETS = (
+    NatureConfig(channels=(4,), kernels=(3,), strides=(1,), num_units=8),
+    ImpalaConfig(channels=(4,), num_units=8),
+)
+
+
+def pictures(num_rows: int, seed: int = 0) -> Tensor:
+    generator = torch.Generator().manual_seed(seed)
+    shape = (num_rows, 2, 12, 12)
+    return torch.randint(0, 100, shape, dtype=torch.uint8, generator=generator)
+
+
+def answer(net: Net, seen: Tensor) -> Tensor:
+    return net.answer({"observation": seen}, {})[0]["q"]
+
+
+def test_the_mean_is_of_all_rows_and_is_rounded() -> None:
+    centre = Centre(2, 12, 12)
+    parts = [pictures(n, seed=n) for n in (5, 1, 30)]
+    for part in parts:
+        found = centre(part.float())
+    whole = torch.cat(parts).numpy().astype(np.float64)
+    mean = whole.mean(axis=0)
+    np.testing.assert_allclose(centre.mean[0], mean, rtol=1e-5)
+    np.testing.assert_array_equal(found, parts[-1].numpy() - np.rint(mean))
+    # In evaluation it stays; differences of bytes are exact in bfloat16.
+    centre.eval()
+    seen = pictures(4, seed=9)
+    exact = centre(seen.float())
+    assert torch.equal(centre(seen.bfloat16()).float(), exact)
+    np.testing.assert_allclose(centre.mean[0], mean, rtol=1e-5)
+
+
+def test_it_stays_after_a_million_rows() -> None:
+    centre = Centre(2, 12, 12)
+    centre(pictures(8).float())
+    before = centre.mean.clone()
+    centre.num_rows.fill_(_MAX_ROWS)
+    centre(pictures(8, seed=1).float() + 50)
+    assert torch.equal(centre.mean, before)
+
+
+@pytest.mark.parametrize("config", NETS, ids=lambda config: config.kind)
+def test_a_background_changes_no_answer(config) -> None:  # type: ignore[no-untyped-def]
+    background = pictures(1, seed=5)
+    answers = []
+    for behind in (torch.zeros_like(background), background):
+        torch.manual_seed(3)
+        net = config.build(WANTED)
+        for seed in range(3):
+            answer(net, pictures(16, seed) + behind)
+        net.eval()
+        answers.append(answer(net, pictures(4, seed=7) + behind))
+        # Inference has its weights in another form.
+        net.fix_dtype(torch.float32)
+        fixed = answer(net, pictures(4, seed=7) + behind)
+        torch.testing.assert_close(fixed, answers[-1], rtol=1e-4, atol=1e-6)
+    torch.testing.assert_close(*answers)
+
+
+def test_weights_of_before_answer_as_they_did() -> None:
+    net = NETS[0].build(WANTED)
+    seen = pictures(4)
+    old = {n: t for n, t in net.state_dict().items() if "centres" not in n}
+    expected = answer(net.eval(), seen)
+    net.train()
+    answer(net, seen)
+    net.load_state_dict(old)
+    answer(net, seen)
+    assert torch.equal(answer(net.eval(), seen), expected)
+    assert "torso.centres.0.mean" not in old
