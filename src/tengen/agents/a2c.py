@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Literal
 from tengen import envs
 from tengen.actors import EnvironmentActorConfig
 from tengen.agents.policy_agent import PolicyAgent
-from tengen.agents.policy_update import PolicyUpdate
+from tengen.agents.policy_update import ADVANTAGE_SQUARE, PolicyUpdate
 from tengen.agents.unrolls import unroll
 from tengen.bounds import bounded
 from tengen.envs import EnvSpec
@@ -118,11 +118,16 @@ class A2cUpdate(PolicyUpdate):
         log_prob = self.distribution.log_prob(policy, rows.columns["action"])
         errors = losses.baseline_loss(values[:-1], targets.returns)
         entropy = self.distribution.entropy(policy) * rows.is_live
+        # The advantage of a step that resets is 0.
+        advantages, is_live = targets.advantages, rows.is_live > 0
         metrics = {
-            # The advantage of a step that resets is 0.
-            "policy_loss": -(log_prob * targets.advantages).mean(),
+            "policy_loss": -(log_prob * advantages).mean() / self.advantage_scale,
             "baseline_loss": (errors * rows.is_live).mean(),
             "entropy": entropy.mean(),
+            ADVANTAGE_SQUARE: advantages.square().mean(),
+            "explained_variance": losses.explained_variance(
+                values[:-1][is_live], targets.returns[is_live]
+            ),
         }
         loss = (
             metrics["policy_loss"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
@@ -14,7 +15,15 @@ if TYPE_CHECKING:
 
     from tengen.nets import Net
 
-__all__ = ["PolicyUpdate"]
+__all__ = ["ADVANTAGE_SQUARE", "PolicyUpdate"]
+
+ADVANTAGE_SQUARE = "advantage_square"
+"""The metric of a loss that ``PolicyUpdate.advantage_scale`` goes by."""
+
+# Of the average over steps: a hundred of them.
+_DECAY = 0.99
+# Smaller advantages are noise about what is known.
+_LEAST_SCALE = 0.01
 
 
 class PolicyUpdate(Update):
@@ -35,6 +44,30 @@ class PolicyUpdate(Update):
 
         self.distribution = make_distribution(actions.num_choices, actions.shape)
         self._scale = ReturnScale(discount)
+        self._square = 0.0
+        self._weight = 0.0
+
+    @property
+    def advantage_scale(self) -> float:
+        """What to divide advantages by: their root mean square of late, 1 at first.
+
+        With it the weight of the entropy bonus means the same where rewards are rare
+        and where they are not. PPO, whose loss has whole minibatches, does without.
+
+        Source: Schulman et al. 2017 and since normalise advantages over a minibatch.
+        Differs from it: the mean stays, which the baseline is there for, and the scale
+        is of the steps before, so that a batch may be split among threads.
+        """
+        if self._weight == 0.0:
+            return 1.0
+        return max(_LEAST_SCALE, math.sqrt(self._square / self._weight))
+
+    def stepped(self, net: Net, num_steps: int, metrics: Mapping[str, float]) -> None:
+        """See ``Update.stepped``: takes note of how large advantages are."""
+        if ADVANTAGE_SQUARE in metrics:
+            square = metrics[ADVANTAGE_SQUARE]
+            self._square += (1.0 - _DECAY) * (square - self._square)
+            self._weight += (1.0 - _DECAY) * (1.0 - self._weight)
 
     def minibatches(
         self, net: Net, columns: dict[str, Tensor]
@@ -54,10 +87,15 @@ class PolicyUpdate(Update):
 
     def state(self) -> dict[str, Tensor]:
         """See ``Update.state``."""
-        return self._scale.state()
+        import torch
+
+        both = torch.tensor([self._square, self._weight], dtype=torch.float64)
+        return {**self._scale.state(), "advantage_scale": both}
 
     def load_state(self, tensors: Mapping[str, Tensor]) -> None:
         """See ``Update.load_state``."""
-        # Checkpoints of PPO and A2C of earlier versions have none.
-        if tensors:
+        # Checkpoints of earlier versions lack one or both.
+        if "return_scale" in tensors:
             self._scale.load_state(tensors)
+        if "advantage_scale" in tensors:
+            self._square, self._weight = tensors["advantage_scale"].tolist()

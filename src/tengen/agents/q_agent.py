@@ -153,7 +153,7 @@ class TargetUpdate(Update):
         self.target.to(device)
         self.target.compute_dtype = dtype
 
-    def stepped(self, net: Net, num_steps: int) -> None:
+    def stepped(self, net: Net, num_steps: int, metrics: Mapping[str, float]) -> None:
         """See ``Update.stepped``."""
         if num_steps % self._period == 0:
             self.target.load_state_dict(net.state_dict())

@@ -272,7 +272,7 @@ class SacUpdate(Update):
         loss = metrics["critic_loss"] + metrics["policy_loss"] + warmth.mean()
         return LossParts(loss, metrics)
 
-    def stepped(self, net: Net, num_steps: int) -> None:
+    def stepped(self, net: Net, num_steps: int, metrics: Mapping[str, float]) -> None:
         """See ``Update.stepped``: the targets follow, and all see as the actor does."""
         import torch
 

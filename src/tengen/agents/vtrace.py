@@ -5,19 +5,22 @@ Importance Weighted Actor-Learner Architectures" (arXiv:1802.01561), section 4.
 
 Differs from the paper: losses are means over the transitions of a batch, not sums, so
 that learning rates do not depend on the batch; rewards are divided by the scale of
-returns (``tengen.agents.return_scale``); termination and truncation are apart; the
+returns (``tengen.agents.return_scale``) and advantages by their own
+(``PolicyUpdate.advantage_scale``); termination and truncation are apart; the
 weights come from stored log-probabilities, which actions of any kind have; the
 optimizer is AdamW without decay of weights, and not RMSProp.
 """
 
 from __future__ import annotations
 
+import dataclasses
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, Self
 
 from tengen import envs
+from tengen.agents.default_nets import shows_screens
 from tengen.agents.policy_agent import PolicyAgent
-from tengen.agents.policy_update import PolicyUpdate
+from tengen.agents.policy_update import ADVANTAGE_SQUARE, PolicyUpdate
 from tengen.agents.unrolls import Unrolled, unroll
 from tengen.bounds import bounded
 from tengen.config import check
@@ -52,8 +55,6 @@ class Vtrace(PolicyAgent):
     """Weight of the baseline loss, at least 0."""
     entropy_cost: float = bounded(0.01, 0, None, "use 0 for none")
     """Weight of the entropy bonus, at least 0."""
-    normalises_advantages: bool = False
-    """Whether the advantages of a batch are brought to mean 0 and deviation 1."""
 
     def __post_init__(self) -> None:
         """Checks the ranges.
@@ -70,26 +71,44 @@ class Vtrace(PolicyAgent):
             f"must be at most clip_rho ({self.clip_rho}); lower it",
         )
 
+    def for_environment(self, spec: EnvSpec) -> Self:
+        """See ``EnvironmentAgent.for_environment``: of screens, longer unrolls.
+
+        With 20 steps, as in the paper, a return is mostly what the network makes of the
+        last of them, and nothing yet is known of that: policies of vizdoom/Basic became
+        certain of one action first.
+        """
+        if not shows_screens(spec):
+            return self
+        return dataclasses.replace(
+            self,
+            unroll_length=64,
+            trace_lambda=0.95,
+            actor=dataclasses.replace(self.actor, turn_steps=64),
+        )
+
     def default_store(self, spec: EnvSpec) -> ReplayConfig:
         """See ``EnvironmentAgent.default_store``: a queue."""
         return ReplayConfig(sampler="fifo", max_items=64)
 
     def default_learner(self, spec: EnvSpec) -> LearnerConfig:
         """See ``EnvironmentAgent.default_learner``."""
+        is_large = shows_screens(spec)
         return LearnerConfig(
-            batch_size=16,
+            batch_size=4 if is_large else 16,
             num_shards=1,
             optimizer=AdamWConfig(
                 # Actors in processes are eight steps behind. With 4e-3, which learns
                 # CartPole in turns from 200,000 frames, the policy of such a run
                 # became certain of one action before it had learned anything.
-                learning_rate=1e-3,
+                learning_rate=2.5e-4 if is_large else 1e-3,
                 weight_decay=0.0,
                 num_warmup_steps=0,
                 cooldown=1.0,
-                max_grad_norm=40.0,
+                max_grad_norm=0.5 if is_large else 40.0,
                 # An average would act with weights of a hundred steps ago.
                 average_decay=0.0,
+                epsilon=1e-5 if is_large else 1e-8,
             ),
         )
 
@@ -141,14 +160,13 @@ class VtraceUpdate(PolicyUpdate):
             clip_c=agent.clip_c,
             clip_pg_rho=agent.clip_pg_rho,
         )
-        advantages = targets.pg_advantages
-        if agent.normalises_advantages:
-            advantages = losses.normalise(advantages, is_live)
+        advantages = targets.pg_advantages / self.advantage_scale
         entropy = self.distribution.entropy(policy) * rows.is_live
         metrics = {
             "policy_loss": -(log_prob * advantages).mean(),
             "baseline_loss": losses.baseline_loss(values[:-1], targets.vs_tm1).mean(),
             "entropy": entropy.mean(),
+            ADVANTAGE_SQUARE: targets.pg_advantages.square().mean(),
             "explained_variance": losses.explained_variance(
                 values[:-1][is_live], targets.vs_tm1[is_live]
             ),

@@ -61,7 +61,7 @@ class Learner:
                 gradients += grad(update.loss(net, part))
             optimizer.step(gradients)
             optimizer.update_average()
-            update.stepped()
+            update.stepped(metrics)
         batch.ack(priorities)
 
     Use it as a context manager or call ``close``. Not thread-safe.
@@ -320,7 +320,7 @@ class Learner:
         )
         self._shards.merge_statistics()
         self.optimizer.update_average()
-        self._update.stepped(self.net, self.num_steps)
+        self._update.stepped(self.net, self.num_steps, metrics)
         return metrics
 
 

@@ -34,7 +34,7 @@ class Update:
         for part_of_it in update.minibatches(net, columns):
             gradients = grad(update.loss(net, part_of_it))   # in parts, on threads
             optimizer.step(gradients)
-            update.stepped(net, num_steps)
+            update.stepped(net, num_steps, metrics)
 
     An update that needs no more than a loss has one minibatch, the batch, and no state.
 
@@ -90,12 +90,13 @@ class Update:
             dtype: In what (``Net.compute_dtype``).
         """
 
-    def stepped(self, net: Net, num_steps: int) -> None:
+    def stepped(self, net: Net, num_steps: int, metrics: Mapping[str, float]) -> None:
         """Takes note of a step of the optimizer; moves target networks.
 
         Args:
             net: The network in training, after the step.
             num_steps: Steps so far, over the whole run.
+            metrics: The loss's, means over the rows of the minibatch.
         """
 
     def state(self) -> dict[str, Tensor]:

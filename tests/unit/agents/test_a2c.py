@@ -13,6 +13,7 @@ from tengen.envs import ActionSpec
 from tests.unit.agents.agent_fakes import item
 from tests.unit.agents.test_vtrace import WORKED, doubling_net
 
+CHOICE = ActionSpec(num_choices=(2,))
 LIVE = (0, 1, 3)
 
 
@@ -20,7 +21,7 @@ def test_the_loss_of_a_worked_unroll_of_two_episodes() -> None:
     # Discount 1/2. Row 1 terminates: its return is its reward, 3. Row 0: 1 + 3/2. Row 3
     # is cut: 1 + 16/2. Rows 2 and 4 reset.
     agent = A2c(discount=0.5, baseline_cost=0.25, entropy_cost=0.1)
-    update = A2cUpdate(agent, ActionSpec(num_choices=(2,)))
+    update = A2cUpdate(agent, CHOICE)
     net = doubling_net()
     found = update.loss(net, item(**WORKED))
     advantages = [2.5 - 1, 3 - 2, 9 - 8]
@@ -45,9 +46,20 @@ def test_the_loss_of_a_worked_unroll_of_two_episodes() -> None:
     assert bool((policy[torch.tensor(LIVE), 1] < 0).all())
 
 
+def test_advantages_are_divided_by_how_large_they_were() -> None:
+    update, net = A2cUpdate(A2c(discount=0.5), CHOICE), doubling_net()
+    first = update.loss(net, item(**WORKED)).metrics
+    assert first["advantage_square"].item() == pytest.approx((1.5**2 + 1 + 1) / 5)
+    update.stepped(net, 1, {"advantage_square": 9.0})
+    scaled = update.loss(net, item(**WORKED)).metrics
+    assert scaled["policy_loss"].item() == pytest.approx(
+        first["policy_loss"].item() / 3
+    )
+
+
 def test_one_step_advantages() -> None:
     agent = A2c(discount=0.5, trace_lambda=0.0)
-    update = A2cUpdate(agent, ActionSpec(num_choices=(2,)))
+    update = A2cUpdate(agent, CHOICE)
     found = update.loss(doubling_net(), item(**WORKED))
     advantages = [1 + 2 / 2 - 1, 3 - 2, 1 + 16 / 2 - 8]
     wanted = math.log(2.0) * sum(advantages) / 5

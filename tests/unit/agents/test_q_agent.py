@@ -110,7 +110,7 @@ def test_a_target_follows_at_its_period_alone() -> None:
     for num_steps in range(1, 8):
         with torch.no_grad():
             net.tables["q"].fill_(num_steps)
-        update.stepped(net, num_steps)
+        update.stepped(net, num_steps, {})
         followed.append(update.target.tables["q"][0, 0].item())
     assert followed == [0, 0, 3, 3, 3, 6, 6]
     assert not update.target.training

@@ -140,7 +140,7 @@ def test_targets_follow_and_a_checkpoint_has_all() -> None:
     name, weight = next(iter(update.critics.named_parameters()))
     target = dict(update.target.named_parameters())[name]
     wanted = target + 0.25 * (weight - target)
-    update.stepped(net, 1)
+    update.stepped(net, 1, {})
     torch.testing.assert_close(target, wanted)
     kept = {name: tensor.clone() for name, tensor in update.state().items()}
     _, other = made(NUMBERS, first_temperature=3.0)
@@ -201,7 +201,7 @@ def test_critics_see_pictures_less_the_mean_that_the_actor_knows() -> None:
     seen = {"observation": torch.randint(0, 200, (16, 1, 8, 8), dtype=torch.uint8)}
     net.answer(seen, {})
     before = update.critics(seen, {}, None)
-    update.stepped(net, 1)
+    update.stepped(net, 1, {})
     shifted = {"observation": seen["observation"] + 50}
     mean = net.get_buffer("torso.centres.0.mean")
     assert mean.mean() > 50

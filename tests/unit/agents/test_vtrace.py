@@ -173,6 +173,32 @@ def test_the_loss_is_the_paper_s_sum_over_each_episode(
     assert found.loss.item() == pytest.approx(expected / size, rel=1e-4)
 
 
+def test_advantages_are_divided_by_how_large_they_were() -> None:
+    update, net = update_of(discount=0.5), doubling_net()
+    first = update.loss(net, item(**WORKED)).metrics
+    assert update.advantage_scale == 1.0
+    square = first["advantage_square"].item()
+    # Rows that reset have none: 5 rows, of which 3 are transitions.
+    assert square == pytest.approx((1.5**2 + 1 + 1) / 5)
+    update.stepped(net, 1, {"advantage_square": 4.0})
+    assert update.advantage_scale == pytest.approx(2.0)
+    scaled = update.loss(net, item(**WORKED)).metrics
+    assert scaled["policy_loss"].item() == pytest.approx(
+        first["policy_loss"].item() / 2
+    )
+    assert scaled["baseline_loss"] == first["baseline_loss"]
+    # Of what was seen first, whatever a checkpoint is between; and never of nothing.
+    other = update_of(discount=0.5)
+    other.load_state(update.state())
+    for one in (update, other):
+        one.stepped(net, 2, {"advantage_square": 1.0})
+    assert other.advantage_scale == update.advantage_scale
+    assert 1.5 < update.advantage_scale < 1.6
+    for step in range(2_000):
+        update.stepped(net, step, {"advantage_square": 0.0})
+    assert update.advantage_scale == pytest.approx(0.01)
+
+
 def test_the_loss_is_a_mean_over_items() -> None:
     columns, places = items_of(random_rows(0))
     net = TableNet(
