@@ -43,10 +43,10 @@ ROWS = {
     "freeway-ppo": Row("atari/Freeway/classic", "ppo", (FRAMES, "2500000"), 20.0),
     "breakout-ppo": Row("atari/Breakout/classic", "ppo", (FRAMES, "5000000"), 30.0),
     "football-vtrace": Row(
-        "football/academy_empty_goal_close", "vtrace", (MINUTES, "60"), 0.8
+        "football/academy_empty_goal_close", "vtrace", (FRAMES, "150000"), 0.8
     ),
-    "vizdoom-vtrace": Row("vizdoom/Basic", "vtrace", (MINUTES, "15"), 80.0),
-    "vizdoom-ppo": Row("vizdoom/Basic", "ppo", (MINUTES, "15"), 80.0),
+    "vizdoom-vtrace": Row("vizdoom/Basic", "vtrace", (FRAMES, "250000"), 80.0),
+    "vizdoom-ppo": Row("vizdoom/Basic", "ppo", (FRAMES, "120000"), 80.0),
     "hopper-sac": Row("mujoco/Hopper", "sac", (MINUTES, "20"), 1000.0),
     "pendulum-sac": Row("Pendulum-v1", "sac", (FRAMES, "20000"), -170.0),
     "acrobot-ppo": Row("Acrobot-v1", "ppo", (MINUTES, "5"), -90.0),
