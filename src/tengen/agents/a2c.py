@@ -16,11 +16,13 @@ episode bootstraps; rewards are divided by the scale of returns
 
 from __future__ import annotations
 
+import dataclasses
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, Self
 
 from tengen import envs
 from tengen.actors import EnvironmentActorConfig
+from tengen.agents.default_nets import shows_screens
 from tengen.agents.policy_agent import PolicyAgent
 from tengen.agents.policy_update import ADVANTAGE_SQUARE, PolicyUpdate
 from tengen.agents.unrolls import unroll
@@ -57,17 +59,35 @@ class A2c(PolicyAgent):
     entropy_cost: float = bounded(0.01, 0, None, "use 0 for none")
     """Weight of the entropy bonus, at least 0."""
 
+    def for_environment(self, spec: EnvSpec) -> Self:
+        """See ``EnvironmentAgent.for_environment``: of screens, V-trace's settings.
+
+        What the newest policy did, both learn alike.
+        """
+        if not shows_screens(spec):
+            return self
+        return dataclasses.replace(
+            self,
+            unroll_length=64,
+            trace_lambda=0.95,
+            actor=dataclasses.replace(self.actor, turn_steps=64),
+        )
+
     def default_store(self, spec: EnvSpec) -> ReplayConfig:
         """See ``EnvironmentAgent.default_store``: a queue of two batches."""
         return ReplayConfig(sampler="fifo", max_items=32)
 
     def default_learner(self, spec: EnvSpec) -> LearnerConfig:
-        """See ``EnvironmentAgent.default_learner``: a batch is a turn's unrolls."""
+        """See ``EnvironmentAgent.default_learner``: a batch is a turn's unrolls.
+
+        Of screens, whose unrolls are long, it is a quarter of them.
+        """
+        is_large = shows_screens(spec)
         return LearnerConfig(
-            batch_size=16,
+            batch_size=4 if is_large else 16,
             num_shards=1,
             optimizer=AdamWConfig(
-                learning_rate=1e-3,
+                learning_rate=2.5e-4 if is_large else 1e-3,
                 weight_decay=0.0,
                 num_warmup_steps=0,
                 cooldown=1.0,
