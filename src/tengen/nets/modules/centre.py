@@ -41,10 +41,7 @@ class Centre(nn.Module):
     def __init__(self, num_channels: int, height: int, width: int) -> None:
         """Begins with a mean of 0, which changes nothing."""
         super().__init__()
-        # As channels lie in a batch of pictures.
-        mean = torch.zeros(1, num_channels, height, width)
-        mean = mean.contiguous(memory_format=torch.channels_last)
-        self.register_buffer("mean", mean)
+        self.register_buffer("mean", torch.zeros(1, num_channels, height, width))
         self.register_buffer("num_rows", torch.zeros(()))
 
     def forward(self, planes: Tensor) -> Tensor:
@@ -56,7 +53,9 @@ class Centre(nn.Module):
         """
         if self.training and len(planes):
             self._observe(planes)
-        return planes.sub_(self.mean.round().to(planes.dtype))
+        # As channels lie in a batch of pictures.
+        mean = self.mean.round().to(planes.dtype, memory_format=torch.channels_last)
+        return planes.sub_(mean)
 
     @torch.no_grad()
     def _observe(self, planes: Tensor) -> None:
