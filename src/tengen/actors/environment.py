@@ -28,6 +28,7 @@ from numpy.typing import NDArray
 from tengen.actors.action_values import clip_actions
 from tengen.actors.block import StepBlock
 from tengen.actors.environment_rows import EnvironmentRows
+from tengen.actors.philox_stream import PhiloxStream
 from tengen.actors.policy import Policy, Slots
 from tengen.envs import Arrays, Env, Step
 from tengen.inference import RowArrays
@@ -132,6 +133,7 @@ class EnvironmentPort:
         self._block = block
         self._write = write
         self._seed = seed
+        self._stream = PhiloxStream()
         self._turn_blocks = turn_blocks
         num_envs = env.num_envs
         self._slots = slots or Slots(0, num_envs, num_envs)
@@ -244,19 +246,18 @@ class EnvironmentPort:
         # copies have blocks of their own in the step's stream, whoever steps them.
         num_uniforms = self._policy.num_uniforms(self._env.spec.actions)
         num_blocks = -(-num_uniforms // 4)
-        stream = np.random.Philox(
-            key=np.array([self._seed, version], np.uint64),
-            counter=[self._slots.first * num_blocks, self._step, 0, 0],
-        )
-        uniforms = np.random.Generator(stream).random(
-            (self._slots.count, 4 * num_blocks)
+        uniforms = self._stream.at(
+            (self._seed, version),
+            (self._slots.first * num_blocks, self._step, 0, 0),
+            (self._slots.count, 4 * num_blocks),
         )
         return uniforms[:, :num_uniforms]
 
     def _count(self, step: Step) -> None:
         self.stats.num_batches += 1
-        self.stats.num_frames += len(step.is_reset) - int(step.is_reset.sum())
-        self.stats.num_episodes += int(step.is_reset.sum())
+        num_resets = int(np.count_nonzero(step.is_reset))
+        self.stats.num_frames += len(step.is_reset) - num_resets
+        self.stats.num_episodes += num_resets
         self._returns += step.reward
         self._lengths += step.is_reset == 0
         for i in (step.terminated | step.truncated).nonzero()[0]:
