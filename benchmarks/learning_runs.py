@@ -39,6 +39,7 @@ class Row(NamedTuple):
 ROWS = {
     "pong-ppo": Row("atari/Pong/classic", "ppo", (FRAMES, "2500000"), 0.0),
     "pong-ppo-long": Row("atari/Pong/classic", "ppo", (FRAMES, "5000000"), 15.0),
+    "pong-vtrace": Row("atari/Pong/classic", "vtrace", (FRAMES, "2500000"), 0.0),
     "pong-r2d2": Row("atari/Pong/r2d2", "r2d2", (FRAMES, "2500000"), 0.0),
     "freeway-ppo": Row("atari/Freeway/classic", "ppo", (FRAMES, "2500000"), 20.0),
     "breakout-ppo": Row("atari/Breakout/classic", "ppo", (FRAMES, "5000000"), 30.0),
