@@ -32,7 +32,7 @@ help:
 	@echo 'make slow-tests    the tests that take longer'
 	@echo 'make native-tests  the C++ tests under SANITIZE=$(SANITIZE)'
 	@echo 'make lint          ruff, mypy, clang-format; make format repairs'
-	@echo 'make soak          kills without number: a quarter of an hour'
+	@echo 'make soak          kills without number, and learning runs: many hours'
 	@echo 'make clean         remove what was built, keep runs/'
 
 setup: $(INSTALLED)

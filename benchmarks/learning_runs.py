@@ -16,6 +16,7 @@ from __future__ import annotations
 import argparse
 import json
 import resource
+import shutil
 import subprocess
 import sys
 import time
@@ -89,13 +90,16 @@ def main() -> int:
 
 def _run(args: argparse.Namespace, name: str, seed: int) -> None:
     row, place = ROWS[name], f"{name}-{seed}"
-    result = args.out / f"{place}.json"
-    if result.exists():
-        return
+    result, run = args.out / f"{place}.json", args.out / place
     tengen = [sys.executable, "-m", "tengen"]
     chosen = [*row.settings, *args.settings]
+    asked = [row.task, row.agent, *row.budget, *chosen]
+    if result.exists():
+        if json.loads(result.read_text()).get("asked") == asked:
+            return
+        # Of a row as it was: its run is another one.
+        shutil.rmtree(run, ignore_errors=True)
     settings = [word for one in chosen for word in ("--set", one)]
-    run = args.out / place
     command = [*tengen, "train", row.task, "--agent", row.agent, *row.budget]
     command += ["--seed", str(seed), "--threads", "1", *settings, "--out", str(run)]
     print(f"{place}: {' '.join(command[1:])}", file=sys.stderr, flush=True)
@@ -116,7 +120,7 @@ def _run(args: argparse.Namespace, name: str, seed: int) -> None:
     )
     report = json.loads(played.stdout.splitlines()[-1])
     kept = {key: report.get(key) for key in ("mean_return", "low", "high")}
-    kept |= {"minutes": minutes, "cpu_s": cpu_s, "settings": chosen}
+    kept |= {"minutes": minutes, "cpu_s": cpu_s, "settings": chosen, "asked": asked}
     result.write_text(json.dumps(kept))
 
 

@@ -74,7 +74,7 @@ class A2c(PolicyAgent):
         )
 
     def default_store(self, spec: EnvSpec) -> ReplayConfig:
-        """See ``EnvironmentAgent.default_store``: a queue of two batches."""
+        """See ``EnvironmentAgent.default_store``: a queue of two turns."""
         return ReplayConfig(sampler="fifo", max_items=32)
 
     def default_learner(self, spec: EnvSpec) -> LearnerConfig:

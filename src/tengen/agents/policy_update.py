@@ -33,6 +33,8 @@ class PolicyUpdate(Update):
         distribution: What the network's ``policy`` says, of actions.
     """
 
+    later_state = ("return_scale", "advantage_scale")
+
     def __init__(self, discount: float, actions: envs.ActionSpec) -> None:
         """Makes what is shared.
 
@@ -94,8 +96,5 @@ class PolicyUpdate(Update):
 
     def load_state(self, tensors: Mapping[str, Tensor]) -> None:
         """See ``Update.load_state``."""
-        # Checkpoints of earlier versions lack one or both.
-        if "return_scale" in tensors:
-            self._scale.load_state(tensors)
-        if "advantage_scale" in tensors:
-            self._square, self._weight = tensors["advantage_scale"].tolist()
+        self._scale.load_state(tensors)
+        self._square, self._weight = tensors["advantage_scale"].tolist()

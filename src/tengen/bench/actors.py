@@ -289,7 +289,7 @@ def _measure(
         steps_alone, alone_s = stepped() - begun, alone.cpu_s - alone_s
         alone.signal(signal.SIGSTOP)
         if args.net != NO_NET:
-            num_rows = round(_batch_rows(before, service.server.stats))
+            num_rows = max(1, round(_batch_rows(before, service.server.stats)))
             net_rates.append(net.rows_per_cpu_s(num_rows, args.seconds))
         actors.signal(signal.SIGCONT)
         time.sleep(_LOOK_S)

@@ -118,7 +118,11 @@ def load_checkpoint(path: Path, learner: Learner) -> Any:
             )
     _verify(path, content)
     try:
-        tensors = safetensors.torch.load_file(path / _TENSORS)
+        # The optimizer keeps its moments, which are not to lie in the file.
+        tensors = {
+            name: tensor.clone()
+            for name, tensor in safetensors.torch.load_file(path / _TENSORS).items()
+        }
         learner.load_state(
             LearnerState(
                 tensors,

@@ -31,6 +31,7 @@ from tengen.learners.shards import (
 )
 from tengen.learners.update import Update
 from tengen.nets import Net
+from tengen.nets.modules.centre import without_mean
 from tengen.store import Batch
 
 __all__ = ["Learner", "LearnerState"]
@@ -228,14 +229,19 @@ class Learner:
                 changed.
         """
         moments = _below("optimizer.", state.tensors)
-        for prefix in ("net", "average", "agent"):
-            _check_same(
-                prefix, self._parts()[prefix], _below(f"{prefix}.", state.tensors)
-            )
-        self.net.load_state_dict(_below("net.", state.tensors))
-        self.optimizer.average.load_state_dict(_below("average.", state.tensors))
+        given = {}
+        for prefix, own in self._parts().items():
+            if prefix == "optimizer":
+                continue
+            # Checkpoints of earlier versions lack what came later.
+            later = self._update.later_state if prefix == "agent" else ()
+            absent = {name: own[name] for name in later} | without_mean(own)
+            given[prefix] = absent | _below(f"{prefix}.", state.tensors)
+            _check_same(prefix, own, given[prefix])
+        self.net.load_state_dict(given["net"])
+        self.optimizer.average.load_state_dict(given["average"])
         self.optimizer.load_state(moments, state.num_optimizer_steps)
-        self._update.load_state(_below("agent.", state.tensors))
+        self._update.load_state(given["agent"])
         self._steps_before = state.num_steps - state.num_optimizer_steps
         torch.set_rng_state(state.tensors["generator"])
         self.num_samples = state.num_samples

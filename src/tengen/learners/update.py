@@ -46,10 +46,13 @@ class Update:
             in an item. Older items of a batch are left out: it is then smaller, and
             where all are it has no minibatch. For items of a queue, which get no
             priorities. None: all are learned from.
+        later_state: Names of ``state`` that checkpoints of earlier versions lack. They
+            are then as they were made.
     """
 
     importance_exponent: float | None = None
     max_lag: int | None = None
+    later_state: tuple[str, ...] = ()
 
     def minibatches(
         self, net: Net, columns: dict[str, Tensor]

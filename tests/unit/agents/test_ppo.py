@@ -150,12 +150,6 @@ def test_the_unit_of_large_rewards_does_not_matter() -> None:
     assert returns.abs().max() < 10
 
 
-def test_a_checkpoint_without_a_scale_is_taken() -> None:
-    update = update_of()
-    update.load_state({})
-    assert update.state()["return_scale"].tolist() == [0.0, 0.0]
-
-
 def test_the_order_is_of_torch_s_generator() -> None:
     rows = rows_of(0)
     columns, _ = items_of(rows)

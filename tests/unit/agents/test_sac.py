@@ -203,13 +203,13 @@ def test_critics_see_pictures_less_the_mean_that_the_actor_knows() -> None:
     before = update.critics(seen, {}, None)
     update.stepped(net, 1, {})
     shifted = {"observation": seen["observation"] + 50}
-    mean = net.get_buffer("torso.centres.0.mean")
-    assert mean.mean() > 50
+    mean = net.get_buffer("torso.centres.0.total")
+    assert mean.mean() > 16 * 50
     for critics in (update.critics, update.target):
         found = critics(seen, {}, None)
         assert not torch.allclose(found, before)
         for critic in critics.nets:
-            assert torch.equal(critic.get_buffer("torso.centres.0.mean"), mean)
+            assert torch.equal(critic.get_buffer("torso.centres.0.total"), mean)
         # Looking at other pictures does not move it.
         critics(shifted, {}, None)
         assert torch.equal(critics(seen, {}, None), found)

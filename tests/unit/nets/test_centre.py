@@ -50,11 +50,24 @@ def test_the_mean_is_of_all_rows_and_is_rounded() -> None:
     np.testing.assert_allclose(centre.mean[0], mean, rtol=1e-5)
 
 
+def test_the_mean_over_copies_is_one_over_all_their_rows() -> None:
+    # As a learner does it: copies begin alike, and their buffers are averaged.
+    copies = [Centre(2, 12, 12) for _ in range(3)]
+    parts = [pictures(3, seed=1), pictures(9, seed=2)]
+    for copy, part in zip(copies, parts, strict=False):  # the third had no rows
+        copy(part.float())
+    merged = Centre(2, 12, 12)
+    for name, buffer in merged.named_buffers():
+        buffer.copy_(sum(copy.get_buffer(name) for copy in copies) / len(copies))
+    whole = torch.cat(parts).float().mean(0)
+    torch.testing.assert_close(merged.mean[0], whole)
+
+
 def test_it_stays_after_a_million_rows() -> None:
     centre = Centre(2, 12, 12)
     centre(pictures(8).float())
-    before = centre.mean.clone()
     centre.num_rows.fill_(_MAX_ROWS)
+    before = centre.mean
     centre(pictures(8, seed=1).float() + 50)
     assert torch.equal(centre.mean, before)
 
@@ -87,4 +100,4 @@ def test_weights_of_before_answer_as_they_did() -> None:
     net.load_state_dict(old)
     answer(net, seen)
     assert torch.equal(answer(net.eval(), seen), expected)
-    assert "torso.centres.0.mean" not in old
+    assert "torso.centres.0.total" not in old

@@ -5,14 +5,32 @@ Legend: B batch, C channels, H W image.
 
 from __future__ import annotations
 
+import re
+from collections.abc import Mapping
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
-__all__ = ["Centre"]
+__all__ = ["Centre", "without_mean"]
 
 _MAX_ROWS = 1_000_000.0
+_NAMES = re.compile(r"(.*\.)?centres\.\d+\.(total|num_rows)")
+
+
+def without_mean(state: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    """Returns what weights of before networks had a mean lack, by name.
+
+    With it they answer as they did, and go on so.
+
+    Args:
+        state: Of a network of now, or of several.
+    """
+    return {
+        name: torch.full_like(tensor, _MAX_ROWS if found[2] == "num_rows" else 0.0)
+        for name, tensor in state.items()
+        if (found := _NAMES.fullmatch(name))
+    }
 
 
 class Centre(nn.Module):
@@ -23,11 +41,12 @@ class Centre(nn.Module):
     objects (in Pong 13 times, by the norm of the 512 features of the untrained Nature
     network; without the mean 3 times), and a step of the optimizer moves the answers to
     all screens alike more than it tells screens apart: PPO's values explained half of
-    the returns in Pong after half of the steps (28,000, not 58,000).
+    the returns in Pong after half of the steps (28,000, not 58,000; one seed, with the
+    background itself in place of the mean that becomes it).
 
     The mean is of the pictures that the network was trained on, each as often as it
-    was, up to a million; then it stays. Whole numbers, so that differences of bytes
-    are exact in bfloat16 too.
+    was, up to a million for each part of a batch (``LearnerConfig.num_shards``); then
+    it stays. Whole numbers, so that differences of bytes are exact in bfloat16 too.
 
     Source: the means of observations that are subtracted before networks of vectors
     see them, as in Engstrom et al. 2020, "Implementation Matters in Deep Policy
@@ -35,14 +54,20 @@ class Centre(nn.Module):
     by their deviation, which is 0 where nothing moves.
     """
 
-    mean: Tensor
+    total: Tensor
     num_rows: Tensor
 
     def __init__(self, num_channels: int, height: int, width: int) -> None:
         """Begins with a mean of 0, which changes nothing."""
         super().__init__()
-        self.register_buffer("mean", torch.zeros(1, num_channels, height, width))
+        # A sum, so that the mean over several copies is one over all their rows.
+        self.register_buffer("total", torch.zeros(1, num_channels, height, width))
         self.register_buffer("num_rows", torch.zeros(()))
+
+    @property
+    def mean(self) -> Tensor:
+        """The mean picture, ``[1, C, H, W]`` float32."""
+        return self.total / self.num_rows.clamp(min=1.0)
 
     def forward(self, planes: Tensor) -> Tensor:
         """Returns the pictures less the mean; in training the mean has them in it.
@@ -62,13 +87,13 @@ class Centre(nn.Module):
         if self.num_rows >= _MAX_ROWS:
             return
         self.num_rows += len(planes)
-        found = planes.mean(0, keepdim=True, dtype=torch.float32)
-        self.mean.lerp_(found, (len(planes) / self.num_rows).item())
+        self.total += planes.sum(0, keepdim=True, dtype=torch.float32)
 
     def _load_from_state_dict(
         self, state_dict: dict[str, Any], prefix: str, *args: Any
     ) -> None:
-        """Takes weights of before, which had no mean: they keep on without one."""
-        state_dict.setdefault(prefix + "mean", torch.zeros_like(self.mean))
-        state_dict.setdefault(prefix + "num_rows", torch.tensor(_MAX_ROWS))
+        """Takes weights of before, which had no mean."""
+        own = {prefix + name: buffer for name, buffer in self.named_buffers()}
+        for name, tensor in without_mean(own).items():
+            state_dict.setdefault(name, tensor)
         super()._load_from_state_dict(state_dict, prefix, *args)

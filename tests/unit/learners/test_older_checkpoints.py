@@ -1,0 +1,61 @@
+"""Checkpoints of before networks had a mean picture, and updates their scales."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import torch
+
+from tengen.agents.dqn import Dqn, DqnUpdate
+from tengen.agents.vtrace import Vtrace, VtraceUpdate
+from tengen.envs import ActionSpec
+from tengen.errors import RunError
+from tengen.experience import ReplayConfig
+from tengen.learners import AdamWConfig, Learner, LearnerConfig
+from tengen.nets.nature import NatureConfig
+from tengen.tensors import Signature, TensorSpec
+from tests.unit.learners.learner_fakes import FakeTable
+
+CHOICE = ActionSpec(num_choices=(3,))
+NET = NatureConfig(channels=(4,), kernels=(3,), strides=(1,), num_units=8)
+LATER = ("centres.", "return_scale", "advantage_scale")
+
+
+def made(agent: Vtrace | Dqn) -> Learner:
+    wanted = Signature(
+        inputs={"observation": TensorSpec(dtype="uint8", shape=(1, 8, 8))},
+        outputs=agent.outputs_of(CHOICE),
+    )
+    net = NET.build(wanted)
+    update: Any = (
+        VtraceUpdate(agent, CHOICE)
+        if isinstance(agent, Vtrace)
+        else DqnUpdate(agent, net, ReplayConfig(sampler="prioritized"))
+    )
+    config = LearnerConfig(batch_size=4, optimizer=AdamWConfig())
+    table: Any = FakeTable()
+    return Learner(config, net, update, table, num_threads=1)
+
+
+@pytest.mark.parametrize("agent", [Vtrace(), Dqn()], ids=lambda agent: agent.kind)
+def test_they_go_on_without(agent: Vtrace | Dqn) -> None:
+    with made(agent) as old, made(agent) as new:
+        state = old.state()
+        kept = {
+            name: tensor.clone()
+            for name, tensor in state.tensors.items()
+            if not any(word in name for word in LATER)
+        }
+        assert len(kept) < len(state.tensors)
+        seen = {"observation": torch.randint(0, 256, (5, 1, 8, 8), dtype=torch.uint8)}
+        expected = old.net.eval().answer(seen, {})[0]
+        new.load_state(state._replace(tensors=kept))
+        # Training does not bring a mean either, which would be another network.
+        new.net.train().answer(seen, {})
+        found = new.net.eval().answer(seen, {})[0]
+        for name, answer in expected.items():
+            assert torch.equal(found[name], answer)
+        del kept["net.torso.dense.weight"]
+        with pytest.raises(RunError, match="must be on both sides"):
+            new.load_state(state._replace(tensors=kept))
