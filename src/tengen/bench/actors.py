@@ -190,11 +190,12 @@ def _config(args: argparse.Namespace) -> RunConfig:
         f"inference.precision={'fp32' if precision == 'auto' else precision}",
         "inference.batch_shape=dynamic",
     ]
-    if args.net not in (NO_NET, RUN_NET, config.net.kind):
+    if args.net not in (NO_NET, RUN_NET):
         settings.append(f"net.kind={args.net}")
         # How much a network sees is a matter of the task.
-        if hasattr(config.net, "num_frames"):
-            settings.append(f"net.num_frames={config.net.num_frames}")
+        num_frames = to_dict(config.net).get("num_frames")
+        if num_frames is not None:
+            settings.append(f"net.num_frames={num_frames}")
     if config.store.is_queue:
         settings.append(f"store.max_items={max(64, 4 * args.actors * args.envs)}")
     return override(config, settings)
