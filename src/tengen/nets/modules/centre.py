@@ -39,10 +39,10 @@ class Centre(nn.Module):
     Screens of a game differ by a few objects on a background that fills the rest. What
     layers answer to the background is then far larger than what they answer to the
     objects (in Pong 13 times, by the norm of the 512 features of the untrained Nature
-    network; without the mean 3 times), and a step of the optimizer moves the answers to
-    all screens alike more than it tells screens apart: PPO's values explained half of
-    the returns in Pong after half of the steps (28,000, not 58,000; one seed, with the
-    background itself in place of the mean that becomes it).
+    network; less the grey of Pong's background 3 times), and a step of the optimizer
+    moves the answers to all screens alike more than it tells screens apart: with the
+    grey subtracted, PPO's values explained half of Pong's returns after 28,000 steps
+    and not 58,000 (one seed).
 
     The mean is of the pictures that the network was trained on, each as often as it
     was, up to a million for each part of a batch (``LearnerConfig.num_shards``); then
