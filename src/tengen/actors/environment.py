@@ -21,6 +21,7 @@ import time
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,11 +31,13 @@ from tengen.actors.block import StepBlock
 from tengen.actors.environment_rows import EnvironmentRows
 from tengen.actors.philox_stream import PhiloxStream
 from tengen.actors.policy import Policy, Slots
-from tengen.envs import Arrays, Env, Step
+from tengen.envs import Arrays, Env, GroupEnv, Step
 from tengen.inference import RowArrays
 from tengen.tensors import FRAMES, Signature
 
 __all__ = ["EnvironmentPort", "EnvironmentStats"]
+
+_Result = TypeVar("_Result")
 
 # Episodes that a mean return is taken over, the convention of Gymnasium's thresholds.
 _NUM_RECENT_EPISODES = 100
@@ -99,7 +102,7 @@ class EnvironmentPort:
 
     def __init__(
         self,
-        env: Env,
+        env: Env | GroupEnv,
         policy: Policy,
         signature: Signature,
         block: StepBlock,
@@ -114,7 +117,9 @@ class EnvironmentPort:
         """Resets the environments.
 
         Args:
-            env: N copies; the port does not close it.
+            env: N copies; the port does not close it. Those of a ``GroupEnv`` step
+                while the caller is busy with the other group: ``done`` sends them the
+                actions, and ``next`` takes what came of it.
             policy: Draws the actions.
             signature: Of the network, its state included.
             block: Takes the steps.
@@ -129,6 +134,9 @@ class EnvironmentPort:
         """
         self.stats = stats or EnvironmentStats()
         self._env = env
+        self._group = env if isinstance(env, GroupEnv) else None
+        # What was sent to the group and not received from it: columns, a version.
+        self._sent: tuple[Arrays, int] | None = None
         self._policy = policy
         self._block = block
         self._write = write
@@ -146,9 +154,10 @@ class EnvironmentPort:
         self._state_before: Arrays = {}
         # What steps do not tell by themselves.
         self._kept = [n for n in signature.state if not n.startswith(FRAMES)]
-        self._busy_since_s: float | None = time.monotonic()
-        self._rows.begin(env.reset())
-        self._busy_since_s = None
+        self._has_begun = False
+        self._busy_since_s: float | None = None
+        if not isinstance(env, GroupEnv):
+            self._begin_episodes(env.reset)
 
     @property
     def frames_per_step(self) -> int:
@@ -171,8 +180,15 @@ class EnvironmentPort:
         return self._rows.state
 
     @property
+    def is_stepping(self) -> bool:
+        """Whether a group of copies steps by itself, so that ``next`` waits for it."""
+        return self._group is not None and (
+            self._sent is not None or not self._has_begun
+        )
+
+    @property
     def busy_s(self) -> float:
-        """Seconds for which the environments have been stepping now, 0 if they do not.
+        """Seconds for which the environments are waited for now, 0 if they are not.
 
         For any thread: of an environment that hangs it grows and grows.
         """
@@ -196,7 +212,18 @@ class EnvironmentPort:
         self._stop = stop or threading.Event()
 
     def next(self) -> int:
-        """Returns N, the rows of ``inputs``; 0 when the turn is over or was stopped."""
+        """Returns N, the rows of ``inputs``; 0 when the turn is over or was stopped.
+
+        Blocks while a group of copies steps, or while the experience is full.
+
+        Raises:
+            RunError: What the environment or the writer raised.
+        """
+        if self._group is not None and not self._has_begun:
+            self._begin_episodes(self._group.receive_first)
+        elif self._group is not None and self._sent is not None:
+            sent, self._sent = self._sent, None
+            self._take(self._timed(self._group.receive), *sent)
         if self._blocks_left == 0 or self._stop.is_set():
             return 0
         if self._block.is_empty:
@@ -207,7 +234,8 @@ class EnvironmentPort:
     def done(self) -> None:
         """Draws an action for every row, steps, and hands on a block that is full.
 
-        Blocks while the environments step or the experience is full.
+        Blocks while the environments step or the experience is full; what is a group
+        is sent the actions, and does not block.
 
         Raises:
             RunError: An answer is not finite, or what the environment or the writer
@@ -219,12 +247,28 @@ class EnvironmentPort:
         uniforms = self._uniforms(version)
         chosen = self._policy.act(self.outputs, actions, uniforms, self._slots)
         clipped = clip_actions(actions, chosen["action"])
+        if isinstance(self._env, GroupEnv):
+            self._env.send(clipped)
+            self._sent = chosen, version
+        else:
+            env = self._env
+            self._take(self._timed(lambda: env.step(clipped)), chosen, version)
+
+    def _begin_episodes(self, first: Callable[[], Arrays]) -> None:
+        self._rows.begin(self._timed(first))
+        self._has_begun = True
+
+    def _timed(self, wait: Callable[[], _Result]) -> _Result:
+        """Returns what the environments give, and says meanwhile that it waits."""
         self._busy_since_s = time.monotonic()
         try:
-            step = self._env.step(clipped)
+            return wait()
         finally:
             self.stats.step_s += self.busy_s
             self._busy_since_s = None
+
+    def _take(self, step: Step, chosen: Arrays, version: int) -> None:
+        """Keeps what actions of a model led to, and shows it to the network."""
         reward = self._env.spec.learned(step.reward)
         ended = step.terminated
         if step.life_lost is not None:

@@ -8,11 +8,13 @@ from __future__ import annotations
 
 from tengen.envs.env import ActionSpec, Arrays, Env, EnvSpec, Step
 from tengen.envs.filmed import FilmedEnv, Picture
+from tengen.envs.group_env import GroupEnv
 from tengen.envs.registry import (
     env_spec,
     in_suite,
     make,
     make_filmed,
+    make_groups,
     names,
     prefixes,
     with_protocol,
@@ -26,6 +28,7 @@ __all__ = [
     "Env",
     "EnvSpec",
     "FilmedEnv",
+    "GroupEnv",
     "Picture",
     "Step",
     "TimelyEnv",
@@ -33,6 +36,7 @@ __all__ = [
     "in_suite",
     "make",
     "make_filmed",
+    "make_groups",
     "make_own",
     "names",
     "prefixes",

@@ -5,15 +5,17 @@ A suite is a row of ``SUITES``: the prefix of its names, and functions of its fi
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache
 
 from tengen.envs.env import Env, EnvSpec
 from tengen.envs.filmed import FilmedEnv
+from tengen.envs.group_env import GroupEnv
 from tengen.envs.suites import (
     atari,
     atari_film,
+    atari_groups,
     dmlab,
     football,
     gymnasium_ids,
@@ -34,6 +36,7 @@ __all__ = [
     "in_suite",
     "make",
     "make_filmed",
+    "make_groups",
     "names",
     "prefixes",
     "with_protocol",
@@ -57,10 +60,20 @@ class Suite:
     """As ``make_filmed`` below, which looks at the first picture."""
     with_protocol: Callable[[str, str], str] | None = None
     """As ``with_protocol`` below; None where there is one way to play."""
+    make_groups: Callable[[str, int, Sequence[int]], list[GroupEnv]] | None = None
+    """Returns two groups of so many copies each, by the seeds of both, that step beside
+    their caller; None where no copies do."""
 
 
 SUITES = (
-    Suite("atari/", atari.names, atari.make, atari_film.film, atari.with_protocol),
+    Suite(
+        "atari/",
+        atari.names,
+        atari.make,
+        atari_film.film,
+        atari.with_protocol,
+        atari_groups.make_groups,
+    ),
     Suite("dmlab/", dmlab.names, dmlab.make, dmlab.film),
     Suite("football/", football.names, football.make, football.film),
     Suite("minatar/", minatar.names, minatar.make, minatar.film),
@@ -112,6 +125,34 @@ def make(name: str, num_envs: int, seed: int) -> Env:
         return gymnasium_ids.make_own(load_program(name), name, num_envs, seed)
     suite = next(suite for suite in SUITES if name.startswith(suite.prefix))
     return suite.make(name, num_envs, seed)
+
+
+def make_groups(
+    name: str, sizes: Sequence[int], seeds: Sequence[int]
+) -> Sequence[Env | GroupEnv]:
+    """Returns groups of copies that an actor steps in turns.
+
+    Args:
+        name: As for ``make``.
+        sizes: Copies of each group, at least 1.
+        seeds: Of each group, as for ``make``, whose copies they are.
+
+    Raises:
+        UsageError: As ``make``.
+    """
+    if len(sizes) == 2 and sizes[0] == sizes[1] and not is_program(name):
+        suite = next(suite for suite in SUITES if name.startswith(suite.prefix))
+        if suite.make_groups is not None:
+            return suite.make_groups(name, sizes[0], seeds)
+    made: list[Env] = []
+    try:
+        for num_envs, seed in zip(sizes, seeds, strict=True):
+            made.append(make(name, num_envs, seed))
+    except BaseException:
+        for env in made:
+            env.close()
+        raise
+    return made
 
 
 def make_filmed(name: str, num_envs: int, seed: int, num_filmed: int) -> FilmedEnv:

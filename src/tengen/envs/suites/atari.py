@@ -38,10 +38,14 @@ from tengen.tensors import TensorSpec
 __all__ = [
     "FRAME_SKIP",
     "AtariEnv",
+    "Episodes",
+    "grey_env",
     "make",
     "names",
     "protocol_of",
     "rom_of",
+    "seeds_of",
+    "spec_of",
     "vector_env",
     "with_protocol",
 ]
@@ -117,7 +121,7 @@ def protocol_of(name: str) -> Protocol:
     return _parts(name)[1]
 
 
-def vector_env(rom: str, num_envs: int, protocol: Protocol, **screen: Any) -> Any:
+def vector_env(rom: str, num_envs: int, protocol: Protocol, **options: Any) -> Any:
     """Returns copies of a game as the package has them, ``AtariVectorEnv``.
 
     What they do is the same whatever their screens are.
@@ -126,7 +130,8 @@ def vector_env(rom: str, num_envs: int, protocol: Protocol, **screen: Any) -> An
         rom: ALE's name of the game.
         num_envs: Copies.
         protocol: How it is played.
-        screen: What their screens are, in the package's words.
+        options: What their screens are and how many step together, in the package's
+            words.
     """
     import ale_py
     from ale_py.vector_env import AtariVectorEnv
@@ -149,8 +154,106 @@ def vector_env(rom: str, num_envs: int, protocol: Protocol, **screen: Any) -> An
         episodic_life=False,
         life_loss_info=False,
         reward_clipping=False,
-        **screen,
+        **options,
     )
+
+
+def seeds_of(seed: int, num_envs: int) -> NDArray[np.int64]:
+    """Returns the seeds of copies, ``[N]`` int64, as the emulator takes them.
+
+    Raises:
+        UsageError: A number is out of its range.
+    """
+    most = 2**_SEED_BITS
+    return np.array([one % most for one in copy_seeds(seed, num_envs)], np.int64)
+
+
+def grey_env(name: str, num_envs: int, **options: Any) -> Any:
+    """Returns the copies of a task with the screens that an agent sees.
+
+    Args:
+        name: ``atari/Pong``, ``atari/Pong/classic``.
+        num_envs: Copies.
+        options: As for ``vector_env``.
+
+    Raises:
+        UsageError: The task is unknown, ALE is not installed, or a ROM is not there.
+    """
+    rom, protocol = rom_of(name), protocol_of(name)
+    side = {"img_height": _SIDE, "img_width": _SIDE}
+    try:
+        return vector_env(rom, num_envs, protocol, **side, **options)
+    except OSError as error:
+        raise UsageError(
+            f'environment ("{name}") has no ROM that can be used: '
+            f"{one_line(error, MOST_WORDS)}; pip install --force-reinstall "
+            f"ale-py==0.12.1, and unset ALE_ROMS_DIR"
+        ) from error
+
+
+def spec_of(name: str, envs: Any) -> EnvSpec:
+    """Returns what is known of a task.
+
+    Args:
+        name: The task.
+        envs: Its copies, as the package has them.
+    """
+    protocol = protocol_of(name)
+    return EnvSpec(
+        name=name,
+        observations={
+            "observation": TensorSpec(dtype="uint8", shape=(1, _SIDE, _SIDE))
+        },
+        actions=ActionSpec(num_choices=(len(envs.ale.get_action_set()),)),
+        max_episode_steps=_MAX_FRAMES // FRAME_SKIP,
+        reward_threshold=None,
+        protocol=protocol.name,
+        reward_bound=protocol.reward_bound,
+        frames_per_step=FRAME_SKIP,
+    )
+
+
+class Episodes:
+    """What the package does not tell of a step: which copies it reset, lives lost.
+
+    Args:
+        protocol: How the game is played.
+        num_envs: Copies N.
+    """
+
+    def __init__(self, protocol: Protocol, num_envs: int) -> None:
+        self._protocol = protocol
+        self._num_envs = num_envs
+        self._is_over = np.zeros(num_envs, np.bool_)
+        self._lives = np.zeros(num_envs, np.int32)
+
+    def begin(self, info: dict[str, Any]) -> None:
+        """Takes what the package tells of a reset of all."""
+        self._lives = info["lives"]
+        self._is_over = np.zeros(self._num_envs, np.bool_)
+
+    def step(
+        self,
+        screens: NDArray[np.uint8],
+        reward: NDArray[np.int32],
+        terminated: NDArray[np.bool_],
+        truncated: NDArray[np.bool_],
+        info: dict[str, Any],
+    ) -> Step:
+        """Returns a step of what the package tells of it."""
+        is_reset, self._is_over = self._is_over, terminated | truncated
+        lives, self._lives = self._lives, info["lives"]
+        life_lost = None
+        if self._protocol.ends_with_life:
+            life_lost = (self._lives < lives) & ~is_reset
+        return Step(
+            {"observation": screens},
+            reward.astype(np.float32),
+            terminated,
+            truncated,
+            is_reset,
+            life_lost,
+        )
 
 
 class AtariEnv:
@@ -172,42 +275,17 @@ class AtariEnv:
     """
 
     def __init__(self, name: str, num_envs: int, seed: int) -> None:
-        seeds = copy_seeds(seed, num_envs)
-        rom, protocol = rom_of(name), protocol_of(name)
-        self.seeds = np.array(seeds, np.int64) % 2**_SEED_BITS
-        try:
-            self._envs = vector_env(
-                rom, num_envs, protocol, img_height=_SIDE, img_width=_SIDE
-            )
-        except OSError as error:
-            raise UsageError(
-                f'environment ("{name}") has no ROM that can be used: '
-                f"{one_line(error, MOST_WORDS)}; pip install --force-reinstall "
-                f"ale-py==0.12.1, and unset ALE_ROMS_DIR"
-            ) from error
-        self._protocol = protocol
-        self._is_over = np.zeros(num_envs, np.bool_)
-        self._lives = np.zeros(num_envs, np.int32)
+        self.seeds = seeds_of(seed, num_envs)
+        self._envs = grey_env(name, num_envs)
         self.num_envs = num_envs
-        screen = TensorSpec(dtype="uint8", shape=(1, _SIDE, _SIDE))
-        num_actions = len(self._envs.ale.get_action_set())
-        self.spec = EnvSpec(
-            name=name,
-            observations={"observation": screen},
-            actions=ActionSpec(num_choices=(num_actions,)),
-            max_episode_steps=_MAX_FRAMES // FRAME_SKIP,
-            reward_threshold=None,
-            protocol=protocol.name,
-            reward_bound=protocol.reward_bound,
-            frames_per_step=FRAME_SKIP,
-        )
+        self.spec = spec_of(name, self._envs)
         self._range = ActionRange(self.spec.actions, name)
+        self._episodes = Episodes(protocol_of(name), num_envs)
 
     def reset(self) -> Arrays:
         """Begins all episodes anew from the seed; see ``Env.reset``."""
         screens, info = self._envs.reset(seed=self.seeds)
-        self._lives = np.array(info["lives"])
-        self._is_over = np.zeros(self.num_envs, np.bool_)
+        self._episodes.begin(info)
         return {"observation": screens}
 
     def step(self, actions: NDArray[Any]) -> Step:
@@ -219,24 +297,10 @@ class AtariEnv:
         """
         self._range.check(actions, self.num_envs)
         try:
-            screens, reward, terminated, truncated, info = self._envs.step(
-                actions.astype(np.int32)
-            )
+            result = self._envs.step(actions.astype(np.int32))
         except RAISED as error:
             raise raised(self.spec.name, error, "a step of all copies") from error
-        is_reset, self._is_over = self._is_over, terminated | truncated
-        lives, self._lives = self._lives, np.array(info["lives"])
-        life_lost = None
-        if self._protocol.ends_with_life:
-            life_lost = (self._lives < lives) & ~is_reset
-        return Step(
-            {"observation": screens},
-            reward.astype(np.float32),
-            terminated,
-            truncated,
-            is_reset,
-            life_lost,
-        )
+        return self._episodes.step(*result)
 
     def observed(self, observation: Any) -> Arrays:
         """Returns a screen as arrays; see ``Env.observed``.

@@ -5,18 +5,26 @@ from __future__ import annotations
 import time
 from collections import deque
 from collections.abc import Callable, Sequence
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 from tengen.inference.backend import Batches, DriveStats
 from tengen.inference.central.client import InferenceClient
 
-__all__ = ["Asker", "drive_in_turns"]
+__all__ = ["Asker", "TurnPort", "drive_in_turns"]
+
+
+class TurnPort(Batches, Protocol):
+    """A port that may step while its caller is busy with others."""
+
+    @property
+    def is_stepping(self) -> bool:
+        """Whether it steps by itself, so that ``next`` waits for it."""
 
 
 class Asker(NamedTuple):
     """A port, and the session that answers it."""
 
-    port: Batches
+    port: TurnPort
     """Where batches come from."""
     client: InferenceClient
     """Its arrays are the port's."""
@@ -33,12 +41,16 @@ def drive_in_turns(
     step. So the environments and the network work at the same time where the ports are
     two, and where there is one they wait for each other.
 
+    Of two ports that step by themselves one always does, while the other is answered;
+    the one that steps when the other's last turn ends is left stepping, for the next
+    call.
+
     Source: Petrenko et al. 2020, "Sample Factory" (arXiv:2006.11751), section 3.2,
     double-buffered sampling.
 
     Args:
         askers: At least one. Each begins turn after turn, so that none waits for
-            another's turn to end.
+            another's turn to end. The same ones in each call.
         is_over: Asked when a turn of a port has ended; whether that was its last one.
         stats: Added to after every batch; ``inference_s`` is what was waited for.
 
@@ -48,8 +60,12 @@ def drive_in_turns(
     clock = time.perf_counter
     start_s = clock()
     asked: deque[tuple[Asker, int]] = deque()
+    # In the order in which they were sent.
+    stepping: deque[Asker] = deque()
+    is_left = False
 
     def ask(asker: Asker) -> None:
+        nonlocal is_left
         num_rows = asker.port.next()
         if not num_rows and not is_over():
             asker.begin()
@@ -57,11 +73,20 @@ def drive_in_turns(
         if num_rows:
             asker.client.ask()
             asked.append((asker, num_rows))
+        else:
+            is_left = True
 
     for asker in askers:
         asker.begin()
-        ask(asker)
-    while asked:
+    for asker in askers:
+        if asker.port.is_stepping:
+            stepping.append(asker)
+        else:
+            ask(asker)
+    while asked or (stepping and not is_left):
+        if not asked or len(stepping) > 1:
+            ask(stepping.popleft())
+            continue
         asker, num_rows = asked.popleft()
         waits_s = clock()
         asker.client.wait()
@@ -72,5 +97,8 @@ def drive_in_turns(
         stats.num_evaluations += num_rows
         stats.num_batches += 1
         start_s = answered_s
-        ask(asker)
+        if asker.port.is_stepping:
+            stepping.append(asker)
+        else:
+            ask(asker)
     stats.port_s += clock() - start_s

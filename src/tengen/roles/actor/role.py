@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -11,7 +12,7 @@ import numpy as np
 from tengen import envs
 from tengen.actors import EnvironmentPort, EnvironmentStats, Slots
 from tengen.agents import EnvironmentAgent
-from tengen.envs import Env
+from tengen.envs import Env, GroupEnv
 from tengen.inference.central import Interrupted
 from tengen.roles.actor.links import ActorLink, LinkLost
 from tengen.roles.config import RunConfig
@@ -50,7 +51,7 @@ class ActorRole:
         self._run = run
         self._context = context
         self._link: ActorLink | None = None
-        self._envs: list[Env] = []
+        self._envs: Sequence[Env | GroupEnv] = []
         self._ports: list[EnvironmentPort] = []
         self._stats = EnvironmentStats()
         self._begun_s: float | None = None
@@ -122,9 +123,8 @@ class ActorRole:
             self._watcher = threading.Thread(target=self._watch, daemon=True)
             self._watcher.start()
         # First: processes that an environment forks get no lock and no connection.
-        for num_envs, seed in zip(sizes, [env_seed, *rest], strict=True):
-            self._begun_s = time.monotonic()
-            self._envs.append(envs.make(config.task, num_envs, seed))
+        self._begun_s = time.monotonic()
+        self._envs = envs.make_groups(config.task, sizes, [env_seed, *rest])
         self._begun_s = None
         link = _link(agent, config, self._run, context)
         num_actors = config.launch.of("actor").count if context.at_once else 1

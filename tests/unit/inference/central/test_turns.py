@@ -13,12 +13,21 @@ from tests.unit.inference.central.counting import CountingNet, client_of, fill, 
 
 
 class Port:
-    """Asks for its rows ``turns`` times ``steps``, and notes what it is told."""
+    """Asks for its rows ``turns`` times ``steps``, and notes what it is told.
+
+    One of a group is sent its steps by ``done``, and waits for them in ``next``.
+    """
 
     def __init__(
-        self, name: str, client: InferenceClient, steps: int, log: list[str]
+        self,
+        name: str,
+        client: InferenceClient,
+        steps: int,
+        log: list[str],
+        is_group: bool = False,
     ) -> None:
         self.name, self.client, self.log = name, client, log
+        self.is_stepping = self._is_group = is_group
         self._steps = steps
         self._left = 0
         self.num_turns = 0
@@ -31,6 +40,9 @@ class Port:
         self.num_turns += 1
 
     def next(self) -> int:
+        if self.is_stepping:
+            self.log.append(f"receives {self.name}")
+            self.is_stepping = False
         if self._left == 0:
             return 0
         self._values = fill(self.client, 1000 * ord(self.name) + self.num_done)
@@ -40,7 +52,8 @@ class Port:
     def done(self) -> None:
         self._left -= 1
         self.num_done += 1
-        self.log.append(f"steps {self.name}")
+        self.log.append(f"{'sends' if self._is_group else 'steps'} {self.name}")
+        self.is_stepping = self._is_group
         answers = self.client.arrays.outputs["value"]
         self.wrong += int((answers != self._values).sum())
         if self.during is not None:
@@ -48,9 +61,11 @@ class Port:
             assert self.during.wait(20)
 
 
-def ports_of(path: Path, sizes: dict[str, int], steps: int) -> list[Port]:
+def ports_of(
+    path: Path, sizes: dict[str, int], steps: int, is_group: bool = False
+) -> list[Port]:
     log: list[str] = []
-    return [Port(n, client_of(path, k), steps, log) for n, k in sizes.items()]
+    return [Port(n, client_of(path, k), steps, log, is_group) for n, k in sizes.items()]
 
 
 def askers(ports: list[Port]) -> list[Asker]:
@@ -69,6 +84,27 @@ def test_each_asks_again_before_the_other_steps(tmp_path: Path) -> None:
     )
     assert [port.wrong for port in ports] == [0, 0]
     assert (stats.num_evaluations, stats.num_batches) == (10, 4)
+
+
+def test_one_of_two_groups_always_steps(tmp_path: Path) -> None:
+    with serving(tmp_path, CountingNet()):
+        ports = ports_of(tmp_path, {"a": 2, "b": 2}, steps=2, is_group=True)
+        drive_in_turns(askers(ports), lambda: True, DriveStats())
+        first = " ".join(ports[0].log)
+        ports[0].log.clear()
+        # What was left stepping is received from when the other has been sent to.
+        drive_in_turns(askers(ports), lambda: True, DriveStats())
+        for port in ports:
+            port.client.close()
+    assert first == (
+        "receives a asks a sends a receives b asks b sends b "
+        "receives a asks a sends a receives b asks b sends b receives a"
+    )
+    assert " ".join(ports[0].log) == (
+        "asks a sends a receives b asks b sends b "
+        "receives a asks a sends a receives b asks b sends b receives a"
+    )
+    assert [port.wrong for port in ports] == [0, 0]
 
 
 def test_one_steps_while_the_other_is_answered(tmp_path: Path) -> None:

@@ -1,0 +1,179 @@
+"""Two groups of a game's copies, which one thread steps in turns."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tengen import envs
+from tengen.actors import EnvironmentPort, Slots
+from tengen.agents.vtrace import Vtrace
+from tengen.envs import Arrays, Env, GroupEnv
+from tengen.envs.suites import atari, atari_groups
+from tengen.errors import EnvError, RunError
+from tengen.inference import DriveStats, central
+from tengen.tensors import Signature
+
+pytestmark = pytest.mark.skipif(not atari.names(), reason="needs pip install ale-py")
+
+SEEDS = (5, 6)
+
+
+def actions_of(num_steps: int, num_envs: int) -> Any:
+    return np.random.default_rng(0).integers(0, 4, (num_steps, 2, num_envs))
+
+
+def same(mine: envs.Step, theirs: envs.Step) -> None:
+    np.testing.assert_array_equal(
+        mine.observation["observation"], theirs.observation["observation"]
+    )
+    for name in ("reward", "terminated", "truncated", "is_reset", "life_lost"):
+        np.testing.assert_array_equal(getattr(mine, name), getattr(theirs, name))
+
+
+def test_groups_step_as_their_copies_would_apart() -> None:
+    # Of Breakout played at random, whose episodes end within some two hundred steps.
+    groups = envs.make_groups("atari/Breakout/classic", [3, 3], SEEDS)
+    apart = [envs.make("atari/Breakout/classic", 3, seed) for seed in SEEDS]
+    actions = actions_of(400, 3)
+    num_resets = num_lives = 0
+    pairs = list(zip(groups, apart, strict=True))
+    for group, env in pairs:
+        assert isinstance(group, GroupEnv)
+        first = group.receive_first()["observation"]
+        np.testing.assert_array_equal(first, env.reset()["observation"])
+        group.send(actions[0, pairs.index((group, env))])
+    for t in range(400):
+        for place, (group, env) in enumerate(pairs):
+            assert isinstance(group, GroupEnv)
+            step = group.receive()
+            same(step, env.step(actions[t, place]))
+            num_resets += int(step.is_reset.sum())
+            assert step.life_lost is not None
+            num_lives += int(step.life_lost.sum())
+            if t < 399:
+                group.send(actions[t + 1, place])
+            elif place == 0:
+                group.send(actions[0, place])
+    assert num_resets >= 6
+    assert num_lives >= 20
+    for closed in (*groups, *groups, *apart):
+        closed.close()
+
+
+def test_groups_that_do_not_alternate_are_refused() -> None:
+    first, second = atari_groups.make_groups("atari/Pong", 2, SEEDS)
+    action = np.zeros(2, np.int64)
+    with pytest.raises(RunError, match="must be sent actions after it was received"):
+        second.receive_first()
+    first.receive_first()
+    for wrong in (first.receive, second.receive, second.receive_first):
+        with pytest.raises(RunError, match="and before the other is; correct"):
+            wrong()
+    with pytest.raises(RunError, match="group \\(1\\) of atari/Pong must be"):
+        second.send(action)
+    with pytest.raises(RunError, match="action \\(6\\) of atari/Pong"):
+        first.send(action + 6)
+    # Nothing of it was taken.
+    first.send(action)
+    second.receive_first()
+    second.send(action)
+    assert first.receive().reward.shape == (2,)
+    first.close()
+    second.close()
+
+
+def test_copies_that_come_back_in_another_order_are_an_error(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    first, _ = atari_groups.make_groups("atari/Pong", 2, SEEDS)
+    reset = first._both._envs.reset  # type: ignore[attr-defined]
+
+    def other(seed: Any) -> Any:
+        screens, info = reset(seed=seed)
+        return screens, info | {"env_id": info["env_id"] + 1}
+
+    monkeypatch.setattr(first._both._envs, "reset", other)  # type: ignore[attr-defined]
+    with pytest.raises(EnvError, match=r"copies \(\[1, 2\]\) .*num_groups=1"):
+        first.receive_first()
+
+
+def test_groups_of_two_sizes_have_environments_of_their_own() -> None:
+    for sizes in ([2, 1], [1, 1, 1], [2]):
+        made: Sequence[Env | GroupEnv] = envs.make_groups(
+            "atari/Pong", sizes, [3] * len(sizes)
+        )
+        assert [env.num_envs for env in made] == sizes
+        assert not any(isinstance(env, GroupEnv) for env in made)
+        for env in made:
+            env.close()
+
+
+class Answers:
+    """Inference whose logits are sums over bands of the screen."""
+
+    def __init__(self, port: EnvironmentPort) -> None:
+        self._port = port
+
+    def ask(self) -> None: ...
+
+    def wait(self) -> None:
+        screen = self._port.inputs["observation"][:, 0].astype(np.float32)
+        bands = screen.reshape(len(screen), 4, -1).mean(axis=2)
+        self._port.outputs["policy"][:] = bands - bands.mean(axis=1, keepdims=True)
+
+
+def blocks_of(made: Sequence[Env | GroupEnv]) -> list[list[Arrays]]:
+    """Returns the blocks that a port of each environment writes."""
+    agent = Vtrace()
+    spec = made[0].spec
+    signature = Signature(
+        inputs=spec.observations, outputs=agent.outputs_of(spec.actions)
+    )
+    blocks: list[list[Arrays]] = [[] for _ in made]
+
+    def write(place: int, columns: Arrays, _: Arrays) -> int:
+        blocks[place].append(columns)
+        return 1
+
+    ports = [
+        EnvironmentPort(
+            env,
+            agent,
+            signature,
+            agent.make_block(spec, agent.layout({}), 2),
+            functools.partial(write, place),
+            seed=9,
+            turn_blocks=1,
+            slots=Slots(2 * place, 2, 4),
+        )
+        for place, env in enumerate(made)
+    ]
+    askers: Any = [
+        central.Asker(port, Answers(port), functools.partial(port.begin, 7))  # type: ignore[arg-type]
+        for port in ports
+    ]
+    # A call leaves a group stepping for the next one.
+    for _ in range(6):
+        central.drive_in_turns(askers, lambda: True, DriveStats())
+    for env in made:
+        env.close()
+    return blocks
+
+
+def test_ports_over_groups_write_what_ports_apart_write() -> None:
+    task = "atari/Breakout/classic"
+    groups = blocks_of(envs.make_groups(task, [2, 2], SEEDS))
+    apart = blocks_of([envs.make(task, 2, seed) for seed in SEEDS])
+    for mine, theirs in zip(groups, apart, strict=True):
+        # A call ends when one of the groups has made its block.
+        num_blocks = min(len(mine), len(theirs))
+        assert num_blocks >= 2
+        for one, other in zip(mine[:num_blocks], theirs, strict=False):
+            assert one.keys() == other.keys()
+            for name in one:
+                np.testing.assert_array_equal(one[name], other[name], name)
