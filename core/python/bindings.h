@@ -7,6 +7,7 @@
 namespace tengen {
 
 void bind_base(nanobind::module_& m);
+void bind_actors(nanobind::module_& m);
 void bind_games(nanobind::module_& m);
 void bind_go(nanobind::module_& m);
 void bind_search(nanobind::module_& m);

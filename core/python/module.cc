@@ -3,8 +3,11 @@
 #include "python/bindings.h"
 
 NB_MODULE(_core, m) {
+  // What a thread holds that hangs in somebody's environment is alive when the process ends.
+  nanobind::set_leak_warnings(false);
   m.doc() = "The native core of tengen. Private.";
   tengen::bind_base(m);
+  tengen::bind_actors(m);
   tengen::bind_games(m);
   tengen::bind_go(m);
   tengen::bind_search(m);

@@ -1,4 +1,4 @@
-"""How an actor draws actions from the flat outputs of a policy, in numpy.
+"""How an actor draws actions from the flat outputs of a policy.
 
 The outputs are as ``tengen.losses.distributions`` has them, and the distributions are
 the same: the two must match. A draw is a function of the outputs and of uniform
@@ -16,6 +16,8 @@ from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
+
+from tengen import _core
 
 __all__ = [
     "ActionDraws",
@@ -79,6 +81,7 @@ class CategoricalDraws:
             for end, length in zip(ends, num_choices, strict=True)
         ]
         self._is_scalar = shape == ()
+        self._draws = _core.ChoiceDraws(num_choices)
 
     @property
     def num_uniforms(self) -> int:
@@ -89,30 +92,13 @@ class CategoricalDraws:
         self, outputs: NDArray[np.float32], uniforms: NDArray[np.float64]
     ) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
         """See ``ActionDraws``. An action whose probability underflows is not drawn."""
-        # An actor calls it for some sixteen rows at a time: ufuncs, and not what wraps
-        # them, which takes as long as the arithmetic.
-        num_rows = len(outputs)
-        actions = np.empty((num_rows, len(self._slices)), np.int64)
-        log_prob = np.zeros(num_rows, np.float64)
-        rows = np.arange(num_rows)
-        for i, logits in enumerate(self._parts(outputs)):
-            below_best = logits - np.maximum.reduce(logits, axis=1, keepdims=True)
-            cumulative = np.add.accumulate(np.exp(below_best), axis=1)
-            total = cumulative[:, -1]
-            # A uniform number is below 1, so the last bound is never reached.
-            is_passed = cumulative <= (uniforms[:, i] * total)[:, None]
-            actions[:, i] = np.add.reduce(is_passed, axis=1)
-            log_prob += below_best[rows, actions[:, i]] - np.log(total)
-        return self._shaped(actions), log_prob.astype(np.float32)
+        actions, log_prob = self._draws.draw(outputs, uniforms)
+        return self._shaped(actions), log_prob
 
     def greedy(self, outputs: NDArray[np.float32]) -> NDArray[np.int64]:
         """See ``ActionDraws``."""
-        best = [logits.argmax(axis=1) for logits in self._parts(outputs)]
+        best = [outputs[:, part].argmax(axis=1) for part in self._slices]
         return self._shaped(np.stack(best, axis=1).astype(np.int64))
-
-    def _parts(self, outputs: NDArray[np.float32]) -> list[NDArray[np.float64]]:
-        exact = outputs.astype(np.float64)
-        return [exact[:, part] for part in self._slices]
 
     def _shaped(self, actions: NDArray[np.int64]) -> NDArray[np.int64]:
         return actions[:, 0] if self._is_scalar else actions

@@ -32,6 +32,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from tengen import _core
 from tengen.envs import ActionSpec, Arrays, Step
 from tengen.tensors import TensorSpec
 
@@ -89,8 +90,9 @@ class StepBlock:
         self._length = num_steps
         self._is_closed = is_closed
         self._num_before = num_before if is_closed else 0
-        self._num_steps = 0
-        self._columns = self._new()
+        self._begin()
+        for column in self._columns.values():
+            column[:, : self._num_before] = 0
         if self._num_before:
             self._columns["is_reset"][:, self._num_before - 1] = 1
 
@@ -117,15 +119,22 @@ class StepBlock:
             chosen: ``[N, ...]`` each, the action and the agent's own columns.
             step: What it led to.
             version: Of the model that chose, at least 0.
+
+        Raises:
+            CoreError: An array has another dtype or shape than its column.
         """
-        t = self._num_before + self._num_steps
-        for name, array in (*inputs.items(), *chosen.items()):
-            self._columns[name][:, t] = array
-        self._columns["reward"][:, t] = step.reward
-        self._columns["terminated"][:, t] = step.terminated
-        self._columns["truncated"][:, t] = step.truncated
-        self._columns["is_reset"][:, t] = step.is_reset
-        self._columns["model_version"][:, t] = version
+        rows: dict[str, Any] = {
+            **inputs,
+            **chosen,
+            "reward": step.reward,
+            "terminated": step.terminated,
+            "truncated": step.truncated,
+            "is_reset": step.is_reset,
+            "model_version": version,
+        }
+        self._writer.put(
+            self._num_before + self._num_steps, [rows[name] for name in self._tensors]
+        )
         self._num_steps += 1
 
     def take(self, inputs: Arrays) -> Arrays:
@@ -134,8 +143,8 @@ class StepBlock:
         Args:
             inputs: ``[N, ...]`` each, those of the step that follows.
         """
-        columns, self._columns = self._columns, self._new()
-        self._num_steps = 0
+        columns = self._columns
+        self._begin()
         if self._is_closed:
             for name, array in inputs.items():
                 columns[name][:, -1] = array
@@ -146,10 +155,17 @@ class StepBlock:
                 self._columns[name][:, : self._num_before] = column[:, last]
         return columns
 
-    def _new(self) -> dict[str, NDArray[Any]]:
+    def _begin(self) -> None:
+        self._num_steps = 0
         # Copies first, so that one copy's block is one piece of memory.
         length = self._num_before + self._length + self._is_closed
-        return {
-            name: np.zeros((self._num_slots, length, *spec.shape), spec.dtype)
+        self._columns: dict[str, NDArray[Any]] = {
+            name: np.empty((self._num_slots, length, *spec.shape), spec.dtype)
             for name, spec in self._tensors.items()
         }
+        if self._is_closed:
+            for column in self._columns.values():
+                column[:, -1] = 0
+        self._writer = _core.StepColumns(
+            list(self._columns), list(self._columns.values())
+        )

@@ -26,10 +26,10 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from tengen import _core
 from tengen.actors.action_values import clip_actions
 from tengen.actors.block import StepBlock
 from tengen.actors.environment_rows import EnvironmentRows
-from tengen.actors.philox_stream import PhiloxStream
 from tengen.actors.policy import Policy, Slots
 from tengen.envs import Arrays, Env, GroupEnv, Step
 from tengen.inference import RowArrays
@@ -141,15 +141,13 @@ class EnvironmentPort:
         self._block = block
         self._write = write
         self._seed = seed
-        self._stream = PhiloxStream()
         self._turn_blocks = turn_blocks
         num_envs = env.num_envs
         self._slots = slots or Slots(0, num_envs, num_envs)
         self._stop = threading.Event()
         self._blocks_left = 0
         self._step = 0
-        self._returns = np.zeros(num_envs, np.float64)
-        self._lengths = np.zeros(num_envs, np.int64)
+        self._episodes = _core.EpisodeCounts(num_envs)
         self._rows = EnvironmentRows(signature, env.spec.actions, num_envs, arrays)
         self._state_before: Arrays = {}
         # What steps do not tell by themselves.
@@ -289,23 +287,21 @@ class EnvironmentPort:
         # Philox has a block of four numbers for each value of its counter, so that
         # copies have blocks of their own in the step's stream, whoever steps them.
         num_uniforms = self._policy.num_uniforms(self._env.spec.actions)
-        num_blocks = -(-num_uniforms // 4)
-        uniforms = self._stream.at(
+        first = self._slots.first * -(-num_uniforms // 4)
+        return _core.uniforms(
             (self._seed, version),
-            (self._slots.first * num_blocks, self._step, 0, 0),
-            (self._slots.count, 4 * num_blocks),
+            (first, self._step, 0, 0),
+            self._slots.count,
+            num_uniforms,
         )
-        return uniforms[:, :num_uniforms]
 
     def _count(self, step: Step) -> None:
+        num_resets, finished = self._episodes.count(
+            step.reward, step.terminated, step.truncated, step.is_reset
+        )
         self.stats.num_batches += 1
-        num_resets = int(np.count_nonzero(step.is_reset))
         self.stats.num_frames += len(step.is_reset) - num_resets
         self.stats.num_episodes += num_resets
-        self._returns += step.reward
-        self._lengths += step.is_reset == 0
-        for i in (step.terminated | step.truncated).nonzero()[0]:
-            self.stats.recent_returns.append(float(self._returns[i]))
-            self.stats.recent_lengths.append(int(self._lengths[i]))
-            self._returns[i] = 0.0
-            self._lengths[i] = 0
+        for episode_return, length in finished:
+            self.stats.recent_returns.append(episode_return)
+            self.stats.recent_lengths.append(length)

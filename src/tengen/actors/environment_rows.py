@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from tengen import _core
 from tengen.actors.action_values import encode_actions
 from tengen.envs import ActionSpec, Arrays
 from tengen.errors import RunError
@@ -114,12 +115,12 @@ class EnvironmentRows:
         Raises:
             RunError: One is infinite or none.
         """
-        for name, answer in self.outputs.items():
-            if not np.isfinite(answer).all():
-                raise RunError(
-                    f"{name} (model {model}) must be finite; lower the learning rate "
-                    f"and go on from an older model"
-                )
+        place = _core.first_not_finite(list(self.outputs.values()))
+        if place < len(self.outputs):
+            raise RunError(
+                f"{list(self.outputs)[place]} (model {model}) must be finite; lower "
+                f"the learning rate and go on from an older model"
+            )
 
     def _write(self, observation: Arrays) -> None:
         for name, array in observation.items():

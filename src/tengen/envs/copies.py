@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from tengen import _core
 from tengen.config import check
 from tengen.envs.env import ActionSpec
 from tengen.errors import EnvError, RunError
@@ -100,9 +101,10 @@ class ActionRange:
         self._task = task
         self._low: NDArray[Any] = np.zeros(spec.shape, np.int64)
         self._high: NDArray[Any]
+        self._draws: _core.ChoiceDraws | None = None
         if spec.is_discrete:
             self._high = np.reshape(spec.num_choices, spec.shape) - 1
-            self._least, self._most = self._low, self._high
+            self._draws = _core.ChoiceDraws(spec.num_choices)
             return
         self._low, self._high = np.array(spec.low), np.array(spec.high)
         self._least = self._low - _slack(self._low)
@@ -125,10 +127,13 @@ class ActionRange:
                 f"actions ({actions.dtype} {actions.shape}) of {self._task} must be "
                 f"{self._spec.tensor.dtype} {shape}; correct the agent"
             )
-        # So that no number, which compares with nothing, is out of range too.
-        fits = (actions >= self._least) & (actions <= self._most)
-        if not fits.all():
-            copy = int(np.argwhere(~fits)[0, 0])
+        if self._draws is not None:
+            copy = self._draws.first_out_of_range(actions.astype(np.int64, copy=False))
+        else:
+            # So that no number, which compares with nothing, is out of range too.
+            fits = (actions >= self._least) & (actions <= self._most)
+            copy = num_envs if fits.all() else int(np.argwhere(~fits)[0, 0])
+        if copy < num_envs:
             raise RunError(
                 f"action ({one_line(actions[copy].tolist())}) of {self._task} (copy "
                 f"{copy}) must be {one_line(self._low.tolist())} to "

@@ -1,0 +1,48 @@
+#pragma once
+// Returns and lengths of the episodes of N copies. For one thread.
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+namespace tengen {
+
+struct FinishedEpisode {
+  double episode_return;  // undiscounted
+  int64_t length;         // steps; resets are none
+};
+
+class EpisodeCounts {
+ public:
+  explicit EpisodeCounts(size_t num_copies) : current_(num_copies) {}
+
+  size_t num_copies() const { return current_.size(); }
+
+  // Adds a step of every copy. An episode is finished by termination or truncation.
+  // Precondition: `num_copies()` values each.
+  void add(const float* reward, const bool* terminated, const bool* truncated,
+           const bool* is_reset) {
+    finished_.clear();
+    num_resets_ = 0;
+    for (size_t i = 0; i < current_.size(); ++i) {
+      current_[i].episode_return += reward[i];
+      current_[i].length += !is_reset[i];
+      num_resets_ += is_reset[i];
+      if (terminated[i] || truncated[i]) {
+        finished_.push_back(current_[i]);
+        current_[i] = {};
+      }
+    }
+  }
+
+  // Of the step that was added last.
+  size_t num_resets() const { return num_resets_; }
+  const std::vector<FinishedEpisode>& finished() const { return finished_; }
+
+ private:
+  std::vector<FinishedEpisode> current_;
+  std::vector<FinishedEpisode> finished_;
+  size_t num_resets_ = 0;
+};
+
+}  // namespace tengen
