@@ -1,5 +1,6 @@
 #pragma once
-// One bind_<folder> function a folder of the core, one for Go and one for central inference;
+// One bind_<folder> function a folder of the core, and one each for pictures, for Go and for
+// central inference;
 // module.cc calls them in dependency order.
 
 #include <nanobind/nanobind.h>
@@ -7,6 +8,7 @@
 namespace tengen {
 
 void bind_base(nanobind::module_& m);
+void bind_pictures(nanobind::module_& m);
 void bind_actors(nanobind::module_& m);
 void bind_games(nanobind::module_& m);
 void bind_go(nanobind::module_& m);

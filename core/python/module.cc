@@ -7,6 +7,7 @@ NB_MODULE(_core, m) {
   nanobind::set_leak_warnings(false);
   m.doc() = "The native core of tengen. Private.";
   tengen::bind_base(m);
+  tengen::bind_pictures(m);
   tengen::bind_actors(m);
   tengen::bind_games(m);
   tengen::bind_go(m);

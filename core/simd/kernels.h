@@ -1,11 +1,12 @@
 #pragma once
-// Vector kernels of the search. Each is compiled once an instruction set and chosen when the
+// Vector kernels of the search, and of screens on their way to a network. Each is compiled once an instruction set and chosen when the
 // module loads; every variant works on blocks of 16 lanes reduced in one fixed order and without
 // fused multiply-add, so all variants return the same bits.
 //
 // Inputs may be read up to kOverread floats past their end (the lanes are then ignored); their
 // buffers must have that much slack.
 
+#include <cstddef>
 #include <cstdint>
 
 namespace tengen::simd {
@@ -35,6 +36,16 @@ struct Kernels {
   // the prior, and an edge without any other is worth `lost`. n >= 1, visits[i] >= 0.
   int (*best_edge_in_flight)(const float* prior, const float* visits, const float* sum,
                              const float* in_flight, int n, float scale, float lost, float* score);
+
+  // out[r * n + i] = x[r * n + i] - mean[i] of `num_rows` pictures of n bytes, which is exact in
+  // both types. Reads and writes nothing else.
+  void (*centre_float)(const uint8_t* x, const uint8_t* mean, size_t n, size_t num_rows,
+                       float* out);
+  void (*centre_bfloat16)(const uint8_t* x, const uint8_t* mean, size_t n, size_t num_rows,
+                          uint16_t* out);
+
+  // total[i] += the sum over r of x[r * n + i].
+  void (*add_bytes)(const uint8_t* x, size_t n, size_t num_rows, uint32_t* total);
 };
 
 // The variant for this processor. Thread-safe; never blocks after the first call.

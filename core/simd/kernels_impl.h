@@ -104,10 +104,34 @@ int best_edge_in_flight(const float* prior, const float* visits, const float* su
   });
 }
 
+// Loops that compilers make vectors of by themselves.
+void centre_float(const uint8_t* x, const uint8_t* mean, size_t n, size_t num_rows, float* out) {
+  for (size_t r = 0; r < num_rows; ++r, x += n, out += n)
+    for (size_t i = 0; i < n; ++i) out[i] = static_cast<float>(x[i] - mean[i]);
+}
+
+void centre_bfloat16(const uint8_t* x, const uint8_t* mean, size_t n, size_t num_rows,
+                     uint16_t* out) {
+  for (size_t r = 0; r < num_rows; ++r, x += n, out += n) {
+    for (size_t i = 0; i < n; ++i) {
+      // Eight digits, so that the lower half of the float is zero.
+      const float value = static_cast<float>(x[i] - mean[i]);
+      uint32_t bits;
+      std::memcpy(&bits, &value, sizeof(bits));
+      out[i] = static_cast<uint16_t>(bits >> 16);
+    }
+  }
+}
+
+void add_bytes(const uint8_t* x, size_t n, size_t num_rows, uint32_t* total) {
+  for (size_t r = 0; r < num_rows; ++r, x += n)
+    for (size_t i = 0; i < n; ++i) total[i] += x[i];
+}
+
 }  // namespace
 
 extern const Kernels kTable;
-const Kernels kTable = {TENGEN_KERNEL_NAME,  &softmax, &exp, &argmax, &best_edge,
-                        &best_edge_in_flight};
+const Kernels kTable = {TENGEN_KERNEL_NAME, &softmax, &exp, &argmax, &best_edge,
+                        &best_edge_in_flight, &centre_float, &centre_bfloat16, &add_bytes};
 
 }  // namespace tengen::simd::TENGEN_KERNEL_SET

@@ -1,6 +1,7 @@
 #include "simd/kernels.h"
 
 #include <cmath>
+#include <cstring>
 #include <limits>
 #include <vector>
 
@@ -109,6 +110,31 @@ void check_set(const simd::Kernels& set, const simd::Kernels& baseline) {
   TENGEN_CHECK(set.argmax(none.data(), 20) == 0);
 }
 
+void check_bytes(const simd::Kernels& set, Rng& rng, size_t n) {
+  const size_t num_rows = 3;
+  std::vector<uint8_t> x(num_rows * n), mean(n);
+  for (uint8_t& byte : x) byte = static_cast<uint8_t>(rng.below(256));
+  for (uint8_t& byte : mean) byte = static_cast<uint8_t>(rng.below(256));
+  x[0] = 0, mean[0] = 255;
+  std::vector<float> floats(x.size() + 1, 7.0f);
+  std::vector<uint16_t> halves(x.size() + 1, 7);
+  std::vector<uint32_t> total(n + 1, 7);
+  set.centre_float(x.data(), mean.data(), n, num_rows, floats.data());
+  set.centre_bfloat16(x.data(), mean.data(), n, num_rows, halves.data());
+  set.add_bytes(x.data(), n, num_rows, total.data());
+  for (size_t i = 0; i < x.size(); ++i) {
+    const float expected = static_cast<float>(x[i]) - static_cast<float>(mean[i % n]);
+    TENGEN_CHECK(floats[i] == expected);
+    const uint32_t bits = uint32_t{halves[i]} << 16;
+    float half;
+    std::memcpy(&half, &bits, sizeof(half));
+    TENGEN_CHECK(half == expected);
+  }
+  for (size_t i = 0; i < n; ++i)
+    TENGEN_CHECK(total[i] == 7u + x[i] + x[n + i] + x[2 * n + i]);
+  TENGEN_CHECK(floats.back() == 7.0f && halves.back() == 7 && total.back() == 7);
+}
+
 }  // namespace
 
 int main() {
@@ -116,7 +142,11 @@ int main() {
   TENGEN_CHECK(baseline != nullptr);
   TENGEN_CHECK(simd::kernels_by_name("avx1024") == nullptr);
   for (const char* name : {"baseline", "avx2", "avx512"}) {
-    if (const simd::Kernels* set = simd::kernels_by_name(name)) check_set(*set, *baseline);
+    const simd::Kernels* set = simd::kernels_by_name(name);
+    if (!set) continue;
+    check_set(*set, *baseline);
+    Rng rng(9);
+    for (const size_t n : {1u, 7u, 16u, 100u, 3001u}) check_bytes(*set, rng, n);
   }
   check_set(simd::kernels(), *baseline);
 }

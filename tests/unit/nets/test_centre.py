@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 
 from tengen.nets.impala import ImpalaConfig
+from tengen.nets.modules import centre as module
 from tengen.nets.modules.centre import _MAX_ROWS, Centre
 from tengen.nets.modules.net import Net
 from tengen.nets.nature import NatureConfig
@@ -37,7 +38,7 @@ def test_the_mean_is_of_all_rows_and_is_rounded() -> None:
     centre = Centre(2, 12, 12)
     parts = [pictures(n, seed=n) for n in (5, 1, 30)]
     for part in parts:
-        found = centre(part.float())
+        found = centre(part, torch.float32)
     whole = torch.cat(parts).numpy().astype(np.float64)
     mean = whole.mean(axis=0)
     np.testing.assert_allclose(centre.mean[0], mean, rtol=1e-5)
@@ -45,9 +46,31 @@ def test_the_mean_is_of_all_rows_and_is_rounded() -> None:
     # In evaluation it stays; differences of bytes are exact in bfloat16.
     centre.eval()
     seen = pictures(4, seed=9)
-    exact = centre(seen.float())
-    assert torch.equal(centre(seen.bfloat16()).float(), exact)
+    exact = centre(seen, torch.float32)
+    assert torch.equal(centre(seen, torch.bfloat16).float(), exact)
     np.testing.assert_allclose(centre.mean[0], mean, rtol=1e-5)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+@pytest.mark.parametrize("lies", ["first", "last", "strided"])
+def test_the_core_sees_what_torch_sees(
+    dtype: torch.dtype, lies: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen = pictures(7) + 100
+    if lies == "last":
+        seen = seen.contiguous(memory_format=torch.channels_last)
+    elif lies == "strided":
+        seen = pictures(14)[::2] + 100
+    core, plain = Centre(2, 12, 12), Centre(2, 12, 12)
+    mine = [core(seen, dtype), core.eval()(pictures(3, seed=1), dtype)]
+    monkeypatch.setattr(module, "_is_for_the_core", lambda *_: False)
+    theirs = [plain(seen, dtype), plain.eval()(pictures(3, seed=1), dtype)]
+    for one, other in zip(mine, theirs, strict=True):
+        assert one.dtype == other.dtype == dtype
+        assert one.is_contiguous(memory_format=torch.channels_last)
+        assert torch.equal(one, other)
+    assert torch.equal(core.total, plain.total)
+    assert core.num_rows == plain.num_rows == 7
 
 
 def test_the_mean_over_copies_is_one_over_all_their_rows() -> None:
@@ -55,7 +78,7 @@ def test_the_mean_over_copies_is_one_over_all_their_rows() -> None:
     copies = [Centre(2, 12, 12) for _ in range(3)]
     parts = [pictures(3, seed=1), pictures(9, seed=2)]
     for copy, part in zip(copies, parts, strict=False):  # the third had no rows
-        copy(part.float())
+        copy(part, torch.float32)
     merged = Centre(2, 12, 12)
     for name, buffer in merged.named_buffers():
         buffer.copy_(sum(copy.get_buffer(name) for copy in copies) / len(copies))
@@ -65,10 +88,10 @@ def test_the_mean_over_copies_is_one_over_all_their_rows() -> None:
 
 def test_it_stays_after_a_million_rows() -> None:
     centre = Centre(2, 12, 12)
-    centre(pictures(8).float())
+    centre(pictures(8), torch.float32)
     centre.num_rows.fill_(_MAX_ROWS)
     before = centre.mean
-    centre(pictures(8, seed=1).float() + 50)
+    centre(pictures(8, seed=1) + 50, torch.float32)
     assert torch.equal(centre.mean, before)
 
 

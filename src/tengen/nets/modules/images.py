@@ -59,7 +59,7 @@ class ImageTorso(Torso):
         self.centres = nn.ModuleList(
             Centre(image.num_channels, image.height, image.width)
             if wanted.inputs[name].dtype == "uint8"
-            else nn.Identity()
+            else _Numbers()
             for name, image in images.items()
         )
         self.layers = nn.ModuleList(
@@ -95,7 +95,7 @@ class ImageTorso(Torso):
     def forward(self, inputs: Tensors) -> Tensor:
         """Returns what they make of the inputs; see ``Torso``."""
         seen = [
-            _convolved(centre(_planes(inputs[name], image)), layers, scale).flatten(1)
+            _convolved(_seen(centre, inputs[name], image), layers, scale).flatten(1)
             for (name, image), centre, layers, scale in zip(
                 self._images.items(),
                 self.centres,
@@ -134,7 +134,14 @@ def _convolved(planes: Tensor, layers: nn.Module, scale: float) -> Tensor:
     return answer
 
 
-def _planes(tensor: Tensor, image: Image) -> Tensor:
+class _Numbers(nn.Module):
+    """Images that are no bytes, in the arithmetic that is asked for."""
+
+    def forward(self, images: Tensor, dtype: torch.dtype) -> Tensor:
+        return images.contiguous(memory_format=torch.channels_last).to(dtype)
+
+
+def _seen(centre: nn.Module, tensor: Tensor, image: Image) -> Tensor:
     """Returns an image as ``[B, C, H, W]`` of the arithmetic that is asked for."""
     kind = tensor.device.type
     dtype = torch.float32
@@ -142,6 +149,5 @@ def _planes(tensor: Tensor, image: Image) -> Tensor:
         dtype = torch.get_autocast_dtype(kind)
     if not image.is_channel_first:
         tensor = tensor.permute(0, 3, 1, 2)
-    # Convolutions on CPUs are faster so, and on GPUs in fewer digits; bytes are moved
-    # before they are numbers of four.
-    return tensor.contiguous(memory_format=torch.channels_last).to(dtype)
+    planes: Tensor = centre(tensor, dtype)
+    return planes
