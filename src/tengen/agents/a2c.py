@@ -16,9 +16,8 @@ episode bootstraps; rewards are divided by the scale of returns
 
 from __future__ import annotations
 
-import dataclasses
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Literal, Self
+from typing import TYPE_CHECKING, Literal
 
 from tengen import envs
 from tengen.actors import EnvironmentActorConfig
@@ -52,26 +51,10 @@ class A2c(PolicyAgent):
         default_factory=lambda: EnvironmentActorConfig(turn_steps=5)
     )
     """How environments are stepped; a turn is one batch."""
-    trace_lambda: float = bounded(1.0, 0, 1)
-    """Mixing of the advantages, in [0, 1]; 1: to the end of the unroll."""
     baseline_cost: float = bounded(0.5, 0, None, "use 0 for none")
     """Weight of the baseline loss, at least 0."""
     entropy_cost: float = bounded(0.01, 0, None, "use 0 for none")
     """Weight of the entropy bonus, at least 0."""
-
-    def for_environment(self, spec: EnvSpec) -> Self:
-        """See ``EnvironmentAgent.for_environment``: of screens, V-trace's settings.
-
-        What the newest policy did, both learn alike.
-        """
-        if not shows_screens(spec):
-            return self
-        return dataclasses.replace(
-            self,
-            unroll_length=64,
-            trace_lambda=0.95,
-            actor=dataclasses.replace(self.actor, turn_steps=64),
-        )
 
     def default_store(self, spec: EnvSpec) -> ReplayConfig:
         """See ``EnvironmentAgent.default_store``: a queue of two turns."""

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tengen.actors import Slots, make_action_draws
+from tengen.agents.default_nets import shows_screens
 from tengen.agents.environment_agent import EnvironmentAgent
 from tengen.bounds import bounded
 from tengen.envs import ActionSpec, Arrays, EnvSpec
@@ -39,6 +41,26 @@ class PolicyAgent(EnvironmentAgent):
     """Transitions T of an unroll, 1 to 100,000. None: 20, and 64 of a network with
     memory, whose gradient does not reach beyond an unroll: what is to be remembered
     longer is learned by chance alone."""
+
+    trace_lambda: float = bounded(1.0, 0, 1)
+    """Mixing of the traces or advantages, in [0, 1]; 0: of one step, 1: to the end of
+    the unroll."""
+
+    def for_environment(self, spec: EnvSpec) -> Self:
+        """See ``EnvironmentAgent.for_environment``: of screens, longer unrolls.
+
+        With 20 steps, as in IMPALA's paper, a return is mostly what the network makes
+        of the last of them, and nothing yet is known of that: V-trace's policies of
+        vizdoom/Basic became certain of one action first.
+        """
+        if not shows_screens(spec):
+            return self
+        return dataclasses.replace(
+            self,
+            unroll_length=64,
+            trace_lambda=0.95,
+            actor=dataclasses.replace(self.actor, turn_steps=64),
+        )
 
     def outputs_of(self, actions: ActionSpec) -> dict[str, TensorSpec]:
         """See ``EnvironmentAgent.outputs_of``."""

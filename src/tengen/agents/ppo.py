@@ -89,16 +89,10 @@ class Ppo(PolicyAgent):
 
         But 16 copies and unrolls of 64, where the paper has 8 copies and 128.
         """
+        agent = super().for_environment(spec)
         if not shows_screens(spec):
-            return self
-        return dataclasses.replace(
-            self,
-            unroll_length=64,
-            num_epochs=4,
-            clip_ratio=0.1,
-            trace_lambda=0.95,
-            actor=dataclasses.replace(self.actor, turn_steps=64),
-        )
+            return agent
+        return dataclasses.replace(agent, num_epochs=4, clip_ratio=0.1)
 
     def default_store(self, spec: EnvSpec) -> ReplayConfig:
         """See ``EnvironmentAgent.default_store``: a queue of two batches.

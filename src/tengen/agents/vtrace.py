@@ -13,9 +13,8 @@ optimizer is AdamW without decay of weights, and not RMSProp.
 
 from __future__ import annotations
 
-import dataclasses
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal, Self
+from typing import TYPE_CHECKING, Literal
 
 from tengen import envs
 from tengen.agents.default_nets import shows_screens
@@ -43,8 +42,6 @@ class Vtrace(PolicyAgent):
 
     kind: Literal["vtrace"] = "vtrace"
     """Tells this agent from the others."""
-    trace_lambda: float = bounded(1.0, 0, 1)
-    """Mixing of the traces, in [0, 1]; 0 gives one-step targets."""
     clip_rho: float = bounded(1.0, 0, above=True, rule="must be positive; use 1")
     """Clip of the importance weights in the targets, positive."""
     clip_c: float = bounded(1.0, 0, above=True, rule="must be positive; use 1")
@@ -69,22 +66,6 @@ class Vtrace(PolicyAgent):
             "clip_c",
             self.clip_c,
             f"must be at most clip_rho ({self.clip_rho}); lower it",
-        )
-
-    def for_environment(self, spec: EnvSpec) -> Self:
-        """See ``EnvironmentAgent.for_environment``: of screens, longer unrolls.
-
-        With 20 steps, as in the paper, a return is mostly what the network makes of the
-        last of them, and nothing yet is known of that: policies of vizdoom/Basic became
-        certain of one action first.
-        """
-        if not shows_screens(spec):
-            return self
-        return dataclasses.replace(
-            self,
-            unroll_length=64,
-            trace_lambda=0.95,
-            actor=dataclasses.replace(self.actor, turn_steps=64),
         )
 
     def default_store(self, spec: EnvSpec) -> ReplayConfig:
