@@ -99,7 +99,8 @@ def _run(args: argparse.Namespace, name: str, seed: int) -> None:
         # Of a row as it was: its run is another one.
         shutil.rmtree(run, ignore_errors=True)
     settings = [word for one in chosen for word in ("--set", one)]
-    command = [*tengen, "train", row.task, "--agent", row.agent, *row.budget]
+    budget = _budget_left(run, row.budget)
+    command = [*tengen, "train", row.task, "--agent", row.agent, *budget]
     command += ["--seed", str(seed), "--threads", "1", *settings, "--out", str(run)]
     print(f"{place}: {' '.join(command[1:])}", file=sys.stderr, flush=True)
     begun_s, spent_s = time.monotonic(), _children_s()
@@ -121,6 +122,24 @@ def _run(args: argparse.Namespace, name: str, seed: int) -> None:
     kept = {key: report.get(key) for key in ("mean_return", "low", "high")}
     kept |= {"minutes": minutes, "cpu_s": cpu_s, "settings": chosen, "asked": asked}
     result.write_text(json.dumps(kept))
+
+
+def _budget_left(run: Path, budget: tuple[str, str]) -> tuple[str, str]:
+    """Returns what a run that was stopped has still to do: a call's budget is its own.
+
+    What it cost before is in its events, and not in the CPU-seconds of the result.
+    """
+    num_rows, elapsed_s = 0, 0.0
+    for path in sorted(run.glob("events/train-*.jsonl")):
+        events = [json.loads(line) for line in path.read_text().splitlines()]
+        told = [event for event in events if event["kind"] == "progress"]
+        if told:
+            num_rows = max(num_rows, told[-1]["num_rows"])
+            elapsed_s += told[-1]["elapsed_s"]
+    kind, amount = budget
+    if kind == FRAMES:
+        return kind, str(max(0, int(amount) - num_rows))
+    return kind, str(max(0.0, float(amount) - elapsed_s / 60.0))
 
 
 def _children_s() -> float:
