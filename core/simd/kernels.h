@@ -1,7 +1,7 @@
 #pragma once
-// Vector kernels of the search, and of screens on their way to a network. Each is compiled once an instruction set and chosen when the
-// module loads; every variant works on blocks of 16 lanes reduced in one fixed order and without
-// fused multiply-add, so all variants return the same bits.
+// Vector kernels of the search, and of screens on their way to a network. Each is compiled once an
+// instruction set and chosen when the module loads; every variant works on blocks of 16 lanes
+// reduced in one fixed order and without fused multiply-add, so all variants return the same bits.
 //
 // Inputs may be read up to kOverread floats past their end (the lanes are then ignored); their
 // buffers must have that much slack.

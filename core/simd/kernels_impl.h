@@ -131,7 +131,8 @@ void add_bytes(const uint8_t* x, size_t n, size_t num_rows, uint32_t* total) {
 }  // namespace
 
 extern const Kernels kTable;
-const Kernels kTable = {TENGEN_KERNEL_NAME, &softmax, &exp, &argmax, &best_edge,
-                        &best_edge_in_flight, &centre_float, &centre_bfloat16, &add_bytes};
+const Kernels kTable = {
+    TENGEN_KERNEL_NAME, &softmax,         &exp,      &argmax, &best_edge, &best_edge_in_flight,
+    &centre_float,      &centre_bfloat16, &add_bytes};
 
 }  // namespace tengen::simd::TENGEN_KERNEL_SET

@@ -130,8 +130,7 @@ void check_bytes(const simd::Kernels& set, Rng& rng, size_t n) {
     std::memcpy(&half, &bits, sizeof(half));
     TENGEN_CHECK(half == expected);
   }
-  for (size_t i = 0; i < n; ++i)
-    TENGEN_CHECK(total[i] == 7u + x[i] + x[n + i] + x[2 * n + i]);
+  for (size_t i = 0; i < n; ++i) TENGEN_CHECK(total[i] == 7u + x[i] + x[n + i] + x[2 * n + i]);
   TENGEN_CHECK(floats.back() == 7.0f && halves.back() == 7 && total.back() == 7);
 }
 
