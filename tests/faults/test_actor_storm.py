@@ -50,7 +50,7 @@ def end(run: subprocess.Popen[str]) -> None:
     assert run.returncode == 130, errors
 
 
-@pytest.mark.slow
+@pytest.mark.soak
 def test_kills_at_once_in_a_start_and_in_a_checkpoint(
     tmp_path: Path, start: Start, monkeypatch: pytest.MonkeyPatch
 ) -> None:

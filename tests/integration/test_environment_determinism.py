@@ -30,7 +30,7 @@ def checkpoints(out: Path) -> dict[str, bytes]:
         "ppo",
         pytest.param("vtrace", marks=pytest.mark.slow),
         "dqn",
-        pytest.param("r2d2", marks=pytest.mark.slow),
+        pytest.param("r2d2", marks=pytest.mark.soak),
     ],
 )
 def test_a_seed_gives_the_same_bytes(agent: str, tmp_path: Path) -> None:

@@ -83,7 +83,7 @@ def test_an_actor_that_failed_is_not_taken_for_one_that_hangs(
         with pytest.raises(RunError, match="must not raise"):
             roles["actor"].turn()
     else:
-        monkeypatch.setattr("tengen.envs.make", lambda *_: 1 / 0)
+        monkeypatch.setattr("tengen.envs.make_groups", lambda *_: 1 / 0)
         with pytest.raises(ZeroDivisionError):
             make_role("actor", config, run, context)
     time.sleep(0.6)
