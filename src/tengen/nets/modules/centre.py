@@ -120,9 +120,10 @@ class Centre(nn.Module):
 
 
 def _is_for_the_core(pictures: Tensor, dtype: torch.dtype) -> bool:
-    """Returns whether the core's kernel takes the pictures in its one pass.
+    """Returns whether the core's kernels take the pictures.
 
-    It takes a hundredth of what torch takes for a copy, a sum and a difference.
+    They pass over them once for the sum and once for the difference; torch copies them
+    besides.
     """
     return (
         pictures.device.type == "cpu"
