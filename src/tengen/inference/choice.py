@@ -11,7 +11,7 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -34,6 +34,9 @@ from tengen.inference.openvino_backend import (
     require_precision,
     supported_precisions,
 )
+
+if TYPE_CHECKING:
+    from tengen.nets import Net
 
 __all__ = [
     "Choice",
@@ -107,19 +110,20 @@ def needs_graph(config: InferenceConfig) -> bool:
 
 
 def open_backend(
-    directory: Path,
+    source: Path | Net,
     config: InferenceConfig,
     num_threads: int,
     *,
     outputs: Sequence[str] | None = None,
 ) -> Backend:
-    """Returns the model in ``directory``, compiled.
+    """Returns a model, compiled.
 
     With int8, a model without an int8 graph is opened in bf16, or fp32 where the CPU
     has no bf16; the backend says which.
 
     Args:
-        directory: A model directory.
+        source: A model directory; or a network of this process, which is copied and
+            answers as the model that is published of it. OpenVINO wants a directory.
         config: Without any ``auto`` but for the devices, which is then the CPU; see
             ``choose``.
         num_threads: Threads that will evaluate at the same time, at least 1.
@@ -139,15 +143,20 @@ def open_backend(
     if config.is_on_gpu:
         from tengen.inference.device_choice import open_on_devices
 
-        return open_on_devices(directory, config, outputs)
+        return open_on_devices(source, config, outputs)
     if config.backend == "openvino":
+        if not isinstance(source, Path):
+            raise UsageError(
+                "inference.backend (openvino) reads a graph, which a network of this "
+                "process has not; publish a model of it, or set it to torch"
+            )
         backend = OpenVinoBackend(
-            directory, precision=precision, num_threads=num_threads, outputs=outputs
+            source, precision=precision, num_threads=num_threads, outputs=outputs
         )
     else:
         from tengen.inference.torch_backend import TorchBackend
 
-        backend = TorchBackend(directory, precision=precision, outputs=outputs)
+        backend = TorchBackend(source, precision=precision, outputs=outputs)
     if config.batch_shape == "fixed":
         return FixedBackend(backend, config.batch_rows)
     return backend

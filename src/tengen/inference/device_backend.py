@@ -26,6 +26,7 @@ from tengen.inference.torch_backend import (
     TorchRunner,
     load_inference_head,
 )
+from tengen.nets import Net
 
 __all__ = ["DeviceBackend", "DeviceLane"]
 
@@ -82,7 +83,7 @@ class DeviceLane:
 
 
 class DeviceBackend:
-    """A ``Backend`` over ``weights.safetensors`` of a model directory, on devices.
+    """A ``Backend`` over a model's weights, on devices.
 
     Attributes:
         name: ``torch``.
@@ -100,7 +101,7 @@ class DeviceBackend:
 
     def __init__(
         self,
-        directory: Path,
+        source: Path | Net,
         *,
         precision: Precision,
         devices: Sequence[Device],
@@ -110,7 +111,7 @@ class DeviceBackend:
         """Builds the network and loads its weights on every device.
 
         Args:
-            directory: A model directory.
+            source: As for ``load_head``.
             precision: Arithmetic of the trunk.
             devices: At least one.
             max_rows: The largest batch of a lane.
@@ -128,7 +129,7 @@ class DeviceBackend:
         # Else torch rounds what a convolution reads to ten bits of mantissa. The flag
         # is the process's: the backend that was opened last decides.
         torch.backends.cudnn.allow_tf32 = precision != "fp32"
-        loaded = [load_inference_head(directory, precision, outputs) for _ in devices]
+        loaded = [load_inference_head(source, precision, outputs) for _ in devices]
         self._loaded = [
             LoadedHead(head.to(device.where), signature)
             for (head, signature), device in zip(loaded, devices, strict=True)

@@ -19,6 +19,7 @@ from tengen.inference.config import InferenceConfig, Precision
 from tengen.inference.device import Device, make_device
 from tengen.inference.device_backend import DeviceBackend
 from tengen.inference.devices import parse_devices
+from tengen.nets import Net
 
 __all__ = ["choose_on_devices", "device_trial", "open_on_devices"]
 
@@ -29,12 +30,12 @@ _WORTHWHILE = 1.02
 
 
 def open_on_devices(
-    directory: Path, config: InferenceConfig, outputs: Sequence[str] | None = None
+    source: Path | Net, config: InferenceConfig, outputs: Sequence[str] | None = None
 ) -> DeviceBackend:
-    """Returns the model in ``directory`` on the GPUs of a config without ``auto``.
+    """Returns a model on the GPUs of a config without ``auto``.
 
     Args:
-        directory: A model directory.
+        source: A model directory, or a network.
         config: Its devices are GPUs.
         outputs: As for ``tengen.inference.open_backend``.
 
@@ -43,7 +44,7 @@ def open_on_devices(
     """
     precision: Precision = "fp32" if config.precision == "fp32" else "bf16"
     return DeviceBackend(
-        directory,
+        source,
         precision=precision,
         devices=_devices(config),
         max_rows=config.device_rows or _TRIAL_ROWS[-1],

@@ -20,6 +20,7 @@ from safetensors.torch import load_file
 from tengen.config import to_dict
 from tengen.errors import UsageError
 from tengen.inference.architecture import (
+    Architecture,
     answered,
     parse_architecture,
     read_architecture,
@@ -49,22 +50,27 @@ class LoadedHead(NamedTuple):
     """Of what it takes and answers, in its order."""
 
 
-def load_head(directory: Path, outputs: Sequence[str] | None = None) -> LoadedHead:
+def load_head(source: Path | Net, outputs: Sequence[str] | None = None) -> LoadedHead:
     """Returns a model's network on the CPU, float32, in evaluation mode.
 
     Args:
-        directory: A model directory.
+        source: A model directory, or a network, of which this is a copy.
         outputs: As for ``tengen.inference.open_backend``.
 
     Raises:
         UsageError: A file is missing or damaged, or the weights are another
             network's.
     """
-    architecture = read_architecture(directory)
+    if isinstance(source, Path):
+        architecture = read_architecture(source)
+    else:
+        architecture = Architecture(net=source.config, signature=source.signature)
     try:
-        tensors = load_file(directory / "weights.safetensors")
         net = copy.deepcopy(_built(json.dumps(to_dict(architecture))))
-        net.load_state_dict(tensors)
+        if isinstance(source, Path):
+            net.load_state_dict(load_file(source / "weights.safetensors"))
+        else:
+            net.load_state_dict(source.state_dict())
     except UsageError:
         raise
     except (
@@ -77,12 +83,16 @@ def load_head(directory: Path, outputs: Sequence[str] | None = None) -> LoadedHe
     ) as error:
         reason = " ".join(str(error).split())
         raise UsageError(
-            f"model ({directory}) cannot be built: {reason}; "
+            f"model ({_named(source)}) cannot be built: {reason}; "
             f"restore it or export it again"
         ) from error
     signature = answered(architecture.signature, outputs)
     head = InferenceHead(net, outputs=tuple(signature.outputs))
     return LoadedHead(head.eval(), signature)
+
+
+def _named(source: Path | Net) -> str:
+    return str(source) if isinstance(source, Path) else "of this process"
 
 
 @functools.lru_cache(maxsize=4)
@@ -104,21 +114,21 @@ def _built(architecture: str) -> Net:
 
 
 def load_inference_head(
-    directory: Path, precision: Precision, outputs: Sequence[str] | None = None
+    source: Path | Net, precision: Precision, outputs: Sequence[str] | None = None
 ) -> LoadedHead:
     """Returns a model's network on the CPU, ready to compute in a precision.
 
     Raises:
         UsageError: As ``load_head``.
     """
-    loaded = load_head(directory, outputs)
+    loaded = load_head(source, outputs)
     if precision == "bf16":
         loaded.head.net.fix_dtype(torch.bfloat16)
     return loaded
 
 
 class TorchBackend:
-    """A ``Backend`` over ``weights.safetensors`` of a model directory, on the CPU.
+    """A ``Backend`` over a model's weights, on the CPU.
 
     Attributes:
         name: ``torch``.
@@ -133,7 +143,7 @@ class TorchBackend:
 
     def __init__(
         self,
-        directory: Path,
+        source: Path | Net,
         *,
         precision: Precision,
         outputs: Sequence[str] | None = None,
@@ -141,7 +151,7 @@ class TorchBackend:
         """Builds the network and loads its weights.
 
         Args:
-            directory: A model directory.
+            source: As for ``load_head``.
             precision: Arithmetic of the trunk.
             outputs: As for ``tengen.inference.open_backend``.
 
@@ -150,7 +160,7 @@ class TorchBackend:
         """
         self.version = torch.__version__
         self.precision = precision
-        self._loaded = load_inference_head(directory, precision, outputs)
+        self._loaded = load_inference_head(source, precision, outputs)
         self.signature = self._loaded.signature
 
     def bind(

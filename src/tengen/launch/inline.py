@@ -10,7 +10,9 @@
         rate, now and then
 
 Every turn carries on from what is published, so whatever killed the last call, the
-same loop resumes. On a CPU the turns use all cores one after the other: self-play and
+same loop resumes. In environments the actor takes what was learned from the learner's
+memory, as both are in one process; a checkpoint and a model come every few seconds, and
+at the end. On a CPU the turns use all cores one after the other: self-play and
 learning never compete for caches, and a seed gives the same run.
 """
 
@@ -150,6 +152,9 @@ class Turns:
             self._journal.end_generation()
             self._rate()
             if self._is_over():
+                if self._schedule.is_shared:
+                    # What the last turns learned and left for later becomes a model.
+                    self._learn(saves=True)
                 return
             if self._config.agent.learn_from:
                 self._wait_for_games()
@@ -157,10 +162,10 @@ class Turns:
                 self._play()
             self._has_begun = True
 
-    def _learn(self) -> None:
+    def _learn(self, *, saves: bool = False) -> None:
         start_s = time.monotonic()
         for role in self._schedule.learning:
-            report = self._turn(role)
+            report = self._turn(role, saves=saves)
             if role == "learn":
                 self._learn_rest(report)
         # The first turns of a call start processes, which tells nothing of the next.
@@ -219,13 +224,14 @@ class Turns:
         self._turn(self._schedule.rating)
         self._rated_s += time.monotonic() - start_s
 
-    def _turn(self, role: str) -> dict[str, Any] | None:
+    def _turn(self, role: str, *, saves: bool = False) -> dict[str, Any] | None:
         if self._stop.event.is_set():
             return {"stopped": True}
         start_s = time.monotonic()
         details = {
             **self._spending.outlook(),
             "sealed": sealed_generation(writer_directory(self._run, TRAIN_WRITER)),
+            "saves": saves or not self._schedule.is_shared,
         }
         report = self._handles[role].turn(
             role, self._on_progress, self._journal.death, details

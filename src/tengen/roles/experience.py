@@ -14,8 +14,6 @@ from tengen.run import RunDirectory, memory_root, service_folder
 
 __all__ = ["check_room", "open_experience"]
 
-_SHARED = "experience"
-
 
 def check_room(config: RunConfig, run: RunDirectory, *, at_once: bool) -> str:
     """Makes sure that this host has room for a run's experience; writes nothing.
@@ -68,10 +66,11 @@ def open_experience(
         opened = agent.open_experience(config, run, state, doors.folder, doors.net)
         doors.publish()
         return opened
-    if _SHARED not in context.shared:
+    shared = context.shared
+    if shared.experience is None:
         number = run.checkpoints.latest()
         if state is None and number is not None:
             # An actor whose turn is redone in a new process comes before the learner.
             state = read_extra(run.checkpoints.entry(number))["table"]
-        context.shared[_SHARED] = agent.open_experience(config, run, state)
-    return context.shared[_SHARED]
+        shared.experience = agent.open_experience(config, run, state)
+    return shared.experience

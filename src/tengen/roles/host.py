@@ -37,7 +37,7 @@ class RoleHost:
         Args:
             name: The role.
             details: ``sealed`` and perhaps what ``Spending.outlook`` says,
-                ``follow_models`` and ``frames_left``; see ``RoleContext``.
+                ``follow_models``, ``frames_left`` and ``saves``; see ``RoleContext``.
 
         Raises:
             UsageError: The role refuses its config or its files, or the task was not
@@ -49,9 +49,10 @@ class RoleHost:
         context.asked = details.get("asked")
         context.core_minutes = details.get("core_minutes")
         context.core_minutes_in_all = details.get("core_minutes_in_all")
-        self._context.sealed = details["sealed"]
-        self._context.follow_models = details.get("follow_models", False)
-        self._context.frames_left = details.get("frames_left")
+        context.sealed = details["sealed"]
+        context.follow_models = details.get("follow_models", False)
+        context.frames_left = details.get("frames_left")
+        context.saves = details.get("saves", True)
         if name not in self._roles:
             # Read late: the export role completes the config once.
             config = read_config(self._run)

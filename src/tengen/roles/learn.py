@@ -12,6 +12,7 @@ import torch
 
 from tengen.agents import History
 from tengen.experience import NUM_VALIDATION_ROWS
+from tengen.inference import needs_graph
 from tengen.inference.torch_backend import load_head
 from tengen.learners import Learner, load_checkpoint, save_checkpoint
 from tengen.learners.checkpoint_json import read_extra
@@ -21,13 +22,15 @@ from tengen.roles.config import RunConfig
 from tengen.roles.devices import learner_device
 from tengen.roles.experience import open_experience
 from tengen.roles.initial_model import fitting_model
-from tengen.roles.role import Report, RoleContext
+from tengen.roles.role import LearnedNet, Report, RoleContext
 from tengen.roles.spent import core_minutes_of
 from tengen.run import RunDirectory, keep_freed_memory
 
 __all__ = ["LearnRole"]
 
 _PROGRESS_INTERVAL_S = 0.25
+# How long the learner's state is not saved where another turn follows in its process.
+_SAVE_S = 5.0
 # Where actors work at the same time: how long a turn waits for their items, and after
 # how many steps it looks at the clock.
 _WAIT_S = 0.5
@@ -43,6 +46,10 @@ class LearnRole:
     A turn ends when the rate limiter's samples are used, or after an epoch of them; the
     next one goes on with the rest. A stopped turn checkpoints what it did and the next
     one goes on, to the same bits; a killed one is redone.
+    Where the acting role is in this process and computes by torch, as in environments
+    whose roles take turns, it acts by the learner's own network. Then a turn that is
+    not the last saves its checkpoint only if the one before is some seconds old, and
+    a kill costs the turns since. Who asks this role to close gets what was not saved.
     The network grows at the begin of a turn, and the turn's checkpoint keeps it.
 
     Args:
@@ -77,6 +84,13 @@ class LearnRole:
         self._grown_at: list[int] = list(extra["grown_at"])
         self._schedule = config.agent.schedule(config)
         self._goes_on = context.at_once and bool(self._schedule.serving)
+        self._acts_here = self._schedule.is_shared and not context.at_once
+        self._hands_over = self._acts_here and not needs_graph(config.inference)
+        # Whether a turn did what no checkpoint has; and whether the last one ended as
+        # it should, so that there is a state to save.
+        self._is_unsaved = False
+        self._is_whole = True
+        self._saved_s = -math.inf
         # Of a turn, waiting for actors.
         self._idle_s = 0.0
         self._experience = open_experience(config, run, context, extra.get("table"))
@@ -103,6 +117,10 @@ class LearnRole:
         generation = max(self._generation, self._experience.generation)
         num_steps = min(self._num_allowed(), self._epoch_steps)
         if num_steps == 0:
+            if self._acts_here and arrived:
+                self._keep()
+            elif self._is_unsaved and self._context.saves:
+                self._save()
             self.waits_for = self._experience.lacks(self._config.learner.batch_size)
             return self._took_in(arrived, generation) if arrived else None
         self._generation = generation
@@ -110,9 +128,11 @@ class LearnRole:
         self._learner.remaining = self._context.remaining
         self._learner.asked = self._context.asked
         start_s = time.monotonic()
+        self._is_whole = False
         metrics = self._learn(num_steps)
+        self._is_whole = True
         if metrics["num_steps"] or has_grown:
-            self._save()
+            self._keep()
         return {
             **metrics,
             "stopped": self._context.stop.is_set(),
@@ -128,7 +148,9 @@ class LearnRole:
         }
 
     def close(self) -> None:
-        """Ends the learner's threads and lets another process learn."""
+        """Saves, ends the learner's threads and lets another process learn."""
+        if self._is_unsaved and self._is_whole:
+            self._save()
         self._learner.close()
         self._experience.close()
         self._lock.release()
@@ -269,6 +291,18 @@ class LearnRole:
             self._wait(remaining_s)
             num_steps = min(self._num_allowed(), left)
 
+    def _keep(self) -> None:
+        """Hands over what was learned, and saves it, unless that can wait."""
+        self._is_unsaved = True
+        context = self._context
+        can_wait = self._hands_over and not (context.saves or context.stop.is_set())
+        if not can_wait or time.monotonic() - self._saved_s >= _SAVE_S:
+            self._save()
+        if self._hands_over:
+            learner = self._learner
+            net = LearnedNet(learner.optimizer.average, learner.num_steps)
+            context.shared.learned = net
+
     def _save(self) -> None:
         self._number = 0 if self._number is None else self._number + 1
         # Without what actors of other processes made, which they keep themselves.
@@ -289,3 +323,5 @@ class LearnRole:
             save_checkpoint(self._run.checkpoints, number, self._learner, extra)
 
         self._context.write(save)
+        self._is_unsaved = False
+        self._saved_s = time.monotonic()

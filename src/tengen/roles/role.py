@@ -12,7 +12,7 @@ import sys
 import threading
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, NoReturn, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn, Protocol
 
 from tengen.errors import UsageError, did_you_mean
 from tengen.experience import Experience
@@ -21,9 +21,40 @@ from tengen.roles.doors import Connect
 from tengen.roles.learn_from import with_games
 from tengen.run import RunDirectory
 
-__all__ = ["ROLES", "Report", "Role", "RoleContext", "make_role"]
+if TYPE_CHECKING:
+    from tengen.nets.modules.net import Net
+
+__all__ = [
+    "ROLES",
+    "LearnedNet",
+    "Report",
+    "Role",
+    "RoleContext",
+    "Shared",
+    "make_role",
+]
 
 Report = Mapping[str, Any]
+
+
+class LearnedNet(NamedTuple):
+    """The learner's network, for who acts in the learner's own process."""
+
+    net: Net
+    """What a model is made of; the learner changes it in place in its next turn."""
+    num_steps: int
+    """Learner steps behind it."""
+
+
+@dataclass
+class Shared:
+    """What roles of one process share, which take turns in one thread."""
+
+    experience: Experience | None = None
+    """What one adds to and another draws from."""
+    learned: LearnedNet | None = None
+    """What is newer than every published model; None where nothing was learned in this
+    process, or models are the only way."""
 
 
 @dataclass
@@ -77,8 +108,11 @@ class RoleContext:
     """Told again and again during a turn, from any thread: unless the next call or the
     turn's end comes within so many seconds, whoever runs the role kills the process for
     the reason that is given. A role by itself has nobody who would."""
-    shared: dict[str, Experience] = field(default_factory=dict)
-    """What roles of one process share, by name."""
+    saves: bool = True
+    """Whether the learner saves what it learned before its turn ends. Where False it
+    may put that off for some seconds, as another turn in the same process follows."""
+    shared: Shared = field(default_factory=Shared)
+    """What roles of one process share."""
 
 
 class Role(Protocol):

@@ -15,7 +15,16 @@ from safetensors.torch import save_file
 from torch import Tensor, nn
 
 from tengen.config import to_dict
-from tengen.inference import DriveStats, allocate, bind_port, drive, probe
+from tengen.errors import UsageError
+from tengen.inference import (
+    DriveStats,
+    InferenceConfig,
+    allocate,
+    bind_port,
+    drive,
+    open_backend,
+    probe,
+)
 from tengen.inference.backend import NO_STATE, Arrays, check_arrays
 from tengen.inference.config import BatchShape, Precision
 from tengen.inference.device import HostDevice
@@ -23,6 +32,7 @@ from tengen.inference.fixed import FixedBackend
 from tengen.inference.programs import rate
 from tengen.inference.torch_backend import LoadedHead, TorchRunner, load_head
 from tengen.nets import MlpConfig
+from tengen.nets.nature import NatureConfig
 from tengen.tensors import Signature, TensorSpec
 
 SIGNATURE = Signature(
@@ -180,6 +190,55 @@ def test_a_model_is_loaded_with_its_inputs_in_their_order(tmp_path: Path) -> Non
             assert torch.equal(found[1], expected["policy"])
             for parameter in loaded.head.parameters():
                 parameter.zero_()
+
+
+@pytest.mark.parametrize("precision", ["fp32", "bf16"])
+def test_a_network_of_this_process_answers_as_its_model(
+    precision: Precision, tmp_path: Path
+) -> None:
+    wanted = Signature(
+        inputs={"screen": TensorSpec(shape=(4, 36, 36), dtype="uint8")},
+        outputs={"value": TensorSpec(), "policy": TensorSpec(shape=(3,))},
+    )
+    net = NatureConfig(lstm_units=8).build(wanted).eval()
+    save_file(net.state_dict(), tmp_path / "weights.safetensors")
+    meta = {"net": to_dict(net.config), "signature": to_dict(net.signature)}
+    (tmp_path / "meta.json").write_text(json.dumps(meta))
+    config = InferenceConfig(
+        devices="cpu", backend="torch", precision=precision, batch_shape="dynamic"
+    )
+    rows = {"screen": np.random.default_rng(1).integers(0, 256, (5, 4, 36, 36), "u1")}
+    found = []
+    for source in (tmp_path, net):
+        backend = open_backend(source, config, 1)
+        assert backend.signature == net.signature
+        answers = allocate(backend.signature.outputs, 5)
+        state = allocate(backend.signature.state, 5)
+        runner = backend.bind(rows, answers, state)
+        if source is net:
+            # It is a copy: what is learned meanwhile is of the next one.
+            with torch.no_grad():
+                for parameter in net.parameters():
+                    parameter.zero_()
+        for _ in range(2):
+            runner.run(5)
+        found.append({**answers, **state})
+    by_model, by_net = found
+    assert all(np.abs(array).max() > 0 for array in by_net.values())
+    assert by_net.keys() == by_model.keys()
+    for name, array in by_model.items():
+        np.testing.assert_array_equal(by_net[name], array, err_msg=name)
+
+
+def test_openvino_wants_a_model() -> None:
+    wanted = Signature(
+        inputs={"observation": TensorSpec(shape=(3,))}, outputs={"value": TensorSpec()}
+    )
+    config = InferenceConfig(
+        devices="cpu", backend="openvino", precision="fp32", batch_shape="dynamic"
+    )
+    with pytest.raises(UsageError, match=r"inference.backend \(openvino\) reads a g"):
+        open_backend(MlpConfig(num_units=8).build(wanted), config, 1)
 
 
 def test_a_port_is_bound_with_its_state() -> None:

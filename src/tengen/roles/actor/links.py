@@ -25,7 +25,7 @@ class Driven:
     stats: DriveStats
     """Where its time went."""
     model: int
-    """The number of the model that answered last."""
+    """The number of the newest model that was published."""
     waited_s: float = 0.0
     """Seconds in which the answers of another process were waited for."""
 
@@ -53,7 +53,7 @@ class ActorLink(Protocol):
     groups: Sequence[Group]
 
     def drive(self, ports: Sequence[EnvironmentPort]) -> Driven | None:
-        """Drives a turn, whose items then outlive a kill; None where there is no model.
+        """Drives a turn; None where there is no model.
 
         Args:
             ports: One a group, in order.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 
 from tengen.actors import EnvironmentPort
 from tengen.agents import EnvironmentAgent
@@ -10,6 +11,7 @@ from tengen.envs import env_spec
 from tengen.errors import RunError
 from tengen.inference import bind_port, drive, open_backend
 from tengen.models import load_model
+from tengen.nets.modules.net import Net
 from tengen.roles.actor.links import Driven, Group
 from tengen.roles.config import RunConfig
 from tengen.roles.experience import open_experience
@@ -20,7 +22,11 @@ __all__ = ["OwnLink"]
 
 
 class OwnLink:
-    """The network and the experience of this process; see ``ActorLink``."""
+    """The network and the experience of this process; see ``ActorLink``.
+
+    The learner, whose turns come between these, makes the experience durable whenever
+    it saves its own state, so that after a kill both are of the same turn.
+    """
 
     def __init__(
         self,
@@ -47,17 +53,23 @@ class OwnLink:
         model = self._run.models.latest()
         if model is None:
             return None
+        source, num_steps = self._newest(model)
+        backend = open_backend(source, self._config.inference, 1)
+        port.begin(num_steps, self._context.stop)
+        return Driven(drive(port, bind_port(backend, port)), model)
+
+    def _newest(self, model: int) -> tuple[Path | Net, int]:
+        """Returns what answers, and the learner steps behind it."""
+        learned = self._context.shared.learned
+        if learned is not None:
+            return learned
         directory = load_model(
             self._run.models.entry(model),
             self._config.task,
             self._asked,
             error=RunError,
         )
-        backend = open_backend(directory.path, self._config.inference, 1)
-        port.begin(directory.meta.num_steps, self._context.stop)
-        stats = drive(port, bind_port(backend, port))
-        self._steps.flush()
-        return Driven(stats, model)
+        return directory.path, directory.meta.num_steps
 
     def close(self) -> None:
         """See ``ActorLink.close``; the experience is closed by the learner."""
