@@ -30,7 +30,7 @@ __all__ = ["LearnRole"]
 
 _PROGRESS_INTERVAL_S = 0.25
 # How long the learner's state is not saved where another turn follows in its process.
-_SAVE_S = 5.0
+_SAVE_S = 10.0
 # Where actors work at the same time: how long a turn waits for their items, and after
 # how many steps it looks at the clock.
 _WAIT_S = 0.5

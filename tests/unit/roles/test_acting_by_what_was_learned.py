@@ -117,7 +117,7 @@ def test_seconds_are_all_that_a_kill_costs(tmp_path: Path, config: RunConfig) ->
     for _ in range(3):
         turns.take()
     before = turns.run.checkpoints.latest()
-    turns.roles["learn"]._saved_s -= 5.0
+    turns.roles["learn"]._saved_s -= 10.0
     turns.take()
     assert before is not None
     assert turns.run.checkpoints.latest() == before + 1
