@@ -4,10 +4,10 @@
 
 ``tengen train atari/Pong/classic --agent ppo --actors 2`` runs for the minutes. Every
 few seconds one of its processes, drawn at random (an actor, the inference, the
-learner), gets SIGKILL; half way the whole command gets SIGINT and is given again, and at three
-quarters SIGKILL reaches all of its processes at once. Then undisturbed runs of other
-seeds make as many frames, and their returns stand beside the killed run's at the same
-frames. The run must end with its frames, a model that plays, and no memory left in
+learner), gets SIGKILL; half way the whole command gets SIGINT and is given again, and
+at three quarters SIGKILL reaches all of its processes at once. Then undisturbed runs of
+other seeds make as many frames, and their returns stand beside the killed run's at the
+same frames. The run must end with its frames, a model that plays, and no memory left in
 /dev/shm.
 """
 
