@@ -14,6 +14,7 @@ run that was stopped goes on where it was. One that has its result is not made a
 from __future__ import annotations
 
 import argparse
+import csv
 import json
 import resource
 import shutil
@@ -151,8 +152,11 @@ def _children_s() -> float:
 def _show(folder: Path, names: list[str]) -> int:
     """Prints a row a result; returns 1 where one is below its target."""
     is_missed = False
-    print("| row | task | agent | budget | target | seed | mean (interval) | CPU-s |")
-    print("|---|---|---|---|---|---|---|---|")
+    print(
+        "| row | task | agent | budget | target | seed | mean (interval) "
+        "| at the end of training | CPU-s |"
+    )
+    print("|---" * 9 + "|")
     for name in names:
         row = ROWS[name]
         for path in sorted(folder.glob(f"{name}-[0-9]*.json")):
@@ -163,11 +167,23 @@ def _show(folder: Path, names: list[str]) -> int:
             if kept["low"] is not None:
                 mean += f" ({kept['low']:.2f} to {kept['high']:.2f})"
             budget = " ".join(row.budget).removeprefix("--")
+            trained = _last_return(path.with_suffix(".csv"))
             print(
                 f"| {name} | {row.task} | {row.agent} | {budget} | {row.target:g} "
-                f"| {seed} | {mean} | {kept['cpu_s']:.0f} |"
+                f"| {seed} | {mean} | {trained} | {kept['cpu_s']:.0f} |"
             )
     return int(is_missed)
+
+
+def _last_return(curve: Path) -> str:
+    """Returns the mean of the last hundred episodes of training, as the curve has it.
+
+    With the actions that explore, and by weights that still changed.
+    """
+    with curve.open() as file:
+        found = [row["return_mean"] for row in csv.DictReader(file)]
+    told = [word for word in found if word]
+    return f"{float(told[-1]):.2f}" if told else "-"
 
 
 if __name__ == "__main__":
