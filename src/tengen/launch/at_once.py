@@ -26,7 +26,7 @@ from typing import Any
 from tengen.agents import Schedule
 from tengen.launch.budget import Budget, Spending
 from tengen.launch.journal import RunJournal
-from tengen.launch.launcher import Handle, Launcher
+from tengen.launch.launcher import Handle, Launcher, close_all
 from tengen.launch.workers import Worker, workers_at_once
 from tengen.observe import BusyTimes
 from tengen.roles import (
@@ -104,10 +104,11 @@ def run_at_once(
             loop.finish()
     finally:
         end()
-        for handle in handles.values():
-            handle.close()
-        remove_services(run)
-        record_spent(run, spending.core_minutes)
+        try:
+            close_all(handles.values())
+        finally:
+            remove_services(run)
+            record_spent(run, spending.core_minutes)
 
 
 class _AtOnce:

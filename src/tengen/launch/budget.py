@@ -42,6 +42,8 @@ class Spending:
         self._start_s = time.monotonic()
         self._games = 0
         self._frames = 0
+        # Of the run, when this call began.
+        self._frames_before: int | None = None
         self._num_recovered: int | None = None
 
     @property
@@ -88,6 +90,19 @@ class Spending:
         if self.budget.frames is None:
             return None
         return max(0, self.budget.frames - self._frames)
+
+    def count_frames(self, num_frames: int) -> None:
+        """Takes how many frames the run has, where the call's are not counted else.
+
+        Those that a process made and did not save before it was killed are to be made
+        again: they are not among these.
+
+        Args:
+            num_frames: Of all calls, as the learner's table has them.
+        """
+        if self._frames_before is None:
+            self._frames_before = num_frames - self._frames
+        self._frames = max(0, num_frames - self._frames_before)
 
     def is_over(self, next_s: float = 0.0) -> bool:
         """Returns whether the budget is spent, or would be before the next turn's end.

@@ -98,6 +98,8 @@ class _Child:
             alive=self._alive,
         )
         self._host = RoleHost(run, self._context, args.task)
+        # The role whose turn it is, or was last.
+        self._name = args.roles[0]
         self._turns: list[dict[str, Any]] = []
         self._arrived = threading.Condition()
         self._shown_s = 0.0
@@ -113,11 +115,23 @@ class _Child:
             self._arrived.notify()
 
     def serve(self) -> int:
-        """Takes turns until stopped; returns the exit code."""
+        """Takes turns until stopped, and closes the roles; returns the exit code."""
+        code = self._take_turns()
+        try:
+            self._host.close()
+        except Exception as error:
+            traceback.print_exc()
+            # Of two errors the runner is told the first.
+            with contextlib.suppress(OSError):
+                code = code or _tell(self._to_runner, error, self._name)
+            code = code or 1
+        return code
+
+    def _take_turns(self) -> int:
         try:
             while (command := self._wait()) is not None:
-                name = command["turn"]
-                report = self._host.turn(name, command)
+                self._name = command["turn"]
+                report = self._host.turn(self._name, command)
                 write_message(
                     self._to_runner,
                     {"report": None if report is None else dict(report)},
@@ -126,13 +140,11 @@ class _Child:
             return 1
         except Exception as error:
             at_once = self._context.at_once
-            code = _tell(self._to_runner, error, name, at_once=at_once)
+            code = _tell(self._to_runner, error, self._name, at_once=at_once)
             # The log's disk may be full: then that is the error, and is told by now.
             with contextlib.suppress(OSError):
                 traceback.print_exc()
             return code
-        finally:
-            self._host.close()
         return 0
 
     def _wait(self) -> dict[str, Any] | None:

@@ -28,7 +28,7 @@ from tengen.errors import RunError
 from tengen.experience.games.files import experience_files
 from tengen.launch.budget import Budget, Spending
 from tengen.launch.journal import RunJournal
-from tengen.launch.launcher import Handle
+from tengen.launch.launcher import Handle, close_all
 from tengen.launch.process import ProcessLauncher
 from tengen.roles import (
     TRAIN_WRITER,
@@ -95,8 +95,7 @@ def run_inline(
             record_spent(run, spending.core_minutes)
     finally:
         end()
-        for process in processes:
-            process.close()
+        close_all(processes)
 
 
 def _groups(schedule: Schedule) -> list[tuple[str, ...]]:
@@ -167,10 +166,18 @@ class Turns:
         for role in self._schedule.learning:
             report = self._turn(role, saves=saves)
             if role == "learn":
+                self._count_frames(report)
                 self._learn_rest(report)
         # The first turns of a call start processes, which tells nothing of the next.
         if self._has_begun:
             self._learning_s = time.monotonic() - start_s
+
+    def _count_frames(self, report: dict[str, Any] | None) -> None:
+        """Takes what the table has: a process that was killed took some with it."""
+        table = {} if report is None else report.get("table", {})
+        if self._schedule.counts_frames and "num_rows" in table:
+            self._spending.count_frames(table["num_rows"])
+            self._journal.frames_left(self._spending.frames_left())
 
     def _learn_rest(self, report: dict[str, Any] | None) -> None:
         """Takes turns until the generation is learned from whole, as in one turn.

@@ -7,9 +7,11 @@ knows its cluster.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import sys
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Protocol
 
+from tengen.errors import TengenError
 from tengen.roles import RoleResources
 
 __all__ = [
@@ -17,6 +19,7 @@ __all__ = [
     "Launcher",
     "OnDeath",
     "OnProgress",
+    "close_all",
 ]
 
 OnProgress = Callable[[dict[str, Any]], None]
@@ -66,7 +69,28 @@ class Handle(Protocol):
         """Ends the process at once, where there is one. Does not block; any thread."""
 
     def close(self) -> None:
-        """Stops the process and waits for it; kills one that does not leave."""
+        """Stops the process and waits for it; kills one that does not leave.
+
+        Raises:
+            RunError: A role could not save, or was killed before it had.
+        """
+
+
+def close_all(handles: Iterable[Handle]) -> None:
+    """Closes every handle, whatever one of them raises.
+
+    Raises:
+        RunError: The first of them, unless the caller's own error is on its way.
+    """
+    is_failing = sys.exc_info()[1] is not None
+    errors = []
+    for handle in handles:
+        try:
+            handle.close()
+        except TengenError as error:
+            errors.append(error)
+    if errors and not is_failing:
+        raise errors[0]
 
 
 class Launcher(Protocol):

@@ -26,7 +26,7 @@ _HEALTHY_S = 60.0
 _KILLED = "signal 9"
 """As ``Child.end`` says that somebody else ended the process."""
 _FIRST_BACKOFF_S = 0.5
-_END_TIMEOUT_S = 20.0
+_END_TIMEOUT_S = 30.0
 """For a process to leave once it has nothing more to do."""
 
 
@@ -130,9 +130,27 @@ class RoleProcess:
     def close(self) -> None:
         """See ``Handle.close``."""
         self.stop()
-        child, self._child = self._child, None
-        if child is not None:
-            child.end(_END_TIMEOUT_S)
+        with self._lock:
+            child, self._child = self._child, None
+        if child is None:
+            return
+        until = time.monotonic() + _END_TIMEOUT_S
+        # What its roles could not save they say when they are closed.
+        timer = threading.Timer(_END_TIMEOUT_S, child.kill)
+        timer.daemon = True
+        timer.start()
+        message = child.receive()
+        while message is not None and "error" not in message:
+            message = child.receive() if time.monotonic() < until else None
+        timer.cancel()
+        child.end(max(0.0, until - time.monotonic()))
+        if message is not None:
+            _raise(message)
+        if time.monotonic() >= until and "learn" in self.roles:
+            raise RunError(
+                f"role (learn) did not end within {_END_TIMEOUT_S:g} s and was killed; "
+                f"what it learned since its last checkpoint is lost, see {self._logs}"
+            )
 
     def _living(self) -> Child | None:
         """Returns the child, started if need be; None once the role is to stop."""

@@ -120,6 +120,9 @@ class _Table:
             if is_number(event.get("cpu_s")) and self._has_cpu:
                 self._cpu_s = float(event["cpu_s"])
                 self._set(cpu_seconds=self._cpu_before_s + self._cpu_s)
+        elif event["kind"] == "death":
+            # It goes on from its last checkpoint, as a new call does.
+            self._is_first = True
         elif event["kind"] != "turn":
             return
         elif role == "actor":

@@ -36,7 +36,8 @@ class TensorBoardFile:
     """Writes the points of one call to a file of its own. Not thread-safe.
 
     The file is made with the first point. Points of earlier calls from its step on,
-    which a call that was killed wrote after its last checkpoint, are void.
+    which a call that was killed wrote after its last checkpoint, are void; so are those
+    of this call from the step of a later point on, where a process was killed.
 
     Args:
         folder: ``RUN/tensorboard``; it is made.
@@ -51,7 +52,7 @@ class TensorBoardFile:
         self._descriptor = -1
         self._size_bytes = 0
         self._records: list[bytes] = []
-        self._has_begun = False
+        self._last_step: int | None = None
         self._flushed_s = -_FLUSH_S
 
     def add(self, point: Point) -> None:
@@ -65,14 +66,16 @@ class TensorBoardFile:
         from tensorboard.compat.proto.event_pb2 import Event, SessionLog
         from tensorboard.compat.proto.summary_pb2 import Summary
 
-        if not self._has_begun:
-            self._has_begun = True
+        if self._last_step is None:
             self._keep(Event(wall_time=point.time_s, file_version="brain.Event:2"))
-            # Readers drop what they have from this step on.
+        if self._last_step is None or point.step < self._last_step:
+            # Readers drop what they have from this step on: a call that was killed, or
+            # a process of this one, went on from a checkpoint.
             start = SessionLog(status=SessionLog.START)
             self._keep(
                 Event(wall_time=point.time_s, step=point.step, session_log=start)
             )
+        self._last_step = point.step
         values = [
             Summary.Value(tag=tag, simple_value=value)
             for tag, value in point.values.items()

@@ -61,6 +61,16 @@ class RoleHost:
         return self._roles[name].turn()
 
     def close(self) -> None:
-        """Closes the roles. A second call does nothing."""
+        """Closes the roles. A second call does nothing.
+
+        Raises:
+            TengenError: What the first role raised that could not save; all are closed.
+        """
+        errors = []
         while self._roles:
-            self._roles.popitem()[1].close()
+            try:
+                self._roles.popitem()[1].close()
+            except Exception as error:
+                errors.append(error)
+        if errors:
+            raise errors[0]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 import time
 from collections import defaultdict
@@ -148,12 +149,17 @@ class LearnRole:
         }
 
     def close(self) -> None:
-        """Saves, ends the learner's threads and lets another process learn."""
-        if self._is_unsaved and self._is_whole:
-            self._save()
-        self._learner.close()
-        self._experience.close()
-        self._lock.release()
+        """Saves, ends the learner's threads and lets another process learn.
+
+        Raises:
+            RunError: The disk refuses.
+        """
+        with contextlib.ExitStack() as ending:
+            ending.callback(self._lock.release)
+            ending.callback(self._experience.close)
+            ending.callback(self._learner.close)
+            if self._is_unsaved and self._is_whole:
+                self._save()
 
     def _took_in(self, arrived: int, generation: int) -> Report:
         """The report of a turn with too few rows to learn, which publishes nothing."""

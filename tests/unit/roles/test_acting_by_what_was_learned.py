@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import pytest
 
+from tengen.errors import RunError
 from tengen.recipes import make_config
 from tengen.roles import RoleContext, RunConfig, make_role, write_config
 from tengen.roles.role import Role
@@ -98,6 +100,21 @@ def test_the_role_that_is_closed_saves(
     resumed.close()
 
 
+def test_what_cannot_be_saved_at_the_end_is_told(
+    tmp_path: Path, config: RunConfig, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tengen.roles.learn._SAVE_S", 1e6)
+    turns = begun(tmp_path / "run", config)
+    for _ in range(3):
+        turns.take()
+    shutil.rmtree(turns.run.path / "checkpoints")
+    (turns.run.path / "checkpoints").touch()
+    with pytest.raises(RunError, match="cannot be written"):
+        turns.close()
+    # All else was closed: another process may learn.
+    turns.run.lock("learn").release()
+
+
 def test_a_learner_that_failed_saves_nothing(
     tmp_path: Path, config: RunConfig, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -112,7 +129,9 @@ def test_a_learner_that_failed_saves_nothing(
     assert turns.run.checkpoints.latest() == 0
 
 
-def test_seconds_are_all_that_a_kill_costs(tmp_path: Path, config: RunConfig) -> None:
+def test_a_checkpoint_comes_every_ten_seconds(
+    tmp_path: Path, config: RunConfig
+) -> None:
     turns = begun(tmp_path / "run", config)
     for _ in range(3):
         turns.take()

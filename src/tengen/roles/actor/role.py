@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
+import traceback
 from collections.abc import Sequence
 from typing import Any
 
@@ -13,6 +14,7 @@ from tengen import envs
 from tengen.actors import EnvironmentPort, EnvironmentStats, Slots
 from tengen.agents import EnvironmentAgent
 from tengen.envs import Env, GroupEnv
+from tengen.errors import EnvError
 from tengen.inference.central import Interrupted
 from tengen.roles.actor.links import ActorLink, LinkLost
 from tengen.roles.config import RunConfig
@@ -91,7 +93,11 @@ class ActorRole:
         if self._link is not None:
             self._link.close()
         for env in self._envs:
-            env.close()
+            try:
+                env.close()
+            except EnvError:
+                # What it made is kept: the log has it, and the run goes on.
+                traceback.print_exc()
         self._link, self._envs, self._ports = None, [], []
         self._stats = EnvironmentStats()
 
