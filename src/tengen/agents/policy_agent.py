@@ -11,12 +11,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tengen.actors import Slots, make_action_draws
-from tengen.agents.default_nets import shows_screens
+from tengen.agents.default_nets import net_for, shows_screens
 from tengen.agents.environment_agent import EnvironmentAgent
 from tengen.bounds import bounded
 from tengen.envs import ActionSpec, Arrays, EnvSpec
 from tengen.evaluation import Acting
 from tengen.experience import ItemLayout
+from tengen.nets import NetConfig
 from tengen.tensors import FRAMES, TensorSpec
 
 __all__ = ["PolicyAgent"]
@@ -53,14 +54,28 @@ class PolicyAgent(EnvironmentAgent):
         of the last of them, and nothing yet is known of that: V-trace's policies of
         vizdoom/Basic became certain of one action first.
         """
+        told = self.sees_last_step or spec.is_partial
         if not shows_screens(spec):
-            return self
+            return dataclasses.replace(self, sees_last_step=told)
         return dataclasses.replace(
             self,
+            sees_last_step=told,
             unroll_length=64,
             trace_lambda=0.95,
             actor=dataclasses.replace(self.actor, turn_steps=64),
         )
+
+    def default_net(self, spec: EnvSpec) -> NetConfig:
+        """See ``EnvironmentAgent.default_net``: with memory where the task is partial.
+
+        Source: Espeholt et al. 2018, "IMPALA" (arXiv:1802.01561), figure 3, of pictures
+        256 units.
+        """
+        net = net_for(spec)
+        if not spec.is_partial:
+            return net
+        num_units = 256 if shows_screens(spec) else 64
+        return dataclasses.replace(net, lstm_units=num_units)
 
     def outputs_of(self, actions: ActionSpec) -> dict[str, TensorSpec]:
         """See ``EnvironmentAgent.outputs_of``."""

@@ -115,6 +115,11 @@ class EnvSpec:
     episodes is not. None for no bound."""
     frames_per_step: int = 1
     """Frames of the simulator that published figures count for a step."""
+    is_hard: bool = False
+    """Whether published agents see its pictures by a deep residual network."""
+    is_partial: bool = False
+    """Whether what counts was often seen long before: published agents have a memory
+    there, and are told their last action and reward."""
 
     def learned(self, reward: NDArray[np.float32]) -> NDArray[np.float32]:
         """Returns rewards ``[N]`` as they are learned from, and networks told of."""

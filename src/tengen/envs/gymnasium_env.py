@@ -109,6 +109,8 @@ class GymnasiumEnv:
         *,
         name: str,
         frames_per_step: int = 1,
+        is_hard: bool = False,
+        is_partial: bool = False,
     ) -> None:
         """Makes the copies.
 
@@ -118,7 +120,9 @@ class GymnasiumEnv:
             seed: At least 0. Copies have streams of their own, which no other seed
                 shares.
             name: The task, for messages and the spec.
-            frames_per_step: Of the spec.
+            frames_per_step: Of the spec, as those behind it.
+            is_hard: See ``EnvSpec``.
+            is_partial: See ``EnvSpec``.
 
         Raises:
             UsageError: A copy cannot be made, is no ``gymnasium.Env``, has other spaces
@@ -146,6 +150,8 @@ class GymnasiumEnv:
             max_episode_steps=registered.max_episode_steps if registered else None,
             reward_threshold=registered.reward_threshold if registered else None,
             frames_per_step=frames_per_step,
+            is_hard=is_hard,
+            is_partial=is_partial,
         )
 
     def reset(self) -> Arrays:

@@ -344,6 +344,8 @@ def test_lab_levels() -> None:
     assert FAKES[0].renderer == "software"
     screens = [env.reset()["observation"]]
     assert screens[0].shape == (2, 3, 72, 96)
+    assert env.spec.is_hard
+    assert env.spec.is_partial
     seeds = [FAKES[0].seed]
     ends, resets, rewards = [], [], []
     for action in range(9):

@@ -81,7 +81,15 @@ def make(name: str, num_envs: int, seed: int) -> Env:
         level = f"contributed/dmlab30/{level}"
     kind: Any = as_gymnasium(_Level)
     make_one = functools.partial(kind, level)
-    return GymnasiumEnv(make_one, num_envs, seed, name=name, frames_per_step=_FRAMES)
+    return GymnasiumEnv(
+        make_one,
+        num_envs,
+        seed,
+        name=name,
+        frames_per_step=_FRAMES,
+        is_hard=True,
+        is_partial=True,
+    )
 
 
 def film(name: str, num_envs: int, seed: int, num_filmed: int) -> FilmedEnv:

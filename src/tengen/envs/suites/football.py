@@ -1,9 +1,9 @@
 """Google Research Football by EnvPool's build of it: ``football/academy_corner``.
 
 An observation is ``[4, 72, 96]`` bool: where the own team, the other team, the ball and
-the player in control are. Networks for its harder tasks see four of them
-(``net.num_frames=4``), as the published ones do. Actions are the game's 19, the reward
-is goals, and a step is 10 steps of its physics.
+the player in control are. But for three tasks the default networks are deep ones that
+see four of these at once, as the published ones do. Actions are the game's 19, the
+reward is goals, and a step is 10 steps of its physics.
 
 Source: Kurach et al. 2020, "Google Research Football: A Novel Reinforcement Learning
 Environment" (arXiv:1907.11180), sections 3.2 and 3.3.
@@ -50,6 +50,8 @@ _SCENARIOS = (
     "academy_run_to_score_with_keeper",
     "academy_single_goal_versus_lazy",
 )
+# Little more than a run to the goal: three layers see it.
+_EASY = ("academy_empty_goal", "academy_empty_goal_close", "academy_run_to_score")
 _IDS = "gfootball/"
 _VERSION = "-v1"
 _SHAPE = (4, 72, 96)
@@ -123,6 +125,7 @@ class FootballEnv:
             actions=ActionSpec(num_choices=(int(self._envs.action_space.n),)),
             max_episode_steps=int(self._envs.spec.config.max_episode_steps),
             reward_threshold=None,
+            is_hard=short not in _EASY,
         )
         self._range = ActionRange(self.spec.actions, name)
 

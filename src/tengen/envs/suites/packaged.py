@@ -49,6 +49,8 @@ class PackagedSuite:
     version, of which the newest is taken."""
     wrap: Callable[[Any], Any] = lambda env: env
     """From a new ``gymnasium.Env`` to what copies are made of."""
+    is_partial: bool = False
+    """See ``EnvSpec``."""
 
     def names(self) -> list[str]:
         """Returns the tasks, with their prefix; none where it is not installed."""
@@ -67,7 +69,10 @@ class PackagedSuite:
             UsageError: The environment is unknown, the package is not installed, or a
                 space is of a kind that is not handled.
         """
-        return GymnasiumEnv(self._maker(name), num_envs, seed, name=name)
+        make_one = self._maker(name)
+        return GymnasiumEnv(
+            make_one, num_envs, seed, name=name, is_partial=self.is_partial
+        )
 
     def film(self, name: str, num_envs: int, seed: int, num_filmed: int) -> FilmedEnv:
         """Returns the same with pictures; see ``tengen.envs.make_filmed``.

@@ -35,5 +35,6 @@ SUITE = PackagedSuite(
     package="popgym",
     pattern=r"popgym-(.+)-v(\d+)",
     wrap=_flat,
+    is_partial=True,
 )
 """The tasks ``popgym/*``."""
