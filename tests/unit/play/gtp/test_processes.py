@@ -51,7 +51,9 @@ def test_two_processes_play_a_game(run):
 
 
 def test_a_match_against_its_own_process(run, capsys):
-    words = ["match", str(run), f"gtp:{command(run, '--simulations', '4')}"]
+    # Two threads in one tree do not think alike twice.
+    own = command(run, "--simulations", "4", "--threads", "1")
+    words = ["match", str(run), f"gtp:{own}"]
     words += ["--games", "2", "--simulations", "4", "--threads", "1", "--json"]
     assert cli.main(words) == 0
     report = json.loads(capsys.readouterr().out.splitlines()[-1])
