@@ -9,8 +9,9 @@ step a frame of 84 x 84, of which a sample's step has four.
 ``NAME_run`` is what a run of ``tengen train`` sends by default: DQN and R2D2 in
 ``atari/Pong``, PPO and IMPALA (``vtrace``) in ``atari/Qbert``, SAC in
 ``mujoco/Hopper``.
-Bytes, steps and entries are those that ``benchmarks/store_runs.py`` tells; rates are
-the reference's inserts, and as many samples as the agent draws of each.
+Bytes, steps, entries and batches are those of the agents' defaults, which a test
+compares; rates are the reference's inserts, and as many samples as the agent draws of
+each.
 """
 
 from __future__ import annotations
@@ -163,10 +164,10 @@ VARIANTS = {
     workload.name: workload
     for workload in (
         Workload("dqn_stacked", 400_000, 110 * _KB, True, 0, 400, 1650, 32, 4),
-        _run("dqn_run", 100_000, 7_079, 7, 1, True, (400, 3200), 64),
-        _run("ppo_run", 32, 7_083, 36, 36, False, (50, 50), 16, 1),
-        _run("r2d2_run", 5_000, 7_139, 64, 20, True, (3, 48), 32),
-        _run("impala_run", 64, 7_083, 24, 24, False, (4, 4), 16, 1),
+        _run("dqn_run", 1_000_000, 7_079, 7, 1, True, (400, 3200), 32),
+        _run("ppo_run", 32, 7_083, 68, 68, False, (50, 50), 16, 1),
+        _run("r2d2_run", 25_000, 7_211, 124, 40, True, (3, 3), 8),
+        _run("impala_run", 64, 7_083, 68, 68, False, (4, 4), 4, 1),
         _run("sac_run", 1_000_000, 71, 2, 1, False, (71, 18_176), 256),
     )
 }

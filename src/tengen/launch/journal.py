@@ -300,6 +300,7 @@ class RunJournal:
                 gate=spans.get("gate", 0.0) / total_s,
                 rating=spans.get("rate", 0.0) / total_s,
             ),
+            self._lighter,
         )
 
     def _stamped(self, state: Progress) -> Progress:

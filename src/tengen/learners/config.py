@@ -91,7 +91,8 @@ class LearnerConfig:
     epoch_samples: int = 100_000
     """Samples of one turn of learning at most, at least batch_size: after so many there
     is a checkpoint, for a new model, and what the limiter allows beyond them is for the
-    next turn. A kill loses no more (KataGo's samples-per-epoch)."""
+    next turn. A kill loses no more (KataGo's samples-per-epoch); in environments whose
+    roles take turns, ten seconds."""
     num_shards: int = 2
     """Parts that a batch is always split into, in [1, batch_size]. The result of a
     step depends on this number and never on how many threads share the parts. Where

@@ -69,10 +69,7 @@ ADVICE = {
         ),
     },
     "actor": {
-        "learning": (
-            "learning takes most; raise --set learner.batch_size to make fewer steps, "
-            "and of a queue --set store.max_items with it"
-        ),
+        "learning": "learning takes most; {lighter}, or give more cores by --actors",
         "publishing": (
             "publishing models takes long; raise --set agent.actor.turn_steps, and of "
             "a queue --set store.max_items with it"
@@ -88,7 +85,8 @@ ADVICE = {
         ),
     },
 }
-"""What to do, by the role that acts and by what limits."""
+"""What to do, by the role that acts and by what limits; ``{lighter}`` is of
+``lighter_learning``."""
 
 AT_ONCE_ADVICE: dict[str, dict[str, str]] = {
     "selfplay": {
@@ -151,18 +149,20 @@ class Shares:
         }
 
 
-def verdict(role: str, shares: Shares) -> str:
+def verdict(role: str, shares: Shares, lighter: str = "") -> str:
     """Returns the shares and the advice, ``<stage> <share>; ...: <what to do>``.
 
     Args:
         role: That acts, ``selfplay`` or ``actor``.
         shares: Of the last generation.
+        lighter: Of ``lighter_learning``, in environments.
     """
     stages = [_playing(role, shares), f"learning {shares.learning:.0%}"]
     stages += [
         f"{name} {part:.0%}" for name, part in shares.others.items() if part >= _SHOWN
     ]
-    return f"{'; '.join(stages)}: {ADVICE[role][_limit(ADVICE[role], shares)]}"
+    advice = ADVICE[role][_limit(ADVICE[role], shares)].format(lighter=lighter)
+    return f"{'; '.join(stages)}: {advice}"
 
 
 def at_once_verdict(role: str, shares: Shares, busy: Mapping[str, float]) -> str:

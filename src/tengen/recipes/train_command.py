@@ -41,8 +41,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--frames",
         type=_frames,
-        help="steps of environments of this call, 10M or 500k; 0 makes the run, for "
-        "its roles",
+        help="steps of environments of this call, 10M or 500k, of Atari four frames of "
+        "the emulator each; 0 makes the run, for its roles",
     )
     parser.add_argument("--out", help="run directory (runs/TASK)")
     parser.add_argument("--seed", type=int, help="of a new run (0)")

@@ -42,8 +42,8 @@ def test_the_whole_line():
     ],
 )
 def test_what_limits(role, changed, limit):
-    line = verdict(role, dataclasses.replace(EVEN, **changed))
-    assert line.partition(": ")[2] == ADVICE[role][limit]
+    line = verdict(role, dataclasses.replace(EVEN, **changed), "use less")
+    assert line.partition(": ")[2] == ADVICE[role][limit].format(lighter="use less")
 
 
 def test_every_advice_is_for_something_that_limits():

@@ -1,8 +1,8 @@
 """How an Atari game is played and scored: the presets that published figures name.
 
 All have a frame skip of 4 with the greatest of the last two frames, grey screens of
-84 x 84, and episodes of at most 108,000 frames. A frame is one of the emulator, so that
-a step is four of them; a step that only resets is none.
+84 x 84, and episodes of at most 108,000 frames of the emulator, of which a step is
+four; a step that only resets is none. ``tengen train --frames`` counts steps.
 
 Source: `v5` Machado et al. 2018, "Revisiting the Arcade Learning Environment"
 (arXiv:1709.06009), sections 5 and 6; `r2d2` Kapturowski et al. 2019, "Recurrent

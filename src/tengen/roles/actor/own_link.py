@@ -24,8 +24,9 @@ __all__ = ["OwnLink"]
 class OwnLink:
     """The network and the experience of this process; see ``ActorLink``.
 
-    The learner, whose turns come between these, makes the experience durable whenever
-    it saves its own state, so that after a kill both are of the same turn.
+    The learner, whose turns come between these, makes the experience durable right
+    before it saves its own state, so that after a kill both are of the same turn, but
+    where the kill came between the two.
     """
 
     def __init__(
