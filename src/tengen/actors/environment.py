@@ -19,7 +19,7 @@ from __future__ import annotations
 import threading
 import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import TypeVar
 
@@ -41,12 +41,17 @@ _Result = TypeVar("_Result")
 
 # Episodes that a mean return is taken over, the convention of Gymnasium's thresholds.
 _NUM_RECENT_EPISODES = 100
+# Fewer tell too little, and of each copy at first the shortest.
+_LEAST_EPISODES = 10
+_LEAST_OF_A_COPY = 2
 
 
 @dataclass
 class EnvironmentStats:
     """Counters of an actor's ports since they were made."""
 
+    num_copies: int = 0
+    """Copies of the ports."""
     num_frames: int = 0
     """Environment steps; resets are not frames."""
     num_episodes: int = 0
@@ -70,19 +75,23 @@ class EnvironmentStats:
 
     @property
     def mean_return(self) -> float | None:
-        """Mean of ``recent_returns``; None before 100 episodes have ended."""
-        returns = self.recent_returns
-        if len(returns) < _NUM_RECENT_EPISODES:
-            return None
-        return sum(returns) / len(returns)
+        """Mean of ``recent_returns``.
+
+        None before 10 episodes have ended, or 2 a copy where these are more but not
+        more than 100.
+        """
+        return self._mean(self.recent_returns)
 
     @property
     def mean_length(self) -> float | None:
-        """Mean of ``recent_lengths``; None before 100 episodes have ended."""
-        lengths = self.recent_lengths
-        if len(lengths) < _NUM_RECENT_EPISODES:
+        """Mean of ``recent_lengths``, as ``mean_return``."""
+        return self._mean(self.recent_lengths)
+
+    def _mean(self, recent: Sequence[float]) -> float | None:
+        least = max(_LEAST_EPISODES, _LEAST_OF_A_COPY * self.num_copies)
+        if len(recent) < min(least, _NUM_RECENT_EPISODES):
             return None
-        return sum(lengths) / len(lengths)
+        return sum(recent) / len(recent)
 
 
 class EnvironmentPort:
@@ -133,6 +142,7 @@ class EnvironmentPort:
             stats: Added to; ports of one thread may share them. None for fresh ones.
         """
         self.stats = stats or EnvironmentStats()
+        self.stats.num_copies += env.num_envs
         self._env = env
         self._group = env if isinstance(env, GroupEnv) else None
         # What was sent to the group and not received from it: columns, a version.

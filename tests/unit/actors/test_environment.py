@@ -287,6 +287,17 @@ def test_stats() -> None:
     assert port.stats.mean_length is None
 
 
+@pytest.mark.parametrize(("num_copies", "least"), [(1, 10), (16, 32), (200, 100)])
+def test_a_mean_is_of_two_episodes_a_copy_at_least(num_copies: int, least: int) -> None:
+    stats = EnvironmentStats(num_copies=num_copies)
+    for episode in range(least):
+        assert stats.mean_return is None
+        stats.recent_returns.append(float(episode))
+        stats.recent_lengths.append(2 * episode)
+    assert stats.mean_return == (least - 1) / 2
+    assert stats.mean_length == least - 1
+
+
 def test_waiting_for_room_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
     port, written, _ = make_port([(3, 2)])
 
