@@ -105,10 +105,8 @@ def assert_same(out: Path, reference: Path) -> None:
     assert {n: ours_models[n] for n in their_models} == their_models
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    "number", [pytest.param(signal.SIGKILL, marks=pytest.mark.soak), signal.SIGTERM]
-)
+@pytest.mark.soak
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM])
 def test_durable_games_are_taken_over(tmp_path: Path, number: int) -> None:
     """The whole group is killed, or told to end as a session that closes does."""
     out = tmp_path / "run"
@@ -167,7 +165,7 @@ def test_kill_at_a_publish_step(reference: Path, tmp_path: Path, fault: str) -> 
     assert_same(out, reference)
 
 
-@pytest.mark.slow
+@pytest.mark.soak
 def test_a_kill_between_epochs_costs_no_more_than_one(
     reference: Path, tmp_path: Path
 ) -> None:

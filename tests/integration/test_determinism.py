@@ -48,7 +48,9 @@ def test_slots_change_no_game(reference: Path, tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("drawn_by", ["learn", "shuffle"])
+@pytest.mark.parametrize(
+    "drawn_by", [pytest.param("learn", marks=pytest.mark.soak), "shuffle"]
+)
 def test_epochs_change_no_weights(
     reference: Path, tmp_path: Path, drawn_by: str
 ) -> None:

@@ -37,8 +37,8 @@ def newest(out: Path) -> list[bytes]:
     "agent",
     [
         "ppo",
-        pytest.param("vtrace", marks=pytest.mark.slow),
-        "dqn",
+        pytest.param("vtrace", marks=pytest.mark.soak),
+        pytest.param("dqn", marks=pytest.mark.slow),
         pytest.param("r2d2", marks=pytest.mark.soak),
     ],
 )

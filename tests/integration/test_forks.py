@@ -37,7 +37,7 @@ def test_a_variant_is_that_of_its_source(tmp_path: Path) -> None:
     assert {variant for variant, _ in fork_sources(tmp_path, 2)} == {"go/3/komi=0.5"}
 
 
-@pytest.mark.slow
+@pytest.mark.soak
 def test_a_run_with_forks_in_two_calls_is_the_run_in_one(tmp_path: Path) -> None:
     one, two = tmp_path / "one", tmp_path / "two"
     for out, calls in ((one, (48,)), (two, (24, 24))):

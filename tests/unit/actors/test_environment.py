@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from scripted import CountingRunner, ScriptedPolicy, Written, make_port
 
-from tengen.actors import EnvironmentActorConfig, Slots
+from tengen.actors import EnvironmentActorConfig, EnvironmentStats, Slots
 from tengen.envs import ActionSpec
 from tengen.errors import RunError, UsageError
 from tengen.inference import drive
