@@ -1,14 +1,19 @@
 """Whether a run learns through kills as one that nobody disturbs.
 
     python benchmarks/kill_storm.py --out FOLDER --minutes 10
+    python benchmarks/kill_storm.py --out FOLDER --task minatar/Breakout --agent dqn \
+        --actors 0 --every 20
 
-``tengen train atari/Pong/classic --agent ppo --actors 2`` runs for the minutes. Every
-few seconds one of its processes, drawn at random (an actor, the inference, the
-learner), gets SIGKILL; half way the whole command gets SIGINT and is given again, and
+The command of tengen runs for the minutes. Every few seconds one of its processes,
+drawn at random (an actor, the inference, the learner; with ``--actors 0`` the one that
+is all of them), gets SIGKILL; half way the whole command gets SIGINT and is given again, and
 at three quarters SIGKILL reaches all of its processes at once. Then undisturbed runs of
 other seeds make as many frames, and their returns stand beside the killed run's at the
-same frames. The run must end with its frames, a model that plays, and no memory left in
-/dev/shm.
+same frames.
+
+It fails where a call ends by itself, where memory is left in /dev/shm, where the last
+model does not play, and where the killed run's last return is further below the least
+of the others than these are apart.
 """
 
 from __future__ import annotations
@@ -27,23 +32,21 @@ from typing import Any
 
 from tengen.run import RunDirectory, service_folder
 
-TASK, AGENT = "atari/Pong/classic", "ppo"
-NUM_ACTORS = 2
 MARKS = 6
 
 
-def command(out: Path, seed: int, *budget: Any) -> list[str]:
-    words = [sys.executable, "-m", "tengen", "train", TASK, "--agent", AGENT]
-    words += ["--actors", NUM_ACTORS, "--seed", seed, "--threads", 2]
+def start(
+    out: Path, args: argparse.Namespace, seed: int, frames: Any
+) -> subprocess.Popen[bytes]:
+    words = [sys.executable, "-m", "tengen", "train", args.task, "--agent", args.agent]
+    if args.actors:
+        words += ["--actors", args.actors]
+    words += ["--threads", 2, "--seed", seed, "--frames", frames, "--out", out]
     # The rate is to be the same whatever a call asks for.
     words += ["--set", "learner.optimizer.cooldown=0"]
-    return [*map(str, [*words, *budget, "--out", out])]
-
-
-def start(out: Path, seed: int, *budget: Any) -> subprocess.Popen[bytes]:
     with open(out.with_suffix(".log"), "ab") as log:
         return subprocess.Popen(
-            command(out, seed, *budget), stdout=log, stderr=log, start_new_session=True
+            [*map(str, words)], stdout=log, stderr=log, start_new_session=True
         )
 
 
@@ -66,19 +69,19 @@ def storm(out: Path, args: argparse.Namespace) -> dict[str, Any]:
     until = time.monotonic() + 60 * args.minutes
     half_s, last_s = until - 30 * args.minutes, until - 15 * args.minutes
     counts = {"kills": 0, "interrupted": 0, "killed_whole": 0}
-    budget = ("--frames", "100M")
-    run = start(out, args.seed, *budget)
+    frames = "100M"
+    run = start(out, args, args.seed, frames)
     while (now := time.monotonic()) < until:
         assert run.poll() is None, f"it ended, see {out.with_suffix('.log')}"
         if now >= half_s:
             run.send_signal(signal.SIGINT)
             assert run.wait(120) == 130
-            run, half_s = start(out, args.seed, *budget), until
+            run, half_s = start(out, args, args.seed, frames), until
             counts["interrupted"] += 1
         elif now >= last_s:
             os.killpg(run.pid, signal.SIGKILL)
             run.wait()
-            run, last_s = start(out, args.seed, *budget), until
+            run, last_s = start(out, args, args.seed, frames), until
             counts["killed_whole"] += 1
         elif found := children(out):
             os.kill(draws.choice(found), signal.SIGKILL)
@@ -105,9 +108,13 @@ def at(points: list[tuple[int, float]], frames: int) -> str:
     return f"{before[-1]:.1f}" if before else "-"
 
 
-def main() -> None:
+def main() -> int:
+    """Returns 1 where the killed run is not as the others."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--out", type=Path, required=True)
+    parser.add_argument("--task", default="atari/Pong/classic")
+    parser.add_argument("--agent", default="ppo")
+    parser.add_argument("--actors", type=int, default=2, help="0: all in one process")
     parser.add_argument("--minutes", type=float, default=10.0)
     parser.add_argument("--every", type=float, default=10.0, help="seconds a kill")
     parser.add_argument("--seed", type=int, default=1)
@@ -123,7 +130,7 @@ def main() -> None:
     assert not any(path.exists() for path in left), "memory was left behind"
     for seed in range(args.seed + 1, args.seed + 1 + args.undisturbed):
         out = args.out / f"undisturbed-{seed}"
-        assert start(out, seed, "--frames", frames).wait() == 0
+        assert start(out, args, seed, frames).wait() == 0
         points[out.name] = curve(out)
     tengen = [sys.executable, "-m", "tengen", "eval", str(killed), "--json"]
     played = subprocess.run(
@@ -140,7 +147,9 @@ def main() -> None:
     for mark in range(1, MARKS + 1):
         now = frames * mark // MARKS
         print(f"| {now:,} | " + " | ".join(at(p, now) for p in points.values()) + " |")
+    last, *others = (each[-1][1] for each in points.values())
+    return int(last < min(others) - (max(others) - min(others)))
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())
