@@ -1,19 +1,19 @@
 """Whether a run learns through kills as one that nobody disturbs.
 
     python benchmarks/kill_storm.py --out FOLDER --minutes 10
-    python benchmarks/kill_storm.py --out FOLDER --task minatar/Breakout --agent dqn \
-        --actors 0 --every 20
+    python benchmarks/kill_storm.py --out FOLDER --task minatar/Breakout --agent dqn \\
+        --actors 0
 
-The command of tengen runs for the minutes. Every few seconds one of its processes,
-drawn at random (an actor, the inference, the learner; with ``--actors 0`` the one that
-is all of them), gets SIGKILL; half way the whole command gets SIGINT and is given again, and
-at three quarters SIGKILL reaches all of its processes at once. Then undisturbed runs of
-other seeds make as many frames, and their returns stand beside the killed run's at the
-same frames.
+The command of tengen runs for the minutes. Every half minute or so one of its
+processes, drawn at random (an actor, the inference, the learner; with ``--actors 0``
+the one that is all of them), gets SIGKILL; half way the whole command gets SIGINT and
+is given again, and at three quarters SIGKILL reaches all of its processes at once. Then
+undisturbed runs of other seeds make as many frames, and the last models of all are
+played. Returns in training stand beside it: those of the killed run lack the episodes
+that a kill cut short, which are the longest.
 
-It fails where a call ends by itself, where memory is left in /dev/shm, where the last
-model does not play, and where the killed run's last return is further below the least
-of the others than these are apart.
+It fails where a call ends by itself, where memory is left in /dev/shm, and where the
+killed run's score is further below the least of the others than these are apart.
 """
 
 from __future__ import annotations
@@ -108,6 +108,15 @@ def at(points: list[tuple[int, float]], frames: int) -> str:
     return f"{before[-1]:.1f}" if before else "-"
 
 
+def score(out: Path) -> float:
+    """Returns what the last model reaches in thirty episodes."""
+    tengen = [sys.executable, "-m", "tengen", "eval", str(out), "--json"]
+    played = subprocess.run(
+        [*tengen, "--episodes", "30"], check=True, capture_output=True, text=True
+    )
+    return float(json.loads(played.stdout.splitlines()[-1])["mean_return"])
+
+
 def main() -> int:
     """Returns 1 where the killed run is not as the others."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
@@ -116,7 +125,7 @@ def main() -> int:
     parser.add_argument("--agent", default="ppo")
     parser.add_argument("--actors", type=int, default=2, help="0: all in one process")
     parser.add_argument("--minutes", type=float, default=10.0)
-    parser.add_argument("--every", type=float, default=10.0, help="seconds a kill")
+    parser.add_argument("--every", type=float, default=30.0, help="seconds a kill")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--undisturbed", type=int, default=2, help="runs beside it")
     args = parser.parse_args()
@@ -132,23 +141,21 @@ def main() -> int:
         out = args.out / f"undisturbed-{seed}"
         assert start(out, args, seed, frames).wait() == 0
         points[out.name] = curve(out)
-    tengen = [sys.executable, "-m", "tengen", "eval", str(killed), "--json"]
-    played = subprocess.run(
-        [*tengen, "--episodes", "20"], check=True, capture_output=True, text=True
-    )
+    scores = {name: score(args.out / name) for name in points}
     counts["deaths"] = sum(
         json.loads(line)["kind"] == "death"
         for path in (killed / "events").glob("*.jsonl")
         for line in path.read_text().splitlines()
     )
-    print(f"{counts}, eval {json.loads(played.stdout)['mean_return']}")
+    print(counts)
     print("| frames | " + " | ".join(points) + " |")
     print("|---" * (1 + len(points)) + "|")
     for mark in range(1, MARKS + 1):
         now = frames * mark // MARKS
         print(f"| {now:,} | " + " | ".join(at(p, now) for p in points.values()) + " |")
-    last, *others = (each[-1][1] for each in points.values())
-    return int(last < min(others) - (max(others) - min(others)))
+    print("| played | " + " | ".join(f"{one:.1f}" for one in scores.values()) + " |")
+    ours, *others = scores.values()
+    return int(ours < min(others) - (max(others) - min(others)))
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
 """Gradient steps of SAC on Hopper a CPU-second: tengen's beside stable-baselines3's.
 
-    pip install stable-baselines3==2.9.2 mujoco
+    pip install stable-baselines3==2.9.2 mujoco imageio packaging
     python benchmarks/peer_sac.py --rounds 3 [--peer-python PYTHON]
 
 Both train two hidden layers of 256 units, batches of 256, one gradient step a step of
