@@ -83,7 +83,11 @@ class RunJournal:
     @property
     def unlearned(self) -> str:
         """What the learner lacks, where it has made no step in this call; else ""."""
-        return "" if self._has_learned else self._lacks
+        if self._has_learned:
+            return ""
+        if self._in_environments and not self._lacks:
+            return "no item of experience became whole; play more"
+        return self._lacks
 
     def progress(self, report: Mapping[str, Any]) -> None:
         """Takes counts from within a turn and shows them; cheap."""

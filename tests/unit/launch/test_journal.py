@@ -257,3 +257,11 @@ def test_a_call_that_learned_nothing_says_what_lacks(journal):
     assert journal.unlearned == ""
     journal.report("learn", few, 1.0)
     assert journal.unlearned == ""
+
+
+def test_a_call_whose_steps_made_no_item_says_so(acting):
+    assert acting.unlearned == ""
+    acting.report("actor", {**ACTED, "mean_return": None}, 1.0)
+    assert acting.unlearned == "no item of experience became whole; play more"
+    acting.report("learn", STEPPED, 1.0)
+    assert acting.unlearned == ""
