@@ -17,7 +17,7 @@ from tengen.bounds import bounded
 from tengen.envs import ActionSpec, Arrays, EnvSpec
 from tengen.evaluation import Acting
 from tengen.experience import ItemLayout
-from tengen.nets import NetConfig
+from tengen.nets import MlpConfig, NetConfig
 from tengen.tensors import FRAMES, TensorSpec
 
 __all__ = ["PolicyAgent"]
@@ -68,10 +68,14 @@ class PolicyAgent(EnvironmentAgent):
     def default_net(self, spec: EnvSpec) -> NetConfig:
         """See ``EnvironmentAgent.default_net``: with memory where the task is partial.
 
+        Where actions are real numbers, so are the vectors that are observed: these are
+        in units of their own.
+
         Source: Espeholt et al. 2018, "IMPALA" (arXiv:1802.01561), figure 3, of pictures
         256 units.
         """
-        net = net_for(spec)
+        standardizes = not spec.actions.is_discrete
+        net = net_for(spec, MlpConfig(standardizes=standardizes))
         if not spec.is_partial:
             return net
         num_units = 256 if shows_screens(spec) else 64

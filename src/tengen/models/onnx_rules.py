@@ -63,11 +63,11 @@ class GraphBuilder:
         """Adds a constant ``[num_axes]`` int64."""
         return self.constant(np.array(axes, np.int64))
 
-    def tensor(self, operand: Value | float) -> Value:
+    def tensor(self, operand: Value | float, kind: np.dtype[Any]) -> Value:
         """Returns a tensor for an operand that torch allows to be a number."""
         if isinstance(operand, Value):
             return operand
-        return self.constant(np.array(operand, np.float32))
+        return self.constant(np.array(operand, kind))
 
 
 Rule = Callable[..., Value]
@@ -82,7 +82,11 @@ def _unary(operation: str) -> Rule:
 
 def _binary(operation: str) -> Rule:
     def rule(graph: GraphBuilder, a: Value | float, b: Value | float) -> Value:
-        return graph.emit(operation, graph.tensor(a), graph.tensor(b))
+        kind = np.dtype(np.float32)
+        for operand in (a, b):
+            if isinstance(operand, Value):
+                kind = np.dtype(operand.dtype.removeprefix("torch."))
+        return graph.emit(operation, graph.tensor(a, kind), graph.tensor(b, kind))
 
     return rule
 
@@ -101,6 +105,20 @@ def _to(graph: GraphBuilder, x: Value, dtype: Any, *_: Any, **__: Any) -> Value:
         return x
     kind = np.dtype(str(dtype).removeprefix("torch."))
     return graph.emit("Cast", x, to=onnx.helper.np_dtype_to_tensor_dtype(kind))
+
+
+def _clamp(
+    graph: GraphBuilder,
+    x: Value,
+    least: float | None = None,
+    most: float | None = None,
+) -> Value:
+    kind = np.dtype(x.dtype.removeprefix("torch."))
+    bounds = [
+        "" if bound is None else graph.constant(np.array(bound, kind))
+        for bound in (least, most)
+    ]
+    return graph.emit("Clip", x, *bounds)
 
 
 def _conv2d(
@@ -211,6 +229,7 @@ RULES: dict[str, Rule] = {
     "aten.arange.start": _arange,
     "aten.batch_norm.default": _batch_norm,
     "aten.cat.default": _cat,
+    "aten.clamp.default": _clamp,
     "aten.conv2d.default": _conv2d,
     "aten.div.Tensor": _binary("Div"),
     "aten.flatten.using_ints": _flatten,

@@ -34,6 +34,9 @@ class MlpConfig(MemoryConfig):
     """Units of a hidden layer."""
     activation: Literal["tanh", "relu"] = "tanh"
     """What follows a hidden layer."""
+    standardizes: bool = False
+    """Whether inputs are less their running mean, in units of their running deviation,
+    of what was learned from."""
 
     def __post_init__(self) -> None:
         """Checks the ranges.

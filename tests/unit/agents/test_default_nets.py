@@ -62,3 +62,14 @@ def test_policies_remember_where_a_task_is_partial(kind: type[Ppo]) -> None:
 def test_those_of_values_keep_theirs() -> None:
     assert R2d2().default_net(LAB).lstm_units > 0
     assert Dqn().default_net(LAB) == ImpalaConfig()
+
+
+@pytest.mark.parametrize("kind", [Vtrace, Ppo, A2c])
+def test_policies_of_real_numbers_see_units(kind: type[Ppo]) -> None:
+    robot = dataclasses.replace(
+        spec(11, dtype="float32"),
+        actions=ActionSpec(shape=(1,), low=(-1.0,), high=(1.0,)),
+    )
+    assert kind().default_net(robot) == MlpConfig(standardizes=True)
+    assert kind().default_net(spec(11)) == MlpConfig()
+    assert Dqn().default_net(spec(11)) == MlpConfig()

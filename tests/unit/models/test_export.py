@@ -121,9 +121,20 @@ def test_of_the_auxiliary_heads_the_score_alone_is_exported(
         assert plain < scored
 
 
-def test_a_vector_network_is_exported_too(random_weights: Make) -> None:
-    config = MlpConfig(num_layers=2, num_units=8)
+@pytest.mark.parametrize("num_rows", [None, 0.0, 7.0])
+def test_a_vector_network_is_exported_too(
+    num_rows: float | None, random_weights: Make
+) -> None:
+    config = MlpConfig(num_layers=2, num_units=8, standardizes=num_rows is not None)
     weights = random_weights(VECTORS, config, 1)
+    if num_rows is not None:
+        sums = np.linspace(-2, 2, 6) * num_rows
+        weights = {
+            **weights,
+            "standard.num_rows": np.float32([num_rows]),
+            "standard.total": sums,
+            "standard.squares": 3 * np.abs(sums) * 2,
+        }
     data = ModelExporter().export(VECTORS, config, weights)
     rows = np.random.default_rng(0).normal(size=(5, 6)).astype(np.float32)
     wanted = torch_answers(VECTORS, config, weights, rows)

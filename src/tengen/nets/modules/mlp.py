@@ -9,6 +9,7 @@ from tengen.nets.mlp import MlpConfig
 from tengen.nets.modules.layers import flat_inputs, make_small, num_flat, shaped
 from tengen.nets.modules.net import Net, Tensors
 from tengen.nets.modules.quantiles import QuantileHead
+from tengen.nets.modules.standard import Standard
 from tengen.nets.modules.torso_net import Torso
 from tengen.tensors import FRACTIONS, QUANTILES, Signature, TensorSpec
 
@@ -31,6 +32,10 @@ def _hidden(num_inputs: int, config: MlpConfig) -> list[nn.Module]:
     return layers
 
 
+def _standard(num_inputs: int, config: MlpConfig) -> nn.Module:
+    return Standard(num_inputs) if config.standardizes else nn.Identity()
+
+
 def _tower(
     num_inputs: int, name: str, spec: TensorSpec, config: MlpConfig
 ) -> nn.Sequential:
@@ -49,11 +54,14 @@ class MlpTorso(Torso):
         """Makes the layers with random weights."""
         super().__init__(config.num_units)
         self._names = tuple(wanted.inputs)
-        self.layers = nn.Sequential(*_hidden(num_flat(wanted, self._names), config))
+        num_inputs = num_flat(wanted, self._names)
+        self.standard = _standard(num_inputs, config)
+        self.layers = nn.Sequential(*_hidden(num_inputs, config))
 
     def forward(self, inputs: Tensors) -> Tensor:
         """Returns what they make of the inputs; see ``Torso``."""
-        hidden: Tensor = self.layers(flat_inputs(inputs, self._names))
+        rows = self.standard(flat_inputs(inputs, self._names))
+        hidden: Tensor = self.layers(rows)
         return hidden
 
 
@@ -70,13 +78,14 @@ class Mlp(Net):
         """Makes a network with random weights from torch's generator."""
         super().__init__(wanted, config)
         num_inputs = num_flat(wanted, wanted.inputs)
+        self.standard = _standard(num_inputs, config)
         for name, spec in self.signature.outputs.items():
             tower = _tower(num_inputs, name, spec, config)
             self.add_module(_TOWERS.get(name, name), tower)
 
     def answer(self, inputs: Tensors, state: Tensors) -> tuple[Tensors, Tensors]:
         """Returns the outputs, float32 and unbounded; see ``Net.answer``."""
-        rows = flat_inputs(inputs, self.signature.inputs)
+        rows = self.standard(flat_inputs(inputs, self.signature.inputs))
         answers = {}
         for name, spec in self.signature.outputs.items():
             tower = self._tower(name)

@@ -1,0 +1,65 @@
+"""Vectors less their mean, in units of their deviation.
+
+Legend: B batch, N numbers of an observation.
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor, nn
+
+__all__ = ["Standard"]
+
+_MAX_ROWS = 1_000_000.0
+_MOST = 10.0
+_EPSILON = 1e-8
+
+
+class Standard(nn.Module):
+    """Subtracts a running mean, divides by the running deviation, bounds to +-10.
+
+    The statistics are of the rows that the network was trained on, each as often as it
+    was, up to a million for each part of a batch (``LearnerConfig.num_shards``); then
+    they stay. Before the first of them nothing is changed.
+
+    Source: Engstrom et al. 2020, "Implementation Matters in Deep Policy Gradients"
+    (arXiv:2005.12729), section 3, of PPO's code for MuJoCo. Differs from it: the
+    statistics are the learner's and not the actors', so that a network that is resumed,
+    copied or published has them.
+    """
+
+    total: Tensor
+    squares: Tensor
+    num_rows: Tensor
+
+    def __init__(self, num_inputs: int) -> None:
+        """Begins without statistics: only the bound changes anything."""
+        super().__init__()
+        # Sums, so that the mean over several copies is one over all their rows; in
+        # float64, as a deviation is a small difference of large ones.
+        for name in ("total", "squares"):
+            self.register_buffer(name, torch.zeros(num_inputs, dtype=torch.float64))
+        self.register_buffer("num_rows", torch.zeros(1))
+
+    def forward(self, rows: Tensor) -> Tensor:
+        """Returns ``[B, N]`` float32; in training the statistics have the rows."""
+        if self.training and len(rows):
+            self._observe(rows)
+        # Of operations that an ONNX graph has rules for.
+        num_rows = self.num_rows.double()
+        count = num_rows.clamp(min=1.0)
+        mean = self.total / count
+        # Without rows it is 1.
+        is_without = (num_rows - 1.0).clamp(max=0.0)
+        variance = self.squares / count - mean * mean - is_without
+        deviation = variance.clamp(min=_EPSILON).sqrt()
+        return ((rows - mean.float()) / deviation.float()).clamp(-_MOST, _MOST)
+
+    @torch.no_grad()
+    def _observe(self, rows: Tensor) -> None:
+        if self.num_rows >= _MAX_ROWS:
+            return
+        wide = rows.double()
+        self.num_rows += len(rows)
+        self.total += wide.sum(0)
+        self.squares += wide.square().sum(0)

@@ -1,0 +1,92 @@
+"""Vectors in units of their own: against numpy, in copies, and as a run learns."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+
+from tengen.nets import MlpConfig
+from tengen.nets.modules.standard import Standard
+from tengen.tensors import Signature, TensorSpec
+
+WANTED = Signature(
+    inputs={"observation": TensorSpec(shape=(3,))},
+    outputs={"policy": TensorSpec(shape=(2,)), "value": TensorSpec()},
+)
+# Far from 0, and of one number that never changes.
+MIDDLE, SIZE = np.float32([1e4, -3.0, 7.0]), np.float32([2.0, 1e-2, 0.0])
+
+
+def rows(seed: int, count: int = 400) -> torch.Tensor:
+    drawn = np.random.default_rng(seed).normal(size=(count, 3))
+    return torch.from_numpy((MIDDLE + SIZE * drawn).astype(np.float32))
+
+
+def test_rows_are_in_units_of_all_that_were_seen() -> None:
+    standard = Standard(3).train()
+    seen: list[np.ndarray] = []
+    for seed in range(5):
+        batch = rows(seed)
+        seen.append(batch.double().numpy())
+        answer = standard(batch).numpy()
+        everything = np.concatenate(seen)
+        deviation = np.where(everything.std(0) > 1e-4, everything.std(0), 1.0)
+        wanted = (seen[-1] - everything.mean(0)) / deviation
+        np.testing.assert_allclose(answer, wanted.clip(-10, 10), rtol=0, atol=2e-3)
+    standard.eval()
+    before = {name: tensor.clone() for name, tensor in standard.state_dict().items()}
+    far = standard(rows(9) + 1e3)
+    assert far[:, :2].tolist() == [[10.0, 10.0]] * len(far)
+    assert all(torch.equal(standard.state_dict()[n], t) for n, t in before.items())
+
+
+def test_without_rows_nothing_changes_but_beyond_the_bound() -> None:
+    few = torch.tensor([[1.5, -2.0, 30.0]])
+    assert Standard(3).eval()(few).tolist() == [[1.5, -2.0, 10.0]]
+
+
+def test_copies_have_the_statistics_of_all_rows() -> None:
+    """A learner's parts see a share of a batch each, and their sums are averaged."""
+    copies = [Standard(3).train() for _ in range(2)]
+    whole = Standard(3).train()
+    batches = [rows(1), rows(2)]
+    for copy, batch in zip(copies, batches, strict=True):
+        copy(batch)
+    whole(torch.cat(batches))
+    merged = Standard(3)
+    for name, buffer in merged.named_buffers():
+        parts = [dict(copy.named_buffers())[name] for copy in copies]
+        buffer.copy_(sum(parts) / 2)
+    one, other = (m.eval()(rows(3)) for m in (merged, whole))
+    torch.testing.assert_close(one, other)
+
+
+def test_statistics_stay_after_a_million_rows() -> None:
+    standard = Standard(3).train()
+    standard(rows(1))
+    standard.num_rows.fill_(1e6)
+    total = standard.total.clone()
+    standard(rows(2))
+    assert torch.equal(standard.total, total)
+
+
+@pytest.mark.parametrize("lstm_units", [0, 8])
+def test_a_network_answers_by_units(lstm_units: int) -> None:
+    torch.manual_seed(1)
+    config = MlpConfig(lstm_units=lstm_units, standardizes=True)
+    net = config.build(WANTED).train()
+    state = {n: torch.from_numpy(s.zeros(400)) for n, s in net.signature.state.items()}
+    first = net.answer({"observation": rows(1)}, state)[0]["value"]
+    net.eval()
+    # The same numbers in other units are the same to it.
+    other = config.build(WANTED)
+    weights = net.state_dict()
+    scale = torch.tensor([10.0, 0.5, 3.0])
+    (prefix,) = {name.removesuffix("total") for name in weights if "total" in name}
+    weights[f"{prefix}total"] = weights[f"{prefix}total"] * scale
+    weights[f"{prefix}squares"] = weights[f"{prefix}squares"] * scale.square()
+    other.load_state_dict(weights)
+    found = other.eval().answer({"observation": rows(1) * scale}, state)[0]["value"]
+    torch.testing.assert_close(found, first.detach(), rtol=0, atol=1e-4)
+    assert first.std() > 0
