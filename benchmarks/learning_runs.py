@@ -39,7 +39,7 @@ class Row(NamedTuple):
 
 # Frames here are steps of the environment: of Atari four of the emulator's each.
 ROWS = {
-    "pong-ppo": Row("atari/Pong/classic", "ppo", (FRAMES, "750000"), 15.0),
+    "pong-ppo": Row("atari/Pong/classic", "ppo", (FRAMES, "1500000"), 15.0),
     "pong-vtrace": Row("atari/Pong/classic", "vtrace", (FRAMES, "2500000"), 0.0),
     "pong-r2d2": Row("atari/Pong/r2d2", "r2d2", (FRAMES, "2500000"), 0.0),
     "freeway-ppo": Row("atari/Freeway/classic", "ppo", (FRAMES, "1500000"), 20.0),
