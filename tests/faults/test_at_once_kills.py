@@ -117,14 +117,10 @@ def test_a_kill_of_every_role(
     check_leftovers(run, num_writers=1)
 
 
-@pytest.mark.slow
+@pytest.mark.soak
 @pytest.mark.parametrize(
     ("number", "code"),
-    [
-        pytest.param(signal.SIGINT, 130, marks=pytest.mark.soak),
-        (signal.SIGTERM, 130),
-        pytest.param(None, 0, marks=pytest.mark.soak),
-    ],
+    [(signal.SIGINT, 130), (signal.SIGTERM, 130), (None, 0)],
 )
 def test_whatever_ends_it_saves_the_games_and_either_launcher_goes_on(
     tmp_path: Path,

@@ -42,7 +42,7 @@ def test_a_turn_that_is_redone_is_counted_once(tmp_path: Path) -> None:
     assert report["generation"] == 2
 
 
-@pytest.mark.slow
+@pytest.mark.soak
 def test_games_of_an_earlier_call_are_not_of_this_one(tmp_path: Path) -> None:
     """Each process of self-play dies after the last game: none is played again."""
     out = tmp_path / "run"

@@ -66,7 +66,7 @@ def reports(out: Path) -> list[dict[str, object]]:
     return [line for line in lines if line.get("role") == "selfplay"]
 
 
-@pytest.mark.slow
+@pytest.mark.soak
 def test_games_are_resigned_once_it_is_seen_to_be_safe(tmp_path: Path) -> None:
     out = tmp_path / "run"
     play(out, 2)
