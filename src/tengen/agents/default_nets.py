@@ -34,10 +34,11 @@ def net_for(spec: EnvSpec, of_vectors: MlpConfig | None = None) -> MemoryConfig:
     if not images:
         return of_vectors or MlpConfig()
     if shows_screens(spec):
-        # One grey screen does not tell what moves where, and planes of places neither.
+        # One grey screen does not tell what moves where.
         is_grey = all(min(shape) == 1 for shape in images)
         if spec.is_hard and not spec.is_partial:
-            # SEED RL's for football: four sections, and four of its mini maps.
+            # SEED RL's for football: four sections, and four of its mini maps, as one
+            # does not tell what moves where.
             return ImpalaConfig(channels=(16, 32, 32, 32), num_frames=4)
         if spec.is_hard:
             return ImpalaConfig(num_frames=4 if is_grey else 1)

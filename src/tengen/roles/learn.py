@@ -30,7 +30,8 @@ from tengen.run import RunDirectory, keep_freed_memory
 __all__ = ["LearnRole"]
 
 _PROGRESS_INTERVAL_S = 0.25
-# How long the learner's state is not saved where another turn follows in its process.
+# Where another turn follows in this process: how old a checkpoint is when the next one
+# is saved.
 _SAVE_S = 10.0
 # Where actors work at the same time: how long a turn waits for their items, and after
 # how many steps it looks at the clock.
@@ -50,7 +51,7 @@ class LearnRole:
     Where the acting role is in this process and computes by torch, as in environments
     whose roles take turns, it acts by the learner's own network. Then a turn that is
     not the last saves its checkpoint only if the one before is some seconds old, and
-    a kill costs the turns since. Who asks this role to close gets what was not saved.
+    a kill costs the turns since; ``close`` saves what no checkpoint has.
     The network grows at the begin of a turn, and the turn's checkpoint keeps it.
 
     Args:

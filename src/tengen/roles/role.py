@@ -53,8 +53,8 @@ class Shared:
     experience: Experience | None = None
     """What one adds to and another draws from."""
     learned: LearnedNet | None = None
-    """What is newer than every published model; None where nothing was learned in this
-    process, or models are the only way."""
+    """What the learner of this process learned last, no older than any published model;
+    None before its first steps, and where the actor has to load published models."""
 
 
 @dataclass

@@ -25,7 +25,8 @@ class Driven:
     stats: DriveStats
     """Where its time went."""
     model: int
-    """The number of the newest model that was published."""
+    """The number of the model that answered last; where the learner's own network did,
+    which has none, that of the newest published model."""
     waited_s: float = 0.0
     """Seconds in which the answers of another process were waited for."""
 
