@@ -14,8 +14,8 @@ from pathlib import Path
 
 import pytest
 
-from tengen.roles.actor.counts import read_actor_counts
 from tengen.run import RunDirectory
+from tengen.run.actor_counts import read_actor_counts
 from tests.faults.test_actor_kills import acted, command, process_of, turns
 from tests.integration.runs import events, run_command, wait_for
 

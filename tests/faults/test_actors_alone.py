@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from tengen.roles.actor.counts import read_actor_counts
 from tengen.run import RunDirectory
+from tengen.run.actor_counts import read_actor_counts
 from tests.faults.test_actor_kills import command
 from tests.integration.runs import run_command, wait_for
 

@@ -18,6 +18,15 @@
 
 from tengen.experience.config import ExperienceConfig
 from tengen.experience.experience import Experience
+from tengen.experience.games.generations import (
+    TRAIN_WRITER,
+    begin_generation,
+    claim_ahead,
+    claim_writer,
+    has_orphan,
+    sealed_generation,
+    writer_directory,
+)
 from tengen.experience.games.journal import JournalGap, OpenSegment
 from tengen.experience.games.manifest import Manifest, SegmentEntry
 from tengen.experience.games.segment import SegmentReader
@@ -48,6 +57,7 @@ from tengen.experience.window_config import WindowConfig
 __all__ = [
     "NUM_VALIDATION_ROWS",
     "STATE",
+    "TRAIN_WRITER",
     "Experience",
     "ExperienceConfig",
     "ExperienceWriter",
@@ -71,8 +81,14 @@ __all__ = [
     "StepPlan",
     "StepTable",
     "WindowConfig",
+    "begin_generation",
     "check_window_memory",
+    "claim_ahead",
+    "claim_writer",
+    "has_orphan",
     "plan_steps",
     "predicted_window_bytes",
     "sample_positions",
+    "sealed_generation",
+    "writer_directory",
 ]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from tengen.experience import TRAIN_WRITER, sealed_generation, writer_directory
 from tengen.roles.book import checked_book, keep_book, run_book
 from tengen.roles.config import (
     RUN_LOCK,
@@ -19,11 +20,6 @@ from tengen.roles.initial_model import checked_initial_model
 from tengen.roles.launch_config import LaunchConfig, RoleResources
 from tengen.roles.learn_from import checked_source, with_games
 from tengen.roles.role import ROLES, Report, Role, RoleContext, make_role
-from tengen.roles.selfplay.generations import (
-    TRAIN_WRITER,
-    sealed_generation,
-    writer_directory,
-)
 from tengen.roles.spent import RunSpent, read_spent, record_spent
 from tengen.roles.stopping import StopListener
 

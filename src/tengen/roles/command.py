@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import argparse
+import threading
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 from tengen.errors import DiskFullError, RunError
 from tengen.games import add_task_argument, check_typed
+from tengen.mirror import Mirror
 from tengen.roles.config import RunConfig, read_config
+from tengen.roles.connecting import mirrored
 from tengen.roles.devices import with_devices
 from tengen.roles.doors import Connect
 from tengen.roles.full_disk import FullDiskPause
@@ -87,7 +91,8 @@ def serve(
         args: As ``add_arguments`` declares them.
         num_games: Ends after the turn with which so many games were played.
         index: Which of several actors it is, from 0.
-        connect: Where an actor finds the others; None: the run directory says it.
+        connect: Where the run is, of a role that works on a mirror of it; None: in the
+            folder that was typed.
 
     Raises:
         UsageError: The run's task is a program, or another, than was typed; or the role
@@ -96,13 +101,28 @@ def serve(
             is asked to stop; or the role failed.
     """
     num_threads = usable_threads(args.threads)
+    stop = threading.Event()
+    with mirrored(args.run, connect, name, index, stop, _print_of(name)) as mirror:
+        return _serve(name, args, num_threads, num_games, index, connect, mirror)
+
+
+def _serve(
+    name: str,
+    args: argparse.Namespace,
+    num_threads: int,
+    num_games: int | None,
+    index: int,
+    connect: Connect | None,
+    mirror: Mirror | None,
+) -> dict[str, Any]:
     run = RunDirectory.open(args.run)
     if run.stop_requested():
         raise RunError(
             f"run ({run.path}) was asked to stop; remove {run.path / 'STOP'} first"
         )
     check_typed(read_config(run).task, args.task, run.path)
-    log = RoleLog(name, run, num_threads)
+    number = None if mirror is None else mirror.place.events
+    log = RoleLog(name, run, num_threads, number)
     report: dict[str, Any] = {"role": name, "num_turns": 0, "last": {}}
     reason = "failed"
     with StopListener(run) as listener:
@@ -116,6 +136,7 @@ def serve(
             write=pause,
             index=index,
             connect=connect,
+            mirror=mirror,
             at_once=True,
         )
         worker = _Worker(name, run, context, args.devices)
@@ -184,6 +205,15 @@ class _Worker:
         if self._made is not None:
             self._made[1].close()
             self._made = None
+
+
+def _print_of(name: str) -> Callable[[str], None]:
+    """Returns what prints a mirror's lines among the role's."""
+
+    def say(text: str) -> None:
+        print(f"{name}: {text}", flush=True)
+
+    return say
 
 
 def _num_played(report: Report) -> int:

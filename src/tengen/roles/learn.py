@@ -18,14 +18,15 @@ from tengen.inference.torch_backend import load_head
 from tengen.learners import Learner, load_checkpoint, save_checkpoint
 from tengen.learners.checkpoint_json import read_extra
 from tengen.nets import Net, NetConfig
-from tengen.roles.actor.counts import read_actor_counts
 from tengen.roles.config import RunConfig
 from tengen.roles.devices import learner_device
 from tengen.roles.experience import open_experience
 from tengen.roles.initial_model import fitting_model
 from tengen.roles.role import LearnedNet, Report, RoleContext
+from tengen.roles.run_door import open_run_door
 from tengen.roles.spent import core_minutes_of
 from tengen.run import RunDirectory, keep_freed_memory
+from tengen.run.actor_counts import read_actor_counts
 
 __all__ = ["LearnRole"]
 
@@ -72,6 +73,7 @@ class LearnRole:
         self._context = context
         self._wanted = config.agent.signature(config.task)
         self._lock = run.lock("learn")
+        self._door = open_run_door(config, run)
         self._device = learner_device(config)
         learner = config.learner
         self._epoch_steps = learner.epoch_samples // learner.batch_size
@@ -157,6 +159,7 @@ class LearnRole:
         """
         with contextlib.ExitStack() as ending:
             ending.callback(self._lock.release)
+            ending.callback(self._door.close)
             ending.callback(self._experience.close)
             ending.callback(self._learner.close)
             if self._is_unsaved and self._is_whole:

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn, Protocol
 
 from tengen.errors import UsageError, did_you_mean
 from tengen.experience import Experience
+from tengen.mirror import Mirror
 from tengen.roles.config import RunConfig
 from tengen.roles.doors import Connect
 from tengen.roles.learn_from import with_games
@@ -97,8 +98,11 @@ class RoleContext:
     """Whether the other roles of the run are in processes of their own, and work at the
     same time."""
     connect: Connect | None = None
-    """Where an actor by itself finds inference and the learner's table; None: the run
-    directory says it."""
+    """Where a role by itself finds the services of the run; None: the run directory
+    says it."""
+    mirror: Mirror | None = None
+    """Where the run directory is on another host: the run is then this mirror's folder.
+    """
     frames_left: int | None = None
     """Frames that all actors have still to make in this call; None without a budget."""
     die: Callable[[str], NoReturn] = lambda reason: _die(reason)

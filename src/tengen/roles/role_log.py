@@ -31,17 +31,25 @@ class RoleLog:
         run: The run.
         num_threads: That it uses.
 
+        number: Of the event file; None: the next one.
+
     Raises:
         RunError: The event file cannot be made.
     """
 
-    def __init__(self, name: str, run: RunDirectory, num_threads: int) -> None:
+    def __init__(
+        self,
+        name: str,
+        run: RunDirectory,
+        num_threads: int,
+        number: int | None = None,
+    ) -> None:
         self._name = name
         # Not the role's own name: its incarnations number its folders.
         events = f"{name}-command"
         # The learner has the numbers of the others drawn too: it alone has the step.
         charts = open_charts(run, follows=True) if name == "learn" else None
-        number = run.new_incarnation(events)
+        number = run.new_incarnation(events) if number is None else number
         self._events = EventWriter(run, events, number, charts)
         self._busy_s = -math.inf
         self._idle_since_s: float | None = None

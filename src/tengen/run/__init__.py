@@ -6,11 +6,18 @@ reader sees the old content or the new one and never half of it.
 
 from __future__ import annotations
 
+from tengen.run.actor_counts import (
+    ActorCounts,
+    read_actor_counts,
+    read_actor_totals,
+    write_actor_totals,
+)
 from tengen.run.endpoints import (
     Endpoint,
     memory_root,
     read_endpoint,
     remove_services,
+    run_identity,
     run_token,
     service_folder,
     write_endpoint,
@@ -27,6 +34,12 @@ from tengen.run.machine import (
     memory_limit_bytes,
     usable_threads,
 )
+from tengen.run.mirrors import (
+    MirrorRecord,
+    forget_mirror,
+    read_mirrors,
+    write_mirror,
+)
 from tengen.run.publish import (
     move_directory,
     publish_directory,
@@ -40,7 +53,9 @@ from tengen.run.reading import find_files, newer_schema, read_object
 __all__ = [
     "MAX_THREADS",
     "SCHEMA",
+    "ActorCounts",
     "Endpoint",
+    "MirrorRecord",
     "NumberedFolder",
     "RunDirectory",
     "WriterLock",
@@ -48,6 +63,7 @@ __all__ = [
     "available_memory_bytes",
     "file_sha256",
     "find_files",
+    "forget_mirror",
     "keep_freed_memory",
     "lock_holder",
     "machine_line",
@@ -58,14 +74,20 @@ __all__ = [
     "publish_directory",
     "publish_file",
     "publish_json",
+    "read_actor_counts",
+    "read_actor_totals",
     "read_endpoint",
+    "read_mirrors",
     "read_object",
     "remember_sha256",
     "remove_leftovers",
     "remove_services",
+    "run_identity",
     "run_token",
     "service_folder",
     "storage_error",
     "usable_threads",
+    "write_actor_totals",
     "write_endpoint",
+    "write_mirror",
 ]

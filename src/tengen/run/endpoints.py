@@ -32,6 +32,7 @@ __all__ = [
     "memory_root",
     "read_endpoint",
     "remove_services",
+    "run_identity",
     "run_token",
     "service_folder",
     "write_endpoint",
@@ -86,7 +87,7 @@ def service_folder(run: RunDirectory, name: str) -> Path:
         run: The run.
         name: The service's.
     """
-    return memory_root() / f"tengen-{os.getuid()}-{_identity(run)}-{name}"
+    return memory_root() / f"tengen-{os.getuid()}-{run_identity(run)}-{name}"
 
 
 def run_token(run: RunDirectory) -> str:
@@ -131,7 +132,7 @@ def write_endpoint(
         folder=str(service_folder(run, name)),
         address=address,
         fingerprint=fingerprint,
-        run=_identity(run),
+        run=run_identity(run),
     )
     content = {"schema": _SCHEMA, **dataclasses.asdict(endpoint)}
     publish_json(run.endpoints / f"{name}.json", content)
@@ -150,7 +151,7 @@ def read_endpoint(run: RunDirectory, name: str) -> Endpoint:
     found = {one.name: content.get(one.name) for one in dataclasses.fields(Endpoint)}
     if not all(isinstance(value, str) for value in found.values()):
         raise RunError(f"{name} ({path}) is damaged; start its role again")
-    if found["run"] != _identity(run):
+    if found["run"] != run_identity(run):
         raise RunError(
             f"{name} (of {run.path}) is not there, but in the run that this one is a "
             f"copy of; start its role"
@@ -171,8 +172,12 @@ def _memory_id() -> str:
     return f"{boot}/{memory_root().stat().st_dev}"
 
 
-def _identity(run: RunDirectory) -> str:
-    """Returns the run's id. It is of its folder, so that a copy gets another one."""
+def run_identity(run: RunDirectory) -> str:
+    """Returns the run's id. It is of its folder, so that a copy gets another one.
+
+    Raises:
+        RunError: The file is damaged, or the disk refuses.
+    """
     run.endpoints.mkdir(exist_ok=True)
     return _random(run, f"id-{run.endpoints.stat().st_ino}", 8, 0o666)
 

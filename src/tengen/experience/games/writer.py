@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
+from typing import Any
 
 from tengen.errors import UsageError
 from tengen.experience.games.files import writer_files
@@ -19,7 +20,12 @@ from tengen.experience.games.unfinished import (
 from tengen.run.lock import WriterLock
 from tengen.run.publish import remove_leftovers, storage_error
 
-__all__ = ["ExperienceWriter"]
+__all__ = ["ExperienceWriter", "games_meta"]
+
+
+def games_meta(game: str, generation: int) -> dict[str, Any]:
+    """Returns what the journal of a generation says about itself."""
+    return {"kind": "games", "game": game, "generation": generation}
 
 
 class ExperienceWriter:
@@ -55,8 +61,8 @@ class ExperienceWriter:
                 here too.
         """
         self._lock.check_held()
-        meta = {"kind": "games", "game": game, "generation": generation}
-        return OpenSegment(self._folder / f"{generation:06d}.journal", meta)
+        path = self._folder / f"{generation:06d}.journal"
+        return OpenSegment(path, games_meta(game, generation))
 
     def recorded_games(self, generation: int) -> RecordedGames:
         """Returns the games kept so far, of all incarnations."""

@@ -11,16 +11,17 @@ from typing import TypeVar
 
 from tengen.actors import EnvironmentPort
 from tengen.agents import EnvironmentAgent
+from tengen.config import check_range
 from tengen.envs import Arrays, env_spec
 from tengen.errors import RunError, TengenError
 from tengen.experience import StepClient
 from tengen.inference import DriveStats, central
-from tengen.roles.actor.counts import ActorCounts
 from tengen.roles.actor.links import Driven, Group, LinkLost
 from tengen.roles.config import RunConfig
 from tengen.roles.doors import INFERENCE, STORE, way_to
 from tengen.roles.role import RoleContext
 from tengen.run import RunDirectory
+from tengen.run.actor_counts import ActorCounts
 from tengen.transport import Client, is_net
 
 __all__ = ["RemoteLink"]
@@ -52,6 +53,13 @@ class RemoteLink:
     ) -> None:
         self._context = context
         self._num_actors = config.launch.of("actor").count
+        check_range(
+            "index",
+            context.index,
+            0,
+            self._num_actors - 1,
+            "raise launch.roles.actor.count",
+        )
         self._stop = context.stop
         self._lock = run.lock(f"actor-{context.index}")
         self._is_closed = threading.Event()

@@ -6,7 +6,7 @@ import argparse
 from typing import Any
 
 from tengen.config import check_range
-from tengen.roles import command
+from tengen.roles import command, connecting
 
 __all__ = ["add_arguments", "selfplay"]
 
@@ -16,6 +16,7 @@ _MAX_GAMES = 1_000_000_000
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declares the arguments of ``tengen selfplay``."""
     command.add_arguments(parser)
+    connecting.add_arguments(parser)
     parser.add_argument(
         "--games",
         type=int,
@@ -27,9 +28,10 @@ def selfplay(args: argparse.Namespace) -> dict[str, Any]:
     """Plays generations.
 
     Raises:
-        UsageError: ``--games`` is out of its range.
+        UsageError: ``--games`` is out of its range, or ``--connect`` is no address.
         RunError: As ``command.serve``.
     """
     if args.games is not None:
         check_range("games", args.games, 1, _MAX_GAMES, "leave it out")
-    return command.serve("selfplay", args, args.games)
+    connect = connecting.connect_of(args)
+    return command.serve("selfplay", args, args.games, connect=connect)

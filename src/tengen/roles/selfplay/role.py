@@ -14,19 +14,20 @@ from tengen.actors import (
 )
 from tengen.agents.alphazero import AlphaZero
 from tengen.errors import RunError, UsageError
-from tengen.experience import ExperienceWriter, OpenSegment
-from tengen.models import load_model
-from tengen.roles.book import run_book
-from tengen.roles.config import RunConfig, newest_inference
-from tengen.roles.role import Report, RoleContext
-from tengen.roles.selfplay.forks import fork_sources
-from tengen.roles.selfplay.generations import (
+from tengen.experience import (
+    ExperienceWriter,
+    OpenSegment,
     begin_generation,
     claim_writer,
     has_orphan,
     sealed_generation,
     writer_directory,
 )
+from tengen.models import load_model
+from tengen.roles.book import run_book
+from tengen.roles.config import RunConfig, newest_inference
+from tengen.roles.role import Report, RoleContext
+from tengen.roles.selfplay.forks import fork_sources
 from tengen.roles.selfplay.resignation import check_resignation
 from tengen.roles.selfplay.threads_play import PlayingThreads, take_counts
 from tengen.run import RunDirectory
@@ -69,13 +70,7 @@ class SelfplayRole:
         self._actor = agent.actor
         self._run = run
         self._context = context
-        incarnation = run.new_incarnation("selfplay")
-        if context.writer is None:
-            self._writer = claim_writer(run, incarnation)
-        else:
-            folder = writer_directory(run, context.writer)
-            self._writer = ExperienceWriter(folder, incarnation)
-        run.forget_incarnations("selfplay", incarnation)
+        self._writer = _writer(run, context)
         self._game = games.open_game(config.task)
         self._wanted = agent.signature(config.task)
         self._book = run_book(config, run) if agent.actor.book_share else None
@@ -94,9 +89,17 @@ class SelfplayRole:
         if self._context.sealed is not None and sealed > self._context.sealed:
             return self._sealed_before(sealed, model)
         self._take_over()
-        generation, recorded, segment = begin_generation(
-            self._run, self._writer, self._config.task
+        mirror = self._context.mirror
+        begun = begin_generation(
+            self._run,
+            self._writer,
+            self._config.task,
+            None if mirror is None else mirror.next_generation,
         )
+        if begun is None:
+            self.waits_for = "" if mirror is None else mirror.waits_for
+            return None
+        generation, recorded, segment = begun
         finished = recorded.indices
         try:
             may_resign, resignation = self._resignation(generation)
@@ -156,7 +159,9 @@ class SelfplayRole:
 
     def _take_over(self) -> None:
         """Moves to a writer whose process died, once the own generations are sealed."""
-        if self._context.writer is not None or self._writer.unsealed():
+        context = self._context
+        is_free = context.writer is None and context.mirror is None
+        if not is_free or self._writer.unsealed():
             return
         if has_orphan(self._run):
             self._writer.release()
@@ -222,6 +227,20 @@ class SelfplayRole:
             GenerationReport(),
         )
         return self._processes.play(wanted, segment.append, on_progress)
+
+
+def _writer(run: RunDirectory, context: RoleContext) -> ExperienceWriter:
+    """Returns the writer that this process is, with a new incarnation."""
+    if context.mirror is not None:
+        folder = writer_directory(run, context.mirror.place.index)
+        return ExperienceWriter(folder, context.mirror.new_incarnation())
+    incarnation = run.new_incarnation("selfplay")
+    if context.writer is None:
+        writer = claim_writer(run, incarnation)
+    else:
+        writer = ExperienceWriter(writer_directory(run, context.writer), incarnation)
+    run.forget_incarnations("selfplay", incarnation)
+    return writer
 
 
 def _shown(played: GenerationReport) -> dict[str, Any]:

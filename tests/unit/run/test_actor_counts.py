@@ -9,8 +9,8 @@ import pytest
 from tengen.errors import RunError
 from tengen.recipes import make_config
 from tengen.roles import RoleContext, make_role, write_config
-from tengen.roles.actor.counts import ActorCounts, read_actor_counts
 from tengen.run import RunDirectory
+from tengen.run.actor_counts import ActorCounts, read_actor_counts
 
 
 @pytest.fixture

@@ -6,7 +6,7 @@ import pytest
 
 from tengen.errors import RunError, UsageError
 from tengen.experience import SegmentReader
-from tengen.roles.selfplay.generations import (
+from tengen.experience.games.generations import (
     begin_generation,
     claim_writer,
     has_orphan,
@@ -48,7 +48,7 @@ def test_a_writer_with_unfinished_games_comes_first(run):
 
 
 def test_all_writers_taken(run, monkeypatch):
-    monkeypatch.setattr("tengen.roles.selfplay.generations._MAX_WRITERS", 2)
+    monkeypatch.setattr("tengen.experience.games.generations.MAX_WRITERS", 2)
     held = [claim(run), claim(run)]
     with pytest.raises(UsageError, match="has 2 self-play processes, the most"):
         claim(run)
@@ -184,7 +184,7 @@ def test_a_generation_that_is_sealed_meanwhile_counts(run, monkeypatch):
                 journal.rename(journal.with_suffix(".npz"))
         return found
 
-    monkeypatch.setattr("tengen.roles.selfplay.generations.find_files", look)
+    monkeypatch.setattr("tengen.experience.games.generations.find_files", look)
     assert begin(run, second)[0] == 2
     assert [Path(look).suffix for look in looks[:2]] == [".journal", ".npz"]
 

@@ -15,9 +15,16 @@ import zlib
 from pathlib import Path
 
 from tengen.errors import RunError
-from tengen.run import RunDirectory, find_files, storage_error
+from tengen.run.layout import RunDirectory
+from tengen.run.publish import storage_error
+from tengen.run.reading import find_files
 
-__all__ = ["ActorCounts", "read_actor_counts"]
+__all__ = [
+    "ActorCounts",
+    "read_actor_counts",
+    "read_actor_totals",
+    "write_actor_totals",
+]
 
 _COUNTS = struct.Struct("<qq")
 _CHECKSUM = struct.Struct("<I")
@@ -56,9 +63,16 @@ class ActorCounts:
         Raises:
             RunError: The disk refuses.
         """
-        self._num_rows += num_rows
-        self._num_episodes += num_episodes
-        content = _COUNTS.pack(self._num_rows, self._num_episodes)
+        self.set(self._num_rows + num_rows, self._num_episodes + num_episodes)
+
+    def set(self, num_rows: int, num_episodes: int) -> None:
+        """Writes what the actor has made in all.
+
+        Raises:
+            RunError: The disk refuses.
+        """
+        self._num_rows, self._num_episodes = num_rows, num_episodes
+        content = _COUNTS.pack(num_rows, num_episodes)
         try:
             # One call, so that a kill leaves the old counts or the new ones.
             os.pwrite(self._file, content + _CHECKSUM.pack(zlib.crc32(content)), 0)
@@ -84,6 +98,31 @@ def read_actor_counts(run: RunDirectory) -> dict[str, int]:
         return {}
     num_rows, num_episodes = (sum(counts) for counts in zip(*found, strict=True))
     return {"num_rows": num_rows, "num_episodes": num_episodes}
+
+
+def read_actor_totals(run: RunDirectory, index: int) -> tuple[int, int]:
+    """Returns the frames and the ends of episodes of one actor so far.
+
+    Raises:
+        RunError: Its file cannot be read, or is damaged.
+    """
+    path = run.actors / str(index)
+    if not path.exists() or path.stat().st_size == 0:
+        return 0, 0
+    return _read(path)
+
+
+def write_actor_totals(run: RunDirectory, index: int, totals: tuple[int, int]) -> None:
+    """Writes what an actor has made in all; the caller holds the lock of its index.
+
+    Raises:
+        RunError: The disk refuses, or the file is damaged.
+    """
+    counts = ActorCounts(run, index)
+    try:
+        counts.set(*totals)
+    finally:
+        counts.close()
 
 
 def _read(path: Path) -> tuple[int, int]:

@@ -1,0 +1,179 @@
+"""The run's generations: one sequence of numbers, shared by all self-play writers.
+
+A writer is a folder ``RUN/experience/selfplay-K``, held by one process at a time. It
+claims a generation by opening the journal of the next number that no writer has begun,
+and plays all of its games: so no two play the same (seed, generation, index), and a
+writer that is alone counts 1, 2, 3. A writer whose process is on a host without the
+run directory (``tengen.mirror``) has its numbers claimed ahead, by the run's service.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from pathlib import Path
+
+from tengen.errors import UsageError
+from tengen.experience.games.files import SET_ASIDE, writer_files
+from tengen.experience.games.journal import OpenSegment
+from tengen.experience.games.segment import RecordedGames
+from tengen.experience.games.writer import ExperienceWriter, games_meta
+from tengen.run import RunDirectory, find_files, lock_holder, read_mirrors
+
+__all__ = [
+    "MAX_WRITERS",
+    "TRAIN_WRITER",
+    "begin_generation",
+    "claim_ahead",
+    "claim_writer",
+    "has_orphan",
+    "sealed_generation",
+    "writer_directory",
+]
+
+TRAIN_WRITER = 0
+"""The writer of ``tengen train``: always the same, so that it resumes its own."""
+
+MAX_WRITERS = 256
+"""Self-play processes that a run has at most."""
+
+
+def writer_directory(run: RunDirectory, number: int) -> Path:
+    """Returns the folder of self-play writer ``number``."""
+    return run.experience / f"selfplay-{number}"
+
+
+def claim_writer(run: RunDirectory, incarnation: int) -> ExperienceWriter:
+    """Returns a writer that no process is; one with an unfinished generation first.
+
+    That of ``tengen train`` is left alone while it runs.
+
+    Args:
+        run: The run.
+        incarnation: As ``ExperienceWriter`` takes it.
+
+    Raises:
+        UsageError: Every writer is taken.
+        RunError: The disk refuses.
+    """
+    folders = [writer_directory(run, number) for number in _writers(run)]
+    folders.sort(key=lambda folder: not find_files(folder, "*/*.journal"))
+    for folder in folders:
+        try:
+            return ExperienceWriter(folder, incarnation)
+        except UsageError:
+            continue  # another process is this one
+    raise UsageError(
+        f"run ({run.path}) has {MAX_WRITERS} self-play processes, the most; stop one"
+    )
+
+
+def has_orphan(run: RunDirectory) -> bool:
+    """Whether a writer has an unfinished generation and no process."""
+    writers = {writer_directory(run, number) for number in _writers(run)}
+    begun = {
+        path.parent.parent
+        for path in find_files(run.experience, "selfplay-*/*/*.journal")
+    }
+    return any(lock_holder(folder / "lock") is None for folder in writers & begun)
+
+
+def sealed_generation(folder: Path) -> int:
+    """Returns the newest generation that a writer has sealed, 0 where there is none."""
+    return _newest(
+        find_files(folder, "*/*.npz") + find_files(folder, f"*/*.{SET_ASIDE}")
+    )
+
+
+def begin_generation(
+    run: RunDirectory,
+    writer: ExperienceWriter,
+    task: str,
+    claimed: Callable[[], int | None] | None = None,
+) -> tuple[int, RecordedGames, OpenSegment] | None:
+    """Goes on with the writer's unfinished generation, or claims the next number.
+
+    Args:
+        run: The run.
+        writer: The writer, held by this process.
+        task: The run's.
+        claimed: Returns a number that was claimed for this writer elsewhere, which it
+            has not begun, or None; None: the writer claims it here.
+
+    Returns:
+        The generation, the games that it has, and its open journal; None where no
+        number is claimed.
+
+    Raises:
+        RunError: A journal is damaged, or the disk refuses.
+    """
+    with run.lock("generation", wait=True):
+        sealed = sealed_generation(writer.directory)
+        begun = [number for number in writer.unsealed() if number > sealed]
+        for number in writer.unsealed():
+            if number <= sealed:
+                writer.seal(number)  # a kill in the middle of it left the journals
+        generation = begun[0] if begun else None
+        if generation is None:
+            generation = _newest_of(run) + 1 if claimed is None else claimed()
+        if generation is None:
+            return None
+        recorded = writer.recorded_games(generation)
+        return generation, recorded, writer.open_games(generation, task)
+
+
+def claim_ahead(
+    run: RunDirectory, folder: Path, incarnation: int, task: str, num_wanted: int
+) -> list[int]:
+    """Begins generations for a writer whose process is elsewhere, without games.
+
+    Args:
+        run: The run.
+        folder: The writer's, whose lock the caller holds.
+        incarnation: That of the writer's process, which has a folder.
+        task: The run's.
+        num_wanted: How many the writer is to have that are not sealed, at least 0.
+
+    Returns:
+        All that are not sealed, in increasing order, perhaps more than were wanted.
+
+    Raises:
+        RunError: The disk refuses.
+    """
+    with run.lock("generation", wait=True):
+        sealed = {int(p.stem) for p in writer_files(folder, "npz")}
+        sealed |= {int(p.stem) for p in writer_files(folder, SET_ASIDE)}
+        begun = {int(p.stem) for p in writer_files(folder, "journal")} - sealed
+        number = _newest_of(run)
+        while len(begun) < num_wanted:
+            number += 1
+            path = folder / str(incarnation) / f"{number:06d}.journal"
+            OpenSegment(path, games_meta(task, number)).close()
+            begun.add(number)
+    return sorted(begun)
+
+
+def _writers(run: RunDirectory) -> Iterable[int]:
+    """Returns the writers that a role by itself may be.
+
+    Not those whose process is on a host without the run directory: that process may
+    only be cut off.
+    """
+    is_training = run.lock_holder("train") is not None
+    mirrored = {one.index for one in read_mirrors(run) if one.role == "selfplay"}
+    numbers = range(TRAIN_WRITER + is_training, MAX_WRITERS)
+    return [number for number in numbers if number not in mirrored]
+
+
+def _newest_of(run: RunDirectory) -> int:
+    """Returns the newest generation that any writer has begun, 0 where none has."""
+    # In this order: others seal meanwhile, and a journal goes once its segment is
+    # there.
+    files = find_files(run.experience, "selfplay-*/*/*.journal")
+    files += find_files(run.experience, "selfplay-*/*/*.npz")
+    files += find_files(run.experience, f"selfplay-*/*/*.{SET_ASIDE}")
+    return _newest(files)
+
+
+def _newest(files: Iterable[Path]) -> int:
+    # Temporaries of killed writers, also of other hosts, may lie beside them.
+    return max((int(p.stem) for p in files if p.stem.isdecimal()), default=0)

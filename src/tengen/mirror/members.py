@@ -1,0 +1,210 @@
+"""The mirrors that a run's service knows: who they are, and that they hold their locks.
+
+A mirror is a self-play writer or an actor like any other: the service holds the lock of
+that writer or actor for it. It keeps its place when it is cut off, for as long as the
+service waits for it; a service that is started again waits anew.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from tengen.errors import RunError, UsageError
+from tengen.experience import TRAIN_WRITER, writer_directory
+from tengen.experience.games.files import writer_files
+from tengen.experience.games.generations import MAX_WRITERS
+from tengen.run import (
+    MirrorRecord,
+    RunDirectory,
+    WriterLock,
+    forget_mirror,
+    read_mirrors,
+    write_mirror,
+)
+
+__all__ = ["Member", "Members", "folder_of"]
+
+_AWAY_S = 60.0
+"""After which a mirror that is not heard of is said to be away."""
+
+
+@dataclass
+class Member:
+    """One mirror, as the service holds it."""
+
+    record: MirrorRecord
+    """As it is published."""
+    lock: WriterLock
+    """Of its writer or its actor."""
+    heard_s: float = field(default_factory=time.monotonic)
+    """When it last asked something."""
+    is_here: bool = True
+    """Whether its process has not said that it ends."""
+
+
+class Members:
+    """Not thread-safe: the service asks under its lock.
+
+    Args:
+        run: The run. The records of an earlier service are taken over.
+
+    Raises:
+        RunError: A record is damaged, or the disk refuses.
+    """
+
+    def __init__(self, run: RunDirectory) -> None:
+        self._run = run
+        self._members: dict[str, Member] = {}
+        for record in read_mirrors(run):
+            try:
+                lock = self._lock(record.role, record.index)
+            except UsageError:
+                # Somebody took its place while no service held it.
+                forget_mirror(run, record.mirror)
+                continue
+            self._members[record.mirror] = Member(record, lock)
+
+    def of(self, mirror: str) -> Member:
+        """Returns a member, which was heard of now.
+
+        Raises:
+            UsageError: It is none.
+        """
+        member = self._members.get(mirror)
+        if member is None:
+            raise UsageError(
+                f"mirror ({mirror}) has no place in this run any more, as it was away "
+                f"for too long or its run was removed; start the role again"
+            )
+        member.heard_s = time.monotonic()
+        if member.record.is_away:
+            self._publish(member, is_away=False)
+        return member
+
+    def bye(self, member: Member) -> None:
+        """Takes down that a mirror's process ends."""
+        member.is_here = False
+        self._publish(member, is_away=True)
+
+    def num_here(self, within_s: float) -> int:
+        """Returns how many processes were heard of within so many seconds."""
+        now_s = time.monotonic()
+        return sum(
+            one.is_here and now_s - one.heard_s <= within_s
+            for one in self._members.values()
+        )
+
+    def join(self, mirror: str, role: str, index: int, process: str) -> Member:
+        """Gives a mirror's new process its place.
+
+        Args:
+            mirror: Its id.
+            role: What works on it.
+            index: Which actor it is; self-play is the writer that is free, or the one
+                that this mirror was before.
+            process: ``PID on HOST``.
+
+        Raises:
+            UsageError: The place is taken, or there is none.
+            RunError: The disk refuses.
+        """
+        member = self._members.get(mirror)
+        if member is not None and role != member.record.role:
+            raise UsageError(
+                f"mirror ({mirror}) must be of role {member.record.role}, as it was; "
+                f"choose another folder"
+            )
+        if member is not None and role != "selfplay" and index != member.record.index:
+            self.leave(mirror)
+            member = None
+        if member is None:
+            lock, index = self._place(role, index)
+            record = MirrorRecord(
+                mirror=mirror,
+                role=role,
+                index=index,
+                process=process,
+                incarnation=0,
+                events=0,
+                is_away=False,
+            )
+            member = self._members[mirror] = Member(record, lock)
+        member.heard_s = time.monotonic()
+        member.is_here = True
+        incarnation = 0
+        if role == "selfplay":
+            incarnation = self._run.new_incarnation(role)
+            self._run.forget_incarnations(role, incarnation)
+            folder = writer_directory(self._run, member.record.index)
+            (folder / str(incarnation)).mkdir(parents=True, exist_ok=True)
+        self._publish(
+            member,
+            is_away=False,
+            process=process,
+            incarnation=incarnation,
+            events=self._run.new_incarnation(f"{role}-command"),
+        )
+        return member
+
+    def leave(self, mirror: str) -> None:
+        """Gives a mirror's place back."""
+        member = self._members.pop(mirror, None)
+        if member is not None:
+            forget_mirror(self._run, mirror)
+            member.lock.release()
+
+    def look(self, away_s: float) -> list[Member]:
+        """Publishes who is away, and returns those that were for so many seconds."""
+        late = []
+        for member in self._members.values():
+            silent_s = time.monotonic() - member.heard_s
+            if silent_s >= _AWAY_S and not member.record.is_away:
+                self._publish(member, is_away=True)
+            if silent_s >= away_s:
+                late.append(member)
+        return late
+
+    def close(self) -> None:
+        """Lets go of every lock; the records stay for the next service."""
+        for member in self._members.values():
+            member.lock.release()
+        self._members.clear()
+
+    def _publish(self, member: Member, **changes: object) -> None:
+        record = dataclasses.replace(member.record, **changes)  # type: ignore[arg-type]
+        write_mirror(self._run, record)
+        member.record = record
+
+    def _place(self, role: str, index: int) -> tuple[WriterLock, int]:
+        if role != "selfplay":
+            return self._lock(role, index), index
+        taken = {member.record.index for member in self._members.values()}
+        for number in range(TRAIN_WRITER + 1, MAX_WRITERS):
+            folder = writer_directory(self._run, number)
+            # One with games that are not sealed is another process's to go on with.
+            if number in taken or writer_files(folder, "journal"):
+                continue
+            try:
+                return self._lock(role, number), number
+            except UsageError:
+                continue
+        raise UsageError(
+            f"run ({self._run.path}) has {MAX_WRITERS} self-play processes, the most; "
+            f"stop one"
+        )
+
+    def _lock(self, role: str, index: int) -> WriterLock:
+        if role == "selfplay":
+            folder = writer_directory(self._run, index)
+            return WriterLock(folder / "lock", folder)
+        return self._run.lock(f"{role}-{index}")
+
+
+def folder_of(run: RunDirectory, member: Member) -> Path:
+    """Returns the folder that a member's games go into."""
+    if member.record.role != "selfplay":
+        raise RunError(f"mirror ({member.record.mirror}) writes no games")
+    return writer_directory(run, member.record.index)

@@ -1,0 +1,137 @@
+"""Sealed segments that arrive in pieces, and are published whole or not at all."""
+
+from __future__ import annotations
+
+import os
+from contextlib import suppress
+from pathlib import Path
+
+from tengen import _core
+from tengen.errors import RunError, UsageError
+from tengen.experience import SegmentReader
+from tengen.experience.games.files import writer_files
+from tengen.experience.games.segment import seal
+from tengen.mirror.growing_file import CopiedFiles
+from tengen.mirror.messages import MAX_FILE_BYTES
+from tengen.run import publish_file, storage_error
+
+__all__ = ["close_generations", "take_segment"]
+
+
+def take_segment(
+    folder: Path,
+    incarnation: int,
+    generation: int,
+    total: tuple[int, int],
+    piece: tuple[int, bytes],
+    copies: CopiedFiles,
+) -> tuple[bool, int]:
+    """Takes a piece of a segment; with the last one publishes it. Blocks.
+
+    A segment that is there already is not taken again, and journals go once their
+    segment is there, so that games come once whatever is sent twice.
+
+    Args:
+        folder: The writer's, whose lock the caller holds.
+        incarnation: The folder below it that the segment is for.
+        generation: The segment's.
+        total: The segment's bytes and CRC-32C.
+        piece: Where the piece begins, and its bytes.
+        copies: Forgets the journals.
+
+    Returns:
+        Whether the segment is published, and how many bytes of it are here.
+
+    Raises:
+        UsageError: Another segment has the place, or what arrived is none of this
+            generation.
+        RunError: The disk refuses.
+    """
+    size, crc = total
+    if size > MAX_FILE_BYTES:
+        raise UsageError(f"segment ({size} bytes) must be at most {MAX_FILE_BYTES}")
+    final = folder / str(incarnation) / f"{generation:06d}.npz"
+    part = final.with_suffix(".part")
+    if final.exists():
+        if _crc_of(final) != (size, crc):
+            raise UsageError(
+                f"segment ({final.name} of {folder.name}) is sealed already with "
+                f"other games; remove the mirror's folder and start it again"
+            )
+    else:
+        held = _append(part, *piece)
+        if held < size:
+            return False, held
+        if _crc_of(part) != (size, crc):
+            part.unlink()
+            raise UsageError(
+                f"segment ({final.name} of {folder.name}) arrived damaged; send it "
+                f"again"
+            )
+        _check(part, generation)
+        publish_file(final, part.read_bytes())
+    with suppress(FileNotFoundError):
+        part.unlink()
+    for path in writer_files(folder, "journal"):
+        if int(path.stem) == generation:
+            path.unlink()
+            copies.forget(path)
+    return True, size
+
+
+def close_generations(folder: Path) -> int:
+    """Seals what a writer that is gone for good has sent of its generations.
+
+    Args:
+        folder: The writer's, whose lock the caller holds.
+
+    Returns:
+        How many segments were sealed; generations without games are given up.
+
+    Raises:
+        RunError: A journal is damaged, or the disk refuses.
+    """
+    generations = sorted({int(path.stem) for path in writer_files(folder, "journal")})
+    return sum(seal(folder, generation) is not None for generation in generations)
+
+
+def _append(part: Path, offset: int, data: bytes) -> int:
+    """Returns how many bytes of a segment are here; a piece behind a gap is left."""
+    try:
+        descriptor = os.open(part, os.O_RDWR | os.O_CREAT, 0o644)
+        try:
+            if offset == 0:
+                os.ftruncate(descriptor, 0)
+            held = os.fstat(descriptor).st_size
+            if offset != held:
+                return held
+            written = os.pwrite(descriptor, data, offset)
+            if written != len(data):
+                raise OSError(28, os.strerror(28))
+            return held + written
+        finally:
+            os.close(descriptor)
+    except OSError as error:
+        raise storage_error(part, error) from error
+
+
+def _crc_of(path: Path) -> tuple[int, int]:
+    data = path.read_bytes()
+    return len(data), int(_core.crc32c(data))
+
+
+def _check(part: Path, generation: int) -> None:
+    """Makes sure that the file is a segment of this generation, before others read it.
+
+    Its columns are checked by whoever reads them, as those of any segment.
+    """
+    try:
+        with SegmentReader(part) as reader:
+            if reader.generation != generation or reader.number("num_games") < 1:
+                raise RunError(f"it is of generation {reader.generation}")
+            reader.game_columns()
+    except (RunError, UsageError) as error:
+        part.unlink()
+        raise UsageError(
+            f"segment (generation {generation}) that arrived is none: {error}"
+        ) from error

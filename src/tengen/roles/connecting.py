@@ -1,0 +1,98 @@
+"""Roles that are told where their run is: ``--connect``, and the mirror behind it."""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import socket
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+from tengen.errors import UsageError
+from tengen.mirror import RUN, Mirror
+from tengen.roles.doors import RUN_SERVICE, TOKEN_VARIABLE, Connect, way_to
+from tengen.run import RunDirectory
+from tengen.transport import Client, NetAddress
+
+__all__ = ["add_arguments", "connect_of", "mirrored"]
+
+_PATIENCE_S = 10.0
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declares ``--connect`` and what goes with it."""
+    parser.add_argument(
+        "--connect",
+        metavar="HOST:PORT",
+        help="launch.listen of the run, which is on another host; RUN is then a folder "
+        f"of this one for what the role needs of it; the token is {TOKEN_VARIABLE}'s",
+    )
+    parser.add_argument(
+        "--fingerprint", help="SHA-256 of the run's certificate, with --connect"
+    )
+
+
+def connect_of(args: argparse.Namespace) -> Connect | None:
+    """Returns where the run is; None: in the folder that was typed.
+
+    Raises:
+        UsageError: The address is none, or its host is not known.
+    """
+    if args.connect is None:
+        if args.fingerprint is not None:
+            raise UsageError(
+                f"fingerprint ({args.fingerprint}) must come with --connect; name both"
+            )
+        return None
+    address = NetAddress.parse(args.connect)
+    try:
+        socket.getaddrinfo(address.host, address.port)
+    except OSError as error:
+        raise UsageError(
+            f"connect ({args.connect}) must name a host that is known: "
+            f"{error.strerror or error}; correct it"
+        ) from None
+    return Connect(address=args.connect, fingerprint=args.fingerprint)
+
+
+@contextlib.contextmanager
+def mirrored(
+    path: Path,
+    connect: Connect | None,
+    role: str,
+    index: int,
+    stop: threading.Event,
+    say: Callable[[str], None],
+) -> Iterator[Mirror | None]:
+    """Keeps a mirror at ``path`` while a role works on it; None without ``connect``.
+
+    Args:
+        path: The folder.
+        connect: Where the run is.
+        role: What works on the mirror.
+        index: Which actor.
+        stop: Ends waiting for the host.
+        say: Takes a line for people.
+
+    Raises:
+        UsageError: As ``Mirror.open``, or no token is in the environment.
+        RunError: The host does not answer, or the disk refuses.
+    """
+    if connect is None:
+        yield None
+        return
+    way = way_to(RunDirectory(path), RUN_SERVICE, connect)
+    client = Client(
+        RUN,
+        way.address,
+        patience_s=_PATIENCE_S,
+        token=way.token,
+        fingerprint=way.fingerprint,
+    )
+    mirror = Mirror(path, client, role, index, stop=stop, say=say)
+    mirror.open()
+    try:
+        yield mirror
+    finally:
+        mirror.close()

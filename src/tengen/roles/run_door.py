@@ -1,0 +1,53 @@
+"""The door of a run directory: where roles of hosts without it come in."""
+
+from __future__ import annotations
+
+from contextlib import ExitStack
+
+from tengen.mirror import RUN, RunService
+from tengen.observe.status import read_status
+from tengen.roles.config import RunConfig
+from tengen.roles.doors import RUN_SERVICE, Doors
+from tengen.run import RunDirectory
+from tengen.transport import Server
+
+__all__ = ["open_run_door"]
+
+_LAST_S = 15.0
+
+
+def open_run_door(config: RunConfig, run: RunDirectory) -> ExitStack:
+    """Serves the run to mirrors where ``launch.listen`` says so; does not block.
+
+    Args:
+        config: The run's.
+        run: The run; the caller is its learner, so that there is one such door.
+
+    Returns:
+        What ends it, by ``close``; where nothing listens, nothing. Where the run was
+        asked to stop, mirrors have some seconds to send what they have.
+
+    Raises:
+        UsageError: The address cannot be used.
+        RunError: A record of a mirror is damaged, or the disk refuses.
+    """
+    doors = Doors(config.launch, run, RUN_SERVICE)
+    ending = ExitStack()
+    if doors.net is None:
+        return ending
+    with ExitStack() as failing:
+        listener = doors.net.open(RUN)
+        failing.callback(listener.close)
+        service = RunService(run, config.task, status=lambda: read_status(run))
+        server = Server(listener, service.service)
+        failing.pop_all()
+    ending.callback(service.close)
+    ending.callback(server.close)
+
+    def wait() -> None:
+        if run.stop_requested():
+            service.wait_for_mirrors(_LAST_S)
+
+    ending.callback(wait)
+    doors.publish()
+    return ending

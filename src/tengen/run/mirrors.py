@@ -1,0 +1,96 @@
+"""Which roles work on this run from hosts without its directory: ``RUN/mirrors/``.
+
+Each has a file there, which the run's service writes (``tengen.mirror``); whoever looks
+at the run, or takes a writer of its own, reads them.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from contextlib import suppress
+from dataclasses import dataclass
+
+from tengen.errors import RunError
+from tengen.run.layout import RunDirectory
+from tengen.run.publish import publish_json, storage_error
+from tengen.run.reading import find_files, read_object
+
+__all__ = ["MirrorRecord", "forget_mirror", "read_mirrors", "write_mirror"]
+
+_SCHEMA = 1
+_TYPES = {
+    "mirror": str,
+    "role": str,
+    "index": int,
+    "process": str,
+    "incarnation": int,
+    "events": int,
+    "is_away": bool,
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class MirrorRecord:
+    """One mirror of a run, as its service knows it."""
+
+    mirror: str
+    """Its id: 32 hexadecimal digits, made with its folder."""
+    role: str
+    """What works on it."""
+    index: int
+    """Which self-play writer or which actor that is."""
+    process: str
+    """``PID on HOST``."""
+    incarnation: int
+    """Of self-play: the least that the process writes as."""
+    events: int
+    """The number of the process's event file."""
+    is_away: bool
+    """Whether its process has ended, or was not heard of for a minute."""
+
+
+def read_mirrors(run: RunDirectory) -> list[MirrorRecord]:
+    """Returns the mirrors of a run, by role and index.
+
+    Raises:
+        RunError: A record is damaged.
+    """
+    records = []
+    for path in find_files(run.path / "mirrors", "*.json"):
+        with suppress(FileNotFoundError):
+            content = read_object(
+                path, "mirror", schema=_SCHEMA, advice="remove the file"
+            )
+            found = {name: content.get(name) for name in _TYPES}
+            if any(type(found[name]) is not kind for name, kind in _TYPES.items()):
+                raise RunError(f"mirror ({path}) is damaged; remove the file")
+            records.append(MirrorRecord(**found))  # type: ignore[arg-type]
+    return sorted(records, key=lambda record: (record.role, record.index))
+
+
+def write_mirror(run: RunDirectory, record: MirrorRecord) -> None:
+    """Publishes a record.
+
+    Raises:
+        RunError: The disk refuses.
+    """
+    folder = run.path / "mirrors"
+    try:
+        folder.mkdir(exist_ok=True)
+    except OSError as error:
+        raise storage_error(folder, error) from error
+    content = {"schema": _SCHEMA, **dataclasses.asdict(record)}
+    publish_json(folder / f"{record.mirror}.json", content)
+
+
+def forget_mirror(run: RunDirectory, mirror: str) -> None:
+    """Removes a record; nothing happens where it is not there.
+
+    Raises:
+        RunError: The disk refuses.
+    """
+    path = run.path / "mirrors" / f"{mirror}.json"
+    try:
+        path.unlink(missing_ok=True)
+    except OSError as error:
+        raise storage_error(path, error) from error

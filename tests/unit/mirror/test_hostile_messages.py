@@ -1,0 +1,126 @@
+"""What a peer sends is data: no name of it is a path, and nothing of it is believed."""
+
+from __future__ import annotations
+
+import os
+import zlib
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tengen.errors import TengenError, UsageError
+from tengen.mirror.growing_file import CopiedFiles
+from tengen.mirror.messages import PIECE_BYTES, encoded
+from tengen.mirror.run_client import RunClient
+from tengen.run import find_files
+
+MIRROR = "a" * 32
+PIECE = encoded(b"x")
+
+
+@pytest.fixture
+def ask(host):
+    """Asks as a mirror that has a place, and may say anything."""
+    client = host.client()
+    RunClient(client, MIRROR).join("selfplay", 0, None)
+
+    def ask(what: str, **fields: Any) -> Any:
+        return client.ask({"ask": what, "mirror": MIRROR, **fields})
+
+    return ask
+
+
+def files_of(run) -> set[str]:
+    return {str(path) for path in Path(run.path).rglob("*") if path.is_file()}
+
+
+@pytest.mark.parametrize(
+    ("what", "fields"),
+    [
+        ("look", {"mirror": "../../etc"}),
+        ("look", {"mirror": "b" * 32}),
+        ("join", {"role": "learn", "index": 0, "process": "1", "tengen": "0.1.0"}),
+        ("join", {"role": "actor", "index": -1, "process": "1", "tengen": "0.1.0"}),
+        ("claim", {"num_wanted": 10**9}),
+        ("claim", {"num_wanted": "4"}),
+        ("claim", {"num_wanted": True}),
+        ("append", {"kind": "../x", "offset": 0, "crc": 0, "data": PIECE}),
+        ("append", {"kind": "events", "offset": -1, "crc": 0, "data": PIECE}),
+        ("append", {"kind": "events", "offset": 0, "crc": 0, "data": "no base64!"}),
+        (
+            "append",
+            {
+                "kind": "events",
+                "offset": 0,
+                "crc": 0,
+                "data": encoded(bytes(PIECE_BYTES + 3)),
+            },
+        ),
+        # Never claimed.
+        (
+            "append",
+            {
+                "kind": "journal",
+                "generation": 77,
+                "incarnation": 1,
+                "offset": 0,
+                "crc": 0,
+                "data": PIECE,
+            },
+        ),
+        ("totals", {"num_rows": 3, "num_episodes": 1}),
+        ("model", {"number": "../../000001"}),
+        ("piece", {"number": 0, "name": "../run.json", "offset": 0}),
+        ("piece", {"number": 0, "name": "/etc/passwd", "offset": 0}),
+        ("nothing", {}),
+    ],
+)
+def test_it_is_refused_and_changes_nothing(host, ask, what, fields):
+    before = files_of(host.run)
+    with pytest.raises(TengenError):
+        ask(what, **fields)
+    assert files_of(host.run) == before
+
+
+def segment_message(generation: int, data: bytes, **fields: Any) -> dict[str, Any]:
+    from tengen import _core
+
+    return {
+        "incarnation": 1,
+        "generation": generation,
+        "size": len(data),
+        "crc": int(_core.crc32c(data)),
+        "offset": 0,
+        "data": encoded(data),
+        **fields,
+    }
+
+
+def test_what_is_no_segment_is_not_published(host, ask):
+    (generation,) = ask("claim", num_wanted=1)
+    for data in (b"", b"PK\x03\x04 no archive", os.urandom(2000)):
+        with pytest.raises(UsageError, match="that arrived is none"):
+            ask("segment", **segment_message(generation, data))
+    with pytest.raises(UsageError, match="arrived damaged"):
+        ask("segment", **segment_message(generation, b"some bytes", crc=7))
+    assert find_files(host.run.experience, "*/*/*.npz") == []
+    assert len(find_files(host.run.experience, "*/*/*.journal")) == 1
+
+
+def test_a_copy_takes_each_byte_once(tmp_path):
+    path, copies = tmp_path / "copy", CopiedFiles()
+    first, second = b"one, ", b"two"
+    assert copies.append(path, 0, 0, first) == 5
+    # Again, from too far on, and after a restart: it says where it is.
+    assert copies.append(path, 0, 0, first) == 5
+    assert copies.append(path, 9, 0, second) == 5
+    copies = CopiedFiles()
+    assert copies.append(path, 0, 0, b"") == 5
+    with pytest.raises(UsageError, match="is of another file"):
+        copies.append(path, 5, zlib.crc32(b"ONE, "), second)
+    assert copies.append(path, 5, zlib.crc32(first), second) == 8
+    assert path.read_bytes() == first + second
+    # Somebody changed it behind the service.
+    path.write_bytes(b"one")
+    assert copies.append(path, 8, zlib.crc32(first + second), b"x") == 3

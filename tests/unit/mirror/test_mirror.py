@@ -1,0 +1,269 @@
+"""Games, models and counts between a mirror and its run's host."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+from tengen.errors import RunError, UsageError
+from tengen.experience import (
+    ExperienceWriter,
+    Manifest,
+    begin_generation,
+    claim_writer,
+    has_orphan,
+    writer_directory,
+)
+from tengen.experience.games.segment import recorded_games
+from tengen.run import (
+    RunDirectory,
+    find_files,
+    read_actor_totals,
+    read_mirrors,
+    write_actor_totals,
+)
+from tests.integration.runs import wait_for
+from tests.unit.experience.store_games import random_game
+
+
+def play(mirror, writer, indices, seals=True):
+    """Plays some games of the next generation as a role would; returns its number."""
+    begun = begin_generation(mirror.run, writer, "tictactoe", mirror.next_generation)
+    assert begun is not None
+    generation, _, segment = begun
+    for index in indices:
+        segment.sink.put(random_game("tictactoe", index, generation))
+    segment.close()
+    if seals:
+        writer.seal(generation)
+    return generation
+
+
+def writer_of(mirror):
+    folder = writer_directory(mirror.run, mirror.place.index)
+    return ExperienceWriter(folder, mirror.new_incarnation())
+
+
+def claimed(mirror):
+    wait_for(lambda: mirror.next_generation() is not None)
+
+
+def games_at(run: RunDirectory) -> list[tuple[int, int]]:
+    """Returns (generation, games) of every segment, as the learner meets them."""
+    manifest = Manifest(run.experience)
+    manifest.discover()
+    return [(entry.generation, entry.num_games) for entry in manifest]
+
+
+def test_a_segment_of_a_mirror_is_a_segment_of_the_run(host, mirror_at, tmp_path):
+    mirror = mirror_at(tmp_path / "far")
+    claimed(mirror)
+    with writer_of(mirror) as writer:
+        first = play(mirror, writer, range(5))
+        second = play(mirror, writer, range(3))
+        wait_for(lambda: len(games_at(host.run)) == 2)
+    assert games_at(host.run) == [(first, 5), (second, 3)]
+    for path in find_files(mirror.run.experience, "selfplay-*/*/*.npz"):
+        there = host.run.experience / path.relative_to(mirror.run.experience)
+        assert there.read_bytes() == path.read_bytes()
+    # Of what was claimed and is sealed no journal is left.
+    left = {int(p.stem) for p in find_files(host.run.experience, "*/*/*.journal")}
+    assert left.isdisjoint({first, second})
+
+
+def test_finished_games_are_there_before_their_generation_is(
+    host, mirror_at, tmp_path
+):
+    mirror = mirror_at(tmp_path / "far")
+    claimed(mirror)
+    with writer_of(mirror) as writer:
+        generation = play(mirror, writer, range(7), seals=False)
+        folder = writer_directory(host.run, mirror.place.index)
+        wait_for(lambda: recorded_games(folder, generation).indices == list(range(7)))
+
+
+def test_no_two_writers_have_a_number(host, mirror_at, tmp_path):
+    mirrors = [mirror_at(tmp_path / f"far-{i}") for i in range(2)]
+    for mirror in mirrors:
+        claimed(mirror)
+    near = claim_writer(host.run, host.run.new_incarnation("selfplay"))
+    generation, _, segment = begin_generation(host.run, near, "tictactoe")
+    segment.close()
+    numbers = [set(mirror._claimed) for mirror in mirrors] + [{generation}]
+    assert sum(len(one) for one in numbers) == len(set().union(*numbers))
+    indices = [mirror.place.index for mirror in mirrors]
+    assert near.directory == writer_directory(host.run, 0)
+    assert sorted(indices) == [1, 2]
+    near.release()
+
+
+def test_an_outage_costs_nothing(host, mirror_at, tmp_path):
+    mirror = mirror_at(tmp_path / "far")
+    claimed(mirror)
+    with writer_of(mirror) as writer:
+        played = [play(mirror, writer, range(4))]
+        wait_for(lambda: len(games_at(host.run)) == 1)
+        host.close()
+        # As many as were claimed ahead.
+        while mirror.next_generation() is not None:
+            played.append(play(mirror, writer, range(2)))
+        assert len(played) >= 4
+        assert "the next number comes from" in mirror.waits_for
+        host.open()
+        wait_for(lambda: len(games_at(host.run)) == len(played))
+        assert [generation for generation, _ in games_at(host.run)] == played
+        claimed(mirror)
+
+
+def test_a_backlog_is_bounded(host, mirror_at, tmp_path):
+    mirror = mirror_at(tmp_path / "far", backlog_bytes=2000)
+    claimed(mirror)
+    with writer_of(mirror) as writer:
+        play(mirror, writer, range(1))
+        wait_for(lambda: len(games_at(host.run)) == 1)
+        host.close()
+        play(mirror, writer, range(200))
+        assert mirror.next_generation() is None
+        assert "games wait for" in mirror.waits_for
+        host.open()
+        wait_for(lambda: mirror.next_generation() is not None)
+
+
+def test_a_process_that_was_killed_goes_on_with_its_place(host, mirror_at, tmp_path):
+    mirror = mirror_at(tmp_path / "far")
+    claimed(mirror)
+    with writer_of(mirror) as writer:
+        generation = play(mirror, writer, range(3), seals=False)
+    place = mirror.place
+    mirror.close()
+    mirror = mirror_at(tmp_path / "far")
+    assert mirror.place.index == place.index
+    with writer_of(mirror) as writer:
+        assert play(mirror, writer, range(3, 6)) == generation
+        wait_for(lambda: games_at(host.run) == [(generation, 6)])
+
+
+def test_a_copy_that_is_ahead_of_its_original_is_left_alone(host, mirror_at, tmp_path):
+    mirror = mirror_at(tmp_path / "far")
+    claimed(mirror)
+    with writer_of(mirror) as writer:
+        generation = play(mirror, writer, range(3), seals=False)
+        name = f"{generation:06d}.journal"
+        there = lambda: find_files(host.run.experience, f"*/*/{name}")  # noqa: E731
+        (path,) = find_files(mirror.run.experience, f"*/*/{name}")
+        wait_for(
+            lambda: max(p.stat().st_size for p in there()) == path.stat().st_size
+        )
+    mirror.close()
+    # The power failed: the last frames never reached this host's disk.
+    with open(path, "r+b") as file:
+        file.truncate(path.stat().st_size - 30)
+    mirror = mirror_at(tmp_path / "far")
+    with writer_of(mirror) as writer:
+        play(mirror, writer, range(2, 6))
+        wait_for(lambda: games_at(host.run) == [(generation, 6)])
+
+
+def test_who_is_gone_for_good_leaves_what_it_sent(host, mirror_at, tmp_path):
+    mirror = mirror_at(tmp_path / "far")
+    claimed(mirror)
+    with writer_of(mirror) as writer:
+        generation = play(mirror, writer, range(3), seals=False)
+        (path,) = find_files(mirror.run.experience, f"*/*/{generation:06d}.journal")
+        there = lambda: find_files(  # noqa: E731
+            host.run.experience, f"*/*/{generation:06d}.journal"
+        )
+        wait_for(
+            lambda: max(p.stat().st_size for p in there()) == path.stat().st_size
+        )
+    mirror.close()
+    assert not has_orphan(host.run)  # it may come back
+    host.close()
+    host.open(away_s=0.2)
+    wait_for(lambda: games_at(host.run) == [(generation, 3)])
+    wait_for(lambda: read_mirrors(host.run) == [])
+    assert find_files(host.run.experience, "*/*/*.journal") == []
+    # The place is free, and the folder gets another one or the same, with no games.
+    with pytest.raises(UsageError, match="has no place in this run any more"):
+        mirror._client.claim(1)
+
+
+def test_models_come_whole_and_old_ones_go(host, mirror_at, tmp_path):
+    mirror = mirror_at(tmp_path / "far")
+    content = bytes(range(256)) * 6000  # more than one piece
+    for number in range(5):
+
+        def write(folder: Path, number: int = number) -> None:
+            (folder / "weights.safetensors").write_bytes(content + bytes([number]))
+            (folder / "meta.json").write_text("{}")
+
+        host.run.models.publish(number, write)
+        wait_for(lambda number=number: mirror.run.models.latest() == number)
+        file = mirror.run.models.entry(number) / "weights.safetensors"
+        assert file.read_bytes() == content + bytes([number])
+    wait_for(lambda: mirror.run.models.numbers() == [2, 3, 4])
+
+
+def test_what_the_run_says_is_heard(host, mirror_at, tmp_path):
+    mirror = mirror_at(tmp_path / "far")
+    assert mirror.run.read_run()["config"] == {"task": "tictactoe"}
+    host.run.write_run({"config": {"task": "tictactoe", "seed": 3}})
+    wait_for(lambda: mirror.run.read_run()["config"].get("seed") == 3)
+    host.run.request_stop()
+    wait_for(mirror.run.stop_requested)
+    host.run.clear_stop()
+    wait_for(lambda: not mirror.run.stop_requested())
+
+
+def test_events_are_read_at_the_host(host, mirror_at, tmp_path):
+    mirror = mirror_at(tmp_path / "far")
+    name = f"selfplay-command-{mirror.place.events}.jsonl"
+    with open(mirror.run.events / name, "a") as file:
+        for word in ("begin", "turn"):
+            file.write(f'{{"kind": "{word}"}}\n')
+            file.flush()
+            text = (mirror.run.events / name).read_text()
+            wait_for(lambda text=text: (host.run.events / name).read_text() == text)
+
+
+def test_an_actor_counts_on_from_what_the_host_knows(host, mirror_at, tmp_path):
+    mirror = mirror_at(tmp_path / "far", "actor", index=3)
+    write_actor_totals(mirror.run, 3, (100, 7))
+    wait_for(lambda: read_actor_totals(host.run, 3) == (100, 7))
+    mirror.close()
+    # Another host takes its place, in a folder that has nothing.
+    again = mirror_at(tmp_path / "other", "actor", index=4)
+    assert read_actor_totals(again.run, 4) == (0, 0)
+    with pytest.raises(UsageError, match="is in use by process"):
+        mirror_at(tmp_path / "third", "actor", index=3)
+
+
+def test_who_may_not_come_in(host, mirror_at, tmp_path, monkeypatch):
+    monkeypatch.setattr("tengen.mirror.run_client.__version__", "9.9")
+    with pytest.raises(UsageError, match=r"tengen \(9.9\) of .* must be"):
+        mirror_at(tmp_path / "far")
+    monkeypatch.undo()
+    own = RunDirectory.create_or_resume(tmp_path / "own")
+    own.write_run({"config": {"task": "tictactoe"}})
+    own.models.publish(0, lambda folder: None)
+    with pytest.raises(UsageError, match="is a run of its own"):
+        mirror_at(tmp_path / "own")
+    mirror_at(tmp_path / "far").close()
+    shutil.copytree(tmp_path / "far", tmp_path / "far-2")
+    other = RunDirectory.create_or_resume(tmp_path / "run-2")
+    assert other.is_new
+    text = (tmp_path / "far-2" / "mirror.json").read_text()
+    known = mirror_at(tmp_path / "far-3").place.run
+    (tmp_path / "far-2" / "mirror.json").write_text(text.replace(known, "0" * 16))
+    with pytest.raises(UsageError, match="is not the one that this mirror was made of"):
+        mirror_at(tmp_path / "far-2")
+
+
+def test_a_host_that_never_answers_is_an_error(host, tmp_path, monkeypatch, mirror_at):
+    monkeypatch.setattr("tengen.mirror.mirror._PATIENCE_S", 0.0)
+    host.close()
+    with pytest.raises(RunError, match="does not answer"):
+        mirror_at(tmp_path / "far")
+    host.open()
