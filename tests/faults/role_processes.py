@@ -151,11 +151,15 @@ class RoleProcesses:
             self.run.request_stop()
         for child, number in zip(self._children, numbers, strict=False):
             child.send_signal(number)
-        codes = [child.wait(timeout=120) for child in self._children]
+        codes = self.codes()
         self.run.clear_stop()
         for place in range(len(self.roles)):
             assert "Traceback" not in self.said(place), self.said(place)
         return codes
+
+    def codes(self) -> list[int]:
+        """Waits for the end of all, who were asked to, and returns their exit codes."""
+        return [child.wait(timeout=120) for child in self._children]
 
     def _are_at_work(self) -> bool:
         self.check_alive()

@@ -73,9 +73,7 @@ def test_a_segment_of_a_mirror_is_a_segment_of_the_run(host, mirror_at, tmp_path
     assert left.isdisjoint({first, second})
 
 
-def test_finished_games_are_there_before_their_generation_is(
-    host, mirror_at, tmp_path
-):
+def test_finished_games_are_there_before_their_generation_is(host, mirror_at, tmp_path):
     mirror = mirror_at(tmp_path / "far")
     claimed(mirror)
     with writer_of(mirror) as writer:
@@ -153,9 +151,7 @@ def test_a_copy_that_is_ahead_of_its_original_is_left_alone(host, mirror_at, tmp
         name = f"{generation:06d}.journal"
         there = lambda: find_files(host.run.experience, f"*/*/{name}")  # noqa: E731
         (path,) = find_files(mirror.run.experience, f"*/*/{name}")
-        wait_for(
-            lambda: max(p.stat().st_size for p in there()) == path.stat().st_size
-        )
+        wait_for(lambda: max(p.stat().st_size for p in there()) == path.stat().st_size)
     mirror.close()
     # The power failed: the last frames never reached this host's disk.
     with open(path, "r+b") as file:
@@ -175,9 +171,7 @@ def test_who_is_gone_for_good_leaves_what_it_sent(host, mirror_at, tmp_path):
         there = lambda: find_files(  # noqa: E731
             host.run.experience, f"*/*/{generation:06d}.journal"
         )
-        wait_for(
-            lambda: max(p.stat().st_size for p in there()) == path.stat().st_size
-        )
+        wait_for(lambda: max(p.stat().st_size for p in there()) == path.stat().st_size)
     mirror.close()
     assert not has_orphan(host.run)  # it may come back
     host.close()
