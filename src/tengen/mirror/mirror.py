@@ -31,6 +31,7 @@ from tengen.experience.games.files import writer_files
 from tengen.mirror.messages import Growing
 from tengen.mirror.outbox import GamesOutbox, GrowingOutbox
 from tengen.mirror.run_client import Place, RunClient
+from tengen.observe.status import HOST_STATUS
 from tengen.run import (
     RunDirectory,
     find_files,
@@ -53,6 +54,7 @@ _LEAST_AHEAD = 16
 _MOST_AHEAD = 256
 _KEPT_MODELS = 3
 _CLOSE_S = 20.0
+_STATUS_S = 10.0
 
 
 class Mirror:
@@ -103,6 +105,7 @@ class Mirror:
         self._begun_s: float | None = None
         self._away_since_s: float | None = None
         self._told: tuple[int, int] | None = None
+        self._status_s = -math.inf
 
     def open(self) -> RunDirectory:
         """Makes the folder and takes a place in the run. Blocks.
@@ -332,6 +335,7 @@ class Mirror:
             self.run.request_stop()
         elif not found["stop"] and self.run.stop_requested():
             self.run.clear_stop()
+        self._take_status()
         number = found["model"]
         newest = self.run.models.latest()
         if self._role == "actor" or type(number) is not int:
@@ -339,6 +343,14 @@ class Mirror:
         if newest is None or newest < number:
             self._client.fetch_model(self.run.models, number)
             self.run.models.retire(_KEPT_MODELS)
+
+    def _take_status(self) -> None:
+        """Keeps what the host says of the whole run, for ``tengen status`` here."""
+        if time.monotonic() - self._status_s >= _STATUS_S:
+            self._status_s = time.monotonic()
+            report = self._client.status()
+            content = {"schema": 1, "time_s": time.time(), "report": report}
+            publish_json(self.run.path / HOST_STATUS, content)
 
     def _is_away(self, error: TengenError) -> None:
         if self._away_since_s is None:

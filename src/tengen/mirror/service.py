@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 import threading
 import time
 from collections.abc import Callable
@@ -95,6 +96,9 @@ class RunService:
         self._status = status
         self._say = say
         self._lock = threading.Lock()
+        self._reading = threading.Lock()
+        self._read_s = -math.inf
+        self._report: Any = None
         self._copies = CopiedFiles()
         self._held = run.lock("mirrors")
         try:
@@ -113,7 +117,7 @@ class RunService:
             "piece": self._piece,
             "bye": self._bye,
             "leave": self._leave,
-            "status": lambda message: self._status(),
+            "status": lambda message: self._told(),
         }
         self.service = Service(dialect=RUN, questions=questions)
         self._is_over = threading.Event()
@@ -290,6 +294,14 @@ class RunService:
         with self._lock:
             member = self._member(message)
             self._part_with(member)
+
+    def _told(self) -> Any:
+        """Returns the run's status, read anew every few seconds at most."""
+        with self._reading:
+            if time.monotonic() - self._read_s >= _LOOK_S:
+                self._report = self._status()
+                self._read_s = time.monotonic()
+            return self._report
 
     def _member(self, message: Message) -> Member:
         return self._members.of(word_in(message, "mirror"))

@@ -7,7 +7,7 @@ from typing import Any
 
 from tengen.observe.events import read_events
 from tengen.observe.ratio import busy_share, ratio
-from tengen.run import RunDirectory, find_files, lock_holder
+from tengen.run import RunDirectory, find_files, lock_holder, read_mirrors
 
 __all__ = ["needed_roles", "of_agent", "read_ratio", "read_roles"]
 
@@ -24,6 +24,7 @@ def read_roles(run: RunDirectory) -> list[dict[str, Any]]:
         return []
     found = []
     needed = needed_roles(run.read_run())
+    away = {one.process for one in read_mirrors(run) if one.is_away}
     for role in dict.fromkeys((*needed, *sorted(logs))):
         alive = {
             events[0]["process"]: events
@@ -33,7 +34,10 @@ def read_roles(run: RunDirectory) -> list[dict[str, Any]]:
         }
         for process, writer in _holders(run, role).items():
             if process in alive:
-                found.append(_described(role, process, writer, alive[process]))
+                described = _described(role, process, writer, alive[process])
+                if process in away:
+                    described["state"] = f"not heard of; last {described['state']}"
+                found.append(described)
         if not alive and role in needed:
             found.append(
                 {
@@ -122,13 +126,19 @@ def _logs(run: RunDirectory) -> dict[str, list[list[dict[str, Any]]]]:
 
 
 def _holders(run: RunDirectory, role: str) -> dict[str, str | None]:
-    """Returns the processes that hold a role's locks, and which writer they are."""
+    """Returns the processes that hold a role's locks, and which writer they are.
+
+    Of one on a host without the run directory the run's service holds the lock.
+    """
+    mirrors = {one.index: one.process for one in read_mirrors(run) if one.role == role}
     if role != "selfplay":
         # Of several actors the first.
         holder = run.lock_holder(role) or run.lock_holder(f"{role}-0")
+        holder = mirrors.get(0, holder)
         return {} if holder is None else {holder: None}
     folders = sorted(find_files(run.experience, "selfplay-*"))
     held = {lock_holder(folder / "lock"): folder.name for folder in folders}
+    held |= {process: f"selfplay-{index}" for index, process in mirrors.items()}
     return {process: name for process, name in held.items() if process is not None}
 
 

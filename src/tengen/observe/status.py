@@ -7,16 +7,21 @@ import contextlib
 import json
 import os
 import shutil
+import time
 from pathlib import Path
 from typing import Any
 
+from tengen.errors import RunError, UsageError
 from tengen.observe.events import read_gate, read_progress
 from tengen.observe.progress import Progress
 from tengen.observe.roles import of_agent, read_ratio, read_roles
 from tengen.observe.view import describe
-from tengen.run import RunDirectory, find_files, lock_holder
+from tengen.run import RunDirectory, find_files, lock_holder, read_object
 
-__all__ = ["add_arguments", "read_status", "status", "stop"]
+__all__ = ["HOST_STATUS", "add_arguments", "read_status", "status", "stop"]
+
+HOST_STATUS = "host_status.json"
+"""In the folder of a mirror (``tengen.mirror``): what its run's host said last."""
 
 _LITTLE_BYTES = 1e9
 # One is judged and one may have come since: more will not all be judged.
@@ -35,9 +40,14 @@ def status(args: argparse.Namespace) -> dict[str, Any]:
         UsageError: There is no run.
         RunError: ``run.json`` is damaged.
     """
-    report = read_status(RunDirectory.open(args.run))
+    run = RunDirectory.open(args.run)
+    if (run.path / HOST_STATUS).exists():
+        report, text = _of_host(run)
+    else:
+        report = read_status(run)
+        text = _text(report)
     if not args.json:
-        print(_text(report))
+        print(text)
     return report
 
 
@@ -98,6 +108,24 @@ def read_status(run: RunDirectory) -> dict[str, Any]:
         "ratio": read_ratio(run),
         "progress": None if progress is None else progress.to_dict(),
     }
+
+
+def _of_host(run: RunDirectory) -> tuple[dict[str, Any], str]:
+    """Returns what a mirror was told of its run last, and that for people.
+
+    Raises:
+        RunError: The file is damaged.
+    """
+    path = run.path / HOST_STATUS
+    advice = "remove it; a role that works here makes it again"
+    content = read_object(path, "status", schema=1, advice=advice)
+    try:
+        report = dict(content["report"])
+        report["age_s"] = round(max(0.0, time.time() - float(content["time_s"])), 1)
+        text = f"{_text(report)}\nseen from {run.path}, {report['age_s']:.0f} s ago"
+    except (LookupError, TypeError, ValueError, AttributeError, UsageError) as error:
+        raise RunError(f"status ({path}) is damaged, {error!r}; {advice}") from None
+    return report, text
 
 
 def _role(role: dict[str, Any]) -> str:

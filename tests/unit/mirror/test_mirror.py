@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from tengen.cli import main
 from tengen.errors import RunError, UsageError
 from tengen.experience import (
     ExperienceWriter,
@@ -17,6 +18,7 @@ from tengen.experience import (
     writer_directory,
 )
 from tengen.experience.games.segment import recorded_games
+from tengen.observe.status import read_status
 from tengen.run import (
     RunDirectory,
     find_files,
@@ -220,6 +222,21 @@ def test_events_are_read_at_the_host(host, mirror_at, tmp_path):
             file.flush()
             text = (mirror.run.events / name).read_text()
             wait_for(lambda text=text: (host.run.events / name).read_text() == text)
+
+
+def test_the_status_of_the_run_is_read_at_the_mirror(host, tmp_path, mirror_at, capsys):
+    host.close()
+    host.open(status=lambda: read_status(host.run))
+    mirror = mirror_at(tmp_path / "far")
+    assert mirror.run.path != host.run.path
+    assert main(["status", str(mirror.run.path)]) == 0
+    text = capsys.readouterr().out
+    assert str(host.run.path) in text
+    assert f"seen from {mirror.run.path}" in text
+    path = mirror.run.path / "host_status.json"
+    path.write_text('{"schema": 1, "time_s": 0, "report": {"run": 1}}')
+    assert main(["status", str(mirror.run.path)]) == 1
+    assert "is damaged" in capsys.readouterr().err
 
 
 def test_an_actor_counts_on_from_what_the_host_knows(host, mirror_at, tmp_path):
