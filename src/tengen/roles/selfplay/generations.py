@@ -8,17 +8,20 @@ writer that is alone counts 1, 2, 3.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
 from tengen.errors import UsageError
 from tengen.experience import ExperienceWriter, OpenSegment
 from tengen.experience.games.files import SET_ASIDE
 from tengen.experience.games.segment import RecordedGames
+from tengen.roles.config import read_config
+from tengen.roles.launch_config import MAX_WRITERS
 from tengen.run import RunDirectory, find_files, lock_holder
 
 __all__ = [
     "TRAIN_WRITER",
+    "adopt_writer",
     "begin_generation",
     "claim_writer",
     "has_orphan",
@@ -27,9 +30,8 @@ __all__ = [
 ]
 
 TRAIN_WRITER = 0
-"""The writer of ``tengen train``: always the same, so that it resumes its own."""
-
-_MAX_WRITERS = 256
+"""The first writer of ``tengen train``, whose self-play process I is the writer I after
+it: always the same, so that it resumes its own."""
 
 
 def writer_directory(run: RunDirectory, number: int) -> Path:
@@ -40,7 +42,7 @@ def writer_directory(run: RunDirectory, number: int) -> Path:
 def claim_writer(run: RunDirectory, incarnation: int) -> ExperienceWriter:
     """Returns a writer that no process is; one with an unfinished generation first.
 
-    That of ``tengen train`` is left alone while it runs.
+    Those of ``tengen train`` are left alone while it runs.
 
     Args:
         run: The run.
@@ -58,18 +60,42 @@ def claim_writer(run: RunDirectory, incarnation: int) -> ExperienceWriter:
         except UsageError:
             continue  # another process is this one
     raise UsageError(
-        f"run ({run.path}) has {_MAX_WRITERS} self-play processes, the most; stop one"
+        f"run ({run.path}) has {MAX_WRITERS} self-play processes, the most; stop one"
     )
+
+
+def adopt_writer(
+    run: RunDirectory, incarnation: Callable[[], int], first: int
+) -> ExperienceWriter | None:
+    """Returns a writer that has an unfinished generation and no process, or None.
+
+    A run that now has fewer self-play processes than in an earlier call finishes in
+    this way what those played that are gone.
+
+    Args:
+        run: The run.
+        incarnation: Returns one, as ``ExperienceWriter`` takes it.
+        first: The first writer that no process of ``tengen train`` is by itself.
+
+    Raises:
+        RunError: The disk refuses.
+    """
+    for folder in _begun(run):
+        number = int(folder.name.removeprefix("selfplay-"))
+        if number < first or lock_holder(folder / "lock") is not None:
+            continue
+        try:
+            return ExperienceWriter(folder, incarnation())
+        except UsageError:
+            continue  # another process was faster
+    return None
 
 
 def has_orphan(run: RunDirectory) -> bool:
     """Whether a writer has an unfinished generation and no process."""
     writers = {writer_directory(run, number) for number in _writers(run)}
-    begun = {
-        path.parent.parent
-        for path in find_files(run.experience, "selfplay-*/*/*.journal")
-    }
-    return any(lock_holder(folder / "lock") is None for folder in writers & begun)
+    begun = writers.intersection(_begun(run))
+    return any(lock_holder(folder / "lock") is None for folder in begun)
 
 
 def sealed_generation(folder: Path) -> int:
@@ -111,8 +137,16 @@ def begin_generation(
 
 def _writers(run: RunDirectory) -> Iterable[int]:
     """Returns the writers that a role by itself may be."""
-    is_training = run.lock_holder("train") is not None
-    return range(TRAIN_WRITER + is_training, _MAX_WRITERS)
+    first = TRAIN_WRITER
+    if run.lock_holder("train") is not None:
+        first += read_config(run).launch.of("selfplay").count
+    return range(first, MAX_WRITERS)
+
+
+def _begun(run: RunDirectory) -> list[Path]:
+    """Returns the writers with a generation that is not sealed."""
+    journals = find_files(run.experience, "selfplay-*/*/*.journal")
+    return sorted({path.parent.parent for path in journals})
 
 
 def _newest(files: Iterable[Path]) -> int:
