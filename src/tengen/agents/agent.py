@@ -49,6 +49,8 @@ class Schedule:
     experience is there; and learning in any case."""
     counts_frames: bool = False
     """Whether a budget is in frames, steps of environments, and not in games."""
+    games_per_turn: int = 0
+    """Games of a turn of acting; 0 where none are played."""
 
     @property
     def needed(self) -> tuple[str, ...]:

@@ -203,6 +203,7 @@ class AlphaZero(Agent):
                 "gate",
             ),
             rating="rate",
+            games_per_turn=self.actor.games_per_generation,
         )
 
     def open_experience(

@@ -19,7 +19,9 @@
 from tengen.experience.config import ExperienceConfig
 from tengen.experience.experience import Experience
 from tengen.experience.games.generations import (
+    MAX_WRITERS,
     TRAIN_WRITER,
+    adopt_writer,
     begin_generation,
     claim_ahead,
     claim_writer,
@@ -55,6 +57,7 @@ from tengen.experience.steps.table import StepTable
 from tengen.experience.window_config import WindowConfig
 
 __all__ = [
+    "MAX_WRITERS",
     "NUM_VALIDATION_ROWS",
     "STATE",
     "TRAIN_WRITER",
@@ -81,6 +84,7 @@ __all__ = [
     "StepPlan",
     "StepTable",
     "WindowConfig",
+    "adopt_writer",
     "begin_generation",
     "check_window_memory",
     "claim_ahead",

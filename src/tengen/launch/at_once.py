@@ -8,11 +8,12 @@
     then:
         end acting; learn, export and gate what is there, in turn
 
-Self-play has a process for each role. Environments have one for learning, one for
-inference and one for each actor; actors have no network (see ``roles.actor``).
-Self-play goes on with models that are published meanwhile, in the middle of a game. A
-process that dies is started again and its turn is redone; one that dies again and again
-ends the run and is named. A seed does not give the same run: who is how fast decides.
+Self-play has a process for each role, several where ``selfplay`` is given several.
+Environments have one for learning, one for inference and one for each actor; actors
+have no network (see ``roles.actor``). Self-play goes on with models that are published
+meanwhile, in the middle of a game. A process that dies is started again and its turn is
+redone; one that dies again and again ends the run and is named. A seed does not give
+the same run: who is how fast decides.
 """
 
 from __future__ import annotations
@@ -27,6 +28,7 @@ from tengen.agents import Schedule
 from tengen.launch.budget import Budget, Spending
 from tengen.launch.journal import RunJournal
 from tengen.launch.launcher import Handle, Launcher, close_all
+from tengen.launch.players import Players
 from tengen.launch.workers import Worker, workers_at_once
 from tengen.observe import BusyTimes
 from tengen.roles import (
@@ -143,6 +145,8 @@ class _AtOnce:
         # What each actor last reached: return and length of its episodes.
         self._reached: dict[str, tuple[float, float]] = {}
         self._told_s: dict[str, float] = {}
+        acting = (self._schedule.acting,)
+        self._players = Players(sum(one.roles == acting for one in workers))
         # What actors' turns of late did, and when they began.
         self._done: deque[tuple[float, dict[str, float]]] = deque()
 
@@ -215,7 +219,7 @@ class _AtOnce:
                 reports = [
                     self._turn(worker, role)
                     for role in worker.roles
-                    if not self._is_over.is_set() and self._is_wanted(role)
+                    if not self._is_over.is_set() and self._is_wanted(worker, role)
                 ]
                 if all(report is None for report in reports):
                     self._is_over.wait(idle_s)
@@ -224,8 +228,8 @@ class _AtOnce:
                 self._error = self._error or error
             self._is_over.set()
 
-    def _is_wanted(self, role: str) -> bool:
-        """Returns whether a role may take a turn now."""
+    def _is_wanted(self, worker: Worker, role: str) -> bool:
+        """Returns whether a role takes a turn now; one of acting has then begun."""
         if role in ("shuffle", "learn", "export"):
             return True
         # Export completes the config, which the others read once.
@@ -241,7 +245,12 @@ class _AtOnce:
                 # that no generation too many begins.
                 if self._spending.is_over(self._publishing_s()):
                     self._is_over.set()
-                return not self._is_over.is_set()
+                if self._is_over.is_set() or self._spending.is_taken():
+                    return False
+                # At once: no other process may take the same games of the budget.
+                num_games = self._schedule.games_per_turn
+                self._spending.begin_turn(worker.name, num_games)
+                return True
             rating = self._config.agent.rating
             if role != self._schedule.rating or rating is None:
                 return True
@@ -250,10 +259,9 @@ class _AtOnce:
     def _turn(self, worker: Worker, role: str) -> dict[str, Any] | None:
         busy = worker.name if role == worker.roles[0] else role
         is_acting = role == self._schedule.acting
-        sealed = sealed_generation(writer_directory(self._run, TRAIN_WRITER))
+        writer = TRAIN_WRITER + (worker.index if is_acting else 0)
+        sealed = sealed_generation(writer_directory(self._run, writer))
         with self._lock:
-            if is_acting:
-                self._spending.begin_turn()
             details: dict[str, Any] = {
                 **self._spending.outlook(),
                 "sealed": sealed,
@@ -266,7 +274,8 @@ class _AtOnce:
         def on_progress(report: dict[str, Any]) -> None:
             with self._lock:
                 if is_acting:
-                    self._spending.note(report)
+                    self._spending.note(report, worker.name)
+                    report = dict(self._players.progress(worker.name, report))
                 self._journal.progress({**report, "stage": self._stage(role, report)})
 
         def on_death(role: str, how: str) -> None:
@@ -287,6 +296,8 @@ class _AtOnce:
                 self._begun.add(role)
             if report is not None and not report.keys() <= {"stopped"}:
                 self._take(worker, role, report, time.monotonic() - start_s)
+            elif is_acting:
+                self._spending.drop_turn(worker.name)
         return report
 
     def _stage(self, role: str, report: Mapping[str, Any]) -> str:
@@ -307,7 +318,12 @@ class _AtOnce:
         if is_first and role == (schedule.acting or "learn"):
             self._busy.restart()
         if role == schedule.acting:
-            self._spending.end_turn(report, counts_frames=schedule.counts_frames)
+            counts_frames = schedule.counts_frames
+            self._spending.end_turn(
+                report, counts_frames=counts_frames, who=worker.name
+            )
+            told = self._players.report(worker.name, worker.index, report, seconds)
+            report = dict(told)
             if schedule.serving:
                 self._journal.frames_left(self._spending.frames_left())
                 report = self._of_all_actors(worker, report)

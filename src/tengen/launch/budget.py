@@ -24,6 +24,20 @@ class Budget:
     """Steps of environments to take in this call, in whole turns of the actors."""
 
 
+@dataclass
+class _Turn:
+    """A turn of acting that goes on."""
+
+    num_games: int
+    """With those that it found finished."""
+    num_recovered: int | None = None
+    """Those, once it said so."""
+
+    @property
+    def num_left(self) -> int:
+        return max(0, self.num_games - (self.num_recovered or 0))
+
+
 class Spending:
     """What a call has spent of its budget. Used by one thread at a time.
 
@@ -44,7 +58,8 @@ class Spending:
         self._frames = 0
         # Of the run, when this call began.
         self._frames_before: int | None = None
-        self._num_recovered: int | None = None
+        # By who acts.
+        self._turns: dict[str, _Turn] = {}
 
     @property
     def elapsed_s(self) -> float:
@@ -122,25 +137,46 @@ class Spending:
         minutes = self.budget.minutes
         return minutes is not None and self.elapsed_s + next_s >= 60 * minutes
 
-    def begin_turn(self) -> None:
-        """Notes that a turn of acting begins."""
-        self._num_recovered = None
+    def is_taken(self) -> bool:
+        """Returns whether the turns that go on play all games that are left."""
+        if self.budget.games is None:
+            return False
+        coming = sum(turn.num_left for turn in self._turns.values())
+        return self._games + coming >= self.budget.games
 
-    def note(self, report: Mapping[str, Any]) -> None:
+    def begin_turn(self, who: str = "", num_games: int = 0) -> None:
+        """Notes that a turn of acting begins.
+
+        Args:
+            who: Acts, where several do.
+            num_games: Of the turn, with those that it finds finished.
+        """
+        self._turns[who] = _Turn(num_games)
+
+    def note(self, report: Mapping[str, Any], who: str = "") -> None:
         """Takes what such a turn says on its way, how many games it found finished."""
+        turn = self._turns.get(who)
         # The first word counts: a turn that is redone recovers its own games too.
-        if self._num_recovered is None:
-            self._num_recovered = report.get("num_recovered")
+        if turn is not None and turn.num_recovered is None:
+            turn.num_recovered = report.get("num_recovered")
 
-    def end_turn(self, report: Mapping[str, Any], *, counts_frames: bool) -> None:
+    def drop_turn(self, who: str = "") -> None:
+        """Notes that a turn of acting ended and did nothing."""
+        self._turns.pop(who, None)
+
+    def end_turn(
+        self, report: Mapping[str, Any], *, counts_frames: bool, who: str = ""
+    ) -> None:
         """Takes the report of a turn of acting.
 
         Args:
             report: The turn's.
             counts_frames: Whether its rows are frames of environments.
+            who: As for ``begin_turn``.
         """
-        self.note(report)
+        self.note(report, who)
+        turn = self._turns.pop(who, _Turn(0))
         # Games that an earlier call finished are not of this one.
-        self._games += int(report.get("num_games", 0)) - (self._num_recovered or 0)
+        self._games += int(report.get("num_games", 0)) - (turn.num_recovered or 0)
         if counts_frames:
             self._frames += int(report.get("num_rows", 0))

@@ -91,7 +91,8 @@ class _Child:
         self._context = RoleContext(
             num_threads=args.num_threads,
             progress=self._progress,
-            writer=TRAIN_WRITER,
+            # Of self-play alone: each of several has a writer of its own.
+            writer=TRAIN_WRITER + args.index,
             index=args.index,
             at_once=args.at_once,
             die=self._die,

@@ -226,9 +226,11 @@ class RunJournal:
         if self._inference_busy is None:
             changes["batch_fill"] = self._busy["fill"]
         if "num_games" in report:
-            flying = report["num_games"] if report.get("stopped") else 0
+            is_stopped = bool(report.get("stopped"))
+            flying = report["num_games"] if is_stopped else 0
+            flying = report.get("num_flying", flying)
             # Where roles work at once the learner may have counted it by now.
-            if not flying and report["generation"] > self._state.generation:
+            if not is_stopped and report["generation"] > self._state.generation:
                 self._unlearned[report["generation"]] = report["num_games"]
             changes["num_games"] = self._num_sealed + flying
         if report.get("mean_return") is not None:

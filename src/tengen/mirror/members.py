@@ -13,9 +13,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from tengen.errors import RunError, UsageError
-from tengen.experience import TRAIN_WRITER, writer_directory
+from tengen.experience import MAX_WRITERS, TRAIN_WRITER, writer_directory
 from tengen.experience.games.files import writer_files
-from tengen.experience.games.generations import MAX_WRITERS
+from tengen.experience.games.generations import num_trained
 from tengen.run import (
     MirrorRecord,
     RunDirectory,
@@ -182,7 +182,7 @@ class Members:
         if role != "selfplay":
             return self._lock(role, index), index
         taken = {member.record.index for member in self._members.values()}
-        for number in range(TRAIN_WRITER + 1, MAX_WRITERS):
+        for number in range(TRAIN_WRITER + num_trained(self._run), MAX_WRITERS):
             folder = writer_directory(self._run, number)
             # One with games that are not sealed is another process's to go on with.
             if number in taken or writer_files(folder, "journal"):

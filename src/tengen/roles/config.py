@@ -12,7 +12,7 @@ from tengen.bounds import bounded, check_fields
 from tengen.config import check, check_range, from_dict, to_dict
 from tengen.errors import UsageError, did_you_mean
 from tengen.evaluation.match import MAX_SEED
-from tengen.experience import ExperienceConfig
+from tengen.experience import MAX_WRITERS, ExperienceConfig
 from tengen.inference import Choice, InferenceConfig
 from tengen.learners import LearnerConfig
 from tengen.nets import NetConfig
@@ -101,7 +101,6 @@ class RunConfig:
 
     def _check_launch(self) -> None:
         schedule = self.agent.schedule(self)
-        many = schedule.acting if schedule.serving else ""
         # Learning is one process there, under the name of its first role.
         learning = schedule.learning[:1] if schedule.serving else schedule.learning
         roles = (schedule.acting, schedule.serving, *learning, schedule.rating)
@@ -113,10 +112,17 @@ class RunConfig:
                     f"{did_you_mean(role, known)}"
                 )
             check(
-                given.count == 1 or role == many,
+                given.count == 1 or role == schedule.acting,
                 f"launch.roles.{role}.count",
                 given.count,
-                "must be 1, as only environments have several actors; leave it out",
+                f"must be 1, as only {schedule.acting or 'acting'} has several "
+                f"processes; leave it out",
+            )
+            check(
+                role != "selfplay" or given.count <= MAX_WRITERS,
+                f"launch.roles.{role}.count",
+                given.count,
+                f"must be 1 to {MAX_WRITERS}, the writers of a run; lower it",
             )
 
 

@@ -17,7 +17,8 @@ class RoleResources:
     """What a role is given."""
 
     count: int = bounded(1, 1, 1024, "use 1 for each core")
-    """Processes of the role, 1 to 1024; more than one of the actor alone."""
+    """Processes of the role, 1 to 1024; more than one of ``actor`` and of ``selfplay``
+    alone, of the latter up to 256."""
     num_cpus: int = bounded(0, 0, 1024, "0 chooses")
     """Cores: as many threads, and a cluster keeps them for the role. 0 gives
     it its part of this machine's cores, and a cluster keeps none."""
@@ -38,8 +39,8 @@ class RoleResources:
 class LaunchConfig:
     """What roles are given where all work at once; of no effect where they take turns.
 
-    Each role is one process, or several of the actor, which are started again when they
-    die.
+    Each role is one process, or several of those that act, which are started again when
+    they die.
     """
 
     roles: dict[str, RoleResources] = field(default_factory=dict)

@@ -7,19 +7,25 @@ import pytest
 from tengen.errors import RunError, UsageError
 from tengen.experience import SegmentReader
 from tengen.experience.games.generations import (
+    adopt_writer,
     begin_generation,
     claim_writer,
     has_orphan,
     sealed_generation,
     writer_directory,
 )
+from tengen.overrides import override
+from tengen.recipes import make_config
+from tengen.roles import write_config
 from tengen.run import RunDirectory, find_files
 from tests.unit.experience.store_games import random_game, write_generation
 
 
 @pytest.fixture
 def run(tmp_path):
-    return RunDirectory.create_or_resume(tmp_path / "run")
+    made = RunDirectory.create_or_resume(tmp_path / "run")
+    write_config(made, make_config("tictactoe", None, None))
+    return made
 
 
 def claim(run):
@@ -203,3 +209,28 @@ def test_folders_may_go_while_others_look(tmp_path, monkeypatch):
     monkeypatch.setattr("os.scandir", gone)
     found = find_files(tmp_path, "selfplay-*/*/*.npz")
     assert [path.name for path in found] == ["000001.npz"]
+
+
+def test_the_writers_of_a_call_are_left_to_its_own_processes(run):
+    """``tengen train`` has three here; who plays by itself is the fourth writer."""
+    settings = ["launch.roles.selfplay.count=3"]
+    write_config(run, override(make_config("tictactoe", None, None), settings))
+    assert claim(run).directory == writer_directory(run, 0)
+    with run.lock("train"):
+        assert claim(run).directory == writer_directory(run, 3)
+        begin(run, claim(run))  # of writer 4, which lives
+        assert not has_orphan(run)
+
+
+def test_what_a_process_left_that_is_no_more_is_adopted(run):
+    writers = [claim(run) for _ in range(3)]
+    for writer in writers:
+        begin(run, writer)
+    writers[1].release()
+    numbers = iter(range(100, 200))
+    assert adopt_writer(run, lambda: next(numbers), 2) is None  # writer 1 comes back
+    writers[2].release()
+    found = adopt_writer(run, lambda: next(numbers), 2)
+    assert found.directory == writer_directory(run, 2)
+    assert begin(run, found)[0] == 3
+    assert adopt_writer(run, lambda: next(numbers), 2) is None  # it is held now

@@ -22,16 +22,19 @@ from tengen.run import RunDirectory, find_files, lock_holder, read_mirrors
 __all__ = [
     "MAX_WRITERS",
     "TRAIN_WRITER",
+    "adopt_writer",
     "begin_generation",
     "claim_ahead",
     "claim_writer",
     "has_orphan",
+    "num_trained",
     "sealed_generation",
     "writer_directory",
 ]
 
 TRAIN_WRITER = 0
-"""The writer of ``tengen train``: always the same, so that it resumes its own."""
+"""The first writer of ``tengen train``, whose self-play process I is the writer I after
+it: always the same, so that it resumes its own."""
 
 MAX_WRITERS = 256
 """Self-play processes that a run has at most."""
@@ -45,7 +48,7 @@ def writer_directory(run: RunDirectory, number: int) -> Path:
 def claim_writer(run: RunDirectory, incarnation: int) -> ExperienceWriter:
     """Returns a writer that no process is; one with an unfinished generation first.
 
-    That of ``tengen train`` is left alone while it runs.
+    Those of ``tengen train`` are left alone while it runs.
 
     Args:
         run: The run.
@@ -67,14 +70,40 @@ def claim_writer(run: RunDirectory, incarnation: int) -> ExperienceWriter:
     )
 
 
+def adopt_writer(
+    run: RunDirectory, incarnation: Callable[[], int], first: int
+) -> ExperienceWriter | None:
+    """Returns a writer that has an unfinished generation and no process, or None.
+
+    A run that now has fewer self-play processes than in an earlier call finishes in
+    this way what those played that are gone.
+
+    Args:
+        run: The run.
+        incarnation: Returns one, as ``ExperienceWriter`` takes it.
+        first: The first writer that no process of ``tengen train`` is by itself.
+
+    Raises:
+        RunError: The disk refuses.
+    """
+    mirrored = _mirrored(run)
+    for folder in _begun(run):
+        number = int(folder.name.removeprefix("selfplay-"))
+        is_held = number in mirrored or lock_holder(folder / "lock") is not None
+        if number < first or is_held:
+            continue
+        try:
+            return ExperienceWriter(folder, incarnation())
+        except UsageError:
+            continue  # another process was faster
+    return None
+
+
 def has_orphan(run: RunDirectory) -> bool:
     """Whether a writer has an unfinished generation and no process."""
     writers = {writer_directory(run, number) for number in _writers(run)}
-    begun = {
-        path.parent.parent
-        for path in find_files(run.experience, "selfplay-*/*/*.journal")
-    }
-    return any(lock_holder(folder / "lock") is None for folder in writers & begun)
+    begun = writers.intersection(_begun(run))
+    return any(lock_holder(folder / "lock") is None for folder in begun)
 
 
 def sealed_generation(folder: Path) -> int:
@@ -158,10 +187,30 @@ def _writers(run: RunDirectory) -> Iterable[int]:
     Not those whose process is on a host without the run directory: that process may
     only be cut off.
     """
-    is_training = run.lock_holder("train") is not None
-    mirrored = {one.index for one in read_mirrors(run) if one.role == "selfplay"}
-    numbers = range(TRAIN_WRITER + is_training, MAX_WRITERS)
-    return [number for number in numbers if number not in mirrored]
+    first = TRAIN_WRITER
+    if run.lock_holder("train") is not None:
+        first += num_trained(run)
+    mirrored = _mirrored(run)
+    return [number for number in range(first, MAX_WRITERS) if number not in mirrored]
+
+
+def num_trained(run: RunDirectory) -> int:
+    """Returns how many writers ``tengen train`` is: as many as it plays by."""
+    # By its keys, as the config's classes lie above this one.
+    roles = run.read_run()["config"].get("launch", {}).get("roles", {})
+    count = roles.get("selfplay", {}).get("count", 1)
+    return count if type(count) is int else 1
+
+
+def _mirrored(run: RunDirectory) -> set[int]:
+    """Returns the writers whose process is on a host without the run directory."""
+    return {one.index for one in read_mirrors(run) if one.role == "selfplay"}
+
+
+def _begun(run: RunDirectory) -> list[Path]:
+    """Returns the writers with a generation that is not sealed."""
+    journals = find_files(run.experience, "selfplay-*/*/*.journal")
+    return sorted({path.parent.parent for path in journals})
 
 
 def _newest_of(run: RunDirectory) -> int:

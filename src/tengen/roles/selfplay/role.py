@@ -15,8 +15,10 @@ from tengen.actors import (
 from tengen.agents.alphazero import AlphaZero
 from tengen.errors import RunError, UsageError
 from tengen.experience import (
+    TRAIN_WRITER,
     ExperienceWriter,
     OpenSegment,
+    adopt_writer,
     begin_generation,
     claim_writer,
     has_orphan,
@@ -89,10 +91,19 @@ class SelfplayRole:
         if self._context.sealed is not None and sealed > self._context.sealed:
             return self._sealed_before(sealed, model)
         self._take_over()
+        adopted = self._adopted()
+        try:
+            return self._play(adopted or self._writer, model)
+        finally:
+            if adopted is not None:
+                adopted.release()
+
+    def _play(self, writer: ExperienceWriter, model: int) -> Report | None:
+        """Plays the writer's unfinished generation, or a new one, to its end."""
         mirror = self._context.mirror
         begun = begin_generation(
             self._run,
-            self._writer,
+            writer,
             self._config.task,
             None if mirror is None else mirror.next_generation,
         )
@@ -117,7 +128,7 @@ class SelfplayRole:
                 openings=() if self._book is None else self._book.openings,
             )
             if self._processes is None:
-                played, models = self._threads.play(wanted, self._writer, segment)
+                played, models = self._threads.play(wanted, writer, segment)
             else:
                 played, models = self._play_in_processes(wanted, segment), [model]
             self._context.write(segment.flush)
@@ -125,7 +136,7 @@ class SelfplayRole:
             segment.close()
         stopped = self._context.stop.is_set()
         if not stopped:
-            self._context.write(lambda: self._seal(generation))
+            self._context.write(lambda: self._seal(writer, generation))
         return {
             "generation": generation,
             "model": models[-1],
@@ -169,6 +180,24 @@ class SelfplayRole:
                 self._run, self._run.new_incarnation("selfplay")
             )
 
+    def _adopted(self) -> ExperienceWriter | None:
+        """Returns the writer of a process that this call has no more, for one turn.
+
+        The first self-play process of ``tengen train`` looks for it, once its own
+        generation is sealed.
+        """
+        context = self._context
+        if context.mirror is not None or context.writer != TRAIN_WRITER:
+            return None
+        if self._writer.unsealed():
+            return None
+        count = self._config.launch.of("selfplay").count
+        return adopt_writer(
+            self._run,
+            lambda: self._run.new_incarnation("selfplay"),
+            TRAIN_WRITER + (count if context.at_once else 1),
+        )
+
     def _on_model(self, wanted: GamesOfGeneration, model: int) -> GamesOfGeneration:
         return dataclasses.replace(
             wanted,
@@ -182,16 +211,16 @@ class SelfplayRole:
         task = self._config.task
         return load_model(entry, task, self._wanted, error=RunError).path
 
-    def _seal(self, generation: int) -> None:
+    def _seal(self, writer: ExperienceWriter, generation: int) -> None:
         """Seals a generation that is whole on the disk."""
         wanted = self._actor.games_per_generation
-        num_kept = len(self._writer.recorded_games(generation).indices)
+        num_kept = len(writer.recorded_games(generation).indices)
         if num_kept < wanted:
             raise RunError(
                 f"generation ({generation}) must have {wanted} games on the disk, not "
                 f"{num_kept}; run the same command again, it plays the others again"
             )
-        self._writer.seal(generation)
+        writer.seal(generation)
 
     def _fork_sources(self, generation: int) -> list[tuple[str, list[int]]]:
         if self._actor.early_fork_share + self._actor.late_fork_share == 0:
