@@ -16,6 +16,7 @@ from tengen.errors import RunError, UsageError
 from tengen.experience import MAX_WRITERS, TRAIN_WRITER, writer_directory
 from tengen.experience.games.files import writer_files
 from tengen.experience.games.generations import num_trained
+from tengen.mirror.segments import close_generations
 from tengen.run import (
     MirrorRecord,
     RunDirectory,
@@ -97,14 +98,15 @@ class Members:
             for one in self._members.values()
         )
 
-    def join(self, mirror: str, role: str, index: int, process: str) -> Member:
+    def join(self, mirror: str, role: str, index: int | None, process: str) -> Member:
         """Gives a mirror's new process its place.
 
         Args:
             mirror: Its id.
             role: What works on it.
-            index: Which actor it is; self-play is the writer that is free, or the one
-                that this mirror was before.
+            index: Which actor or writer it is; None: the writer that this mirror was
+                before, or one that is free. Who says a number is started by the run
+                itself, and takes the place of a mirror that is lost.
             process: ``PID on HOST``.
 
         Raises:
@@ -117,8 +119,8 @@ class Members:
                 f"mirror ({mirror}) must be of role {member.record.role}, as it was; "
                 f"choose another folder"
             )
-        if member is not None and role != "selfplay" and index != member.record.index:
-            self.leave(mirror)
+        if member is not None and index not in (None, member.record.index):
+            self.part_with(member)
             member = None
         if member is None:
             lock, index = self._place(role, index)
@@ -149,12 +151,17 @@ class Members:
         )
         return member
 
-    def leave(self, mirror: str) -> None:
-        """Gives a mirror's place back."""
-        member = self._members.pop(mirror, None)
-        if member is not None:
-            forget_mirror(self._run, mirror)
-            member.lock.release()
+    def part_with(self, member: Member) -> None:
+        """Seals what a mirror has sent and gives its place to others.
+
+        Raises:
+            RunError: The disk refuses, or what was sent is damaged; it keeps its place.
+        """
+        if member.record.role == "selfplay":
+            close_generations(folder_of(self._run, member))
+        self._members.pop(member.record.mirror, None)
+        forget_mirror(self._run, member.record.mirror)
+        member.lock.release()
 
     def look(self, away_s: float) -> list[Member]:
         """Publishes who is away, and returns those that were for so many seconds."""
@@ -178,8 +185,12 @@ class Members:
         write_mirror(self._run, record)
         member.record = record
 
-    def _place(self, role: str, index: int) -> tuple[WriterLock, int]:
-        if role != "selfplay":
+    def _place(self, role: str, index: int | None) -> tuple[WriterLock, int]:
+        if index is not None:
+            for member in [*self._members.values()]:
+                record = member.record
+                if (record.role, record.index) == (role, index) and record.is_away:
+                    self.part_with(member)
             return self._lock(role, index), index
         taken = {member.record.index for member in self._members.values()}
         for number in range(TRAIN_WRITER + num_trained(self._run), MAX_WRITERS):

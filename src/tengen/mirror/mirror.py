@@ -64,7 +64,8 @@ class Mirror:
         path: The folder; made when absent, or the mirror that it was before.
         client: To the run's service.
         role: What works on it, ``selfplay`` or ``actor``.
-        index: Which actor.
+        index: Which actor or writer; None: the writer that this mirror was before, or
+            one that is free.
         stop: Ends waiting for the host.
         say: Takes a line for people, from any thread.
         backlog_bytes: Bytes of games that may wait for the host, between generations.
@@ -80,7 +81,7 @@ class Mirror:
         path: Path,
         client: Client,
         role: str,
-        index: int = 0,
+        index: int | None = None,
         *,
         stop: threading.Event,
         say: Callable[[str], None] = lambda text: None,

@@ -65,8 +65,8 @@ class RunClient:
         """The service's address, for messages."""
         return self._client.name
 
-    def join(self, role: str, index: int, run: str | None) -> Place:
-        """Takes a place in the run for this process."""
+    def join(self, role: str, index: int | None, run: str | None) -> Place:
+        """Takes a place in the run for this process; see ``Members.join``."""
         answer = self._ask(
             "join",
             role=role,

@@ -41,7 +41,7 @@ from tengen.mirror.messages import (
     number_in,
     word_in,
 )
-from tengen.mirror.segments import close_generations, take_segment
+from tengen.mirror.segments import take_segment
 from tengen.run import (
     RunDirectory,
     file_sha256,
@@ -154,7 +154,11 @@ class RunService:
             )
         role = word_in(message, "role")
         mirror = word_in(message, "mirror")
-        index = number_in(message, "index", 1023)
+        index = None
+        if message.get("index") is not None:
+            index = number_in(message, "index", 1023)
+        elif role == "actor":
+            raise UsageError("index (none) must be said, of an actor")
         known = message.get("run")
         if known not in (None, run_identity(self._run)):
             raise UsageError(
@@ -164,7 +168,9 @@ class RunService:
         with self._lock:
             process = word_in(message, "process")
             record = self._members.join(mirror, role, index, process).record
-        totals = read_actor_totals(self._run, index) if role == "actor" else (0, 0)
+        totals = (0, 0)
+        if role == "actor":
+            totals = read_actor_totals(self._run, record.index)
         self._say(f"{role} of {process} works here")
         return {
             "run": run_identity(self._run),
@@ -292,8 +298,7 @@ class RunService:
 
     def _leave(self, message: Message) -> None:
         with self._lock:
-            member = self._member(message)
-            self._part_with(member)
+            self._members.part_with(self._member(message))
 
     def _told(self) -> Any:
         """Returns the run's status, read anew every few seconds at most."""
@@ -306,17 +311,11 @@ class RunService:
     def _member(self, message: Message) -> Member:
         return self._members.of(word_in(message, "mirror"))
 
-    def _part_with(self, member: Member) -> None:
-        """Seals what a mirror has sent and gives its place to others."""
-        if member.record.role == "selfplay":
-            close_generations(folder_of(self._run, member))
-        self._members.leave(member.record.mirror)
-
     def _watching(self) -> None:
         while not self._is_over.wait(min(_LOOK_S, self._away_s / 4)):
             with self._lock, suppress(TengenError):  # a full disk: the next time
                 for member in self._members.look(self._away_s):
-                    self._part_with(member)
+                    self._members.part_with(member)
                     self._say(
                         f"{member.record.role} of {member.record.process} was away for "
                         f"{self._away_s:.0f} s; what it sent is kept, its place is free"

@@ -102,7 +102,9 @@ def serve(
     """
     num_threads = usable_threads(args.threads)
     stop = threading.Event()
-    with mirrored(args.run, connect, name, index, stop, _print_of(name)) as mirror:
+    # Self-play by itself is whatever writer is free.
+    place = None if name == "selfplay" else index
+    with mirrored(args.run, connect, name, place, stop, _print_of(name)) as mirror:
         return _serve(name, args, num_threads, num_games, index, connect, mirror)
 
 

@@ -61,7 +61,7 @@ def mirrored(
     path: Path,
     connect: Connect | None,
     role: str,
-    index: int,
+    index: int | None,
     stop: threading.Event,
     say: Callable[[str], None],
 ) -> Iterator[Mirror | None]:
@@ -71,7 +71,7 @@ def mirrored(
         path: The folder.
         connect: Where the run is.
         role: What works on the mirror.
-        index: Which actor.
+        index: Which actor or writer; None: a writer that is free.
         stop: Ends waiting for the host.
         say: Takes a line for people.
 

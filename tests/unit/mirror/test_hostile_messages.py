@@ -23,7 +23,7 @@ PIECE = encoded(b"x")
 def ask(host):
     """Asks as a mirror that has a place, and may say anything."""
     client = host.client()
-    RunClient(client, MIRROR).join("selfplay", 0, None)
+    RunClient(client, MIRROR).join("selfplay", None, None)
 
     def ask(what: str, **fields: Any) -> Any:
         return client.ask({"ask": what, "mirror": MIRROR, **fields})

@@ -186,6 +186,25 @@ def test_who_is_gone_for_good_leaves_what_it_sent(host, mirror_at, tmp_path):
         mirror._client.claim(1)
 
 
+def test_a_place_that_the_run_gives_is_taken_over_from_a_mirror_that_is_lost(
+    host, mirror_at, tmp_path
+):
+    lost = mirror_at(tmp_path / "far", index=5)
+    claimed(lost)
+    with writer_of(lost) as writer:
+        generation = play(lost, writer, range(3), seals=False)
+        wait_for(lambda: lost._games.unsent_bytes() == 0)
+    with pytest.raises(UsageError, match="is in use by process"):
+        mirror_at(tmp_path / "other", index=5)
+    lost.close()
+    again = mirror_at(tmp_path / "other", index=5)
+    assert again.place.index == 5
+    # What it had sent is the run's; its generation is not gone on with.
+    assert games_at(host.run) == [(generation, 3)]
+    claimed(again)
+    assert again.next_generation() > generation
+
+
 def test_models_come_whole_and_old_ones_go(host, mirror_at, tmp_path):
     mirror = mirror_at(tmp_path / "far")
     content = bytes(range(256)) * 6000  # more than one piece
@@ -243,12 +262,12 @@ def test_an_actor_counts_on_from_what_the_host_knows(host, mirror_at, tmp_path):
     mirror = mirror_at(tmp_path / "far", "actor", index=3)
     write_actor_totals(mirror.run, 3, (100, 7))
     wait_for(lambda: read_actor_totals(host.run, 3) == (100, 7))
+    with pytest.raises(UsageError, match="is in use by process"):
+        mirror_at(tmp_path / "other", "actor", index=3)
     mirror.close()
     # Another host takes its place, in a folder that has nothing.
-    again = mirror_at(tmp_path / "other", "actor", index=4)
-    assert read_actor_totals(again.run, 4) == (0, 0)
-    with pytest.raises(UsageError, match="is in use by process"):
-        mirror_at(tmp_path / "third", "actor", index=3)
+    again = mirror_at(tmp_path / "third", "actor", index=3)
+    assert read_actor_totals(again.run, 3) == (100, 7)
 
 
 def test_who_may_not_come_in(host, mirror_at, tmp_path, monkeypatch):
