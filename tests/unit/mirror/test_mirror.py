@@ -71,8 +71,11 @@ def test_a_segment_of_a_mirror_is_a_segment_of_the_run(host, mirror_at, tmp_path
         there = host.run.experience / path.relative_to(mirror.run.experience)
         assert there.read_bytes() == path.read_bytes()
     # Of what was claimed and is sealed no journal is left.
-    left = {int(p.stem) for p in find_files(host.run.experience, "*/*/*.journal")}
-    assert left.isdisjoint({first, second})
+    wait_for(
+        lambda: {first, second}.isdisjoint(
+            int(p.stem) for p in find_files(host.run.experience, "*/*/*.journal")
+        )
+    )
 
 
 def test_finished_games_are_there_before_their_generation_is(host, mirror_at, tmp_path):
