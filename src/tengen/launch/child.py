@@ -1,12 +1,14 @@
 """A role process: hosts roles of one run and takes turns when the runner says so.
 
     python -m tengen.launch.child [--task TASK] [--index I] [--at-once]
-        RUN NUM_THREADS ROLE [ROLE ...]
+        [--connect HOST:PORT [--fingerprint F]] RUN NUM_THREADS ROLE [ROLE ...]
 
 TASK is what the user typed to the runner; no other program is imported.
 I is which of several with these roles it is; ``--at-once`` says that the run's other
-roles work at the same time. What roles print goes to RUN/logs/<first role>.log, and
-<first role>-<I>.log where I is not 0; stdout belongs to the protocol.
+roles work at the same time. With ``--connect`` the run is on another host, and RUN a
+folder for a mirror of it (``tengen.mirror``). What roles print goes to RUN/logs/<first
+role>.log, and <first role>-<I>.log where I is not 0, or what ``Mirror.log_name`` says;
+stdout belongs to the protocol.
 """
 
 from __future__ import annotations
@@ -21,12 +23,21 @@ import sys
 import threading
 import time
 import traceback
+from pathlib import Path
 from typing import IO, Any, NoReturn
 
 from tengen.errors import EnvError, RunError, TengenError, refusal
 from tengen.games import add_task_argument
 from tengen.launch.protocol import log_name, read_message, write_message
-from tengen.roles import TRAIN_WRITER, Report, RoleContext, RoleHost
+from tengen.mirror import Mirror
+from tengen.roles import (
+    TRAIN_WRITER,
+    Connect,
+    Report,
+    RoleContext,
+    RoleHost,
+    mirrored,
+)
 from tengen.run import RunDirectory
 
 __all__ = ["main"]
@@ -42,17 +53,37 @@ def main(argv: list[str]) -> int:
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.SIG_IGN)
     to_runner = os.fdopen(os.dup(1), "wb")
-    try:
-        run = RunDirectory.open(args.run)
-        _redirect(run, log_name(tuple(args.roles), args.index))
-    except Exception as error:
-        return _tell(to_runner, error, args.roles[0])
+    stop = threading.Event()
+    connect = None
+    if args.connect is not None:
+        connect = Connect(address=args.connect, fingerprint=args.fingerprint)
+    with contextlib.ExitStack() as ending:
+        try:
+            mirror = ending.enter_context(
+                mirrored(Path(args.run), connect, args.roles[0], args.index, stop, _say)
+            )
+            run = RunDirectory.open(args.run)
+            name = log_name(tuple(args.roles), args.index)
+            _redirect(run, name if mirror is None else mirror.log_name)
+        except Exception as error:
+            return _tell(to_runner, error, args.roles[0])
+        return _serve(run, args, to_runner, stop, connect, mirror)
+
+
+def _serve(
+    run: RunDirectory,
+    args: argparse.Namespace,
+    to_runner: IO[bytes],
+    stop: threading.Event,
+    connect: Connect | None,
+    mirror: Mirror | None,
+) -> int:
     # Unbuffered: a buffer could not be released while the thread waits in it.
     commands = io.FileIO(0, closefd=False)
     # Where an environment forks workers, the runner is not told of this process's end
     # by theirs.
     os.register_at_fork(after_in_child=lambda: _close((0, to_runner.fileno())))
-    host = _Child(run, args, to_runner)
+    host = _Child(run, args, to_runner, stop, connect, mirror)
     threading.Thread(target=host.listen, args=(commands,), daemon=True).start()
     return host.serve()
 
@@ -64,8 +95,14 @@ def _arguments(argv: list[str]) -> argparse.Namespace:
     parser.add_argument("roles", nargs="+")
     parser.add_argument("--index", type=int, default=0)
     parser.add_argument("--at-once", action="store_true")
+    parser.add_argument("--connect")
+    parser.add_argument("--fingerprint")
     add_task_argument(parser)
     return parser.parse_args(argv)
+
+
+def _say(text: str) -> None:
+    print(text, file=sys.stderr, flush=True)
 
 
 def _close(descriptors: tuple[int, ...]) -> None:
@@ -85,11 +122,20 @@ def _redirect(run: RunDirectory, name: str) -> None:
 
 class _Child:
     def __init__(
-        self, run: RunDirectory, args: argparse.Namespace, to_runner: IO[bytes]
+        self,
+        run: RunDirectory,
+        args: argparse.Namespace,
+        to_runner: IO[bytes],
+        stop: threading.Event,
+        connect: Connect | None,
+        mirror: Mirror | None,
     ) -> None:
         self._to_runner = to_runner
         self._context = RoleContext(
             num_threads=args.num_threads,
+            stop=stop,
+            connect=connect,
+            mirror=mirror,
             progress=self._progress,
             # Of self-play alone: each of several has a writer of its own.
             writer=TRAIN_WRITER + args.index,

@@ -14,7 +14,7 @@ from tengen.errors import RunError, TengenError, UsageError
 from tengen.launch.launcher import OnDeath, OnProgress
 from tengen.launch.protocol import log_name, read_message, write_message
 from tengen.launch.silence import Silence
-from tengen.roles import RoleResources
+from tengen.roles import Connect, RoleResources
 from tengen.run import RunDirectory
 
 __all__ = ["Child", "ProcessLauncher", "RoleProcess", "child_arguments"]
@@ -227,6 +227,8 @@ def child_arguments(
     index: int = 0,
     *,
     at_once: bool = False,
+    connect: Connect | None = None,
+    folder: str | None = None,
 ) -> list[str]:
     """Returns the arguments with which Python is a process with some roles.
 
@@ -237,6 +239,8 @@ def child_arguments(
         task: The run's, as the user typed it; None where nobody did.
         index: Which of several with these roles, from 0.
         at_once: Whether the run's other roles work at the same time.
+        connect: Where the run is, of a process on a host without its directory.
+        folder: What that process works in.
     """
     # -P: modules of the working directory are imported for a typed task alone.
     words = ["-P", "-m", "tengen.launch.child", f"--index={index}"]
@@ -244,7 +248,12 @@ def child_arguments(
         words.append("--at-once")
     if task is not None:
         words.append(f"--task={task}")
-    return [*words, "--", str(run.path.absolute()), str(num_threads), *roles]
+    if connect is not None:
+        words.append(f"--connect={connect.address}")
+        if connect.fingerprint is not None:
+            words.append(f"--fingerprint={connect.fingerprint}")
+    where = folder or str(run.path.absolute())
+    return [*words, "--", where, str(num_threads), *roles]
 
 
 class _Subprocess:

@@ -2,14 +2,17 @@
 
 An actor holds one process with roles, as the local launcher starts them, and passes
 messages to and from it: so the roles have an environment of their own, log
-into the run, and end when the actor does. A host needs the run directory under the same
-path, and tengen, installed or at the same path.
+into the run, and end when the actor does. A host needs tengen, installed or at the same
+path. One that has the run directory under the same path works in it; another one plays
+or steps on a mirror of it (``tengen.mirror``), where ``launch.listen`` says where the
+run's host listens.
 
-The cluster is that of Ray's own variables (``RAY_ADDRESS``), or the one that runs on
-this machine, or one of this machine for the call.
+Ray places: roles that learn, serve and judge ask for one placement group, so that all
+of them have room or none begins; those that act ask one by one, spread over the hosts.
+A host that is lost takes its processes along, which are begun again elsewhere.
 
-Source: Ray 2, "Actors" (concurrency groups of threaded actors, fault tolerance) and
-"Resources" of its documentation.
+Source: Ray 2, "Actors" (concurrency groups of threaded actors, fault tolerance),
+"Resources" and "Placement Groups" of its documentation.
 """
 
 from __future__ import annotations
@@ -17,26 +20,75 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-import signal
-import threading
-from collections.abc import Callable, Iterator
-from pathlib import Path
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import ray
+from ray.util.placement_group import placement_group, remove_placement_group
+from ray.util.scheduling_strategies import (
+    NodeAffinitySchedulingStrategy,
+    PlacementGroupSchedulingStrategy,
+)
 
+from tengen import __version__
+from tengen.errors import RunError, UsageError
 from tengen.launch.at_once import run_at_once
 from tengen.launch.budget import Budget
+from tengen.launch.cluster.connection import connect, disconnect, first_line
+from tengen.launch.cluster.nodes import (
+    Node,
+    Request,
+    check_fits,
+    nodes_of,
+    requests_of,
+)
+from tengen.launch.cluster.travelling import (
+    FOLDER,
+    holder_class,
+    probe_function,
+    search_path,
+)
 from tengen.launch.journal import RunJournal
 from tengen.launch.process import RoleProcess, child_arguments
 from tengen.launch.protocol import log_name
-from tengen.roles import RoleResources, RunConfig, StopListener
-from tengen.run import RunDirectory
+from tengen.launch.workers import Worker, workers_at_once
+from tengen.mirror import MIRROR_ROLES
+from tengen.roles import (
+    TOKEN_VARIABLE,
+    RoleResources,
+    RunConfig,
+    StopListener,
+    connect_to,
+)
+from tengen.run import RunDirectory, run_identity, run_token
 
-__all__ = ["RayLauncher", "run_ray"]
+__all__ = ["RayLauncher", "fit_cluster", "run_ray"]
 
 _PATIENCE_S = 10.0
 """After which the view tells that a cluster has not begun an actor."""
+_PROBE_S = 120.0
+
+
+def fit_cluster(config: RunConfig, *, keeps_count: bool) -> RunConfig:
+    """Connects to the cluster, and makes sure that the roles fit it.
+
+    Args:
+        config: The run's.
+        keeps_count: Of no effect: a cluster has no number of processes of its own.
+
+    Returns:
+        The config.
+
+    Raises:
+        UsageError: There is no such cluster, a host has another tengen, or a role asks
+            for what no host has.
+    """
+    connect(config)
+    nodes = nodes_of(ray.nodes())
+    if not config.launch.grows:
+        check_fits(requests_of(config, _workers(config, nodes), nodes), nodes)
+    _check_versions(_probe(nodes, "", ""))
+    return config
 
 
 def run_ray(
@@ -48,37 +100,90 @@ def run_ray(
     *,
     num_threads: int,
 ) -> None:
-    """Trains by actors of a Ray cluster; see ``run_at_once``."""
-    is_ours = not ray.is_initialized()
-    if is_ours:
-        # A cluster that this call begins reports no usage.
-        os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
-        with _signals_kept():
-            ray.init(
-                log_to_driver=False, include_dashboard=False, logging_level="ERROR"
-            )
+    """Trains by actors of a Ray cluster; see ``run_at_once``.
+
+    Args:
+        config: The run's.
+        run: The run.
+        budget: Of this call.
+        journal: Takes every report.
+        stop: Ends the turns.
+        num_threads: Of no effect: processes have their part of the cluster's hosts.
+
+    Raises:
+        UsageError: As ``fit_cluster``, or a host has neither the run directory nor an
+            address to find it by.
+        RunError: A role failed or died again and again.
+    """
+    fit_cluster(config, keeps_count=True)
     try:
-        launcher = RayLauncher(run, config.task)
-        run_at_once(
-            launcher, config, run, budget, journal, stop, num_threads=num_threads
-        )
+        nodes = nodes_of(ray.nodes())
+        launcher = RayLauncher(config, run, nodes)
+        try:
+            run_at_once(
+                launcher,
+                config,
+                run,
+                budget,
+                journal,
+                stop,
+                num_threads=_num_threads(nodes),
+            )
+        finally:
+            launcher.close()
     finally:
-        if is_ours:
-            ray.shutdown()
+        disconnect()
 
 
 class RayLauncher:
     """Starts actors of the cluster that this process is connected to; see ``Launcher``.
 
     Args:
-        run: The run, in a folder that every host of the cluster has.
-        task: The run's, as the user typed it.
+        config: The run's.
+        run: The run.
+        nodes: The cluster's hosts.
+
+    Raises:
+        UsageError: A host has not the run directory, and nothing listens.
     """
 
-    def __init__(self, run: RunDirectory, task: str) -> None:
+    def __init__(
+        self, config: RunConfig, run: RunDirectory, nodes: Sequence[Node]
+    ) -> None:
+        self._config = config
         self._run = run
-        self._task = task
-        self._actor_class = _actor_class()
+        self._nodes = nodes
+        self._marker, self._text = _marker(run)
+        self._connect = connect_to(config.launch)
+        lacking = [
+            found["host"]
+            for found in _probe(nodes, self._marker, self._text)
+            if not found["has_run"]
+        ]
+        if lacking and self._connect is None:
+            raise UsageError(
+                f"run ({run.path}) is not on host {lacking[0]}; put it on a filesystem "
+                f"that all hosts have, or set launch.listen=HOST:PORT"
+            )
+        self._actor_class = holder_class(ray)
+        workers = _workers(config, nodes)
+        requests = requests_of(config, workers, nodes, grows=config.launch.grows)
+        self._requests = {
+            (worker.roles, worker.index): request
+            for worker, request in zip(workers, requests, strict=True)
+        }
+        acting = config.agent.schedule(config).acting
+        self._core = [
+            (worker.roles, worker.index)
+            for worker in workers
+            if worker.roles[0] != acting
+        ]
+        self._group: Any = None
+        # Where some hosts have not the run, its files are this host's.
+        self._home = ray.get_runtime_context().get_node_id() if lacking else ""
+        if self._core and not self._home:
+            bundles = [self._resources(self._requests[key]) for key in self._core]
+            self._group = placement_group(bundles, strategy="PACK")
 
     def start(
         self,
@@ -88,23 +193,65 @@ class RayLauncher:
         index: int = 0,
     ) -> RoleProcess:
         """See ``Launcher.start``; the actor begins with its first turn."""
-        arguments = child_arguments(
-            self._run, roles, num_threads, self._task, index, at_once=True
-        )
-        options = self._actor_class.options(
-            num_cpus=resources.num_cpus,
-            num_gpus=resources.num_gpus,
-            scheduling_strategy="SPREAD",
+        arguments = self._arguments(roles, num_threads, index)
+        options = self._options(roles, index)
+
+        def start() -> _RayChild:
+            return _RayChild(options.remote(*arguments))
+
+        logs = f"{self._run.logs / log_name(roles, index)} and Ray's logs"
+        return RoleProcess(roles, start, logs)
+
+    def close(self) -> None:
+        """Gives back what the cluster keeps for the run."""
+        if self._group is not None:
+            with contextlib.suppress(ray.exceptions.RayError):
+                remove_placement_group(self._group)
+
+    def _options(self, roles: tuple[str, ...], index: int) -> Any:
+        key = (roles, index)
+        # One that came by ``tengen scale`` is as the first of its role.
+        request = self._requests.get(key) or self._requests[roles, 0]
+        strategy: Any = "SPREAD"
+        if key in self._core and self._group is not None:
+            strategy = PlacementGroupSchedulingStrategy(
+                self._group, placement_group_bundle_index=self._core.index(key)
+            )
+        elif key in self._core:
+            strategy = NodeAffinitySchedulingStrategy(self._home, soft=False)
+        return self._actor_class.options(
+            num_cpus=request.num_cpus,
+            num_gpus=request.num_gpus,
+            scheduling_strategy=strategy,
             # Supervised here: a turn is redone, not a call.
             max_restarts=0,
         )
 
-        def start() -> _RayChild:
-            actor = options.remote(arguments, _search_path(), os.getcwd())
-            return _RayChild(actor)
+    def _arguments(self, roles: tuple[str, ...], num_threads: int, index: int) -> Any:
+        run, task = self._run, self._config.task
+        near = child_arguments(run, roles, num_threads, task, index, at_once=True)
+        far: list[str] = []
+        far_env: dict[str, str] = {}
+        if self._connect is not None and roles[0] in MIRROR_ROLES:
+            far = child_arguments(
+                run,
+                roles,
+                num_threads,
+                task,
+                index,
+                at_once=True,
+                connect=self._connect,
+                folder=FOLDER,
+            )
+            name = f"tengen-{os.getuid()}-{run_identity(run)}-{roles[0]}-{index}"
+            far_env = {FOLDER: name, TOKEN_VARIABLE: run_token(run)}
+        paths = search_path()
+        return (paths, os.getcwd(), self._marker, self._text, near, far, far_env)
 
-        logs = f"{self._run.logs / log_name(roles, index)} and Ray's logs"
-        return RoleProcess(roles, start, logs)
+    @staticmethod
+    def _resources(request: Request) -> dict[str, float]:
+        asked = {"CPU": request.num_cpus, "GPU": request.num_gpus}
+        return {name: amount for name, amount in asked.items() if amount > 0}
 
 
 class _RayChild:
@@ -159,83 +306,57 @@ class _RayChild:
             return otherwise
 
 
-def _actor_class() -> Any:
-    """Returns the actor, which travels by value.
+def _workers(config: RunConfig, nodes: Sequence[Node]) -> list[Worker]:
+    return workers_at_once(config, _num_threads(nodes))
 
-    Ray puts the working directory into its workers' search path, so the actor imports
-    nothing but what a worker has: its process, which looks there for no other module
-    than a typed game, imports tengen.
+
+def _num_threads(nodes: Sequence[Node]) -> int:
+    """Returns the cores that the processes of one host divide: those of the largest."""
+    return max(1, int(nodes[0].num_cpus)) if nodes else 1
+
+
+def _marker(run: RunDirectory) -> tuple[str, str]:
+    """Returns a file that only hosts with this run have, and what is in it."""
+    text = run_identity(run)
+    (path,) = [
+        path for path in run.endpoints.glob("id-*") if path.read_text().strip() == text
+    ]
+    return str(path.absolute()), text
+
+
+def _probe(nodes: Sequence[Node], marker: str, text: str) -> list[dict[str, str]]:
+    """Returns what each host says of itself; see ``probe_function``.
+
+    Raises:
+        RunError: One says nothing.
     """
-
-    class Holder:
-        """Has a process with roles. A thread for each of its methods."""
-
-        def __init__(
-            self, arguments: list[str], search_path: list[str], directory: str
-        ) -> None:
-            import os
-            import subprocess
-            import sys
-
-            paths = [*search_path, *filter(None, [os.environ.get("PYTHONPATH")])]
-            self._process = subprocess.Popen(
-                [sys.executable, *arguments],
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                env={**os.environ, "PYTHONPATH": os.pathsep.join(paths)},
-                # A typed game may be there.
-                cwd=directory if os.path.isdir(directory) else None,
-            )
-
-        @ray.method(concurrency_group="write")  # type: ignore[untyped-decorator]
-        def write(self, line: bytes) -> None:
-            stdin = self._process.stdin
-            try:
-                stdin.write(line)  # type: ignore[union-attr]
-                stdin.flush()  # type: ignore[union-attr]
-            except (BrokenPipeError, ValueError):
-                pass  # its end is read
-
-        @ray.method(concurrency_group="read")  # type: ignore[untyped-decorator]
-        def read(self) -> bytes:
-            return self._process.stdout.readline()  # type: ignore[union-attr]
-
-        @ray.method(concurrency_group="end")  # type: ignore[untyped-decorator]
-        def kill(self) -> None:
-            self._process.kill()
-
-        @ray.method(concurrency_group="end")  # type: ignore[untyped-decorator]
-        def end(self, timeout_s: float) -> int:
-            import subprocess
-
-            try:
-                return self._process.wait(timeout_s)
-            except subprocess.TimeoutExpired:
-                self._process.kill()
-                return self._process.wait()
-
-    groups = {"write": 1, "read": 1, "end": 1}
-    return ray.remote(concurrency_groups=groups)(Holder)
-
-
-def _search_path() -> list[str]:
-    """Returns where tengen is, and the folders that the user names."""
-    named = os.environ.get("PYTHONPATH", "").split(os.pathsep)
-    home = Path(__file__).resolve().parents[2]
-    return [str(home), *(os.path.abspath(folder) for folder in named if folder)]
-
-
-@contextlib.contextmanager
-def _signals_kept() -> Iterator[None]:
-    """Keeps how this process takes signals: ``ray.init`` would end it by SIGTERM."""
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-    kept = {
-        number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)
-    }
+    probe = ray.remote(num_cpus=0, max_retries=0)(probe_function())
+    asked = [
+        probe.options(
+            scheduling_strategy=NodeAffinitySchedulingStrategy(node.node, soft=False)
+        ).remote(search_path(), marker, text)
+        for node in nodes
+    ]
     try:
-        yield
-    finally:
-        for number, handler in kept.items():
-            signal.signal(number, handler)
+        found: list[dict[str, str]] = ray.get(asked, timeout=_PROBE_S)
+    except ray.exceptions.RayError as error:
+        raise RunError(
+            f"cluster (of {len(nodes)} hosts) does not answer, {first_line(error)}; "
+            f"see ray status"
+        ) from error
+    return found
+
+
+def _check_versions(found: Sequence[dict[str, str]]) -> None:
+    for one in found:
+        if one["error"]:
+            raise UsageError(
+                f"host ({one['host']}) cannot import tengen by Python "
+                f"{one['python']}: {one['error']}; install it there, or name its "
+                f"folder in PYTHONPATH"
+            )
+        if one["tengen"] != __version__:
+            raise UsageError(
+                f"host ({one['host']}) has tengen {one['tengen']} and must have "
+                f"{__version__}, as the one that starts the run; install the same"
+            )

@@ -16,6 +16,7 @@ from tengen.errors import RunError, UsageError
 from tengen.experience import MAX_WRITERS, TRAIN_WRITER, writer_directory
 from tengen.experience.games.files import writer_files
 from tengen.experience.games.generations import num_trained
+from tengen.mirror.run_client import Place
 from tengen.mirror.segments import close_generations
 from tengen.run import (
     MirrorRecord,
@@ -26,7 +27,7 @@ from tengen.run import (
     write_mirror,
 )
 
-__all__ = ["Member", "Members", "folder_of"]
+__all__ = ["Member", "Members", "folder_of", "log_name"]
 
 _AWAY_S = 60.0
 """After which a mirror that is not heard of is said to be away."""
@@ -212,6 +213,11 @@ class Members:
             folder = writer_directory(self._run, index)
             return WriterLock(folder / "lock", folder)
         return self._run.lock(f"{role}-{index}")
+
+
+def log_name(role: str, place: MirrorRecord | Place) -> str:
+    """Returns the file in ``logs`` that a mirror's process prints to: its own."""
+    return f"{role}-{place.index}-{place.events}.log"
 
 
 def folder_of(run: RunDirectory, member: Member) -> Path:

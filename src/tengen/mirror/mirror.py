@@ -16,18 +16,18 @@ or until it has no number of a generation left; numbers for an hour are kept in 
 
 from __future__ import annotations
 
-import json
 import math
 import secrets
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
 from tengen.errors import RunError, TengenError, UsageError
 from tengen.experience import writer_directory
 from tengen.experience.games.files import writer_files
+from tengen.mirror.members import log_name
 from tengen.mirror.messages import Growing
 from tengen.mirror.outbox import GamesOutbox, GrowingOutbox
 from tengen.mirror.run_client import Place, RunClient
@@ -55,6 +55,7 @@ _MOST_AHEAD = 256
 _KEPT_MODELS = 3
 _CLOSE_S = 20.0
 _STATUS_S = 10.0
+_SENDING_S = 0.02
 
 
 class Mirror:
@@ -129,7 +130,8 @@ class Mirror:
             publish_json(self.run.path / _FILE, known)
             self.place = self._first(known["run"])
             publish_json(self.run.path / _FILE, {**known, "run": self.place.run})
-            self._take_look()
+            if self.run.is_new:
+                self._take_config(self._client.look(""))
             self.run = RunDirectory.create_or_resume(self.run.path)
             self._make_outboxes()
             self._sync()
@@ -139,6 +141,11 @@ class Mirror:
         self._thread = threading.Thread(target=self._work, name="mirror", daemon=True)
         self._thread.start()
         return self.run
+
+    @property
+    def log_name(self) -> str:
+        """The file of ``logs`` that a process may print to, which the host gets."""
+        return log_name(self._role, self.place)
 
     def new_incarnation(self) -> int:
         """Returns the incarnation of a new writer here: above all of this writer.
@@ -179,6 +186,20 @@ class Mirror:
             self._begun_s = now_s
         self.waits_for = ""
         return free[0]
+
+    def wait_until_sent(self, seconds: float) -> None:
+        """Waits until the host has all games, unless it does not answer.
+
+        Args:
+            seconds: At most.
+        """
+        until = time.monotonic() + seconds
+        while self._games is not None and self._games.unsent_bytes() > 0:
+            is_late = time.monotonic() >= until or self._away_since_s is not None
+            if is_late or self._error is not None or self._stop.is_set():
+                return
+            self._wake.set()
+            time.sleep(_SENDING_S)
 
     def close(self) -> None:
         """Sends what is left, for some seconds, and ends. A second call does nothing.
@@ -264,6 +285,8 @@ class Mirror:
             write_actor_totals(self.run, place.index, place.totals)
         events = self.run.events_path(f"{role}-command", place.events)
         self._events = GrowingOutbox(self._client, events, {"kind": Growing.EVENTS})
+        log = self.run.logs / self.log_name
+        self._log = GrowingOutbox(self._client, log, {"kind": Growing.LOG})
 
     def _work(self) -> None:
         while not self._is_over.is_set():
@@ -322,16 +345,11 @@ class Mirror:
                 self._client.send_totals(totals)
                 self._told = totals
         self._events.send()
+        self._log.send()
 
     def _take_look(self) -> None:
         found = self._client.look(self._sha256)
-        if found["content"] is not None:
-            content = found["content"]
-            if not isinstance(content, dict):
-                raise RunError(f"run.json of {self._client.name} is no object")
-            json.dumps(content)
-            publish_json(self.run.path / "run.json", content)
-            self._sha256 = str(found["sha256"])
+        self._take_config(found)
         if found["stop"] and not self.run.stop_requested():
             self.run.request_stop()
         elif not found["stop"] and self.run.stop_requested():
@@ -344,6 +362,15 @@ class Mirror:
         if newest is None or newest < number:
             self._client.fetch_model(self.run.models, number)
             self.run.models.retire(_KEPT_MODELS)
+
+    def _take_config(self, found: Mapping[str, Any]) -> None:
+        content = found["content"]
+        if content is None:
+            return
+        if not isinstance(content, dict):
+            raise RunError(f"run.json of {self._client.name} is no object")
+        publish_json(self.run.path / "run.json", content)
+        self._sha256 = str(found["sha256"])
 
     def _take_status(self) -> None:
         """Keeps what the host says of the whole run, for ``tengen status`` here."""

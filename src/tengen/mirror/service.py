@@ -31,7 +31,7 @@ from tengen.errors import RunError, TengenError, UsageError
 from tengen.experience import claim_ahead
 from tengen.experience.games.files import writer_files
 from tengen.mirror.growing_file import CopiedFiles
-from tengen.mirror.members import Member, Members, folder_of
+from tengen.mirror.members import Member, Members, folder_of, log_name
 from tengen.mirror.messages import (
     PIECE_BYTES,
     RUN,
@@ -225,7 +225,7 @@ class RunService:
         if kind == Growing.EVENTS:
             return self._run.events_path(f"{record.role}-command", record.events)
         if kind == Growing.LOG:
-            return self._run.logs / f"{record.role}-{record.index}.log"
+            return self._run.logs / log_name(record.role, record)
         folder = folder_of(self._run, member)
         generation = number_in(message, "generation", least=1)
         incarnation = number_in(message, "incarnation", least=1)

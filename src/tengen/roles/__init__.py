@@ -13,7 +13,9 @@ from tengen.roles.config import (
     stages_schema,
     write_config,
 )
+from tengen.roles.connecting import mirrored
 from tengen.roles.devices import check_devices, move_run, with_devices
+from tengen.roles.doors import TOKEN_VARIABLE, Connect, connect_to
 from tengen.roles.experience import check_room
 from tengen.roles.host import RoleHost
 from tengen.roles.initial_model import checked_initial_model
@@ -26,7 +28,9 @@ from tengen.roles.stopping import StopListener
 __all__ = [
     "ROLES",
     "RUN_LOCK",
+    "TOKEN_VARIABLE",
     "TRAIN_WRITER",
+    "Connect",
     "LaunchConfig",
     "Report",
     "Role",
@@ -43,8 +47,10 @@ __all__ = [
     "checked_initial_model",
     "checked_source",
     "config_changes",
+    "connect_to",
     "keep_book",
     "make_role",
+    "mirrored",
     "move_run",
     "read_config",
     "read_spent",

@@ -26,6 +26,7 @@ __all__ = [
     "Connect",
     "Doors",
     "Way",
+    "connect_to",
     "way_to",
 ]
 
@@ -83,9 +84,7 @@ class Doors:
         """
         address = fingerprint = ""
         if self.net is not None:
-            listen = NetAddress.parse(self.net.listen)
-            host = platform.node() if listen.host in _ANYWHERE else listen.host
-            address = str(NetAddress(host, listen.port))
+            address = str(_named(NetAddress.parse(self.net.listen)))
             if self.net.certificate_file is not None:
                 fingerprint = fingerprint_of(self.net.certificate_file)
         write_endpoint(self._run, self._name, address, fingerprint)
@@ -111,6 +110,30 @@ class Connect:
     """``HOST:PORT``, as ``launch.listen`` of the other roles has it."""
     fingerprint: str | None = None
     """SHA-256 in hex of their certificate; None where they have none."""
+
+
+def connect_to(config: LaunchConfig) -> Connect | None:
+    """Returns where roles of other hosts find this run; None: nothing listens.
+
+    The token is ``run_token``.
+
+    Raises:
+        UsageError: The certificate cannot be read.
+    """
+    if not config.listen:
+        return None
+    address = _named(NetAddress.parse(config.listen))
+    pem = config.certificate_file
+    return Connect(
+        address=str(address).removeprefix("tcp://"),
+        fingerprint=fingerprint_of(Path(pem)) if pem else None,
+    )
+
+
+def _named(address: NetAddress) -> NetAddress:
+    """Returns the address by which other hosts reach what listens there."""
+    host = platform.node() if address.host in _ANYWHERE else address.host
+    return NetAddress(host, address.port)
 
 
 def way_to(run: RunDirectory, name: str, connect: Connect | None) -> Way:

@@ -47,11 +47,21 @@ class LaunchConfig:
     """By role, as ``launch.roles.learn.num_cpus=4``; those left out have the
     defaults."""
 
+    address: str = ""
+    """``HOST:PORT`` of a Ray cluster's head, or ``auto`` for the one of this machine.
+    Empty: that of RAY_ADDRESS, or the one of this machine, or a new one for the
+    call."""
+    grows: bool = False
+    """Whether the cluster adds hosts for what waits, as one that scales itself does:
+    what has no room now is then waited for, and not refused."""
+    runtime_env: str = ""
+    """A JSON file with Ray's runtime environment for role processes; empty: none."""
     listen: str = ""
-    """``HOST:PORT`` of the machine of the learner and of inference where actors of
-    other machines come in: the learner's table at this port, inference at the next. An
-    address that other machines reach needs a certificate. Empty: actors are on that
-    machine."""
+    """``HOST:PORT`` of the machine of the learner and of inference where roles of
+    other machines come in that do not have the run directory: the learner's table at
+    this port, inference at the next, the run directory's service at the one after. An
+    address that other machines reach needs a certificate. Empty: every role has the
+    run directory."""
     certificate_file: str = ""
     """PEM, for TLS; actors know it by the SHA-256 in the run directory."""
     key_file: str = ""
@@ -61,7 +71,7 @@ class LaunchConfig:
         """Checks the address.
 
         Raises:
-            UsageError: It is none, or its port has no next one.
+            UsageError: It is none, or there are no two ports after it.
         """
         names = ("certificate_file", "key_file")
         given = [name for name in names if getattr(self, name)]
@@ -77,7 +87,7 @@ class LaunchConfig:
         except UsageError:
             rule = "must be HOST:PORT; name both, as in 127.0.0.1:7070"
             raise UsageError(f"listen ({self.listen}) {rule}") from None
-        check_range("listen, its port", address.port, 1, 65534)
+        check_range("listen, its port", address.port, 1, 65533)
         check(
             given != [] or not _is_reached_by_others(address.host),
             "listen",

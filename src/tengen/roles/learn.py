@@ -73,7 +73,7 @@ class LearnRole:
         self._context = context
         self._wanted = config.agent.signature(config.task)
         self._lock = run.lock("learn")
-        self._door = open_run_door(config, run)
+        self._door = open_run_door(config, run, context.stop)
         self._device = learner_device(config)
         learner = config.learner
         self._epoch_steps = learner.epoch_samples // learner.batch_size

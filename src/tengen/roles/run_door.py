@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from contextlib import ExitStack
 
 from tengen.mirror import RUN, RunService
@@ -16,16 +17,19 @@ __all__ = ["open_run_door"]
 _LAST_S = 15.0
 
 
-def open_run_door(config: RunConfig, run: RunDirectory) -> ExitStack:
+def open_run_door(
+    config: RunConfig, run: RunDirectory, stop: threading.Event
+) -> ExitStack:
     """Serves the run to mirrors where ``launch.listen`` says so; does not block.
 
     Args:
         config: The run's.
         run: The run; the caller is its learner, so that there is one such door.
+        stop: Whether the run ends.
 
     Returns:
-        What ends it, by ``close``; where nothing listens, nothing. Where the run was
-        asked to stop, mirrors have some seconds to send what they have.
+        What ends it, by ``close``; where nothing listens, nothing. Where the run ends,
+        mirrors have some seconds to send what they have.
 
     Raises:
         UsageError: The address cannot be used.
@@ -45,7 +49,7 @@ def open_run_door(config: RunConfig, run: RunDirectory) -> ExitStack:
     ending.callback(server.close)
 
     def wait() -> None:
-        if run.stop_requested():
+        if stop.is_set():
             service.wait_for_mirrors(_LAST_S)
 
     ending.callback(wait)

@@ -224,6 +224,11 @@ def test_models_come_whole_and_old_ones_go(host, mirror_at, tmp_path):
     wait_for(lambda: mirror.run.models.numbers() == [2, 3, 4])
 
 
+def test_a_mirror_may_begin_when_there_are_models(host, mirror_at, tmp_path):
+    host.run.models.publish(0, lambda folder: (folder / "meta.json").touch())
+    assert mirror_at(tmp_path / "far").run.models.numbers() == [0]
+
+
 def test_what_the_run_says_is_heard(host, mirror_at, tmp_path):
     mirror = mirror_at(tmp_path / "far")
     assert mirror.run.read_run()["config"] == {"task": "tictactoe"}

@@ -36,6 +36,7 @@ from tengen.run import RunDirectory
 
 __all__ = ["SelfplayRole"]
 
+_SENT_S = 10.0
 _NO_MODEL = "no model is published yet; run tengen learn, export and gate first"
 
 
@@ -87,8 +88,11 @@ class SelfplayRole:
         self.waits_for = _NO_MODEL if model is None else ""
         if model is None:
             return None
+        before = self._context.sealed
         sealed = sealed_generation(self._writer.directory)
-        if self._context.sealed is not None and sealed > self._context.sealed:
+        # What the run's host knows of a mirror's segments is older than the mirror.
+        mirror = self._context.mirror
+        if mirror is None and before is not None and sealed > before:
             return self._sealed_before(sealed, model)
         self._take_over()
         adopted = self._adopted()
@@ -137,6 +141,9 @@ class SelfplayRole:
         stopped = self._context.stop.is_set()
         if not stopped:
             self._context.write(lambda: self._seal(writer, generation))
+            if mirror is not None and self._context.writer is not None:
+                # Whoever gives the turns takes the games for played, and learned from.
+                mirror.wait_until_sent(_SENT_S)
         return {
             "generation": generation,
             "model": models[-1],

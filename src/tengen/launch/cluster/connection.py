@@ -1,0 +1,115 @@
+"""The connection of this process to a Ray cluster."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import logging
+import os
+import signal
+import socket
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import ray
+
+from tengen.errors import UsageError
+from tengen.roles import RunConfig
+
+__all__ = ["connect", "disconnect", "first_line"]
+
+_CONNECT_S = 5.0
+_OURS = threading.Event()
+"""Set while this process is connected by ``connect``, and not by its caller."""
+
+
+def connect(config: RunConfig) -> None:
+    """Connects this process to the cluster, unless it is connected.
+
+    Raises:
+        UsageError: There is no such cluster, or it is of another Ray or Python.
+    """
+    if ray.is_initialized():
+        return
+    given = config.launch.address or os.environ.get("RAY_ADDRESS", "")
+    where = f"launch.address ({given})"
+    if given and given not in ("auto", "local"):
+        _check_address(given, where)
+    # A cluster that this call begins reports no usage.
+    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
+    runtime_env = _runtime_env(config.launch.runtime_env)
+    try:
+        with _signals_kept():
+            ray.init(
+                address=given or None,
+                log_to_driver=False,
+                include_dashboard=False if not given else None,
+                logging_level=logging.ERROR,
+                runtime_env=runtime_env,
+            )
+    except (ConnectionError, RuntimeError, ValueError) as error:
+        raise UsageError(
+            f"{where} cannot be joined, {first_line(error)}; correct it, or start "
+            f"the cluster"
+        ) from None
+    _OURS.set()
+
+
+def disconnect() -> None:
+    """Ends the connection that ``connect`` made, with a cluster that it began."""
+    if _OURS.is_set():
+        _OURS.clear()
+        ray.shutdown()
+
+
+def _check_address(given: str, where: str) -> None:
+    """Refuses at once what Ray would wait for, in many lines."""
+    host, _, port = given.rpartition(":")
+    if "://" in given or not host or not port.isdecimal():
+        raise UsageError(
+            f"{where} must be HOST:PORT of the cluster's head, or auto; correct it"
+        )
+    try:
+        socket.create_connection((host, int(port)), _CONNECT_S).close()
+    except (OSError, OverflowError) as error:
+        raise UsageError(
+            f"{where} does not answer, {error}; correct it, or start the cluster there"
+        ) from None
+
+
+def _runtime_env(path: str) -> dict[str, Any] | None:
+    if not path:
+        return None
+    try:
+        found = json.loads(Path(path).read_text())
+    except (OSError, ValueError) as error:
+        raise UsageError(
+            f"launch.runtime_env ({path}) cannot be read, {error}; name a JSON file"
+        ) from None
+    if not isinstance(found, dict):
+        raise UsageError(f"launch.runtime_env ({path}) must hold an object; correct it")
+    return found
+
+
+def first_line(error: Exception) -> str:
+    """Returns what an error says first, without its full stop."""
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    return (lines or [type(error).__name__])[0].rstrip(".:")
+
+
+@contextlib.contextmanager
+def _signals_kept() -> Iterator[None]:
+    """Keeps how this process takes signals: ``ray.init`` would end it by SIGTERM."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    kept = {
+        number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)
+    }
+    try:
+        yield
+    finally:
+        for number, handler in kept.items():
+            signal.signal(number, handler)
