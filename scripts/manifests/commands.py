@@ -26,6 +26,8 @@ __all__ = [
 
 # The images' ENTRYPOINT, which a container without a command has.
 _ENTRYPOINT = ("tengen",)
+# What "tengen" follows where it is a name and no program.
+_BEFORE_A_NAME = ("--tag", "-n", "--namespace", "namespace", "echo")
 _OPERATORS = frozenset([";", "&&", "||", "|", "&", ">", ">>", "<", "2>", "2>&1", ")"])
 
 
@@ -142,9 +144,8 @@ def _expanded(line: str, values: Mapping[str, str]) -> str:
 def _of_words(words: Sequence[str]) -> Iterator[tuple[str, ...]]:
     """Yields what follows each word ``tengen`` that is a program's name."""
     for place, word in enumerate(words):
-        # After echo or an option it is an argument.
         before = words[place - 1] if place else ""
-        if word != "tengen" or before in ("-t", "-n", "namespace", "echo"):
+        if word != "tengen" or before in _BEFORE_A_NAME:
             continue
         rest = words[place + 1 :]
         end = next((i for i, one in enumerate(rest) if one in _OPERATORS), len(rest))
