@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 from scripts.manifests.checks.pods import is_working
 from scripts.manifests.finding import Finding
-from scripts.manifests.overlay import Overlay
+from scripts.manifests.overlay import ROOT, Overlay
 
 from tengen.launch import process
-from tengen.roles.selfplay import generations
 
 __all__ = ["check_grace", "check_job_ends", "check_rayjob_ends", "check_writers"]
 
@@ -74,7 +74,9 @@ def check_rayjob_ends(overlay: Overlay) -> Iterator[Finding]:
 
 def check_writers(overlay: Overlay) -> Iterator[Finding]:
     """Yields Jobs with more pods than a run has writers for self-play."""
-    most = generations._MAX_WRITERS
+    page = (ROOT / "docs" / "roles.md").read_text()
+    (said,) = re.findall(r"^\| selfplay \| up to (\d+) \|", page, re.M)
+    most = int(said)
     for one in overlay.of_kind("Job"):
         count = one["spec"].get("parallelism", 1)
         if count > most:

@@ -27,7 +27,7 @@ __all__ = [
 GAME_ROLES = ("selfplay", "learn", "export", "gate", "rate")
 """Processes of a run of games whose roles work at once."""
 STEP_ROLES = ("learn", "inference", "actor")
-"""Those of a run of environments, the last of them --actors times."""
+"""Those of a run of environments."""
 
 
 def check_replicas(overlay: Overlay) -> Iterator[Finding]:
@@ -147,8 +147,10 @@ def _roles(args: Any) -> dict[str, _Role]:
     for name in STEP_ROLES if is_steps else GAME_ROLES:
         cpus = settings.get(f"launch.roles.{name}.num_cpus", "0")
         gpus = settings.get(f"launch.roles.{name}.num_gpus", "0")
-        count = args.actors or 1 if name == "actor" else 1
-        found[name] = _Role(int(cpus), int(gpus), count)
+        count = settings.get(f"launch.roles.{name}.count", "1")
+        if name == "actor" and args.actors is not None:
+            count = args.actors
+        found[name] = _Role(int(cpus), int(gpus), int(count))
     return found
 
 
