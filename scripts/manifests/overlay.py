@@ -159,8 +159,16 @@ def open_overlay(
         documents = render(folder_path, files)
         if kubectl and shutil.which("kubectl"):
             documents = _by_kubectl(folder_path)
+    # To the API server a field without a value is none.
+    documents = {key: _without_nulls(one) for key, one in documents.items()}
     shown = " + ".join([name, *components])
     return Overlay(shown, documents, tuple(components), files)
+
+
+def _without_nulls(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {k: _without_nulls(one) for k, one in value.items() if one is not None}
+    return [_without_nulls(one) for one in value] if isinstance(value, list) else value
 
 
 def _check_known(folder: str, name: str) -> None:

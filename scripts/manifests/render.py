@@ -74,10 +74,11 @@ def read_documents(path: Path) -> list[dict[str, Any]]:
         raise UsageError(f"file ({path}) must be YAML, {reason}; repair it") from error
     for one in found:
         metadata = one.get("metadata") if isinstance(one, dict) else None
-        if not isinstance(metadata, dict) or not {"kind", "apiVersion"} <= one.keys():
+        is_named = isinstance(metadata, dict) and metadata.get("name")
+        if not is_named or not {"kind", "apiVersion"} <= one.keys():
             raise UsageError(
-                f"file ({path}) must hold objects with apiVersion, kind and metadata; "
-                f"name them"
+                f"file ({path}) must hold objects with apiVersion, kind and "
+                f"metadata.name; name them"
             )
     return found
 

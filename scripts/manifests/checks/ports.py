@@ -29,7 +29,7 @@ def check_services(overlay: Overlay) -> Iterator[Finding]:
             found = one["spec"].get("selector", {})
             yield overlay.finding(one, "spec.selector", found, rule)
             continue
-        for index, port in enumerate(one["spec"]["ports"]):
+        for index, port in enumerate(one["spec"].get("ports", ())):
             target = port.get("targetPort", port["port"])
             path = f"spec.ports[{index}]"
             number = _number(pods, target)
@@ -69,6 +69,10 @@ def check_listener(overlay: Overlay) -> Iterator[Finding]:
             continue
         host, _, port = listen.rpartition(":")
         where = f"{typed.path}, launch.listen"
+        if not port.isdecimal():
+            rule = "must be HOST:PORT; correct it"
+            yield overlay.finding(typed.document, where, listen, rule)
+            continue
         service = overlay.documents.get(("Service", host))
         if service is None or service["spec"].get("clusterIP") != "None":
             rule = "must have the name of a Service with clusterIP None; correct it"
@@ -76,7 +80,7 @@ def check_listener(overlay: Overlay) -> Iterator[Finding]:
             continue
         pods = _selected(overlay, service)
         for number in (int(port), int(port) + 1):
-            if number not in {one["port"] for one in service["spec"]["ports"]}:
+            if number not in {one["port"] for one in service["spec"].get("ports", ())}:
                 rule = f"needs port {number} of Service/{host}; add it, or correct it"
                 yield overlay.finding(typed.document, where, listen, rule)
             if pods and _number(pods, number) is None:

@@ -62,7 +62,12 @@ def check_ray_cores(overlay: Overlay) -> Iterator[Finding]:
     for pod in overlay.pods():
         if pod.ray_params is None:
             continue
-        told = Decimal(pod.ray_params.get("num-cpus", 0))
+        for name in ("num-cpus", "num-gpus"):
+            if _count(pod.ray_params.get(name, "0")) is None:
+                rule = "must be a whole number in quotes; correct it"
+                where = f"{pod.path}, {name} of its group"
+                yield pod.finding(where, pod.ray_params[name], rule)
+        told = Decimal(_count(pod.ray_params.get("num-cpus", "0")) or 0)
         limit = pod_limits(pod).get("cpu", Decimal(0))
         if told > limit:
             where = f"{pod.path}, num-cpus of its group"
@@ -145,12 +150,13 @@ def _roles(args: Any) -> dict[str, _Role]:
     is_steps = args.actors is not None or args.frames is not None
     found = {}
     for name in STEP_ROLES if is_steps else GAME_ROLES:
-        cpus = settings.get(f"launch.roles.{name}.num_cpus", "0")
-        gpus = settings.get(f"launch.roles.{name}.num_gpus", "0")
-        count = settings.get(f"launch.roles.{name}.count", "1")
+        cpus, gpus, count = (
+            _count(settings.get(f"launch.roles.{name}.{field}", default)) or 0
+            for field, default in (("num_cpus", "0"), ("num_gpus", "0"), ("count", "1"))
+        )
         if name == "actor" and args.actors is not None:
             count = args.actors
-        found[name] = _Role(int(cpus), int(gpus), int(count))
+        found[name] = _Role(cpus, gpus, count)
     return found
 
 
@@ -163,10 +169,16 @@ def _groups(overlay: Overlay, job: Mapping[str, Any]) -> list[_Group]:
             continue
         if pod.document["metadata"]["name"] == name:
             cpus, gpus = (
-                int(pod.ray_params.get(word, 0)) for word in ("num-cpus", "num-gpus")
+                _count(pod.ray_params.get(word, "0")) or 0
+                for word in ("num-cpus", "num-gpus")
             )
             found.append(_Group(cpus, gpus, pod.max_replicas))
     return found
+
+
+def _count(text: str) -> int | None:
+    """Returns the whole number that a text is; None where it is none."""
+    return int(text) if text.isdecimal() else None
 
 
 def _has_room(name: str, roles: Mapping[str, _Role], group: _Group) -> bool:

@@ -73,6 +73,11 @@ def test_both_renderers_agree(name: str, components: tuple[str, ...]) -> None:
             "must be lists of JSON patch operations",
         ),
         ("a.yaml", "kind: ConfigMap\n", "apiVersion, kind and metadata"),
+        (
+            "a.yaml",
+            "{apiVersion: v1, kind: ConfigMap, metadata: {}}\n",
+            "metadata.name; name them",
+        ),
     ],
 )
 def test_the_renderer_refuses(

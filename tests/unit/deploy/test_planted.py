@@ -243,6 +243,14 @@ PLANTED = [
         of(GO9, f"{_GROUPS}[1].template, num-cpus of its group (32) must be at most"),
     ),
     Planted(
+        *("cores that are no number", "rayjob-go9", GO9),
+        *(f"{_GROUPS}.0.rayStartParams", "num-gpus", "one"),
+        (
+            f"RayJob/go9 {_GROUPS}[0].template, num-gpus of its group (one) must be a",
+            "RayJob/go9 spec.entrypoint, launch.roles.learn (4 cores, 1 GPUs) must fin",
+        ),
+    ),
+    Planted(
         *("room for self-play alone", "rayjob-go9", GO9),
         *(f"{_GROUPS}.1.rayStartParams", "num-cpus", "18"),
         of(
@@ -396,6 +404,11 @@ def changed(overlay: Overlay, old: str, new: str) -> None:
     [
         ("--minutes", "--minute", 'option (--minute) is not known; did you mean "--mi'),
         ("--launch ray", "--launch rey", "invalid choice: 'rey'"),
+        (
+            "--set launch.roles.gate.num_cpus=1",
+            "--set launch.roles.gate.num_cpus=one",
+            "launch.roles.gate.num_cpus (0) must name its cores",
+        ),
         ("tengen train", "tengen trane", "command (trane) is not known"),
         (
             "--set launch.roles.gate.num_cpus=1",
