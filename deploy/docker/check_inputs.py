@@ -16,7 +16,7 @@ import json
 import re
 import sys
 import tomllib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -152,7 +152,7 @@ def _copies(path: Path, found: list[Instruction], root: Path) -> Iterator[str]:
                 yield f"{where} (COPY {source}) must not be in .dockerignore; let it in"
 
 
-def _ignored(root: Path):
+def _ignored(root: Path) -> Callable[[str], bool]:
     """Returns whether .dockerignore keeps a path out: its last pattern that fits."""
     patterns = [
         line.strip()

@@ -53,7 +53,8 @@ class Pod:
     @property
     def spec(self) -> Mapping[str, Any]:
         """The pod's own spec."""
-        return self.template.get("spec", {})
+        found: Mapping[str, Any] = self.template.get("spec", {})
+        return found
 
     def containers(self) -> Iterator[tuple[str, Mapping[str, Any]]]:
         """Yields the path and content of every container, those of the start too."""

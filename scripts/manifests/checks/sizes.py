@@ -60,7 +60,8 @@ def pod_limits(pod: Pod) -> dict[str, Decimal]:
             used[name] = used.get(name, Decimal(0)) + (parse_quantity(value) or 0)
     for one in pod.spec.get("initContainers", ()):
         for name, value in one.get("resources", {}).get("limits", {}).items():
-            used[name] = max(used.get(name, Decimal(0)), parse_quantity(value) or 0)
+            most = parse_quantity(value) or Decimal(0)
+            used[name] = max(used.get(name, Decimal(0)), most)
     return used
 
 

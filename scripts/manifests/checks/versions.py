@@ -18,7 +18,7 @@ _CUDA = "-cuda"
 @functools.cache
 def ray_version() -> str:
     """Returns the Ray of constraints.txt, which the images have."""
-    pins = dict(re.findall(r"^(\S+)==(\S+)$", _constraints(), re.M))
+    pins: dict[str, str] = dict(re.findall(r"^(\S+)==(\S+)$", _constraints(), re.M))
     return pins["ray"]
 
 
