@@ -53,10 +53,9 @@ def strict(schema: Any) -> Any:
         closed.pop("type", None)
         closed["anyOf"] = [{"type": "integer"}, {"type": "string"}]
     is_open = closed.get("x-kubernetes-preserve-unknown-fields", False)
-    if "properties" in closed and not is_open:
-        closed.setdefault("additionalProperties", False)
-        if closed["additionalProperties"] is True:
-            closed["additionalProperties"] = False
+    says_any = closed.get("additionalProperties", True) is True
+    if "properties" in closed and says_any and not is_open:
+        closed["additionalProperties"] = False
     if closed.pop("nullable", False):
         return {"anyOf": [{"type": "null"}, closed]}
     return closed

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 import shutil
@@ -129,6 +130,21 @@ def programs(tmp_path: Path) -> dict[str, str]:
     }
 
 
+@contextlib.contextmanager
+def started(
+    name: str, environment: dict[str, str]
+) -> Iterator[subprocess.Popen[bytes]]:
+    """A script of Slurm in a session of its own, of which nothing is left."""
+    command = ["bash", str(SLURM / name)]
+    process = subprocess.Popen(command, env=environment, start_new_session=True)
+    try:
+        yield process
+    finally:
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+
+
 def told(programs: dict[str, str]) -> list[str]:
     return Path(programs["LOG"]).read_text().splitlines()
 
@@ -145,11 +161,11 @@ def test_the_learner_makes_the_run_and_saves_and_queues_again(
     programs: dict[str, str],
 ) -> None:
     environment = {**programs, "SLURM_JOB_ID": "7"}
-    process = subprocess.Popen(["bash", SLURM / "learner.sbatch"], env=environment)
-    for role in ("learn", "export", "gate"):
-        wait_for(programs, f"tengen {role}")
-    process.send_signal(signal.SIGTERM)
-    assert process.wait(20) != 0
+    with started("learner.sbatch", environment) as process:
+        for role in ("learn", "export", "gate"):
+            wait_for(programs, f"tengen {role}")
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(20) != 0
     lines = told(programs)
     assert (
         lines[0] == f"tengen train go/9 --out {programs['RUN']} --games 0 --minutes 600"
@@ -162,10 +178,8 @@ def test_a_role_of_the_learner_that_fails_ends_the_others(
     programs: dict[str, str],
 ) -> None:
     environment = {**programs, "SLURM_JOB_ID": "7", "ENDS": "gate"}
-    done = subprocess.run(
-        ["bash", SLURM / "learner.sbatch"], env=environment, timeout=20, check=False
-    )
-    assert done.returncode == 1
+    with started("learner.sbatch", environment) as process:
+        assert process.wait(20) == 1
     lines = told(programs)
     assert not any(line.startswith("scontrol") for line in lines)
 
@@ -174,13 +188,11 @@ def test_a_task_of_the_array_is_the_role_itself(programs: dict[str, str]) -> Non
     Path(programs["RUN"]).mkdir()
     (Path(programs["RUN"]) / "run.json").touch()
     environment = {**programs, "SLURM_CPUS_PER_TASK": "6"}
-    process = subprocess.Popen(
-        ["bash", SLURM / "selfplay_array.sbatch"], env=environment
-    )
-    wait_for(programs, f"tengen selfplay {programs['RUN']} --threads 6")
-    # The signal is the shell's, whose place the role has.
-    process.send_signal(signal.SIGTERM)
-    assert process.wait(20) == 130
+    with started("selfplay_array.sbatch", environment) as process:
+        wait_for(programs, f"tengen selfplay {programs['RUN']} --threads 6")
+        # The signal is the shell's, whose place the role has.
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(20) == 130
     assert told(programs)[-1] == "selfplay ended"
 
 
