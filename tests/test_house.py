@@ -14,7 +14,8 @@ from tengen.cli import COMMANDS
 ROOT = Path(__file__).resolve().parent.parent
 PACKAGE = ROOT / "src" / "tengen"
 MAX_LINES = 500
-TEXT = {".py", ".cc", ".h", ".md", ".toml", ".txt", ".cmake", ""}
+TEXT = {".py", ".cc", ".h", ".md", ".toml", ".txt", ".cmake", ".yaml", ".sh", ""}
+TEXT |= {".sbatch", ".cuda"}
 
 
 def import_ranks() -> dict[str, int]:
@@ -73,7 +74,10 @@ def imported_parts(path: Path) -> set[str]:
 
 
 def project_files() -> list[Path]:
-    folders = ("src", "core", "tests", "scripts", "docs", "examples", "benchmarks")
+    folders = (
+        *("src", "core", "tests", "scripts", "docs", "examples", "benchmarks"),
+        "deploy",
+    )
     files = [path for name in folders for path in (ROOT / name).rglob("*")]
     files += [path for path in ROOT.iterdir() if not path.name.startswith(".")]
     return sorted(

@@ -30,7 +30,7 @@ from tengen.errors import (
     refusal,
 )
 
-__all__ = ["COMMANDS", "Command", "main"]
+__all__ = ["COMMANDS", "Command", "main", "parse_command"]
 
 _PYTHON_SHOWS = warnings.showwarning
 
@@ -131,6 +131,25 @@ def main(argv: Sequence[str] | None = None) -> int:
         return _fail(str(refused), refused.exit_code)
 
 
+def parse_command(argv: Sequence[str]) -> tuple[Command, argparse.Namespace]:
+    """Returns the command that is typed, and its arguments; runs nothing.
+
+    Args:
+        argv: What follows ``tengen``.
+
+    Raises:
+        UsageError: The command or an argument is not known, or lacks something.
+    """
+    command = _find(argv)
+    module = importlib.import_module(command.target.split(":")[0])
+    parser = _Parser(prog=f"tengen {command.name}", description=command.help)
+    module.add_arguments(parser)
+    parser.add_argument(
+        "--json", action="store_true", help="end with one JSON object on stdout"
+    )
+    return command, _parse(parser, list(argv[len(command.name.split()) :]))
+
+
 def _prepare_streams() -> None:
     """Lets no stream fail: a closed one is empty, bytes of no character are shown."""
     for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
@@ -148,28 +167,21 @@ def _run(argv: list[str]) -> int:
     if argv[0] == "--version":
         print(f"tengen {__version__}")
         return 0
-    command = _find(argv)
+    command, args = parse_command(argv)
     module_name, function_name = command.target.split(":")
-    module = importlib.import_module(module_name)
-    parser = _Parser(prog=f"tengen {command.name}", description=command.help)
-    module.add_arguments(parser)
-    parser.add_argument(
-        "--json", action="store_true", help="end with one JSON object on stdout"
-    )
-    args = _parse(parser, argv[len(command.name.split()) :])
     function: Callable[[argparse.Namespace], Mapping[str, Any]]
-    function = getattr(module, function_name)
+    function = getattr(importlib.import_module(module_name), function_name)
     report = function(args)
     if args.json:
         print(json.dumps(report))
     return int(report.get("exit_code", 0))
 
 
-def _find(argv: list[str]) -> Command:
+def _find(argv: Sequence[str]) -> Command:
     known = {command.name: command for command in COMMANDS}
     name = " ".join(argv[:2])
     if name not in known:
-        name = argv[0]
+        name = argv[0] if argv else "none"
     if name not in known:
         raise UsageError(f"command ({name}) is not known; {did_you_mean(name, known)}")
     return known[name]

@@ -1,0 +1,79 @@
+"""Every check of an overlay whole, by name; each yields what is wrong."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+from scripts.manifests.checks.commands import (
+    check_commands,
+    check_deadline,
+    check_run_directory,
+)
+from scripts.manifests.checks.endings import (
+    check_grace,
+    check_job_ends,
+    check_rayjob_ends,
+    check_writers,
+)
+from scripts.manifests.checks.names import check_names
+from scripts.manifests.checks.pods import (
+    check_readiness,
+    check_security,
+    check_shared_memory,
+)
+from scripts.manifests.checks.ports import check_listener, check_services
+from scripts.manifests.checks.queues import check_capacity, check_queue_labels
+from scripts.manifests.checks.ray import (
+    check_cluster_selector,
+    check_head,
+    check_ray_cores,
+    check_replicas,
+    check_roles,
+)
+from scripts.manifests.checks.references import (
+    check_accounts,
+    check_claims,
+    check_secrets,
+    check_sources,
+    check_volumes,
+)
+from scripts.manifests.checks.sizes import check_requests, check_resources
+from scripts.manifests.checks.versions import check_images, check_ray_version
+from scripts.manifests.finding import Finding
+from scripts.manifests.overlay import Overlay
+
+__all__ = ["CHECKS", "Check"]
+
+Check = Callable[[Overlay], Iterator[Finding]]
+
+CHECKS: tuple[Check, ...] = (
+    check_names,
+    check_volumes,
+    check_claims,
+    check_sources,
+    check_secrets,
+    check_accounts,
+    check_images,
+    check_ray_version,
+    check_resources,
+    check_requests,
+    check_shared_memory,
+    check_security,
+    check_readiness,
+    check_grace,
+    check_job_ends,
+    check_rayjob_ends,
+    check_writers,
+    check_replicas,
+    check_head,
+    check_ray_cores,
+    check_roles,
+    check_cluster_selector,
+    check_queue_labels,
+    check_capacity,
+    check_services,
+    check_listener,
+    check_commands,
+    check_run_directory,
+    check_deadline,
+)

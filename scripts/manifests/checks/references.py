@@ -1,0 +1,127 @@
+"""What a pod refers to is there: volumes, claims, maps, secrets, accounts."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Any
+
+from scripts.manifests.finding import Finding
+from scripts.manifests.overlay import ROOT, Overlay, Pod
+
+__all__ = [
+    "check_accounts",
+    "check_claims",
+    "check_secrets",
+    "check_sources",
+    "check_volumes",
+]
+
+_PAGE = ROOT / "docs" / "deploy.md"
+_SECRET_WORDS = re.compile("TOKEN|PASSWORD|SECRET|KEY")
+
+
+def check_volumes(overlay: Overlay) -> Iterator[Finding]:
+    """Yields mounts of volumes that the pod has not, and volumes that nobody mounts."""
+    for pod in overlay.pods():
+        volumes = {one["name"] for one in pod.spec.get("volumes", ())}
+        mounted = set()
+        for path, name in _mounts(pod):
+            mounted.add(name)
+            if name not in volumes:
+                rule = "must be a volume of its pod; add it, or correct the name"
+                yield pod.finding(path, name, rule)
+        for name in sorted(volumes - mounted):
+            where = f"{pod.path}.spec.volumes"
+            yield pod.finding(where, name, "must be mounted; mount it, or remove it")
+
+
+def check_claims(overlay: Overlay) -> Iterator[Finding]:
+    """Yields claims that the overlay does not have."""
+    for pod in overlay.pods():
+        for index, volume in enumerate(pod.spec.get("volumes", ())):
+            claim = volume.get("persistentVolumeClaim", {}).get("claimName")
+            if claim and not overlay.has("PersistentVolumeClaim", claim):
+                where = (
+                    f"{pod.path}.spec.volumes[{index}].persistentVolumeClaim.claimName"
+                )
+                rule = "must be a PersistentVolumeClaim of the overlay; add it"
+                yield pod.finding(where, claim, rule)
+
+
+def check_sources(overlay: Overlay) -> Iterator[Finding]:
+    """Yields maps and secrets that nobody makes.
+
+    A secret is the user's to create, and stands in docs/deploy.md as ``secret/NAME``.
+    """
+    page = _PAGE.read_text()
+    for pod in overlay.pods():
+        for path, kind, name in _sources(pod):
+            if overlay.has(kind, name):
+                continue
+            if kind == "Secret":
+                if f"`secret/{name}`" not in page:
+                    rule = "must be made by the overlay, or stand in docs/deploy.md"
+                    yield pod.finding(path, name, f"{rule} as secret/{name}; say it")
+            else:
+                yield pod.finding(
+                    path, name, f"must be a {kind} of the overlay; add it"
+                )
+
+
+def check_secrets(overlay: Overlay) -> Iterator[Finding]:
+    """Yields tokens and passwords that stand in a manifest."""
+    for pod in overlay.pods():
+        for path, container in pod.containers():
+            for index, one in enumerate(container.get("env", ())):
+                if _SECRET_WORDS.search(one["name"]) and "value" in one:
+                    where = f"{path}.env[{index}].value"
+                    rule = "must come from a secret; use valueFrom.secretKeyRef"
+                    yield pod.finding(where, "not shown", rule)
+
+
+def check_accounts(overlay: Overlay) -> Iterator[Finding]:
+    """Yields service accounts that the overlay does not have.
+
+    A pod without one would have the namespace's own.
+    """
+    for pod in overlay.pods():
+        name = pod.spec.get("serviceAccountName", "absent")
+        if not overlay.has("ServiceAccount", name):
+            where = f"{pod.path}.spec.serviceAccountName"
+            rule = "must be a ServiceAccount of the overlay; add it"
+            yield pod.finding(where, name, rule)
+
+
+def _mounts(pod: Pod) -> Iterator[tuple[str, str]]:
+    for path, container in pod.containers():
+        for index, mount in enumerate(container.get("volumeMounts", ())):
+            yield f"{path}.volumeMounts[{index}].name", mount["name"]
+    if pod.group == "head":
+        # KubeRay adds the autoscaler to the head's pod.
+        options = pod.document["spec"].get("autoscalerOptions", {})
+        for index, mount in enumerate(options.get("volumeMounts", ())):
+            where = f"spec.autoscalerOptions.volumeMounts[{index}].name"
+            yield where, mount["name"]
+
+
+def _sources(pod: Pod) -> Iterator[tuple[str, str, str]]:
+    """Yields path, kind and name of every map and secret that a pod reads."""
+    for index, volume in enumerate(pod.spec.get("volumes", ())):
+        where = f"{pod.path}.spec.volumes[{index}]"
+        if "configMap" in volume:
+            yield f"{where}.configMap.name", "ConfigMap", volume["configMap"]["name"]
+        if "secret" in volume:
+            yield f"{where}.secret.secretName", "Secret", volume["secret"]["secretName"]
+    for path, container in pod.containers():
+        for index, one in enumerate(container.get("envFrom", ())):
+            yield from _named(f"{path}.envFrom[{index}]", one, "Ref")
+        for index, one in enumerate(container.get("env", ())):
+            where = f"{path}.env[{index}].valueFrom"
+            yield from _named(where, one.get("valueFrom", {}), "KeyRef")
+
+
+def _named(path: str, one: Any, ending: str) -> Iterator[tuple[str, str, str]]:
+    for word, kind in (("configMap", "ConfigMap"), ("secret", "Secret")):
+        if f"{word}{ending}" in one:
+            yield f"{path}.{word}{ending}.name", kind, one[f"{word}{ending}"]["name"]

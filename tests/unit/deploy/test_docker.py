@@ -1,0 +1,203 @@
+"""What a build of an image takes in is whole and pinned; no build is made."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import tomllib
+from importlib import metadata
+from pathlib import Path
+
+import pytest
+from deploy.docker import check_inputs
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
+
+ROOT = check_inputs.ROOT
+FILES = ("Dockerfile", "Dockerfile.cuda")
+HERE = "deploy/docker"
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    """A copy of what a build takes in, but for the sources."""
+    for name in (
+        "constraints.txt",
+        "pyproject.toml",
+        "CMakeLists.txt",
+        ".dockerignore",
+    ):
+        shutil.copy(ROOT / name, tmp_path / name)
+    for name in ("README.md", "LICENSE"):
+        (tmp_path / name).touch()
+    for name in ("core", "src"):
+        (tmp_path / name).mkdir()
+    ignore = shutil.ignore_patterns("__pycache__")
+    shutil.copytree(ROOT / HERE, tmp_path / HERE, ignore=ignore)
+    return tmp_path
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_the_files_are_sound(name: str) -> None:
+    assert list(check_inputs.problems(ROOT / HERE / name)) == []
+
+
+@pytest.mark.parametrize(
+    ("file", "old", "new", "said"),
+    [
+        ("Dockerfile", "COPY core core", "COPY cor core", "COPY cor) must be there"),
+        ("Dockerfile", "WORKDIR /tmp", "WORKDRI /tmp", "(WORKDRI) must be an instr"),
+        ("Dockerfile", "USER 10001:10001", "USER root", "(USER root) must be numbers"),
+        ("Dockerfile", "USER 10001:10001", "", "(USER absent) must be numbers"),
+        ("Dockerfile", '"/usr/bin/tini", "--", ', "", "(ENTRYPOINT tengen) must be a"),
+        ("Dockerfile", "CMD [", "HEALTHCHECK NONE\nCMD [", "(HEALTHCHECK) must be ab"),
+        ("Dockerfile", "--from=build", "--from=built", "(--from=built) must be a st"),
+        ("Dockerfile", " --no-deps --extra", " --extra", "must be --no-deps"),
+        ("Dockerfile", ":3.11.14-slim", ":3.11-slim", "(ARG BASE) must be base_image"),
+        ("Dockerfile", "FROM ${BASE}\n", "FROM debian\n", "(FROM debian) must be"),
+        ("base_image", ":3.11.14-slim-bookworm", "", "(python) must be NAME:EXACT"),
+        ("packages.txt", "numpy\n", "", "(numpy, absent) must have what tengen needs"),
+        ("packages.txt", "numpy\n", "nunpy\nnumpy\n", "(nunpy) must be pinned"),
+        ("packages.txt", "numpy\n", "numpy\nray>=2\n", "(ray>=2) must be a name al"),
+        ("../../constraints.txt", "ray==2.60.0\n", "", "(ray) must be pinned"),
+        ("../../.dockerignore", "!core\n", "", "(COPY core) must not be in .dockerig"),
+    ],
+)
+def test_an_error_is_named(
+    root: Path, file: str, old: str, new: str, said: str
+) -> None:
+    changed = root / HERE / file
+    text = changed.read_text()
+    assert old in text
+    changed.write_text(text.replace(old, new))
+    found = list(check_inputs.problems(root / HERE / "Dockerfile", root))
+    assert any(said in line for line in found), found
+    assert all("\n" not in line for line in found)
+
+
+def test_both_images_build_tengen_alike() -> None:
+    stages = [
+        (ROOT / HERE / name).read_text().split("FROM ${BASE} AS build")[1].split("FROM")
+        for name in FILES
+    ]
+    assert stages[0][0] == stages[1][0]
+
+
+def test_the_image_that_never_ran_says_so() -> None:
+    head = (ROOT / HERE / "Dockerfile.cuda").read_text().split("\nARG")[0]
+    assert "HAS NEVER RUN" in head
+    assert "**it has never run**" in (ROOT / "docs" / "deploy.md").read_text()
+
+
+def test_pins_are_within_what_the_project_takes() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    lines = list(project["dependencies"])
+    for extra in project["optional-dependencies"].values():
+        lines += extra
+    text = (ROOT / "constraints.txt").read_text()
+    pins = {
+        canonicalize_name(name): version
+        for name, version in re.findall(r"^(\S+)==(\S+)$", text, re.M)
+    }
+    pinned = [Requirement(line) for line in lines]
+    pinned = [one for one in pinned if canonicalize_name(one.name) in pins]
+    assert len(pinned) > 20
+    wrong = [
+        str(one)
+        for one in pinned
+        if not one.specifier.contains(pins[canonicalize_name(one.name)])
+    ]
+    assert wrong == []
+
+
+def test_packages_have_what_they_need_themselves() -> None:
+    """Of those that are installed here; a build has pip check say it of all."""
+    names = set()
+    for file in ("packages.txt", "packages-cuda.txt"):
+        names |= set((ROOT / HERE / file).read_text().split())
+    num_looked = 0
+    for name in sorted(names):
+        try:
+            needed = metadata.requires(name) or []
+        except metadata.PackageNotFoundError:
+            continue
+        num_looked += 1
+        for one in map(Requirement, needed):
+            if one.marker is None or one.marker.evaluate({"extra": ""}):
+                assert canonicalize_name(one.name) in names, f"{name} needs {one.name}"
+    assert num_looked > 20
+
+
+def run(root: Path, *words: str, docker: str = "") -> subprocess.CompletedProcess[str]:
+    """Runs build.sh where docker is a script."""
+    folder = root / "bin"
+    folder.mkdir(exist_ok=True)
+    (folder / "docker").write_text(f"#!/bin/sh\n{docker or 'exit 1'}\n")
+    (folder / "docker").chmod(0o755)
+    return subprocess.run(
+        [root / HERE / "build.sh", *words],
+        env={**os.environ, "PATH": f"{folder}:{os.environ['PATH']}"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+def test_a_dry_run_needs_no_docker(root: Path) -> None:
+    done = run(root, "--cuda", "--dry-run")
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.split() == [
+        *("docker", "build", "--file", f"{HERE}/Dockerfile.cuda", "--build-arg"),
+        "BASE=python:3.11.14-slim-bookworm",
+        *("--tag", f"tengen:{check_inputs.tag()}-cuda", "."),
+    ]
+
+
+def test_a_build_without_a_daemon_fails_in_one_line(root: Path) -> None:
+    done = run(root)
+    assert done.returncode == 1
+    said = "build: docker (no daemon) must answer; start it, or use --dry-run\n"
+    assert done.stderr == said
+
+
+def test_a_build_runs_the_command_of_the_dry_run(root: Path) -> None:
+    command = run(root, "--dry-run").stdout.split()
+    done = run(root, docker='[ "$1" = info ] || echo docker "$@"')
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.splitlines()[0].split() == command
+
+
+def test_an_input_that_is_refused_builds_nothing(root: Path) -> None:
+    (root / "src").rmdir()
+    done = run(root, docker="echo docker")
+    assert done.returncode == 2
+    assert done.stdout == ""
+    assert "COPY src) must be there" in done.stderr
+
+
+def test_bad_usage_is_one_line(root: Path) -> None:
+    done = run(root, "--gpu")
+    assert done.returncode == 2
+    assert done.stderr == (
+        "build: option (--gpu) is not known; use --cuda, --dry-run or --pin\n"
+    )
+
+
+def test_a_pin_is_the_registrys_digest(root: Path) -> None:
+    digest = "sha256:" + "3f" * 32
+    done = run(root, "--pin", docker=f"echo {digest}")
+    assert done.returncode == 0, done.stderr
+    base = (root / HERE / "base_image").read_text()
+    assert base == f"python:3.11.14-slim-bookworm@{digest}\n"
+    # A build then uses it, and its files are sound.
+    done = run(root, "--dry-run")
+    assert f"BASE={base.strip()}" in done.stdout.split()
+
+
+def test_what_is_no_digest_is_not_written(root: Path) -> None:
+    done = run(root, "--pin", docker="echo latest")
+    assert done.returncode == 1
+    assert "digest (latest) must be sha256:" in done.stderr
+    assert (root / HERE / "base_image").read_text() == "python:3.11.14-slim-bookworm\n"

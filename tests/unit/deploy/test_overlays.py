@@ -1,0 +1,165 @@
+"""Every overlay, alone and with each component: rendered, and without an error."""
+
+from __future__ import annotations
+
+import shutil
+import tomllib
+from pathlib import Path
+
+import pytest
+from scripts import check_manifests
+from scripts.manifests.checks.ray import GAME_ROLES, STEP_ROLES
+from scripts.manifests.commands import entrypoint_commands
+from scripts.manifests.overlay import K8S, open_overlay
+from scripts.manifests.render import render
+
+from tengen import cli
+from tengen.errors import UsageError
+from tengen.launch.workers import workers_at_once
+from tengen.roles import read_config
+from tengen.run import RunDirectory
+from tests.unit.deploy.overlays import OVERLAYS, RENDERS, lines, rendered
+
+IDS = ["+".join((name, *components)) for name, components in RENDERS]
+
+
+def test_the_overlays_and_components_are_there() -> None:
+    assert OVERLAYS == ["jobs-selfplay", "raycluster-atari", "rayjob-go9"]
+    used = {one for _, components in RENDERS for one in components}
+    # Every overlay has the other two.
+    assert used == {"gpu", "queue-kueue", "queue-volcano"}
+
+
+@pytest.mark.parametrize(("name", "components"), RENDERS, ids=IDS)
+def test_it_has_no_error(name: str, components: tuple[str, ...]) -> None:
+    overlay = rendered(name, *components)
+    assert lines(overlay) == []
+    assert sum(1 for _ in overlay.pods()) >= 3
+
+
+@pytest.mark.parametrize(
+    ("name", "components"),
+    [
+        ("jobs-selfplay", ("gpu", "queue-volcano")),
+        ("raycluster-atari", ("queue-volcano",)),
+        ("rayjob-go9", ("queue-kueue",)),
+        ("rayjob-go9", ()),
+    ],
+)
+def test_both_renderers_agree(name: str, components: tuple[str, ...]) -> None:
+    if shutil.which("kubectl") is None:
+        pytest.skip("kubectl is not installed, which renders overlays elsewhere")
+    theirs = open_overlay(name, components)
+    assert rendered(name, *components).documents == theirs.documents
+
+
+@pytest.mark.parametrize(
+    ("file", "content", "said"),
+    [
+        ("kustomization.yaml", "namePrefix: a-\n", "field namePrefix"),
+        ("kustomization.yaml", "resources: [absent.yaml]\n", "absent.yaml"),
+        ("kustomization.yaml", "resources: [a.yaml, a.yaml]\n", "ConfigMap/a"),
+        ("kustomization.yaml", "resources: [a.yaml\n", "must be YAML"),
+        (
+            "kustomization.yaml",
+            "resources: [a.yaml]\npatches: [{target: {kind: ConfigMap}, "
+            "patch: '[{op: replace, path: /data/b, value: c}]'}]\n",
+            "/data/b",
+        ),
+        (
+            "kustomization.yaml",
+            "resources: [a.yaml]\npatches: [{target: {kind: ConfigMap}, "
+            "patch: '{data: {b: c}}'}]\n",
+            "must be lists of JSON patch operations",
+        ),
+        ("a.yaml", "kind: ConfigMap\n", "apiVersion, kind and metadata"),
+        (
+            "a.yaml",
+            "{apiVersion: v1, kind: ConfigMap, metadata: {}}\n",
+            "metadata.name; name them",
+        ),
+    ],
+)
+def test_the_renderer_refuses(
+    tmp_path: Path, file: str, content: str, said: str
+) -> None:
+    map_text = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\ndata: {a: b}\n"
+    (tmp_path / "a.yaml").write_text(map_text)
+    (tmp_path / "kustomization.yaml").write_text("resources: [a.yaml]\n")
+    assert list(render(tmp_path)) == [("ConfigMap", "a")]
+    (tmp_path / file).write_text(content)
+    with pytest.raises(UsageError) as refused:
+        render(tmp_path)
+    assert said in str(refused.value)
+    assert "\n" not in str(refused.value)
+
+
+def test_the_command_says_what_is_wrong(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    assert check_manifests.main(["jobs-selfplay", "--builtin"]) == 0
+    assert capsys.readouterr().out == "4 renders: 0 errors\n"
+    assert check_manifests.main(["--builtin", "--node", "cpu=12,memory=1Ti"]) == 1
+    found = capsys.readouterr().out.splitlines()
+    assert found[0] == (
+        "rayjob-go9 deploy/k8s/overlays/rayjob-go9/rayjob.yaml: RayJob/go9 "
+        "spec.rayClusterSpec.workerGroupSpecs[1].template, limits of cpu (20) must fit "
+        "a node, which has 12; lower its containers'"
+    )
+    # Its three renders and the sum; no other pod is as large.
+    assert len(found) == 4
+    assert found[-1] == "9 renders: 3 errors"
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (
+            ["rayjob-go8"],
+            "overlay (rayjob-go8) must be of deploy/k8s/overlays; did you",
+        ),
+        (["--with", "gpus"], "component (gpus) must be of deploy/k8s/components; did"),
+        (["--node", "cpu"], "cpu must be NAME=QUANTITY"),
+        (["--unknown"], "unrecognized arguments: --unknown"),
+    ],
+)
+def test_bad_usage_is_one_line(
+    capsys: pytest.CaptureFixture[str], words: list[str], said: str
+) -> None:
+    assert check_manifests.main(words) == 2
+    shown = capsys.readouterr()
+    assert shown.out == ""
+    assert len(shown.err.splitlines()) == 1
+    assert said in shown.err
+
+
+@pytest.mark.parametrize("name", ["rayjob-go9", "raycluster-atari"])
+def test_the_run_of_its_command_has_the_roles_that_are_checked(
+    name: str, tmp_path: Path
+) -> None:
+    if name == "raycluster-atari":
+        pytest.importorskip("ale_py", reason="ale-py is not installed")
+    (typed,) = entrypoint_commands(rendered(name))
+    words = list(typed.words)
+    for option in ("--out", "--launch", "--frames"):
+        if option in words:
+            at = words.index(option)
+            del words[at : at + 2]
+    budget = "--games" if name == "rayjob-go9" else "--frames"
+    run = tmp_path / "run"
+    assert cli.main([*words, "--out", str(run), budget, "0", "--devices", "cpu"]) == 0
+    config = read_config(RunDirectory(run))
+    workers = workers_at_once(config, 2)
+    expected = GAME_ROLES if name == "rayjob-go9" else STEP_ROLES
+    assert {one.roles[0] for one in workers} == set(expected)
+    # Each has the cores that its command names.
+    assert all(config.launch.of(one.roles[0]).num_cpus for one in workers)
+    if name == "raycluster-atari":
+        assert sum(one.roles == ("actor",) for one in workers) == 32
+
+
+def test_the_wheel_has_none_of_it() -> None:
+    root = K8S.parents[1]
+    build = tomllib.loads((root / "pyproject.toml").read_text())["tool"]["scikit-build"]
+    assert build["wheel"]["packages"] == ["src/tengen"]
+    assert not any((root / "src" / "tengen").rglob("*.yaml"))

@@ -1,0 +1,206 @@
+"""Scripts for Slurm, and every command line of deploy/ and of its page."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from scripts.manifests.commands import (
+    Typed,
+    page_commands,
+    parse,
+    script_commands,
+)
+
+from tengen.errors import UsageError
+from tengen.launch import LAUNCHERS
+
+ROOT = Path(__file__).resolve().parents[3]
+SLURM = ROOT / "deploy" / "slurm"
+SBATCH = sorted(SLURM.glob("*.sbatch"))
+SCRIPTS = [*SBATCH, ROOT / "deploy" / "docker" / "build.sh"]
+PAGE = ROOT / "docs" / "deploy.md"
+
+
+def all_commands() -> Iterator[Typed]:
+    for path in SCRIPTS:
+        yield from script_commands(path)
+    yield from page_commands(PAGE)
+
+
+def test_they_are_found() -> None:
+    words = [typed.words for typed in all_commands()]
+    assert ("learn", "/shared/go9", "--threads", "8") in words
+    assert ("selfplay", "/shared/go9", "--threads", "8") in words
+    assert ("stop", "/runs/go9") in words
+    assert any("mpi" in one for one in words)
+
+
+@pytest.mark.parametrize(
+    "typed", list(all_commands()), ids=lambda typed: " ".join(typed.words)
+)
+def test_tengen_takes_it(typed: Typed) -> None:
+    if "mpi" in typed.words and "mpi" not in LAUNCHERS:
+        pytest.skip("the launcher mpi is not in this checkout")
+    parse(typed)
+
+
+def test_a_flag_that_is_not_there_is_refused(tmp_path: Path) -> None:
+    script = tmp_path / "a.sbatch"
+    script.write_text(
+        'RUN=${RUN:-/a}\nexec srun tengen learn "$RUN" \\\n  --thread 8\n'
+    )
+    (typed,) = script_commands(script)
+    assert typed.words == ("learn", "/a", "--thread", "8")
+    with pytest.raises(UsageError, match=r"option \(--thread\) is not known"):
+        parse(typed)
+
+
+def test_what_only_names_tengen_is_no_command(tmp_path: Path) -> None:
+    page = tmp_path / "a.md"
+    page.write_text(
+        "`tengen` is a word, `tengen stop RUN` a command.\n\n```\n"
+        "kubectl create namespace tengen\n"
+        "kubectl exec job/a -- tengen status /runs/a --json      says how it is\n```\n"
+    )
+    assert [typed.words for typed in page_commands(page)] == [
+        ("status", "/runs/a", "--json"),
+        ("stop", "RUN"),
+    ]
+
+
+@pytest.mark.parametrize("path", SCRIPTS, ids=lambda path: path.name)
+def test_it_passes_shellcheck(path: Path) -> None:
+    beside = Path(sys.executable).parent / "shellcheck"
+    program = str(beside) if beside.exists() else shutil.which("shellcheck")
+    if program is None:
+        pytest.skip("shellcheck is not installed")
+    done = subprocess.run([program, path], capture_output=True, text=True, check=False)
+    assert done.stdout == ""
+    assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize("path", SBATCH, ids=lambda path: path.name)
+def test_slurm_reads_its_options(path: Path) -> None:
+    """Slurm reads them up to the first command; a signal leaves time to save."""
+    lines = path.read_text().splitlines()
+    first = next(i for i, line in enumerate(lines) if line[:1] not in ("#", ""))
+    options = [line for line in lines if line.startswith("#SBATCH")]
+    assert options == [line for line in lines[:first] if line.startswith("#SBATCH")]
+    wanted = ("--job-name", "--cpus-per-task", "--time", "--requeue", "--signal")
+    for name in wanted:
+        assert any(f" {name}" in line for line in options), name
+    (seconds,) = re.findall(r"--signal=(?:B:)?TERM@(\d+)", path.read_text())
+    assert int(seconds) > 30
+    assert "Never run" in path.read_text()
+
+
+@pytest.fixture
+def programs(tmp_path: Path) -> dict[str, str]:
+    """An environment whose tengen, srun and scontrol tell what they were asked."""
+    folder = tmp_path / "bin"
+    folder.mkdir()
+    log = tmp_path / "log"
+    log.touch()
+    tell = f'echo "$(basename "$0") $*" >> {log}\n'
+    # A role works until it is asked to end, but for the one of ENDS.
+    role = (
+        f"trap 'echo \"$1 ended\" >> {log}; exit 130' TERM\n{tell}"
+        'case $1 in train) mkdir -p "$4"; touch "$4/run.json"; exit;; esac\n'
+        '[ "$1" = "$ENDS" ] && exit 1\n'
+        "while :; do sleep 0.02; done\n"
+    )
+    for name, text in (("tengen", role), ("srun", tell), ("scontrol", tell)):
+        (folder / name).write_text(f"#!/bin/bash\n{text}")
+        (folder / name).chmod(0o755)
+    return {
+        "PATH": f"{folder}:{os.environ['PATH']}",
+        "RUN": str(tmp_path / "run"),
+        "LOG": str(log),
+        "ENDS": "",
+    }
+
+
+@contextlib.contextmanager
+def started(
+    name: str, environment: dict[str, str]
+) -> Iterator[subprocess.Popen[bytes]]:
+    """A script of Slurm in a session of its own, of which nothing is left."""
+    command = ["bash", str(SLURM / name)]
+    process = subprocess.Popen(command, env=environment, start_new_session=True)
+    try:
+        yield process
+    finally:
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+
+
+def told(programs: dict[str, str]) -> list[str]:
+    return Path(programs["LOG"]).read_text().splitlines()
+
+
+def wait_for(programs: dict[str, str], line: str) -> None:
+    for _ in range(1000):
+        if any(one.startswith(line) for one in told(programs)):
+            return
+        time.sleep(0.02)
+    raise AssertionError(f"{line} was never told: {told(programs)}")
+
+
+def test_the_learner_makes_the_run_and_saves_and_queues_again(
+    programs: dict[str, str],
+) -> None:
+    environment = {**programs, "SLURM_JOB_ID": "7"}
+    with started("learner.sbatch", environment) as process:
+        for role in ("learn", "export", "gate"):
+            wait_for(programs, f"tengen {role}")
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(20) != 0
+    lines = told(programs)
+    assert (
+        lines[0] == f"tengen train go/9 --out {programs['RUN']} --games 0 --minutes 600"
+    )
+    assert {f"{role} ended" for role in ("learn", "export", "gate")} <= set(lines)
+    assert lines[-1] == "scontrol requeue 7"
+
+
+def test_a_role_of_the_learner_that_fails_ends_the_others(
+    programs: dict[str, str],
+) -> None:
+    environment = {**programs, "SLURM_JOB_ID": "7", "ENDS": "gate"}
+    with started("learner.sbatch", environment) as process:
+        assert process.wait(20) == 1
+    lines = told(programs)
+    assert not any(line.startswith("scontrol") for line in lines)
+
+
+def test_a_task_of_the_array_is_the_role_itself(programs: dict[str, str]) -> None:
+    Path(programs["RUN"]).mkdir()
+    (Path(programs["RUN"]) / "run.json").touch()
+    environment = {**programs, "SLURM_CPUS_PER_TASK": "6"}
+    with started("selfplay_array.sbatch", environment) as process:
+        wait_for(programs, f"tengen selfplay {programs['RUN']} --threads 6")
+        # The signal is the shell's, whose place the role has.
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(20) == 130
+    assert told(programs)[-1] == "selfplay ended"
+
+
+def test_the_mpi_job_starts_a_process_a_task(programs: dict[str, str]) -> None:
+    subprocess.run(
+        ["bash", SLURM / "train_mpi.sbatch"], env=programs, timeout=20, check=True
+    )
+    assert told(programs) == [
+        f"srun --mpi=pmix tengen train go/9 --launch mpi --out {programs['RUN']} "
+        "--minutes 600"
+    ]
