@@ -125,6 +125,7 @@ def run_mpi(
     """Trains by processes beside the ranks of ``mpirun``; see ``run_at_once``."""
     runner = _joined()
     table = place(config, runner.ranks)
+    runner.know(table)
     call = uuid.uuid4().hex
     had_earlier = bool(run.incarnations("hosts"))
     process = run.lock_holder("train") or ""

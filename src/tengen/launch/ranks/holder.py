@@ -28,6 +28,7 @@ its input is closed, which the end of the rank does.
 from __future__ import annotations
 
 import contextlib
+import json
 import subprocess
 import sys
 import threading
@@ -35,6 +36,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from tengen.errors import refusal
 from tengen.observe import read_hosts
 from tengen.run import RunDirectory
 
@@ -63,14 +65,13 @@ class Holder:
     def take(self, message: dict[str, Any]) -> None:
         """Does what the runner says. Does not block; one thread."""
         if "begin" in message:
-            number = message["begin"]
-            self._held[number] = _Held(number, message["words"], self._send)
-        elif "tell" in message:
-            self._of(message["tell"]).write(message["line"])
-        elif "kill" in message:
-            self._of(message["kill"]).kill()
-        elif "end" in message:
-            self._held.pop(message["end"]).end_soon(message["timeout_s"])
+            self._begin(message["begin"], message["words"])
+        elif "tell" in message and (held := self._held.get(message["tell"])):
+            held.write(message["line"])
+        elif "kill" in message and (held := self._held.get(message["kill"])):
+            held.kill()
+        elif "end" in message and (held := self._held.pop(message["end"], None)):
+            held.end_soon(message["timeout_s"])
         elif "look" in message:
             looking = threading.Thread(target=self._look, args=(message,), daemon=True)
             looking.start()
@@ -96,8 +97,15 @@ class Holder:
             thread.join()
         return self._why
 
-    def _of(self, number: int) -> _Held:
-        return self._held[number]
+    def _begin(self, number: int, words: list[str]) -> None:
+        try:
+            self._held[number] = _Held(number, words, self._send)
+        except OSError as error:
+            known = refusal(error) or error
+            text = json.dumps({"error": str(known), "exit_code": 1})
+            self._send({"line": number, "text": text})
+            self._send({"closed": number})
+            self._send({"ended": number, "how": "a start that failed"})
 
     def _look(self, message: dict[str, Any]) -> None:
         run = RunDirectory(Path(message["look"]))

@@ -11,7 +11,7 @@ from typing import Any
 
 from tengen.errors import RunError, UsageError
 from tengen.launch.ranks.post import SILENCE_S, Post, Wire
-from tengen.launch.ranks.table import RankInfo, check_alike
+from tengen.launch.ranks.table import Placed, RankInfo, check_alike
 from tengen.run import RunDirectory
 
 __all__ = ["RankChild", "Runner"]
@@ -48,6 +48,7 @@ class Runner:
         self._ponged: set[int] = set()
         self._children: dict[int, RankChild] = {}
         self._lost: dict[int, str] = {}
+        self._holds: dict[int, list[str]] = {}
 
     def begin(self) -> None:
         """Waits until every rank has begun. Blocks for a minute at most.
@@ -97,6 +98,12 @@ class Runner:
                 f"run ({path}) must be the same folder on every host, and is not for "
                 f"{names}; give --out a folder that all hosts mount"
             )
+
+    def know(self, table: Sequence[Placed]) -> None:
+        """Takes which rank has which process, to name them where it is lost."""
+        with self._changed:
+            for one in table:
+                self._holds.setdefault(one.rank, []).append(one.worker.name)
 
     def start(self, rank: int, words: list[str]) -> RankChild:
         """Starts Python with some arguments beside a rank. Does not block.
@@ -187,9 +194,11 @@ class Runner:
             self._changed.notify_all()
 
     def _loss(self, rank: int) -> str:
+        where = f"{rank} on {self._host(rank)}"
         return (
-            f"rank ({rank} on {self._host(rank)}) {self._lost[rank]}; see that host, "
-            f"and run the same command again, it goes on"
+            f"rank ({', '.join((where, *self._holds.get(rank, [])))}) "
+            f"{self._lost[rank]}; see that host, and run the same command again, it "
+            f"goes on"
         )
 
     def _host(self, rank: int) -> str:
