@@ -89,7 +89,7 @@ def test_a_rank_that_is_killed_ends_the_call_and_the_next_goes_on(
     ]
     (lost,) = hosts.lost
     assert lost.startswith("rank (2 on ")
-    assert "selfplay-1) died; see that host" in lost
+    assert "selfplay-1) is dead or does not answer; see that host" in lost
     # With other ranks, and then with none.
     done = run_command(command(out, 2, 24), timeout_s=300)
     assert done.returncode == 0, done.stderr

@@ -202,7 +202,7 @@ class _Watching:
         self._thread.start()
 
     def close(self) -> None:
-        """Ends, and keeps which ranks were lost. Blocks for half a second at most."""
+        """Ends, and keeps which ranks were lost. Blocks for a second at most."""
         self._is_over.set()
         self._thread.join()
 

@@ -203,7 +203,7 @@ def test_ranks_that_do_not_answer_are_found(ranks: Callable[..., Ranks]) -> None
     assert both.runner.find_dead() == []
     both.wires.cut.add(2)
     (line,) = both.runner.find_dead()
-    assert line.startswith("rank (2 on host2) died; ")
+    assert line.startswith("rank (2 on host2) is dead or does not answer; ")
     assert both.runner.find_dead() == []
 
 

@@ -21,7 +21,7 @@ _HELLO_S = 60.0
 _LOOKED_S = 20.0
 _ANSWER_S = 5.0
 """For a rank to say how a process ended, once that was to be over."""
-_PONG_S = 0.4
+_PONG_S = 0.6
 """For a rank that lives: ``mpirun`` kills this one a second after its signal."""
 
 
@@ -129,7 +129,7 @@ class Runner:
             self._children.pop(child.number, None)
 
     def find_dead(self) -> list[str]:
-        """Returns the ranks that do not answer at once, a line each. Blocks for 0.4 s.
+        """Returns the ranks that do not answer at once, a line each. Blocks for 0.6 s.
 
         They are lost from now on.
         """
@@ -141,7 +141,7 @@ class Runner:
             dead = [rank for rank in asked if rank not in self._ponged]
             self._ponged.clear()
         for rank in dead:
-            self._lose(rank, "died")
+            self._lose(rank, "is dead or does not answer")
         return [self._loss(rank) for rank in dead]
 
     @property
