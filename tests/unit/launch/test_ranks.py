@@ -182,7 +182,7 @@ def test_a_pause_of_the_whole_call_is_no_silence(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(post_module, "_MOST_PAUSE_S", 0.01)
-    monkeypatch.setattr(post_module, "SILENCE_S", 1.5)
+    monkeypatch.setattr(post_module, "SILENCE_S", 0.9)
     lost: list[int] = []
     slow = FakeWires(2)
 
