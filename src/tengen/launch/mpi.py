@@ -30,7 +30,7 @@ import threading
 import uuid
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 from tengen import __version__
 from tengen.errors import RunError, UsageError
@@ -305,7 +305,7 @@ def _describe(rank: int, threads: int | None) -> RankInfo:
     )
 
 
-def _hold(mpi: Any, wire: _MpiWire, info: RankInfo) -> None:
+def _hold(mpi: Any, wire: _MpiWire, info: RankInfo) -> NoReturn:
     """Holds roles until the runner ends; does not return."""
     # The runner decides what they mean, and mpirun sends them to all.
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
@@ -370,7 +370,8 @@ def _await_earlier(
     locks = []
     for one in table:
         for role in one.worker.roles:
-            locks.append(run.path / "locks" / role)
+            names = (role, f"{role}-{one.worker.index}")
+            locks += [run.path / "locks" / name for name in names]
             if role == "selfplay":
                 folder = writer_directory(run, one.worker.index)
                 locks.append(folder / "lock")
