@@ -1,13 +1,15 @@
 """Where processes are, a launcher a file; and which works when, a schedule a file.
 
-``inline`` has roles take turns, in processes of this machine; ``local`` and ``ray``
-have them work all at once, in processes of this machine or actors of a Ray cluster.
+``inline`` has roles take turns, in processes of this machine; ``local``, ``ray`` and
+``mpi`` have them work all at once, in processes of this machine, beside actors of a Ray
+cluster or beside ranks of ``mpirun``.
 """
 
 from __future__ import annotations
 
 import importlib
 from collections.abc import Callable
+from typing import Any
 
 from tengen import roles
 from tengen.errors import UsageError, did_you_mean
@@ -16,7 +18,16 @@ from tengen.launch.journal import RunJournal
 from tengen.roles import RunConfig
 from tengen.run import RunDirectory
 
-__all__ = ["LAUNCHERS", "Budget", "RunJournal", "check_launch", "check_room", "run_by"]
+__all__ = [
+    "LAUNCHERS",
+    "Budget",
+    "RunJournal",
+    "check_launch",
+    "check_room",
+    "fit",
+    "join",
+    "run_by",
+]
 
 _INLINE = "inline"
 
@@ -24,11 +35,21 @@ LAUNCHERS = {
     _INLINE: "tengen.launch.inline:run_inline",
     "local": "tengen.launch.local:run_local",
     "ray": "tengen.launch.ray:run_ray",
+    "mpi": "tengen.launch.mpi:run_mpi",
 }
 """Name -> ``module:function``; each is imported when it is used."""
 
-_PACKAGES = {"ray": "ray"}
+_PACKAGES = {"ray": "ray", "mpi": "mpi4py"}
 """What a launcher needs besides, which is an extra of the same name."""
+
+
+_JOIN = {"mpi": "tengen.launch.mpi:join_ranks"}
+"""Of launchers whose processes are there before the call."""
+_FIT = {
+    "ray": "tengen.launch.ray:fit_cluster",
+    "mpi": "tengen.launch.mpi:fit_ranks",
+}
+"""Of those on a cluster: has the roles fit it, before anything starts."""
 
 
 def run_by(name: str) -> Callable[..., None]:
@@ -49,9 +70,48 @@ def run_by(name: str) -> Callable[..., None]:
                 f"launch ({name}) needs a package that cannot be imported, {error}; "
                 f"pip install 'tengen[{name}]'"
             ) from None
-    module, _, function = LAUNCHERS[name].partition(":")
-    run: Callable[..., None] = getattr(importlib.import_module(module), function)
+    run: Callable[..., None] = _named(LAUNCHERS[name])
     return run
+
+
+def join(name: str, threads: int | None) -> None:
+    """Has this process take its part in a call that several processes make together.
+
+    Of ``mpirun`` the first rank alone returns; the others do what it says, and end
+    their process when it ends.
+
+    Args:
+        name: The launcher, which ``run_by`` knows.
+        threads: Cores to use on each host; None for all.
+
+    Raises:
+        UsageError: There is no such call, or its processes do not go together.
+        RunError: One of them does not begin.
+    """
+    if name in _JOIN:
+        _named(_JOIN[name])(threads)
+
+
+def fit(name: str, config: RunConfig, *, keeps_count: bool) -> RunConfig:
+    """Returns a config whose roles fit the processes of such a call.
+
+    Args:
+        name: The launcher, after ``join``.
+        config: The run's.
+        keeps_count: Whether the user said how many processes act; else as many as fit.
+
+    Raises:
+        UsageError: They do not fit.
+    """
+    if name not in _FIT:
+        return config
+    fitted: RunConfig = _named(_FIT[name])(config, keeps_count=keeps_count)
+    return fitted
+
+
+def _named(target: str) -> Any:
+    module, _, function = target.partition(":")
+    return getattr(importlib.import_module(module), function)
 
 
 def check_launch(name: str, config: RunConfig) -> None:

@@ -43,6 +43,8 @@ from tengen.run import RunDirectory
 __all__ = ["main"]
 
 _PROGRESS_INTERVAL_S = 0.2
+_ALONE_S = 60
+"""For a process to save once its input is closed; the runner waits for less."""
 
 
 def main(argv: list[str]) -> int:
@@ -153,13 +155,20 @@ class _Child:
 
     def listen(self, stream: io.RawIOBase) -> None:
         """Reads commands in a thread of its own, so that a turn can be stopped."""
-        while (message := read_message(stream)) is not None and "turn" in message:
+        while (message := read_message(stream)) is not None:
             with self._arrived:
-                self._turns.append(message)
+                if "turn" in message:
+                    self._turns.append(message)
+                else:
+                    self._context.stop.set()
                 self._arrived.notify()
         self._context.stop.set()
         with self._arrived:
             self._arrived.notify()
+        # The runner waits for this process, or is gone: then nobody else would end one
+        # that hangs.
+        if hasattr(signal, "alarm"):
+            signal.alarm(_ALONE_S)
 
     def serve(self) -> int:
         """Takes turns until stopped, and closes the roles; returns the exit code."""

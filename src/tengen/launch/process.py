@@ -188,14 +188,21 @@ class ProcessLauncher:
         task: The run's, as the user typed it; None where nobody did, so that a game in
             Python is refused.
         at_once: Whether the roles of different processes work at the same time.
+        own_session: Whether whoever kills the group of this process lets them save.
     """
 
     def __init__(
-        self, run: RunDirectory, task: str | None, *, at_once: bool = False
+        self,
+        run: RunDirectory,
+        task: str | None,
+        *,
+        at_once: bool = False,
+        own_session: bool = False,
     ) -> None:
         self._run = run
         self._task = task
         self._at_once = at_once
+        self._own_session = own_session
 
     def start(
         self,
@@ -207,7 +214,11 @@ class ProcessLauncher:
         """See ``Launcher.start``; the process begins with its first turn."""
         command = self.command(roles, num_threads, index)
         log = self._run.logs / log_name(roles, index)
-        return RoleProcess(roles, lambda: _Subprocess(command), str(log))
+
+        def start() -> Child:
+            return _Subprocess(command, own_session=self._own_session)
+
+        return RoleProcess(roles, start, str(log))
 
     def command(
         self, roles: tuple[str, ...], num_threads: int, index: int = 0
@@ -259,9 +270,12 @@ def child_arguments(
 class _Subprocess:
     """A ``Child`` of this process."""
 
-    def __init__(self, command: list[str]) -> None:
+    def __init__(self, command: list[str], *, own_session: bool) -> None:
         self._process = subprocess.Popen(
-            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE
+            command,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            start_new_session=own_session,
         )
 
     def send(self, message: dict[str, Any]) -> None:

@@ -11,6 +11,7 @@ from tengen.observe.environment_verdict import (
     lighter_learning,
 )
 from tengen.observe.events import EventWriter, read_events, read_progress
+from tengen.observe.hosts import Hosts, HostsLog, Place, read_hosts
 from tengen.observe.progress import Progress
 from tengen.observe.verdict import Shares, at_once_verdict, verdict, waiting_verdict
 from tengen.observe.view import View, make_view
@@ -18,7 +19,10 @@ from tengen.observe.view import View, make_view
 __all__ = [
     "BusyTimes",
     "EventWriter",
+    "Hosts",
+    "HostsLog",
     "ObserveConfig",
+    "Place",
     "Progress",
     "Shares",
     "StageTimes",
@@ -29,6 +33,7 @@ __all__ = [
     "make_view",
     "open_charts",
     "read_events",
+    "read_hosts",
     "read_progress",
     "verdict",
     "waiting_verdict",

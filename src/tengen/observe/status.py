@@ -8,11 +8,13 @@ import json
 import os
 import shutil
 import time
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 from tengen.errors import RunError, UsageError
 from tengen.observe.events import read_gate, read_progress
+from tengen.observe.hosts import Hosts, read_hosts
 from tengen.observe.progress import Progress
 from tengen.observe.roles import of_agent, read_ratio, read_roles
 from tengen.observe.view import describe
@@ -76,19 +78,23 @@ def read_status(run: RunDirectory) -> dict[str, Any]:
     None for its own), ``experience_bytes`` (of the games that it learns from),
     ``unfinished`` (writers of ``experience`` whose generation is neither sealed nor
     being played), ``gate`` (its last match, see ``read_gate``), ``free_bytes`` (of its
-    disk), ``progress`` (the last ``Progress``, or None), and of roles that run by
-    themselves ``roles`` (``observe.roles.read_roles``) and ``ratio`` (one line, or
+    disk), ``progress`` (the last ``Progress``, or None), ``places`` (where the
+    processes of a call on several hosts are, see ``observe.Place``, while it runs),
+    ``lost`` (what became of them, lines, also of the last call), and of roles that run
+    by themselves ``roles`` (``observe.roles.read_roles``) and ``ratio`` (one line, or
     None).
     """
     progress = read_progress(run)
     config = run.read_run()["config"]
     num_candidates = len(run.candidates.numbers())
+    running = run.lock_holder("train")
+    hosts = _hosts(run, running)
     learn_from = of_agent(config, "learn_from") or None
     source = run if learn_from is None else RunDirectory(learn_from)
     return {
         "run": str(run.path),
         "task": config.get("task"),
-        "running": run.lock_holder("train"),
+        "running": running,
         "stop_requested": run.stop_requested(),
         "num_models": len(run.models.numbers()),
         "latest_model": run.models.latest(),
@@ -104,6 +110,8 @@ def read_status(run: RunDirectory) -> dict[str, Any]:
         "unfinished": _unfinished(run),
         "gate": read_gate(run),
         "free_bytes": shutil.disk_usage(run.path).free,
+        "places": [asdict(one) for one in hosts.places] if running and hosts else [],
+        "lost": list(hosts.lost) if hosts else [],
         "roles": read_roles(run),
         "ratio": read_ratio(run),
         "progress": None if progress is None else progress.to_dict(),
@@ -126,6 +134,20 @@ def _of_host(run: RunDirectory) -> tuple[dict[str, Any], str]:
     except (LookupError, TypeError, ValueError, AttributeError, UsageError) as error:
         raise RunError(f"status ({path}) is damaged, {error!r}; {advice}") from None
     return report, text
+
+
+def _hosts(run: RunDirectory, running: str | None) -> Hosts | None:
+    """Returns what the call that runs says of its hosts, or else the last one."""
+    hosts = read_hosts(run)
+    if hosts is None or (running is not None and hosts.process != running):
+        return None
+    return hosts
+
+
+def _place(place: dict[str, Any]) -> str:
+    threads = place["num_threads"]
+    words = f"{place['name']}, {threads} thread{'s' if threads > 1 else ''}"
+    return f"on {place['host']}: {words}"
 
 
 def _role(role: dict[str, Any]) -> str:
@@ -230,6 +252,8 @@ def _text(report: dict[str, Any]) -> str:
         rows.append(("waiting", waiting))
     if report["free_bytes"] < _LITTLE_BYTES:
         rows.append(("disk", f"{report['free_bytes'] / 1e6:,.1f} MB free; free some"))
+    rows += [(one["place"], _place(one)) for one in report["places"]]
+    rows += [("lost", line) for line in report["lost"]]
     rows += [(role["role"], _role(role)) for role in report["roles"]]
     if report["ratio"] is not None:
         rows.append(("ratio", report["ratio"]))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from typing import IO, TYPE_CHECKING, Protocol
 
@@ -14,6 +15,7 @@ if TYPE_CHECKING:
 __all__ = ["View", "describe", "make_view", "plain_line"]
 
 _NUM_RATINGS = 10
+_OF_MPIRUN = "OMPI_COMM_WORLD_RANK"
 
 
 class View(Protocol):
@@ -51,7 +53,9 @@ def make_view(title: str, stream: IO[str] | None = None) -> View:
         stream: Where to show it; None for stdout.
     """
     stream = stream or sys.stdout
-    return _LiveView(title, stream) if stream.isatty() else _PlainView(stream)
+    # mpirun gives each rank a terminal, whatever it writes itself to.
+    is_live = stream.isatty() and _OF_MPIRUN not in os.environ
+    return _LiveView(title, stream) if is_live else _PlainView(stream)
 
 
 def describe(progress: Progress) -> list[tuple[str, str]]:

@@ -13,7 +13,15 @@ from tengen.config import check, check_range, to_dict
 from tengen.errors import UsageError
 from tengen.games import allow, task_words
 from tengen.inference import check_machine
-from tengen.launch import Budget, RunJournal, check_launch, check_room, run_by
+from tengen.launch import (
+    Budget,
+    RunJournal,
+    check_launch,
+    check_room,
+    fit,
+    join,
+    run_by,
+)
 from tengen.observe import (
     EventWriter,
     lighter_learning,
@@ -78,7 +86,8 @@ def train_task(
         task: A game or an environment. ``module:Class`` is imported.
         agent: None for the task's own.
         recipe: None for the task's own.
-        launch: ``inline``, ``local`` or ``ray``; None: ``local`` on a GPU, and where
+        launch: ``inline``, ``local``, ``ray`` or ``mpi``, where of the ranks of
+            ``mpirun`` the first alone returns; None: ``local`` on a GPU, and where
             there are several actors, else ``inline``.
         actors: Processes that step environments; None for as many as the run has, one
             in a new run.
@@ -106,6 +115,9 @@ def train_task(
         RunError: A role failed for good, or the disk refuses.
     """
     only_makes = games == 0 or frames == 0
+    if launch is not None:
+        run_by(launch)  # refuses one that there is not
+        join(launch, threads)
     _check_arguments(launch, actors, minutes, games, frames, out)
     num_threads = usable_threads(threads)
     path = Path(out) if out is not None else Path("runs") / task.replace(":", "_")
@@ -154,6 +166,9 @@ def train_task(
         config.agent.check_task(config)
         launch = launch or _launch_for(config)
         check_launch(launch, config)
+        acting = config.agent.schedule(config).acting
+        has_count = _sets(settings, f"launch.roles.{acting}.count")
+        config = fit(launch, config, keeps_count=has_count)
         room = "" if only_makes else check_room(launch, config, run)
         run = RunDirectory.create_or_resume(path)
         locks.enter_context(run.lock("train"))
@@ -215,14 +230,12 @@ def _check_arguments(
     frames: int | None,
     out: Path | str | None,
 ) -> None:
-    if launch is not None:
-        run_by(launch)  # refuses one that there is not
-        check(
-            launch != "inline" or actors is None or actors == 1,
-            "actors",
-            actors,
-            "must be 1 where roles take turns; use --launch local",
-        )
+    check(
+        launch != "inline" or actors is None or actors == 1,
+        "actors",
+        actors,
+        "must be 1 where roles take turns; use --launch local",
+    )
     check(
         minutes is None or 0 < minutes <= _MAX_MINUTES,
         "minutes",

@@ -27,7 +27,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--launch",
         choices=list(LAUNCHERS),
         help="inline: roles take turns; local: all at once, as where there is a GPU; "
-        "ray: on a Ray cluster that shares the run directory",
+        "ray: on a Ray cluster that shares the run directory; mpi: by the ranks of "
+        "mpirun -n N, which share it too",
     )
     parser.add_argument(
         "--actors",

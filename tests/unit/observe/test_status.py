@@ -40,6 +40,8 @@ def test_a_fresh_run(run):
         "experience_bytes": 0,
         "unfinished": [],
         "gate": None,
+        "places": [],
+        "lost": [],
         "roles": [],
         "ratio": None,
         "progress": None,

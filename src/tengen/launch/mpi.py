@@ -1,0 +1,381 @@
+"""The MPI launcher: every role at once, beside the ranks of ``mpirun``.
+
+::
+
+    mpirun -n 8 tengen train go/9 --launch mpi
+
+All ranks make the same call. The first is the runner, and holds the roles that learn
+and judge; each of the others holds one that acts, by the table of ``launch.ranks``. A
+host needs tengen, and the run directory under the same path. A rank that dies has
+``mpirun`` end the call, and the same command goes on with the run; one that is silent,
+as where its host is cut off, ends it too.
+
+MPI carries messages of some hundred bytes, a few for each turn of a role: see
+``launch.ranks.post``.
+
+Source: MPI 3.1, sections 3.7 (non-blocking communication), 3.8 (probe) and 12.4
+(threads); Open MPI 4, ``mpirun(1)``, "Process Termination / Signal Handling".
+"""
+
+from __future__ import annotations
+
+import atexit
+import importlib
+import os
+import platform
+import signal
+import socket
+import sys
+import threading
+import uuid
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, NoReturn
+
+from tengen import __version__
+from tengen.errors import RunError, UsageError
+from tengen.launch.at_once import run_at_once
+from tengen.launch.budget import Budget
+from tengen.launch.journal import RunJournal
+from tengen.launch.process import ProcessLauncher, RoleProcess, child_arguments
+from tengen.launch.protocol import log_name
+from tengen.launch.ranks.holder import Holder
+from tengen.launch.ranks.post import SILENCE_S, Post
+from tengen.launch.ranks.runner import Runner
+from tengen.launch.ranks.table import Placed, RankInfo, filled, place
+from tengen.observe import HostsLog, Place
+from tengen.roles import (
+    RoleResources,
+    RunConfig,
+    StopListener,
+    writer_directory,
+)
+from tengen.run import RunDirectory, available_cores, lock_holder
+
+__all__ = ["MpiLauncher", "fit_ranks", "join_ranks", "run_mpi"]
+
+# What mpirun of Open MPI, Slurm's srun, and mpirun of MPICH and Intel set.
+_STARTED = ("OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK")
+_TAG = 7
+_LEFT_S = 30.0
+"""For processes of an earlier call to end, whose ranks were killed."""
+_LOOK_S = 0.05
+
+_runner: Runner | None = None
+
+
+def join_ranks(threads: int | None) -> None:
+    """Has this process take its part among the ranks of ``mpirun``.
+
+    The first rank returns once all have begun; the others hold roles until it ends, and
+    then end their process: they never return.
+
+    Args:
+        threads: Cores to use on each host; None for all.
+
+    Raises:
+        UsageError: Nobody ran ``mpirun``, MPI cannot be loaded, or the ranks run
+            different versions.
+        RunError: A rank does not begin.
+    """
+    global _runner
+    if _runner is not None:
+        return
+    if not any(name in os.environ for name in _STARTED):
+        raise UsageError(
+            "launch (mpi) must be started by mpirun; mpirun -n 4 tengen train TASK "
+            "--launch mpi"
+        )
+    mpi = _load_mpi()
+    wire = _MpiWire(mpi)
+    info = _describe(wire.rank, threads)
+    if wire.rank > 0:
+        _hold(mpi, wire, info)
+    _runner = Runner(wire, info)
+    atexit.register(_leave, mpi, _runner)
+    _runner.begin()
+
+
+def fit_ranks(config: RunConfig, *, keeps_count: bool) -> RunConfig:
+    """Returns a config whose roles fit the ranks.
+
+    Args:
+        config: The run's.
+        keeps_count: Whether the user said how many processes act; else there are as
+            many as ranks are left for them.
+
+    Raises:
+        UsageError: The roles need more ranks or fewer, or what one asks for is nowhere.
+    """
+    ranks = _joined().ranks
+    config = config if keeps_count else filled(config, ranks)
+    place(config, ranks)
+    return config
+
+
+def run_mpi(
+    config: RunConfig,
+    run: RunDirectory,
+    budget: Budget,
+    journal: RunJournal,
+    stop: StopListener,
+    *,
+    num_threads: int,
+) -> None:
+    """Trains by processes beside the ranks of ``mpirun``; see ``run_at_once``."""
+    runner = _joined()
+    table = place(config, runner.ranks)
+    runner.know(table)
+    call = uuid.uuid4().hex
+    had_earlier = bool(run.incarnations("hosts"))
+    process = run.lock_holder("train") or ""
+    log = HostsLog(run, call, process, [_place(one) for one in table])
+    watching = _Watching(runner, stop, log)
+    try:
+        runner.look(run, call)
+        for line in _lines(runner.ranks, table):
+            print(line, flush=True)
+        if had_earlier:
+            journal.progress({"stage": "waiting for processes of an earlier call"})
+            _await_earlier(run, table, stop)
+        launcher = MpiLauncher(run, config.task, runner, table)
+        run_at_once(
+            launcher, config, run, budget, journal, stop, num_threads=num_threads
+        )
+        if runner.losses:
+            raise RunError(runner.losses[0])
+    finally:
+        watching.close()
+        log.close()
+
+
+class MpiLauncher:
+    """Starts processes beside the ranks; see ``Launcher``.
+
+    Args:
+        run: The run, in a folder that the host of every rank has.
+        task: The run's, as the user typed it.
+        runner: Speaks with the other ranks.
+        table: Which process is where.
+    """
+
+    def __init__(
+        self, run: RunDirectory, task: str, runner: Runner, table: Sequence[Placed]
+    ) -> None:
+        self._run = run
+        self._task = task
+        self._runner = runner
+        self._table = {(one.worker.roles, one.worker.index): one for one in table}
+        self._here = ProcessLauncher(run, task, at_once=True, own_session=True)
+
+    def start(
+        self,
+        roles: tuple[str, ...],
+        num_threads: int,
+        resources: RoleResources,
+        index: int = 0,
+    ) -> RoleProcess:
+        """See ``Launcher.start``; the table says how many threads a process has."""
+        placed = self._table[roles, index]
+        threads = placed.worker.num_threads
+        if placed.rank == 0:
+            return self._here.start(roles, threads, resources, index)
+        words = child_arguments(
+            self._run, roles, threads, self._task, index, at_once=True
+        )
+        logs = f"{self._run.logs / log_name(roles, index)} and what mpirun prints"
+        return RoleProcess(roles, lambda: self._runner.start(placed.rank, words), logs)
+
+
+class _Watching:
+    """Names the ranks that died where ``mpirun`` ends the call because of them.
+
+    It says so to nobody: it sends every rank the signal that Ctrl-C sends too.
+    """
+
+    def __init__(self, runner: Runner, stop: StopListener, log: HostsLog) -> None:
+        self._runner = runner
+        self._stop = stop
+        self._log = log
+        self._is_over = threading.Event()
+        self._thread = threading.Thread(target=self._watch, daemon=True)
+        self._thread.start()
+
+    def close(self) -> None:
+        """Ends, and keeps which ranks were lost. Blocks for a second at most."""
+        self._is_over.set()
+        self._thread.join()
+
+    def _watch(self) -> None:
+        told: set[str] = set()
+        was_asked = False
+        is_over = False
+        while not is_over:
+            is_over = self._is_over.wait(_LOOK_S)
+            if self._stop.reason == "interrupted" and not was_asked:
+                was_asked = True
+                self._runner.find_dead()
+            for line in self._runner.losses:
+                if line not in told:
+                    told.add(line)
+                    self._log.lost(line)
+                    if was_asked:
+                        print("tengen:", line, file=sys.stderr, flush=True)
+
+
+class _MpiWire:
+    """Bytes by MPI; see ``Wire``."""
+
+    def __init__(self, mpi: Any) -> None:
+        self._mpi = mpi
+        self._comm = mpi.COMM_WORLD
+        self._sending: list[tuple[Any, bytes]] = []
+
+    @property
+    def rank(self) -> int:
+        """See ``Wire.rank``."""
+        return int(self._comm.Get_rank())
+
+    @property
+    def size(self) -> int:
+        """See ``Wire.size``."""
+        return int(self._comm.Get_size())
+
+    def send(self, rank: int, data: bytes) -> None:
+        """See ``Wire.send``."""
+        request = self._comm.Isend([data, self._mpi.BYTE], dest=rank, tag=_TAG)
+        # MPI reads them until it says that they are sent.
+        self._sending.append((request, data))
+
+    def receive(self) -> tuple[int, bytes] | None:
+        """See ``Wire.receive``."""
+        status = self._mpi.Status()
+        if not self._comm.Iprobe(self._mpi.ANY_SOURCE, _TAG, status):
+            return None
+        rank = int(status.Get_source())
+        data = bytearray(status.Get_count(self._mpi.BYTE))
+        self._comm.Recv([data, self._mpi.BYTE], source=rank, tag=_TAG)
+        return rank, bytes(data)
+
+    def is_sent(self) -> bool:
+        """See ``Wire.is_sent``."""
+        self._sending = [one for one in self._sending if not one[0].Test()]
+        return not self._sending
+
+
+def _joined() -> Runner:
+    assert _runner is not None, "join_ranks comes first"
+    return _runner
+
+
+def _load_mpi() -> Any:
+    """Returns ``mpi4py.MPI``, begun so that one thread at a time calls it."""
+    rc: Any = importlib.import_module("mpi4py").rc
+    rc.initialize = rc.finalize = False
+    try:
+        mpi = importlib.import_module("mpi4py.MPI")
+    except (ImportError, RuntimeError) as error:
+        raise UsageError(
+            f"launch (mpi) needs the library of MPI, which cannot be loaded, {error}; "
+            f"install Open MPI (apt-get install openmpi-bin)"
+        ) from None
+    if not mpi.Is_initialized():
+        given = mpi.Init_thread(mpi.THREAD_SERIALIZED)
+        if given < mpi.THREAD_SERIALIZED:
+            raise UsageError(
+                f"launch (mpi) needs an MPI that any thread may call, which this one, "
+                f"{mpi.Get_library_version()}, is not; install Open MPI 4"
+            )
+    return mpi
+
+
+def _describe(rank: int, threads: int | None) -> RankInfo:
+    cores = available_cores()
+    bound = ""
+    if hasattr(os, "sched_getaffinity"):
+        bound = ",".join(map(str, sorted(os.sched_getaffinity(0))))
+    return RankInfo(
+        rank=rank,
+        host=socket.gethostname(),
+        cores=cores if threads is None else max(1, min(cores, threads)),
+        bound_to=bound,
+        gpus=len(list(Path("/dev").glob("nvidia[0-9]*"))),
+        version=__version__,
+        python=".".join(platform.python_version_tuple()[:2]),
+    )
+
+
+def _hold(mpi: Any, wire: _MpiWire, info: RankInfo) -> NoReturn:
+    """Holds roles until the runner ends; does not return."""
+    # The runner decides what they mean, and mpirun sends them to all.
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, signal.SIG_IGN)
+    lost = f"rank (0) said nothing for {SILENCE_S:g} s; see the host of the runner"
+    holder = Holder(lambda message: post.send(0, message))
+    post = Post(
+        wire,
+        [0],
+        lambda rank, message: holder.take(message),
+        lambda rank: holder.lose(lost),
+    )
+    post.start()
+    post.send(0, {"hello": vars(info)})
+    why = holder.wait()
+    if why:
+        print("tengen:", why, file=sys.stderr, flush=True)
+    if why or not post.close():
+        mpi.COMM_WORLD.Abort(1)
+    mpi.Finalize()
+    sys.exit(0)
+
+
+def _leave(mpi: Any, runner: Runner) -> None:
+    """Ends the other ranks at the end of the first."""
+    if runner.end():
+        mpi.Finalize()
+    else:
+        # MPI would wait for ranks that are lost.
+        sys.stdout.flush()
+        sys.stderr.flush()
+        mpi.COMM_WORLD.Abort(1)
+
+
+def _place(one: Placed) -> Place:
+    return Place(
+        place=f"rank {one.rank}",
+        host=one.host,
+        name=one.worker.name,
+        roles=one.worker.roles,
+        num_threads=one.worker.num_threads,
+    )
+
+
+def _lines(ranks: Sequence[RankInfo], table: Sequence[Placed]) -> list[str]:
+    """Returns the table for people, a line a rank."""
+    lines = []
+    for rank in ranks:
+        held = [
+            f"{one.worker.name} ({one.worker.num_threads})"
+            for one in table
+            if one.rank == rank.rank
+        ]
+        lines.append(f"rank {rank.rank} on {rank.host}: {', '.join(held)}")
+    return [*lines, "in brackets the threads of each process"]
+
+
+def _await_earlier(
+    run: RunDirectory, table: Sequence[Placed], stop: StopListener
+) -> None:
+    """Waits while processes of an earlier call save: their ranks were killed."""
+    locks = []
+    for one in table:
+        for role in one.worker.roles:
+            names = (role, f"{role}-{one.worker.index}")
+            locks += [run.path / "locks" / name for name in names]
+            if role == "selfplay":
+                folder = writer_directory(run, one.worker.index)
+                locks.append(folder / "lock")
+    for _ in range(round(_LEFT_S / _LOOK_S)):
+        if stop.event.is_set() or not any(map(lock_holder, locks)):
+            return
+        stop.event.wait(_LOOK_S)

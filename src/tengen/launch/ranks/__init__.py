@@ -1,0 +1,1 @@
+"""The ranks of ``mpirun``: who has which role, and what they say to each other."""

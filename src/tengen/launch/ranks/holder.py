@@ -1,0 +1,173 @@
+"""A rank of ``mpirun`` that is not the first: it holds the processes of its roles.
+
+The first rank, the runner, tells it which to start, and what they say to each other
+passes through it. From the runner:
+
+    {"begin": ID, "words": [...]}      starts Python with these arguments
+    {"tell": ID, "line": TEXT}         a line for the process
+    {"kill": ID}
+    {"end": ID, "timeout_s": S}        closes its input; killed after S seconds
+    {"look": FILE, "call": CALL}       does this host see the file of this call?
+    {"ping": N}
+    {"over": true}                     the rank ends
+
+To the runner:
+
+    {"hello": {...}}                   ``RankInfo``, once
+    {"line": ID, "text": TEXT}         a line of the process
+    {"closed": ID}                     its output is at its end
+    {"ended": ID, "how": TEXT}         as ``Child.end``
+    {"looked": CALL, "found": BOOL}
+    {"pong": N}
+
+The processes are in sessions of their own: ``mpirun`` kills a rank together with its
+group a second after a signal, and a role needs longer to save. It ends by itself once
+its input is closed, which the end of the rank does.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import subprocess
+import sys
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from tengen.errors import refusal
+from tengen.observe import read_hosts
+from tengen.run import RunDirectory
+
+__all__ = ["Holder"]
+
+_LOOK_S = 10.0
+"""For a file of another host to be seen: a network's filesystem is late."""
+_PAUSE_S = 0.25
+_SAVE_S = 45.0
+"""For a role to save once the runner is lost; it ends by itself before."""
+
+
+class Holder:
+    """Holds the processes of one rank.
+
+    Args:
+        send: Sends a message to the runner. Does not block; any thread.
+    """
+
+    def __init__(self, send: Callable[[dict[str, Any]], None]) -> None:
+        self._send = send
+        self._held: dict[int, _Held] = {}
+        self._is_over = threading.Event()
+        self._why = ""
+
+    def take(self, message: dict[str, Any]) -> None:
+        """Does what the runner says. Does not block; one thread."""
+        if "begin" in message:
+            self._begin(message["begin"], message["words"])
+        elif "tell" in message and (held := self._held.get(message["tell"])):
+            held.write(message["line"])
+        elif "kill" in message and (held := self._held.get(message["kill"])):
+            held.kill()
+        elif "end" in message and (held := self._held.pop(message["end"], None)):
+            held.end_soon(message["timeout_s"])
+        elif "look" in message:
+            looking = threading.Thread(target=self._look, args=(message,), daemon=True)
+            looking.start()
+        elif "ping" in message:
+            self._send({"pong": message["ping"]})
+        elif "over" in message:
+            self._is_over.set()
+
+    def lose(self, why: str) -> None:
+        """Has ``wait`` return, as the runner is lost. Does not block; any thread."""
+        self._why = why
+        self._is_over.set()
+
+    def wait(self) -> str:
+        """Returns once the rank is to end, with its processes ended; blocks until then.
+
+        Returns:
+            Why, where the runner did not say so; else "".
+        """
+        self._is_over.wait()
+        ending = [held.end_soon(_SAVE_S) for held in self._held.values()]
+        for thread in ending:
+            thread.join()
+        return self._why
+
+    def _begin(self, number: int, words: list[str]) -> None:
+        try:
+            self._held[number] = _Held(number, words, self._send)
+        except OSError as error:
+            known = refusal(error) or error
+            text = json.dumps({"error": str(known), "exit_code": 1})
+            self._send({"line": number, "text": text})
+            self._send({"closed": number})
+            self._send({"ended": number, "how": "a start that failed"})
+
+    def _look(self, message: dict[str, Any]) -> None:
+        run = RunDirectory(Path(message["look"]))
+        pause = threading.Event()
+        found = False
+        for _ in range(round(_LOOK_S / _PAUSE_S)):
+            with contextlib.suppress(OSError):
+                hosts = read_hosts(run)
+                found = hosts is not None and hosts.call == message["call"]
+            if found:
+                break
+            pause.wait(_PAUSE_S)
+        self._send({"looked": message["call"], "found": found})
+
+
+class _Held:
+    """A role's process, whose lines go to the runner."""
+
+    def __init__(
+        self, number: int, words: list[str], send: Callable[[dict[str, Any]], None]
+    ) -> None:
+        self._number = number
+        self._send = send
+        self._process = subprocess.Popen(
+            [sys.executable, *words],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            start_new_session=True,
+        )
+        threading.Thread(target=self._read, daemon=True).start()
+
+    def write(self, line: str) -> None:
+        assert self._process.stdin is not None
+        # Gone already: its end is read.
+        with contextlib.suppress(BrokenPipeError, ValueError):
+            self._process.stdin.write(line.encode() + b"\n")
+            self._process.stdin.flush()
+
+    def kill(self) -> None:
+        self._process.kill()
+
+    def end_soon(self, timeout_s: float) -> threading.Thread:
+        """Begins to end the process; returns the thread that waits for it."""
+        thread = threading.Thread(target=self._end, args=(timeout_s,), daemon=True)
+        thread.start()
+        return thread
+
+    def _read(self) -> None:
+        assert self._process.stdout is not None
+        for line in self._process.stdout:
+            if line.endswith(b"\n"):
+                self._send({"line": self._number, "text": line.decode()})
+        self._send({"closed": self._number})
+
+    def _end(self, timeout_s: float) -> None:
+        assert self._process.stdin is not None
+        with contextlib.suppress(BrokenPipeError, ValueError):
+            self._process.stdin.close()
+        try:
+            code = self._process.wait(timeout_s)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            code = self._process.wait()
+        how = f"signal {-code}" if code < 0 else f"exit code {code}"
+        self._send({"ended": self._number, "how": how})

@@ -1,0 +1,264 @@
+"""The first rank of ``mpirun``: it speaks for the runner with all the others."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import queue
+import threading
+from collections.abc import Sequence
+from typing import Any
+
+from tengen.errors import RunError, UsageError
+from tengen.launch.ranks.post import SILENCE_S, Post, Wire
+from tengen.launch.ranks.table import Placed, RankInfo, check_alike
+from tengen.run import RunDirectory
+
+__all__ = ["RankChild", "Runner"]
+
+_HELLO_S = 60.0
+"""For all ranks to begin: they are started together, by hosts that may be slow."""
+_LOOKED_S = 20.0
+_ANSWER_S = 5.0
+"""For a rank to say how a process ended, once that was to be over."""
+_PONG_S = 0.6
+"""For a rank that lives: ``mpirun`` kills this one a second after its signal."""
+
+
+class Runner:
+    """Speaks with every other rank. Any thread.
+
+    Args:
+        wire: To the others.
+        info: Of this rank.
+
+    Attributes:
+        ranks: What all ranks say of themselves, in order; once ``begin`` returned.
+    """
+
+    def __init__(self, wire: Wire, info: RankInfo) -> None:
+        self.ranks: Sequence[RankInfo] = [info]
+        self._peers = list(range(1, wire.size))
+        self._post = Post(wire, self._peers, self._take, self._on_silence)
+        self._numbers = itertools.count()
+        # Of all below.
+        self._changed = threading.Condition()
+        self._hellos: dict[int, RankInfo] = {0: info}
+        self._looked: dict[int, bool] = {}
+        self._ponged: set[int] = set()
+        self._children: dict[int, RankChild] = {}
+        self._lost: dict[int, str] = {}
+        self._holds: dict[int, list[str]] = {}
+
+    def begin(self) -> None:
+        """Waits until every rank has begun. Blocks for a minute at most.
+
+        Raises:
+            RunError: A rank has not.
+            UsageError: The ranks run different versions.
+        """
+        self._post.start()
+        with self._changed:
+            whole = 1 + len(self._peers)
+            self._changed.wait_for(lambda: len(self._hellos) == whole, _HELLO_S)
+            missing = [rank for rank in self._peers if rank not in self._hellos]
+            for rank in missing:
+                self._lost[rank] = "did not begin"
+        if missing:
+            names = ", ".join(map(str, missing))
+            raise RunError(
+                f"ranks ({names}) did not begin within {_HELLO_S:g} s; see what their "
+                f"hosts say, and give mpirun hosts that run tengen"
+            )
+        self.ranks = [self._hellos[rank] for rank in range(whole)]
+        check_alike(self.ranks)
+
+    def look(self, run: RunDirectory, call: str) -> None:
+        """Makes sure that every rank sees the run directory, with its hosts file.
+
+        Blocks for 20 s at most.
+
+        Raises:
+            UsageError: A rank's host does not see it.
+        """
+        path = str(run.path.absolute())
+        for rank in self._peers:
+            self._post.send(rank, {"look": path, "call": call})
+        with self._changed:
+            self._changed.wait_for(
+                lambda: len(self._looked) == len(self._peers), _LOOKED_S
+            )
+            blind = [rank for rank in self._peers if not self._looked.get(rank)]
+            self._looked.clear()
+        if blind:
+            names = ", ".join(
+                f"rank {rank} on {self.ranks[rank].host}" for rank in blind
+            )
+            raise UsageError(
+                f"run ({path}) must be the same folder on every host, and is not for "
+                f"{names}; give --out a folder that all hosts mount"
+            )
+
+    def know(self, table: Sequence[Placed]) -> None:
+        """Takes which rank has which process, to name them where it is lost."""
+        with self._changed:
+            for one in table:
+                self._holds.setdefault(one.rank, []).append(one.worker.name)
+
+    def start(self, rank: int, words: list[str]) -> RankChild:
+        """Starts Python with some arguments beside a rank. Does not block.
+
+        Raises:
+            RunError: The rank is lost.
+        """
+        with self._changed:
+            if rank in self._lost:
+                raise RunError(self._loss(rank))
+            child = RankChild(self, rank, next(self._numbers))
+            self._children[child.number] = child
+        self._post.send(rank, {"begin": child.number, "words": words})
+        return child
+
+    def send(self, rank: int, message: dict[str, Any]) -> None:
+        """Sends a message, which a rank that is lost never gets."""
+        self._post.send(rank, message)
+
+    def forget(self, child: RankChild) -> None:
+        """Takes no more of what a process says."""
+        with self._changed:
+            self._children.pop(child.number, None)
+
+    def find_dead(self) -> list[str]:
+        """Returns the ranks that do not answer at once, a line each. Blocks for 0.6 s.
+
+        They are lost from now on.
+        """
+        with self._changed:
+            asked = [rank for rank in self._peers if rank not in self._lost]
+            for rank in asked:
+                self._post.send(rank, {"ping": rank})
+            self._changed.wait_for(lambda: self._ponged.issuperset(asked), _PONG_S)
+            dead = [rank for rank in asked if rank not in self._ponged]
+            self._ponged.clear()
+        for rank in dead:
+            self._lose(rank, "is dead or does not answer")
+        return [self._loss(rank) for rank in dead]
+
+    @property
+    def losses(self) -> list[str]:
+        """A line for each rank that is lost."""
+        with self._changed:
+            return [self._loss(rank) for rank in sorted(self._lost)]
+
+    def end(self) -> bool:
+        """Has every rank end; blocks for some seconds at most.
+
+        Returns:
+            Whether all do, so that MPI can end too.
+        """
+        with self._changed:
+            lost = set(self._lost)
+        for rank in self._peers:
+            if rank not in lost:
+                self._post.send(rank, {"over": True})
+        return self._post.close() and not lost
+
+    def _take(self, rank: int, message: dict[str, Any]) -> None:
+        with self._changed:
+            if "hello" in message:
+                self._hellos[rank] = RankInfo(**message["hello"])
+            elif "looked" in message:
+                self._looked[rank] = message["found"]
+            elif "pong" in message:
+                self._ponged.add(rank)
+            else:
+                number = next(
+                    message[key]
+                    for key in ("line", "closed", "ended")
+                    if key in message
+                )
+                child = self._children.get(number)
+                if child is not None:
+                    child.take(message)
+            self._changed.notify_all()
+
+    def _on_silence(self, rank: int) -> None:
+        self._lose(rank, f"said nothing for {SILENCE_S:g} s")
+
+    def _lose(self, rank: int, how: str) -> None:
+        with self._changed:
+            self._lost.setdefault(rank, how)
+            for child in self._children.values():
+                if child.rank == rank:
+                    child.lose(f"its rank, {rank} on {self._host(rank)}, which {how}")
+            self._changed.notify_all()
+
+    def _loss(self, rank: int) -> str:
+        where = f"{rank} on {self._host(rank)}"
+        return (
+            f"rank ({', '.join((where, *self._holds.get(rank, [])))}) "
+            f"{self._lost[rank]}; see that host, and run the same command again, it "
+            f"goes on"
+        )
+
+    def _host(self, rank: int) -> str:
+        return self._hellos[rank].host if rank in self._hellos else "an unknown host"
+
+
+class RankChild:
+    """A ``Child`` beside another rank.
+
+    Args:
+        runner: Speaks with the rank.
+        rank: That holds the process.
+        number: Of the process; no other of this call has it.
+    """
+
+    def __init__(self, runner: Runner, rank: int, number: int) -> None:
+        self.rank = rank
+        self.number = number
+        self._runner = runner
+        self._lines: queue.SimpleQueue[str | None] = queue.SimpleQueue()
+        self._has_ended = threading.Event()
+        self._how = ""
+
+    def take(self, message: dict[str, Any]) -> None:
+        """Takes what the rank says of the process."""
+        if "line" in message:
+            self._lines.put(message["text"])
+        elif "closed" in message:
+            self._lines.put(None)
+        else:
+            self._how = message["how"]
+            self._has_ended.set()
+
+    def lose(self, how: str) -> None:
+        """Takes that the rank is lost, and so the process."""
+        self._how = how
+        self._has_ended.set()
+        self._lines.put(None)
+
+    def send(self, message: dict[str, Any]) -> None:
+        """See ``Child.send``."""
+        line = json.dumps(message)
+        self._runner.send(self.rank, {"tell": self.number, "line": line})
+
+    def receive(self) -> dict[str, Any] | None:
+        """See ``Child.receive``."""
+        line = self._lines.get()
+        if line is None:
+            self._lines.put(None)  # for whoever asks again
+            return None
+        message: dict[str, Any] = json.loads(line)
+        return message
+
+    def kill(self) -> None:
+        """See ``Child.kill``."""
+        self._runner.send(self.rank, {"kill": self.number})
+
+    def end(self, timeout_s: float) -> str:
+        """See ``Child.end``."""
+        self._runner.send(self.rank, {"end": self.number, "timeout_s": timeout_s})
+        self._has_ended.wait(timeout_s + _ANSWER_S)
+        self._runner.forget(self)
+        return self._how or f"no answer of rank {self.rank}"

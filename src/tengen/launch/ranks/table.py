@@ -1,0 +1,228 @@
+"""Which rank of ``mpirun`` has which role: from the run's roles, not from its number.
+
+The table ``launch.roles`` of ``run.json`` says which processes a run has and what each
+asks for. The first rank is the runner's and has the roles that learn, judge and rate;
+one that asks for cores or GPUs which its host has not is on the first rank whose host
+has them, and has that rank for itself. Each of the other ranks has one process that
+acts: a self-play process, or an actor of environments.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from tengen.errors import UsageError
+from tengen.launch.workers import Worker, with_cores, workers_at_once
+from tengen.roles import RunConfig
+
+__all__ = ["Placed", "RankInfo", "check_alike", "filled", "place"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class RankInfo:
+    """What a rank says of itself."""
+
+    rank: int
+    """From 0."""
+    host: str
+    """Its host's name."""
+    cores: int
+    """That its processes may use; ranks that may use the same ones share them."""
+    bound_to: str = ""
+    """Which cores these are, in words; the same for ranks that share them."""
+    gpus: int = 0
+    """Of its host."""
+    version: str = ""
+    """Of tengen."""
+    python: str = ""
+    """Of Python, the first two numbers."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Placed:
+    """A process of the run and where it is."""
+
+    worker: Worker
+    """With its threads on that host."""
+    rank: int
+    """That holds it."""
+    host: str
+    """The rank's."""
+
+
+def check_alike(ranks: Sequence[RankInfo]) -> None:
+    """Makes sure that all ranks run the same tengen and the same Python.
+
+    Raises:
+        UsageError: One runs another than the first rank.
+    """
+    first = ranks[0]
+    for name, what in (("version", "tengen"), ("python", "Python")):
+        for one in ranks[1:]:
+            theirs, ours = getattr(one, name), getattr(first, name)
+            if theirs != ours:
+                raise UsageError(
+                    f"{what} ({theirs} on rank {one.rank}, host {one.host}) must be "
+                    f"{ours}, as on rank 0, host {first.host}; install the same on "
+                    f"every host"
+                )
+
+
+def filled(config: RunConfig, ranks: Sequence[RankInfo]) -> RunConfig:
+    """Returns a config whose acting role has as many processes as there are ranks left.
+
+    Raises:
+        UsageError: No rank is left, or what a role asks for is nowhere.
+    """
+    acting = config.agent.schedule(config).acting
+    if not acting:
+        return config
+    others = [one for one in workers_at_once(config, 1) if one.roles != (acting,)]
+    count = len(_free(ranks, _Room(ranks).place(config, others)))
+    if count < 1:
+        raise _wrong_number(config, ranks, others, 1)
+    given = dataclasses.replace(config.launch.of(acting), count=count)
+    roles = {**config.launch.roles, acting: given}
+    launch = dataclasses.replace(config.launch, roles=roles)
+    return dataclasses.replace(config, launch=launch)
+
+
+def place(config: RunConfig, ranks: Sequence[RankInfo]) -> list[Placed]:
+    """Returns every process of a run with its rank.
+
+    Args:
+        config: The run's.
+        ranks: All, in order.
+
+    Raises:
+        UsageError: The roles need more ranks or fewer, or what one asks for is nowhere;
+            or actors are on other hosts than the learner, which lets none in.
+    """
+    acting = config.agent.schedule(config).acting
+    workers = workers_at_once(config, 1)
+    players = [one for one in workers if one.roles == (acting,)]
+    others = [one for one in workers if one.roles != (acting,)]
+    room = _Room(ranks)
+    where = room.place(config, others)
+    free = _free(ranks, where)
+    if len(free) != len(players):
+        raise _wrong_number(config, ranks, others, len(players))
+    for worker, rank in zip(players, free, strict=True):
+        room.take(config, worker, rank)
+        where[worker.name] = rank
+    _check_doors(config, ranks, workers, where)
+    # Ranks that may use the same cores divide them among all their processes.
+    placed = []
+    shares = dict.fromkeys((one.host, one.bound_to) for one in ranks)
+    for share in shares:
+        sharing = [one for one in ranks if (one.host, one.bound_to) == share]
+        numbers = {one.rank for one in sharing}
+        here = [one for one in workers if where[one.name] in numbers]
+        for worker in with_cores(config, here, sharing[0].cores):
+            rank = where[worker.name]
+            placed.append(Placed(worker=worker, rank=rank, host=ranks[rank].host))
+    order = {one.name: number for number, one in enumerate(workers)}
+    return sorted(placed, key=lambda one: (one.rank, order[one.worker.name]))
+
+
+def _free(ranks: Sequence[RankInfo], where: dict[str, int]) -> list[int]:
+    return [one.rank for one in ranks if one.rank not in {0, *where.values()}]
+
+
+def _wrong_number(
+    config: RunConfig, ranks: Sequence[RankInfo], others: Sequence[Worker], count: int
+) -> UsageError:
+    acting = config.agent.schedule(config).acting
+    busy = len(ranks) - len(_free(ranks, _Room(ranks).place(config, others)))
+    names = ", ".join(role for one in others for role in one.roles)
+    needed = busy + count
+    with_roles = "rank 0 has" if busy == 1 else f"{busy} ranks have"
+    parts = [f"{with_roles} {names}"]
+    if acting:
+        parts.append(f"{count} {'has' if count == 1 else 'have'} one {acting} each")
+    advice = f"give mpirun -n {needed}"
+    left = len(ranks) - busy
+    if acting and left >= 1 and count != left:
+        advice += f", or --set launch.roles.{acting}.count={left}"
+    return UsageError(
+        f"ranks ({len(ranks)}) must be {needed}, as {' and '.join(parts)}; {advice}"
+    )
+
+
+def _check_doors(
+    config: RunConfig,
+    ranks: Sequence[RankInfo],
+    workers: Sequence[Worker],
+    where: dict[str, int],
+) -> None:
+    """Makes sure that actors of environments reach the learner and inference."""
+    schedule = config.agent.schedule(config)
+    if not schedule.serving:
+        return
+    hosts = {one.roles[0]: ranks[where[one.name]].host for one in workers}
+    home, inference = hosts[schedule.learning[0]], hosts[schedule.serving]
+    if home != inference:
+        raise UsageError(
+            f"launch.roles.{schedule.serving} (on {inference}) must be on the host of "
+            f"the learner, {home}; ask for less of cores or GPUs for one of them"
+        )
+    away = {ranks[where[one.name]].host for one in workers} - {home}
+    if away and not config.launch.listen:
+        raise UsageError(
+            f"launch.listen (empty) must name an address of {home}, as actors are on "
+            f"{', '.join(sorted(away))}; set it, launch.certificate_file and "
+            f"launch.key_file"
+        )
+
+
+class _Room:
+    """What of hosts is not given to a role yet."""
+
+    def __init__(self, ranks: Sequence[RankInfo]) -> None:
+        self._ranks = ranks
+        self._cores = {(one.host, one.bound_to): one.cores for one in ranks}
+        self._gpus = Counter({one.host: one.gpus for one in ranks})
+
+    def place(self, config: RunConfig, workers: Sequence[Worker]) -> dict[str, int]:
+        """Returns the rank of each process that does not act, by its name."""
+        found: dict[str, int] = {}
+        for worker in workers:
+            lacks = [self._lack(config, worker, one.rank) for one in self._ranks]
+            rank = next((rank for rank, lack in enumerate(lacks) if not lack), 0)
+            self.take(config, worker, rank)
+            found[worker.name] = rank
+        return found
+
+    def take(self, config: RunConfig, worker: Worker, rank: int) -> None:
+        """Gives a process what it asks for.
+
+        Raises:
+            UsageError: The rank's host has not as much left.
+        """
+        lack = self._lack(config, worker, rank)
+        if lack:
+            raise UsageError(lack)
+        asked, one = config.launch.of(worker.roles[0]), self._ranks[rank]
+        self._cores[one.host, one.bound_to] -= asked.num_cpus
+        self._gpus[one.host] -= asked.num_gpus
+
+    def _lack(self, config: RunConfig, worker: Worker, rank: int) -> str:
+        asked, one = config.launch.of(worker.roles[0]), self._ranks[rank]
+        name = f"launch.roles.{worker.roles[0]}"
+        cores, gpus = self._cores[one.host, one.bound_to], self._gpus[one.host]
+        if asked.num_cpus > cores:
+            return (
+                f"{name}.num_cpus ({asked.num_cpus}) must be at most {cores}, the "
+                f"cores that rank {rank} on {one.host} has left for {worker.name}; "
+                f"lower it, or give mpirun --bind-to none or a larger host"
+            )
+        if asked.num_gpus > gpus:
+            return (
+                f"{name}.num_gpus ({asked.num_gpus}) must be at most {gpus}, the GPUs "
+                f"that rank {rank} on {one.host} has left for {worker.name}; lower it, "
+                f"or give mpirun a host with more"
+            )
+        return ""

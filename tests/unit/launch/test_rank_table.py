@@ -1,0 +1,165 @@
+"""Which rank of ``mpirun`` has which role."""
+
+from __future__ import annotations
+
+import pytest
+
+from tengen.errors import UsageError
+from tengen.launch.ranks.table import RankInfo, check_alike, filled, place
+from tengen.overrides import override
+from tengen.recipes import make_config
+from tengen.roles import RunConfig
+from tests.unit.launch.fake_ranks import info
+
+LEARNING = [("learn", 0), ("export", 0), ("gate", 0), ("rate", 0)]
+
+
+def config(*settings: str, task: str = "tictactoe") -> RunConfig:
+    return override(make_config(task, None, None), list(settings))
+
+
+def ranks_of(made: RunConfig, ranks: list[RankInfo]) -> list[tuple[str, int]]:
+    return [(one.worker.name, one.rank) for one in place(made, ranks)]
+
+
+def threads_of(made: RunConfig, ranks: list[RankInfo]) -> dict[str, int]:
+    return {one.worker.name: one.worker.num_threads for one in place(made, ranks)}
+
+
+def test_ranks_that_are_left_play() -> None:
+    ranks = [info(rank, "ab"[rank // 2], cores=8) for rank in range(4)]
+    made = filled(config(), ranks)
+    assert made.launch.of("selfplay").count == 3
+    players = [("selfplay-0", 1), ("selfplay-1", 2), ("selfplay-2", 3)]
+    assert ranks_of(made, ranks) == [*LEARNING, *players]
+    # Of a host's cores the learner has a quarter, where self-play is there too.
+    assert threads_of(made, ranks) == {
+        "learn": 2,
+        "export": 1,
+        "gate": 1,
+        "rate": 1,
+        "selfplay-0": 6,
+        "selfplay-1": 4,
+        "selfplay-2": 4,
+    }
+
+
+def test_what_learns_from_another_run_has_no_rank_that_plays() -> None:
+    made = config("agent.learn_from=other")
+    assert ranks_of(filled(made, [info(0)]), [info(0)]) == LEARNING
+    line = r"^ranks \(2\) must be 1, as rank 0 has learn, export, gate, rate; give"
+    with pytest.raises(UsageError, match=line):
+        place(made, [info(0), info(1)])
+
+
+def test_ranks_that_mpirun_binds_have_cores_of_their_own() -> None:
+    ranks = [info(rank, cores=2, bound_to=f"{2 * rank}") for rank in range(3)]
+    threads = threads_of(filled(config(), ranks), ranks)
+    assert (threads["learn"], threads["selfplay-0"], threads["selfplay-1"]) == (2, 2, 2)
+
+
+def test_a_role_goes_where_its_resources_are() -> None:
+    ranks = [info(0, "a"), info(1, "a"), info(2, "b", gpus=1), info(3, "b", gpus=1)]
+    made = filled(config("launch.roles.learn.num_gpus=1"), ranks)
+    assert ranks_of(made, ranks) == [
+        ("export", 0),
+        ("gate", 0),
+        ("rate", 0),
+        ("selfplay-0", 1),
+        ("learn", 2),
+        ("selfplay-1", 3),
+    ]
+    many = [info(0, cores=2), info(1, "b", cores=16), info(2, "b", cores=16)]
+    made = filled(config("launch.roles.gate.num_cpus=8"), many)
+    threads = threads_of(made, many)
+    assert ("gate", 1) in ranks_of(made, many)
+    assert (threads["gate"], threads["selfplay"]) == (8, 16)
+
+
+@pytest.mark.parametrize(
+    ("size", "settings", "line"),
+    [
+        (1, (), r"^ranks \(1\) must be 2, as rank 0 has learn, export, gate, rate and"),
+        (1, (), r"1 has one selfplay each; give mpirun -n 2$"),
+        (
+            4,
+            ("launch.roles.selfplay.count=5",),
+            r"^ranks \(4\) must be 6, .* and 5 have one selfplay each; give mpirun -n "
+            r"6, or --set launch.roles.selfplay.count=3$",
+        ),
+        (
+            8,
+            ("launch.roles.selfplay.count=2",),
+            r"^ranks \(8\) must be 3, .*; give mpirun -n 3, or --set "
+            r"launch.roles.selfplay.count=7$",
+        ),
+        (
+            2,
+            ("launch.roles.learn.num_cpus=5",),
+            r"^launch.roles.learn.num_cpus \(5\) must be at most 4, the cores that rank"
+            r" 0 on a has left for learn; lower it",
+        ),
+        (
+            2,
+            ("launch.roles.learn.num_cpus=3", "launch.roles.selfplay.num_cpus=2"),
+            r"^launch.roles.selfplay.num_cpus \(2\) must be at most 1, the cores that "
+            r"rank 1 on a has left for selfplay;",
+        ),
+        (
+            2,
+            ("launch.roles.learn.num_gpus=1",),
+            r"^launch.roles.learn.num_gpus \(1\) must be at most 0, the GPUs that rank",
+        ),
+    ],
+)
+def test_a_table_that_does_not_fit_is_refused(
+    size: int, settings: tuple[str, ...], line: str
+) -> None:
+    made = config(*settings)
+    ranks = [info(rank) for rank in range(size)]
+    with pytest.raises(UsageError, match=line):
+        place(made, ranks)
+
+
+def test_what_leaves_no_rank_to_play_is_refused_before_it_is_counted() -> None:
+    for size, needed in ((1, 2), (2, 3)):
+        ranks = [info(rank, "ab"[rank], gpus=rank) for rank in range(size)]
+        asked = ["launch.roles.learn.num_gpus=1"] if size > 1 else []
+        with pytest.raises(UsageError, match=rf"^ranks .* give mpirun -n {needed}$"):
+            filled(config(*asked), ranks)
+
+
+def test_actors_of_environments_reach_the_learner() -> None:
+    pytest.importorskip("gymnasium")
+    made = config(task="CartPole-v1")
+    here = [info(rank) for rank in range(4)]
+    assert ranks_of(filled(made, here), here) == [
+        ("learn", 0),
+        ("inference", 0),
+        ("actor-0", 1),
+        ("actor-1", 2),
+        ("actor-2", 3),
+    ]
+    away = [*here[:3], info(3, "b")]
+    line = r"^launch.listen \(empty\) must name an address of a, as actors are on b;"
+    with pytest.raises(UsageError, match=line):
+        place(filled(made, away), away)
+    let_in = config("launch.listen=127.0.0.1:7070", task="CartPole-v1")
+    assert ("actor-2", 3) in ranks_of(filled(let_in, away), away)
+    apart = [*here, info(4, "b", gpus=1)]
+    asked = config("launch.roles.inference.num_gpus=1", task="CartPole-v1")
+    with pytest.raises(UsageError, match=r"inference \(on b\) must be on the host of"):
+        place(filled(asked, apart), apart)
+
+
+@pytest.mark.parametrize(
+    ("field", "line"),
+    [
+        ("version", r"^tengen \(0.9 on rank 2, host b\) must be 1.0, as on rank 0, ho"),
+        ("python", r"^Python \(0.9 on rank 2, host b\) must be 3.11, as on rank 0, h"),
+    ],
+)
+def test_versions_are_those_of_the_first_rank(field: str, line: str) -> None:
+    check_alike([info(0), info(1, "b")])
+    with pytest.raises(UsageError, match=line):
+        check_alike([info(0), info(1), info(2, "b", **{field: "0.9"})])
