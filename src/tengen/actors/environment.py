@@ -300,19 +300,14 @@ class EnvironmentPort:
         reached to the same once more. So nothing is learned across, and whoever
         computes the memory anew empties it where inference did.
         """
-        if self._block.is_empty:
-            self._empty_state_before()
         none = np.zeros(self._slots.count, np.bool_)
         reset = Step({}, none.astype(np.float32), none, ~none, ~none)
         self._block.append(self.inputs, chosen, reset, version)
         self._hand_on()
         if self._block.is_empty:
-            self._empty_state_before()
-
-    def _empty_state_before(self) -> None:
-        self._state_before = {
-            name: np.zeros_like(self.state[name]) for name in self._kept
-        }
+            self._state_before = {
+                name: np.zeros_like(self.state[name]) for name in self._kept
+            }
 
     def _hand_on(self) -> None:
         """Writes the block, where it is full."""
