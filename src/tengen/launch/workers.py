@@ -31,8 +31,8 @@ def workers_at_once(config: RunConfig, num_threads: int) -> list[Worker]:
     Those that always work divide the cores. In self-play the learner has every fourth,
     one at least, and self-play the others; where nobody plays the learner has all. In
     environments learner and inference have half of the cores each, and each actor one
-    thread. The other roles work now and then and have one thread. ``launch.roles``
-    changes any.
+    thread; several inference servers divide their half. The other roles work now and
+    then and have one thread. ``launch.roles`` changes any.
 
     Args:
         config: The run's.
@@ -56,7 +56,8 @@ def workers_at_once(config: RunConfig, num_threads: int) -> list[Worker]:
     if schedule.serving:
         # The experience is the learner's; candidates are models at once.
         add(schedule.learning, max(1, num_threads // 2), 1)
-        add((schedule.serving,), max(1, num_threads // 2), 1)
+        num_servers = config.launch.of(schedule.serving).count
+        add((schedule.serving,), max(1, num_threads // 2 // num_servers))
         add((schedule.acting,), 1)
         return workers
     learning = num_threads

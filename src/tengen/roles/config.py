@@ -18,7 +18,7 @@ from tengen.learners import LearnerConfig
 from tengen.nets import NetConfig
 from tengen.observe import ObserveConfig
 from tengen.overrides import override
-from tengen.roles.launch_config import LaunchConfig
+from tengen.roles.launch_config import MOST_SERVERS, LaunchConfig
 from tengen.roles.old_config import upgraded
 from tengen.run import SCHEMA, RunDirectory
 
@@ -101,7 +101,7 @@ class RunConfig:
 
     def _check_launch(self) -> None:
         schedule = self.agent.schedule(self)
-        many = schedule.acting if schedule.serving else ""
+        several = (schedule.acting, schedule.serving) if schedule.serving else ()
         # Learning is one process there, under the name of its first role.
         learning = schedule.learning[:1] if schedule.serving else schedule.learning
         roles = (schedule.acting, schedule.serving, *learning, schedule.rating)
@@ -113,11 +113,15 @@ class RunConfig:
                     f"{did_you_mean(role, known)}"
                 )
             check(
-                given.count == 1 or role == many,
+                given.count == 1 or role in several,
                 f"launch.roles.{role}.count",
                 given.count,
-                "must be 1, as only environments have several actors; leave it out",
+                "must be 1, as only environments have several actors and inference "
+                "servers; leave it out",
             )
+            if role == schedule.serving:
+                name = f"launch.roles.{role}.count"
+                check_range(name, given.count, 1, MOST_SERVERS, "use one a device")
 
 
 def write_config(

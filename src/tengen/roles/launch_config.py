@@ -9,7 +9,12 @@ from tengen.config import check, check_range
 from tengen.errors import UsageError
 from tengen.transport import NetAddress, is_loopback
 
-__all__ = ["LaunchConfig", "RoleResources"]
+__all__ = ["MOST_SERVERS", "LaunchConfig", "RoleResources"]
+
+MOST_SERVERS = 64
+"""Processes of role inference."""
+# Behind ``listen`` there is one for each service; see ``roles.doors``.
+_LAST_PORT = 65535 - (2 + MOST_SERVERS - 1)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -17,7 +22,8 @@ class RoleResources:
     """What a role is given."""
 
     count: int = bounded(1, 1, 1024, "use 1 for each core")
-    """Processes of the role, 1 to 1024; more than one of the actor alone."""
+    """Processes of the role, 1 to 1024; more than one of the actor, and up to 64 of
+    inference, alone."""
     num_cpus: int = bounded(0, 0, 1024, "0 chooses")
     """Cores: as many threads, and a cluster keeps them for the role. 0 gives
     it its part of this machine's cores, and a cluster keeps none."""
@@ -38,8 +44,8 @@ class RoleResources:
 class LaunchConfig:
     """What roles are given where all work at once; of no effect where they take turns.
 
-    Each role is one process, or several of the actor, which are started again when they
-    die.
+    Each role is one process, or several of the actor and of inference, which are
+    started again when they die.
     """
 
     roles: dict[str, RoleResources] = field(default_factory=dict)
@@ -48,9 +54,10 @@ class LaunchConfig:
 
     listen: str = ""
     """``HOST:PORT`` of the machine of the learner and of inference where actors of
-    other machines come in: the learner's table at this port, inference at the next. An
-    address that other machines reach needs a certificate. Empty: actors are on that
-    machine."""
+    other machines come in: the learner's table at this port, inference at the next,
+    further servers of it behind (``tengen.roles.doors``). Where these are on other
+    machines, ``0.0.0.0:PORT``: each tells its own name. An address that other machines
+    reach needs a certificate. Empty: actors are on that machine."""
     certificate_file: str = ""
     """PEM, for TLS; actors know it by the SHA-256 in the run directory."""
     key_file: str = ""
@@ -60,7 +67,7 @@ class LaunchConfig:
         """Checks the address.
 
         Raises:
-            UsageError: It is none, or its port has no next one.
+            UsageError: It is none, or its port has too few behind it.
         """
         names = ("certificate_file", "key_file")
         given = [name for name in names if getattr(self, name)]
@@ -76,7 +83,7 @@ class LaunchConfig:
         except UsageError:
             rule = "must be HOST:PORT; name both, as in 127.0.0.1:7070"
             raise UsageError(f"listen ({self.listen}) {rule}") from None
-        check_range("listen, its port", address.port, 1, 65534)
+        check_range("listen, its port", address.port, 1, _LAST_PORT)
         check(
             given != [] or not _is_reached_by_others(address.host),
             "listen",
