@@ -25,22 +25,39 @@ __all__ = [
     "Connect",
     "Doors",
     "Way",
+    "server_name",
     "way_to",
 ]
 
 STORE = "store"
 """The name of the experience among a run's services."""
 INFERENCE = "inference"
-"""That of role inference."""
+"""That of role inference; of the further ones see ``server_name``."""
 
 TOKEN_VARIABLE = "TENGEN_RUN_TOKEN"
 """What an actor that is told an address takes the token from."""
 _PORTS = {STORE: 0, INFERENCE: 1}
+_FIRST_FURTHER = 2
+"""Behind the port of the first inference server one is another service's; then come
+those of the others: server I is at ``launch.listen``'s port + 2 + I."""
 _ANYWHERE = ("0.0.0.0", "::")
 
 
+def server_name(index: int) -> str:
+    """Returns the name of an inference server among a run's services.
+
+    Args:
+        index: Which of them, from 0.
+    """
+    return f"{INFERENCE}-{index}" if index else INFERENCE
+
+
 def _moved(address: NetAddress, name: str) -> NetAddress:
-    return NetAddress(address.host, address.port + _PORTS[name])
+    """Returns where a service is, of the address in ``launch.listen``."""
+    offset = _PORTS.get(name)
+    if offset is None:
+        offset = _FIRST_FURTHER + int(name.removeprefix(f"{INFERENCE}-"))
+    return NetAddress(address.host, address.port + offset)
 
 
 class Doors:
@@ -49,7 +66,7 @@ class Doors:
     Args:
         config: Says whether other hosts come in.
         run: The run.
-        name: ``STORE`` or ``INFERENCE``.
+        name: ``STORE``, or of ``server_name``.
 
     Attributes:
         folder: For this host.
@@ -114,7 +131,7 @@ def way_to(run: RunDirectory, name: str, connect: Connect | None) -> Way:
 
     Args:
         run: The run.
-        name: ``STORE`` or ``INFERENCE``.
+        name: ``STORE``, or of ``server_name``.
         connect: What the user typed; None: the run directory says it.
 
     Raises:
