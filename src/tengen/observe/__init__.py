@@ -11,7 +11,7 @@ from tengen.observe.environment_verdict import (
     lighter_learning,
 )
 from tengen.observe.events import EventWriter, read_events, read_progress
-from tengen.observe.progress import Progress
+from tengen.observe.progress import Progress, ServerProgress
 from tengen.observe.verdict import Shares, at_once_verdict, verdict, waiting_verdict
 from tengen.observe.view import View, make_view
 
@@ -20,6 +20,7 @@ __all__ = [
     "EventWriter",
     "ObserveConfig",
     "Progress",
+    "ServerProgress",
     "Shares",
     "StageTimes",
     "View",
