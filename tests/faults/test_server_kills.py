@@ -200,3 +200,26 @@ def check_memory(run: RunDirectory, items: dict[str, NDArray[Any]]) -> None:
         told = items[f"state/{name}"][second]
         expected = computed.numpy() * goes_on[:, None]
         np.testing.assert_allclose(told, expected, atol=1e-4, err_msg=name)
+
+
+@pytest.mark.soak
+def test_an_agent_learns_by_two_servers_that_are_killed_in_turns(
+    tmp_path: Path, start: Callable[[list[str]], subprocess.Popen[str]]
+) -> None:
+    out, num_frames = tmp_path / "run", 150_000
+    words = ["--actors", "2", "--frames", str(num_frames), "--seed", "1"]
+    run = start(command(out, "ppo", *words, "--set=launch.roles.inference.count=2"))
+    for number in range(4):
+        wait_for(lambda n=number: frames(out) > (n + 1) * num_frames // 6, 300)
+        victim = process_of(out, "inference", number % 2)
+        assert victim is not None
+        os.kill(victim, signal.SIGKILL)
+        wait_for(lambda n=number: len(events(out, "death")) > n)
+    _, errors = run.communicate(timeout=300)
+    assert run.returncode == 0, errors
+    assert {death["role"] for death in events(out, "death")} == {"inference"}
+    # The budget is that of the actors' counts, and the learner has what they made.
+    assert num_frames <= frames(out) < 1.05 * num_frames
+    assert turns(out, "learn")[-1]["table"]["num_rows"] == frames(out)
+    # CartPole-v0's bar; a random policy returns 22.
+    assert turns(out, "actor")[-1]["mean_return"] >= 195

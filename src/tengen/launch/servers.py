@@ -36,7 +36,9 @@ class Servers:
             num_sessions=report["num_sessions"],
             rows_per_s=report["num_evaluations"] / max(1e-9, report["seconds"]),
             batch_rows=report["batch_rows"],
-            batch_fill=report["batch_rows"] / max(1, report["batch_capacity"]),
+            batch_fill=min(
+                1.0, report["batch_rows"] / max(1, report["batch_capacity"])
+            ),
             busy=min(1.0, report["inference_busy"]),
         )
         self._told[index] = self._clock(), told

@@ -83,6 +83,8 @@ class InferenceRole:
         self._thread = threading.Thread(target=self._serve, name=name, daemon=True)
         self._thread.start()
         doors.publish()
+        # Since the last report: at its end actors may have gone.
+        self._most_sessions = 0
         self._told = self._server.stats
         self._told_s = time.monotonic()
 
@@ -96,6 +98,7 @@ class InferenceRole:
             if self._error is not None:
                 raise self._error
             self._take_model()
+            self._most_sessions = max(self._most_sessions, self._server.num_sessions)
             if self._model is None:
                 self.waits_for = "no model is published yet"
                 return None
@@ -150,7 +153,8 @@ class InferenceRole:
         num_evaluations = now.num_evaluations - before.num_evaluations
         num_sessions = self._server.num_sessions
         # Of its actors, as the others' rows are in no batch here.
-        share = num_sessions / max(1, self._num_groups)
+        share = max(num_sessions, self._most_sessions) / self._num_groups
+        self._most_sessions = num_sessions
         capacity = min(self._max_rows, max(1, round(self._num_rows * share)))
         return {
             "server": self._index,
