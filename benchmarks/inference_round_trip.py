@@ -37,6 +37,9 @@ from tengen.inference.central import (
     INFERENCE,
     InferenceClient,
     InferenceServer,
+    Place,
+    Places,
+    ask_model,
     connect_rows,
     serve_rows,
 )
@@ -302,9 +305,11 @@ def between(
     serving.start()
     address = pipe.recv()
     asked = Client(INFERENCE, folder if is_shared else address)
-    client = InferenceClient(
-        connect_rows(asked, SIGNATURE, NUM_ROWS), SIGNATURE, NUM_ROWS, threading.Event()
+    place = Place(
+        connect_rows(asked, SIGNATURE, NUM_ROWS),
+        lambda patience_s: ask_model(asked, patience_s),
     )
+    client = InferenceClient(Places([place]), SIGNATURE, NUM_ROWS, threading.Event())
     port = WritingPort(loops, client.arrays)
 
     def ours(steps: int) -> float:

@@ -75,7 +75,9 @@ COMMANDS = (
     ),
     Command("actor", "tengen.roles.actor.command:actor", "one role: step environments"),
     Command(
-        "inference", "tengen.roles.command:inference", "one role: answer the actors"
+        "inference",
+        "tengen.roles.serving.command:inference",
+        "one role: answer the actors",
     ),
     Command("shuffle", "tengen.roles.command:shuffle", "one role: draw batches ahead"),
     Command("learn", "tengen.roles.command:learn", "one role: learn from experience"),

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shutil
 import signal
+import socket
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -34,18 +36,16 @@ def role(name: str, run: Path, *extra: str) -> list[str]:
 
 
 def free_port() -> int:
-    """Returns a port that is free, as the next one is."""
-    import socket
-
+    """Returns a port that is free, as the three behind it are."""
     while True:
-        with socket.socket() as one, socket.socket() as next_one:
-            one.bind(("127.0.0.1", 0))
-            port = int(one.getsockname()[1])
-            try:
-                next_one.bind(("127.0.0.1", port + 1))
-            except OSError:
-                continue
-            return port
+        with contextlib.ExitStack() as stack, contextlib.suppress(OSError):
+            port = 0
+            for place in range(4):
+                one = stack.enter_context(socket.socket())
+                one.bind(("127.0.0.1", port and port + place))
+                port = port or int(one.getsockname()[1])
+            if port <= 65470:  # as many are kept for 64 servers
+                return port
 
 
 @pytest.fixture
@@ -61,6 +61,14 @@ def processes() -> Iterator[dict[str, subprocess.Popen[str]]]:
 def num_turns(run: Path, name: str) -> int:
     paths = run.glob(f"events/{name}-command-*.jsonl")
     return sum(e["kind"] == "turn" for path in paths for e in read_events(path))
+
+
+def served(run: Path) -> dict[int, int]:
+    """Returns how many groups each server answered when it told last."""
+    paths = run.glob("events/inference-command-*.jsonl")
+    told = [e for path in paths for e in read_events(path) if e["kind"] == "turn"]
+    told.sort(key=lambda event: float(event["time_s"]))
+    return {event["server"]: event["num_sessions"] for event in told}
 
 
 @pytest.mark.slow
@@ -79,11 +87,13 @@ def test_an_actor_of_another_host(
         f"launch.listen=127.0.0.1:{port}",
         f"launch.certificate_file={CERTIFICATE}",
         f"launch.key_file={CERTIFICATE.with_name('tls_key.pem')}",
+        "launch.roles.inference.count=2",
     )
     done = run_command([*words, *(f"--set={setting}" for setting in settings)])
     assert done.returncode == 0, done.stderr
     for name in ("learn", "export", "gate", "inference"):
         processes[name] = start_command(role(name, run))
+    processes["second"] = start_command(role("inference", run, "--index", "1"))
     far.mkdir()
     shutil.copy(run / "run.json", far)
     fingerprint = fingerprint_of(CERTIFICATE)
@@ -93,7 +103,8 @@ def test_an_actor_of_another_host(
     assert done.returncode == 2
     assert "token (TENGEN_RUN_TOKEN, not set) must be the run's" in done.stderr
     wait_for(lambda: (run / "endpoints" / "store.json").exists())
-    wait_for(lambda: (run / "endpoints" / "inference.json").exists())
+    for name in ("inference", "inference-1"):
+        wait_for(lambda n=name: (run / "endpoints" / f"{n}.json").exists())
     monkeypatch.setenv("TENGEN_RUN_TOKEN", 32 * "0")
     done = run_command(role("actor", far, *connect))
     assert done.returncode == 2
@@ -103,6 +114,8 @@ def test_an_actor_of_another_host(
     monkeypatch.setenv("TENGEN_RUN_TOKEN", secret.read_text())
     processes["actor"] = start_command(role("actor", far, *connect))
     wait_for(lambda: num_turns(run, "learn") >= 3)
+    # Each of its two groups of copies has a server of its own.
+    wait_for(lambda: served(run) == {0: 1, 1: 1})
 
     # The learner is killed with the table: the actor connects to the next one.
     os.killpg(processes["learn"].pid, signal.SIGKILL)

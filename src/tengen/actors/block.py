@@ -16,6 +16,10 @@ episode is there and a truncated episode is bootstrapped from it. The step that 
 with it is marked ``is_reset``: its action did nothing, and it leads to the first
 observation of the next episode. It is not to be learned from.
 
+A step that is both ``truncated`` and ``is_reset`` is none of the environment's: another
+inference server answers from there on, whose memory of the episode is empty. The
+episode goes on behind it, with the same observation, as if it began there.
+
 A closed block has one step more, for its inputs alone: those that the next block begins
 with. Its ``model_version`` is that of
 the step before, and its other columns are zero.

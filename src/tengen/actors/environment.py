@@ -162,6 +162,7 @@ class EnvironmentPort:
         self._state_before: Arrays = {}
         # What steps do not tell by themselves.
         self._kept = [n for n in signature.state if not n.startswith(FRAMES)]
+        self._num_moves = self._rows.arrays.num_moves
         self._has_begun = False
         self._busy_since_s: float | None = None
         if not isinstance(env, GroupEnv):
@@ -232,7 +233,7 @@ class EnvironmentPort:
         elif self._group is not None and self._sent is not None:
             sent, self._sent = self._sent, None
             self._take(self._timed(self._group.receive), *sent)
-        if self._blocks_left == 0 or self._stop.is_set():
+        if self._blocks_left <= 0 or self._stop.is_set():
             return 0
         if self._block.is_empty:
             self._state_before = {name: self.state[name].copy() for name in self._kept}
@@ -243,7 +244,8 @@ class EnvironmentPort:
         """Draws an action for every row, steps, and hands on a block that is full.
 
         Blocks while the environments step or the experience is full; what is a group
-        is sent the actions, and does not block.
+        is sent the actions, and blocks only where another inference server answered
+        and the step by which the block tells so fills it.
 
         Raises:
             RunError: An answer is not finite, or what the environment or the writer
@@ -254,6 +256,9 @@ class EnvironmentPort:
         actions = self._env.spec.actions
         uniforms = self._uniforms(version)
         chosen = self._policy.act(self.outputs, actions, uniforms, self._slots)
+        if self._num_moves != self._rows.arrays.num_moves:
+            self._num_moves = self._rows.arrays.num_moves
+            self._cut(chosen, version)
         clipped = clip_actions(actions, chosen["action"])
         if isinstance(self._env, GroupEnv):
             self._env.send(clipped)
@@ -286,12 +291,33 @@ class EnvironmentPort:
         self._step += 1
         self._rows.show(step.observation, chosen["action"], reward, step.is_reset)
         self._count(step)
-        if self._block.is_full:
-            columns = self._block.take(self.inputs)
-            start_s = time.monotonic()
-            self.stats.num_items += self._write(columns, self._state_before)
-            self.stats.write_s += time.monotonic() - start_s
-            self._blocks_left -= 1
+        self._hand_on()
+
+    def _cut(self, chosen: Arrays, version: int) -> None:
+        """Keeps that the memory of every copy is empty at the step that comes now.
+
+        The step before it counts as truncated: one that resets leads from what it
+        reached to the same once more. So nothing is learned across, and whoever
+        computes the memory anew empties it where inference did.
+        """
+        none = np.zeros(self._slots.count, np.bool_)
+        reset = Step({}, none.astype(np.float32), none, ~none, ~none)
+        self._block.append(self.inputs, chosen, reset, version)
+        self._hand_on()
+        if self._block.is_empty:
+            self._state_before = {
+                name: np.zeros_like(self.state[name]) for name in self._kept
+            }
+
+    def _hand_on(self) -> None:
+        """Writes the block, where it is full."""
+        if not self._block.is_full:
+            return
+        columns = self._block.take(self.inputs)
+        start_s = time.monotonic()
+        self.stats.num_items += self._write(columns, self._state_before)
+        self.stats.write_s += time.monotonic() - start_s
+        self._blocks_left -= 1
 
     def _uniforms(self, version: int) -> NDArray[np.float64]:
         # Philox has a block of four numbers for each value of its counter, so that

@@ -2,10 +2,10 @@
 
 The actors are the processes of ``tengen actor``, their table is a run's, and central
 inference is another process, this one, which also draws every item from the table and
-throws it away, as nobody learns. Against them stand processes that step the same copies
-by random actions and do nothing else. Both take turns, the others stopped, and rates
-are of CPU-seconds of all processes together, so that what else the machine does counts
-little.
+throws it away, as nobody learns. Of several inference servers each is a thread of it.
+Against them stand processes that step the same copies by random actions and do nothing
+else. Both take turns, the others stopped, and rates are of CPU-seconds of all processes
+together, so that what else the machine does counts little.
 """
 
 from __future__ import annotations
@@ -30,11 +30,11 @@ from tengen.config import check, check_range, to_dict
 from tengen.errors import RunError
 from tengen.experience import Experience
 from tengen.inference import Backend, allocate, open_backend
-from tengen.inference.central import InferenceServer, ServerStats, serve_rows
+from tengen.inference.central import InferenceServer, serve_rows
 from tengen.overrides import override
 from tengen.recipes import make_config
 from tengen.roles import RunConfig, write_config
-from tengen.roles.doors import INFERENCE, Doors
+from tengen.roles.doors import INFERENCE, Doors, server_name
 from tengen.roles.experience import open_experience
 from tengen.roles.role import RoleContext
 from tengen.run import RunDirectory, find_files
@@ -70,6 +70,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         choices=("fp32", "bf16"),
         help="of the network (that of a run)",
     )
+    parser.add_argument(
+        "--servers", type=int, default=1, help="of inference, threads of this one (1)"
+    )
     parser.add_argument("--rounds", type=int, default=5, help="of both sides (5)")
     parser.add_argument("--seconds", type=float, default=4.0, help="of a round (4)")
 
@@ -90,6 +93,7 @@ def run(args: argparse.Namespace) -> dict[str, Any]:
         RunError: A process failed.
     """
     check_range("actors", args.actors, 1, 64)
+    check_range("servers", args.servers, 1, 64)
     check_range("rounds", args.rounds, 1, 1000)
     check(args.seconds > 0, "seconds", args.seconds, "must be above 0; use 4")
     config = _config(args)
@@ -103,43 +107,62 @@ def run(args: argparse.Namespace) -> dict[str, Any]:
 
 
 class _Service:
-    """Central inference and a table that is emptied, in threads of this process."""
+    """Inference servers and a table that is emptied, in threads of this process."""
 
     def __init__(
         self, config: RunConfig, run: RunDirectory, backend: Backend, num_rows: int
     ) -> None:
-        self.server = InferenceServer(
-            backend.signature,
-            max_rows=num_rows,
-            min_rows=config.inference.min_rows,
-            max_wait_s=config.inference.max_wait_ms / 1000,
-        )
         self.backend = backend
-        self.server.set_model(backend, 0, 0)
-        doors = Doors(config.launch, run, INFERENCE)
-        self._folder = HostFolder(INFERENCE, doors.folder)
-        self._listener = Server(
-            self._folder.listen(), serve_rows(self.server, backend.signature)
-        )
+        self._servers: list[InferenceServer] = []
+        self._folders: list[HostFolder] = []
+        self._listeners: list[Server] = []
         self._stop = threading.Event()
         self._table = open_experience(config, run, RoleContext(at_once=True))
-        doors.publish()
+        for index in range(config.launch.of("inference").count):
+            server = InferenceServer(
+                backend.signature,
+                max_rows=num_rows,
+                min_rows=config.inference.min_rows,
+                max_wait_s=config.inference.max_wait_ms / 1000,
+            )
+            server.set_model(backend, 0, 0)
+            self._servers.append(server)
+            doors = Doors(config.launch, run, server_name(index))
+            self._folders.append(HostFolder(INFERENCE, doors.folder))
+            service = serve_rows(server, backend.signature)
+            self._listeners.append(Server(self._folders[-1].listen(), service))
+            doors.publish()
         self._batch_size = config.learner.batch_size
         self._threads = [
-            threading.Thread(target=self.server.run, daemon=True),
             threading.Thread(target=self._empty, args=(self._table,), daemon=True),
+            *(
+                threading.Thread(target=server.run, daemon=True)
+                for server in self._servers
+            ),
         ]
         for thread in self._threads:
             thread.start()
 
+    @property
+    def num_evaluations(self) -> int:
+        """Rows that all servers have answered."""
+        return sum(server.stats.num_evaluations for server in self._servers)
+
+    @property
+    def num_batches(self) -> int:
+        """In how many batches."""
+        return sum(server.stats.num_batches for server in self._servers)
+
     def close(self) -> None:
         """Ends the threads and the table."""
         self._stop.set()
-        self._listener.close()
-        self.server.stop()
+        for listener, server in zip(self._listeners, self._servers, strict=True):
+            listener.close()
+            server.stop()
         for thread in self._threads:
             thread.join()
-        self._folder.remove()
+        for folder in self._folders:
+            folder.remove()
         self._table.close()
 
     def _empty(self, table: Experience) -> None:
@@ -186,6 +209,7 @@ def _config(args: argparse.Namespace) -> RunConfig:
     settings = [
         f"agent.actor.num_envs={args.envs}",
         f"launch.roles.actor.count={args.actors}",
+        f"launch.roles.inference.count={args.servers}",
         "inference.backend=torch",
         f"inference.precision={'fp32' if precision == 'auto' else precision}",
         "inference.batch_shape=dynamic",
@@ -256,7 +280,7 @@ def _measure(
 ) -> dict[str, Any]:
     # Rows of resets too, on both sides: a table counts blocks, which are too large.
     def made() -> int:
-        return service.server.stats.num_evaluations
+        return service.num_evaluations
 
     def stepped() -> int:
         return sum(alone.lines)
@@ -272,10 +296,10 @@ def _measure(
     net, net_rates, attained = _NetAlone(service.backend), [], []
     alone.signal(signal.SIGSTOP)
     time.sleep(_WARM_S)
-    begin = before = service.server.stats
+    begin = service.num_evaluations, service.num_batches
     for _ in range(args.rounds):
         begun_s, begun, cpu_s = time.monotonic(), made(), actors.cpu_s
-        before = service.server.stats
+        before = service.num_evaluations, service.num_batches
         own_s = time.process_time()
         time.sleep(args.seconds)
         steps = made() - begun
@@ -290,7 +314,7 @@ def _measure(
         steps_alone, alone_s = stepped() - begun, alone.cpu_s - alone_s
         alone.signal(signal.SIGSTOP)
         if args.net != NO_NET:
-            num_rows = max(1, round(_batch_rows(before, service.server.stats)))
+            num_rows = max(1, round(_batch_rows(before, service)))
             net_rates.append(net.rows_per_cpu_s(num_rows, args.seconds))
         actors.signal(signal.SIGCONT)
         time.sleep(_LOOK_S)
@@ -319,18 +343,19 @@ def _measure(
         "frames_per_cpu_s": frames * statistics.median(rates),
         "steps_per_s": statistics.median(walls),
         "inference_share": statistics.median(costs),
-        "batch_rows": _batch_rows(begin, service.server.stats),
+        "batch_rows": _batch_rows(begin, service),
         **of_net,
         "task": args.task,
         "agent": args.agent,
         "actors": args.actors,
+        "servers": args.servers,
         "envs": args.envs,
         "net": args.net,
         "precision": service.backend.precision,
     }
 
 
-def _batch_rows(before: ServerStats, now: ServerStats) -> float:
-    """Returns the mean rows of a batch between two looks at the server."""
-    num_rows = now.num_evaluations - before.num_evaluations
-    return num_rows / max(1, now.num_batches - before.num_batches)
+def _batch_rows(before: tuple[int, int], service: _Service) -> float:
+    """Returns the mean rows of a batch since a look at rows and batches."""
+    num_rows = service.num_evaluations - before[0]
+    return num_rows / max(1, service.num_batches - before[1])

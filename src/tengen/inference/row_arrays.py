@@ -29,6 +29,8 @@ class RowArrays:
         version: Learner steps behind the model that answered last; -1 before.
         wants_state: Whether ``state`` is to be right after the next evaluation, where
             inference in another process has it.
+        num_moves: How often another inference server took the rows over, which has
+            their state as zeros.
     """
 
     def __init__(
@@ -48,6 +50,7 @@ class RowArrays:
         self.num_rows = num_rows
         self.version = -1
         self.wants_state = False
+        self.num_moves = 0
         size = self.num_bytes(signature, num_rows)
         if memory is None:
             memory = memoryview(bytearray(size))

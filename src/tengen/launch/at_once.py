@@ -377,12 +377,10 @@ class _AtOnce:
         }
 
     def _shares(self) -> dict[str, float]:
-        """Returns in which share of the time each role works; of actors the mean."""
-        found = self._busy.shares()
-        names = [one.name for one in self._workers if one.name in found]
-        acting = self._schedule.acting
-        own = [name for name in names if name.startswith(f"{acting}-")]
-        shares = {name: share for name, share in found.items() if name not in own}
-        if own:
-            shares[acting] = sum(found[name] for name in own) / len(own)
-        return shares
+        """Returns in which share of the time each role works; of several the mean."""
+        shares = self._busy.shares()
+        own: dict[str, list[float]] = {}
+        for one in self._workers:
+            if one.name in shares:
+                own.setdefault(one.roles[0], []).append(shares.pop(one.name))
+        return shares | {role: sum(each) / len(each) for role, each in own.items()}

@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from tengen.launch.servers import Servers
 from tengen.observe import (
     EventWriter,
     Progress,
@@ -64,7 +65,7 @@ class RunJournal:
         self._frames_first: tuple[float, int] | None = None
         self._frames_left: int | None = None
         self._spans: dict[str, float] = {}
-        self._inference_busy: float | None = None
+        self._servers = Servers()
         self._busy: dict[str, float] = {}
         self._has_learned = False
         self._lacks = ""
@@ -191,11 +192,12 @@ class RunJournal:
         )
 
     def _after_serving(self, report: Mapping[str, Any]) -> dict[str, Any]:
-        """Takes what inference told: it alone knows how full batches are."""
-        self._inference_busy = report["inference_busy"]
+        """Takes what a server told: inference alone knows how full batches are."""
+        self._servers.take(report)
         return {
-            "batch_fill": report["batch_rows"] / max(1, report["batch_capacity"]),
-            "inference_wait_share": min(1.0, report["wait_share"]),
+            "batch_fill": self._servers.batch_fill,
+            "inference_wait_share": self._servers.wait_share,
+            "servers": self._servers.each,
         }
 
     def _after_playing(
@@ -223,7 +225,7 @@ class RunJournal:
             "simulation_share": self._busy.get("simulation"),
         }
         # Where inference is a role of its own, an actor knows of its own rows alone.
-        if self._inference_busy is None:
+        if self._servers.busy is None:
             changes["batch_fill"] = self._busy["fill"]
         if "num_games" in report:
             is_stopped = bool(report.get("stopped"))
@@ -274,7 +276,7 @@ class RunJournal:
                 simulation=self._busy["simulation"],
                 answers=self._busy["answers"],
                 room=self._busy["room"],
-                inference=self._inference_busy,
+                inference=self._servers.busy,
                 learning=busy["learn"],
             )
             return environment_verdict(times, busy, self._lighter)

@@ -47,7 +47,7 @@ def workers_at_once(config: RunConfig, num_threads: int) -> list[Worker]:
         if not roles[0]:
             continue
         count = config.launch.of(roles[0]).count
-        # Actors always have a number; self-play where there are several.
+        # Actors always have a number; others where there are several.
         is_numbered = count > 1 or (roles == acting and schedule.serving != "")
         workers += [
             Worker(
@@ -69,8 +69,8 @@ def with_cores(
     fourth, one at least, and self-play the others, in equal parts where it has several
     processes; where nobody plays the learner has all. In environments learner and
     inference have half of the cores each, or all where the other one is elsewhere, and
-    each actor one thread. The other roles work now and then and have one thread.
-    ``launch.roles`` changes any.
+    each actor one thread; several inference servers divide what inference has. The
+    other roles work now and then and have one thread. ``launch.roles`` changes any.
 
     Args:
         config: The run's.
@@ -83,7 +83,7 @@ def with_cores(
     if schedule.serving:
         busy = (schedule.learning[0], schedule.serving)
         each = num_cores // max(1, sum(role in here for role in busy))
-        parts = dict.fromkeys(busy, each)
+        parts = {role: each // max(1, here.count(role)) for role in busy}
     elif schedule.acting in here:
         learning = num_cores // _LEARNING_PART
         playing = num_cores - (max(1, learning) if "learn" in here else 0)

@@ -12,7 +12,7 @@ from tengen.observe.environment_verdict import (
 )
 from tengen.observe.events import EventWriter, read_events, read_progress
 from tengen.observe.hosts import Hosts, HostsLog, Place, read_hosts
-from tengen.observe.progress import Progress
+from tengen.observe.progress import Progress, ServerProgress
 from tengen.observe.verdict import Shares, at_once_verdict, verdict, waiting_verdict
 from tengen.observe.view import View, make_view
 
@@ -24,6 +24,7 @@ __all__ = [
     "ObserveConfig",
     "Place",
     "Progress",
+    "ServerProgress",
     "Shares",
     "StageTimes",
     "View",

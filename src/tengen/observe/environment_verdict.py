@@ -39,7 +39,8 @@ ENVIRONMENT_ADVICE = {
     "gate": "the gate cannot keep up; look at its log",
     "inference": (
         "inference cannot keep up; give it more cores by --set "
-        "launch.roles.inference.num_cpus, raise --set agent.actor.num_envs for larger "
+        "launch.roles.inference.num_cpus, or each of several GPUs a server by --set "
+        "launch.roles.inference.count, raise --set agent.actor.num_envs for larger "
         "batches, and of a queue --set store.max_items with it, or give a new run a "
         "smaller network"
     ),

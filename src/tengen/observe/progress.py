@@ -9,7 +9,29 @@ from typing import Any
 
 from tengen.config import from_dict
 
-__all__ = ["Progress"]
+__all__ = ["Progress", "ServerProgress"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class ServerProgress:
+    """What one inference server did of late."""
+
+    server: int
+    """Which it is, from 0."""
+    host: str
+    """The name of its host."""
+    model: int
+    """The number of the model that answers."""
+    num_sessions: int
+    """Groups of the actors' copies that it answers."""
+    rows_per_s: float
+    """Rows that it answered a second."""
+    batch_rows: float
+    """Rows of a batch, on the mean."""
+    batch_fill: float
+    """These over the rows of all its groups, in [0, 1]."""
+    busy: float
+    """Share of its time in which it evaluated, in [0, 1]."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -55,6 +77,9 @@ class Progress:
     have it in their process."""
     learner_wait_share: float | None = None
     """Share of the time in which the learner waits for others, in [0, 1]."""
+    servers: tuple[ServerProgress, ...] = ()
+    """The inference servers, where inference is a role; of shares above, which are of
+    inference, these have their parts."""
     loss: float | None = None
     """Mean total loss of the last generation."""
     lag_steps: float | None = None
@@ -74,7 +99,7 @@ class Progress:
     def to_dict(self) -> dict[str, Any]:
         """Returns the fields that are known, as JSON values."""
         fields = dataclasses.asdict(self).items()
-        return {name: value for name, value in fields if value not in (None, "")}
+        return {name: value for name, value in fields if value not in (None, "", ())}
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Progress:

@@ -11,13 +11,16 @@ from tengen.run import RunDirectory, find_files, lock_holder, read_mirrors
 
 __all__ = ["needed_roles", "of_agent", "read_ratio", "read_roles"]
 
+_SERVING = "inference"
+
 
 def read_roles(run: RunDirectory) -> list[dict[str, Any]]:
     """Returns the roles that run by themselves, as JSON values.
 
     Keys: ``role``, ``process`` (``PID on HOST``, None for a role that the run needs and
-    nobody is), ``writer`` (of self-play), ``state``, and ``age_s``, seconds since it
-    said so. Empty where no role ever ran by itself, or ``tengen train`` runs.
+    nobody is), ``writer`` (of self-play; of several inference servers, which),
+    ``state``, and ``age_s``, seconds since it said so. Empty where no role ever ran by
+    itself, or ``tengen train`` runs.
     """
     logs = _logs(run)
     if not logs or run.lock_holder("train") is not None:
@@ -32,23 +35,45 @@ def read_roles(run: RunDirectory) -> list[dict[str, Any]]:
             for events in reversed(logs.get(role, []))
             if events[0].get("process") in _holders(run, role)
         }
-        for process, writer in _holders(run, role).items():
+        holders = _holders(run, role)
+        for process, writer in holders.items():
             if process in alive:
                 described = _described(role, process, writer, alive[process])
                 if process in away:
                     described["state"] = f"not heard of; last {described['state']}"
                 found.append(described)
         if not alive and role in needed:
-            found.append(
-                {
-                    "role": role,
-                    "process": None,
-                    "writer": None,
-                    "state": f"not running; start tengen {role} {run.path}",
-                    "age_s": None,
-                }
-            )
+            found.append(_missing(run, role))
+        elif role == _SERVING and role in needed and _num_servers(run) > 1:
+            names = [_server_name(index) for index in range(_num_servers(run))]
+            found += [
+                _missing(run, role, name, f" --index {index}")
+                for index, name in enumerate(names)
+                if name not in holders.values()
+            ]
     return found
+
+
+def _num_servers(run: RunDirectory) -> int:
+    """Returns how many inference servers a run has."""
+    launch = run.read_run()["config"].get("launch", {})
+    return int(launch.get("roles", {}).get(_SERVING, {}).get("count", 1))
+
+
+def _server_name(index: int) -> str:
+    return f"server {index}"
+
+
+def _missing(
+    run: RunDirectory, role: str, name: str | None = None, option: str = ""
+) -> dict[str, Any]:
+    return {
+        "role": role,
+        "process": None,
+        "writer": name,
+        "state": f"not running; start tengen {role} {run.path}{option}",
+        "age_s": None,
+    }
 
 
 def read_ratio(run: RunDirectory) -> str | None:
@@ -130,6 +155,13 @@ def _holders(run: RunDirectory, role: str) -> dict[str, str | None]:
 
     Of one on a host without the run directory the run's service holds the lock.
     """
+    if role == _SERVING and _num_servers(run) > 1:
+        locks = [role, *(f"{role}-{index}" for index in range(1, _num_servers(run)))]
+        return {
+            process: _server_name(index)
+            for index, lock in enumerate(locks)
+            if (process := run.lock_holder(lock)) is not None
+        }
     mirrors = {one.index: one.process for one in read_mirrors(run) if one.role == role}
     if role != "selfplay":
         # Of several actors the first.
@@ -161,6 +193,12 @@ def _state(event: dict[str, Any]) -> str:
     if event["kind"] == "busy":
         done = (_done(event, name, word) for name, word in _DONE if name in event)
         return ", ".join([str(event.get("stage", "busy")), *done])
+    if event["kind"] == "turn" and event.get("role") == _SERVING:
+        rate = event["num_evaluations"] / max(1e-9, event["seconds"])
+        return (
+            f"answers {rate:,.0f} rows/s of {event['num_sessions']} groups, "
+            f"{event['batch_rows']:.1f} in a batch, on model {event['model']}"
+        )
     if event["kind"] == "turn":
         did = (f"{word} {event[name]}" for name, word in _DID if name in event)
         return ", ".join(["at the next turn", *did])

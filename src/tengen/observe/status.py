@@ -152,7 +152,8 @@ def _place(place: dict[str, Any]) -> str:
 
 def _role(role: dict[str, Any]) -> str:
     if role["process"] is None:
-        return str(role["state"])
+        name = "" if role["writer"] is None else f"{role['writer']}, "
+        return f"{name}{role['state']}"
     name = "" if role["writer"] is None else f", {role['writer']}"
     return f"{role['process']}{name}: {role['state']} ({role['age_s']:.0f} s ago)"
 

@@ -73,6 +73,7 @@ def describe(progress: Progress) -> list[tuple[str, str]]:
         ("batch fill", _shown(progress.batch_fill, "{:.0%}")),
         ("simulation", _shown(progress.simulation_share, "{:.0%}")),
         ("waits", _waits(progress)),
+        ("servers", _servers(progress)),
         ("steps", _shown(progress.num_steps, "{:,}")),
         ("loss", _shown(progress.loss, "{:.3f}")),
         ("lag", _shown(progress.lag_steps, "{:.1f} steps")),
@@ -189,6 +190,17 @@ def _waits(progress: Progress) -> str | None:
         f"{name} {share:.0%}" for name, share in shares.items() if share is not None
     ]
     return ", ".join(told) or None
+
+
+def _servers(progress: Progress) -> str | None:
+    """Returns what each inference server does, where there are several."""
+    if len(progress.servers) < 2:
+        return None
+    return ", ".join(
+        f"{one.server} on {one.host} {one.rows_per_s:,.0f} rows/s "
+        f"(batch fill {one.batch_fill:.0%}, busy {one.busy:.0%})"
+        for one in progress.servers
+    )
 
 
 def _rating(progress: Progress) -> str | None:

@@ -18,7 +18,7 @@ from tengen.learners import LearnerConfig
 from tengen.nets import NetConfig
 from tengen.observe import ObserveConfig
 from tengen.overrides import override
-from tengen.roles.launch_config import LaunchConfig
+from tengen.roles.launch_config import MOST_SERVERS, LaunchConfig
 from tengen.roles.old_config import upgraded
 from tengen.run import SCHEMA, RunDirectory
 
@@ -101,6 +101,7 @@ class RunConfig:
 
     def _check_launch(self) -> None:
         schedule = self.agent.schedule(self)
+        several = (schedule.acting, schedule.serving)
         # Learning is one process there, under the name of its first role.
         learning = schedule.learning[:1] if schedule.serving else schedule.learning
         roles = (schedule.acting, schedule.serving, *learning, schedule.rating)
@@ -112,11 +113,11 @@ class RunConfig:
                     f"{did_you_mean(role, known)}"
                 )
             check(
-                given.count == 1 or role == schedule.acting,
+                given.count == 1 or role in several,
                 f"launch.roles.{role}.count",
                 given.count,
-                f"must be 1, as only {schedule.acting or 'acting'} has several "
-                f"processes; leave it out",
+                f"must be 1, as only {' and '.join(filter(None, several)) or 'acting'} "
+                f"may have several processes; leave it out",
             )
             check(
                 role != "selfplay" or given.count <= MAX_WRITERS,
@@ -124,6 +125,9 @@ class RunConfig:
                 given.count,
                 f"must be 1 to {MAX_WRITERS}, the writers of a run; lower it",
             )
+            if role == schedule.serving:
+                name = f"launch.roles.{role}.count"
+                check_range(name, given.count, 1, MOST_SERVERS, "use one a device")
 
 
 def write_config(

@@ -27,13 +27,14 @@ __all__ = [
     "Doors",
     "Way",
     "connect_to",
+    "server_name",
     "way_to",
 ]
 
 STORE = "store"
 """The name of the experience among a run's services."""
 INFERENCE = "inference"
-"""That of role inference."""
+"""That of role inference; of the further ones see ``server_name``."""
 RUN_SERVICE = "run"
 """That of the run directory itself, for roles of hosts without it."""
 
@@ -41,11 +42,27 @@ TOKEN_VARIABLE = "TENGEN_RUN_TOKEN"
 """What an actor that is told an address takes the token from."""
 _PORTS = {STORE: 0, INFERENCE: 1, RUN_SERVICE: 2}
 """By which each service's port is above the one that launch.listen names."""
+_FIRST_FURTHER = 2
+"""Further inference servers come behind: server I is at ``launch.listen``'s port + 2 +
+I."""
 _ANYWHERE = ("0.0.0.0", "::")
 
 
+def server_name(index: int) -> str:
+    """Returns the name of an inference server among a run's services.
+
+    Args:
+        index: Which of them, from 0.
+    """
+    return f"{INFERENCE}-{index}" if index else INFERENCE
+
+
 def _moved(address: NetAddress, name: str) -> NetAddress:
-    return NetAddress(address.host, address.port + _PORTS[name])
+    """Returns where a service is, of the address in ``launch.listen``."""
+    offset = _PORTS.get(name)
+    if offset is None:
+        offset = _FIRST_FURTHER + int(name.removeprefix(f"{INFERENCE}-"))
+    return NetAddress(address.host, address.port + offset)
 
 
 class Doors:
@@ -54,7 +71,7 @@ class Doors:
     Args:
         config: Says whether other hosts come in.
         run: The run.
-        name: ``STORE``, ``INFERENCE`` or ``RUN_SERVICE``.
+        name: ``STORE``, ``RUN_SERVICE``, or of ``server_name``.
 
     Attributes:
         folder: For this host.
@@ -141,7 +158,7 @@ def way_to(run: RunDirectory, name: str, connect: Connect | None) -> Way:
 
     Args:
         run: The run.
-        name: ``STORE``, ``INFERENCE`` or ``RUN_SERVICE``.
+        name: ``STORE``, ``RUN_SERVICE``, or of ``server_name``.
         connect: What the user typed; None: the run directory says it.
 
     Raises:

@@ -9,7 +9,12 @@ from tengen.config import check, check_range
 from tengen.errors import UsageError
 from tengen.transport import NetAddress, is_loopback
 
-__all__ = ["LaunchConfig", "RoleResources"]
+__all__ = ["MOST_SERVERS", "LaunchConfig", "RoleResources"]
+
+MOST_SERVERS = 64
+"""Processes of role inference."""
+# Behind ``listen`` there is one for each service; see ``roles.doors``.
+_LAST_PORT = 65535 - (2 + MOST_SERVERS - 1)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -17,8 +22,8 @@ class RoleResources:
     """What a role is given."""
 
     count: int = bounded(1, 1, 1024, "use 1 for each core")
-    """Processes of the role, 1 to 1024; more than one of ``actor`` and of ``selfplay``
-    alone, of the latter up to 256."""
+    """Processes of the role, 1 to 1024; more than one of the actor, of self-play, up to
+    256, and of inference, up to 64, alone."""
     num_cpus: int = bounded(0, 0, 1024, "0 chooses")
     """Cores: as many threads, and a cluster keeps them for the role. 0 gives
     it its part of this machine's cores, and a cluster keeps none."""
@@ -39,8 +44,8 @@ class RoleResources:
 class LaunchConfig:
     """What roles are given where all work at once; of no effect where they take turns.
 
-    Each role is one process, or several of those that act, which are started again when
-    they die.
+    Each role is one process, or several of those that act and of inference, which are
+    started again when they die.
     """
 
     roles: dict[str, RoleResources] = field(default_factory=dict)
@@ -59,9 +64,10 @@ class LaunchConfig:
     listen: str = ""
     """``HOST:PORT`` of the machine of the learner and of inference where roles of
     other machines come in that do not have the run directory: the learner's table at
-    this port, inference at the next, the run directory's service at the one after. An
-    address that other machines reach needs a certificate. Empty: every role has the
-    run directory."""
+    this port, inference at the next, the run directory's service at the one after,
+    further servers of inference behind (``tengen.roles.doors``). Where these are on
+    other machines, ``0.0.0.0:PORT``: each tells its own name. An address that other
+    machines reach needs a certificate. Empty: every role has the run directory."""
     certificate_file: str = ""
     """PEM, for TLS; actors know it by the SHA-256 in the run directory."""
     key_file: str = ""
@@ -71,7 +77,7 @@ class LaunchConfig:
         """Checks the address.
 
         Raises:
-            UsageError: It is none, or there are no two ports after it.
+            UsageError: It is none, or its port has too few behind it.
         """
         names = ("certificate_file", "key_file")
         given = [name for name in names if getattr(self, name)]
@@ -87,7 +93,7 @@ class LaunchConfig:
         except UsageError:
             rule = "must be HOST:PORT; name both, as in 127.0.0.1:7070"
             raise UsageError(f"listen ({self.listen}) {rule}") from None
-        check_range("listen, its port", address.port, 1, 65533)
+        check_range("listen, its port", address.port, 1, _LAST_PORT)
         check(
             given != [] or not _is_reached_by_others(address.host),
             "listen",

@@ -93,7 +93,7 @@ class RoleContext:
     """The newest generation that the writer had sealed before the turn began: a turn
     that is redone after a kill, and finds a newer one, is over. None always plays."""
     index: int = 0
-    """Which of several actors the role is, from 0."""
+    """Which of several actors or inference servers the role is, from 0."""
     at_once: bool = False
     """Whether the other roles of the run are in processes of their own, and work at the
     same time."""
@@ -145,7 +145,7 @@ ROLES = {
     "actor": "tengen.roles.actor.role:ActorRole",
     "export": "tengen.roles.export:ExportRole",
     "gate": "tengen.roles.gate:GateRole",
-    "inference": "tengen.roles.inference:InferenceRole",
+    "inference": "tengen.roles.serving.role:InferenceRole",
     "learn": "tengen.roles.learn:LearnRole",
     "rate": "tengen.roles.rate:RateRole",
     "selfplay": "tengen.roles.selfplay.role:SelfplayRole",

@@ -25,6 +25,7 @@ COLUMNS = {
     "observation/few": Column(dtype="bool", shape=(7, 9)),
     "observation/grey": Column(dtype="uint8", shape=(65,)),
     "is_reset": Column(dtype="uint8"),
+    "truncated": Column(dtype="uint8"),
     "model_version": Column(dtype="int64"),
 }
 PACKED = {"observation/planes": (50,), "observation/odd": (9,)}

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 from numpy.typing import NDArray
-from step_blocks import STATE, Steps, check_states, numbers_of
+from step_blocks import STATE, Steps, block, check_states, numbers_of
 
 from tengen.errors import RunError, UsageError
 from tengen.experience import ItemLayout, StepTable
@@ -445,6 +445,19 @@ def test_a_queue_leaves_nothing(tmp_path: Path) -> None:
         assert steps.append(3) == steps.table.refresh() == 1
         steps.table.close()
         steps.table.close()
+
+
+def test_a_reset_where_inference_was_lost_ends_no_episode(tmp_path: Path) -> None:
+    with Steps(tmp_path, CLOSED) as steps:
+        numbers = numbers_of(1, 0, 4)
+        columns = block(numbers, [[0, 1, 1, 0]])
+        columns["truncated"] = np.array([[0, 1, 0, 0]], np.uint8)
+        columns["model_version"] = np.zeros((1, 4), np.int64)
+        assert steps.writer.append(columns, {}) == 1
+        steps.table.flush()
+        steps.table.refresh()
+        counts = steps.table.describe()
+        assert (counts["num_rows"], counts["num_episodes"]) == (1, 1)
 
 
 def test_bad_openings_are_refused(tmp_path: Path) -> None:

@@ -316,7 +316,7 @@ def test_environments_have_a_learner_an_inference_and_actors() -> None:
     workers = workers_at_once(made, 4)
     assert [(one.name, one.index, one.num_threads) for one in workers] == [
         ("learn", 0, 2),
-        ("inference", 0, 2),
+        ("inference-0", 0, 2),
         ("actor-0", 0, 1),
         ("actor-1", 1, 1),
         ("actor-2", 2, 1),
@@ -324,6 +324,10 @@ def test_environments_have_a_learner_an_inference_and_actors() -> None:
     assert workers[0].roles == ("learn", "export", "gate")
     assert workers[1].roles == ("inference",)
     assert {one.roles for one in workers[2:]} == {("actor",)}
+    made = override(made, ["launch.roles.inference.count=2"])
+    assert [
+        (one.name, one.index, one.num_threads) for one in workers_at_once(made, 8)[1:3]
+    ] == [("inference-0", 0, 2), ("inference-1", 1, 2)]
 
 
 @pytest.mark.parametrize(
@@ -346,5 +350,9 @@ def test_resources_of_an_environments_roles_are_checked() -> None:
     pytest.importorskip("gymnasium")
     made = make_config("CartPole-v1", None, None)
     override(made, ["launch.roles.inference.num_cpus=2"])
+    with pytest.raises(UsageError, match=r"inference.count \(65\) must be 1 to 64"):
+        override(made, ["launch.roles.inference.count=65"])
+    with pytest.raises(UsageError, match=r"its port \(65471\) must be 1 to 65470"):
+        override(made, ["launch.listen=127.0.0.1:65471"])
     with pytest.raises(UsageError, match=r"^launch.roles \(export\) is not a role"):
         override(made, ["launch.roles.export.num_cpus=2"])

@@ -1,6 +1,7 @@
 import pytest
 
 from tengen.launch import RunJournal
+from tengen.launch.servers import Servers
 from tengen.observe import EventWriter, Progress, read_progress
 from tengen.observe.events import read_gate
 from tengen.observe.view import plain_line
@@ -108,6 +109,11 @@ ACTED = {name: value for name, value in PLAYED.items() if name != "num_games"} |
 }
 STEPPED = {**LEARNED, "table": {"num_items": 7, "num_rows": 700, "num_episodes": 9}}
 SERVED = {
+    "server": 0,
+    "host": "one",
+    "model": 3,
+    "num_sessions": 4,
+    "seconds": 2.0,
     "num_evaluations": 400,
     "batch_rows": 12.0,
     "batch_capacity": 16,
@@ -140,6 +146,40 @@ def test_each_stage_of_environments_tells_its_waits(acting, view):
         "learner 95% busy, inference 70% busy, actors simulate 25%, wait 50% (answers "
         "40%, room 10%): the learner cannot keep up; lower --set a.b, give it more"
     )
+
+
+def test_each_inference_server_is_told_and_the_limit_is_of_all(acting, view, run):
+    other = {"server": 1, "host": "two", "batch_rows": 4.0, "inference_busy": 1.0}
+    acting.report("inference", {**SERVED, **other}, 1.0)
+    acting.report("inference", SERVED, 1.0)
+    acting.report("actor", ACTED, 1.0)
+    acting.report("learn", STEPPED, 1.0)
+    acting.end_generation({"learn": 0.2, "actor": 0.5, "inference": 1.0})
+    told = view.generations[-1]
+    assert told.batch_fill == 0.5
+    assert "inference 85% busy" in told.verdict
+    assert "inference cannot keep up" in told.verdict
+    assert [(one.server, one.host, one.rows_per_s) for one in told.servers] == [
+        (0, "one", 200.0),
+        (1, "two", 200.0),
+    ]
+    servers = "servers 0 on one 200 rows/s (batch fill 75%, busy 70%), 1 on two 200"
+    assert servers in plain_line(told)
+    assert read_progress(run) == told
+
+
+def test_a_server_that_tells_nothing_any_more_is_not_counted():
+    now = [100.0]
+    servers = Servers(lambda: now[0])
+    assert (servers.busy, servers.batch_fill, servers.each) == (None, None, ())
+    servers.take({**SERVED, "server": 1, "batch_rows": 4.0})
+    now[0] += 14.0
+    servers.take(SERVED)
+    assert [one.server for one in servers.each] == [0, 1]
+    assert servers.batch_fill == 0.5
+    now[0] += 2.0
+    assert [one.server for one in servers.each] == [0]
+    assert servers.batch_fill == 0.75
 
 
 def test_where_roles_take_turns_they_wait_for_each_other(acting, view):

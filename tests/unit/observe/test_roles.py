@@ -96,6 +96,35 @@ def test_each_role_tells_what_it_does(
         assert read_roles(run) == []
 
 
+def test_each_of_several_servers_tells_what_it_does(
+    run: RunDirectory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    config = {"task": "CartPole-v1", "launch": {"roles": {"inference": {"count": 3}}}}
+    run.write_run({"config": config, "roles": ["inference"]})
+    log = RoleLog("inference", run, 1)
+    log.turn(
+        {
+            "model": 5,
+            "num_sessions": 4,
+            "num_evaluations": 2400,
+            "batch_rows": 7.5,
+            "seconds": 2.0,
+        },
+        1.0,
+    )
+    held = {"inference-2": HERE}
+    monkeypatch.setattr(RunDirectory, "lock_holder", lambda run, name: held.get(name))
+    missing = f"not running; start tengen inference {run.path} --index"
+    rows = {one["writer"]: one for one in read_roles(run)}
+    assert {name: one["state"] for name, one in rows.items()} == {
+        "server 2": "answers 1,200 rows/s of 4 groups, 7.5 in a batch, on model 5",
+        "server 0": f"{missing} 0",
+        "server 1": f"{missing} 1",
+    }
+    assert rows["server 2"]["process"] == HERE
+    assert rows["server 0"]["process"] is None
+
+
 def test_a_turn_of_the_learner_says_how_far_it_is(run: RunDirectory) -> None:
     log = RoleLog("learn", run, 1)
     log.busy({"stage": "learning", "num_steps": 320, "of_steps": 2050, "loss": 1.5})

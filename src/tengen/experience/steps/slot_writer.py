@@ -127,9 +127,11 @@ class SlotWriter:
         live = slice(0, num_rows)
         if layout.is_closed:
             live = slice(layout.num_before, num_rows - 1)
-        # An episode has ended where the next one begins: a life may end before it.
-        is_reset = columns["is_reset"][:, live]
-        self._table.count(int((is_reset == 0).sum()), int((is_reset != 0).sum()))
+        # An episode has ended where the next one begins: a life may end before it. A
+        # reset that is truncated is where another inference server took over.
+        is_reset = columns["is_reset"][:, live] != 0
+        is_end = is_reset & (columns["truncated"][:, live] == 0)
+        self._table.count(int((~is_reset).sum()), int(is_end.sum()))
         return num_items
 
     def _write(

@@ -7,7 +7,8 @@ travel on the stream of the session where not; small messages travel on it in an
     server.set_model(backend, version, number)
     server.run(stop)
 
-    client = InferenceClient(connect, signature, num_envs)   # an actor
+    places = Places([Place(connect, model)])                 # an actor's servers
+    client = InferenceClient(places, signature, num_envs, stop)
     port = EnvironmentPort(env, ..., arrays=client.arrays)
     drive(port, client)
 
@@ -15,8 +16,14 @@ Source: Espeholt et al. 2020, "SEED RL", section 3.1.
 """
 
 from tengen.inference.central.client import InferenceClient, Interrupted
-from tengen.inference.central.dialect import INFERENCE, connect_rows, serve_rows
+from tengen.inference.central.dialect import (
+    INFERENCE,
+    ask_model,
+    connect_rows,
+    serve_rows,
+)
 from tengen.inference.central.messages import MAX_ROWS, Stream
+from tengen.inference.central.places import Place, Places, servers_in_order
 from tengen.inference.central.server import InferenceServer, ServerStats
 from tengen.inference.central.turns import Asker, drive_in_turns
 
@@ -27,9 +34,13 @@ __all__ = [
     "InferenceClient",
     "InferenceServer",
     "Interrupted",
+    "Place",
+    "Places",
     "ServerStats",
     "Stream",
+    "ask_model",
     "connect_rows",
     "drive_in_turns",
     "serve_rows",
+    "servers_in_order",
 ]

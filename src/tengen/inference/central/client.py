@@ -5,7 +5,6 @@ from __future__ import annotations
 import socket
 import threading
 import time
-from collections.abc import Callable
 
 from tengen.errors import RunError
 from tengen.inference.central.messages import (
@@ -21,6 +20,7 @@ from tengen.inference.central.messages import (
     reply_parts,
     request_parts,
 )
+from tengen.inference.central.places import Places
 from tengen.inference.central.shared_rows import receive_shared
 from tengen.inference.row_arrays import RowArrays
 from tengen.tensors import Signature
@@ -39,12 +39,13 @@ class Interrupted(Exception):
 class InferenceClient:
     """A ``tengen.inference.Runner`` whose network is in another process.
 
-    For one thread. Where the server is lost, ``run`` waits for the next one and asks it
-    again; the recurrent state of the rows is lost with the server, and begins as zeros.
+    For one thread. Where the server is lost, or hangs and there are others, ``run``
+    asks another one, or waits for the next one; the recurrent state of the rows is lost
+    with the server and begins as zeros, and ``arrays.num_moves`` says so. It does too
+    where the rows go back to the server that is their home.
 
     Args:
-        connect: Opens a session for N rows, as ``connect_rows`` does; raises RunError
-            where nobody answers, UsageError where the session is refused.
+        places: The servers, whose sessions are for N rows.
         signature: Of the network, its state included; the server has the same.
         num_rows: N.
         stop: Once it is set, a ``run`` that waits raises ``Interrupted``.
@@ -60,12 +61,12 @@ class InferenceClient:
             shares, so that nobody copies them. Their state is what it was when the
             rows last wanted it.
         model: The number of the model that answered last; -1 before.
-        num_lost: Servers that were lost.
+        num_lost: Servers that were lost, or left as they hung.
     """
 
     def __init__(
         self,
-        connect: Callable[[], Stream],
+        places: Places,
         signature: Signature,
         num_rows: int,
         stop: threading.Event,
@@ -73,7 +74,7 @@ class InferenceClient:
     ) -> None:
         self.model = -1
         self.num_lost = 0
-        self._connect = connect
+        self._places = places
         self._signature = signature
         self._num_rows = num_rows
         self._stop = stop
@@ -99,14 +100,19 @@ class InferenceClient:
     def ask(self) -> None:
         """Asks for the answers to all rows, which must stay as they are till ``wait``.
 
-        Blocks only where the stream has no room.
+        Blocks where the stream has no room, and for a look at a server that was lost.
 
         Raises:
             RunError: As ``wait``.
             Interrupted: As ``wait``.
         """
+        until = time.monotonic() + self._patience_s
         try:
-            self._request(time.monotonic() + self._patience_s)
+            stream = self._places.return_home()
+            if stream is not None:
+                self.close()
+                self._enter(stream, until, self.arrays)
+            self._request(until)
         except OSError:
             self._lose()
 
@@ -136,10 +142,12 @@ class InferenceClient:
 
     def _lose(self) -> None:
         self.num_lost += 1
+        self._places.lose()
         self.close()
 
     def _request(self, until: float) -> None:
         assert self._connection is not None
+        self._places.hears()
         self._number += 1
         wants_state = self.arrays.wants_state
         head = REQUEST.pack(*Request(EVALUATE, wants_state, self._number))
@@ -162,7 +170,11 @@ class InferenceClient:
         if reply.kind == ERROR:
             text = bytearray(min(reply.num_bytes, _MAX_TEXT_BYTES))
             self._receive(memoryview(text), until)
-            raise RunError(text.decode(errors="replace"))
+            told = text.decode(errors="replace")
+            # A device that has failed is one server's alone.
+            if self._places.has_others:
+                raise ConnectionResetError(told)
+            raise RunError(told)
         if reply.kind != ANSWERS:
             raise ConnectionResetError("it is no answer")
         return reply
@@ -172,20 +184,36 @@ class InferenceClient:
         while True:
             self._check_stop()
             try:
-                self._connection, self._is_shared = self._connect()
-                self._connection.settimeout(_SLICE_S)
-                return self._begin(until, known)
-            except OSError as error:
-                self.close()
+                stream = self._places.connect()
+            except (OSError, RunError) as error:
                 reason = str(error)
-            except RunError as error:
-                reason = str(error)
+            else:
+                try:
+                    return self._enter(stream, until, known)
+                except OSError as error:
+                    self._lose()
+                    reason = str(error)
             if time.monotonic() >= until:
                 raise RunError(
                     f"central inference (lost for {self._patience_s:g} s) must "
                     f"answer, {reason}; look for its log"
                 )
             self._stop.wait(_RETRY_S)
+
+    def _enter(
+        self, stream: Stream, until: float, known: RowArrays | None
+    ) -> RowArrays:
+        """Goes on with a session, in which the rows have no state yet."""
+        self._connection, self._is_shared = stream
+        self._connection.settimeout(_SLICE_S)
+        self._places.hears()
+        arrays = self._begin(until, known)
+        if known is not None:
+            known.num_moves += 1
+            # The step may be the last before one of which the state is stored: by the
+            # step that tells of the move, a block has one less than was thought.
+            known.wants_state = True
+        return arrays
 
     def _begin(self, until: float, known: RowArrays | None) -> RowArrays:
         assert self._connection is not None
@@ -239,6 +267,8 @@ class InferenceClient:
                 f"central inference (silent for {self._patience_s:g} s) must answer; "
                 f"look for its log"
             )
+        if self._places.is_silent():
+            raise ConnectionResetError("central inference hangs")
 
     def _check_stop(self) -> None:
         if self._stop.is_set():

@@ -7,16 +7,17 @@ from collections.abc import Callable
 from typing import Any
 
 from tengen.config import from_dict, to_dict
-from tengen.errors import UsageError
+from tengen.errors import RunError, UsageError
 from tengen.inference.central.messages import Stream
 from tengen.inference.central.server import InferenceServer
 from tengen.tensors import Signature
 from tengen.transport import Client, Dialect, Message, Service, is_net
 
-__all__ = ["INFERENCE", "connect_rows", "serve_rows"]
+__all__ = ["INFERENCE", "ask_model", "connect_rows", "serve_rows"]
 
-INFERENCE = Dialect("inference", version=2)
+INFERENCE = Dialect("inference", version=3)
 _ROWS = "rows"
+_MODEL = "model"
 
 
 def connect_rows(
@@ -32,6 +33,26 @@ def connect_rows(
         "signature": to_dict(signature),
     }
     return lambda: Stream(client.open_now(message)[0], is_shared)
+
+
+def ask_model(client: Client, patience_s: float) -> int | None:
+    """Returns which model is served, -1 for none yet; None where nobody answers.
+
+    A server answers by a thread of its own, whatever its batch takes.
+
+    Args:
+        client: Of the server.
+        patience_s: How long an answer is waited for; 2 s are the least.
+
+    Raises:
+        UsageError: It is of another version, or refuses the token.
+    """
+    try:
+        connection, model = client.open_now({"ask": _MODEL}, patience_s)
+    except (OSError, RunError):
+        return None
+    connection.close()
+    return int(model)
 
 
 def serve_rows(server: InferenceServer, signature: Signature) -> Service:
@@ -63,6 +84,7 @@ def serve_rows(server: InferenceServer, signature: Signature) -> Service:
 
     return Service(
         dialect=INFERENCE,
+        questions={_MODEL: lambda message: server.model},
         sessions={_ROWS: open_rows},
         num_sessions=lambda: server.num_sessions,
     )

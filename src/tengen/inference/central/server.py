@@ -127,6 +127,12 @@ class InferenceServer:
         self._rows.start()
 
     @property
+    def model(self) -> int:
+        """The number of the model that answers now; -1 before there is one."""
+        model = self._model
+        return -1 if model is None else model.number
+
+    @property
     def num_sessions(self) -> int:
         """Sessions that are open or wait to be."""
         return self._rows.num_sessions

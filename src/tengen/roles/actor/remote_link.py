@@ -18,7 +18,7 @@ from tengen.experience import StepClient
 from tengen.inference import DriveStats, central
 from tengen.roles.actor.links import Driven, Group, LinkLost
 from tengen.roles.config import RunConfig
-from tengen.roles.doors import INFERENCE, STORE, way_to
+from tengen.roles.doors import STORE, server_name, way_to
 from tengen.roles.role import RoleContext
 from tengen.run import RunDirectory
 from tengen.run.actor_counts import ActorCounts
@@ -38,8 +38,10 @@ _TURN_S = 1.0
 
 
 class RemoteLink:
-    """Role ``inference`` and the learner's table; see ``ActorLink``.
+    """The servers of role ``inference``, and the learner's table; see ``ActorLink``.
 
+    Each group of copies has a home among the servers by its number, and goes to another
+    one where that is lost; see ``tengen.inference.central.Places``.
     What was written to a table of this host lies in memory that outlives the learner's
     process.
     """
@@ -68,16 +70,24 @@ class RemoteLink:
         signature = agent.net_signature(config)
         self.layout = agent.layout(signature.state)
 
-        def open_rows(num_envs: int) -> central.Stream:
-            # Anew each time: the next server may be on another host.
-            way = way_to(run, INFERENCE, context.connect)
-            client = Client(
+        def client_of(server: int) -> Client:
+            # Anew each time: the next one may be on another host.
+            way = way_to(run, server_name(server), context.connect)
+            return Client(
                 central.INFERENCE,
                 way.address,
                 token=way.token,
                 fingerprint=way.fingerprint,
             )
-            return central.connect_rows(client, signature, num_envs)()
+
+        def open_rows(server: int, num_envs: int) -> central.Stream:
+            return central.connect_rows(client_of(server), signature, num_envs)()
+
+        def ask_model(server: int, patience_s: float) -> int | None:
+            try:
+                return central.ask_model(client_of(server), patience_s)
+            except RunError:
+                return None  # it never ran, or is for another host alone
 
         def open_steps() -> StepClient:
             way = way_to(run, STORE, context.connect)
@@ -95,15 +105,22 @@ class RemoteLink:
         steps = self._telling(open_steps, f"waits for the learner of {where}")
         # As many sessions as groups: one is answered while another steps.
         self._inference: list[central.InferenceClient] = []
-        for num_envs in sizes:
-            rows = self._telling(
-                functools.partial(open_rows, num_envs),
-                f"waits for inference of {where}",
-            )
+        num_servers = config.launch.of("inference").count
+        for place, num_envs in enumerate(sizes):
+            number = context.index * len(sizes) + place
+            places = [
+                central.Place(
+                    functools.partial(open_rows, server, num_envs),
+                    functools.partial(ask_model, server),
+                )
+                for server in central.servers_in_order(number, num_servers)
+            ]
             client = self._reach(
                 functools.partial(
                     central.InferenceClient,
-                    rows,
+                    central.Places(
+                        places, self._saying(f"waits for inference of {where}")
+                    ),
                     signature,
                     num_envs,
                     self._stop,
@@ -182,17 +199,26 @@ class RemoteLink:
         self, connect: Callable[[], Connected], line: str
     ) -> Callable[[], Connected]:
         """Returns ``connect``, which says once what this role waits for."""
-        lines = [line]
+        say = self._saying(line)
 
         def told() -> Connected:
             try:
                 return connect()
             except RunError:
-                while lines:
-                    self._context.say(lines.pop())
+                say()
                 raise
 
         return told
+
+    def _saying(self, line: str) -> Callable[[], None]:
+        """Returns what says a line, the first time."""
+        lines = [line]
+
+        def say() -> None:
+            while lines:
+                self._context.say(lines.pop())
+
+        return say
 
     def _reach(self, connect: Callable[[], Connected], service: str) -> Connected:
         """Returns a connection, of a service that may begin after this role.

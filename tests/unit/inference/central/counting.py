@@ -15,7 +15,10 @@ from tengen.inference.central import (
     INFERENCE,
     InferenceClient,
     InferenceServer,
+    Place,
+    Places,
     Stream,
+    ask_model,
     connect_rows,
     serve_rows,
 )
@@ -125,11 +128,27 @@ def client_of(
     tls: bool = False,
 ) -> InferenceClient:
     """Returns a client of N rows."""
+    place = place_of(address, num_rows, signature=signature, tls=tls)
+    if connect is not None:
+        place = place._replace(connect=connect)
+    return InferenceClient(
+        Places([place]), signature, num_rows, stop or threading.Event(), patience_s
+    )
+
+
+def place_of(
+    address: str | Path,
+    num_rows: int,
+    *,
+    signature: Signature = SIGNATURE,
+    tls: bool = False,
+) -> Place:
+    """Returns a server as a client of N rows reaches it."""
     fingerprint = fingerprint_of(CERTIFICATE) if tls else None
     asked = Client(INFERENCE, address, fingerprint=fingerprint)
-    opened = connect_rows(asked, signature, num_rows)
-    return InferenceClient(
-        connect or opened, signature, num_rows, stop or threading.Event(), patience_s
+    return Place(
+        connect_rows(asked, signature, num_rows),
+        lambda patience_s: ask_model(asked, patience_s),
     )
 
 

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import dataclasses
+import platform
 import threading
 import time
 
 from tengen.agents import EnvironmentAgent
 from tengen.errors import RunError
-from tengen.inference import open_backend
+from tengen.inference import InferenceConfig, open_backend, parse_devices
 from tengen.inference.central import INFERENCE as DIALECT
 from tengen.inference.central import MAX_ROWS, InferenceServer, serve_rows
 from tengen.models import load_model
 from tengen.roles.config import RunConfig
-from tengen.roles.doors import INFERENCE, Doors
+from tengen.roles.doors import INFERENCE, Doors, server_name
 from tengen.roles.role import Report, RoleContext
 from tengen.run import RunDirectory
 from tengen.transport import HostFolder, Server
@@ -29,10 +31,14 @@ class InferenceRole:
     It serves between turns too. A turn watches for models and reports what was
     evaluated meanwhile.
 
+    There may be several: the actors' groups are spread over them, and those of one that
+    is lost come to the others. Each has its part of the GPUs, and all follow the same
+    models.
+
     Args:
         config: The run's config.
         run: The run.
-        context: Threads, and the stop.
+        context: Threads, the stop, and which of several servers it is.
 
     Raises:
         UsageError: The run has no environments, or another process is this role.
@@ -44,34 +50,41 @@ class InferenceRole:
         agent = EnvironmentAgent.of(config, "inference")
         self.waits_for = ""
         self._config = config
+        self._index = context.index
         self._run = run
         self._context = context
         self._asked = agent.signature(config.task)
-        self._lock = run.lock("inference")
+        name = server_name(context.index)
+        self._lock = run.lock(name)
         self._model: int | None = None
         self._error: Exception | None = None
         num_envs = agent.actor.num_envs
         num_rows = num_envs * config.launch.of("actor").count
+        num_servers = config.launch.of("inference").count
+        self._num_rows = num_rows
+        self._num_groups = len(agent.actor.group_sizes()) * (num_rows // num_envs)
         signature = agent.net_signature(config)
+        # All of them, as the others may be lost.
         self._max_rows = max(num_envs, min(num_rows, MAX_ROWS))
+        most_waiting = -(-num_rows // num_servers)
         self._server = InferenceServer(
             signature,
             max_rows=self._max_rows,
-            min_rows=min(config.inference.min_rows, num_rows, MAX_ROWS),
+            min_rows=min(config.inference.min_rows, most_waiting, MAX_ROWS),
             max_wait_s=config.inference.max_wait_ms / 1000,
         )
-        doors = Doors(config.launch, run, INFERENCE)
+        doors = Doors(config.launch, run, name)
         service = serve_rows(self._server, signature)
         # An address that cannot be used is refused before anything is there to remove.
         listeners = [] if doors.net is None else [doors.net.open(DIALECT)]
         self._folder = HostFolder(INFERENCE, doors.folder)
         listeners.append(self._folder.listen())
         self._servers = [Server(listener, service) for listener in listeners]
-        self._thread = threading.Thread(
-            target=self._serve, name="inference", daemon=True
-        )
+        self._thread = threading.Thread(target=self._serve, name=name, daemon=True)
         self._thread.start()
         doors.publish()
+        # Since the last report: at its end actors may have gone.
+        self._most_sessions = 0
         self._told = self._server.stats
         self._told_s = time.monotonic()
 
@@ -85,6 +98,7 @@ class InferenceRole:
             if self._error is not None:
                 raise self._error
             self._take_model()
+            self._most_sessions = max(self._most_sessions, self._server.num_sessions)
             if self._model is None:
                 self.waits_for = "no model is published yet"
                 return None
@@ -119,7 +133,9 @@ class InferenceRole:
                 error=RunError,
             )
             backend = open_backend(
-                directory.path, self._config.inference, self._context.num_threads
+                directory.path,
+                _part_of(self._config, self._index),
+                self._context.num_threads,
             )
         except Exception:
             if self._run.models.entry(number).exists():
@@ -135,15 +151,37 @@ class InferenceRole:
         before, self._told, self._told_s = self._told, now, now_s
         num_batches = now.num_batches - before.num_batches
         num_evaluations = now.num_evaluations - before.num_evaluations
+        num_sessions = self._server.num_sessions
+        # Of its actors, as the others' rows are in no batch here.
+        share = max(num_sessions, self._most_sessions) / self._num_groups
+        self._most_sessions = num_sessions
+        capacity = min(self._max_rows, max(1, round(self._num_rows * share)))
         return {
+            "server": self._index,
+            "host": platform.node(),
             "model": self._model,
-            "num_sessions": self._server.num_sessions,
+            "num_sessions": num_sessions,
             "num_lost": now.num_lost - before.num_lost,
             "num_evaluations": num_evaluations,
             "batch_rows": num_evaluations / max(1, num_batches),
-            "batch_capacity": self._max_rows,
+            "batch_capacity": capacity,
             "inference_busy": (now.inference_s - before.inference_s) / seconds,
             "copy_busy": (now.copy_s - before.copy_s) / seconds,
             "wait_share": (now.wait_s - before.wait_s) / seconds,
             "seconds": seconds,
         }
+
+
+def _part_of(config: RunConfig, index: int) -> InferenceConfig:
+    """Returns what one of several servers evaluates with: GPUs of its own.
+
+    Where there are fewer GPUs than servers, some share one.
+    """
+    devices = config.inference.devices
+    if not config.inference.is_on_gpu:
+        return config.inference
+    known = parse_devices("inference.devices", devices)
+    own = known[index :: config.launch.of("inference").count] or (
+        known[index % len(known)],
+    )
+    return dataclasses.replace(config.inference, devices=",".join(own))

@@ -1,0 +1,1 @@
+"""Role ``inference``, which answers actors, and its command."""
