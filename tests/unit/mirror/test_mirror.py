@@ -125,7 +125,7 @@ def test_a_backlog_is_bounded(host, mirror_at, tmp_path):
     claimed(mirror)
     with writer_of(mirror) as writer:
         play(mirror, writer, range(1))
-        wait_for(lambda: len(games_at(host.run)) == 1)
+        wait_for(lambda: mirror._games.unsent_bytes() == 0)
         host.close()
         play(mirror, writer, range(200))
         assert mirror.next_generation() is None
