@@ -101,8 +101,9 @@ def test_actors_of_a_lost_server_go_to_the_other_and_come_back(
     assert not any(path.exists() for path in left)
     items = all_items(RunDirectory(out))
     check_steps(items)
-    # Away and back: of the groups of one server two moves, each of two copies.
-    assert moves(items).any(axis=1).sum() >= 2 * 2 * num_actors * NUM_GROUPS // 2
+    # Away and back: half of the groups, of two copies each, of which two sequences
+    # each tell; half as many, as some sequences were not drawn.
+    assert moves(items).any(axis=1).sum() >= 2 * (num_actors * NUM_GROUPS // 2) * 2
     check_memory(RunDirectory(out), items)
 
 
