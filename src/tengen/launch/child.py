@@ -128,14 +128,14 @@ class _Child:
         run: RunDirectory,
         args: argparse.Namespace,
         to_runner: IO[bytes],
-        stop: threading.Event,
-        connect: Connect | None,
-        mirror: Mirror | None,
+        stop: threading.Event | None = None,
+        connect: Connect | None = None,
+        mirror: Mirror | None = None,
     ) -> None:
         self._to_runner = to_runner
         self._context = RoleContext(
             num_threads=args.num_threads,
-            stop=stop,
+            stop=stop or threading.Event(),
             connect=connect,
             mirror=mirror,
             progress=self._progress,

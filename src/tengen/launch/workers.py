@@ -47,8 +47,10 @@ def workers_at_once(config: RunConfig, num_threads: int) -> list[Worker]:
         if not roles[0]:
             continue
         count = config.launch.of(roles[0]).count
-        # Actors always have a number; others where there are several.
-        is_numbered = count > 1 or (roles == acting and schedule.serving != "")
+        # Actors and servers always have a number; others where there are several.
+        is_numbered = count > 1 or (
+            schedule.serving != "" and roles[0] in (schedule.acting, schedule.serving)
+        )
         workers += [
             Worker(
                 name=f"{roles[0]}-{index}" if is_numbered else roles[0],
