@@ -29,12 +29,18 @@ from tengen.actors import EnvironmentActorConfig
 from tengen.agents.default_nets import shows_screens
 from tengen.agents.policy_agent import PolicyAgent
 from tengen.agents.policy_update import PolicyUpdate
-from tengen.agents.unrolls import first_steps, network_inputs, time_major, unroll
+from tengen.agents.unrolls import (
+    first_steps,
+    network_inputs,
+    time_major,
+    unroll_of_all,
+)
 from tengen.bounds import bounded
 from tengen.config import check
 from tengen.envs import EnvSpec
 from tengen.experience import STATE, ReplayConfig
 from tengen.learners import AdamWConfig, LearnerConfig, LossParts
+from tengen.learners.group import Group
 from tengen.tensors import FRAMES
 
 if TYPE_CHECKING:
@@ -163,25 +169,31 @@ class PpoUpdate(PolicyUpdate):
 
         from tengen import losses
 
+        group = self.group
         rows = self._with_targets(net, self.scaled(columns))
         if all(name.startswith(FRAMES) for name in net.signature.state):
-            rows = _transitions(net, rows)
-        is_live = rows["is_reset"] == 0
+            rows = _transitions(net, rows, group)
+        # Of all learners' rows, which every learner puts into the same order.
+        is_live = group.gather_rows(rows["is_reset"]) == 0
+        advantages = group.gather_rows(rows["advantage"])
         explained = losses.explained_variance(
-            rows["behaviour_value"][is_live], rows["returns"][is_live]
+            group.gather_rows(rows["behaviour_value"])[is_live],
+            group.gather_rows(rows["returns"])[is_live],
         )
         rows["explained_variance"] = explained.expand_as(rows["returns"])
-        num_rows = len(rows["action"])
+        num_own = len(rows["action"])
+        first, num_rows = group.place(num_own)
         num_parts = min(self._agent.num_minibatches, num_rows)
         for _ in range(self._agent.num_epochs):
             # On the CPU, whose generator a checkpoint has.
             order = torch.randperm(num_rows).to(rows["action"].device)
             for part in order.tensor_split(num_parts):
+                normal = losses.normalise(advantages[part], is_live[part])
+                if group.size > 1:
+                    is_own = (part >= first) & (part < first + num_own)
+                    part, normal = part[is_own] - first, normal[is_own]
                 chosen = {name: column[part] for name, column in rows.items()}
-                chosen["advantage"] = losses.normalise(
-                    chosen["advantage"], chosen["is_reset"] == 0
-                )
-                yield chosen
+                yield {**chosen, "advantage": normal}
 
     def loss(self, net: Net, columns: dict[str, Tensor]) -> LossParts:
         """See ``Update.loss``.
@@ -237,7 +249,7 @@ class PpoUpdate(PolicyUpdate):
         from tengen import losses
 
         with torch.no_grad():
-            rows = unroll(net, columns)
+            rows = unroll_of_all(net, columns, self.group)
             values, ratio = rows.outputs["value"], None
             if self._agent.uses_vtrace:
                 log_prob = self.distribution.log_prob(
@@ -266,14 +278,16 @@ class PpoUpdate(PolicyUpdate):
         }
 
 
-def _transitions(net: Net, columns: dict[str, Tensor]) -> dict[str, Tensor]:
+def _transitions(
+    net: Net, columns: dict[str, Tensor], group: Group
+) -> dict[str, Tensor]:
     """Returns the single transitions of unrolls, ``[rows, 1, ...]`` each.
 
     The past images of each come with it, as a state ``[rows, ...]``.
     """
     is_live = columns["is_reset"].flatten() == 0
     # A step must have rows, and those that reset carry no loss.
-    is_live |= ~is_live.any()
+    is_live |= not group.gather([float(is_live.any())]).any()
     inputs, state = network_inputs(net, columns)
     is_first = first_steps(columns["is_reset"].transpose(0, 1))
     states = net.states_of_inputs(inputs, state, is_first)
