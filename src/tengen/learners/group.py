@@ -15,6 +15,7 @@ The NCCL path has never run on GPUs.
 from __future__ import annotations
 
 import datetime
+import importlib
 import socket
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
@@ -137,8 +138,7 @@ class Meeting:
     """
 
     def __init__(self, host: str) -> None:
-        from torch import distributed
-
+        distributed = _distributed()
         # torch's store listens on all addresses of a host unless it is given a socket.
         family = socket.getaddrinfo(host, 0, type=socket.SOCK_STREAM)[0][0]
         bound = socket.create_server((host, 0), family=family)
@@ -187,8 +187,8 @@ class TorchGroup:
         device: str = "cpu",
     ) -> None:
         import torch
-        from torch import distributed
 
+        distributed = _distributed()
         self.rank = rank
         self.size = size
         self._device = torch.device(device if backend == NCCL else "cpu")
@@ -203,7 +203,7 @@ class TorchGroup:
                 nccl._timeout = patience
                 self._group: Any = distributed.ProcessGroupNCCL(named, rank, size, nccl)
             else:
-                kind: Any = distributed.ProcessGroupGloo
+                kind = distributed.ProcessGroupGloo
                 gloo = kind._Options()
                 gloo._timeout = patience
                 gloo._devices = [kind.create_device(hostname=_own_address(host, port))]
@@ -248,10 +248,8 @@ class TorchGroup:
         import torch
 
         counts = [int(count) for count in self.gather([len(data)])[:, 0]]
-        own = torch.zeros(max(1, *counts), dtype=torch.uint8)
-        own[: len(data)] = torch.frombuffer(bytearray(data or b"\0"), dtype=torch.uint8)[
-            : len(data)
-        ]
+        padded = data.ljust(max(1, *counts), b"\0")
+        own = torch.frombuffer(bytearray(padded), dtype=torch.uint8)
         return [
             one[:count].numpy().tobytes()
             for one, count in zip(self._gather(own), counts, strict=True)
@@ -305,6 +303,11 @@ class TorchGroup:
             begin(group).wait()
         except RuntimeError as error:
             raise GroupLost(str(error)) from error
+
+
+def _distributed() -> Any:
+    """Returns torch.distributed, whose types say less than it has."""
+    return importlib.import_module("torch.distributed")
 
 
 def _own_address(host: str, port: int) -> str:

@@ -79,6 +79,7 @@ class Learner:
 
     Attributes:
         config: As given.
+        device: As given.
         net: The network in training, on the device; its weights change in place.
         optimizer: Holds the averaged network, which is what to publish.
         num_samples: Rows learnt from.
@@ -113,6 +114,7 @@ class Learner:
             team: The learners that follow this one; None: nobody does.
         """
         self.config = config
+        self.device = device
         self._device = torch.device(device)
         self._experience = experience
         self.net = net.to(self._device).train()
@@ -178,7 +180,8 @@ class Learner:
         Raises:
             RunError: Loss or gradient is not finite, or the memory does not suffice.
         """
-        for left in range(num_steps, 0, -1):
+        left = num_steps
+        while left > 0:
             if self._team is not None and self._next_batch is None:
                 self._team.settle(self)
             start_s = time.perf_counter()
@@ -194,7 +197,7 @@ class Learner:
             try:
                 metrics, priorities = self._train_within_memory(batch)
             except GroupLost as error:
-                self._give_up(batch, error)
+                left -= self._give_up(batch, error)
                 if is_stopping:
                     return
                 continue
@@ -204,6 +207,7 @@ class Learner:
             batch.ack(priorities)
             metrics["sample_wait_s"] = sampled_s - start_s
             metrics["train_s"] = time.perf_counter() - sampled_s
+            left -= 1
             yield metrics
             if self._next_batch is None and is_stopping:
                 return
@@ -238,7 +242,9 @@ class Learner:
         self._shards.close()
         self.group = self._update.group = group
         num_parts, size = self._num_parts, group.size
-        first, last = (num_parts * rank // size for rank in (group.rank, group.rank + 1))
+        first, last = (
+            num_parts * rank // size for rank in (group.rank, group.rank + 1)
+        )
         self._shards = self._make_shards(last - first)
 
     def check_same(self) -> None:
@@ -366,18 +372,21 @@ class Learner:
         self._team.order(divided.order, bounds, self.remaining, self.asked)
         return divided.draw()
 
-    def _give_up(self, batch: Batch, error: GroupLost) -> None:
+    def _give_up(self, batch: Batch, error: GroupLost) -> int:
         """Gives up a step, and the batch drawn ahead, as a learner was lost.
 
-        Both batches count as drawn: nothing was learned from them.
+        Returns:
+            Batches that count as drawn, and from which nothing was learned: 1 or 2.
         """
         assert self._team is not None
         self.num_lost += 1
         self._team.lost(error)
         batch.ack()
-        if self._next_batch is not None:
-            ahead, self._next_batch = self._next_batch, None
-            ahead.result().ack()
+        if self._next_batch is None:
+            return 1
+        ahead, self._next_batch = self._next_batch, None
+        ahead.result().ack()
+        return 2
 
     def _train_within_memory(
         self, batch: Batch

@@ -174,7 +174,7 @@ class Shards:
         }
 
     def _metric_names(self, group: Group, metrics: dict[str, float]) -> list[str]:
-        """Returns the names of all metrics, which a learner without rows has none of."""
+        """Returns the names of all metrics; without rows a learner has none."""
         if self._names is None:
             each = group.gather_bytes(json.dumps(list(metrics)).encode())
             self._names = sorted({name for data in each for name in json.loads(data)})

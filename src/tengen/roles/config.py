@@ -113,11 +113,20 @@ class RunConfig:
                     f"{did_you_mean(role, known)}"
                 )
             check(
-                given.count == 1 or role == many,
+                given.count == 1 or role in (many, "learn"),
                 f"launch.roles.{role}.count",
                 given.count,
-                "must be 1, as only environments have several actors; leave it out",
+                "must be 1, as only environments have several actors, and other roles "
+                "than learn one process; leave it out",
             )
+        num_learners = self.launch.of("learn").count
+        check(
+            num_learners <= self.learner.batch_size,
+            "launch.roles.learn.count",
+            num_learners,
+            f"must be at most {self.learner.batch_size}, the learner.batch_size; "
+            f"lower it",
+        )
 
 
 def write_config(

@@ -20,6 +20,7 @@ from tengen.transport import NetAddress, NetDoor, fingerprint_of
 
 __all__ = [
     "INFERENCE",
+    "LEARNERS",
     "STORE",
     "TOKEN_VARIABLE",
     "Connect",
@@ -32,10 +33,12 @@ STORE = "store"
 """The name of the experience among a run's services."""
 INFERENCE = "inference"
 """That of role inference."""
+LEARNERS = "learners"
+"""That of the leading learner, for those that follow it."""
 
 TOKEN_VARIABLE = "TENGEN_RUN_TOKEN"
 """What an actor that is told an address takes the token from."""
-_PORTS = {STORE: 0, INFERENCE: 1}
+_PORTS = {STORE: 0, INFERENCE: 1, LEARNERS: 2}
 _ANYWHERE = ("0.0.0.0", "::")
 
 
@@ -49,7 +52,7 @@ class Doors:
     Args:
         config: Says whether other hosts come in.
         run: The run.
-        name: ``STORE`` or ``INFERENCE``.
+        name: ``STORE``, ``INFERENCE`` or ``LEARNERS``.
 
     Attributes:
         folder: For this host.
@@ -114,7 +117,7 @@ def way_to(run: RunDirectory, name: str, connect: Connect | None) -> Way:
 
     Args:
         run: The run.
-        name: ``STORE`` or ``INFERENCE``.
+        name: ``STORE``, ``INFERENCE`` or ``LEARNERS``.
         connect: What the user typed; None: the run directory says it.
 
     Raises:

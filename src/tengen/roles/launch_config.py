@@ -17,7 +17,7 @@ class RoleResources:
     """What a role is given."""
 
     count: int = bounded(1, 1, 1024, "use 1 for each core")
-    """Processes of the role, 1 to 1024; more than one of the actor alone."""
+    """Processes of the role, 1 to 1024; more than one of the actor and of learn."""
     num_cpus: int = bounded(0, 0, 1024, "0 chooses")
     """Cores: as many threads, and a cluster keeps them for the role. 0 gives
     it its part of this machine's cores, and a cluster keeps none."""
@@ -38,8 +38,8 @@ class RoleResources:
 class LaunchConfig:
     """What roles are given where all work at once; of no effect where they take turns.
 
-    Each role is one process, or several of the actor, which are started again when they
-    die.
+    Each role is one process, or several of the actor and of learn, which are started
+    again when they die.
     """
 
     roles: dict[str, RoleResources] = field(default_factory=dict)
@@ -48,9 +48,10 @@ class LaunchConfig:
 
     listen: str = ""
     """``HOST:PORT`` of the machine of the learner and of inference where actors of
-    other machines come in: the learner's table at this port, inference at the next. An
-    address that other machines reach needs a certificate. Empty: actors are on that
-    machine."""
+    other machines come in: the learner's table at this port, inference at the next, and
+    further learners at the one after it, which then compute together over free ports of
+    that address, without a certificate. An address that other machines reach needs one
+    for the rest. Empty: actors and learners are on that machine."""
     certificate_file: str = ""
     """PEM, for TLS; actors know it by the SHA-256 in the run directory."""
     key_file: str = ""
@@ -76,7 +77,7 @@ class LaunchConfig:
         except UsageError:
             rule = "must be HOST:PORT; name both, as in 127.0.0.1:7070"
             raise UsageError(f"listen ({self.listen}) {rule}") from None
-        check_range("listen, its port", address.port, 1, 65534)
+        check_range("listen, its port", address.port, 1, 65533)
         check(
             given != [] or not _is_reached_by_others(address.host),
             "listen",

@@ -45,8 +45,9 @@ class WindowPart:
         """See ``ExperiencePart.draw``."""
         assert self._window is not None
         self._window.take_in(order["segments"])
-        *numbers, place = order["draw"]
-        draw = WindowDraw(*numbers, None if place is None else WindowPass(*place))
+        draw = WindowDraw._make(order["draw"])
+        if draw.place is not None:
+            draw = draw._replace(place=WindowPass._make(draw.place))
         return self._window.part(draw, first, last, _no_ack)
 
     def close(self) -> None:
@@ -63,9 +64,7 @@ class ShuffledPart:
         open_rows: Returns the rows of a state, see ``ShuffledRows.state``.
     """
 
-    def __init__(
-        self, open_rows: Callable[[Mapping[str, Any]], ShuffledRows]
-    ) -> None:
+    def __init__(self, open_rows: Callable[[Mapping[str, Any]], ShuffledRows]) -> None:
         self._open = open_rows
         self._rows: ShuffledRows | None = None
 
