@@ -23,6 +23,8 @@ from tengen.store import Batch
 __all__ = ["Follower"]
 
 _LOOK_S = 0.1
+# For the end of the leader to be seen, where something of it has failed.
+_END_S = 1.0
 # For the leader to go on without one that is to stop.
 _LEAVE_S = 10.0
 
@@ -100,7 +102,7 @@ class Follower:
                 self._take(message, batch)
         except TengenError:
             # A draw fails where the leader, who has the table, was killed meanwhile.
-            if not self._is_ended.wait(_LOOK_S):
+            if not self._is_ended.wait(_END_S):
                 raise
         finally:
             self._end()

@@ -23,7 +23,6 @@ __all__ = [
     "export",
     "gate",
     "inference",
-    "learn",
     "serve",
     "shuffle",
 ]
@@ -58,11 +57,6 @@ def inference(args: argparse.Namespace) -> dict[str, Any]:
     return serve("inference", args)
 
 
-def learn(args: argparse.Namespace) -> dict[str, Any]:
-    """Learns from what arrives."""
-    return serve("learn", args)
-
-
 def export(args: argparse.Namespace) -> dict[str, Any]:
     """Exports checkpoints."""
     return serve("export", args)
@@ -86,7 +80,7 @@ def serve(
         name: The role.
         args: As ``add_arguments`` declares them.
         num_games: Ends after the turn with which so many games were played.
-        index: Which of several actors it is, from 0.
+        index: Which of several actors or learners it is, from 0.
         connect: Where an actor finds the others; None: the run directory says it.
 
     Raises:

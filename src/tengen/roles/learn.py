@@ -23,7 +23,7 @@ from tengen.roles.config import RunConfig
 from tengen.roles.devices import learner_device
 from tengen.roles.experience import open_experience
 from tengen.roles.initial_model import fitting_model
-from tengen.roles.leading import lead
+from tengen.roles.learners.leading import lead
 from tengen.roles.role import LearnedNet, Report, RoleContext
 from tengen.roles.spent import core_minutes_of
 from tengen.run import RunDirectory, keep_freed_memory

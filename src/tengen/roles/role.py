@@ -140,7 +140,7 @@ def _die(reason: str) -> NoReturn:
 ROLES = {
     "actor": "tengen.roles.actor.role:ActorRole",
     "export": "tengen.roles.export:ExportRole",
-    "follow": "tengen.roles.follow:FollowRole",
+    "follow": "tengen.roles.learners.follow:FollowRole",
     "gate": "tengen.roles.gate:GateRole",
     "inference": "tengen.roles.inference:InferenceRole",
     "learn": "tengen.roles.learn:LearnRole",

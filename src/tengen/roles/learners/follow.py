@@ -1,4 +1,4 @@
-"""Role ``follow``: a further learner, which makes the steps of role ``learn`` with it."""
+"""Role ``follow``: a further learner, which makes each step of role ``learn`` too."""
 
 from __future__ import annotations
 
@@ -22,6 +22,8 @@ from tengen.transport import Client
 __all__ = ["FollowRole"]
 
 _PATIENCE_S = 2.0
+# Between two looks for a leader.
+_WAIT_S = 0.2
 
 
 class FollowRole:
@@ -57,6 +59,7 @@ class FollowRole:
             connection = self._connect()
         except RunError as error:
             self.waits_for = str(error)
+            self._context.stop.wait(_WAIT_S)
             return None
         self.waits_for = ""
         follower = Follower(
