@@ -173,27 +173,24 @@ class PpoUpdate(PolicyUpdate):
         rows = self._with_targets(net, self.scaled(columns))
         if all(name.startswith(FRAMES) for name in net.signature.state):
             rows = _transitions(net, rows, group)
-        # Of all learners' rows, which every learner puts into the same order.
-        is_live = group.gather_rows(rows["is_reset"]) == 0
-        advantages = group.gather_rows(rows["advantage"])
+        # A minibatch has rows of all learners, and each of them learns from the part of
+        # it that one learner would have had there: so every learner has all rows.
+        rows = {name: group.gather_rows(column) for name, column in rows.items()}
+        is_live = rows["is_reset"] == 0
         explained = losses.explained_variance(
-            group.gather_rows(rows["behaviour_value"])[is_live],
-            group.gather_rows(rows["returns"])[is_live],
+            rows["behaviour_value"][is_live], rows["returns"][is_live]
         )
         rows["explained_variance"] = explained.expand_as(rows["returns"])
-        num_own = len(rows["action"])
-        first, num_rows = group.place(num_own)
+        num_rows = len(rows["action"])
         num_parts = min(self._agent.num_minibatches, num_rows)
         for _ in range(self._agent.num_epochs):
             # On the CPU, whose generator a checkpoint has.
             order = torch.randperm(num_rows).to(rows["action"].device)
             for part in order.tensor_split(num_parts):
-                normal = losses.normalise(advantages[part], is_live[part])
-                if group.size > 1:
-                    is_own = (part >= first) & (part < first + num_own)
-                    part, normal = part[is_own] - first, normal[is_own]
-                chosen = {name: column[part] for name, column in rows.items()}
-                yield {**chosen, "advantage": normal}
+                own = group.own(len(part))
+                advantage = losses.normalise(rows["advantage"][part], is_live[part])
+                chosen = {name: column[part[own]] for name, column in rows.items()}
+                yield {**chosen, "advantage": advantage[own]}
 
     def loss(self, net: Net, columns: dict[str, Tensor]) -> LossParts:
         """See ``Update.loss``.

@@ -26,7 +26,18 @@ from numpy.typing import NDArray
 if TYPE_CHECKING:
     from torch import Tensor
 
-__all__ = ["ALONE", "Alone", "Group", "GroupLost", "Meeting", "Place", "TorchGroup"]
+__all__ = [
+    "ALONE",
+    "GLOO",
+    "NCCL",
+    "Alone",
+    "Group",
+    "GroupLost",
+    "Meeting",
+    "Place",
+    "TorchGroup",
+    "row_bounds",
+]
 
 GLOO = "gloo"
 NCCL = "nccl"
@@ -45,6 +56,20 @@ class Place(NamedTuple):
     """Rows of all."""
 
 
+def row_bounds(num_rows: int, num_parts: int, size: int) -> list[tuple[int, int]]:
+    """Returns the first row and the one behind the last of each of several learners.
+
+    Each has whole parts of the batch, so that every part is what it is for one learner.
+
+    Args:
+        num_rows: Of the batch.
+        num_parts: Of the batch, at least ``size``.
+        size: Learners.
+    """
+    ends = [num_rows * (num_parts * rank // size) // num_parts for rank in range(size)]
+    return list(zip(ends, [*ends[1:], num_rows], strict=True))
+
+
 class Group(Protocol):
     """Learners that make every step together. Used by one thread at a time.
 
@@ -57,6 +82,12 @@ class Group(Protocol):
     """This learner's, from 0, the leader's."""
     size: int
     """Learners."""
+    num_parts: int
+    """Parts that a batch of all is split into, at least ``size``; the learner that
+    joins says how many."""
+
+    def own(self, num_rows: int) -> slice:
+        """Returns which of so many rows of all are this learner's. Asks nobody."""
 
     def add(self, tensor: Tensor) -> None:
         """Puts the sum over all learners in the place of a contiguous tensor.
@@ -92,6 +123,11 @@ class Alone:
 
     rank = 0
     size = 1
+    num_parts = 1
+
+    def own(self, num_rows: int) -> slice:
+        """See ``Group.own``."""
+        return slice(0, num_rows)
 
     def add(self, tensor: Tensor) -> None:
         """See ``Group.add``."""
@@ -191,6 +227,7 @@ class TorchGroup:
         distributed = _distributed()
         self.rank = rank
         self.size = size
+        self.num_parts = size
         self._device = torch.device(device if backend == NCCL else "cpu")
         patience = datetime.timedelta(seconds=patience_s)
         try:
@@ -210,6 +247,10 @@ class TorchGroup:
                 self._group = kind(named, rank, size, gloo)
         except (RuntimeError, OSError) as error:
             raise GroupLost(str(error)) from error
+
+    def own(self, num_rows: int) -> slice:
+        """See ``Group.own``."""
+        return slice(*row_bounds(num_rows, self.num_parts, self.size)[self.rank])
 
     def add(self, tensor: Tensor) -> None:
         """See ``Group.add``."""

@@ -23,9 +23,9 @@ from torch import Tensor
 from tengen.errors import RunError
 from tengen.experience import Experience
 from tengen.learners.config import LearnerConfig
-from tengen.learners.group import ALONE, Group, GroupLost
+from tengen.learners.group import ALONE, Group, GroupLost, row_bounds
 from tengen.learners.optimizer import Optimizer
-from tengen.learners.rows import row_bounds, rows_to_learn
+from tengen.learners.rows import rows_to_learn
 from tengen.learners.shards import (
     Part,
     Shards,
@@ -242,6 +242,7 @@ class Learner:
         self._shards.close()
         self.group = self._update.group = group
         num_parts, size = self._num_parts, group.size
+        group.num_parts = num_parts
         first, last = (
             num_parts * rank // size for rank in (group.rank, group.rank + 1)
         )

@@ -10,7 +10,7 @@ from tengen.learners.group import Group
 from tengen.learners.update import Update
 from tengen.store import Batch
 
-__all__ = ["LearnedRows", "row_bounds", "rows_to_learn"]
+__all__ = ["LearnedRows", "rows_to_learn"]
 
 
 class LearnedRows(NamedTuple):
@@ -22,20 +22,6 @@ class LearnedRows(NamedTuple):
     """Rows of all learners."""
     metrics: dict[str, float]
     """``lag_steps`` and ``too_old`` of all learners' rows, where they have them."""
-
-
-def row_bounds(num_rows: int, num_parts: int, size: int) -> list[tuple[int, int]]:
-    """Returns the first row and the one behind the last of each of several learners.
-
-    Each has whole parts of the batch, so that every part is what it is for one learner.
-
-    Args:
-        num_rows: Of the batch.
-        num_parts: Of the batch, at least ``size``.
-        size: Learners.
-    """
-    ends = [num_rows * (num_parts * rank // size) // num_parts for rank in range(size)]
-    return list(zip(ends, [*ends[1:], num_rows], strict=True))
 
 
 def rows_to_learn(
