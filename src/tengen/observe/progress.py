@@ -55,6 +55,8 @@ class Progress:
     have it in their process."""
     learner_wait_share: float | None = None
     """Share of the time in which the learner waits for others, in [0, 1]."""
+    num_learners: int | None = None
+    """Learners that make each step together; None where there is one alone."""
     loss: float | None = None
     """Mean total loss of the last generation."""
     lag_steps: float | None = None
