@@ -158,13 +158,22 @@ def make_learner(case: str, experience: Tape | None, team: Team | None) -> Learn
         config = ResNetConfig(num_blocks=2, num_channels=8, head_channels=8)
         net = build_net(features.signature, config)
         update = AlphaZeroUpdate(AlphaZeroLossConfig())
-        learning = LearnerConfig(batch_size=BATCH, optimizer=SgdConfig())
+        # At ten times the rate a rounding error of 1e-7 grows to 1 in a hundred steps
+        # of one learner alone.
+        learning = LearnerConfig(
+            batch_size=BATCH, optimizer=SgdConfig(learning_rate=0.02)
+        )
     else:
         run = _config(case)
         net = run.net.build(run.agent.signature(run.task))
         update = run.agent.make_update(run, net)
         learning = run.learner
-    learning = replace(learning, batch_size=BATCH, num_shards=NUM_PARTS)
+        # Adam divides small gradients by themselves, rounding errors and all.
+        optimizer: Any = learning.optimizer
+        learning = replace(learning, optimizer=replace(optimizer, epsilon=1e-3))
+    learning = replace(
+        learning, batch_size=BATCH, num_shards=NUM_PARTS, precision="float32"
+    )
     given: Any = experience
     return Learner(learning, net, update, given, team=team)
 
