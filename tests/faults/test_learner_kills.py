@@ -69,7 +69,9 @@ def out(tmp_path: Path) -> Iterator[Path]:
     assert not left.exists()
 
 
-@pytest.mark.parametrize("command", [environment, game])
+@pytest.mark.parametrize(
+    "command", [environment, pytest.param(game, marks=pytest.mark.soak)]
+)
 def test_a_learner_that_is_killed_ends_a_step_and_not_the_run(
     out: Path, command: Callable[..., list[str]]
 ) -> None:

@@ -286,13 +286,16 @@ def _follow(pipe: Connection, index: int) -> None:
         message = {"ask": "follow", "index": index, "gpu": ""}
         connection, _ = client.open(message)
         tape = Tape(case)
-        Follower(
+        follower = Follower(
             connection,
             tape,
             lambda stage, case=case: make_learner(case, None, None),  # type: ignore[misc]
             threading.Event(),
             patience_s=20.0,
-        ).run()
+        )
+        follower.begin()
+        follower.work()
+        follower.close()
         pipe.send(tape.priorities)
 
 

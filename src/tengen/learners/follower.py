@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import math
 import queue
 import socket
 import threading
@@ -35,10 +36,10 @@ class Follower:
     While it learns from one batch, the next one that it was told of is drawn.
 
     Args:
-        connection: A session of the leader's service; closed by ``run``.
-        part: What it draws from; closed by ``run``.
+        connection: A session of the leader's service; closed by ``close``.
+        part: What it draws from; closed by ``close``.
         make_learner: Returns a learner for the network of a stage, by its number.
-        stop: Once it is set, the follower leaves between two batches.
+        stop: Once it is set, ``work`` ends; the leader waits until ``close``.
         patience_s: See ``TorchGroup``.
         progress: Takes counts after each step.
 
@@ -70,6 +71,7 @@ class Follower:
         self._stage = -1
         # Of the group that it is in, or agreed to make.
         self._number = -1
+        self._is_over = False
         self._is_ended = threading.Event()
         self._arrived: queue.SimpleQueue[
             tuple[dict[str, Any] | None, Future[Batch] | None]
@@ -77,43 +79,70 @@ class Follower:
         self._sampler = ThreadPoolExecutor(1, thread_name_prefix="learner-sample")
         self._peer = Peer(connection, self._hear)
 
-    def run(self) -> None:
-        """Follows until the leader lets it go or is gone, or ``stop`` is set.
+    def begin(self) -> None:
+        """Tells the leader that it is here. Called once, before the rest."""
+        self._peer.begin()
+        self._peer.send({"is": "here"})
+
+    def work(self, seconds: float = math.inf) -> bool:
+        """Follows for some time, or until ``stop`` is set. Blocks.
+
+        Args:
+            seconds: How long, and to the end of the step that is under way then.
+
+        Returns:
+            Whether the leader is still there, and has not let it go.
 
         Raises:
             TengenError: It could not draw or learn, and the leader is there.
         """
-        self._peer.begin()
-        self._peer.send({"is": "here"})
-        leaves_s: float | None = None
+        until = time.monotonic() + seconds
+        while time.monotonic() < until and not self._stop.is_set():
+            if not self._take_next():
+                return False
+        return True
+
+    def close(self) -> None:
+        """Leaves between two batches, and releases what it holds.
+
+        Blocks until the leader goes on without it, some seconds at most.
+        """
         try:
-            while True:
-                if self._stop.is_set() and leaves_s is None:
-                    self._peer.send({"is": "leaving"})
-                    leaves_s = time.monotonic() + _LEAVE_S
-                try:
-                    message, batch = self._arrived.get(timeout=_LOOK_S)
-                except queue.Empty:
-                    if leaves_s is not None and time.monotonic() >= leaves_s:
-                        return
-                    continue
-                if message is None or message["do"] == "bye":
-                    return
-                self._take(message, batch)
+            self._peer.send({"is": "leaving"})
+            until = time.monotonic() + _LEAVE_S
+            while time.monotonic() < until and self._take_next():
+                pass
+        except TengenError:
+            pass  # it was told by ``work``, or is of what the leader took with it
+        finally:
+            self._is_over = True
+            self._peer.close()
+            self._part.close()
+            if self._learner is not None:
+                self._learner.group.close()
+                self._learner.close()
+            self._sampler.shutdown(cancel_futures=True)
+
+    def _take_next(self) -> bool:
+        """Does what the leader says next, if it says something soon."""
+        if self._is_over:
+            return False
+        try:
+            message, batch = self._arrived.get(timeout=_LOOK_S)
+        except queue.Empty:
+            return True
+        if message is None or message["do"] == "bye":
+            self._is_over = True
+            return False
+        try:
+            self._take(message, batch)
         except TengenError:
             # A draw fails where the leader, who has the table, was killed meanwhile.
+            self._is_over = True
             if not self._is_ended.wait(_END_S):
                 raise
-        finally:
-            self._end()
-
-    def _end(self) -> None:
-        self._peer.close()
-        self._part.close()
-        if self._learner is not None:
-            self._learner.group.close()
-            self._learner.close()
-        self._sampler.shutdown(cancel_futures=True)
+            return False
+        return True
 
     def _hear(self, message: dict[str, Any] | None) -> None:
         """Takes what the leader says, in the thread that reads; draws begin at once."""

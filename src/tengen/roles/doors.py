@@ -19,6 +19,7 @@ from tengen.run import (
 from tengen.transport import NetAddress, NetDoor, fingerprint_of
 
 __all__ = [
+    "ANYWHERE",
     "INFERENCE",
     "LEARNERS",
     "STORE",
@@ -39,7 +40,8 @@ LEARNERS = "learners"
 TOKEN_VARIABLE = "TENGEN_RUN_TOKEN"
 """What an actor that is told an address takes the token from."""
 _PORTS = {STORE: 0, INFERENCE: 1, LEARNERS: 2}
-_ANYWHERE = ("0.0.0.0", "::")
+ANYWHERE = ("0.0.0.0", "::")
+"""What ``launch.listen`` says for every address of its host."""
 
 
 def _moved(address: NetAddress, name: str) -> NetAddress:
@@ -83,7 +85,7 @@ class Doors:
         address = fingerprint = ""
         if self.net is not None:
             listen = NetAddress.parse(self.net.listen)
-            host = platform.node() if listen.host in _ANYWHERE else listen.host
+            host = platform.node() if listen.host in ANYWHERE else listen.host
             address = str(NetAddress(host, listen.port))
             if self.net.certificate_file is not None:
                 fingerprint = fingerprint_of(self.net.certificate_file)

@@ -99,8 +99,15 @@ class Following:
             self.stop,
             patience_s=patience_s,
         )
-        self.thread = threading.Thread(target=self.follower.run)
+        self.thread = threading.Thread(target=self._run)
         self.thread.start()
+
+    def _run(self) -> None:
+        self.follower.begin()
+        try:
+            self.follower.work()
+        finally:
+            self.follower.close()
 
     def end(self) -> None:
         self.thread.join(60)

@@ -22,6 +22,7 @@ from tengen.transport import Client
 __all__ = ["FollowRole"]
 
 _PATIENCE_S = 2.0
+_TURN_S = 1.0
 # Between two looks for a leader.
 _WAIT_S = 0.2
 
@@ -51,38 +52,51 @@ class FollowRole:
         self._device = learner_device(config)
         self._wanted = config.agent.signature(config.task)
         self._lock = run.lock(f"learn-{context.index}")
+        self._follower: Follower | None = None
         keep_freed_memory()
 
     def turn(self) -> Report | None:
-        """Follows for as long as the leader lets it; None where nobody leads."""
-        try:
-            connection = self._connect()
-        except RunError as error:
-            self.waits_for = str(error)
-            self._context.stop.wait(_WAIT_S)
-            return None
+        """Follows for a second; None where nobody leads."""
+        if self._follower is None:
+            try:
+                connection = self._connect()
+            except RunError as error:
+                self.waits_for = str(error)
+                self._context.stop.wait(_WAIT_S)
+                return None
+            self._follower = self._make_follower(connection)
+            self._follower.begin()
         self.waits_for = ""
-        follower = Follower(
+        follower = self._follower
+        num_before = follower.num_steps
+        if not follower.work(_TURN_S):
+            self._end()
+        return {
+            "num_followed": follower.num_steps - num_before,
+            "num_learners": follower.size,
+        }
+
+    def close(self) -> None:
+        """Leaves the leader between two batches. A second call does nothing."""
+        self._end()
+        self._lock.release()
+
+    def _end(self) -> None:
+        if self._follower is not None:
+            follower, self._follower = self._follower, None
+            follower.close()
+
+    def _make_follower(self, connection: socket.socket) -> Follower:
+        config, run = self._config, self._run
+        return Follower(
             connection,
-            self._config.agent.open_part(
-                self._config, self._run, lambda: way_to(self._run, STORE, None)
-            ),
+            config.agent.open_part(config, run, lambda: way_to(run, STORE, None)),
             self._make_learner,
             self._context.stop,
             progress=lambda report: self._context.progress(
                 {"num_followed": report["num_steps"]}
             ),
         )
-        follower.run()
-        return {
-            "num_followed": follower.num_steps,
-            "num_lost": follower.num_lost,
-            "stopped": self._context.stop.is_set(),
-        }
-
-    def close(self) -> None:
-        """Lets another process be this learner. A second call does nothing."""
-        self._lock.release()
 
     def _connect(self) -> socket.socket:
         way = way_to(self._run, LEARNERS, None)

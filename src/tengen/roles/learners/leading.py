@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import platform
 from typing import cast
 
 from tengen.experience import Divisible, Experience
@@ -9,7 +10,7 @@ from tengen.learners.peer import LEARNERS as DIALECT
 from tengen.learners.team import Team, gpu_name
 from tengen.roles.config import RunConfig
 from tengen.roles.devices import learner_device
-from tengen.roles.doors import LEARNERS, Doors
+from tengen.roles.doors import ANYWHERE, LEARNERS, Doors
 from tengen.roles.role import RoleContext
 from tengen.run import RunDirectory
 from tengen.transport import HostFolder, NetAddress, Server
@@ -58,6 +59,9 @@ class Leading:
         host = _LOOPBACK
         if doors.net is not None:
             host = NetAddress.parse(doors.net.listen).host
+            if host in ANYWHERE:
+                # Others are told where to come: it must be one address.
+                host = platform.node()
         self.team = Team(
             experience,
             count,
