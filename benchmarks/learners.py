@@ -7,6 +7,10 @@ from experience that is made up and in memory, so that nobody waits for it. Bloc
 steps of the one and of the two take turns, so that whatever else the machine does
 disturbs both alike; each row is the median of the rounds. The share of the collectives
 is of the leader's time and has in it its waits for the other learner's part.
+
+The processor time of a step tells what other work on the machine hides: of the one
+learner, and of each of the two. What the first is more than the larger of the second is
+the most that two cores could gain, were the learners never to wait.
 """
 
 from __future__ import annotations
@@ -14,6 +18,7 @@ from __future__ import annotations
 import argparse
 import json
 import multiprocessing
+import os
 import statistics
 import tempfile
 import threading
@@ -185,16 +190,23 @@ class Timed:
             self.num_bytes += tensor.nbytes
             add(group, tensor)
 
-        TorchGroup._wait = timed  # type: ignore[method-assign]
-        TorchGroup.add = counted  # type: ignore[method-assign]
+        patched: Any = TorchGroup
+        patched._wait, patched.add = timed, counted
 
 
-def block(learner: Learner, num_steps: int) -> float:
-    """Returns steps a second."""
-    start_s = time.perf_counter()
+def block(learner: Learner, num_steps: int) -> tuple[float, float]:
+    """Returns steps a second, and this process's seconds of processor a step."""
+    start_s, start_cpu_s = time.perf_counter(), time.process_time()
     for _ in learner.steps(num_steps):
         pass
-    return num_steps / (time.perf_counter() - start_s)
+    cpu_s = time.process_time() - start_cpu_s
+    return num_steps / (time.perf_counter() - start_s), cpu_s / num_steps
+
+
+def cpu_s_of(process: int) -> float:
+    """Returns the seconds of processor that a process has had (Linux)."""
+    fields = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
 def measure(name: str, rounds: int, seconds: float) -> dict[str, Any]:
@@ -214,16 +226,24 @@ def measure(name: str, rounds: int, seconds: float) -> dict[str, Any]:
         while team.size < 2:
             team.settle(two)
             time.sleep(0.01)
-        num_steps = max(5, int(block(one, 5) * seconds))
+        num_steps = max(5, int(block(one, 5)[0] * seconds))
         block(two, 5)
-        found: dict[str, list[float]] = {"one": [], "two": [], "share": []}
+        assert process.pid is not None
+        names = ("one", "two", "share", "one_cpu", "leader_cpu", "follower_cpu")
+        found: dict[str, list[float]] = {name: [] for name in names}
         timed.num_bytes = 0
         for _ in range(rounds):
-            found["one"].append(block(one, num_steps))
+            rate, cpu_s = block(one, num_steps)
+            found["one"].append(rate)
+            found["one_cpu"].append(cpu_s)
             timed.seconds = 0.0
-            start_s = time.perf_counter()
-            found["two"].append(block(two, num_steps))
-            found["share"].append(timed.seconds / (time.perf_counter() - start_s))
+            before_s = cpu_s_of(process.pid)
+            rate, cpu_s = block(two, num_steps)
+            found["two"].append(rate)
+            found["share"].append(timed.seconds * rate / num_steps)
+            found["leader_cpu"].append(cpu_s)
+            own_s = cpu_s_of(process.pid) - before_s
+            found["follower_cpu"].append(own_s / num_steps)
         ratios = [b / a for a, b in zip(found["one"], found["two"], strict=True)]
         server.close()
         team.close()
@@ -246,6 +266,9 @@ def measure(name: str, rounds: int, seconds: float) -> dict[str, Any]:
         "least_ratio": min(ratios),
         "greatest_ratio": max(ratios),
         "collectives_share": medians["share"],
+        "one_cpu_ms_per_step": 1000 * medians["one_cpu"],
+        "leader_cpu_ms_per_step": 1000 * medians["leader_cpu"],
+        "follower_cpu_ms_per_step": 1000 * medians["follower_cpu"],
         "kilobytes_per_step": timed.num_bytes / (rounds * num_steps) / 1000,
     }
 
@@ -270,7 +293,10 @@ def main() -> None:
             f"{row['least_ratio']:.2f} to {row['greatest_ratio']:.2f}); "
             f"{row['one_rows_per_s']:,.0f} and {row['two_rows_per_s']:,.0f} rows/s; "
             f"collectives {row['collectives_share']:.0%} of the time, "
-            f"{row['kilobytes_per_step']:,.0f} kB a step"
+            f"{row['kilobytes_per_step']:,.0f} kB a step; processor "
+            f"{row['one_cpu_ms_per_step']:.1f} ms a step of one, "
+            f"{row['leader_cpu_ms_per_step']:.1f} and "
+            f"{row['follower_cpu_ms_per_step']:.1f} ms of two"
         )
     if args.json:
         print(json.dumps(rows))

@@ -294,7 +294,7 @@ class _AtOnce:
 
         def on_death(role: str, how: str) -> None:
             with self._lock:
-                self._journal.death(worker.given_as, how)
+                self._journal.death("learn" if worker.is_follower else role, how)
 
         report = None
         try:

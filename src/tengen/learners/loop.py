@@ -13,7 +13,7 @@ import zlib
 from collections.abc import Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from types import TracebackType
-from typing import TYPE_CHECKING, NamedTuple, cast
+from typing import TYPE_CHECKING, cast
 
 import numpy as np
 import torch
@@ -32,6 +32,7 @@ from tengen.learners.shards import (
     joined_priorities,
     preferred_dtype,
 )
+from tengen.learners.states import LearnerState, below, check_same_tensors
 from tengen.learners.update import Update
 from tengen.nets import Net
 from tengen.nets.modules.centre import without_mean
@@ -42,20 +43,6 @@ if TYPE_CHECKING:
     from tengen.learners.team import Team
 
 __all__ = ["Learner", "LearnerState"]
-
-
-class LearnerState(NamedTuple):
-    """All that a learner needs to continue exactly."""
-
-    tensors: dict[str, Tensor]
-    """Weights, averaged weights, moments, torch's generator, and what the agent's
-    update keeps, by name."""
-    num_steps: int
-    """Steps made."""
-    num_optimizer_steps: int
-    """Those since the optimizer began, anew after a network has grown."""
-    num_samples: int
-    """Rows learnt from."""
 
 
 class Learner:
@@ -308,7 +295,7 @@ class Learner:
             RunError: A tensor is missing, unknown or has another shape; nothing was
                 changed.
         """
-        moments = _below("optimizer.", state.tensors)
+        moments = below("optimizer.", state.tensors)
         given = {}
         for prefix, own in self._parts().items():
             if prefix == "optimizer":
@@ -316,8 +303,8 @@ class Learner:
             # Checkpoints of earlier versions lack what came later.
             later = self._update.later_state if prefix == "agent" else ()
             absent = {name: own[name] for name in later} | without_mean(own)
-            given[prefix] = absent | _below(f"{prefix}.", state.tensors)
-            _check_same(prefix, own, given[prefix])
+            given[prefix] = absent | below(f"{prefix}.", state.tensors)
+            check_same_tensors(prefix, own, given[prefix])
         self.net.load_state_dict(given["net"])
         self.optimizer.average.load_state_dict(given["average"])
         self.optimizer.load_state(moments, state.num_optimizer_steps)
@@ -453,29 +440,3 @@ def _tensor(column: NDArray[np.generic]) -> Tensor:
     # torch warns about arrays that it could write to but may not, such as views of
     # shared memory opened for reading.
     return torch.from_numpy(column if column.flags.writeable else column.copy())
-
-
-def _below(prefix: str, tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
-    return {
-        name.removeprefix(prefix): tensor
-        for name, tensor in tensors.items()
-        if name.startswith(prefix)
-    }
-
-
-def _check_same(
-    what: str, expected: Mapping[str, Tensor], given: Mapping[str, Tensor]
-) -> None:
-    for name in sorted(expected.keys() | given.keys()):
-        if name not in given or name not in expected:
-            where = "this network" if name in given else "the state"
-            raise RunError(
-                f"{what}.{name} (absent from {where}) must be on both sides; "
-                "resume with the network that the run was started with"
-            )
-        if given[name].shape != expected[name].shape:
-            raise RunError(
-                f"{what}.{name} ({list(given[name].shape)}) must have shape "
-                f"{list(expected[name].shape)}; "
-                "resume with the network that the run was started with"
-            )

@@ -1,18 +1,40 @@
-"""A learner's state as bytes, to make another learner equal to it."""
+"""A learner's state: by name, and as bytes to make another learner equal to it."""
 
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
+from typing import NamedTuple
 
 import safetensors
 import safetensors.torch
+from torch import Tensor
 
 from tengen.errors import RunError
-from tengen.learners.loop import LearnerState
 
-__all__ = ["packed_state", "unpacked_state"]
+__all__ = [
+    "LearnerState",
+    "below",
+    "check_same_tensors",
+    "packed_state",
+    "unpacked_state",
+]
 
 _COUNTS = "counts"
+
+
+class LearnerState(NamedTuple):
+    """All that a learner needs to continue exactly."""
+
+    tensors: dict[str, Tensor]
+    """Weights, averaged weights, moments, torch's generator, and what the agent's
+    update keeps, by name."""
+    num_steps: int
+    """Steps made."""
+    num_optimizer_steps: int
+    """Those since the optimizer began, anew after a network has grown."""
+    num_samples: int
+    """Rows learnt from."""
 
 
 def packed_state(state: LearnerState) -> bytes:
@@ -40,3 +62,40 @@ def unpacked_state(data: bytes) -> LearnerState:
         ) from error
     # The learner keeps some of them.
     return LearnerState({n: t.clone() for n, t in tensors.items()}, *counts)
+
+
+def below(prefix: str, tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    """Returns the tensors whose names begin with a prefix, without it."""
+    return {
+        name.removeprefix(prefix): tensor
+        for name, tensor in tensors.items()
+        if name.startswith(prefix)
+    }
+
+
+def check_same_tensors(
+    what: str, expected: Mapping[str, Tensor], given: Mapping[str, Tensor]
+) -> None:
+    """Makes sure that tensors have the names and shapes of those in their place.
+
+    Args:
+        what: What they are, for messages.
+        expected: Those of the learner.
+        given: Those that are to be.
+
+    Raises:
+        RunError: One is missing, unknown or of another shape.
+    """
+    for name in sorted(expected.keys() | given.keys()):
+        if name not in given or name not in expected:
+            where = "this network" if name in given else "the state"
+            raise RunError(
+                f"{what}.{name} (absent from {where}) must be on both sides; "
+                "resume with the network that the run was started with"
+            )
+        if given[name].shape != expected[name].shape:
+            raise RunError(
+                f"{what}.{name} ({list(given[name].shape)}) must have shape "
+                f"{list(expected[name].shape)}; "
+                "resume with the network that the run was started with"
+            )

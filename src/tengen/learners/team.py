@@ -18,7 +18,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from tengen.errors import UsageError
+from tengen.errors import UsageError, os_reason
 from tengen.learners.group import ALONE, GLOO, NCCL, GroupLost, Meeting, TorchGroup
 from tengen.learners.peer import LEARNERS, Peer
 from tengen.transport import Message, Service
@@ -255,7 +255,13 @@ class Team:
         from tengen.learners.states import packed_state
 
         if self._meeting is None:
-            self._meeting = Meeting(self._host)
+            try:
+                self._meeting = Meeting(self._host)
+            except OSError as error:
+                raise UsageError(
+                    f"listen ({self._host}) cannot be used by the learners: "
+                    f"{os_reason(error)}; set launch.listen to an address of this host"
+                ) from error
         size = 1 + len(asked)
         gpus = {self._gpu, *(one.gpu for one in asked)}
         has_own = "" not in gpus and len(gpus) == size
