@@ -80,7 +80,11 @@ COMMANDS = (
         "one role: answer the actors",
     ),
     Command("shuffle", "tengen.roles.command:shuffle", "one role: draw batches ahead"),
-    Command("learn", "tengen.roles.command:learn", "one role: learn from experience"),
+    Command(
+        "learn",
+        "tengen.roles.learners.command:learn",
+        "one role: learn from experience",
+    ),
     Command("export", "tengen.roles.command:export", "one role: export candidates"),
     Command("gate", "tengen.roles.command:gate", "one role: accept or reject models"),
     Command("store", "tengen.roles.store.command:store", "serve a store of experience"),

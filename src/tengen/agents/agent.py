@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,14 +18,30 @@ from tengen.search import PlayConfig
 from tengen.tensors import Signature
 
 if TYPE_CHECKING:
-    from tengen.experience import Experience
+    from tengen.experience import Experience, ExperiencePart
     from tengen.learners import Update
     from tengen.nets import Net
     from tengen.roles.config import RunConfig
     from tengen.run import RunDirectory
     from tengen.transport import NetDoor
 
-__all__ = ["Agent", "Schedule"]
+__all__ = ["Agent", "Schedule", "StoreWay"]
+
+
+class StoreWay(Protocol):
+    """How a store of another process is reached."""
+
+    @property
+    def address(self) -> str:
+        """A folder of this host, or ``tcp://HOST:PORT``."""
+
+    @property
+    def token(self) -> str | None:
+        """What the store wants to be told; None where it asks for nothing."""
+
+    @property
+    def fingerprint(self) -> str | None:
+        """Of its certificate; None where it has none."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -149,6 +165,19 @@ class Agent(OpenConfig, package="tengen.agents"):
             RunError: What is on the disk is missing or damaged.
         """
         raise NotImplementedError(f"{type(self).__name__} must have experience")
+
+    def open_part(
+        self, config: RunConfig, run: RunDirectory, way: Callable[[], StoreWay]
+    ) -> ExperiencePart:
+        """Returns what a learner draws from that follows another one.
+
+        Args:
+            config: The run's.
+            run: The run.
+            way: Returns how the experience of the leading learner's process is reached,
+                where it is in memory; raises RunError where it is not there.
+        """
+        raise NotImplementedError(f"{type(self).__name__} must have parts of batches")
 
     def check_room(
         self, config: RunConfig, run: RunDirectory, directory: Path | None = None

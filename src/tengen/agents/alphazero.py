@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import dataclasses
 import itertools
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from tengen import games
 from tengen.actors import SelfplayConfig
-from tengen.agents.agent import Agent, Schedule
+from tengen.agents.agent import Agent, Schedule, StoreWay
 from tengen.agents.alphazero_loss import AlphaZeroLossConfig
 from tengen.agents.stages import History, NetStage, growing_stages, num_begun
 from tengen.config import check, check_range
@@ -27,8 +27,10 @@ from tengen.errors import UsageError
 from tengen.evaluation import AcceptAllGate, GateConfig, LadderConfig, PlayedGate
 from tengen.experience import (
     GameWindow,
+    ShuffledPart,
     ShuffledRows,
     WindowConfig,
+    WindowPart,
     check_window_memory,
 )
 from tengen.games import Game, GoVariety
@@ -218,6 +220,18 @@ class AlphaZero(Agent):
         if _window(config).drawn_by == "shuffle":
             return ShuffledRows(config.task, run.shuffled, state)
         return self.open_window(config, run, state)
+
+    def open_part(
+        self, config: RunConfig, run: RunDirectory, way: Callable[[], StoreWay]
+    ) -> ShuffledPart | WindowPart:
+        """See ``Agent.open_part``; games lie in files, which all may read."""
+        if _window(config).drawn_by == "shuffle":
+            return ShuffledPart(
+                lambda state: ShuffledRows(config.task, run.shuffled, state)
+            )
+        return WindowPart(
+            lambda state: self.open_window(config, run, state), config.seed
+        )
 
     def open_window(
         self,

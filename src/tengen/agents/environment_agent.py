@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Self
@@ -22,7 +22,7 @@ from tengen.actors import (
     encoded_length,
     step_tensors,
 )
-from tengen.agents.agent import Agent, Schedule
+from tengen.agents.agent import Agent, Schedule, StoreWay
 from tengen.agents.default_nets import net_for
 from tengen.bounds import bounded, check_fields
 from tengen.config import check
@@ -34,13 +34,14 @@ from tengen.experience import (
     FirstPriorities,
     ItemLayout,
     ReplayConfig,
+    StepPart,
     StepPlan,
     StepTable,
     plan_steps,
 )
 from tengen.learners import LearnerConfig
 from tengen.nets import NetConfig
-from tengen.store import Column
+from tengen.store import Column, Store
 from tengen.tensors import Signature, TensorSpec
 
 if TYPE_CHECKING:
@@ -286,6 +287,20 @@ class EnvironmentAgent(Agent):
             directory=directory,
             net=net,
         )
+
+    def open_part(
+        self, config: RunConfig, run: RunDirectory, way: Callable[[], StoreWay]
+    ) -> StepPart:
+        """See ``Agent.open_part``: as a client of the table."""
+
+        def connect() -> Store:
+            found = way()
+            return Store.connect(
+                found.address, token=found.token, fingerprint=found.fingerprint
+            )
+
+        _, columns, layout, table = self._table_of(config, run)
+        return StepPart(connect, columns, layout, table)
 
     def plan_table(
         self, config: RunConfig, run: RunDirectory, directory: Path | None = None

@@ -90,7 +90,9 @@ class IqnUpdate(DqnUpdate):
 
         action = columns["action"]
         # On the CPU, whose generator a checkpoint has.
-        places = torch.rand(len(action), 2, self._num_fractions)
+        place = self.group.place(len(action))
+        places = torch.rand(place.total, 2, self._num_fractions)
+        places = places[place.first :][: len(action)]
         parts = torch.arange(self._num_fractions)
         drawn = (parts + places) / self._num_fractions
         yield {**columns, FRACTIONS: drawn.to(action.device)}

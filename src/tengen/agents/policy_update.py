@@ -84,7 +84,8 @@ class PolicyUpdate(Update):
             columns: ``[B, T + 1, ...]`` each, as ``tengen.actors.block`` lists them.
         """
         names = ("reward", "terminated", "is_reset")
-        self._scale.observe(*(columns[name][:, :-1] for name in names))
+        reward, terminated, is_reset = (columns[name][:, :-1] for name in names)
+        self._scale.observe(reward, terminated, is_reset, self.group)
         return {**columns, "reward": columns["reward"] / self._scale.value}
 
     def state(self) -> dict[str, Tensor]:

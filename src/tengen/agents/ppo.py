@@ -29,12 +29,18 @@ from tengen.actors import EnvironmentActorConfig
 from tengen.agents.default_nets import shows_screens
 from tengen.agents.policy_agent import PolicyAgent
 from tengen.agents.policy_update import PolicyUpdate
-from tengen.agents.unrolls import first_steps, network_inputs, time_major, unroll
+from tengen.agents.unrolls import (
+    first_steps,
+    network_inputs,
+    time_major,
+    unroll_of_all,
+)
 from tengen.bounds import bounded
 from tengen.config import check
 from tengen.envs import EnvSpec
 from tengen.experience import STATE, ReplayConfig
 from tengen.learners import AdamWConfig, LearnerConfig, LossParts
+from tengen.learners.group import Group
 from tengen.tensors import FRAMES
 
 if TYPE_CHECKING:
@@ -163,9 +169,13 @@ class PpoUpdate(PolicyUpdate):
 
         from tengen import losses
 
+        group = self.group
         rows = self._with_targets(net, self.scaled(columns))
         if all(name.startswith(FRAMES) for name in net.signature.state):
-            rows = _transitions(net, rows)
+            rows = _transitions(net, rows, group)
+        # A minibatch has rows of all learners, and each of them learns from the part of
+        # it that one learner would have had there: so every learner has all rows.
+        rows = {name: group.gather_rows(column) for name, column in rows.items()}
         is_live = rows["is_reset"] == 0
         explained = losses.explained_variance(
             rows["behaviour_value"][is_live], rows["returns"][is_live]
@@ -177,11 +187,10 @@ class PpoUpdate(PolicyUpdate):
             # On the CPU, whose generator a checkpoint has.
             order = torch.randperm(num_rows).to(rows["action"].device)
             for part in order.tensor_split(num_parts):
-                chosen = {name: column[part] for name, column in rows.items()}
-                chosen["advantage"] = losses.normalise(
-                    chosen["advantage"], chosen["is_reset"] == 0
-                )
-                yield chosen
+                own = group.own(len(part))
+                advantage = losses.normalise(rows["advantage"][part], is_live[part])
+                chosen = {name: column[part[own]] for name, column in rows.items()}
+                yield {**chosen, "advantage": advantage[own]}
 
     def loss(self, net: Net, columns: dict[str, Tensor]) -> LossParts:
         """See ``Update.loss``.
@@ -237,7 +246,7 @@ class PpoUpdate(PolicyUpdate):
         from tengen import losses
 
         with torch.no_grad():
-            rows = unroll(net, columns)
+            rows = unroll_of_all(net, columns, self.group)
             values, ratio = rows.outputs["value"], None
             if self._agent.uses_vtrace:
                 log_prob = self.distribution.log_prob(
@@ -266,14 +275,16 @@ class PpoUpdate(PolicyUpdate):
         }
 
 
-def _transitions(net: Net, columns: dict[str, Tensor]) -> dict[str, Tensor]:
+def _transitions(
+    net: Net, columns: dict[str, Tensor], group: Group
+) -> dict[str, Tensor]:
     """Returns the single transitions of unrolls, ``[rows, 1, ...]`` each.
 
     The past images of each come with it, as a state ``[rows, ...]``.
     """
     is_live = columns["is_reset"].flatten() == 0
     # A step must have rows, and those that reset carry no loss.
-    is_live |= ~is_live.any()
+    is_live |= not group.gather([float(is_live.any())]).any()
     inputs, state = network_inputs(net, columns)
     is_first = first_steps(columns["is_reset"].transpose(0, 1))
     states = net.states_of_inputs(inputs, state, is_first)

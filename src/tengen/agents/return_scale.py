@@ -6,6 +6,8 @@ import math
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
+from tengen.learners.group import ALONE, Group
+
 if TYPE_CHECKING:
     from torch import Tensor
 
@@ -50,13 +52,20 @@ class ReturnScale:
             return 1.0
         return max(1.0, math.sqrt(self._square / self._weight))
 
-    def observe(self, reward: Tensor, terminated: Tensor, is_reset: Tensor) -> None:
+    def observe(
+        self,
+        reward: Tensor,
+        terminated: Tensor,
+        is_reset: Tensor,
+        group: Group = ALONE,
+    ) -> None:
         """Takes the rewards of a batch.
 
         Args:
             reward: ``[B, T]`` float32.
             terminated: ``[B, T]``, 1 where the action ended the task.
             is_reset: ``[B, T]``, 1 where a step is no transition.
+            group: Learners with other rows of the batch.
         """
         import torch
 
@@ -67,7 +76,11 @@ class ReturnScale:
         for t in range(reward.shape[1] - 1, -1, -1):
             following = is_live[:, t] * (reward[:, t] + goes_on[:, t] * following)
             total += following**2
-        mean = float(total.sum() / is_live.sum().clamp(min=1))
+        if group.size == 1:
+            mean = float(total.sum() / is_live.sum().clamp(min=1))
+        else:
+            each = group.gather([float(total.sum()), float(is_live.sum())]).sum(axis=0)
+            mean = float(each[0] / max(1.0, each[1]))
         self._square += (1.0 - _DECAY) * (mean - self._square)
         self._weight += (1.0 - _DECAY) * (1.0 - self._weight)
 

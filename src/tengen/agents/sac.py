@@ -223,7 +223,9 @@ class SacUpdate(Update):
         if not self._actions.is_discrete:
             # On the CPU, whose generator a checkpoint has.
             action = columns["action"]
-            noise = torch.randn(action.shape)
+            num_rows, *shape = action.shape
+            place = self.group.place(num_rows)
+            noise = torch.randn(place.total, *shape)[place.first :][:num_rows]
             columns = {**columns, "noise": noise.to(action.device)}
         yield columns
 

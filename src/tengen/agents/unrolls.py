@@ -5,13 +5,21 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from tengen.experience import STATE
+from tengen.learners.group import Group
 
 if TYPE_CHECKING:
     from torch import Tensor
 
     from tengen.nets import Net
 
-__all__ = ["Unrolled", "first_steps", "network_inputs", "time_major", "unroll"]
+__all__ = [
+    "Unrolled",
+    "first_steps",
+    "network_inputs",
+    "time_major",
+    "unroll",
+    "unroll_of_all",
+]
 
 
 class Unrolled(NamedTuple):
@@ -73,3 +81,40 @@ def unroll(net: Net, columns: dict[str, Tensor]) -> Unrolled:
     outputs, _ = net.unroll(inputs, state, first_steps(steps["is_reset"]))
     transitions = {name: column[:-1] for name, column in steps.items()}
     return Unrolled(outputs, transitions, 1.0 - transitions["is_reset"].float())
+
+
+def unroll_of_all(net: Net, columns: dict[str, Tensor], group: Group) -> Unrolled:
+    """Does ``unroll`` as one learner would that had the items of all, without gradient.
+
+    A network in training takes the items that it sees into its statistics of what is
+    seen, by which it answers. Those of the other learners are to be in them too.
+
+    Args:
+        net: The network, in training mode.
+        columns: ``[B, T + 1, ...]`` each, this learner's items.
+        group: Learners with other items.
+    """
+    import torch
+
+    buffers = list(net.buffers())
+    if group.size == 1 or not buffers:
+        return unroll(net, columns)
+    before = [buffer.clone() for buffer in buffers]
+    unroll(net, columns)
+    with torch.no_grad():
+        seen = [
+            (buffer - old).double().flatten().cpu()
+            for buffer, old in zip(buffers, before, strict=True)
+        ]
+        small = torch.cat(seen)
+        group.add(small)
+        place = 0
+        for buffer, old in zip(buffers, before, strict=True):
+            more = small[place : place + buffer.numel()].view(buffer.shape)
+            buffer.copy_(old + more.to(buffer.device))
+            place += buffer.numel()
+        net.eval()
+        try:
+            return unroll(net, columns)
+        finally:
+            net.train()

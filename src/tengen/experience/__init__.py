@@ -17,6 +17,7 @@
 """
 
 from tengen.experience.config import ExperienceConfig
+from tengen.experience.divided import Divided, Divisible, ExperiencePart
 from tengen.experience.experience import Experience
 from tengen.experience.games.generations import (
     MAX_WRITERS,
@@ -35,6 +36,7 @@ from tengen.experience.games.segment import SegmentReader
 from tengen.experience.games.writer import ExperienceWriter
 from tengen.experience.limiter import SamplesPerInsert, SamplesPerInsertConfig
 from tengen.experience.replay_config import ReplayConfig
+from tengen.experience.rows.parts import ShuffledPart, WindowPart
 from tengen.experience.rows.positions import sample_positions
 from tengen.experience.rows.shuffled_files import ShuffledTurn
 from tengen.experience.rows.shuffled_rows import ShuffledRows
@@ -51,6 +53,7 @@ from tengen.experience.rows.window_memory import (
 from tengen.experience.steps.client import StepClient
 from tengen.experience.steps.first_priorities import FirstPriorities
 from tengen.experience.steps.item_layout import STATE, ItemLayout
+from tengen.experience.steps.part import StepPart
 from tengen.experience.steps.plan import StepPlan, plan_steps
 from tengen.experience.steps.slot_writer import SlotWriter
 from tengen.experience.steps.table import StepTable
@@ -61,8 +64,11 @@ __all__ = [
     "NUM_VALIDATION_ROWS",
     "STATE",
     "TRAIN_WRITER",
+    "Divided",
+    "Divisible",
     "Experience",
     "ExperienceConfig",
+    "ExperiencePart",
     "ExperienceWriter",
     "FirstPriorities",
     "GameWindow",
@@ -75,15 +81,18 @@ __all__ = [
     "SamplesPerInsertConfig",
     "SegmentEntry",
     "SegmentReader",
+    "ShuffledPart",
     "ShuffledRows",
     "ShuffledTurn",
     "Shuffler",
     "ShufflingStopped",
     "SlotWriter",
     "StepClient",
+    "StepPart",
     "StepPlan",
     "StepTable",
     "WindowConfig",
+    "WindowPart",
     "adopt_writer",
     "begin_generation",
     "check_window_memory",

@@ -86,7 +86,7 @@ def run_at_once(
         worker.name: launcher.start(
             worker.roles,
             worker.num_threads,
-            config.launch.of(worker.roles[0]),
+            config.launch.of(worker.given_as),
             worker.index,
         )
         for worker in workers
@@ -106,6 +106,7 @@ def run_at_once(
             loop.finish()
     finally:
         end()
+        loop.join()
         try:
             close_all(handles.values())
         finally:
@@ -149,14 +150,16 @@ class _AtOnce:
         self._players = Players(sum(one.roles == acting for one in workers))
         # What actors' turns of late did, and when they began.
         self._done: deque[tuple[float, dict[str, float]]] = deque()
+        self._threads = {
+            worker.name: threading.Thread(
+                target=self._serve, args=(worker,), name=worker.name
+            )
+            for worker in workers
+        }
 
     def run(self) -> None:
         """Works until the budget is spent, something stops it, or a role fails."""
-        threads = [
-            threading.Thread(target=self._serve, args=(worker,), name=worker.name)
-            for worker in self._workers
-        ]
-        for thread in threads:
+        for thread in self._threads.values():
             thread.start()
         while not self._is_over.wait(_POLL_S):
             with self._lock:
@@ -166,10 +169,26 @@ class _AtOnce:
         for worker in ending:
             self._handles[worker.name].stop()
         self.kill_soon(ending)
-        for thread in threads:
-            thread.join()
+        for worker in self._workers:
+            # Further learners go on for as long as the first one learns.
+            if not worker.is_follower:
+                self._threads[worker.name].join()
         if self._error is not None:
             raise self._error
+
+    def join(self) -> None:
+        """Waits for the threads that still work, once every process is to stop.
+
+        These are of further learners; one that does not end is killed.
+        """
+        for name, thread in self._threads.items():
+            if thread.ident is None:
+                continue
+            thread.join(_KILL_S)
+            if thread.is_alive():
+                # A learner that follows has nothing to save.
+                self._handles[name].kill()
+                thread.join()
 
     def finish(self) -> None:
         """Learns from the last games while there is time, and makes a model of it."""
@@ -230,7 +249,7 @@ class _AtOnce:
 
     def _is_wanted(self, worker: Worker, role: str) -> bool:
         """Returns whether a role takes a turn now; one of acting has then begun."""
-        if role in ("shuffle", "learn", "export"):
+        if role in ("shuffle", "learn", "export", "follow"):
             return True
         # Export completes the config, which the others read once.
         if not self._is_chosen and read_config(self._run).inference.has_auto:
@@ -268,10 +287,14 @@ class _AtOnce:
                 "follow_models": True,
                 "frames_left": self._spending.frames_left(),
             }
-            self._busy.begin(busy)
+            if not worker.is_follower:
+                self._busy.begin(busy)
         start_s = time.monotonic()
 
         def on_progress(report: dict[str, Any]) -> None:
+            # The learner that leads tells what all learners do.
+            if worker.is_follower:
+                return
             with self._lock:
                 if is_acting:
                     self._spending.note(report, worker.name)
@@ -280,16 +303,19 @@ class _AtOnce:
 
         def on_death(role: str, how: str) -> None:
             with self._lock:
-                self._journal.death(role, how)
+                self._journal.death("learn" if worker.is_follower else role, how)
 
         report = None
         try:
             handle = self._handles[worker.name]
             report = handle.turn(role, on_progress, on_death, details)
+            if worker.is_follower:
+                return report
         finally:
             with self._lock:
                 idle_s = 0.0 if report is None else report.get("idle_s", 0.0)
-                self._busy.end(busy, worked=report is not None, idle_s=idle_s)
+                if not worker.is_follower:
+                    self._busy.end(busy, worked=report is not None, idle_s=idle_s)
                 self._stages.pop(role, None)
         with self._lock:
             if report is not None or role != self._schedule.serving:

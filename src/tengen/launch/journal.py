@@ -262,6 +262,7 @@ class RunJournal:
             changes["loss"] = report.get("loss")
             changes["num_steps"] = report.get("total_steps")
             changes["lag_steps"] = report.get("lag_steps")
+            changes["num_learners"] = report.get("num_learners")
         return changes
 
     @property

@@ -11,6 +11,7 @@ from tengen.roles import RunConfig
 __all__ = ["Worker", "with_cores", "workers_at_once"]
 
 _LEARNING_PART = 4
+_LEARN, _FOLLOW = "learn", "follow"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -26,6 +27,16 @@ class Worker:
     num_threads: int = 1
     """Threads that each of its roles may use."""
 
+    @property
+    def given_as(self) -> str:
+        """The role whose place in ``launch.roles`` says what it is given."""
+        return "learn" if self.is_follower else self.roles[0]
+
+    @property
+    def is_follower(self) -> bool:
+        """Whether it is a learner that follows another one."""
+        return self.roles == ("follow",)
+
 
 def workers_at_once(config: RunConfig, num_threads: int) -> list[Worker]:
     """Returns the processes of a run.
@@ -39,26 +50,28 @@ def workers_at_once(config: RunConfig, num_threads: int) -> list[Worker]:
     learning = [schedule.learning]
     if not schedule.serving:
         learning = [(role,) for role in schedule.learning]
-    groups = [*learning, (schedule.serving,)]
+    groups = [*learning, (_FOLLOW,), (schedule.serving,)]
     acting = (schedule.acting,)
     groups = [*groups, acting] if schedule.serving else [acting, *groups]
     workers = []
     for roles in (*groups, (schedule.rating,)):
         if not roles[0]:
             continue
-        count = config.launch.of(roles[0]).count
+        if roles[0] in (_LEARN, _FOLLOW):
+            # The first learner leads; the others are of a role of their own.
+            count = config.launch.of(_LEARN).count
+            indices = range(1, count) if roles[0] == _FOLLOW else range(1)
+        else:
+            indices = range(config.launch.of(roles[0]).count)
         # Actors and servers always have a number; others where there are several.
-        is_numbered = count > 1 or (
+        is_numbered = len(indices) > 1 or (
             schedule.serving != "" and roles[0] in (schedule.acting, schedule.serving)
         )
-        workers += [
-            Worker(
-                name=f"{roles[0]}-{index}" if is_numbered else roles[0],
-                roles=roles,
-                index=index,
-            )
-            for index in range(count)
-        ]
+        for index in indices:
+            name = f"{roles[0]}-{index}" if is_numbered else roles[0]
+            if roles[0] == _FOLLOW:
+                name = f"{_LEARN}-{index}"
+            workers.append(Worker(name=name, roles=roles, index=index))
     return with_cores(config, workers, num_threads)
 
 
@@ -67,12 +80,13 @@ def with_cores(
 ) -> list[Worker]:
     """Returns processes of one machine with its cores divided among them.
 
-    Those that always work divide the cores. Beside self-play the learner has every
+    Those that always work divide the cores. Beside self-play learners have every
     fourth, one at least, and self-play the others, in equal parts where it has several
-    processes; where nobody plays the learner has all. In environments learner and
-    inference have half of the cores each, or all where the other one is elsewhere, and
-    each actor one thread; several inference servers divide what inference has. The
-    other roles work now and then and have one thread. ``launch.roles`` changes any.
+    processes; where nobody plays learners have all. In environments learners and
+    inference have half of the cores each, or all where the others are elsewhere, and
+    each actor one thread. Several learners, and several inference servers, divide what
+    they have. The other roles work now and then and have one thread. ``launch.roles``
+    changes any.
 
     Args:
         config: The run's.
@@ -80,24 +94,24 @@ def with_cores(
         num_cores: Of the machine.
     """
     schedule = config.agent.schedule(config)
-    here = [one.roles[0] for one in workers]
+    given = [one.given_as for one in workers]
     parts: dict[str, int] = {}
     if schedule.serving:
-        busy = (schedule.learning[0], schedule.serving)
-        each = num_cores // max(1, sum(role in here for role in busy))
-        parts = {role: each // max(1, here.count(role)) for role in busy}
-    elif schedule.acting in here:
+        busy = (_LEARN, schedule.serving)
+        each = num_cores // max(1, sum(role in given for role in busy))
+        parts = {role: each // max(1, given.count(role)) for role in busy}
+    elif schedule.acting in given:
         learning = num_cores // _LEARNING_PART
-        playing = num_cores - (max(1, learning) if "learn" in here else 0)
-        each = playing // here.count(schedule.acting)
-        parts = {"learn": learning, schedule.acting: each}
+        playing = num_cores - (max(1, learning) if _LEARN in given else 0)
+        each = playing // given.count(schedule.acting)
+        num_learners = max(1, given.count(_LEARN))
+        parts = {_LEARN: learning // num_learners, schedule.acting: each}
     else:
-        parts = {"learn": num_cores}
+        parts = {_LEARN: num_cores // max(1, given.count(_LEARN))}
     return [
         dataclasses.replace(
             one,
-            num_threads=config.launch.of(one.roles[0]).num_cpus
-            or max(1, parts.get(one.roles[0], 1)),
+            num_threads=config.launch.of(role).num_cpus or max(1, parts.get(role, 1)),
         )
-        for one in workers
+        for one, role in zip(workers, given, strict=True)
     ]

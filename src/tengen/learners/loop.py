@@ -9,10 +9,11 @@ from __future__ import annotations
 import functools
 import threading
 import time
+import zlib
 from collections.abc import Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from types import TracebackType
-from typing import NamedTuple
+from typing import TYPE_CHECKING, cast
 
 import numpy as np
 import torch
@@ -22,33 +23,26 @@ from torch import Tensor
 from tengen.errors import RunError
 from tengen.experience import Experience
 from tengen.learners.config import LearnerConfig
+from tengen.learners.group import ALONE, Group, GroupLost, row_bounds
 from tengen.learners.optimizer import Optimizer
+from tengen.learners.rows import rows_to_learn
 from tengen.learners.shards import (
     Part,
     Shards,
     joined_priorities,
     preferred_dtype,
 )
+from tengen.learners.states import LearnerState, below, check_same_tensors
 from tengen.learners.update import Update
 from tengen.nets import Net
 from tengen.nets.modules.centre import without_mean
 from tengen.store import Batch
 
+if TYPE_CHECKING:
+    from tengen.experience import Divisible
+    from tengen.learners.team import Team
+
 __all__ = ["Learner", "LearnerState"]
-
-
-class LearnerState(NamedTuple):
-    """All that a learner needs to continue exactly."""
-
-    tensors: dict[str, Tensor]
-    """Weights, averaged weights, moments, torch's generator, and what the agent's
-    update keeps, by name."""
-    num_steps: int
-    """Steps made."""
-    num_optimizer_steps: int
-    """Those since the optimizer began, anew after a network has grown."""
-    num_samples: int
-    """Rows learnt from."""
 
 
 class Learner:
@@ -65,16 +59,22 @@ class Learner:
             update.stepped(metrics)
         batch.ack(priorities)
 
+    Where several learners make each step together (``join``), one leads: it alone has
+    ``steps``, and has a ``team`` that tells the others what to draw, which ``follow``.
+
     Use it as a context manager or call ``close``. Not thread-safe.
 
     Attributes:
         config: As given.
+        device: As given.
         net: The network in training, on the device; its weights change in place.
         optimizer: Holds the averaged network, which is what to publish.
         num_samples: Rows learnt from.
         remaining: Part of the run's budget still to come, in [0, 1], for the
             cool-down; the caller keeps it up to date, None means no end.
         asked: Part of it that the caller's call asks for, in (0, 1]; None for all.
+        group: The learners that make each step together, ``ALONE`` at first.
+        num_lost: Steps that were given up as a learner of the group was lost.
     """
 
     def __init__(
@@ -82,10 +82,11 @@ class Learner:
         config: LearnerConfig,
         net: Net,
         update: Update,
-        experience: Experience,
+        experience: Experience | None,
         *,
         num_threads: int = 1,
         device: str = "cpu",
+        team: Team | None = None,
     ) -> None:
         """Starts the threads; no work begins.
 
@@ -93,12 +94,14 @@ class Learner:
             config: How a step is made.
             net: The network to train, put into training mode.
             update: How the agent learns from a batch.
-            experience: Gives the batches.
+            experience: Gives the batches; None for a learner that only follows.
             num_threads: Parts computed at a time; more than ``config.num_shards`` do
                 not help. The result does not depend on it.
             device: Where to compute, as torch names it.
+            team: The learners that follow this one; None: nobody does.
         """
         self.config = config
+        self.device = device
         self._device = torch.device(device)
         self._experience = experience
         self.net = net.to(self._device).train()
@@ -110,13 +113,12 @@ class Learner:
         self.asked: float | None = None
         self._steps_before = 0
         self._update = update
-        self._shards = Shards(
-            net,
-            update,
-            config.num_shards,
-            dtype=dtype,
-            num_threads=num_threads,
-        )
+        self._dtype = dtype
+        self._num_threads = num_threads
+        self._team = team
+        self.group: Group = ALONE
+        self.num_lost = 0
+        self._shards = self._make_shards(config.num_shards)
         self._sampler = ThreadPoolExecutor(1, thread_name_prefix="learner-sample")
         self._next_batch: Future[Batch] | None = None
 
@@ -165,24 +167,93 @@ class Learner:
         Raises:
             RunError: Loss or gradient is not finite, or the memory does not suffice.
         """
-        for left in range(num_steps, 0, -1):
+        left = num_steps
+        while left > 0:
+            if self._team is not None and self._next_batch is None:
+                self._team.settle(self)
             start_s = time.perf_counter()
             future = self._next_batch or self._sampler.submit(self._sample)
             self._next_batch = None
             batch = future.result()
-            if left > 1 and not (stop and stop.is_set()):
+            is_stopping = stop is not None and stop.is_set()
+            # The team changes where no batch is under way.
+            is_due = self._team is not None and self._team.is_due
+            if left > 1 and not is_stopping and not is_due:
                 self._next_batch = self._sampler.submit(self._sample)
             sampled_s = time.perf_counter()
-            metrics, priorities = self._train_within_memory(batch)
+            try:
+                metrics, priorities = self._train_within_memory(batch)
+            except GroupLost as error:
+                left -= self._give_up(batch, error)
+                if is_stopping:
+                    return
+                continue
             if self._next_batch is not None:
                 # Drawn by the priorities before these, however long the draw takes.
                 wait([self._next_batch])
             batch.ack(priorities)
             metrics["sample_wait_s"] = sampled_s - start_s
             metrics["train_s"] = time.perf_counter() - sampled_s
+            left -= 1
             yield metrics
-            if self._next_batch is None:
+            if self._next_batch is None and is_stopping:
                 return
+
+    def follow(self, batch: Batch) -> dict[str, float]:
+        """Makes the step of a batch whose other parts the others of the group have.
+
+        Args:
+            batch: This learner's part; acknowledged with its own priorities.
+
+        Returns:
+            The metrics of the step, as ``steps`` yields them.
+
+        Raises:
+            GroupLost: The step was given up, and the batch is not acknowledged.
+            RunError: See ``steps``.
+        """
+        metrics, priorities = self._train_within_memory(batch)
+        batch.ack(priorities)
+        return metrics
+
+    def join(self, group: Group) -> None:
+        """Makes every step from now on with others, or alone again.
+
+        Args:
+            group: The learners, whose states are equal.
+
+        Raises:
+            RunError: A batch is in flight.
+        """
+        self._check_idle()
+        self._shards.close()
+        self.group = self._update.group = group
+        num_parts, size = self._num_parts, group.size
+        group.num_parts = num_parts
+        first, last = (
+            num_parts * rank // size for rank in (group.rank, group.rank + 1)
+        )
+        self._shards = self._make_shards(last - first)
+
+    def check_same(self) -> None:
+        """Makes sure that the learners of the group have the same weights.
+
+        Raises:
+            GroupLost: See ``Group``.
+            RunError: They have not.
+        """
+        own = 0
+        for state in (self.net.state_dict(), self.optimizer.average.state_dict()):
+            for tensor in state.values():
+                own = zlib.crc32(tensor.contiguous().cpu().numpy(), own)
+        each = self.group.gather([float(own)])[:, 0]
+        for rank, found in enumerate(each.tolist()):
+            if found != each[0]:
+                raise RunError(
+                    f"weights (of learner {rank}, checksum {int(found):08x}) must be "
+                    f"those of learner 0, {int(each[0]):08x}; resume, and report it: "
+                    f"a step was not the same everywhere"
+                )
 
     def validate(self, columns: Mapping[str, NDArray[np.generic]]) -> dict[str, float]:
         """Returns the losses of the averaged network on rows, without learning.
@@ -209,11 +280,7 @@ class Learner:
         Raises:
             RunError: ``steps`` was left early, so a batch is in flight.
         """
-        if self._next_batch is not None:
-            raise RunError(
-                "state (a batch is in flight) cannot be taken between steps; "
-                "finish the steps that were asked for"
-            )
+        self._check_idle()
         tensors = {"generator": torch.get_rng_state()}
         for prefix, state in self._parts().items():
             tensors.update({f"{prefix}.{name}": state[name] for name in state})
@@ -228,7 +295,7 @@ class Learner:
             RunError: A tensor is missing, unknown or has another shape; nothing was
                 changed.
         """
-        moments = _below("optimizer.", state.tensors)
+        moments = below("optimizer.", state.tensors)
         given = {}
         for prefix, own in self._parts().items():
             if prefix == "optimizer":
@@ -236,8 +303,8 @@ class Learner:
             # Checkpoints of earlier versions lack what came later.
             later = self._update.later_state if prefix == "agent" else ()
             absent = {name: own[name] for name in later} | without_mean(own)
-            given[prefix] = absent | _below(f"{prefix}.", state.tensors)
-            _check_same(prefix, own, given[prefix])
+            given[prefix] = absent | below(f"{prefix}.", state.tensors)
+            check_same_tensors(prefix, own, given[prefix])
         self.net.load_state_dict(given["net"])
         self.optimizer.average.load_state_dict(given["average"])
         self.optimizer.load_state(moments, state.num_optimizer_steps)
@@ -260,8 +327,54 @@ class Learner:
             "agent": self._update.state(),
         }
 
+    @property
+    def _num_parts(self) -> int:
+        """Parts of a batch: where learners are more than the config's, one for each."""
+        return max(self.config.num_shards, self.group.size)
+
+    def _make_shards(self, num_shards: int) -> Shards:
+        return Shards(
+            self.net,
+            self._update,
+            num_shards,
+            dtype=self._dtype,
+            num_threads=self._num_threads,
+        )
+
+    def _check_idle(self) -> None:
+        if self._next_batch is not None:
+            raise RunError(
+                "state (a batch is in flight) cannot be taken between steps; "
+                "finish the steps that were asked for"
+            )
+
     def _sample(self) -> Batch:
-        return self._experience.sample(self.config.batch_size)
+        assert self._experience is not None
+        num_samples = self.config.batch_size
+        if self.group.size == 1:
+            return self._experience.sample(num_samples)
+        assert self._team is not None
+        bounds = row_bounds(num_samples, self._num_parts, self.group.size)
+        divided = cast("Divisible", self._experience).divide(num_samples, *bounds[0])
+        # The others draw while this one does.
+        self._team.order(divided.order, bounds, self.remaining, self.asked)
+        return divided.draw()
+
+    def _give_up(self, batch: Batch, error: GroupLost) -> int:
+        """Gives up a step, and the batch drawn ahead, as a learner was lost.
+
+        Returns:
+            Batches that count as drawn, and from which nothing was learned: 1 or 2.
+        """
+        assert self._team is not None
+        self.num_lost += 1
+        self._team.lost(error)
+        batch.ack()
+        if self._next_batch is None:
+            return 1
+        ahead, self._next_batch = self._next_batch, None
+        ahead.result().ack()
+        return 2
 
     def _train_within_memory(
         self, batch: Batch
@@ -278,28 +391,12 @@ class Learner:
         self, batch: Batch
     ) -> tuple[dict[str, float], NDArray[np.float64] | None]:
         """Learns from a batch; returns mean metrics and the items' priorities."""
-        arrays = dict(batch.columns)
-        found: dict[str, float] = {}
-        num_rows = len(batch.keys)
-        if "model_version" in arrays:
-            lag = self.num_steps - arrays["model_version"]
-            max_lag = self._update.max_lag
-            if max_lag is not None:
-                is_new = lag.max(axis=1) <= max_lag
-                num_rows = int(is_new.sum())
-                found["too_old"] = 1.0 - num_rows / len(is_new)
-                if num_rows < len(is_new):
-                    arrays = {name: column[is_new] for name, column in arrays.items()}
-                    lag = lag[is_new]
-            if num_rows == 0:
-                return found, None
-            found["lag_steps"] = float(lag.mean())
-        exponent = self._update.importance_exponent
-        if exponent is not None:
-            weights = batch.importance_weights(exponent)
-            arrays["importance_weight"] = weights.astype(np.float32)
+        rows = rows_to_learn(batch, self._update, self.group, self.num_steps)
+        if rows.num_rows == 0:
+            return rows.metrics, None
         columns = {
-            name: _tensor(column).to(self._device) for name, column in arrays.items()
+            name: _tensor(column).to(self._device)
+            for name, column in rows.arrays.items()
         }
         totals: dict[str, float] = {}
         num_minibatches = 0
@@ -309,22 +406,31 @@ class Learner:
         following = functools.partial(next, minibatches, None)
         while (minibatch := self._shards.run(following)) is not None:
             parts = self._shards.compute(minibatch)
-            metrics = self._shards.run(functools.partial(self._step, parts))
+            num_rows = len(next(iter(minibatch.values())))
+            step = functools.partial(self._step, parts, num_rows)
+            metrics = self._shards.run(step)
             num_minibatches += 1
             for name, value in metrics.items():
                 totals[name] = totals.get(name, 0.0) + value
             priorities = joined_priorities(parts)
-        self.num_samples += num_rows
+        self.num_samples += rows.num_rows
         means = {name: total / num_minibatches for name, total in totals.items()}
-        return {**means, **found}, priorities
+        return {**means, **rows.metrics}, priorities
 
-    def _step(self, parts: list[Part]) -> dict[str, float]:
+    def _step(self, parts: list[Part], num_rows: int) -> dict[str, float]:
         """Makes the step that the parts of a minibatch ask for."""
-        metrics = self._shards.add(parts)
+        is_alone = self.group.size == 1
+        if is_alone:
+            metrics = self._shards.add(parts)
+        else:
+            metrics = self._shards.add_over(
+                self.group, parts, num_rows, self._num_parts
+            )
         metrics.update(
             self.optimizer.step(self._shards.gradients, self.remaining, self.asked)
         )
-        self._shards.merge_statistics()
+        if is_alone:
+            self._shards.merge_statistics()
         self.optimizer.update_average()
         self._update.stepped(self.net, self.num_steps, metrics)
         return metrics
@@ -334,29 +440,3 @@ def _tensor(column: NDArray[np.generic]) -> Tensor:
     # torch warns about arrays that it could write to but may not, such as views of
     # shared memory opened for reading.
     return torch.from_numpy(column if column.flags.writeable else column.copy())
-
-
-def _below(prefix: str, tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
-    return {
-        name.removeprefix(prefix): tensor
-        for name, tensor in tensors.items()
-        if name.startswith(prefix)
-    }
-
-
-def _check_same(
-    what: str, expected: Mapping[str, Tensor], given: Mapping[str, Tensor]
-) -> None:
-    for name in sorted(expected.keys() | given.keys()):
-        if name not in given or name not in expected:
-            where = "this network" if name in given else "the state"
-            raise RunError(
-                f"{what}.{name} (absent from {where}) must be on both sides; "
-                "resume with the network that the run was started with"
-            )
-        if given[name].shape != expected[name].shape:
-            raise RunError(
-                f"{what}.{name} ({list(given[name].shape)}) must have shape "
-                f"{list(expected[name].shape)}; "
-                "resume with the network that the run was started with"
-            )

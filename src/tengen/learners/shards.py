@@ -1,12 +1,16 @@
 """A batch's gradient in a fixed number of parts, the same bits on any threads.
 
 Each part is computed on one intra-op thread against its own norm statistics, and the
-parts are added in order.
+parts are added in order. Of several learners each has some of the parts, and what they
+come to is added over the learners by two collectives a step: the gradients, all in one
+buffer of 4 bytes a parameter, and one of 8 bytes each for the metrics and the norm
+statistics.
 """
 
 from __future__ import annotations
 
 import copy
+import json
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import NamedTuple, TypeVar
@@ -17,12 +21,16 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from tengen.inference import has_bfloat16
+from tengen.learners.group import Group
 from tengen.learners.update import Update
 from tengen.nets import Net
 
 __all__ = ["Part", "Shards", "joined_priorities", "preferred_dtype"]
 
 T = TypeVar("T")
+
+# Numbers of 4 bytes: a gradient begins where a vector register's load is aligned.
+_ALIGNMENT = 16
 
 
 class Part(NamedTuple):
@@ -40,7 +48,7 @@ class Shards:
     """Copies of a network that share its parameters, each for a part of a batch.
 
     Attributes:
-        gradients: Of the whole batch, one a parameter, after ``add``.
+        gradients: Of the whole batch, one a parameter, after ``add`` or ``add_over``.
     """
 
     def __init__(
@@ -65,10 +73,9 @@ class Shards:
         self._update = update
         self._parameters = [*net.parameters(), *update.parameters()]
         self._replicas = [_replica(net, dtype) for _ in range(num_shards)]
-        self.gradients = [
-            torch.zeros_like(p, memory_format=torch.contiguous_format)
-            for p in self._parameters
-        ]
+        self._flat, self.gradients = _gradients(self._parameters)
+        # The names of the metrics, once each learner of a group knows them.
+        self._names: list[str] | None = None
         self._pool = ThreadPoolExecutor(
             min(num_shards, num_threads),
             thread_name_prefix="learner",
@@ -80,7 +87,7 @@ class Shards:
         """Returns the parts of a batch, in order. Blocks.
 
         Args:
-            columns: ``[rows, ...]`` each.
+            columns: ``[rows, ...]`` each; no rows, no parts.
         """
         num_rows, num_parts = len(next(iter(columns.values()))), len(self._replicas)
         bounds = [num_rows * index // num_parts for index in range(num_parts + 1)]
@@ -116,6 +123,62 @@ class Shards:
             name: sum(part.metrics[name].item() for part in parts)
             for name in parts[0].metrics
         }
+
+    @torch.no_grad()
+    def add_over(
+        self, group: Group, parts: list[Part], num_rows: int, num_parts: int
+    ) -> dict[str, float]:
+        """Does ``add`` and ``merge_statistics`` for the parts of all learners.
+
+        Args:
+            group: The learners.
+            parts: This one's, of a minibatch; none where it has no rows of it.
+            num_rows: This one's rows of the minibatch.
+            num_parts: Replicas of all learners.
+
+        Returns:
+            The metrics, means over the rows of all.
+
+        Raises:
+            GroupLost: Gradients and statistics are then unknown, and nothing else has
+                changed.
+        """
+        metrics = self.add(parts) if parts else {}
+        if not parts:
+            self._flat.zero_()
+        names = self._metric_names(group, metrics)
+        buffers = list(self._net.named_buffers())
+        small = torch.tensor(
+            [float(num_rows), *(num_rows * metrics.get(name, 0.0) for name in names)],
+            dtype=torch.float64,
+        )
+        statistics = [small]
+        for name, _ in buffers:
+            each = [replica.get_buffer(name) for replica in self._replicas]
+            total = torch.stack([one.double() for one in each]).sum(0)
+            statistics.append(total.flatten().cpu())
+        small = torch.cat(statistics)
+        group.add(small)
+        total_rows, sums = small[0].item(), small[1 : 1 + len(names)].tolist()
+        # Each has means over its rows; these are means over all.
+        self._flat.mul_(num_rows / total_rows)
+        group.add(self._flat)
+        place = 1 + len(names)
+        for _, buffer in buffers:
+            merged = small[place : place + buffer.numel()] / num_parts
+            buffer.copy_(merged.view(buffer.shape))
+            place += buffer.numel()
+        self.spread_statistics()
+        return {
+            name: total / total_rows for name, total in zip(names, sums, strict=True)
+        }
+
+    def _metric_names(self, group: Group, metrics: dict[str, float]) -> list[str]:
+        """Returns the names of all metrics; without rows a learner has none."""
+        if self._names is None:
+            each = group.gather_bytes(json.dumps(list(metrics)).encode())
+            self._names = sorted({name for data in each for name in json.loads(data)})
+        return self._names
 
     @torch.no_grad()
     def merge_statistics(self) -> None:
@@ -173,6 +236,19 @@ def preferred_dtype(precision: str, device: torch.device) -> torch.dtype:
             is_native = torch.cuda.is_bf16_supported(including_emulation=False)
         return torch.bfloat16 if is_native else torch.float32
     return torch.bfloat16 if has_bfloat16() else torch.float32
+
+
+def _gradients(parameters: list[Tensor]) -> tuple[Tensor, list[Tensor]]:
+    """Returns one buffer of zeros, and a view of it for each parameter."""
+    lengths = [-(-p.numel() // _ALIGNMENT) * _ALIGNMENT for p in parameters]
+    flat = torch.zeros(sum(lengths), device=parameters[0].device)
+    views = []
+    place = 0
+    for parameter, length in zip(parameters, lengths, strict=True):
+        own = flat[place : place + parameter.numel()]
+        views.append(own.view(parameter.shape))
+        place += length
+    return flat, views
 
 
 def _replica(net: Net, dtype: torch.dtype) -> Net:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
+from tengen.learners.group import ALONE, Group
+
 if TYPE_CHECKING:
     import torch
     from torch import Tensor
@@ -38,7 +40,18 @@ class Update:
 
     An update that needs no more than a loss has one minibatch, the batch, and no state.
 
+    Where several learners make a step together, each has an update of its own and
+    calls it with its own rows of the batch: the columns of ``minibatches`` are those,
+    they may be none, and every learner yields as many minibatches. ``loss`` needs no
+    thought for that. Whatever ``minibatches`` computes over rows must be of all
+    learners' rows, by ``group``, and what it draws for each row must be drawn for all
+    rows on every learner, as the generators of all learners are equal::
+
+        place = self.group.place(num_rows)
+        noise = torch.randn(place.total, 4)[place.first :][:num_rows]
+
     Attributes:
+        group: The learners that make a step together; the learner sets it.
         importance_exponent: Of the weights that the learner adds to a batch as
             ``importance_weight`` ``[B]`` float32, see ``Batch.importance_weights``;
             None for none.
@@ -50,6 +63,7 @@ class Update:
             are then as they were made.
     """
 
+    group: Group = ALONE
     importance_exponent: float | None = None
     max_lag: int | None = None
     later_state: tuple[str, ...] = ()

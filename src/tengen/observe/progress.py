@@ -80,6 +80,8 @@ class Progress:
     servers: tuple[ServerProgress, ...] = ()
     """The inference servers, where inference is a role; of shares above, which are of
     inference, these have their parts."""
+    num_learners: int | None = None
+    """Learners that make each step together; None where there is one alone."""
     loss: float | None = None
     """Mean total loss of the last generation."""
     lag_steps: float | None = None

@@ -76,6 +76,7 @@ def describe(progress: Progress) -> list[tuple[str, str]]:
         ("servers", _servers(progress)),
         ("steps", _shown(progress.num_steps, "{:,}")),
         ("loss", _shown(progress.loss, "{:.3f}")),
+        ("learners", _shown(progress.num_learners, "{}")),
         ("lag", _shown(progress.lag_steps, "{:.1f} steps")),
         ("return", _shown(progress.mean_return, "{:.1f}")),
         ("rating", _rating(progress)),

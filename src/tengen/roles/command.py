@@ -26,7 +26,6 @@ __all__ = [
     "add_arguments",
     "export",
     "gate",
-    "learn",
     "serve",
     "shuffle",
 ]
@@ -56,11 +55,6 @@ def shuffle(args: argparse.Namespace) -> dict[str, Any]:
     return serve("shuffle", args)
 
 
-def learn(args: argparse.Namespace) -> dict[str, Any]:
-    """Learns from what arrives."""
-    return serve("learn", args)
-
-
 def export(args: argparse.Namespace) -> dict[str, Any]:
     """Exports checkpoints."""
     return serve("export", args)
@@ -84,7 +78,7 @@ def serve(
         name: The role.
         args: As ``add_arguments`` declares them.
         num_games: Ends after the turn with which so many games were played.
-        index: Which of several actors or inference servers it is, from 0.
+        index: Which of several actors, learners or inference servers it is, from 0.
         connect: Where the run is, of a role that works on a mirror of it; None: in the
             folder that was typed.
 

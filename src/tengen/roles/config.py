@@ -101,7 +101,7 @@ class RunConfig:
 
     def _check_launch(self) -> None:
         schedule = self.agent.schedule(self)
-        several = (schedule.acting, schedule.serving)
+        several = (schedule.acting, schedule.serving, "learn")
         # Learning is one process there, under the name of its first role.
         learning = schedule.learning[:1] if schedule.serving else schedule.learning
         roles = (schedule.acting, schedule.serving, *learning, schedule.rating)
@@ -128,6 +128,14 @@ class RunConfig:
             if role == schedule.serving:
                 name = f"launch.roles.{role}.count"
                 check_range(name, given.count, 1, MOST_SERVERS, "use one a device")
+        num_learners = self.launch.of("learn").count
+        check(
+            num_learners <= self.learner.batch_size,
+            "launch.roles.learn.count",
+            num_learners,
+            f"must be at most {self.learner.batch_size}, the learner.batch_size; "
+            f"lower it",
+        )
 
 
 def write_config(

@@ -19,7 +19,9 @@ from tengen.run import (
 from tengen.transport import NetAddress, NetDoor, fingerprint_of
 
 __all__ = [
+    "ANYWHERE",
     "INFERENCE",
+    "LEARNERS",
     "RUN_SERVICE",
     "STORE",
     "TOKEN_VARIABLE",
@@ -37,15 +39,18 @@ INFERENCE = "inference"
 """That of role inference; of the further ones see ``server_name``."""
 RUN_SERVICE = "run"
 """That of the run directory itself, for roles of hosts without it."""
+LEARNERS = "learners"
+"""That of the leading learner, for those that follow it."""
 
 TOKEN_VARIABLE = "TENGEN_RUN_TOKEN"
 """What an actor that is told an address takes the token from."""
-_PORTS = {STORE: 0, INFERENCE: 1, RUN_SERVICE: 2}
+_PORTS = {STORE: 0, INFERENCE: 1, RUN_SERVICE: 2, LEARNERS: 3}
 """By which each service's port is above the one that launch.listen names."""
-_FIRST_FURTHER = 2
-"""Further inference servers come behind: server I is at ``launch.listen``'s port + 2 +
+_FIRST_FURTHER = 3
+"""Further inference servers come behind: server I is at ``launch.listen``'s port + 3 +
 I."""
-_ANYWHERE = ("0.0.0.0", "::")
+ANYWHERE = ("0.0.0.0", "::")
+"""What ``launch.listen`` says for every address of its host."""
 
 
 def server_name(index: int) -> str:
@@ -71,7 +76,7 @@ class Doors:
     Args:
         config: Says whether other hosts come in.
         run: The run.
-        name: ``STORE``, ``RUN_SERVICE``, or of ``server_name``.
+        name: ``STORE``, ``RUN_SERVICE``, ``LEARNERS``, or of ``server_name``.
 
     Attributes:
         folder: For this host.
@@ -149,7 +154,7 @@ def connect_to(config: LaunchConfig) -> Connect | None:
 
 def _named(address: NetAddress) -> NetAddress:
     """Returns the address by which other hosts reach what listens there."""
-    host = platform.node() if address.host in _ANYWHERE else address.host
+    host = platform.node() if address.host in ANYWHERE else address.host
     return NetAddress(host, address.port)
 
 
@@ -158,7 +163,7 @@ def way_to(run: RunDirectory, name: str, connect: Connect | None) -> Way:
 
     Args:
         run: The run.
-        name: ``STORE``, ``RUN_SERVICE``, or of ``server_name``.
+        name: ``STORE``, ``RUN_SERVICE``, ``LEARNERS``, or of ``server_name``.
         connect: What the user typed; None: the run directory says it.
 
     Raises:

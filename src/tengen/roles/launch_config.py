@@ -14,7 +14,7 @@ __all__ = ["MOST_SERVERS", "LaunchConfig", "RoleResources"]
 MOST_SERVERS = 64
 """Processes of role inference."""
 # Behind ``listen`` there is one for each service; see ``roles.doors``.
-_LAST_PORT = 65535 - (2 + MOST_SERVERS - 1)
+_LAST_PORT = 65535 - (3 + MOST_SERVERS - 1)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -23,7 +23,7 @@ class RoleResources:
 
     count: int = bounded(1, 1, 1024, "use 1 for each core")
     """Processes of the role, 1 to 1024; more than one of the actor, of self-play, up to
-    256, and of inference, up to 64, alone."""
+    256, of learn, and of inference, up to 64, alone."""
     num_cpus: int = bounded(0, 0, 1024, "0 chooses")
     """Cores: as many threads, and a cluster keeps them for the role. 0 gives
     it its part of this machine's cores, and a cluster keeps none."""
@@ -44,8 +44,8 @@ class RoleResources:
 class LaunchConfig:
     """What roles are given where all work at once; of no effect where they take turns.
 
-    Each role is one process, or several of those that act and of inference, which are
-    started again when they die.
+    Each role is one process, or several of those that act, of learn and of inference,
+    which are started again when they die.
     """
 
     roles: dict[str, RoleResources] = field(default_factory=dict)
@@ -64,10 +64,12 @@ class LaunchConfig:
     listen: str = ""
     """``HOST:PORT`` of the machine of the learner and of inference where roles of
     other machines come in that do not have the run directory: the learner's table at
-    this port, inference at the next, the run directory's service at the one after,
-    further servers of inference behind (``tengen.roles.doors``). Where these are on
-    other machines, ``0.0.0.0:PORT``: each tells its own name. An address that other
-    machines reach needs a certificate. Empty: every role has the run directory."""
+    this port, inference at the next, then the run directory's service, further
+    learners, who then compute together over free ports of that address without a
+    certificate, and further servers of inference (``tengen.roles.doors``). Where these
+    are on other machines, ``0.0.0.0:PORT``: each tells its own name. An address that
+    other machines reach needs a certificate. Empty: every role has the run
+    directory."""
     certificate_file: str = ""
     """PEM, for TLS; actors know it by the SHA-256 in the run directory."""
     key_file: str = ""

@@ -22,6 +22,7 @@ from tengen.roles.config import RunConfig
 from tengen.roles.devices import learner_device
 from tengen.roles.experience import open_experience
 from tengen.roles.initial_model import fitting_model
+from tengen.roles.learners.leading import lead
 from tengen.roles.role import LearnedNet, Report, RoleContext
 from tengen.roles.run_door import open_run_door
 from tengen.roles.spent import core_minutes_of
@@ -54,6 +55,8 @@ class LearnRole:
     not the last saves its checkpoint only if the one before is some seconds old, and
     a kill costs the turns since; ``close`` saves what no checkpoint has.
     The network grows at the begin of a turn, and the turn's checkpoint keeps it.
+    Where ``launch.roles.learn.count`` is more than 1 and all roles work at once, roles
+    ``follow`` make its steps with it; it alone has the experience and the files.
 
     Args:
         config: The run's config.
@@ -98,9 +101,11 @@ class LearnRole:
         # Of a turn, waiting for actors.
         self._idle_s = 0.0
         self._experience = open_experience(config, run, context, extra.get("table"))
+        self._leading = lead(config, run, context, self._experience)
         if self._number is None:
             # What an update draws; a checkpoint has the generator from here on.
             torch.manual_seed(config.seed)
+        self._tell_stage()
         self._learner = self._make_learner(self._initial_net())
         if self._number is not None:
             load_checkpoint(run.checkpoints.entry(self._number), self._learner)
@@ -135,6 +140,8 @@ class LearnRole:
         self._is_whole = False
         metrics = self._learn(num_steps)
         self._is_whole = True
+        if self._leading is not None:
+            self._leading.team.check_same()
         if metrics["num_steps"] or has_grown:
             self._keep()
         return {
@@ -145,6 +152,7 @@ class LearnRole:
             "generation": generation,
             "grown_at": list(self._grown_at),
             "num_new": arrived,
+            **self._counts_of_team(),
             **self._validate(),
             "table": self._with_acted(self._experience.describe()),
             "idle_s": self._idle_s,
@@ -162,6 +170,9 @@ class LearnRole:
             ending.callback(self._door.close)
             ending.callback(self._experience.close)
             ending.callback(self._learner.close)
+            if self._leading is not None:
+                # First: what followers still do for a step ends with the group.
+                self._leading.close()
             if self._is_unsaved and self._is_whole:
                 self._save()
 
@@ -225,7 +236,15 @@ class LearnRole:
             self._experience,
             num_threads=self._context.num_threads,
             device=self._device,
+            team=None if self._leading is None else self._leading.team,
         )
+
+    def _counts_of_team(self) -> dict[str, int]:
+        """How many learn, and how many were lost; nothing where one learner does."""
+        if self._leading is None:
+            return {}
+        team = self._leading.team
+        return {"num_learners": team.size, "num_lost_learners": team.num_lost}
 
     def _begin_stages(self) -> bool:
         """Begins the stages that are due; those begun stay, whatever the budget is.
@@ -241,8 +260,13 @@ class LearnRole:
         due = self._config.agent.num_stages_begun(history) - len(self._grown_at)
         if due > 0:
             self._grown_at += [self._generation] * due
+            self._tell_stage()
             self._grow(self._config.nets[len(self._grown_at)])
         return due > 0
+
+    def _tell_stage(self) -> None:
+        if self._leading is not None:
+            self._leading.team.stage = len(self._grown_at)
 
     def _grow(self, config: NetConfig) -> None:
         """Moves to a larger network that computes the same; its average starts anew."""
@@ -277,6 +301,7 @@ class LearnRole:
                     "stage": "learning",
                     "num_steps": done,
                     "of_steps": num_steps,
+                    **self._counts_of_team(),
                     **{name: metrics[name] for name in ("loss",) if name in metrics},
                 }
             )

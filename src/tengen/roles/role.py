@@ -93,7 +93,7 @@ class RoleContext:
     """The newest generation that the writer had sealed before the turn began: a turn
     that is redone after a kill, and finds a newer one, is over. None always plays."""
     index: int = 0
-    """Which of several actors or inference servers the role is, from 0."""
+    """Which of several actors, learners or inference servers the role is, from 0."""
     at_once: bool = False
     """Whether the other roles of the run are in processes of their own, and work at the
     same time."""
@@ -144,6 +144,7 @@ def _die(reason: str) -> NoReturn:
 ROLES = {
     "actor": "tengen.roles.actor.role:ActorRole",
     "export": "tengen.roles.export:ExportRole",
+    "follow": "tengen.roles.learners.follow:FollowRole",
     "gate": "tengen.roles.gate:GateRole",
     "inference": "tengen.roles.serving.role:InferenceRole",
     "learn": "tengen.roles.learn:LearnRole",

@@ -32,7 +32,9 @@ class Batch:
     table_size: int
     _ack: Callable[[int, NDArray[np.float64] | None], None] = field(repr=False)
 
-    def importance_weights(self, exponent: float) -> NDArray[np.float64]:
+    def importance_weights(
+        self, exponent: float, greatest: float | None = None
+    ) -> NDArray[np.float64]:
         """Returns what corrects a loss for draws that were not even.
 
         Source: Schaul et al. 2016, "Prioritized Experience Replay", section 3.4:
@@ -40,12 +42,22 @@ class Batch:
 
         Args:
             exponent: The paper's beta, 0 (no correction) to 1 (all of it).
+            greatest: Where this is part of a batch, the greatest of
+                ``greatest_weight`` of all parts; None: this is all of it.
 
         Returns:
             ``[B] float64``, above 0, at most 1.
         """
         weights = (self.table_size * self.probabilities) ** -exponent
-        return np.asarray(weights / weights.max(), np.float64)
+        return np.asarray(weights / (greatest or weights.max()), np.float64)
+
+    def greatest_weight(self, exponent: float) -> float:
+        """Returns the greatest weight of the samples before it is made 1.
+
+        Args:
+            exponent: As for ``importance_weights``.
+        """
+        return float(((self.table_size * self.probabilities) ** -exponent).max())
 
     def ack(self, priorities: NDArray[np.float64] | None = None) -> None:
         """Says that the learner is done with the batch.

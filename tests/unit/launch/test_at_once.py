@@ -337,7 +337,7 @@ def test_environments_have_a_learner_an_inference_and_actors() -> None:
         ("launch.roles.learn.num_cpus=-1", r"num_cpus \(-1\) must be 0 to 1024"),
         ("launch.roles.shuffle.num_cpus=2", r"^launch.roles \(shuffle\) is not a role"),
         ("launch.roles.actor.count=2", r"^launch.roles \(actor\) is not a role"),
-        ("launch.roles.learn.count=2", r"learn.count \(2\) must be 1, as only"),
+        ("launch.roles.gate.count=2", r"gate.count \(2\) must be 1, as only"),
         ("launch.roles.learn.count=0", r"count \(0\) must be 1 to 1024"),
     ],
 )

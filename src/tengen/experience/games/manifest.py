@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -116,9 +116,14 @@ class Manifest:
         for key in found:
             with SegmentReader(files[key]) as reader:
                 entries.append(_entry(key, reader))
-        self._entries.extend(entries)
-        self._known.update(_key(entry) for entry in entries)
+        self.append(entries)
         return entries
+
+    def append(self, entries: Iterable[SegmentEntry]) -> None:
+        """Appends segments that another learner met."""
+        new = list(entries)
+        self._entries.extend(new)
+        self._known.update(_key(entry) for entry in new)
 
     def set_aside(self) -> set[int]:
         """Takes out the segments that somebody gave up, see ``SET_ASIDE``.

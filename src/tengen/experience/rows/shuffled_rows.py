@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Mapping
 from typing import Any
 from warnings import warn
@@ -10,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tengen.errors import RunError, TengenWarning, UsageError
+from tengen.experience.divided import Divided
 from tengen.experience.leases import Leases
 from tengen.experience.rows.shuffled_files import (
     VALIDATION,
@@ -120,6 +122,43 @@ class ShuffledRows:
                 f"num_samples ({num_samples}) must be at most the {available} that "
                 f"were shuffled and not used; run tengen shuffle"
             )
+        keys, columns, size = self._rows_of(num_samples)
+        lease = self._leases.lend(self._next)
+        probabilities = np.full(num_samples, 1 / size)
+        return Batch(lease, keys, probabilities, columns, size, self._ack)
+
+    def divide(self, num_samples: int, first: int, last: int) -> Divided:
+        """See ``Divisible.divide``: every learner reads the shard, and has its rows."""
+        order = {"next": list(self._next)}
+        return Divided(order, lambda: _sliced(self.sample(num_samples), first, last))
+
+    def shared(self, *, begins: bool) -> dict[str, Any]:
+        """See ``Divisible.shared``: the state."""
+        return self.state()
+
+    def part(
+        self, place: tuple[int, int], num_samples: int, first: int, last: int
+    ) -> Batch:
+        """Returns rows ``[first, last)`` of a batch that another learner has.
+
+        Args:
+            place: The batch's first row: of which turn, and which of its rows.
+            num_samples: B, of the whole batch.
+            first: The first row.
+            last: The one behind the last.
+        """
+        self._next = self._used = (place[0], place[1])
+        self.refresh()
+        batch = self.sample(num_samples)
+        batch.ack()
+        return dataclasses.replace(
+            _sliced(batch, first, last), _ack=lambda lease, priorities: None
+        )
+
+    def _rows_of(
+        self, num_samples: int
+    ) -> tuple[NDArray[np.int64], dict[str, NDArray[Any]], int]:
+        """Returns keys and columns of the next rows, and the size of the window."""
         parts: list[ShardRows] = []
         missing = num_samples
         size = 0
@@ -132,9 +171,7 @@ class ShuffledRows:
             name: np.concatenate([part.columns[name] for part in parts])
             for name in parts[0].columns
         }
-        lease = self._leases.lend(self._next)
-        probabilities = np.full(num_samples, 1 / size)
-        return Batch(lease, keys, probabilities, columns, size, self._ack)
+        return keys, columns, size
 
     def validation(self, num_rows: int) -> dict[str, NDArray[Any]] | None:
         """Returns columns of rows that are never learned from; see ``GameWindow``."""
@@ -216,3 +253,13 @@ class ShuffledRows:
                 "priorities (given) must be None, rows are drawn evenly; leave them out"
             )
         self._used = self._leases.take_back(lease)
+
+
+def _sliced(batch: Batch, first: int, last: int) -> Batch:
+    """Returns rows ``[first, last)`` of a batch, which is acknowledged as a whole."""
+    return dataclasses.replace(
+        batch,
+        keys=batch.keys[first:last],
+        probabilities=batch.probabilities[first:last],
+        columns={name: column[first:last] for name, column in batch.columns.items()},
+    )

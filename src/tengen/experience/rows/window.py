@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from tengen.config import check
+from tengen.config import check, from_dict, to_dict
 from tengen.errors import RunError, UsageError
+from tengen.experience.divided import Divided
 from tengen.experience.games.manifest import Manifest, SegmentEntry
 from tengen.experience.leases import Leases
 from tengen.experience.limiter import SamplesPerInsert
@@ -73,6 +74,8 @@ class GameWindow:
         # The pass that goes on, where rows are drawn without replacement.
         self._pass: WindowPass | None = None
         self._limiter = SamplesPerInsert(config.limiter)
+        # Segments that the learners know which draw their parts of a batch.
+        self._num_shared = 0
         held: list[SegmentEntry] = []
         skipped = (0, 0)
         level = 0.0
@@ -174,6 +177,75 @@ class GameWindow:
         return Batch(
             draw.lease, keys, probabilities, columns, draw.size, self.take_back
         )
+
+    def divide(self, num_samples: int, first: int, last: int) -> Divided:
+        """See ``Divisible.divide``: all learners make the draw, and derive their rows.
+
+        Raises:
+            RunError: As ``sample``.
+        """
+        draw = self.lend(num_samples)
+        new = list(self._manifest)[self._num_shared :]
+        self._num_shared += len(new)
+        order = {"draw": list(draw), "segments": [to_dict(entry) for entry in new]}
+        return Divided(order, lambda: self.part(draw, first, last, self.take_back))
+
+    def part(
+        self,
+        draw: WindowDraw,
+        first: int,
+        last: int,
+        ack: Callable[[int, NDArray[np.float64] | None], None],
+    ) -> Batch:
+        """Returns rows ``[first, last)`` of a draw, as ``sample`` returns all of them.
+
+        Args:
+            draw: The batch.
+            first: The first row.
+            last: The one behind the last.
+            ack: Takes the batch back.
+        """
+        keys, symmetries = self.rows.draw(self._seed, draw)
+        keys, symmetries = keys[first:last], symmetries[first:last]
+        columns = self.rows.derive(keys, symmetries)
+        probabilities = np.full(len(keys), 1 / draw.size)
+        return Batch(draw.lease, keys, probabilities, columns, draw.size, ack)
+
+    def shared(self, *, begins: bool) -> dict[str, Any]:
+        """See ``Divisible.shared``: the window's state."""
+        if begins:
+            self._num_shared = len(self._manifest)
+        return self.state()
+
+    def follow(self, manifest: Mapping[str, Any]) -> bool:
+        """Takes in what another learner's manifest has more than this one.
+
+        Args:
+            manifest: Of the other's state.
+
+        Returns:
+            Whether the other went on from what this one has; nothing is done if not.
+        """
+        own = self._manifest.to_dict()["segments"]
+        if manifest["segments"][: len(own)] != own:
+            return False
+        self.take_in(manifest["segments"][len(own) :])
+        return True
+
+    def take_in(self, segments: Sequence[Mapping[str, Any]]) -> None:
+        """Takes in segments that another learner met, in its order.
+
+        Args:
+            segments: As they are in its state.
+
+        Raises:
+            RunError: As ``refresh``.
+            UsageError: As ``refresh``.
+        """
+        entries = [from_dict(SegmentEntry, one, "segment") for one in segments]
+        self._manifest.append(entries)
+        for entry in entries:
+            self._load(entry)
 
     def lend(self, num_samples: int) -> WindowDraw:
         """Draws a batch whose rows are not asked for yet.

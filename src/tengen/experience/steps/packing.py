@@ -7,7 +7,7 @@ about as much as the copies that are saved (`benchmarks/results/packing.md`).
 from __future__ import annotations
 
 import math
-from collections.abc import Container, Mapping
+from collections.abc import Container, Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from tengen.store import Column
 
-__all__ = ["pack_steps", "packed_columns", "unpack"]
+__all__ = ["pack_steps", "packed_columns", "unpack", "unpack_batch"]
 
 # Of fewer bools there is nothing to gain.
 _LEAST = 64
@@ -55,6 +55,34 @@ def pack_steps(
         else array
         for name, array in steps.items()
     }
+
+
+def unpack_batch(
+    drawn: Mapping[str, Any],
+    columns: Mapping[str, Column],
+    stored: Mapping[str, Column],
+) -> dict[str, Any]:
+    """Returns the columns of a batch by flat name, as they were before ``pack_steps``.
+
+    Args:
+        drawn: As the table gives them, nested.
+        columns: Of a step, by flat name.
+        stored: The table's columns.
+    """
+    flat = dict(_flat(drawn))
+    for name, column in columns.items():
+        if stored[name] != column:
+            flat[name] = unpack(flat[name], column.shape)
+    return flat
+
+
+def _flat(columns: Mapping[str, Any], where: str = "") -> Iterator[tuple[str, Any]]:
+    """Yields nested columns by their flat names."""
+    for name, column in columns.items():
+        if isinstance(column, Mapping):
+            yield from _flat(column, f"{where}{name}/")
+        else:
+            yield f"{where}{name}", column
 
 
 def unpack(packed: NDArray[np.uint8], shape: tuple[int, ...]) -> NDArray[np.bool_]:

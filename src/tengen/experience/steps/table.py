@@ -20,7 +20,7 @@ from __future__ import annotations
 
 import dataclasses
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -29,10 +29,11 @@ from numpy.typing import NDArray
 
 from tengen.config import check
 from tengen.errors import RunError
+from tengen.experience.divided import Divided
 from tengen.experience.replay_config import ReplayConfig
 from tengen.experience.steps.first_priorities import FirstPriorities
 from tengen.experience.steps.item_layout import ItemLayout
-from tengen.experience.steps.packing import unpack
+from tengen.experience.steps.packing import unpack_batch
 from tengen.experience.steps.plan import plan_steps
 from tengen.experience.steps.slot_writer import TABLE, SlotWriter
 from tengen.store import (
@@ -112,11 +113,7 @@ class StepTable:
         )
         self.room = plan.room
         self.stored = plan.table.columns
-        self._packed = {
-            name: column.shape
-            for name, column in columns.items()
-            if self.stored[name] != column
-        }
+        self._columns = columns
         durable: dict[str, Any] = {}
         if not config.is_queue:
             folder.parent.mkdir(parents=True, exist_ok=True)
@@ -228,15 +225,21 @@ class StepTable:
                 f"experience ({TABLE}) was short of items for "
                 f"{self.config.timeout_s:g} s; look for a dead actor"
             ) from error
-        columns = dict(_flat(drawn.columns))
-        for name, shape in self._packed.items():
-            columns[name] = unpack(columns[name], shape)
+        columns = unpack_batch(drawn.columns, self._columns, self.stored)
         columns = self.layout.join(columns)
         return dataclasses.replace(
             drawn,
             columns=columns,
             _ack=lambda lease, priorities: self._ack(drawn, priorities),
         )
+
+    def divide(self, num_samples: int, first: int, last: int) -> Divided:
+        """See ``Divisible.divide``: each learner draws so many items of its own."""
+        return Divided({}, lambda: self.sample(last - first))
+
+    def shared(self, *, begins: bool) -> dict[str, Any]:
+        """See ``Divisible.shared``: nothing, as the table is asked itself."""
+        return {}
 
     def validation(self, num_samples: int) -> None:
         """Returns None: every item is learned from."""
@@ -306,12 +309,3 @@ class StepTable:
             drawn.ack(priorities)
         if priorities is not None:
             self._max_priority = max(self._max_priority, float(priorities.max()))
-
-
-def _flat(columns: Mapping[str, Any], where: str = "") -> Iterator[tuple[str, Any]]:
-    """Yields nested columns by their flat names."""
-    for name, column in columns.items():
-        if isinstance(column, Mapping):
-            yield from _flat(column, f"{where}{name}/")
-        else:
-            yield f"{where}{name}", column

@@ -1,0 +1,83 @@
+"""What a leading learner and one that follows say to each other: lines of JSON.
+
+The follower opens a session of the leader's service (`tengen.transport`) and says
+``{"is": "here"}``. Then, L the leader and F the follower, E the number of a group::
+
+    L  {"do": "prepare", "stage": K, "shared": {...}}   open what batches are drawn from
+    F  {"is": "ready"}
+    L  {"do": "group", "group": E, "stage": K, "shared": {...}}
+    F  {"is": "willing", "group": E}
+    L  {"do": "meet", "group": E, "host": H, "port": P, "name": N, "rank": R, "size": S,
+        "backend": B}      all make the group; the leader's state comes by it
+    L  {"do": "batch", "group": E, "order": {...}, "num_samples": B, "first": I,
+        "last": J, "remaining": X, "asked": Y}                  again and again
+    L  {"do": "check", "group": E}                              compare the weights
+    F  {"is": "leaving"}    it is to stop: the leader goes on without it from a batch on
+    L  {"do": "bye"}        the group is over, or goes on without this follower
+
+Either side ends by closing the stream, which the other one sees at once.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import socket
+import threading
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from tengen.transport import Dialect
+
+__all__ = ["LEARNERS", "Peer"]
+
+LEARNERS = Dialect("learners", version=1)
+"""The part of the transport by which learners find each other."""
+
+
+class Peer:
+    """The other side of a stream; a thread reads what it says.
+
+    Args:
+        connection: The stream; closed by ``close``.
+        on_message: Takes each message, and None at the end of the stream. Called by the
+            thread that reads.
+    """
+
+    def __init__(
+        self,
+        connection: socket.socket,
+        on_message: Callable[[dict[str, Any] | None], None],
+    ) -> None:
+        self._connection = connection
+        self._on_message = on_message
+        self._sending = threading.Lock()
+        self._thread = threading.Thread(
+            target=self._read, name="learners-peer", daemon=True
+        )
+
+    def begin(self) -> None:
+        """Starts the thread."""
+        self._thread.start()
+
+    def send(self, message: Mapping[str, Any]) -> None:
+        """Sends a message; nothing happens where the other side is gone. Any thread."""
+        data = json.dumps(message).encode() + b"\n"
+        with self._sending, contextlib.suppress(OSError):
+            self._connection.sendall(data)
+
+    def close(self) -> None:
+        """Ends the stream. Any thread; a second call does nothing."""
+        with contextlib.suppress(OSError):
+            self._connection.shutdown(socket.SHUT_RDWR)
+
+    def _read(self) -> None:
+        stream = self._connection.makefile("rb")
+        with contextlib.suppress(OSError, ValueError), stream:
+            for line in stream:
+                message = json.loads(line)
+                if not isinstance(message, dict):
+                    break
+                self._on_message(message)
+        self._connection.close()
+        self._on_message(None)

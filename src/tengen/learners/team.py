@@ -1,0 +1,363 @@
+"""The learner that leads others: who is in its group, and what they are told.
+
+Followers come and go. The group is formed anew where no batch is under way: when a
+follower is ready that is not in it, and when one of it is gone or wants to leave. Then
+all of the leader's state goes to every follower, so that whatever a lost learner had
+half done, the states are equal. The global batch stays the same with any number of
+learners.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import secrets
+import socket
+import threading
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from tengen.errors import UsageError, os_reason
+from tengen.learners.group import ALONE, GLOO, NCCL, GroupLost, Meeting, TorchGroup
+from tengen.learners.peer import LEARNERS, Peer
+from tengen.transport import Message, Service
+
+if TYPE_CHECKING:
+    from tengen.experience import Divisible
+    from tengen.learners.loop import Learner
+
+__all__ = ["PATIENCE_S", "Team", "gpu_name"]
+
+PATIENCE_S = 60.0
+"""The longest that learners of a group wait for each other in a step, in seconds: far
+above what their parts of a batch differ by. A process that ends is not waited for."""
+
+_MAX_TRIES = 3
+
+
+@dataclass(eq=False)
+class _Member:
+    """A follower, as its messages say."""
+
+    index: int
+    gpu: str
+    peer: Peer | None = None
+    is_here: bool = False
+    is_told: bool = False
+    is_ready: bool = False
+    is_leaving: bool = False
+    is_gone: bool = False
+    willing: int = field(default=-1)
+    """The group that it has agreed to make."""
+
+    @property
+    def is_able(self) -> bool:
+        """Whether it may be in the next group."""
+        return self.is_ready and not self.is_leaving and not self.is_gone
+
+    def send(self, **message: Any) -> None:
+        assert self.peer is not None
+        self.peer.send(message)
+
+
+class Team:
+    """The followers of one learner. Used by the learner's thread and its sampler's.
+
+    Args:
+        experience: The leader's.
+        count: Learners at most, the leader among them.
+        host: The address of this host by which the group meets and computes.
+        gpu: What tells the leader's GPU from all others; empty on a CPU.
+        patience_s: The longest wait for a follower that lives.
+        say: Takes a line for people.
+
+    Attributes:
+        service: By which followers come in, for the caller to serve.
+        stage: How many later stages of the network have begun; the caller's to set.
+        num_lost: Followers that were lost in a step or before it.
+    """
+
+    def __init__(
+        self,
+        experience: Divisible,
+        count: int,
+        *,
+        host: str = "127.0.0.1",
+        gpu: str = "",
+        patience_s: float = PATIENCE_S,
+        say: Callable[[str], None] = lambda text: None,
+    ) -> None:
+        self.stage = 0
+        self.num_lost = 0
+        self._experience = experience
+        self._count = count
+        self._host = host
+        self._gpu = gpu
+        self._patience_s = patience_s
+        self._say = say
+        self._changed = threading.Condition()
+        self._members: list[_Member] = []
+        # Those of the group, in the order of their ranks from 1.
+        self._grouped: list[_Member] = []
+        self._number = 0
+        self._is_whole = True
+        self._meeting: Meeting | None = None
+        self._learner: Learner | None = None
+        self.service = Service(
+            dialect=LEARNERS,
+            sessions={"follow": self._let_in},
+            num_sessions=lambda: len(self._members),
+        )
+
+    @property
+    def size(self) -> int:
+        """Learners of the group, the leader among them."""
+        return 1 + len(self._grouped)
+
+    @property
+    def is_due(self) -> bool:
+        """Whether ``settle`` has something to do."""
+        with self._changed:
+            is_new = any(one.is_here and not one.is_told for one in self._members)
+            return is_new or not self._is_settled()
+
+    def settle(self, learner: Learner) -> None:
+        """Forms the group anew, where others are in it than are to be.
+
+        Blocks until those that are to be in it have the leader's state, or are gone.
+        No batch may be under way.
+
+        Args:
+            learner: The leader.
+
+        Raises:
+            RunError: A batch is in flight.
+        """
+        is_new_learner = learner is not self._learner
+        if is_new_learner and self._learner is not None:
+            # The network has grown: the group is of the learner before.
+            self._learner.group.close()
+        self._learner = learner
+        with self._changed:
+            new = [one for one in self._members if one.is_here and not one.is_told]
+            is_settled = self._is_settled() and not is_new_learner
+        if new:
+            shared = self._experience.shared(begins=False)
+            for one in new:
+                one.is_told = True
+                one.send(do="prepare", stage=self.stage, shared=shared)
+        if is_settled:
+            return
+        for _ in range(_MAX_TRIES):
+            if self._form(learner):
+                return
+        # Whoever cannot be worked with comes anew.
+        self._disband(learner)
+        self._part(self._members)
+
+    def order(
+        self,
+        order: dict[str, Any],
+        bounds: Sequence[tuple[int, int]],
+        remaining: float | None,
+        asked: float | None,
+    ) -> None:
+        """Tells the followers to draw and learn their parts of a batch.
+
+        Args:
+            order: Of the experience; see ``Divided``.
+            bounds: The samples of each learner, the leader's first.
+            remaining: As the leader's.
+            asked: As the leader's.
+        """
+        for one, (first, last) in zip(self._grouped, bounds[1:], strict=True):
+            one.send(
+                do="batch",
+                group=self._number,
+                order=order,
+                num_samples=bounds[-1][1],
+                first=first,
+                last=last,
+                remaining=remaining,
+                asked=asked,
+            )
+
+    def lost(self, error: GroupLost) -> None:
+        """Takes note that the group has failed; the next ``settle`` forms another."""
+        assert self._learner is not None
+        self._learner.group.close()
+        self._is_whole = False
+        self.num_lost += 1
+        self._say(f"a learner was lost, and the step with it: {error}")
+
+    def check_same(self) -> None:
+        """Compares the weights of all learners of the group.
+
+        Raises:
+            RunError: They differ.
+        """
+        if self._learner is None or not self._grouped or not self._is_whole:
+            return
+        for one in self._grouped:
+            one.send(do="check", group=self._number)
+        try:
+            self._learner.check_same()
+        except GroupLost as error:
+            self.lost(error)
+
+    def close(self) -> None:
+        """Lets every follower go. A second call does nothing."""
+        if self._learner is not None:
+            self._learner.group.close()
+        self._part(self._members)
+        if self._meeting is not None:
+            self._meeting.close()
+            self._meeting = None
+
+    def _is_settled(self) -> bool:
+        wanted = [one for one in self._members if one.is_able]
+        return self._is_whole and set(wanted) == set(self._grouped)
+
+    def _form(self, learner: Learner) -> bool:
+        """Tries to make a group of all that are able; returns whether there is one."""
+        self._disband(learner)
+        with self._changed:
+            self._number += 1
+            number = self._number
+            asked = [one for one in self._members if one.is_able]
+            left = [one for one in self._members if one.is_leaving]
+        self._part(left)
+        asked.sort(key=lambda one: one.index)
+        if asked:
+            shared = self._experience.shared(begins=True)
+            for one in asked:
+                one.send(do="group", group=number, stage=self.stage, shared=shared)
+            self._wait_for_willing(asked, number)
+            if not all(one.is_able and one.willing == number for one in asked):
+                self._part([one for one in asked if one.willing != number])
+                return False
+        if not asked:
+            self._is_whole = True
+            learner.join(ALONE)
+            return True
+        try:
+            self._meet(learner, asked)
+        except GroupLost as error:
+            self._say(f"learners did not meet, and try again: {error}")
+            return False
+        self._grouped = asked
+        self._is_whole = True
+        self._say(f"{self.size} learners make each step together")
+        return True
+
+    def _meet(self, learner: Learner, asked: Sequence[_Member]) -> None:
+        from tengen.learners.states import packed_state
+
+        if self._meeting is None:
+            try:
+                self._meeting = Meeting(self._host)
+            except OSError as error:
+                raise UsageError(
+                    f"listen ({self._host}) cannot be used by the learners: "
+                    f"{os_reason(error)}; set launch.listen to an address of this host"
+                ) from error
+        size = 1 + len(asked)
+        gpus = {self._gpu, *(one.gpu for one in asked)}
+        has_own = "" not in gpus and len(gpus) == size
+        # Its keys in the store are its own, and not to be guessed.
+        meeting: dict[str, Any] = {
+            "host": self._host,
+            "port": self._meeting.port,
+            "name": secrets.token_hex(16),
+            "size": size,
+            "backend": NCCL if has_own else GLOO,
+        }
+        for rank, one in enumerate(asked, start=1):
+            one.send(do="meet", group=self._number, rank=rank, **meeting)
+        group = TorchGroup(
+            **meeting, rank=0, patience_s=self._patience_s, device=learner.device
+        )
+        try:
+            group.broadcast(packed_state(learner.state()))
+        except GroupLost:
+            group.close()
+            raise
+        learner.join(group)
+
+    def _disband(self, learner: Learner) -> None:
+        learner.group.close()
+        learner.join(ALONE)
+        self._grouped = []
+
+    def _wait_for_willing(self, asked: Sequence[_Member], number: int) -> None:
+        until = time.monotonic() + self._patience_s
+        with self._changed:
+            self._changed.wait_for(
+                lambda: all(one.willing == number or not one.is_able for one in asked),
+                max(0.0, until - time.monotonic()),
+            )
+
+    def _part(self, members: Sequence[_Member]) -> None:
+        for one in list(members):
+            one.send(do="bye")
+            assert one.peer is not None
+            one.peer.close()
+            self._forget(one)
+
+    def _forget(self, member: _Member) -> None:
+        with self._changed:
+            member.is_gone = True
+            with contextlib.suppress(ValueError):
+                self._members.remove(member)
+            self._changed.notify_all()
+
+    def _let_in(self, connection: socket.socket, message: Message) -> dict[str, Any]:
+        member = _Member(int(message["index"]), str(message["gpu"]))
+        if not 1 <= member.index < self._count:
+            raise UsageError(
+                f"index ({member.index}) must be in [1, {self._count - 1}]; raise "
+                f"launch.roles.learn.count"
+            )
+        member.peer = Peer(
+            connection.dup(), lambda message: self._hear(member, message)
+        )
+        with self._changed:
+            for one in self._members:
+                if one.index == member.index:
+                    # The one before it is gone, and this host does not know it yet.
+                    one.is_gone = True
+            self._members.append(member)
+        member.peer.begin()
+        return {}
+
+    def _hear(self, member: _Member, message: dict[str, Any] | None) -> None:
+        """Takes what a follower says, in the thread that reads."""
+        if message is None:
+            self._forget(member)
+            return
+        with self._changed:
+            what = message.get("is")
+            if what == "here":
+                member.is_here = True
+            elif what == "ready":
+                member.is_ready = True
+            elif what == "willing":
+                member.willing = int(message["group"])
+            elif what == "leaving":
+                member.is_leaving = True
+            self._changed.notify_all()
+
+
+def gpu_name(device: str) -> str:
+    """Returns what tells a GPU from all others of a cluster; empty for a CPU.
+
+    Args:
+        device: As torch names it.
+    """
+    import torch
+
+    place = torch.device(device)
+    if place.type != "cuda":
+        return ""
+    return str(torch.cuda.get_device_properties(place).uuid)

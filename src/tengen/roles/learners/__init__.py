@@ -1,0 +1,1 @@
+"""Several learners of one run: one leads, the others follow it."""

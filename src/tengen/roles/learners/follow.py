@@ -1,0 +1,129 @@
+"""Role ``follow``: a further learner, which makes each step of role ``learn`` too."""
+
+from __future__ import annotations
+
+import socket
+from typing import Any
+
+import torch
+
+from tengen.errors import RunError
+from tengen.learners import Learner
+from tengen.learners.follower import Follower
+from tengen.learners.peer import LEARNERS as DIALECT
+from tengen.learners.team import gpu_name
+from tengen.roles.config import RunConfig
+from tengen.roles.devices import learner_device
+from tengen.roles.doors import LEARNERS, STORE, way_to
+from tengen.roles.role import Report, RoleContext
+from tengen.run import RunDirectory, keep_freed_memory
+from tengen.transport import Client
+
+__all__ = ["FollowRole"]
+
+_PATIENCE_S = 2.0
+_TURN_S = 1.0
+# Between two looks for a leader.
+_WAIT_S = 0.2
+
+
+class FollowRole:
+    """Follows the leading learner until that ends; see ``Role``.
+
+    It has no files: what it knows it has from the leader. Killed at any instant, it
+    costs the leader one step, or two batches that were drawn.
+
+    Args:
+        config: The run's config.
+        run: The run.
+        context: Threads, stop, progress and the learner's index, from 1.
+
+    Raises:
+        UsageError: Another process is this learner, or the device is not here.
+    """
+
+    def __init__(
+        self, config: RunConfig, run: RunDirectory, context: RoleContext
+    ) -> None:
+        self.waits_for = ""
+        self._config = config
+        self._run = run
+        self._context = context
+        self._device = learner_device(config)
+        self._wanted = config.agent.signature(config.task)
+        self._lock = run.lock(f"learn-{context.index}")
+        self._follower: Follower | None = None
+        keep_freed_memory()
+
+    def turn(self) -> Report | None:
+        """Follows for a second; None where nobody leads."""
+        if self._follower is None:
+            try:
+                connection = self._connect()
+            except RunError as error:
+                self.waits_for = str(error)
+                self._context.stop.wait(_WAIT_S)
+                return None
+            self._follower = self._make_follower(connection)
+            self._follower.begin()
+        self.waits_for = ""
+        follower = self._follower
+        num_before = follower.num_steps
+        if not follower.work(_TURN_S):
+            self._end()
+        return {
+            "num_followed": follower.num_steps - num_before,
+            "num_learners": follower.size,
+        }
+
+    def close(self) -> None:
+        """Leaves the leader between two batches. A second call does nothing."""
+        self._end()
+        self._lock.release()
+
+    def _end(self) -> None:
+        if self._follower is not None:
+            follower, self._follower = self._follower, None
+            follower.close()
+
+    def _make_follower(self, connection: socket.socket) -> Follower:
+        config, run = self._config, self._run
+        return Follower(
+            connection,
+            config.agent.open_part(config, run, lambda: way_to(run, STORE, None)),
+            self._make_learner,
+            self._context.stop,
+            progress=lambda report: self._context.progress(
+                {"num_followed": report["num_steps"]}
+            ),
+        )
+
+    def _connect(self) -> socket.socket:
+        way = way_to(self._run, LEARNERS, None)
+        client = Client(
+            DIALECT,
+            way.address,
+            patience_s=_PATIENCE_S,
+            token=way.token,
+            fingerprint=way.fingerprint,
+        )
+        message: dict[str, Any] = {
+            "ask": "follow",
+            "index": self._context.index,
+            "gpu": gpu_name(self._device),
+        }
+        return client.open_now(message)[0]
+
+    def _make_learner(self, stage: int) -> Learner:
+        """Returns a learner of a stage's network; the leader's state is to come."""
+        config = self._config
+        with torch.random.fork_rng(devices=[]):
+            net = config.nets[stage].build(self._wanted).to(self._device)
+        return Learner(
+            config.learner,
+            net,
+            config.agent.make_update(config, net),
+            None,
+            num_threads=self._context.num_threads,
+            device=self._device,
+        )

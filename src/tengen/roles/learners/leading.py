@@ -1,0 +1,84 @@
+"""The learner's door for those that follow it."""
+
+from __future__ import annotations
+
+import platform
+from typing import cast
+
+from tengen.experience import Divisible, Experience
+from tengen.learners.peer import LEARNERS as DIALECT
+from tengen.learners.team import Team, gpu_name
+from tengen.roles.config import RunConfig
+from tengen.roles.devices import learner_device
+from tengen.roles.doors import ANYWHERE, LEARNERS, Doors
+from tengen.roles.role import RoleContext
+from tengen.run import RunDirectory
+from tengen.transport import HostFolder, NetAddress, Server
+
+__all__ = ["Leading", "lead"]
+
+_LOOPBACK = "127.0.0.1"
+
+
+def lead(
+    config: RunConfig, run: RunDirectory, context: RoleContext, experience: Experience
+) -> Leading | None:
+    """Returns the door of a learner that may be followed; None where nobody may.
+
+    Args:
+        config: The run's.
+        run: The run.
+        context: Whether roles work at once; where they take turns one learner learns.
+        experience: The learner's.
+
+    Raises:
+        UsageError: ``launch.listen`` cannot be used, or another process is there.
+    """
+    count = config.launch.of("learn").count
+    if count == 1 or not context.at_once:
+        return None
+    return Leading(config, run, context, cast("Divisible", experience), count)
+
+
+class Leading:
+    """Lets followers into a team until it is closed.
+
+    Attributes:
+        team: The team.
+    """
+
+    def __init__(
+        self,
+        config: RunConfig,
+        run: RunDirectory,
+        context: RoleContext,
+        experience: Divisible,
+        count: int,
+    ) -> None:
+        doors = Doors(config.launch, run, LEARNERS)
+        host = _LOOPBACK
+        if doors.net is not None:
+            host = NetAddress.parse(doors.net.listen).host
+            if host in ANYWHERE:
+                # Others are told where to come: it must be one address.
+                host = platform.node()
+        self.team = Team(
+            experience,
+            count,
+            host=host,
+            gpu=gpu_name(learner_device(config)),
+            say=context.say,
+        )
+        # An address that cannot be used is refused before anything is there to remove.
+        listeners = [] if doors.net is None else [doors.net.open(DIALECT)]
+        self._folder = HostFolder(LEARNERS, doors.folder)
+        listeners.append(self._folder.listen())
+        self._servers = [Server(one, self.team.service) for one in listeners]
+        doors.publish()
+
+    def close(self) -> None:
+        """Lets all followers go, and no more in. A second call does nothing."""
+        for server in self._servers:
+            server.close()
+        self.team.close()
+        self._folder.remove()

@@ -1,0 +1,307 @@
+"""Learners in processes that make the same steps, on batches that are made up.
+
+A batch is a function of its number, so that one learner and several have the same ones.
+"""
+
+from __future__ import annotations
+
+import functools
+import multiprocessing
+import threading
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from multiprocessing.connection import Connection
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from tengen import envs
+from tengen.agents.alphazero_loss import AlphaZeroLossConfig
+from tengen.agents.alphazero_update import AlphaZeroUpdate
+from tengen.agents.environment_agent import EnvironmentAgent
+from tengen.envs import EnvSpec
+from tengen.experience import Divided, ItemLayout, ReplayConfig
+from tengen.learners import Learner, LearnerConfig, SgdConfig, Update
+from tengen.learners.follower import Follower
+from tengen.learners.peer import LEARNERS
+from tengen.learners.team import Team
+from tengen.nets import Net, ResNetConfig, build_net
+from tengen.recipes import make_config
+from tengen.roles import RunConfig
+from tengen.store import Batch
+from tengen.tensors import BoardSpec
+from tengen.transport import Client, HostFolder, Server
+from tests.unit.learners.learner_fakes import NUM_PLANES, SIDE, FakeTable
+
+NUM_PARTS = 4
+BATCH = 18
+Priorities = dict[int, tuple[int, NDArray[np.float64]]]
+
+# Agents of environments: the task, the settings of the agent, and those of the net.
+ENVIRONMENTS: dict[str, tuple[str, dict[str, Any]]] = {
+    "vtrace": ("CartPole-v1", {"unroll_length": 6}),
+    "a2c": ("CartPole-v1", {"unroll_length": 6}),
+    "ppo": ("CartPole-v1", {"unroll_length": 6, "num_epochs": 2, "max_lag": 9}),
+    "dqn": ("CartPole-v1", {"target_period": 3}),
+    "iqn": ("CartPole-v1", {"target_period": 3}),
+    "r2d2": (
+        "CartPole-v1",
+        {"burn_in": 2, "unroll_length": 6, "period": 4, "sees_last_step": False},
+    ),
+    "sac": ("Pendulum-v1", {}),
+}
+CASES = ("alphazero", *ENVIRONMENTS)
+
+
+@dataclass
+class Tape:
+    """Made-up batches; what a learner draws from, alone, leading or following.
+
+    Attributes:
+        priorities: By batch, the first row that they are of, and they.
+    """
+
+    case: str
+    num_drawn: int = 0
+    priorities: Priorities = field(default_factory=dict)
+
+    def sample(self, num_samples: int) -> Batch:
+        return self.divide(num_samples, 0, num_samples).draw()
+
+    def divide(self, num_samples: int, first: int, last: int) -> Divided:
+        order = {"number": self.num_drawn}
+        self.num_drawn += 1
+        return Divided(order, lambda: self.draw(order, num_samples, first, last))
+
+    def shared(self, *, begins: bool) -> dict[str, Any]:
+        return {}
+
+    def catch_up(self, shared: Mapping[str, Any]) -> None:
+        pass
+
+    def draw(
+        self, order: Mapping[str, Any], num_samples: int, first: int, last: int
+    ) -> Batch:
+        number = order["number"]
+        columns = columns_of(self.case, number, num_samples)
+        chances = np.random.default_rng([7, number]).uniform(0.01, 0.3, num_samples)
+
+        def ack(lease: int, priorities: NDArray[np.float64] | None) -> None:
+            if priorities is not None:
+                self.priorities[number] = first, priorities
+
+        return Batch(
+            number,
+            np.arange(first, last),
+            chances[first:last],
+            {name: column[first:last] for name, column in columns.items()},
+            1000,
+            ack,
+        )
+
+    def close(self) -> None:
+        pass
+
+
+def columns_of(case: str, number: int, num_samples: int) -> dict[str, Any]:
+    if case == "alphazero":
+        return dict(FakeTable(number).sample(num_samples).columns)
+    spec, layout = _items(case)
+    rng = np.random.default_rng([11, number])
+    shape = num_samples, layout.num_steps
+    actions = spec.actions
+    action: NDArray[Any] = rng.integers(2, size=shape)
+    if not actions.is_discrete:
+        action = rng.uniform(-1, 1, (*shape, len(actions.low))).astype(np.float32)
+    observation = spec.observations["observation"].shape
+    columns: dict[str, Any] = {
+        "observation": rng.normal(3.0, 2.0, (*shape, *observation)).astype(np.float32),
+        "action": action,
+        "reward": rng.normal(size=shape).astype(np.float32) * 3,
+        "terminated": (rng.random(shape) < 0.1).astype(np.uint8),
+        "truncated": np.zeros(shape, np.uint8),
+        "is_reset": np.zeros(shape, np.uint8),
+        "behaviour_log_prob": np.log(rng.uniform(0.2, 0.9, shape)).astype(np.float32),
+    }
+    # What ends an episode is followed by the step that resets.
+    columns["is_reset"][:, 1:] = columns["terminated"][:, :-1]
+    if case == "ppo":
+        # Six optimizer steps a batch: the first rows are too old, more than one
+        # learner's share of them, in every third batch; in the tenth all are.
+        oldest = 8 * number - 20 + 30 * (number % 3 > 0) - 99 * (number == 10)
+        lag = np.where(np.arange(num_samples) < 7, oldest, 8 * number)
+        lag = lag - 99 * (number == 10)
+        columns["model_version"] = np.repeat(lag[:, None], shape[1], axis=1)
+    for name, tensor in layout.memory.items():
+        state = rng.normal(size=(num_samples, *tensor.shape))
+        columns[f"state/{name}"] = state.astype(np.float32)
+    return columns
+
+
+def make_learner(case: str, experience: Tape | None, team: Team | None) -> Learner:
+    """Returns a learner as it begins; a follower's weights are other ones."""
+    torch.manual_seed(4 if experience is not None else 5)
+    update: Update
+    net: Net
+    if case == "alphazero":
+        features = BoardSpec(
+            num_planes=NUM_PLANES,
+            height=SIDE,
+            width=SIDE,
+            num_actions=SIDE * SIDE,
+            policy_layout="cells",
+        )
+        config = ResNetConfig(num_blocks=2, num_channels=8, head_channels=8)
+        net = build_net(features.signature, config)
+        update = AlphaZeroUpdate(AlphaZeroLossConfig())
+        # At ten times the rate a rounding error of 1e-7 grows to 1 in a hundred steps
+        # of one learner alone.
+        learning = LearnerConfig(
+            batch_size=BATCH, optimizer=SgdConfig(learning_rate=0.02)
+        )
+    else:
+        run = _config(case)
+        net = run.net.build(run.agent.signature(run.task))
+        update = run.agent.make_update(run, net)
+        learning = run.learner
+        # Adam divides small gradients by themselves, rounding errors and all.
+        optimizer: Any = learning.optimizer
+        learning = replace(learning, optimizer=replace(optimizer, epsilon=1e-3))
+    learning = replace(
+        learning, batch_size=BATCH, num_shards=NUM_PARTS, precision="float32"
+    )
+    given: Any = experience
+    return Learner(learning, net, update, given, team=team)
+
+
+@functools.cache
+def _config(case: str) -> RunConfig:
+    task, settings = ENVIRONMENTS[case]
+    run = make_config(task, case, None)
+    fields: dict[str, Any] = {"num_units": 8}
+    if case == "r2d2":
+        fields["lstm_units"] = 8
+    elif case != "sac":
+        fields["standardizes"] = True
+    assert isinstance(run.store, ReplayConfig)
+    return replace(
+        run,
+        agent=replace(run.agent, **settings),
+        net=replace(run.net, **fields),
+        store=replace(run.store, max_items=10_000),
+    )
+
+
+@functools.cache
+def _items(case: str) -> tuple[EnvSpec, ItemLayout]:
+    run = _config(case)
+    assert isinstance(run.agent, EnvironmentAgent)
+    layout = run.agent.layout(run.agent.net_signature(run).state)
+    return envs.env_spec(run.task), layout
+
+
+@dataclass
+class Learned:
+    """What learning came to."""
+
+    tensors: dict[str, torch.Tensor]
+    num_steps: int
+    num_samples: int
+    metrics: list[dict[str, float]]
+    priorities: list[Priorities]
+    """Of each learner."""
+
+
+def learned_alone(case: str, num_steps: int) -> Learned:
+    tape = Tape(case)
+    with make_learner(case, tape, None) as learner:
+        metrics = list(learner.steps(num_steps))
+        return _learned(learner, metrics, [tape.priorities])
+
+
+class Followers:
+    """Processes that follow, one after the other, whatever learner there is."""
+
+    def __init__(self, count: int) -> None:
+        context = multiprocessing.get_context("forkserver")
+        context.set_forkserver_preload([__name__])
+        self._pipes: list[Connection] = []
+        self.processes = []
+        for index in range(1, count + 1):
+            here, there = context.Pipe()
+            process = context.Process(target=_follow, args=(there, index), daemon=True)
+            process.start()
+            there.close()
+            self._pipes.append(here)
+            self.processes.append(process)
+
+    def learned(
+        self, case: str, num_steps: int, size: int, folder: Path, min_size: int = 0
+    ) -> Learned:
+        """Learns with ``size`` learners, this process's among them."""
+        tape = Tape(case)
+        made: Any = tape
+        team = Team(made, 1 + len(self._pipes), patience_s=20.0)
+        host = HostFolder("learners", folder)
+        server = Server(host.listen(), team.service)
+        try:
+            for pipe in self._pipes[: size - 1]:
+                pipe.send((case, str(folder)))
+            with make_learner(case, tape, team) as learner:
+                while team.size < size:
+                    team.settle(learner)
+                    time.sleep(0.005)
+                metrics = list(learner.steps(num_steps))
+                team.check_same()
+                assert team.size == size
+                assert team.num_lost == 0
+                server.close()
+                team.close()
+                each = [pipe.recv() for pipe in self._pipes[: size - 1]]
+                return _learned(learner, metrics, [tape.priorities, *each])
+        finally:
+            server.close()
+            team.close()
+            host.remove()
+
+    def close(self) -> None:
+        for pipe, process in zip(self._pipes, self.processes, strict=True):
+            pipe.close()
+            process.join(20)
+            process.kill()
+
+
+def _follow(pipe: Connection, index: int) -> None:
+    torch.set_num_threads(1)
+    while True:
+        try:
+            case, folder = pipe.recv()
+        except EOFError:
+            return
+        client = Client(LEARNERS, folder)
+        message = {"ask": "follow", "index": index, "gpu": ""}
+        connection, _ = client.open(message)
+        tape = Tape(case)
+        follower = Follower(
+            connection,
+            tape,
+            lambda stage, case=case: make_learner(case, None, None),  # type: ignore[misc]
+            threading.Event(),
+            patience_s=20.0,
+        )
+        follower.begin()
+        follower.work()
+        follower.close()
+        pipe.send(tape.priorities)
+
+
+def _learned(
+    learner: Learner, metrics: list[dict[str, float]], each: list[Priorities]
+) -> Learned:
+    state = learner.state()
+    tensors = {name: tensor.clone() for name, tensor in state.tensors.items()}
+    return Learned(tensors, state.num_steps, state.num_samples, metrics, each)

@@ -1,0 +1,280 @@
+"""A learner that leads, and those that follow it: they come, leave, die and hang."""
+
+from __future__ import annotations
+
+import json
+import socket
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from tengen.errors import RunError, UsageError
+from tengen.learners import Learner
+from tengen.learners.follower import Follower
+from tengen.learners.peer import LEARNERS
+from tengen.learners.team import Team
+from tengen.transport import Client, HostFolder, Server
+from tests.oracle.several_learners import Tape, learned_alone, make_learner
+
+torch.set_num_threads(1)
+
+# Draws no random numbers, as learners of one process share a generator.
+CASE = "alphazero"
+COUNT = 3
+
+
+class Leader:
+    """A leading learner, and the folder by which it is found."""
+
+    def __init__(self, folder: Path, patience_s: float) -> None:
+        self.tape = Tape(CASE)
+        given: Any = self.tape
+        self.said: list[str] = []
+        self.team = Team(given, COUNT, patience_s=patience_s, say=self.said.append)
+        self.host = HostFolder("learners", folder)
+        self.server = Server(self.host.listen(), self.team.service)
+        self.learner: Learner = make_learner(CASE, self.tape, self.team)
+        self.client = Client(LEARNERS, folder)
+
+    def connect(self, index: int) -> socket.socket:
+        message = {"ask": "follow", "index": index, "gpu": ""}
+        return self.client.open(message)[0]
+
+    def settle(self, size: int) -> None:
+        until = time.monotonic() + 60
+        while self.team.size != size:
+            assert time.monotonic() < until, self.said
+            self.team.settle(self.learner)
+            time.sleep(0.005)
+
+    def close(self) -> None:
+        self.server.close()
+        self.team.close()
+        self.learner.close()
+        self.host.remove()
+
+
+@pytest.fixture
+def make_leader() -> Iterator[Callable[[float], Leader]]:
+    made: list[Leader] = []
+    with tempfile.TemporaryDirectory(prefix="tengen-") as folder:
+
+        def make(patience_s: float = 20.0) -> Leader:
+            made.append(Leader(Path(folder) / f"{len(made)}", patience_s))
+            return made[-1]
+
+        yield make
+        for leader in made:
+            leader.close()
+
+
+class Following:
+    """A follower in a thread; ``sees`` is called before each draw."""
+
+    def __init__(
+        self,
+        leader: Leader,
+        index: int,
+        sees: Callable[[socket.socket], None] = lambda connection: None,
+        patience_s: float = 20.0,
+    ) -> None:
+        self.stop = threading.Event()
+        self.stages: list[int] = []
+        connection = leader.connect(index)
+
+        class Seeing(Tape):
+            def draw(self, *numbers: Any) -> Any:
+                sees(connection)
+                return super().draw(*numbers)
+
+        self.follower = Follower(
+            connection,
+            Seeing(CASE),
+            self._make_learner,
+            self.stop,
+            patience_s=patience_s,
+        )
+        self.thread = threading.Thread(target=self._run)
+        self.thread.start()
+
+    def _make_learner(self, stage: int) -> Learner:
+        self.stages.append(stage)
+        return make_learner(CASE, None, None)
+
+    def _run(self) -> None:
+        self.follower.begin()
+        try:
+            self.follower.work()
+        finally:
+            self.follower.close()
+
+    def end(self) -> None:
+        self.thread.join(60)
+        assert not self.thread.is_alive()
+
+
+def check_weights(leader: Leader, num_steps: int) -> None:
+    """The weights are those of one learner after as many steps."""
+    alone = learned_alone(CASE, num_steps)
+    for name, tensor in leader.learner.state().tensors.items():
+        if name != "generator":
+            torch.testing.assert_close(
+                tensor, alone.tensors[name], rtol=1e-4, atol=1e-5
+            )
+
+
+def test_learners_come_and_leave_between_batches(
+    make_leader: Callable[..., Leader],
+) -> None:
+    leader = make_leader()
+    list(leader.learner.steps(2))
+    one = Following(leader, 1)
+    leader.settle(2)
+    list(leader.learner.steps(3))
+    other = Following(leader, 2)
+    leader.settle(3)
+    list(leader.learner.steps(3))
+    leader.team.check_same()
+    one.stop.set()
+    steps = leader.learner.steps(25)
+    while leader.team.size == 3:
+        next(steps)
+    list(steps)
+    one.end()
+    leader.team.close()
+    other.end()
+    assert leader.team.num_lost == 0
+    assert leader.learner.num_steps == 33
+    assert leader.tape.num_drawn == 33
+    assert one.follower.num_lost == other.follower.num_lost == 0
+    assert 6 <= one.follower.num_steps < other.follower.num_steps == 28
+
+
+def test_followers_grow_with_the_network(make_leader: Callable[..., Leader]) -> None:
+    """The leader has another learner from then on, as the role makes one."""
+    leader = make_leader()
+    one = Following(leader, 1)
+    leader.settle(2)
+    list(leader.learner.steps(2))
+    leader.learner.close()
+    leader.team.stage = 1
+    leader.learner = make_learner(CASE, leader.tape, leader.team)
+    list(leader.learner.steps(2))
+    leader.team.check_same()
+    leader.team.close()
+    one.end()
+    assert one.stages == [0, 1]
+    assert one.follower.num_steps == 4
+    assert one.follower.num_lost == leader.team.num_lost == 0
+
+
+def test_an_address_of_another_host_is_refused_in_one_line(
+    make_leader: Callable[..., Leader],
+) -> None:
+    leader = make_leader()
+    leader.team._host = "192.0.2.7"
+    one = Following(leader, 1)
+    with pytest.raises(UsageError, match=r"^listen \(192.0.2.7\) cannot be used by"):
+        leader.settle(2)
+    leader.team.close()
+    one.end()
+
+
+def test_a_lost_learner_ends_a_step_and_the_next_ones_are_made(
+    make_leader: Callable[..., Leader],
+) -> None:
+    leader = make_leader()
+    num_seen = 0
+
+    def dies(connection: socket.socket) -> None:
+        nonlocal num_seen
+        num_seen += 1
+        if num_seen == 3:
+            connection.shutdown(socket.SHUT_RDWR)
+            raise RunError("the third batch")
+
+    one = Following(leader, 1)
+    other = Following(leader, 2, dies)
+    leader.settle(3)
+    metrics = list(leader.learner.steps(10))
+    other.end()
+    assert leader.team.size == 2
+    assert leader.learner.num_lost == leader.team.num_lost == 1
+    # The batch is counted as drawn, and one that was drawn ahead, where there was one.
+    assert leader.tape.num_drawn == 10
+    assert len(metrics) == leader.learner.num_steps
+    assert leader.learner.num_steps in (8, 9)
+    leader.team.check_same()
+    leader.team.close()
+    one.end()
+    assert one.follower.num_lost == 1
+
+
+def test_a_learner_that_hangs_is_left_behind(
+    make_leader: Callable[..., Leader],
+) -> None:
+    leader = make_leader(1.0)
+    goes_on = threading.Event()
+    hangs = Following(leader, 1, lambda connection: goes_on.wait(60) and None, 1.0)
+    leader.settle(2)
+    start_s = time.monotonic()
+    list(leader.learner.steps(4))
+    assert time.monotonic() - start_s < 30
+    assert leader.team.size == 1
+    assert leader.learner.num_lost == 1
+    # The first batch and the one drawn ahead are counted as drawn.
+    assert leader.learner.num_steps == 2
+    assert leader.tape.num_drawn == 4
+    goes_on.set()
+    hangs.end()
+
+
+def test_who_never_agrees_is_not_waited_for(
+    make_leader: Callable[..., Leader],
+) -> None:
+    leader = make_leader(0.5)
+    connection = leader.connect(1)
+    connection.sendall(b'{"is": "here"}\n{"is": "ready"}\n')
+    while not leader.team.is_due:
+        time.sleep(0.005)
+    list(leader.learner.steps(3))
+    assert leader.learner.num_steps == 3
+    with connection, connection.makefile("rb") as stream:
+        said = [json.loads(line)["do"] for line in stream]
+    assert said[-1] == "bye"
+    assert "group" in said
+    check_weights(leader, 3)
+
+
+@pytest.mark.parametrize("index", [0, 3, -1])
+def test_an_index_beyond_the_count_is_refused(
+    make_leader: Callable[..., Leader], index: int
+) -> None:
+    leader = make_leader()
+    with pytest.raises(UsageError, match=r"must be in \[1, 2\]; raise launch.roles"):
+        leader.connect(index)
+
+
+def test_other_weights_are_an_error(make_leader: Callable[..., Leader]) -> None:
+    leader = make_leader()
+    one = Following(leader, 1)
+    leader.settle(2)
+    list(leader.learner.steps(1))
+    with torch.no_grad():
+        next(iter(leader.learner.net.parameters())).flatten()[0] += 1e-6
+    thread_errors: list[Any] = []
+    before = threading.excepthook
+    threading.excepthook = thread_errors.append
+    try:
+        with pytest.raises(RunError, match="must be those of learner 0"):
+            leader.team.check_same()
+        leader.team.close()
+        one.end()
+    finally:
+        threading.excepthook = before
