@@ -29,14 +29,14 @@ from tengen.launch.protocol import log_name, read_message, write_message
 from tengen.roles import TRAIN_WRITER, Report, RoleContext, RoleHost
 from tengen.run import RunDirectory
 
-__all__ = ["main"]
+__all__ = ["arguments", "main"]
 
 _PROGRESS_INTERVAL_S = 0.2
 
 
 def main(argv: list[str]) -> int:
     """Serves turns until stdin closes or ``stop`` arrives."""
-    args = _arguments(argv)
+    args = arguments(argv)
     # Signals reach the whole process group; the runner alone decides what they mean.
     # Should it die, the closed pipe ends this process.
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
@@ -57,7 +57,8 @@ def main(argv: list[str]) -> int:
     return host.serve()
 
 
-def _arguments(argv: list[str]) -> argparse.Namespace:
+def arguments(argv: list[str]) -> argparse.Namespace:
+    """Returns the words of the command line by name."""
     parser = argparse.ArgumentParser(prog="tengen.launch.child")
     parser.add_argument("run")
     parser.add_argument("num_threads", type=int)

@@ -17,7 +17,13 @@ from tengen.launch.silence import Silence
 from tengen.roles import RoleResources
 from tengen.run import RunDirectory
 
-__all__ = ["Child", "ProcessLauncher", "RoleProcess", "child_arguments"]
+__all__ = [
+    "Child",
+    "ProcessLauncher",
+    "RoleProcess",
+    "child_arguments",
+    "start_process",
+]
 
 _MAX_DEATHS = 5
 """Deaths in a row that end the run; see ``RoleProcess``."""
@@ -207,7 +213,7 @@ class ProcessLauncher:
         """See ``Launcher.start``; the process begins with its first turn."""
         command = self.command(roles, num_threads, index)
         log = self._run.logs / log_name(roles, index)
-        return RoleProcess(roles, lambda: _Subprocess(command), str(log))
+        return RoleProcess(roles, lambda: start_process(command), str(log))
 
     def command(
         self, roles: tuple[str, ...], num_threads: int, index: int = 0
@@ -245,6 +251,15 @@ def child_arguments(
     if task is not None:
         words.append(f"--task={task}")
     return [*words, "--", str(run.path.absolute()), str(num_threads), *roles]
+
+
+def start_process(command: list[str]) -> Child:
+    """Starts a process of this machine.
+
+    Args:
+        command: Its command line, as ``ProcessLauncher.command`` makes it.
+    """
+    return _Subprocess(command)
 
 
 class _Subprocess:
