@@ -125,7 +125,9 @@ class Training:
         self.out = folder / "run"
         self.notes = folder / "notes"
         self.notes.mkdir()
-        settings = ["agent.actor.num_envs=1", *args.set]
+        # Room for some items of each, as ``tengen bench actors`` has.
+        room = f"store.max_items={max(64, 4 * args.actors)}"
+        settings = ["agent.actor.num_envs=1", room, *args.set]
         words = [sys.executable, "-m", "tengen", "train", "timed_env:Timed"]
         words += ["--agent", args.agent, "--launch", "local", "--frames", "1000M"]
         words += ["--actors", str(args.actors), "--out", str(self.out)]
@@ -179,6 +181,8 @@ def measure(args: argparse.Namespace) -> dict[str, Any]:
         told = [one for path in paths for one in read_events(path)]
         events = [one for one in told if one["kind"] == "death"]
         report["deaths"] = [f"{one['role']}: {one['how']}" for one in events]
+        # The view's last state: what limited the run, or why it ended.
+        report["said"] = training.log.read_text(errors="replace")[-600:].splitlines()
     report["exit_code"] = code
     report["started_s"] = started_s
     settings = ("actors", "agent", "step_ms", "bytes", "seconds", "kill", "set")

@@ -34,7 +34,10 @@ import sys
 
 import numpy as np
 
+from tengen.errors import TengenError
 from tengen.launch import child
+from tengen.roles import read_config
+from tengen.run import RunDirectory
 
 __all__ = ["MOST_BYTES", "STATUS", "main"]
 
@@ -64,6 +67,9 @@ def main(argv: list[str]) -> int:
         # A run whose environment needs one that is missing says so in its own words.
         with contextlib.suppress(ImportError):
             importlib.import_module(name)
+    # What reading a config imports: every kind of agent and network.
+    with contextlib.suppress(TengenError):
+        read_config(RunDirectory.open(argv[0]))
     num_threads = len(os.listdir("/proc/self/task"))
     if num_threads > 1:
         print(f"fork server: has {num_threads} threads, so forks none", file=sys.stderr)
