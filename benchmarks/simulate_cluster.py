@@ -34,11 +34,16 @@ from tengen.errors import TengenError, UsageError
 TIMES = Path(__file__).parent / "results" / "service_times.json"
 ACTOR_SIZES = "1,2,8,64,300,1000,10000"
 GAME_SIZES = "1,10,100,1000"
-PARTS = ("actor", "inference", "store", "learner", "selfplay")
+ACTOR_PARTS = ("actor", "inference", "store")
+GAME_PARTS = ("selfplay", "game_learner")
 
 
-def read_times(path: Path) -> dict[str, Any]:
+def read_times(path: Path, parts: tuple[str, ...]) -> dict[str, Any]:
     """Returns measured service times.
+
+    Args:
+        path: Where they are.
+        parts: That are needed.
 
     Raises:
         UsageError: There are none, or not whole.
@@ -49,7 +54,7 @@ def read_times(path: Path) -> dict[str, Any]:
         raise UsageError(
             f"service times ({path}) cannot be read, {error}; make them by --measure"
         ) from None
-    missing = [part for part in PARTS if part not in times]
+    missing = [part for part in parts if part not in times]
     if missing:
         raise UsageError(
             f"service times ({path}) must have {missing[0]}; make them by --measure"
@@ -64,10 +69,10 @@ def cluster_of(times: dict[str, Any], net: str, num_actors: int) -> Any:
     nets = times["inference"]["nets"]
     if net not in nets:
         raise UsageError(f"net ({net}) must be {' or '.join(nets)}; correct it")
-    store, learner = times["store"], times["learner"]
+    store, actor = times["store"], times["actor"]
     return Cluster(
         num_actors=num_actors,
-        actor_cpu_s=times["actor"]["cpu_s_per_step"],
+        actor_cpu_s=actor["cpu_s_per_step"],
         batch_s=nets[net]["batch_s"],
         row_s=nets[net]["row_s"],
         request_s=times["inference"]["cpu_s_per_request"],
@@ -75,7 +80,7 @@ def cluster_of(times: dict[str, Any], net: str, num_actors: int) -> Any:
         insert_byte_s=store["insert_byte_s"],
         sample_item_s=store["sample_item_s"],
         sample_byte_s=store["sample_byte_s"],
-        learn_item_s=learner["cpu_s_per_item"] * nets[net]["learner_factor"],
+        learn_item_s=actor["learner_cpu_s_per_item"] * nets[net]["learner_factor"],
         # 10 Gb/s and a switch between hosts.
         actors_per_host=16,
         link_latency_s=50e-6,
@@ -92,7 +97,7 @@ def games_of(times: dict[str, Any], num_hosts: int) -> Any:
     return SelfplayCluster(
         num_hosts=num_hosts,
         evaluations_per_core_s=measured["evaluations_per_core_s"],
-        learn_row_s=1 / times["learner"]["game_rows_per_core_s"],
+        learn_row_s=1 / times["game_learner"]["rows_per_core_s"],
         disk_game_s=measured["disk_game_s"],
     )
 
@@ -179,7 +184,7 @@ def run(args: argparse.Namespace) -> dict[str, Any]:
     if args.measure:
         from simulate_measure import measure
 
-        args.measure.write_text(json.dumps(measure(), indent=2) + "\n")
+        measure(args.measure)
         return {"measured": str(args.measure)}
     try:
         import simpy  # noqa: F401
@@ -187,13 +192,15 @@ def run(args: argparse.Namespace) -> dict[str, Any]:
         raise UsageError(
             "simpy (missing) must be installed; pip install 'tengen[simulate]'"
         ) from None
-    times = read_times(args.times)
+    times = read_times(args.times, GAME_PARTS if args.games else ACTOR_PARTS)
     if args.validate:
-        from simulate_validate import show_checks, validate
+        from simulate_validate import show_check, validate
 
-        checks = validate(times, quick=args.quick)
-        if not args.json:
-            show_checks(checks)
+        checks = []
+        for check in validate(times, quick=args.quick):
+            checks.append(check)
+            if not args.json:
+                show_check(check)
         return {"checks": checks}
     rows = predict(args, times)
     if not args.json:

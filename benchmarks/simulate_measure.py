@@ -10,11 +10,10 @@ through them (a batch, and each of its rows) is the service time of inference.
 from __future__ import annotations
 
 import json
-import platform
 import subprocess
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -26,41 +25,67 @@ ITEM_STEPS = 20
 _TURNS = 5
 
 
-def measure() -> dict[str, Any]:
-    """Returns the service times; takes some minutes."""
-    actors = script("many_actors.py", "--actors", "30", "--seconds", "8")
-    served = script(
-        "simulated_actors.py", "--actors", "300", "--rounds", "2", "--seconds", "1"
-    )
-    nets = {name: net_times(*spec) for name, spec in NETS.items()}
+def measure(path: Path) -> dict[str, Any]:
+    """Returns the service times; takes some minutes.
+
+    Args:
+        path: Gets each part when it is measured. Parts that it has are kept, so that a
+            call that was interrupted goes on; remove it to measure all anew.
+    """
+    times: dict[str, Any] = json.loads(path.read_text()) if path.exists() else {}
+    for name, part in PARTS.items():
+        if name not in times:
+            times[name] = part() | {"commit": commit()}
+            path.write_text(json.dumps(times, indent=2) + "\n")
+    return times
+
+
+def run_times() -> dict[str, float]:
+    """Returns CPU-seconds of a step by process, of thirty actors on this host."""
+    found = script("many_actors.py", "--actors", "30", "--seconds", "8")
+    spent = {role: ms / 1000 for role, ms in found["cpu_ms_per_step"].items()}
+    return {
+        "cpu_s_per_step": spent["actor"],
+        "inference_cpu_s_per_step": spent["inference"],
+        "learner_cpu_s_per_item": ITEM_STEPS * spent["learn"],
+        "runner_cpu_s_per_step": spent["runner"],
+        "cores_of_others": found["cores_of_others"],
+    }
+
+
+def inference_times() -> dict[str, Any]:
+    """Returns CPU-seconds of the server's own work a request, and of networks."""
+    words = ("--actors", "300", "--rounds", "2", "--seconds", "1")
+    served = script("simulated_actors.py", *words)
+    nets: dict[str, dict[str, float]] = {
+        name: net_times(*spec) for name, spec in NETS.items()
+    }
     own_s = nets["mlp"]["row_s"]
     for one in nets.values():
         # Learning costs what the rows do, forward and back.
         one["learner_factor"] = max(1.0, one["row_s"] / own_s)
-    steps_ms = actors["cpu_ms_per_step"]
+    request_s = served["server"]["cpu_s_per_1000"] / 1000
+    return {"cpu_s_per_request": request_s, "nets": nets}
+
+
+def selfplay_times() -> dict[str, Any]:
+    """Returns evaluations a CPU-second, search included, and a durable append."""
     played = bench("selfplay", "--rounds", "1", "--round-s", "4", "--cores", "1")
+    return {
+        "evaluations_per_core_s": played["evals_per_cpu_s"],
+        "disk_game_s": fsync_s(),
+        "net": played["net"],
+        "game": played["game"],
+        "precision": played["precision"],
+    }
+
+
+def game_learner_times() -> dict[str, Any]:
+    """Returns rows that a learner of games takes a CPU-second."""
     learned = bench("learner", "--seconds", "4", "--games", "16", "--threads", "1")
     return {
+        "rows_per_core_s": learned["rows_per_cpu_s"],
         "machine": learned["machine"],
-        "commit": commit(),
-        "python": platform.python_version(),
-        "cores_of_others": actors["cores_of_others"],
-        "actor": {"cpu_s_per_step": steps_ms["actor"] / 1000},
-        "inference": {
-            "cpu_s_per_request": served["server"]["cpu_s_per_1000"] / 1000,
-            # What the process takes a step: network, requests, and all else.
-            "cpu_s_per_step": steps_ms["inference"] / 1000,
-            "nets": nets,
-        },
-        "store": store_times(),
-        "learner": {
-            "cpu_s_per_item": ITEM_STEPS * steps_ms["learn"] / 1000,
-            "game_rows_per_core_s": learned["rows_per_cpu_s"],
-        },
-        "selfplay": {
-            "evaluations_per_core_s": played["evaluations_per_cpu_s"],
-            "disk_game_s": fsync_s(),
-        },
     }
 
 
@@ -190,3 +215,12 @@ def _report(words: list[str]) -> dict[str, Any]:
         raise SystemExit(f"{' '.join(words[1:])} failed: {done.stderr[-500:]}")
     found: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
     return found
+
+
+PARTS: dict[str, Callable[[], dict[str, Any]]] = {
+    "actor": run_times,
+    "inference": inference_times,
+    "store": store_times,
+    "selfplay": selfplay_times,
+    "game_learner": game_learner_times,
+}

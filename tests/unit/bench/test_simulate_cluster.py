@@ -181,8 +181,8 @@ def test_a_planted_limit_is_named_and_its_remedy_helps(limit, fields):
 def test_a_second_server_shard_or_learner_lifts_its_limit():
     for fields, more in (
         ({"row_s": 0.001}, {"num_servers": 2}),
-        ({"sample_item_s": 0.01}, {"num_shards": 2}),
-        ({"learn_item_s": 0.01}, {"num_learners": 2}),
+        ({"sample_item_s": 0.02}, {"num_shards": 2}),
+        ({"learn_item_s": 0.02}, {"num_learners": 2}),
     ):
         one = simulate(Cluster(**SPARE | fields), most_steps=FEW)
         two = simulate(Cluster(**SPARE | fields | more), most_steps=FEW)
