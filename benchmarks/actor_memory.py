@@ -51,13 +51,14 @@ def memory_of(pid: int) -> dict[str, float]:
 
 
 def actor_of(run: Path) -> int:
-    """Returns the number of the run's first actor process."""
+    """Returns the number of the run's first actor process, a fork with its name."""
     for folder in Path("/proc").glob("[0-9]*"):
         try:
             words = (folder / "cmdline").read_bytes().decode().split("\0")
+            name = (folder / "comm").read_text().strip()
         except OSError:
             continue
-        if {"tengen.launch.child", "--index=0", str(run), "actor"} <= set(words):
+        if name == "actor-0" and str(run) in words:
             return int(folder.name)
     raise SystemExit("actor_memory: the run has no actor process; see its output above")
 

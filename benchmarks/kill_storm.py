@@ -58,7 +58,8 @@ def children(out: Path) -> list[int]:
             words = (folder / "cmdline").read_bytes().decode().split("\0")
         except OSError:
             continue
-        if "tengen.launch.child" in words and str(out.absolute()) in words:
+        programs = {"tengen.launch.child", "tengen.launch.fork_server"}
+        if programs & set(words) and str(out.absolute()) in words:
             found.append(int(folder.name))
     return found
 

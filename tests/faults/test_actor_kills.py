@@ -40,10 +40,14 @@ def process_of(out: Path, role: str, index: int = 0) -> int | None:
     for folder in Path("/proc").glob("[0-9]*"):
         try:
             found = (folder / "cmdline").read_bytes().decode().split("\0")
+            name = (folder / "comm").read_text().strip()
         except OSError:
             continue
         is_child = "tengen.launch.child" in found and role in found
         if is_child and all(word in found for word in words):
+            return int(folder.name)
+        # Forks have the words of the process that forked them.
+        if name == f"{role}-{index}" and words[1] in found:
             return int(folder.name)
     return None
 

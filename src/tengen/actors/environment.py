@@ -144,7 +144,9 @@ class EnvironmentPort:
         self.stats = stats or EnvironmentStats()
         self.stats.num_copies += env.num_envs
         self._env = env
+        # Told apart once: Python asks for every method of such a protocol each time.
         self._group = env if isinstance(env, GroupEnv) else None
+        self._alone = None if isinstance(env, GroupEnv) else env
         # What was sent to the group and not received from it: columns, a version.
         self._sent: tuple[Arrays, int] | None = None
         self._policy = policy
@@ -260,12 +262,13 @@ class EnvironmentPort:
             self._num_moves = self._rows.arrays.num_moves
             self._cut(chosen, version)
         clipped = clip_actions(actions, chosen["action"])
-        if isinstance(self._env, GroupEnv):
-            self._env.send(clipped)
+        if self._group is not None:
+            self._group.send(clipped)
             self._sent = chosen, version
-        else:
-            env = self._env
-            self._take(self._timed(lambda: env.step(clipped)), chosen, version)
+            return
+        alone = self._alone
+        assert alone is not None
+        self._take(self._timed(lambda: alone.step(clipped)), chosen, version)
 
     def _begin_episodes(self, first: Callable[[], Arrays]) -> None:
         self._rows.begin(self._timed(first))

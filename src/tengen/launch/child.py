@@ -40,7 +40,7 @@ from tengen.roles import (
 )
 from tengen.run import RunDirectory
 
-__all__ = ["main"]
+__all__ = ["arguments", "main"]
 
 _PROGRESS_INTERVAL_S = 0.2
 _ALONE_S = 60
@@ -49,7 +49,7 @@ _ALONE_S = 60
 
 def main(argv: list[str]) -> int:
     """Serves turns until stdin closes or ``stop`` arrives."""
-    args = _arguments(argv)
+    args = arguments(argv)
     # Signals reach the whole process group; the runner alone decides what they mean.
     # Should it die, the closed pipe ends this process.
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
@@ -90,7 +90,8 @@ def _serve(
     return host.serve()
 
 
-def _arguments(argv: list[str]) -> argparse.Namespace:
+def arguments(argv: list[str]) -> argparse.Namespace:
+    """Returns the words of the command line by name."""
     parser = argparse.ArgumentParser(prog="tengen.launch.child")
     parser.add_argument("run")
     parser.add_argument("num_threads", type=int)

@@ -7,8 +7,11 @@ keeps all of them busy too, and gives the same run for a seed.
 
 from __future__ import annotations
 
+import contextlib
+
 from tengen.launch.at_once import run_at_once
 from tengen.launch.budget import Budget
+from tengen.launch.forked import ForkingLauncher, can_fork
 from tengen.launch.journal import RunJournal
 from tengen.launch.process import ProcessLauncher
 from tengen.roles import RunConfig, StopListener
@@ -27,5 +30,15 @@ def run_local(
     num_threads: int,
 ) -> None:
     """Trains by processes of this machine; see ``run_at_once``."""
-    launcher = ProcessLauncher(run, config.task, at_once=True)
-    run_at_once(launcher, config, run, budget, journal, stop, num_threads=num_threads)
+
+    def train(launcher: ProcessLauncher) -> None:
+        run_at_once(
+            launcher, config, run, budget, journal, stop, num_threads=num_threads
+        )
+
+    has_actors = bool(config.agent.schedule(config).serving)
+    if can_fork() and has_actors and config.launch.of("actor").count > 1:
+        with contextlib.closing(ForkingLauncher(run, config.task)) as launcher:
+            train(launcher)
+    else:
+        train(ProcessLauncher(run, config.task, at_once=True))

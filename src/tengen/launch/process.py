@@ -17,7 +17,13 @@ from tengen.launch.silence import Silence
 from tengen.roles import Connect, RoleResources
 from tengen.run import RunDirectory
 
-__all__ = ["Child", "ProcessLauncher", "RoleProcess", "child_arguments"]
+__all__ = [
+    "Child",
+    "ProcessLauncher",
+    "RoleProcess",
+    "child_arguments",
+    "start_process",
+]
 
 _MAX_DEATHS = 5
 """Deaths in a row that end the run; see ``RoleProcess``."""
@@ -216,7 +222,7 @@ class ProcessLauncher:
         log = self._run.logs / log_name(roles, index)
 
         def start() -> Child:
-            return _Subprocess(command, own_session=self._own_session)
+            return start_process(command, own_session=self._own_session)
 
         return RoleProcess(roles, start, str(log))
 
@@ -265,6 +271,16 @@ def child_arguments(
             words.append(f"--fingerprint={connect.fingerprint}")
     where = folder or str(run.path.absolute())
     return [*words, "--", where, str(num_threads), *roles]
+
+
+def start_process(command: list[str], *, own_session: bool = False) -> Child:
+    """Starts a process of this machine.
+
+    Args:
+        command: Its command line, as ``ProcessLauncher.command`` makes it.
+        own_session: Whether it is no part of this process's group.
+    """
+    return _Subprocess(command, own_session=own_session)
 
 
 class _Subprocess:

@@ -7,6 +7,7 @@ interpreter's lock, as that thread does not run either.
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Callable
 
 __all__ = ["Silence"]
@@ -21,8 +22,11 @@ class Silence:
 
     def __init__(self, kill: Callable[[], None]) -> None:
         self._kill = kill
-        self._lock = threading.Lock()
-        self._timer: threading.Timer | None = None
+        self._changed = threading.Condition()
+        self._watcher: threading.Thread | None = None
+        self._is_over = False
+        self._until_s = 0.0
+        self._otherwise = ""
         self._why = ""
 
     def heard(self, within_s: float, otherwise: str) -> None:
@@ -32,26 +36,29 @@ class Silence:
             within_s: Seconds until the next one, or the process is killed.
             otherwise: Why the process died then.
         """
-        with self._lock:
-            self._cancel()
-            self._timer = threading.Timer(within_s, self._end_it, (otherwise,))
-            self._timer.daemon = True
-            self._timer.start()
+        with self._changed:
+            until_s = time.monotonic() + within_s
+            is_sooner = until_s < self._until_s
+            self._until_s, self._otherwise = until_s, otherwise
+            # One thread a turn: of hundreds of actors there are as many signs a second.
+            if self._watcher is None:
+                self._watcher = threading.Thread(target=self._watch, daemon=True)
+                self._watcher.start()
+            elif is_sooner:
+                self._changed.notify()
 
     def end(self) -> str:
         """Watches no longer; returns why the process was killed, "" if it was not."""
-        with self._lock:
-            self._cancel()
+        with self._changed:
+            self._is_over = True
+            self._changed.notify()
             return self._why
 
-    def _cancel(self) -> None:
-        if self._timer is not None:
-            self._timer.cancel()
-            self._timer = None
-
-    def _end_it(self, otherwise: str) -> None:
-        with self._lock:
-            if self._timer is not threading.current_thread():
-                return  # a sign of life came in the last moment
-            self._why = otherwise
+    def _watch(self) -> None:
+        with self._changed:
+            while (left_s := self._until_s - time.monotonic()) > 0:
+                self._changed.wait(left_s)
+                if self._is_over:
+                    return
+            self._why = self._otherwise
         self._kill()

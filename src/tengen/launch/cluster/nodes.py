@@ -85,8 +85,8 @@ def requests_of(
         grows: Whether the cluster adds hosts for what waits.
     """
     schedule = config.agent.schedule(config)
-    busy = {schedule.acting, schedule.serving, "learn"}
-    given = [config.launch.of(worker.roles[0]) for worker in workers]
+    busy = {schedule.acting, schedule.serving, "learn", "follow"}
+    given = [config.launch.of(worker.given_as) for worker in workers]
     shares = [
         float(worker.num_threads) if busy & {*worker.roles} else _NOW_AND_THEN
         for worker in workers

@@ -205,12 +205,12 @@ class _Room:
         lack = self._lack(config, worker, rank)
         if lack:
             raise UsageError(lack)
-        asked, one = config.launch.of(worker.roles[0]), self._ranks[rank]
+        asked, one = config.launch.of(worker.given_as), self._ranks[rank]
         self._cores[one.host, one.bound_to] -= asked.num_cpus
         self._gpus[one.host] -= asked.num_gpus
 
     def _lack(self, config: RunConfig, worker: Worker, rank: int) -> str:
-        asked, one = config.launch.of(worker.roles[0]), self._ranks[rank]
+        asked, one = config.launch.of(worker.given_as), self._ranks[rank]
         name = f"launch.roles.{worker.roles[0]}"
         cores, gpus = self._cores[one.host, one.bound_to], self._gpus[one.host]
         if asked.num_cpus > cores:

@@ -32,9 +32,12 @@ Connected = TypeVar("Connected")
 _PATIENCE_S = 300.0
 _GRACE_S = 2.0
 _RETRY_S = 0.1
-_LOOK_S = 0.1
-# A turn there has as many of the agent's turns as fit, for fewer reports.
+# Seldom, as hundreds of actors do.
+_LOOK_S = 0.5
+# A turn there has as many of the agent's turns as fit, for fewer reports: the runner
+# takes so many a second of all actors together.
 _TURN_S = 1.0
+_REPORTS_PER_S = 50
 
 
 class RemoteLink:
@@ -165,7 +168,8 @@ class RemoteLink:
     def drive(self, ports: Sequence[EnvironmentPort]) -> Driven | None:
         """See ``ActorLink.drive``."""
         stats = DriveStats()
-        until = time.monotonic() + _TURN_S
+        turn_s = max(_TURN_S, self._num_actors / _REPORTS_PER_S)
+        until = time.monotonic() + turn_s
         frames_left = self._context.frames_left
         last = math.inf
         if frames_left is not None:  # this actor's part of them

@@ -23,7 +23,8 @@ from tengen.run import RunDirectory
 
 __all__ = ["ActorRole"]
 
-_LOOK_S = 0.5
+# Hundreds of actors that woke more often than that would keep a core busy.
+_LOOK_S = 5.0
 # The runner lets this process notice first, which can say for how long.
 _SIGN_S = 2.0
 

@@ -1,0 +1,1 @@
+"""A discrete-event model of clusters that train agents; see ``simulate_cluster.py``."""

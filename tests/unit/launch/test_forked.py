@@ -1,0 +1,164 @@
+"""Actors that are forks of one process: each is what a process of its own would be."""
+
+import os
+import signal
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from tengen import games
+from tengen.errors import TengenWarning
+from tengen.launch.forked import ForkingLauncher, ForkServer, can_fork
+from tengen.launch.process import _Subprocess, child_arguments
+from tengen.recipes import make_config
+from tengen.roles import RoleResources, write_config
+from tengen.run import RunDirectory
+
+pytest.importorskip("gymnasium")
+pytestmark = pytest.mark.skipif(
+    not can_fork(), reason="this system has no descriptors of processes"
+)
+
+TURN = {"turn": "actor", "sealed": 0}
+DRAWING = """
+import os
+import numpy as np
+from gymnasium.envs.classic_control import CartPoleEnv
+class Drawing(CartPoleEnv):
+    def __init__(self):
+        super().__init__()
+        with open(f"drawn-{os.getpid()}", "a") as file:
+            print(np.random.random(), file=file)
+"""
+
+
+@pytest.fixture
+def run(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "drawing.py").write_text(DRAWING)
+    monkeypatch.syspath_prepend(tmp_path)
+    games.allow("drawing:Drawing")
+    run = RunDirectory.create_or_resume(tmp_path / "run")
+    write_config(run, make_config("drawing:Drawing", "ppo", None))
+    return run
+
+
+@pytest.fixture
+def server(run):
+    server = ForkServer(run)
+    yield server
+    server.close()
+
+
+def words(run, index):
+    return child_arguments(
+        run, ("actor",), 1, "drawing:Drawing", index=index, at_once=True
+    )
+
+
+def private_mb(pid):
+    lines = Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines()
+    found = [line.split()[1] for line in lines if line.startswith("Private_")]
+    return sum(map(int, found)) / 1024
+
+
+def wait_for(ready):
+    until = time.monotonic() + 60
+    while not (found := ready()):
+        assert time.monotonic() < until
+        time.sleep(0.02)
+    return found
+
+
+def test_forks_are_small_named_and_draw_numbers_of_their_own(run, server, tmp_path):
+    children = [server.start(words(run, index)) for index in range(2)]
+    for child in children:
+        child.send(TURN)  # it makes its environments before it connects
+
+    def drawn():
+        own = tmp_path / f"drawn-{os.getpid()}"  # which asked for the spaces
+        files = [file for file in tmp_path.glob("drawn-*") if file != own]
+        return files if len(files) == 2 and all(f.read_text() for f in files) else None
+
+    files = wait_for(drawn)
+    first, second = (file.read_text().splitlines()[0] for file in files)
+    assert first != second
+    pids = [int(file.name.removeprefix("drawn-")) for file in files]
+    names = {Path(f"/proc/{pid}/comm").read_text().strip() for pid in pids}
+    assert names == {"actor-0", "actor-1"}
+    for pid in pids:
+        assert str(run.path) in Path(f"/proc/{pid}/cmdline").read_text().split("\0")
+        # 10.5; 16 where the server imported less, 32 where each imports by itself.
+        assert private_mb(pid) < 14
+    # Ends of pipes that one fork had of another's would keep it from ending.
+    children[0].send({"stop": True})
+    assert children[0].end(30) == "exit code 0"
+    children[1].kill()
+    while children[1].receive() is not None:
+        pass
+    assert children[1].end(30) == "signal 9"
+    children[1].kill()  # does nothing to whoever has its number now
+
+
+def test_a_fork_that_does_not_leave_is_killed(run, server):
+    child = server.start(words(run, 3))
+    pid = wait_for(lambda: pid_of(run, "actor-3"))
+    os.kill(pid, signal.SIGSTOP)
+    assert child.end(0.1) == "signal 9"
+    assert pid_of(run, "actor-3") is None
+
+
+def test_forks_outlive_their_server_and_later_ones_begin_anew(run, server):
+    before = server.start(words(run, 0))
+    os.kill(server._process.pid, signal.SIGKILL)
+    server._process.wait()
+    with pytest.warns(TengenWarning, match="fork server .* ended .* own, which takes"):
+        anew = server.start(words(run, 1))
+    assert isinstance(anew, _Subprocess)
+    assert not isinstance(before, _Subprocess)
+    for child, how in ((before, "nobody saw"), (anew, "exit code 0")):
+        assert how in child.end(30)
+
+
+def test_a_server_with_threads_forks_nothing(run, monkeypatch, tmp_path):
+    # Python imports this module before any other.
+    (tmp_path / "sitecustomize.py").write_text(
+        "import threading, time\n"
+        "threading.Thread(target=time.sleep, args=(600,), daemon=True).start()\n"
+    )
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(tmp_path), *sys.path]))
+    server = ForkServer(run)
+    with pytest.warns(TengenWarning, match="fork server"):
+        child = server.start(words(run, 0))
+    assert isinstance(child, _Subprocess)
+    assert child.end(30) == "exit code 0"
+    server.close()
+
+
+def test_the_launcher_forks_actors_alone(run):
+    launcher = ForkingLauncher(run, "drawing:Drawing")
+    try:
+        started = {
+            role: launcher.start((role,), 1, RoleResources())._start()
+            for role in ("actor", "inference")
+        }
+        assert isinstance(started["inference"], _Subprocess)
+        assert not isinstance(started["actor"], _Subprocess)
+        assert {child.end(30) for child in started.values()} == {"exit code 0"}
+    finally:
+        launcher.close()
+
+
+def pid_of(run, name):
+    for folder in Path("/proc").glob("[0-9]*"):
+        try:
+            is_it = (folder / "comm").read_text().strip() == name
+            is_it = is_it and str(run.path) in (folder / "cmdline").read_text()
+            is_it = is_it and "Z" not in (folder / "stat").read_text().split()[2]
+        except OSError:
+            continue
+        if is_it:
+            return int(folder.name)
+    return None
