@@ -64,6 +64,11 @@ COMMANDS = (
     Command(
         "curves", "tengen.observe.curve_command:curves", "write a run's curve as CSV"
     ),
+    Command(
+        "scale",
+        "tengen.launch.scale_command:scale",
+        "more or fewer processes that act",
+    ),
     Command("stop", "tengen.observe.status:stop", "ask a run to save and end"),
     Command("recipes", "tengen.recipes.command:recipes", "list what can be trained"),
     Command(

@@ -26,8 +26,9 @@ from typing import Any
 
 from tengen.agents import Schedule
 from tengen.launch.budget import Budget, Spending
+from tengen.launch.crew import Crew
 from tengen.launch.journal import RunJournal
-from tengen.launch.launcher import Handle, Launcher, close_all
+from tengen.launch.launcher import Launcher, close_all
 from tengen.launch.players import Players
 from tengen.launch.workers import Worker, workers_at_once
 from tengen.observe import BusyTimes
@@ -82,22 +83,14 @@ def run_at_once(
     workers = workers_at_once(config, num_threads)
     # What is damaged is refused before a process starts.
     spending = Spending(budget, read_spent(run), num_threads)
-    handles = {
-        worker.name: launcher.start(
-            worker.roles,
-            worker.num_threads,
-            config.launch.of(worker.given_as),
-            worker.index,
-        )
-        for worker in workers
-    }
-    loop = _AtOnce(config, run, spending, journal, workers, handles)
+    crew = Crew(launcher, config, run, workers)
+    loop = _AtOnce(config, run, spending, journal, crew)
 
     def end() -> None:
         loop.end()
-        for handle in handles.values():
+        for handle in crew.handles():
             handle.stop()
-        loop.kill_soon(workers)
+        loop.kill_soon(crew.workers)
 
     stop.tell(end)
     try:
@@ -108,7 +101,7 @@ def run_at_once(
         end()
         loop.join()
         try:
-            close_all(handles.values())
+            close_all(crew.handles())
         finally:
             remove_services(run)
             record_spent(run, spending.core_minutes)
@@ -123,15 +116,13 @@ class _AtOnce:
         run: RunDirectory,
         spending: Spending,
         journal: RunJournal,
-        workers: Sequence[Worker],
-        handles: Mapping[str, Handle],
+        crew: Crew,
     ) -> None:
         self._config = config
         self._schedule: Schedule = config.agent.schedule(config)
         self._run = run
         self._journal = journal
-        self._workers = workers
-        self._handles = handles
+        self._crew = crew
         self._is_over = threading.Event()
         # Of all below, which no thread keeps while a turn goes on.
         self._lock = threading.Lock()
@@ -147,32 +138,28 @@ class _AtOnce:
         self._reached: dict[str, tuple[float, float]] = {}
         self._told_s: dict[str, float] = {}
         acting = (self._schedule.acting,)
-        self._players = Players(sum(one.roles == acting for one in workers))
+        self._players = Players(sum(one.roles == acting for one in crew.workers))
         # What actors' turns of late did, and when they began.
         self._done: deque[tuple[float, dict[str, float]]] = deque()
-        self._threads = {
-            worker.name: threading.Thread(
-                target=self._serve, args=(worker,), name=worker.name
-            )
-            for worker in workers
-        }
 
     def run(self) -> None:
         """Works until the budget is spent, something stops it, or a role fails."""
-        for thread in self._threads.values():
-            thread.start()
+        crew = self._crew
+        crew.start_threads(self._serve)
         while not self._is_over.wait(_POLL_S):
             with self._lock:
                 if self._spending.is_over(self._publishing_s()):
                     self._is_over.set()
-        ending = [one for one in self._workers if self._error or self._is_ending(one)]
+            self._scale()
+        ending = [one for one in crew.workers if self._error or self._is_ending(one)]
         for worker in ending:
-            self._handles[worker.name].stop()
+            crew.handle(worker).stop()
         self.kill_soon(ending)
-        for worker in self._workers:
+        following = {one.name for one in crew.workers if one.is_follower}
+        for name, thread in crew.threads.items():
             # Further learners go on for as long as the first one learns.
-            if not worker.is_follower:
-                self._threads[worker.name].join()
+            if name not in following:
+                thread.join()
         if self._error is not None:
             raise self._error
 
@@ -181,19 +168,20 @@ class _AtOnce:
 
         These are of further learners; one that does not end is killed.
         """
-        for name, thread in self._threads.items():
-            if thread.ident is None:
+        for worker in self._crew.workers:
+            thread = self._crew.threads.get(worker.name)
+            if thread is None:
                 continue
             thread.join(_KILL_S)
             if thread.is_alive():
                 # A learner that follows has nothing to save.
-                self._handles[name].kill()
+                self._crew.handle(worker).kill()
                 thread.join()
 
     def finish(self) -> None:
         """Learns from the last games while there is time, and makes a model of it."""
         for role in self._schedule.learning:
-            worker = next(one for one in self._workers if role in one.roles)
+            worker = next(one for one in self._crew.workers if role in one.roles)
             while (report := self._turn(worker, role)) is not None:
                 is_late = self._spending.is_late(self._publishing_s())
                 if report.get("stopped") or (role == "learn" and is_late):
@@ -212,7 +200,7 @@ class _AtOnce:
             return
         for worker in workers:
             if worker.roles == (self._schedule.acting,):
-                timer = threading.Timer(_KILL_S, self._handles[worker.name].kill)
+                timer = threading.Timer(_KILL_S, self._crew.handle(worker).kill)
                 timer.daemon = True
                 timer.start()
 
@@ -234,7 +222,7 @@ class _AtOnce:
     def _serve(self, worker: Worker) -> None:
         idle_s = _IDLE_S if self._schedule.serving else _POLL_S
         try:
-            while not self._is_over.is_set():
+            while not self._is_over.is_set() and not self._crew.has_left(worker):
                 reports = [
                     self._turn(worker, role)
                     for role in worker.roles
@@ -242,10 +230,25 @@ class _AtOnce:
                 ]
                 if all(report is None for report in reports):
                     self._is_over.wait(idle_s)
+            if self._crew.has_left(worker):
+                self._crew.forget(worker)
         except Exception as error:
             with self._lock:
                 self._error = self._error or error
             self._is_over.set()
+
+    def _scale(self) -> None:
+        """Has as many processes act as ``run.json`` says now; see ``tengen scale``."""
+        before = len(self._crew.workers)
+        count, leaving, refused = self._crew.follow_config()
+        if len(self._crew.workers) != before or refused:
+            with self._lock:
+                self._players.count(count)
+                for worker in leaving:
+                    self._reached.pop(worker.name, None)
+                self._journal.scaled(self._schedule.acting, count, refused)
+        self.kill_soon(leaving)
+        self._crew.start_threads(self._serve)
 
     def _is_wanted(self, worker: Worker, role: str) -> bool:
         """Returns whether a role takes a turn now; one of acting has then begun."""
@@ -307,7 +310,7 @@ class _AtOnce:
 
         report = None
         try:
-            handle = self._handles[worker.name]
+            handle = self._crew.handle(worker)
             report = handle.turn(role, on_progress, on_death, details)
             if worker.is_follower:
                 return report
@@ -330,7 +333,7 @@ class _AtOnce:
         """Returns what all roles do now."""
         if "stage" in report:
             self._stages[role] = report["stage"]
-        roles = dict.fromkeys(role for one in self._workers for role in one.roles)
+        roles = dict.fromkeys(role for one in self._crew.workers for role in one.roles)
         told = (self._stages[name] for name in roles if name in self._stages)
         return ", ".join(told)
 
@@ -406,7 +409,7 @@ class _AtOnce:
         """Returns in which share of the time each role works; of several the mean."""
         shares = self._busy.shares()
         own: dict[str, list[float]] = {}
-        for one in self._workers:
+        for one in self._crew.workers:
             if one.name in shares:
                 own.setdefault(one.roles[0], []).append(shares.pop(one.name))
         return shares | {role: sum(each) / len(each) for role, each in own.items()}

@@ -114,6 +114,18 @@ class RunJournal:
         self._events.write("death", role=role, how=how)
         self._view.message(f"role ({role}) died, {how}; it is started again")
 
+    def scaled(self, role: str, count: int, refused: str) -> None:
+        """Shows and keeps that a role has more processes now, or fewer.
+
+        Args:
+            role: Which.
+            count: How many it has.
+            refused: Why it has not as many as wanted; empty where it has.
+        """
+        self._events.write("scaled", role=role, count=count, refused=refused)
+        why = f"; {refused}" if refused else ""
+        self._view.message(f"role ({role}) has {count} processes now{why}")
+
     def report(self, role: str, report: Mapping[str, Any], seconds: float) -> None:
         """Takes a turn's report and writes it as an event; a warning is shown."""
         self._events.write("turn", role=role, turn_s=round(seconds, 3), **report)

@@ -110,4 +110,7 @@ class Launcher(Protocol):
             num_threads: Threads that each of its roles may use, at least 1.
             resources: What a cluster keeps for it.
             index: Which of several with these roles, from 0.
+
+        Raises:
+            TengenError: There is no place for another one.
         """

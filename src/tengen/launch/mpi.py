@@ -176,7 +176,12 @@ class MpiLauncher:
         index: int = 0,
     ) -> RoleProcess:
         """See ``Launcher.start``; the table says how many threads a process has."""
-        placed = self._table[roles, index]
+        placed = self._table.get((roles, index))
+        if placed is None:
+            raise UsageError(
+                f"launch (mpi) has no rank for {roles[0]}-{index}; end this call and "
+                f"start mpirun with more ranks"
+            )
         threads = placed.worker.num_threads
         if placed.rank == 0:
             return self._here.start(roles, threads, resources, index)

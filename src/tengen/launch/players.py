@@ -25,6 +25,10 @@ class Players:
         self._flying: dict[str, Mapping[str, Any]] = {}
         self._rates: dict[str, dict[str, float]] = {}
 
+    def count(self, num_players: int) -> None:
+        """Takes in how many processes play from now on."""
+        self._num_players = num_players
+
     def progress(self, name: str, report: Mapping[str, Any]) -> Mapping[str, Any]:
         """Returns what all tell, in place of what one tells on its way.
 

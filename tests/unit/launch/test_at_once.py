@@ -6,6 +6,7 @@ import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -272,9 +273,8 @@ def test_the_rates_are_those_of_all_actors(run: RunDirectory) -> None:
     made = override(make_config("CartPole-v1", None, None), [*CHOSEN, ACTORS])
     workers = workers_at_once(made, 8)
     journal: Any = Journal()
-    schedule = at_once._AtOnce(
-        made, run, Spending(Budget(frames=10)), journal, workers, {}
-    )
+    crew: Any = SimpleNamespace(workers=workers)
+    schedule = at_once._AtOnce(made, run, Spending(Budget(frames=10)), journal, crew)
     actors = [worker for worker in workers if worker.roles == ("actor",)]
     told: dict[str, Any] = {}
     for i, worker in enumerate(actors):
@@ -352,7 +352,7 @@ def test_resources_of_an_environments_roles_are_checked() -> None:
     override(made, ["launch.roles.inference.num_cpus=2"])
     with pytest.raises(UsageError, match=r"inference.count \(65\) must be 1 to 64"):
         override(made, ["launch.roles.inference.count=65"])
-    with pytest.raises(UsageError, match=r"its port \(65471\) must be 1 to 65470"):
-        override(made, ["launch.listen=127.0.0.1:65471"])
+    with pytest.raises(UsageError, match=r"its port \(65470\) must be 1 to 65469"):
+        override(made, ["launch.listen=127.0.0.1:65470"])
     with pytest.raises(UsageError, match=r"^launch.roles \(export\) is not a role"):
         override(made, ["launch.roles.export.num_cpus=2"])

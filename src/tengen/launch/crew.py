@@ -1,0 +1,148 @@
+"""The processes of a call where all roles work at once, and their threads.
+
+More of those that act may come and go while the call goes on, as ``run.json`` says.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Callable, Sequence
+
+from tengen.errors import TengenError
+from tengen.launch.launcher import Handle, Launcher
+from tengen.launch.workers import Worker
+from tengen.roles import RunConfig, read_config
+from tengen.run import RunDirectory
+
+__all__ = ["Crew"]
+
+
+class Crew:
+    """Used by the thread of the call; ``handles`` by any thread.
+
+    Args:
+        launcher: Starts the processes.
+        config: The run's.
+        run: The run.
+        workers: The processes to begin with.
+
+    Attributes:
+        workers: Those that work, in order; one that leaves is gone at once.
+        threads: By name; of those that left too.
+    """
+
+    def __init__(
+        self,
+        launcher: Launcher,
+        config: RunConfig,
+        run: RunDirectory,
+        workers: Sequence[Worker],
+    ) -> None:
+        self._launcher = launcher
+        self._config = config
+        self._run = run
+        self._acting = config.agent.schedule(config).acting
+        self._looked: tuple[int, int] = self._stamp()
+        self._lock = threading.Lock()
+        self._handles: dict[str, Handle] = {}
+        self._left: set[str] = set()
+        self.workers: list[Worker] = []
+        self.threads: dict[str, threading.Thread] = {}
+        for worker in workers:
+            self._begin(worker)
+
+    def handle(self, worker: Worker) -> Handle:
+        """Returns the handle of a process, whether it works or has left."""
+        with self._lock:
+            return self._handles[worker.name]
+
+    def handles(self) -> list[Handle]:
+        """Returns the handles of all."""
+        with self._lock:
+            return list(self._handles.values())
+
+    def has_left(self, worker: Worker) -> bool:
+        """Returns whether a process is to take no more turns."""
+        with self._lock:
+            return worker.name in self._left
+
+    def start_threads(self, serve: Callable[[Worker], None]) -> None:
+        """Starts a thread for each process that has none."""
+        for worker in self.workers:
+            if worker.name not in self.threads:
+                thread = threading.Thread(
+                    target=serve, args=(worker,), name=worker.name
+                )
+                self.threads[worker.name] = thread
+                thread.start()
+
+    def follow_config(self) -> tuple[int, list[Worker], str]:
+        """Has as many processes act as ``run.json`` says now.
+
+        Returns:
+            How many they are now, those that are to leave, and why there are not as
+            many as wanted, empty where there are.
+
+        Raises:
+            RunError: ``run.json`` is damaged.
+        """
+        acting = [one for one in self.workers if one.roles == (self._acting,)]
+        stamp = self._stamp()
+        if not acting or stamp == self._looked:
+            return len(acting), [], ""
+        self._looked = stamp
+        wanted = read_config(self._run).launch.of(self._acting).count
+        refused = ""
+        known = {one.index for one in acting}
+        for index in range(wanted):
+            if index in known:
+                continue
+            name = f"{self._acting}-{index}"
+            leaving_thread = self.threads.get(name)
+            if leaving_thread is not None and leaving_thread.is_alive():
+                # It left a moment ago, and has its lock still: the next time.
+                self._looked = (0, 0)
+                continue
+            worker = Worker(
+                name=name,
+                roles=(self._acting,),
+                index=index,
+                num_threads=acting[0].num_threads,
+            )
+            try:
+                self._begin(worker)
+            except TengenError as error:
+                refused = str(error)
+                break
+        leaving = [one for one in acting if one.index >= wanted]
+        with self._lock:
+            self._left |= {one.name for one in leaving}
+        self.workers = [one for one in self.workers if one not in leaving]
+        for worker in leaving:
+            self.handle(worker).stop()
+        count = sum(one.roles == (self._acting,) for one in self.workers)
+        return count, leaving, refused
+
+    def forget(self, worker: Worker) -> None:
+        """Closes a process that has left, by the thread that gave it its turns."""
+        self.handle(worker).close()
+
+    def _begin(self, worker: Worker) -> None:
+        handle = self._launcher.start(
+            worker.roles,
+            worker.num_threads,
+            self._config.launch.of(worker.given_as),
+            worker.index,
+        )
+        with self._lock:
+            self._handles[worker.name] = handle
+            # It may have left before, and is wanted again.
+            self._left.discard(worker.name)
+        self.threads.pop(worker.name, None)
+        self.workers.append(worker)
+
+    def _stamp(self) -> tuple[int, int]:
+        """Returns what differs once ``run.json`` was written again."""
+        found = os.stat(self._run.path / "run.json")
+        return found.st_ino, found.st_mtime_ns

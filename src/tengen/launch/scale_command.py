@@ -1,0 +1,62 @@
+"""``tengen scale RUN ROLE=N``: more or fewer processes that act."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import Any
+
+from tengen.errors import UsageError, did_you_mean
+from tengen.roles import RUN_LOCK, change_config, read_config, write_config
+from tengen.run import RunDirectory
+
+__all__ = ["add_arguments", "scale"]
+
+_WORDS = {"actors": "actor"}
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declares the arguments."""
+    parser.add_argument("run", metavar="RUN", type=Path, help="the run directory")
+    parser.add_argument(
+        "count", metavar="ROLE=N", help="as actors=32, or selfplay=4 of games"
+    )
+
+
+def scale(args: argparse.Namespace) -> dict[str, Any]:
+    """Says in ``run.json`` how many processes act.
+
+    A call that goes on takes it up within seconds; the next one begins with it.
+
+    Raises:
+        UsageError: There is no run, the role does not act in it, or the number is out
+            of its range.
+        RunError: The disk refuses.
+    """
+    word, equals, number = args.count.partition("=")
+    if not equals or not number.isdecimal():
+        raise UsageError(f"count ({args.count}) must be ROLE=N; say actors=32, as one")
+    run = RunDirectory.open(args.run)
+    with run.lock(RUN_LOCK, wait=True):
+        config = read_config(run)
+        acting = config.agent.schedule(config).acting
+        role = _WORDS.get(word, word)
+        if role != acting or not acting:
+            raise UsageError(
+                f"role ({word}) is not one that acts in this run; "
+                f"{did_you_mean(word, [acting] if acting else [])}"
+            )
+        before = config.launch.of(role).count
+        changed = change_config(config, [f"launch.roles.{role}.count={number}"])
+        write_config(run, changed)
+    is_running = run.lock_holder("train") is not None
+    if not args.json:
+        when = "within seconds" if is_running else "when the run goes on"
+        print(f"{run.path}: {before} -> {number} of role {role}, {when}")
+    return {
+        "run": str(run.path),
+        "role": role,
+        "before": before,
+        "count": int(number),
+        "running": is_running,
+    }
