@@ -1,0 +1,218 @@
+"""Hosts that share no disk, as network namespaces: cut off, lost for good, restarted."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tengen.run import RunDirectory, find_files, read_actor_counts, run_token
+from tengen.transport import fingerprint_of
+from tests.faults.role_processes import (
+    GAMES,
+    check_learner,
+    games_in_segments,
+    make_run,
+)
+from tests.integration.runs import run_command, wait_for
+
+pytestmark = [
+    pytest.mark.soak,
+    pytest.mark.skipif(
+        os.getuid() != 0 or shutil.which("ip") is None,
+        reason="network namespaces need root and iproute2",
+    ),
+]
+
+NET = "10.191.0"
+PORT = 7300
+CUT_S = 60
+
+
+class Hosts:
+    """Namespaces that reach each other by a bridge; a process runs in one of them."""
+
+    def __init__(self, names: list[str], logs: Path) -> None:
+        self._logs = logs
+        self._names = names
+        self._processes: dict[str, list[subprocess.Popen[bytes]]] = {}
+        self.close()
+        ip("link", "add", "tgbr", "type", "bridge")
+        ip("addr", "add", f"{NET}.1/24", "dev", "tgbr")
+        ip("link", "set", "tgbr", "up")
+        for place, name in enumerate(names, start=2):
+            ip("netns", "add", f"tg-{name}")
+            ip("link", "add", f"tg{name}", "type", "veth", "peer", f"tgp{name}")
+            ip("link", "set", f"tgp{name}", "netns", f"tg-{name}")
+            ip("link", "set", f"tg{name}", "master", "tgbr", "up")
+            inside = ("netns", "exec", f"tg-{name}", "ip")
+            ip(*inside, "addr", "add", f"{NET}.{place}/24", "dev", f"tgp{name}")
+            ip(*inside, "link", "set", f"tgp{name}", "up")
+            ip(*inside, "link", "set", "lo", "up")
+
+    def address(self, name: str) -> str:
+        return f"{NET}.{self._names.index(name) + 2}"
+
+    def start(self, name: str, *words: str, **env: str) -> subprocess.Popen[bytes]:
+        command = ["ip", "netns", "exec", f"tg-{name}", sys.executable, "-m", "tengen"]
+        with open(self._logs / f"{name}-{words[0]}.log", "ab") as log:
+            process = subprocess.Popen(
+                [*command, *words, "--threads", "1"],
+                stdout=log,
+                stderr=log,
+                env={**os.environ, **env},
+            )
+        self._processes.setdefault(name, []).append(process)
+        return process
+
+    def cut(self, name: str) -> None:
+        """Nothing reaches the host any more, and nobody is told."""
+        ip("link", "set", f"tg{name}", "down")
+
+    def mend(self, name: str) -> None:
+        ip("link", "set", f"tg{name}", "up")
+
+    def lose(self, name: str) -> None:
+        """The host dies, with all that works there."""
+        for process in self._processes.pop(name, []):
+            process.kill()
+            process.wait()
+
+    def close(self) -> None:
+        for name in [*self._processes]:
+            self.lose(name)
+        for name in self._names:
+            subprocess.run(["ip", "netns", "del", f"tg-{name}"], capture_output=True)
+            subprocess.run(["ip", "link", "del", f"tg{name}"], capture_output=True)
+        subprocess.run(["ip", "link", "del", "tgbr"], capture_output=True)
+
+
+def ip(*words: str) -> None:
+    subprocess.run(["ip", *words], check=True, capture_output=True)
+
+
+@pytest.fixture
+def certificate(tmp_path: Path) -> tuple[Path, Path]:
+    pem, key = tmp_path / "certificate.pem", tmp_path / "key.pem"
+    command = "openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 "
+    command += f"-nodes -days 2 -subj /CN=tengen -keyout {key} -out {pem}"
+    subprocess.run(command.split(), check=True, capture_output=True)
+    return pem, key
+
+
+@pytest.fixture
+def hosts(tmp_path: Path) -> Iterator[Hosts]:
+    made = Hosts(["home", "near", "far"], tmp_path)
+    yield made
+    made.close()
+
+
+def listening(hosts: Hosts, certificate: tuple[Path, Path]) -> tuple[str, ...]:
+    return (
+        f"launch.listen={hosts.address('home')}:{PORT}",
+        f"launch.certificate_file={certificate[0]}",
+        f"launch.key_file={certificate[1]}",
+    )
+
+
+def test_games_of_two_hosts_come_once(tmp_path, hosts, certificate):
+    run = make_run(tmp_path / "run", *listening(hosts, certificate))
+    token, print_of = run_token(run), fingerprint_of(certificate[0])
+
+    def start_home() -> None:
+        for role in ("learn", "export", "gate"):
+            hosts.start("home", role, str(run.path))
+
+    def start_play(name: str) -> None:
+        words = ("--connect", f"{hosts.address('home')}:{PORT}")
+        words += ("--fingerprint", print_of)
+        folder = str(tmp_path / name)
+        hosts.start(name, "selfplay", folder, *words, TENGEN_RUN_TOKEN=token)
+
+    def num_sealed(folder: RunDirectory | None = None) -> int:
+        return len(find_files((folder or run).experience, "selfplay-*/*/*.npz"))
+
+    start_home()
+    for name in ("near", "far"):
+        start_play(name)
+    wait_for(lambda: num_sealed() >= 6, 180)
+    far = RunDirectory(tmp_path / "far")
+    newest = max(int(p.stem) for p in find_files(far.experience, "*/*/*.npz"))
+    hosts.cut("far")
+    time.sleep(CUT_S)
+    played = [int(p.stem) for p in find_files(far.experience, "*/*/*.npz")]
+    assert max(played) > newest  # it went on meanwhile
+    hosts.mend("far")
+    wait_for(lambda: find_files(run.experience, f"*/*/{max(played):06d}.npz"), 120)
+    # The run's host dies, and comes back.
+    hosts.lose("home")
+    time.sleep(5)
+    start_home()
+    before, steps = num_sealed(), run.checkpoints.latest()
+    assert steps is not None
+    wait_for(lambda: num_sealed() > before + 4, 180)
+    wait_for(lambda: (run.checkpoints.latest() or 0) > steps, 180)
+    # One host is lost for good.
+    sent = {game for _, game, _ in games_in_segments(run)}
+    hosts.lose("near")
+    before = num_sealed()
+    wait_for(lambda: num_sealed() > before + 4, 180)
+    assert run_command([sys.executable, "-m", "tengen", "stop", str(run.path)])
+    for process in [*hosts._processes["far"], *hosts._processes["home"]]:
+        assert process.wait(90) == 0
+    found = [game for _, game, _ in games_in_segments(run)]
+    assert len(found) == len(set(found))
+    assert sent <= set(found)
+    by_generation: dict[int, int] = {}
+    for generation, _ in found:
+        by_generation[generation] = by_generation.get(generation, 0) + 1
+    assert set(by_generation.values()) == {GAMES}
+    assert {game for _, game, _ in games_in_segments(far)} <= set(found)
+    assert check_learner(run) > 0
+
+
+def test_an_actor_of_another_host_is_cut_off_and_comes_back(
+    tmp_path, hosts, certificate
+):
+    pytest.importorskip("gymnasium")
+    out = tmp_path / "run"
+    command = [sys.executable, "-m", "tengen", "train", "CartPole-v1", "--agent", "ppo"]
+    command += ["--actors", "2", "--frames", "0", "--out", str(out)]
+    for setting in listening(hosts, certificate):
+        command += ["--set", setting]
+    assert run_command(command).returncode == 0
+    run = RunDirectory(out)
+    token, print_of = run_token(run), fingerprint_of(certificate[0])
+    for role in ("learn", "export", "gate", "inference"):
+        hosts.start("home", role, str(out))
+    for place, name in enumerate(("near", "far")):
+        words = ("--connect", f"{hosts.address('home')}:{PORT}")
+        words += ("--fingerprint", print_of, "--index", str(place))
+        folder = str(tmp_path / name)
+        hosts.start(name, "actor", folder, *words, TENGEN_RUN_TOKEN=token)
+
+    def frames() -> int:
+        return read_actor_counts(run).get("num_rows", 0)
+
+    wait_for(lambda: frames() > 4000, 180)
+    hosts.cut("far")
+    before = frames()
+    time.sleep(CUT_S)
+    assert frames() > before  # the other one goes on
+    hosts.mend("far")
+    count = int.from_bytes((run.actors / "1").read_bytes()[:8], "little")
+
+    def far_frames() -> int:
+        return int.from_bytes((run.actors / "1").read_bytes()[:8], "little")
+
+    wait_for(lambda: far_frames() > count, 180)
+    assert run_command([sys.executable, "-m", "tengen", "stop", str(out)])
+    for name in ("near", "far", "home"):
+        for process in hosts._processes[name]:
+            assert process.wait(90) == 0
