@@ -1,4 +1,4 @@
-"""Hosts that share no disk, as network namespaces: cut off, lost for good, restarted."""
+"""Hosts that share no disk, as network namespaces: cut off, lost, restarted."""
 
 from __future__ import annotations
 

@@ -98,6 +98,8 @@ def close_generations(folder: Path) -> int:
 def _append(part: Path, offset: int, data: bytes) -> int:
     """Returns how many bytes of a segment are here; a piece behind a gap is left."""
     try:
+        # Of a writer that has sent nothing else of this incarnation.
+        part.parent.mkdir(exist_ok=True)
         descriptor = os.open(part, os.O_RDWR | os.O_CREAT, 0o644)
         try:
             if offset == 0:

@@ -78,6 +78,19 @@ def test_a_segment_of_a_mirror_is_a_segment_of_the_run(host, mirror_at, tmp_path
     )
 
 
+def test_a_role_that_is_made_anew_sends_from_another_folder(host, mirror_at, tmp_path):
+    mirror = mirror_at(tmp_path / "far")
+    claimed(mirror)
+    writer_of(mirror).release()
+    with writer_of(mirror) as writer:
+        assert int(writer._folder.name) == mirror.place.incarnation + 1
+        # So fast that no part of its journal was sent.
+        host.close()
+        generation = play(mirror, writer, range(3))
+        host.open()
+        wait_for(lambda: games_at(host.run) == [(generation, 3)])
+
+
 def test_finished_games_are_there_before_their_generation_is(host, mirror_at, tmp_path):
     mirror = mirror_at(tmp_path / "far")
     claimed(mirror)
