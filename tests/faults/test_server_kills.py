@@ -15,9 +15,9 @@ from numpy.typing import NDArray
 
 from tengen.overrides import override
 from tengen.roles import RoleContext, read_config
-from tengen.roles.actor.counts import read_actor_counts
 from tengen.roles.experience import open_experience
 from tengen.run import RunDirectory, service_folder
+from tengen.run.actor_counts import read_actor_counts
 from tests.faults.test_actor_kills import command, process_of, turns
 from tests.integration.runs import events, wait_for
 

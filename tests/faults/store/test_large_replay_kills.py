@@ -25,6 +25,7 @@ COLUMNS = {
     "pixels": Column(dtype="uint8", shape=(FRAME,)),
     "planes": Column(dtype="bool", shape=(3, 7, 7)),
     "is_reset": Column(dtype="uint8"),
+    "truncated": Column(dtype="uint8"),
     "model_version": Column(dtype="int64"),
 }
 BATCH = 4
@@ -42,6 +43,7 @@ def columns_of(numbers: NDArray[np.int64]) -> dict[str, NDArray[np.generic]]:
         "pixels": pixels.astype(np.uint8),
         "planes": planes.astype(np.bool_).reshape(*numbers.shape, 3, 7, 7),
         "is_reset": np.zeros(numbers.shape, np.uint8),
+        "truncated": np.zeros(numbers.shape, np.uint8),
         "model_version": np.zeros(numbers.shape, np.int64),
     }
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tempfile
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -65,4 +66,41 @@ def test_an_actor_waits_for_the_learner(
     assert CONFIG.max_ahead / 2 < table._table.describe()["num_items"] <= allowed + 1
     assert client.num_rows == num_rows
     client.close()
+    table.close()
+
+
+@pytest.mark.parametrize("over", ["folder", "tcp"])
+def test_a_name_that_a_lost_session_has_is_waited_for(
+    tmp_path: Path, memory: Path, over: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By TCP, where a host that was cut off is not known to be gone for some time."""
+    net = NetDoor(listen="127.0.0.1:0") if over == "tcp" else None
+    table = StepTable(
+        tmp_path / "steps",
+        COLUMNS,
+        LAYOUT,
+        CONFIG,
+        seed=1,
+        num_slots=NUM_SLOTS,
+        batch_size=8,
+        directory=memory,
+        net=net,
+    )
+    address = table.address or str(memory)
+    lost, again = (StepClient(address, LAYOUT, CONFIG) for _ in range(2))
+    held = lost.writer("actor-0", NUM_SLOTS)
+    monkeypatch.setattr("tengen.experience.steps.client._TAKEN_S", 0.2)
+    with pytest.raises(Exception, match="is open in another client"):
+        again.writer("actor-0", NUM_SLOTS)
+    monkeypatch.setattr("tengen.experience.steps.client._TAKEN_S", 30.0)
+    timer = threading.Timer(0.7, lost.close)
+    timer.start()
+    if over == "tcp":
+        again.writer("actor-0", NUM_SLOTS)
+    else:
+        with pytest.raises(Exception, match="is open in another client"):
+            again.writer("actor-0", NUM_SLOTS)
+    timer.join()
+    assert held is not None
+    again.close()
     table.close()

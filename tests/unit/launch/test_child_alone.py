@@ -24,7 +24,7 @@ def listening(
     run = RunDirectory.create_or_resume(tmp_path / "run")
     alarms: list[int] = []
     monkeypatch.setattr(signal, "alarm", alarms.append)
-    args = child._arguments([str(run.path), "1", "learn"])
+    args = child.arguments([str(run.path), "1", "learn"])
     made = child._Child(run, args, io.BytesIO())
     reading, writing = os.pipe()
     os.write(writing, text)

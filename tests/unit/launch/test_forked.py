@@ -12,6 +12,7 @@ from tengen import games
 from tengen.errors import TengenWarning
 from tengen.launch.forked import ForkingLauncher, ForkServer, can_fork
 from tengen.launch.process import _Subprocess, child_arguments
+from tengen.overrides import override
 from tengen.recipes import make_config
 from tengen.roles import RoleResources, write_config
 from tengen.run import RunDirectory
@@ -41,7 +42,8 @@ def run(tmp_path, monkeypatch):
     monkeypatch.syspath_prepend(tmp_path)
     games.allow("drawing:Drawing")
     run = RunDirectory.create_or_resume(tmp_path / "run")
-    write_config(run, make_config("drawing:Drawing", "ppo", None))
+    made = make_config("drawing:Drawing", "ppo", None)
+    write_config(run, override(made, ["launch.roles.actor.count=2"]))
     return run
 
 

@@ -135,7 +135,7 @@ def test_actors_of_environments_reach_the_learner() -> None:
     here = [info(rank) for rank in range(4)]
     assert ranks_of(filled(made, here), here) == [
         ("learn", 0),
-        ("inference", 0),
+        ("inference-0", 0),
         ("actor-0", 1),
         ("actor-1", 2),
         ("actor-2", 3),

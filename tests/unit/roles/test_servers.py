@@ -56,7 +56,7 @@ def test_each_server_has_a_folder_a_port_and_an_endpoint(
         doors.publish()
         assert way_to(run, name, None).address == str(service_folder(run, name))
     # Behind the first server's is another service's.
-    assert ports == [7000, 7001, 7003, 7004, 7065]
+    assert ports == [7000, 7001, 7004, 7005, 7066]
     assert len(folders) == 5
 
 

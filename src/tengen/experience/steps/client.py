@@ -6,16 +6,22 @@ import threading
 import time
 
 from tengen import _core
+from tengen.errors import UsageError
 from tengen.experience.replay_config import ReplayConfig
 from tengen.experience.steps.first_priorities import FirstPriorities
 from tengen.experience.steps.item_layout import ItemLayout
 from tengen.experience.steps.slot_writer import TABLE, SlotWriter
-from tengen.store import Store
-from tengen.transport import NoAnswer
+from tengen.store import StepWriter, Store
+from tengen.transport import NoAnswer, is_net
 
 __all__ = ["StepClient"]
 
 _PRIORITY_S = 1.0
+# As core/store/engine/engine.h says that a writer's name is another session's.
+_TAKEN = "is open in another client"
+# Above the time after which a connection to a host that is gone ends.
+_TAKEN_S = 60.0
+_RETRY_S = 0.5
 
 
 class StepClient:
@@ -49,6 +55,7 @@ class StepClient:
         fingerprint: str | None = None,
     ) -> None:
         self.layout = layout
+        self._is_far = is_net(address)
         self.config = config
         self.num_rows = 0
         self.num_episodes = 0
@@ -64,13 +71,27 @@ class StepClient:
     def writer(
         self, name: str, num_slots: int, first: FirstPriorities | None = None
     ) -> SlotWriter:
-        """Returns the writer of an actor's slots; see ``StepTable.writer``."""
-        reach = self.layout.num_stored
-        writers = [
-            self._store.writer(f"{name}/{slot}", TABLE, max_item_steps=reach)
-            for slot in range(num_slots)
-        ]
-        return SlotWriter(self, writers, first)
+        """Returns the writer of an actor's slots; see ``StepTable.writer``.
+
+        Where a session of before still has a slot's name, as that of an actor whose
+        host was cut off for some seconds, this waits until the store knows that it is
+        gone. Nobody else has the name: an actor has a lock.
+        """
+        return SlotWriter(
+            self, [self._writer(f"{name}/{slot}") for slot in range(num_slots)], first
+        )
+
+    def _writer(self, name: str) -> StepWriter:
+        until = time.monotonic() + _TAKEN_S
+        while True:
+            try:
+                reach = self.layout.num_stored
+                return self._store.writer(name, TABLE, max_item_steps=reach)
+            except (UsageError, _core.CoreError) as error:
+                is_taken = _TAKEN in str(error)
+                if not is_taken or not self._is_far or time.monotonic() >= until:
+                    raise
+            time.sleep(_RETRY_S)
 
     @property
     def max_priority(self) -> float:

@@ -8,7 +8,7 @@ from typing import Any
 from tengen.config import check_range
 from tengen.roles import command
 from tengen.roles.config import read_config
-from tengen.run import RunDirectory
+from tengen.run import RunDirectory, usable_threads
 
 __all__ = ["add_arguments", "learn"]
 
@@ -31,6 +31,7 @@ def learn(args: argparse.Namespace) -> dict[str, Any]:
         UsageError: ``--index`` is not below the run's number of learners.
         RunError: As ``command.serve``.
     """
+    usable_threads(args.threads)  # as every role, before it looks at the run
     count = read_config(RunDirectory.open(args.run)).launch.of("learn").count
     check_range("index", args.index, 0, count - 1, "raise launch.roles.learn.count")
     return command.serve("follow" if args.index else "learn", args, index=args.index)

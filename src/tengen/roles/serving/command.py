@@ -8,7 +8,7 @@ from typing import Any
 from tengen.config import check_range
 from tengen.roles import command
 from tengen.roles.config import read_config
-from tengen.run import RunDirectory
+from tengen.run import RunDirectory, usable_threads
 
 __all__ = ["add_arguments", "inference"]
 
@@ -31,6 +31,7 @@ def inference(args: argparse.Namespace) -> dict[str, Any]:
         UsageError: ``--index`` is not below the run's number of servers.
         RunError: As ``command.serve``.
     """
+    usable_threads(args.threads)  # as every role, before it looks at the run
     count = read_config(RunDirectory.open(args.run)).launch.of("inference").count
     check_range("index", args.index, 0, count - 1, "raise launch.roles.inference.count")
     return command.serve("inference", args, index=args.index)
