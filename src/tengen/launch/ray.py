@@ -20,6 +20,8 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import threading
+import uuid
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -31,7 +33,7 @@ from ray.util.scheduling_strategies import (
 )
 
 from tengen import __version__
-from tengen.errors import RunError, UsageError
+from tengen.errors import DiskFullError, RunError, UsageError
 from tengen.launch.at_once import run_at_once
 from tengen.launch.budget import Budget
 from tengen.launch.cluster.connection import connect, disconnect, first_line
@@ -53,6 +55,7 @@ from tengen.launch.process import RoleProcess, child_arguments
 from tengen.launch.protocol import log_name
 from tengen.launch.workers import Worker, workers_at_once
 from tengen.mirror import MIRROR_ROLES
+from tengen.observe import HostsLog, Place
 from tengen.roles import (
     TOKEN_VARIABLE,
     RoleResources,
@@ -172,12 +175,16 @@ class RayLauncher:
             (worker.roles, worker.index): request
             for worker, request in zip(workers, requests, strict=True)
         }
+        self._names = {(one.roles, one.index): one.name for one in workers}
         acting = config.agent.schedule(config).acting
         self._core = [
             (worker.roles, worker.index)
             for worker in workers
             if worker.roles[0] != acting
         ]
+        process = run.lock_holder("train") or ""
+        self._telling = threading.Lock()
+        self._hosts = HostsLog(run, uuid.uuid4().hex, process, ())
         self._group: Any = None
         # Where some hosts have not the run, its files are this host's.
         self._home = ray.get_runtime_context().get_node_id() if lacking else ""
@@ -196,22 +203,35 @@ class RayLauncher:
         arguments = self._arguments(roles, num_threads, index)
         options = self._options(roles, index)
 
+        names = self._names
+
+        def tell(node: str, host: str) -> None:
+            place = Place(
+                place=f"node {node[:8]}",
+                host=host,
+                name=names.get((roles, index), f"{roles[0]}-{index}"),
+                roles=roles,
+                num_threads=num_threads,
+            )
+            with self._telling, contextlib.suppress(DiskFullError):
+                self._hosts.moved(place)
+
         def start() -> _RayChild:
-            return _RayChild(options.remote(*arguments))
+            return _RayChild(options.remote(*arguments), tell)
 
         logs = f"{self._run.logs / log_name(roles, index)} and Ray's logs"
         return RoleProcess(roles, start, logs)
 
     def close(self) -> None:
         """Gives back what the cluster keeps for the run."""
+        self._hosts.close()
         if self._group is not None:
             with contextlib.suppress(ray.exceptions.RayError):
                 remove_placement_group(self._group)
 
     def _options(self, roles: tuple[str, ...], index: int) -> Any:
         key = (roles, index)
-        # One that came by ``tengen scale`` is as the first of its role.
-        request = self._requests.get(key) or self._requests[roles, 0]
+        request = self._request(roles, index)
         strategy: Any = "SPREAD"
         if key in self._core and self._group is not None:
             strategy = PlacementGroupSchedulingStrategy(
@@ -226,6 +246,10 @@ class RayLauncher:
             # Supervised here: a turn is redone, not a call.
             max_restarts=0,
         )
+
+    def _request(self, roles: tuple[str, ...], index: int) -> Request:
+        # One that came by ``tengen scale`` is as the first of its role.
+        return self._requests.get((roles, index)) or self._requests[roles, 0]
 
     def _arguments(self, roles: tuple[str, ...], num_threads: int, index: int) -> Any:
         run, task = self._run, self._config.task
@@ -259,12 +283,15 @@ class _RayChild:
 
     Args:
         actor: It has the process.
+        tell: Takes the node and the host where it is, once.
     """
 
-    def __init__(self, actor: Any) -> None:
+    def __init__(self, actor: Any, tell: Callable[[str, str], None]) -> None:
         self._actor = actor
+        self._tell = tell
+        self._is_told = False
         self._how = ""
-        self._hello = actor.write.remote(b"")
+        self._hello = actor.where.remote()
 
     def send(self, message: dict[str, Any]) -> None:
         if "stop" in message and not self._is_there(0.0):
@@ -276,6 +303,11 @@ class _RayChild:
     def receive(self) -> dict[str, Any] | None:
         if not self._is_there(_PATIENCE_S):
             return {"progress": {"stage": "waiting for the cluster's resources"}}
+        if not self._is_told:
+            self._is_told = True
+            found = self._answer(lambda: self._hello, None)
+            if found is not None:
+                self._tell(*found)
         line = self._answer(self._actor.read.remote, b"")
         if not line.endswith(b"\n"):
             return None

@@ -1,13 +1,14 @@
 """On which hosts the processes of a call are, where a cluster has several.
 
 ``RUN/events/hosts-N.jsonl`` is the file of one call: first ``placed``, the table, then
-what became of the places. ``tengen train`` alone writes it.
+what became of the places; a cluster that places processes itself tells of each as it
+begins there. ``tengen train`` alone writes it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
 from typing import Any
 
 from tengen.observe.events import EventWriter, read_events
@@ -68,6 +69,14 @@ class HostsLog:
         rows = [asdict(place) for place in places]
         self._events.write("placed", call=call, process=process, places=rows)
 
+    def moved(self, place: Place) -> None:
+        """Keeps that a process began somewhere, perhaps elsewhere than before.
+
+        Raises:
+            RunError: The disk refuses.
+        """
+        self._events.write("moved", **asdict(place))
+
     def lost(self, what: str) -> None:
         """Keeps that a place was lost, a line for people.
 
@@ -91,11 +100,18 @@ def read_hosts(run: RunDirectory) -> Hosts | None:
         return None
     first = found[0]
     lost = [str(event["what"]) for event in found[1:] if event["kind"] == "lost"]
-    places = tuple(_place(row) for row in first["places"])
+    places = {row["name"]: _place(row) for row in first["places"]}
+    for event in found[1:]:
+        if event["kind"] == "moved":
+            places[event["name"]] = _place(event)
     return Hosts(
-        call=first["call"], process=first["process"], places=places, lost=tuple(lost)
+        call=first["call"],
+        process=first["process"],
+        places=tuple(places.values()),
+        lost=tuple(lost),
     )
 
 
 def _place(row: dict[str, Any]) -> Place:
-    return Place(**{**row, "roles": tuple(row["roles"])})
+    known = {field.name: row[field.name] for field in fields(Place)}
+    return Place(**{**known, "roles": tuple(row["roles"])})

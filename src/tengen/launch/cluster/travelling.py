@@ -121,6 +121,12 @@ def holder_class(ray: Any) -> Any:
             except (BrokenPipeError, ValueError):
                 pass  # its end is read
 
+        @ray.method(concurrency_group="write")
+        def where(self) -> tuple[str, str]:
+            import platform
+
+            return ray.get_runtime_context().get_node_id(), platform.node()
+
         @ray.method(concurrency_group="read")
         def read(self) -> bytes:
             return self._process.stdout.readline()  # type: ignore[union-attr]
