@@ -69,17 +69,27 @@ class Members:
                 continue
             self._members[record.mirror] = Member(record, lock)
 
-    def of(self, mirror: str) -> Member:
+    def of(self, mirror: str, events: int) -> Member:
         """Returns a member, which was heard of now.
 
+        Args:
+            mirror: Its id.
+            events: What ``join`` gave the process that asks.
+
         Raises:
-            UsageError: It is none.
+            UsageError: It is none, or another process works on the mirror, as on a copy
+                of its folder.
         """
         member = self._members.get(mirror)
         if member is None:
             raise UsageError(
                 f"mirror ({mirror}) has no place in this run any more, as it was away "
                 f"for too long or its run was removed; start the role again"
+            )
+        if events != member.record.events:
+            raise UsageError(
+                f"mirror ({mirror}) is worked on by process {member.record.process} "
+                f"now; stop one of them, or use another folder"
             )
         member.heard_s = time.monotonic()
         if member.record.is_away:

@@ -108,6 +108,8 @@ class Mirror:
         self._away_since_s: float | None = None
         self._told: tuple[int, int] | None = None
         self._status_s = -math.inf
+        # That of an earlier process, whoever asked it.
+        self._is_stopped_there = True
 
     def open(self) -> RunDirectory:
         """Makes the folder and takes a place in the run. Blocks.
@@ -350,10 +352,7 @@ class Mirror:
     def _take_look(self) -> None:
         found = self._client.look(self._sha256)
         self._take_config(found)
-        if found["stop"] and not self.run.stop_requested():
-            self.run.request_stop()
-        elif not found["stop"] and self.run.stop_requested():
-            self.run.clear_stop()
+        self._take_stop(bool(found["stop"]))
         self._take_status()
         number = found["model"]
         newest = self.run.models.latest()
@@ -362,6 +361,18 @@ class Mirror:
         if newest is None or newest < number:
             self._client.fetch_model(self.run.models, number)
             self.run.models.retire(_KEPT_MODELS)
+
+    def _take_stop(self, is_asked: bool) -> None:
+        """Asks the role to stop as the run is; one that was asked here alone stays so.
+
+        A STOP of before is none of this process.
+        """
+        if is_asked and not self.run.stop_requested():
+            self.run.request_stop()
+            self._is_stopped_there = True
+        elif not is_asked and self._is_stopped_there:
+            self.run.clear_stop()
+            self._is_stopped_there = False
 
     def _take_config(self, found: Mapping[str, Any]) -> None:
         content = found["content"]
@@ -377,6 +388,8 @@ class Mirror:
         if time.monotonic() - self._status_s >= _STATUS_S:
             self._status_s = time.monotonic()
             report = self._client.status()
+            if report is None:
+                return
             content = {"schema": 1, "time_s": time.time(), "report": report}
             publish_json(self.run.path / HOST_STATUS, content)
 

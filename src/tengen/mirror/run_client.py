@@ -59,6 +59,7 @@ class RunClient:
     def __init__(self, client: Client, mirror: str) -> None:
         self._client = client
         self._mirror = mirror
+        self._events = 0
 
     @property
     def name(self) -> str:
@@ -76,11 +77,12 @@ class RunClient:
             tengen=__version__,
         )
         num_rows, num_episodes = answer["totals"]
+        self._events = number_in(answer, "events")
         return Place(
             run=str(answer["run"]),
             index=number_in(answer, "index"),
             incarnation=number_in(answer, "incarnation"),
-            events=number_in(answer, "events"),
+            events=self._events,
             totals=(int(num_rows), int(num_episodes)),
         )
 
@@ -190,7 +192,8 @@ class RunClient:
         return self._ask("status")
 
     def _ask(self, what: str, **fields: Any) -> Any:
-        answer = self._client.ask({"ask": what, "mirror": self._mirror, **fields})
+        who = {"mirror": self._mirror, "events": self._events}
+        answer = self._client.ask({"ask": what, **who, **fields})
         if what in ("join", "look", "append", "segment") and not isinstance(
             answer, dict
         ):

@@ -304,12 +304,15 @@ class RunService:
         """Returns the run's status, read anew every few seconds at most."""
         with self._reading:
             if time.monotonic() - self._read_s >= _LOOK_S:
-                self._report = self._status()
                 self._read_s = time.monotonic()
+                # What cannot be read is told at the host.
+                with suppress(TengenError):
+                    self._report = self._status()
             return self._report
 
     def _member(self, message: Message) -> Member:
-        return self._members.of(word_in(message, "mirror"))
+        events = number_in(message, "events")
+        return self._members.of(word_in(message, "mirror"), events)
 
     def _watching(self) -> None:
         while not self._is_over.wait(min(_LOOK_S, self._away_s / 4)):

@@ -23,10 +23,11 @@ PIECE = encoded(b"x")
 def ask(host):
     """Asks as a mirror that has a place, and may say anything."""
     client = host.client()
-    RunClient(client, MIRROR).join("selfplay", None, None)
+    place = RunClient(client, MIRROR).join("selfplay", None, None)
 
     def ask(what: str, **fields: Any) -> Any:
-        return client.ask({"ask": what, "mirror": MIRROR, **fields})
+        who = {"mirror": MIRROR, "events": place.events}
+        return client.ask({"ask": what, **who, **fields})
 
     return ask
 
@@ -40,6 +41,7 @@ def files_of(run) -> set[str]:
     [
         ("look", {"mirror": "../../etc"}),
         ("look", {"mirror": "b" * 32}),
+        ("look", {"events": 77}),
         ("join", {"role": "learn", "index": 0, "process": "1", "tengen": "0.1.0"}),
         ("join", {"role": "actor", "index": -1, "process": "1", "tengen": "0.1.0"}),
         ("claim", {"num_wanted": 10**9}),

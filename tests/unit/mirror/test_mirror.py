@@ -251,6 +251,25 @@ def test_what_the_run_says_is_heard(host, mirror_at, tmp_path):
     wait_for(mirror.run.stop_requested)
     host.run.clear_stop()
     wait_for(lambda: not mirror.run.stop_requested())
+    # Of this host alone: the run goes on, and the role here ends.
+    mirror.run.request_stop()
+    host.run.write_run({"config": {"task": "tictactoe", "seed": 4}})
+    wait_for(lambda: mirror.run.read_run()["config"].get("seed") == 4)
+    assert mirror.run.stop_requested()
+    assert not host.run.stop_requested()
+    mirror.close()
+    # The next process does not find the request of the one before.
+    mirror = mirror_at(tmp_path / "far")
+    assert not mirror.run.stop_requested()
+
+
+def test_a_copy_of_a_mirrors_folder_takes_its_place(host, mirror_at, tmp_path):
+    first = mirror_at(tmp_path / "far")
+    shutil.copytree(tmp_path / "far", tmp_path / "copy")
+    mirror_at(tmp_path / "copy")
+    wait_for(lambda: first._error is not None)
+    with pytest.raises(UsageError, match="is worked on by process"):
+        first.next_generation()
 
 
 def test_events_are_read_at_the_host(host, mirror_at, tmp_path):
