@@ -18,6 +18,7 @@ the same run: who is how fast decides.
 
 from __future__ import annotations
 
+import contextlib
 import threading
 import time
 from collections import deque
@@ -25,6 +26,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from tengen.agents import Schedule
+from tengen.errors import TengenError
 from tengen.launch.budget import Budget, Spending
 from tengen.launch.crew import Crew
 from tengen.launch.journal import RunJournal
@@ -101,6 +103,7 @@ def run_at_once(
         end()
         loop.join()
         try:
+            loop.close_actors()
             close_all(crew.handles())
         finally:
             remove_services(run)
@@ -196,13 +199,23 @@ class _AtOnce:
 
         They have nothing to save.
         """
-        if not self._schedule.serving:
-            return
         for worker in workers:
-            if worker.roles == (self._schedule.acting,):
+            if self._is_actor(worker):
                 timer = threading.Timer(_KILL_S, self._crew.handle(worker).kill)
                 timer.daemon = True
                 timer.start()
+
+    def close_actors(self) -> None:
+        """Closes the processes that have nothing to save, whatever they say."""
+        for worker in self._crew.workers:
+            if self._is_actor(worker):
+                with contextlib.suppress(TengenError):
+                    self._crew.handle(worker).close()
+
+    def _is_actor(self, worker: Worker) -> bool:
+        """Returns whether a process steps environments and does nothing else."""
+        schedule = self._schedule
+        return bool(schedule.serving) and worker.roles == (schedule.acting,)
 
     def _is_ending(self, worker: Worker) -> bool:
         """Returns whether a process ends its turn when the budget is spent.
@@ -234,7 +247,12 @@ class _AtOnce:
                 self._crew.forget(worker)
         except Exception as error:
             with self._lock:
-                self._error = self._error or error
+                if self._is_over.is_set() and self._is_actor(worker):
+                    # What it is connected to ends too, in any order, and it has nothing
+                    # to save.
+                    self._journal.ended_late(worker.name, str(error))
+                else:
+                    self._error = self._error or error
             self._is_over.set()
 
     def _scale(self) -> None:

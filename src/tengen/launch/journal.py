@@ -114,6 +114,15 @@ class RunJournal:
         self._events.write("death", role=role, how=how)
         self._view.message(f"role ({role}) died, {how}; it is started again")
 
+    def ended_late(self, name: str, why: str) -> None:
+        """Keeps how a process that acts failed once the call was to end.
+
+        Args:
+            name: The process.
+            why: What it said.
+        """
+        self._events.write("late", name=name, why=why)
+
     def scaled(self, role: str, count: int, refused: str) -> None:
         """Shows and keeps that a role has more processes now, or fewer.
 

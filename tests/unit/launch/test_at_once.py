@@ -253,6 +253,61 @@ def test_a_stop_ends_whatever_role_is_at_work(run: RunDirectory, role: str) -> N
     assert not others  # nothing is learned or published after a stop
 
 
+@pytest.mark.parametrize("fails", ["actor", "inference"])
+def test_what_fails_once_the_run_ends_is_an_error_unless_it_has_nothing_to_save(
+    run: RunDirectory, monkeypatch: pytest.MonkeyPatch, fails: str
+) -> None:
+    """Actors find that what they write to has closed: roles end in any order."""
+    pytest.importorskip("gymnasium")
+    monkeypatch.setattr(Fake, "kill", lambda self: None)
+    made = override(make_config("CartPole-v1", None, None), [*CHOSEN])
+    write_config(run, made)
+    started = threading.Event()
+
+    def fail(fake: Fake) -> None:
+        started.set()
+        fake.stopped.wait(60)
+        raise UsageError(f"{fails} (closed) must be open")
+
+    class Learning(Roles):
+        def start(
+            self, roles: tuple[str, ...], num_threads: int, resources: Any, index: int
+        ) -> Fake:
+            fake = super().start(roles[:1], num_threads, resources, index)
+            fake.roles = roles
+            return fake
+
+    def turn(self: Fake, role: str, *others: Any) -> Any:
+        return self._turn(self)
+
+    monkeypatch.setattr(Fake, "turn", turn)
+    serve = {"inference": lambda fake: {"model": 0, "seconds": 1.0}}
+    learn = {"learn": lambda fake: {"num_steps": 0, "seconds": 1.0}}
+    roles = Learning({**learn, **serve, fails: fail})
+    journal: Any = SimpleNamespace(
+        report=lambda *told: None,
+        end_generation=lambda shares: None,
+        ended_late=lambda name, why: late.append((name, why)),
+        frames_left=lambda left: None,
+    )
+    late: list[tuple[str, str]] = []
+    with StopListener(run) as stop:
+
+        def end() -> None:
+            started.wait(60)
+            run.request_stop()
+
+        threading.Thread(target=end).start()
+        try:
+            run_at_once(
+                roles, made, run, Budget(minutes=5), journal, stop, num_threads=4
+            )
+            assert fails == "actor"
+            assert late == [("actor-0", "actor (closed) must be open")]
+        except UsageError:
+            assert fails == "inference"
+
+
 def test_the_stage_tells_of_every_role_at_work(run: RunDirectory) -> None:
     together = threading.Barrier(2, timeout=60)
 

@@ -112,7 +112,7 @@ def holder_class(ray: Any) -> Any:
                 cwd=directory if os.path.isdir(directory) else None,
             )
 
-        @ray.method(concurrency_group="write")
+        @ray.method(concurrency_group="write")  # type: ignore[untyped-decorator]
         def write(self, line: bytes) -> None:
             stdin = self._process.stdin
             try:
@@ -121,21 +121,21 @@ def holder_class(ray: Any) -> Any:
             except (BrokenPipeError, ValueError):
                 pass  # its end is read
 
-        @ray.method(concurrency_group="write")
+        @ray.method(concurrency_group="write")  # type: ignore[untyped-decorator]
         def where(self) -> tuple[str, str]:
             import platform
 
             return ray.get_runtime_context().get_node_id(), platform.node()
 
-        @ray.method(concurrency_group="read")
+        @ray.method(concurrency_group="read")  # type: ignore[untyped-decorator]
         def read(self) -> bytes:
             return self._process.stdout.readline()  # type: ignore[union-attr]
 
-        @ray.method(concurrency_group="end")
+        @ray.method(concurrency_group="end")  # type: ignore[untyped-decorator]
         def kill(self) -> None:
             self._process.kill()
 
-        @ray.method(concurrency_group="end")
+        @ray.method(concurrency_group="end")  # type: ignore[untyped-decorator]
         def end(self, timeout_s: float) -> int:
             import subprocess
 
