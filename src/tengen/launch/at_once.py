@@ -261,7 +261,7 @@ class _AtOnce:
         count, leaving, refused = self._crew.follow_config()
         if len(self._crew.workers) != before or refused:
             with self._lock:
-                self._players.count(count)
+                self._players.count(count, [worker.name for worker in leaving])
                 for worker in leaving:
                     self._reached.pop(worker.name, None)
                 self._journal.scaled(self._schedule.acting, count, refused)

@@ -62,7 +62,15 @@ def main(argv: list[str]) -> int:
     with contextlib.ExitStack() as ending:
         try:
             mirror = ending.enter_context(
-                mirrored(Path(args.run), connect, args.roles[0], args.index, stop, _say)
+                mirrored(
+                    Path(args.run),
+                    connect,
+                    args.roles[0],
+                    args.index,
+                    stop,
+                    _say,
+                    is_vouched=True,
+                )
             )
             run = RunDirectory.open(args.run)
             name = log_name(tuple(args.roles), args.index)
@@ -137,6 +145,7 @@ class _Child:
         self._context = RoleContext(
             num_threads=args.num_threads,
             stop=stop or threading.Event(),
+            is_vouched=True,
             connect=connect,
             mirror=mirror,
             progress=self._progress,

@@ -12,8 +12,8 @@ from collections.abc import Callable, Sequence
 from tengen.errors import TengenError
 from tengen.launch.launcher import Handle, Launcher
 from tengen.launch.workers import Worker
-from tengen.roles import RunConfig, read_config
-from tengen.run import RunDirectory
+from tengen.roles import TRAIN_WRITER, RunConfig, read_config, writer_directory
+from tengen.run import RunDirectory, lock_holder
 
 __all__ = ["Crew"]
 
@@ -110,6 +110,9 @@ class Crew:
                 index=index,
                 num_threads=acting[0].num_threads,
             )
+            refused = self._held_by(index)
+            if refused:
+                break
             try:
                 self._begin(worker)
             except TengenError as error:
@@ -123,6 +126,16 @@ class Crew:
             self.handle(worker).stop()
         count = sum(one.roles == (self._acting,) for one in self.workers)
         return count, leaving, refused
+
+    def _held_by(self, index: int) -> str:
+        """Returns who plays as the writer that a new process would be, or nothing."""
+        if self._acting != "selfplay":
+            return ""
+        folder = writer_directory(self._run, TRAIN_WRITER + index)
+        holder = lock_holder(folder / "lock")
+        if holder is None:
+            return ""
+        return f"{folder.name} is played by process {holder}; stop that one first"
 
     def forget(self, worker: Worker) -> None:
         """Closes a process that has left, by the thread that gave it its turns."""

@@ -30,6 +30,7 @@ from tengen.run import RunDirectory
 __all__ = ["ForkServer", "ForkingLauncher", "can_fork"]
 
 _FORKED_ROLES = ("actor",)
+_ANSWER_S = 60.0
 
 
 def can_fork() -> bool:
@@ -84,6 +85,8 @@ class ForkServer:
     def __init__(self, run: RunDirectory) -> None:
         self._lock = threading.Lock()
         mine, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        # One that does not answer is not waited for: processes begin by themselves.
+        mine.settimeout(_ANSWER_S)
         words = ["-P", "-m", "tengen.launch.fork_server", str(run.path.absolute())]
         # Threads of OpenBLAS would be lost in each fork; an actor has one thread.
         environment = os.environ | {"OPENBLAS_NUM_THREADS": "1"}

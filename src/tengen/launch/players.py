@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 __all__ = ["Players"]
@@ -25,9 +25,17 @@ class Players:
         self._flying: dict[str, Mapping[str, Any]] = {}
         self._rates: dict[str, dict[str, float]] = {}
 
-    def count(self, num_players: int) -> None:
-        """Takes in how many processes play from now on."""
+    def count(self, num_players: int, left: Sequence[str] = ()) -> None:
+        """Takes in how many processes play from now on.
+
+        Args:
+            num_players: The processes.
+            left: Those that do no more.
+        """
         self._num_players = num_players
+        for name in left:
+            self._rates.pop(name, None)
+            self._flying.pop(name, None)
 
     def progress(self, name: str, report: Mapping[str, Any]) -> Mapping[str, Any]:
         """Returns what all tell, in place of what one tells on its way.

@@ -70,6 +70,7 @@ __all__ = ["RayLauncher", "fit_cluster", "run_ray"]
 _PATIENCE_S = 10.0
 """After which the view tells that a cluster has not begun an actor."""
 _PROBE_S = 120.0
+_LISTENING = ("learn", "inference")
 
 
 def fit_cluster(config: RunConfig, *, keeps_count: bool) -> RunConfig:
@@ -157,16 +158,25 @@ class RayLauncher:
         self._run = run
         self._nodes = nodes
         self._marker, self._text = _marker(run)
-        self._connect = connect_to(config.launch)
         lacking = [
             found["host"]
             for found in _probe(nodes, self._marker, self._text)
             if not found["has_run"]
         ]
+        # Its certificate need not be on this host where nobody needs a mirror.
+        self._connect = connect_to(config.launch) if lacking else None
         if lacking and self._connect is None:
             raise UsageError(
                 f"run ({run.path}) is not on host {lacking[0]}; put it on a filesystem "
                 f"that all hosts have, or set launch.listen=HOST:PORT"
+            )
+        schedule = config.agent.schedule(config)
+        hosts = {node.host for node in nodes if node.num_cpus > 0}
+        if schedule.serving and len(hosts) > 1 and not config.launch.listen:
+            raise UsageError(
+                f"launch.listen (none) must say where actors of {len(hosts)} hosts "
+                f"find inference and the learner; set launch.listen=0.0.0.0:PORT, with "
+                f"launch.certificate_file and launch.key_file"
             )
         self._actor_class = holder_class(ray)
         workers = _workers(config, nodes)
@@ -176,7 +186,7 @@ class RayLauncher:
             for worker, request in zip(workers, requests, strict=True)
         }
         self._names = {(one.roles, one.index): one.name for one in workers}
-        acting = config.agent.schedule(config).acting
+        acting = schedule.acting
         self._core = [
             (worker.roles, worker.index)
             for worker in workers
@@ -190,7 +200,13 @@ class RayLauncher:
         self._home = ray.get_runtime_context().get_node_id() if lacking else ""
         if self._core and not self._home:
             bundles = [self._resources(self._requests[key]) for key in self._core]
-            self._group = placement_group(bundles, strategy="PACK")
+            # What listens on one address is on one host.
+            several = max(config.launch.of(role).count for role in _LISTENING)
+            is_together = bool(schedule.serving) and several == 1
+            strategy = "STRICT_PACK" if is_together else "PACK"
+            self._group = placement_group(bundles, strategy=strategy)
+        if self._home:
+            self._check_home(nodes)
 
     def start(
         self,
@@ -221,6 +237,18 @@ class RayLauncher:
 
         logs = f"{self._run.logs / log_name(roles, index)} and Ray's logs"
         return RoleProcess(roles, start, logs)
+
+    def _check_home(self, nodes: Sequence[Node]) -> None:
+        """Makes sure that the roles that keep files have room on this host."""
+        asked = sum(self._requests[key].num_cpus for key in self._core)
+        for node in nodes:
+            if node.node == self._home and node.num_cpus < asked:
+                raise UsageError(
+                    f"host ({node.host}, {node.num_cpus:g} cores) must have "
+                    f"{asked:g} cores for the roles that keep the run's files, as it "
+                    f"alone has the run directory; start the command on a host that "
+                    f"has them, or put the run on a filesystem that all hosts have"
+                )
 
     def close(self) -> None:
         """Gives back what the cluster keeps for the run."""

@@ -51,7 +51,9 @@ def scale(args: argparse.Namespace) -> dict[str, Any]:
         write_config(run, changed)
     is_running = run.lock_holder("train") is not None
     if not args.json:
-        when = "within seconds" if is_running else "when the run goes on"
+        when = "when the run goes on"
+        if is_running:
+            when = "within seconds by local and ray, by others when the run goes on"
         print(f"{run.path}: {before} -> {number} of role {role}, {when}")
     return {
         "run": str(run.path),

@@ -73,11 +73,15 @@ class Peer:
 
     def _read(self) -> None:
         stream = self._connection.makefile("rb")
-        with contextlib.suppress(OSError, ValueError), stream:
-            for line in stream:
-                message = json.loads(line)
-                if not isinstance(message, dict):
-                    break
-                self._on_message(message)
-        self._connection.close()
-        self._on_message(None)
+        try:
+            # A message that lacks what it should have is the peer's end, too.
+            wrong = contextlib.suppress(OSError, ValueError, LookupError, TypeError)
+            with wrong, stream:
+                for line in stream:
+                    message = json.loads(line)
+                    if not isinstance(message, dict):
+                        break
+                    self._on_message(message)
+        finally:
+            self._connection.close()
+            self._on_message(None)

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 __all__ = ["PATIENCE_S", "Team", "gpu_name"]
 
-PATIENCE_S = 60.0
+PATIENCE_S = 330.0
 """The longest that learners of a group wait for each other in a step, in seconds: far
 above what their parts of a batch differ by. A process that ends is not waited for."""
 

@@ -29,6 +29,8 @@ from tengen.run import (
 
 __all__ = ["Member", "Members", "folder_of", "log_name"]
 
+_SILENT_S = 5.0
+"""A mirror asks something every second."""
 _AWAY_S = 60.0
 """After which a mirror that is not heard of is said to be away."""
 
@@ -109,16 +111,26 @@ class Members:
             for one in self._members.values()
         )
 
-    def join(self, mirror: str, role: str, index: int | None, process: str) -> Member:
+    def join(
+        self,
+        mirror: str,
+        role: str,
+        index: int | None,
+        process: str,
+        *,
+        is_vouched: bool = False,
+    ) -> Member:
         """Gives a mirror's new process its place.
 
         Args:
             mirror: Its id.
             role: What works on it.
             index: Which actor or writer it is; None: the writer that this mirror was
-                before, or one that is free. Who says a number is started by the run
-                itself, and takes the place of a mirror that is lost.
+                before, or one that is free.
             process: ``PID on HOST``.
+            is_vouched: Whether the run itself started the process, as the only one of
+                its index: then it takes the place of any mirror that has it. Else it
+                takes that of one that was not heard of for some seconds.
 
         Raises:
             UsageError: The place is taken, or there is none.
@@ -134,7 +146,7 @@ class Members:
             self.part_with(member)
             member = None
         if member is None:
-            lock, index = self._place(role, index)
+            lock, index = self._place(role, index, 0.0 if is_vouched else _SILENT_S)
             record = MirrorRecord(
                 mirror=mirror,
                 role=role,
@@ -147,10 +159,9 @@ class Members:
             member = self._members[mirror] = Member(record, lock)
         member.heard_s = time.monotonic()
         member.is_here = True
-        incarnation = 0
+        incarnation = self._run.new_incarnation(role)
+        self._run.forget_incarnations(role, incarnation)
         if role == "selfplay":
-            incarnation = self._run.new_incarnation(role)
-            self._run.forget_incarnations(role, incarnation)
             folder = writer_directory(self._run, member.record.index)
             (folder / str(incarnation)).mkdir(parents=True, exist_ok=True)
         self._publish(
@@ -175,9 +186,16 @@ class Members:
         member.lock.release()
 
     def look(self, away_s: float) -> list[Member]:
-        """Publishes who is away, and returns those that were for so many seconds."""
+        """Publishes who is away, and returns those to part with.
+
+        They were away for so many seconds, or ``evict_mirrors`` has taken their place.
+        """
         late = []
+        known = {record.mirror for record in read_mirrors(self._run)}
         for member in self._members.values():
+            if member.record.mirror not in known:
+                late.append(member)  # a process of this host has its place now
+                continue
             silent_s = time.monotonic() - member.heard_s
             if silent_s >= _AWAY_S and not member.record.is_away:
                 self._publish(member, is_away=True)
@@ -196,15 +214,21 @@ class Members:
         write_mirror(self._run, record)
         member.record = record
 
-    def _place(self, role: str, index: int | None) -> tuple[WriterLock, int]:
+    def _place(
+        self, role: str, index: int | None, silent_s: float
+    ) -> tuple[WriterLock, int]:
+        now_s = time.monotonic()
         if index is not None:
             for member in [*self._members.values()]:
                 record = member.record
-                if (record.role, record.index) == (role, index) and record.is_away:
+                is_silent = now_s - member.heard_s >= silent_s or not member.is_here
+                if (record.role, record.index) == (role, index) and is_silent:
                     self.part_with(member)
             return self._lock(role, index), index
         taken = {member.record.index for member in self._members.values()}
-        for number in range(TRAIN_WRITER + num_trained(self._run), MAX_WRITERS):
+        # From the end: the run itself has the first ones, and more when it is scaled.
+        first = TRAIN_WRITER + num_trained(self._run)
+        for number in reversed(range(first, MAX_WRITERS)):
             folder = writer_directory(self._run, number)
             # One with games that are not sealed is another process's to go on with.
             if number in taken or writer_files(folder, "journal"):
@@ -213,6 +237,12 @@ class Members:
                 return self._lock(role, number), number
             except UsageError:
                 continue
+        gone = [one for one in self._members.values() if not one.is_here]
+        if gone:
+            # Pods that come and go without their folders leave such places behind.
+            longest = min(gone, key=lambda member: member.heard_s)
+            self.part_with(longest)
+            return self._lock(role, longest.record.index), longest.record.index
         raise UsageError(
             f"run ({self._run.path}) has {MAX_WRITERS} self-play processes, the most; "
             f"stop one"

@@ -17,6 +17,7 @@ or until it has no number of a generation left; numbers for an hour are kept in 
 from __future__ import annotations
 
 import math
+import os
 import secrets
 import threading
 import time
@@ -38,6 +39,7 @@ from tengen.run import (
     publish_json,
     read_actor_totals,
     read_object,
+    storage_error,
     write_actor_totals,
 )
 from tengen.transport import Client, NoAnswer
@@ -48,7 +50,9 @@ _SCHEMA = 1
 _FILE = "mirror.json"
 _LOOK_S = 1.0
 _RETRY_S = 2.0
-_PATIENCE_S = 300.0
+_PATIENCE_S = 60.0
+_PATIENCE_OF_RUN_S = 600.0
+"""For the host of a run that started the process itself: it may be restarted."""
 _OUTAGE_S = 3600.0
 _LEAST_AHEAD = 16
 _MOST_AHEAD = 256
@@ -69,6 +73,7 @@ class Mirror:
             one that is free.
         stop: Ends waiting for the host.
         say: Takes a line for people, from any thread.
+        is_vouched: Whether the run started this process as the only one of its index.
         backlog_bytes: Bytes of games that may wait for the host, between generations.
 
     Attributes:
@@ -87,6 +92,7 @@ class Mirror:
         stop: threading.Event,
         say: Callable[[str], None] = lambda text: None,
         backlog_bytes: int = 1 << 30,
+        is_vouched: bool = False,
     ) -> None:
         self.run = RunDirectory(path)
         self.place: Place
@@ -97,6 +103,7 @@ class Mirror:
         self._stop = stop
         self._say = say
         self._backlog_bytes = backlog_bytes
+        self._is_vouched = is_vouched
         self._error: TengenError | None = None
         self._is_over = threading.Event()
         self._wake = threading.Event()
@@ -114,18 +121,19 @@ class Mirror:
     def open(self) -> RunDirectory:
         """Makes the folder and takes a place in the run. Blocks.
 
-        A host that does not answer is waited for, five minutes at most.
+        A host that does not answer is waited for, a minute at most, or ten where the
+        run started this process.
 
         Returns:
             The folder, as a run directory, with the run's ``run.json``.
 
         Raises:
-            UsageError: The folder is something else, or the host refuses this role:
-                by its token, its version, its index.
-            RunError: The host does not answer, or the disk refuses.
+            UsageError: The folder is something else, the host does not answer, or it
+                refuses this role: by its token, its version, its index.
+            RunError: The disk refuses.
         """
         known = self._read()
-        self.run.path.mkdir(parents=True, exist_ok=True)
+        self._make_folder()
         self._held = self.run.lock("mirror")
         try:
             self._client = RunClient(self._service, known["mirror"])
@@ -212,12 +220,13 @@ class Mirror:
             return
         self._is_over.set()
         self._wake.set()
-        self._thread.join()
         until = time.monotonic() + _CLOSE_S
+        self._client.deadline_s = until
+        self._thread.join()
         while self._error is None:
             try:
                 self._send()
-                self._client.bye()
+                self._end()
                 break
             except NoAnswer as error:
                 if time.monotonic() >= until or self._away_since_s is not None:
@@ -229,16 +238,23 @@ class Mirror:
                 break
         self._held.release()
 
-    def leave(self) -> None:
-        """Gives the place back, where nobody will come back to this folder.
+    def _end(self) -> None:
+        """Says that the process ends: for good where no generation is half played."""
+        if self._games is not None and not self._games.has_journals:
+            self._client.leave()
+        else:
+            self._client.bye()
 
-        Call it after ``close``. Nothing happens where the host does not answer.
-        """
-        if self._error is None and self._away_since_s is None:
-            try:
-                self._client.leave()
-            except TengenError as error:
-                self._say(str(error))
+    def _make_folder(self) -> None:
+        """Makes the folder, this user's alone: what it holds is played, and trusted."""
+        path = self.run.path
+        try:
+            path.mkdir(mode=0o700, parents=True, exist_ok=True)
+            owner = path.stat().st_uid
+        except OSError as error:
+            raise storage_error(path, error) from error
+        if owner != os.getuid():
+            raise UsageError(f"folder ({path}) is another user's; name one of your own")
 
     def _read(self) -> dict[str, Any]:
         path = self.run.path / _FILE
@@ -263,14 +279,21 @@ class Mirror:
 
     def _first(self, run: str | None) -> Place:
         """Takes the place, of a host that may begin after this role."""
-        until = time.monotonic() + _PATIENCE_S
+        patience_s = _PATIENCE_OF_RUN_S if self._is_vouched else _PATIENCE_S
+        until = time.monotonic() + patience_s
         is_told = False
         while True:
             try:
-                return self._client.join(self._role, self._index, run)
+                return self._client.join(
+                    self._role, self._index, run, is_vouched=self._is_vouched
+                )
             except NoAnswer as error:
-                if time.monotonic() >= until or self._stop.is_set():
+                if self._stop.is_set():
                     raise
+                if time.monotonic() >= until:
+                    if self._is_vouched:
+                        raise
+                    raise UsageError(f"{error}, for {patience_s:g} s") from error
                 if not is_told:
                     self._say(f"waits for the run's host: {error}")
                     is_told = True
@@ -316,10 +339,16 @@ class Mirror:
     def _sync(self) -> None:
         self._take_look()
         self._send()
-        if self._games is not None:
+        if self._games is not None and self._lacks_numbers():
             claimed = self._client.claim(self._num_wanted())
             with self._lock:
                 self._claimed = claimed
+
+    def _lacks_numbers(self) -> bool:
+        """Returns whether half of the stock of numbers is used up."""
+        with self._lock:
+            free = set(self._claimed) - self._local_generations()
+            return len(free) <= self._num_ahead // 2
 
     def _num_wanted(self) -> int:
         """Returns how many generations that are not sealed at the host to have.

@@ -99,6 +99,11 @@ class GamesOutbox:
         for outbox in self._journals.values():
             outbox.send()
 
+    @property
+    def has_journals(self) -> bool:
+        """Whether a generation is begun here and not sealed."""
+        return bool(writer_files(self._folder, "journal"))
+
     def sent_generations(self) -> set[int]:
         """Returns the generations whose segments are at the host."""
         return {int(path.stem) for path in self._is_sent}
@@ -110,7 +115,11 @@ class GamesOutbox:
             if path not in self._is_sent:
                 with suppress(FileNotFoundError):
                     unsent += path.stat().st_size
-        return unsent + sum(one.unsent_bytes for one in [*self._journals.values()])
+        known = dict(self._journals)
+        for path in writer_files(self._folder, "journal"):
+            outbox = known.get(path) or self._outbox(path)
+            unsent += outbox.unsent_bytes
+        return unsent
 
     def _outbox(self, path: Path) -> GrowingOutbox:
         where = {

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 import platform
+import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,7 +23,7 @@ from tengen.mirror.messages import (
     word_in,
 )
 from tengen.run import NumberedFolder
-from tengen.transport import Client
+from tengen.transport import Client, NoAnswer
 
 __all__ = ["Place", "RunClient"]
 
@@ -52,6 +53,9 @@ class RunClient:
         client: To the run's service.
         mirror: The mirror's id.
 
+    Attributes:
+        deadline_s: By ``time.monotonic``, after which nothing is asked any more.
+
     All methods raise ``NoAnswer`` where nobody answers, ``UsageError`` where the
     service refuses the question and ``RunError`` where it fails, as on a full disk.
     """
@@ -60,19 +64,28 @@ class RunClient:
         self._client = client
         self._mirror = mirror
         self._events = 0
+        self.deadline_s: float | None = None
 
     @property
     def name(self) -> str:
         """The service's address, for messages."""
         return self._client.name
 
-    def join(self, role: str, index: int | None, run: str | None) -> Place:
+    def join(
+        self,
+        role: str,
+        index: int | None,
+        run: str | None,
+        *,
+        is_vouched: bool = False,
+    ) -> Place:
         """Takes a place in the run for this process; see ``Members.join``."""
         answer = self._ask(
             "join",
             role=role,
             index=index,
             run=run,
+            is_vouched=is_vouched,
             process=f"{os.getpid()} on {platform.node()}",
             tengen=__version__,
         )
@@ -192,6 +205,8 @@ class RunClient:
         return self._ask("status")
 
     def _ask(self, what: str, **fields: Any) -> Any:
+        if self.deadline_s is not None and time.monotonic() > self.deadline_s:
+            raise NoAnswer(f"{self.name} has not taken all in time")
         who = {"mirror": self._mirror, "events": self._events}
         answer = self._client.ask({"ask": what, **who, **fields})
         if what in ("join", "look", "append", "segment") and not isinstance(

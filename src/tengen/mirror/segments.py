@@ -9,19 +9,21 @@ from pathlib import Path
 from tengen import _core
 from tengen.errors import RunError, UsageError
 from tengen.experience import SegmentReader
-from tengen.experience.games.files import writer_files
+from tengen.experience.games.files import SET_ASIDE, writer_files
+from tengen.experience.games.journal import read_journal
 from tengen.experience.games.segment import seal
 from tengen.mirror.growing_file import CopiedFiles
 from tengen.mirror.messages import MAX_FILE_BYTES
 from tengen.run import publish_file, storage_error
 
-__all__ = ["close_generations", "take_segment"]
+__all__ = ["check_claimed", "close_generations", "take_segment"]
 
 
 def take_segment(
     folder: Path,
     incarnation: int,
     generation: int,
+    task: str,
     total: tuple[int, int],
     piece: tuple[int, bytes],
     copies: CopiedFiles,
@@ -34,7 +36,8 @@ def take_segment(
     Args:
         folder: The writer's, whose lock the caller holds.
         incarnation: The folder below it that the segment is for.
-        generation: The segment's.
+        generation: The segment's, which was claimed for this writer.
+        task: Of the run.
         total: The segment's bytes and CRC-32C.
         piece: Where the piece begins, and its bytes.
         copies: Forgets the journals.
@@ -43,9 +46,9 @@ def take_segment(
         Whether the segment is published, and how many bytes of it are here.
 
     Raises:
-        UsageError: Another segment has the place, or what arrived is none of this
-            generation.
-        RunError: The disk refuses.
+        UsageError: Another segment has the place, the generation was not claimed for
+            this writer or was given up, or what arrived is none of it.
+        RunError: The disk refuses, or what arrived is damaged.
     """
     size, crc = total
     if size > MAX_FILE_BYTES:
@@ -59,16 +62,17 @@ def take_segment(
                 f"other games; remove the mirror's folder and start it again"
             )
     else:
+        check_claimed(folder, generation)
         held = _append(part, *piece)
         if held < size:
             return False, held
         if _crc_of(part) != (size, crc):
             part.unlink()
-            raise UsageError(
-                f"segment ({final.name} of {folder.name}) arrived damaged; send it "
+            raise RunError(
+                f"segment ({final.name} of {folder.name}) arrived damaged; it is sent "
                 f"again"
             )
-        _check(part, generation)
+        _check(part, generation, task)
         publish_file(final, part.read_bytes())
     with suppress(FileNotFoundError):
         part.unlink()
@@ -91,8 +95,35 @@ def close_generations(folder: Path) -> int:
     Raises:
         RunError: A journal is damaged, or the disk refuses.
     """
-    generations = sorted({int(path.stem) for path in writer_files(folder, "journal")})
-    return sum(seal(folder, generation) is not None for generation in generations)
+    places: dict[int, Path] = {}
+    for path in writer_files(folder, "journal"):
+        places[int(path.stem)] = path
+        try:
+            read_journal(path)
+        except (RunError, UsageError):
+            # What a peer sent is no journal: nobody is to read it.
+            path.rename(path.with_suffix(".refused"))
+    num_sealed = 0
+    for generation, path in sorted(places.items()):
+        num_sealed += seal(folder, generation) is not None
+        sealed = {int(one.stem) for one in writer_files(folder, "npz")}
+        if generation not in sealed:
+            # The number is not used again: who was away may have played it.
+            path.with_suffix(f".{SET_ASIDE}").touch()
+    return num_sealed
+
+
+def check_claimed(folder: Path, generation: int) -> None:
+    """Makes sure that a generation was claimed for a writer, and is not sealed.
+
+    Raises:
+        UsageError: It was not, or was given up.
+    """
+    if all(int(path.stem) != generation for path in writer_files(folder, "journal")):
+        raise UsageError(
+            f"generation ({generation}) was not claimed for {folder.name}, or was "
+            f"given up; remove the mirror's folder and start the role again"
+        )
 
 
 def _append(part: Path, offset: int, data: bytes) -> int:
@@ -122,15 +153,17 @@ def _crc_of(path: Path) -> tuple[int, int]:
     return len(data), int(_core.crc32c(data))
 
 
-def _check(part: Path, generation: int) -> None:
+def _check(part: Path, generation: int, task: str) -> None:
     """Makes sure that the file is a segment of this generation, before others read it.
 
-    Its columns are checked by whoever reads them, as those of any segment.
+    Its columns are read: they are whole, and in their ranges. Whether the moves are
+    legal is found out by who replays them.
     """
     try:
         with SegmentReader(part) as reader:
-            if reader.generation != generation or reader.number("num_games") < 1:
-                raise RunError(f"it is of generation {reader.generation}")
+            of = reader.meta.get("game"), reader.generation
+            if of != (task, generation) or reader.number("num_games") < 1:
+                raise RunError(f"it is of generation {of[1]} of {of[0]}")
             reader.game_columns()
     except (RunError, UsageError) as error:
         part.unlink()

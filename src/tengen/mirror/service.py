@@ -41,7 +41,7 @@ from tengen.mirror.messages import (
     number_in,
     word_in,
 )
-from tengen.mirror.segments import take_segment
+from tengen.mirror.segments import check_claimed, take_segment
 from tengen.run import (
     RunDirectory,
     file_sha256,
@@ -61,6 +61,8 @@ _LOOK_S = 5.0
 _HERE_S = 6.0
 _LOOK_AGAIN_S = 0.1
 _MOST_AHEAD = 1024
+_MOST_MADE_ANEW = 1000
+"""Times that a role is made anew in one process, as where ``run.json`` changes."""
 
 
 class RunService:
@@ -167,7 +169,10 @@ class RunService:
             )
         with self._lock:
             process = word_in(message, "process")
-            record = self._members.join(mirror, role, index, process).record
+            is_vouched = message.get("is_vouched") is True
+            record = self._members.join(
+                mirror, role, index, process, is_vouched=is_vouched
+            ).record
         totals = (0, 0)
         if role == "actor":
             totals = read_actor_totals(self._run, record.index)
@@ -228,16 +233,17 @@ class RunService:
             return self._run.logs / log_name(record.role, record)
         folder = folder_of(self._run, member)
         generation = number_in(message, "generation", least=1)
-        incarnation = number_in(message, "incarnation", least=1)
+        incarnation = self._incarnation(member, message)
         if any(int(p.stem) == generation for p in writer_files(folder, "npz")):
             return None
-        if all(int(p.stem) != generation for p in writer_files(folder, "journal")):
-            raise UsageError(
-                f"generation ({generation}) was not claimed for {folder.name}, or was "
-                f"given up; start the role again"
-            )
+        check_claimed(folder, generation)
         (folder / str(incarnation)).mkdir(exist_ok=True)
         return folder / str(incarnation) / f"{generation:06d}.journal"
+
+    def _incarnation(self, member: Member, message: Message) -> int:
+        """Returns the folder that a mirror writes to: its own, or one of before."""
+        most = member.record.incarnation + _MOST_MADE_ANEW
+        return number_in(message, "incarnation", most, least=1)
 
     def _segment(self, message: Message) -> dict[str, Any]:
         data = decoded(message)
@@ -245,8 +251,9 @@ class RunService:
             member = self._member(message)
             is_whole, held = take_segment(
                 folder_of(self._run, member),
-                number_in(message, "incarnation", least=1),
+                self._incarnation(member, message),
                 number_in(message, "generation", least=1),
+                self._task,
                 (
                     number_in(message, "size", 1 << 40),
                     number_in(message, "crc", 1 << 32),
@@ -315,11 +322,15 @@ class RunService:
         return self._members.of(word_in(message, "mirror"), events)
 
     def _watching(self) -> None:
+        late: list[Member] = []
         while not self._is_over.wait(min(_LOOK_S, self._away_s / 4)):
             with self._lock, suppress(TengenError):  # a full disk: the next time
-                for member in self._members.look(self._away_s):
+                late = self._members.look(self._away_s)
+            for member in late:
+                with self._lock, suppress(TengenError):
                     self._members.part_with(member)
                     self._say(
-                        f"{member.record.role} of {member.record.process} was away for "
-                        f"{self._away_s:.0f} s; what it sent is kept, its place is free"
+                        f"{member.record.role} of {member.record.process} has lost its "
+                        f"place, as it was away for long or is elsewhere now; what it "
+                        f"sent is kept"
                     )

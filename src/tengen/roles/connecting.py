@@ -64,6 +64,8 @@ def mirrored(
     index: int | None,
     stop: threading.Event,
     say: Callable[[str], None],
+    *,
+    is_vouched: bool = False,
 ) -> Iterator[Mirror | None]:
     """Keeps a mirror at ``path`` while a role works on it; None without ``connect``.
 
@@ -74,6 +76,7 @@ def mirrored(
         index: Which actor or writer; None: a writer that is free.
         stop: Ends waiting for the host.
         say: Takes a line for people.
+        is_vouched: Whether the run started this process as the only one of its index.
 
     Raises:
         UsageError: As ``Mirror.open``, or no token is in the environment.
@@ -90,7 +93,9 @@ def mirrored(
         token=way.token,
         fingerprint=way.fingerprint,
     )
-    mirror = Mirror(path, client, role, index, stop=stop, say=say)
+    mirror = Mirror(
+        path, client, role, index, stop=stop, say=say, is_vouched=is_vouched
+    )
     mirror.open()
     try:
         yield mirror

@@ -25,8 +25,9 @@ class RoleResources:
     """Processes of the role, 1 to 1024; more than one of the actor, of self-play, up to
     256, of learn, and of inference, up to 64, alone."""
     num_cpus: int = bounded(0, 0, 1024, "0 chooses")
-    """Cores: as many threads, and a cluster keeps them for the role. 0 gives
-    it its part of this machine's cores, and a cluster keeps none."""
+    """Cores: as many threads, and a cluster keeps them for the role. 0 gives it its
+    part of this machine's cores, or of the largest host's of a cluster, which keeps as
+    many for roles that always work."""
     num_gpus: int = bounded(0, 0, 64, "leave it out")
     """GPUs that a cluster keeps for the role, 0 to 64; on one machine the role uses
     those of --devices, and this changes nothing."""

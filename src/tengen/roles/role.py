@@ -100,6 +100,9 @@ class RoleContext:
     connect: Connect | None = None
     """Where a role by itself finds the services of the run; None: the run directory
     says it."""
+    is_vouched: bool = False
+    """Whether a runner gives the turns, and this is its only process of the index: then
+    another one that holds what is this role's ends, or is a mirror's that is lost."""
     mirror: Mirror | None = None
     """Where the run directory is on another host: the run is then this mirror's folder.
     """

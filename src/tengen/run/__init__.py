@@ -36,6 +36,7 @@ from tengen.run.machine import (
 )
 from tengen.run.mirrors import (
     MirrorRecord,
+    evict_mirrors,
     forget_mirror,
     read_mirrors,
     write_mirror,
@@ -61,6 +62,7 @@ __all__ = [
     "WriterLock",
     "available_cores",
     "available_memory_bytes",
+    "evict_mirrors",
     "file_sha256",
     "find_files",
     "forget_mirror",

@@ -15,7 +15,13 @@ from tengen.run.layout import RunDirectory
 from tengen.run.publish import publish_json, storage_error
 from tengen.run.reading import find_files, read_object
 
-__all__ = ["MirrorRecord", "forget_mirror", "read_mirrors", "write_mirror"]
+__all__ = [
+    "MirrorRecord",
+    "evict_mirrors",
+    "forget_mirror",
+    "read_mirrors",
+    "write_mirror",
+]
 
 _SCHEMA = 1
 _TYPES = {
@@ -42,7 +48,8 @@ class MirrorRecord:
     process: str
     """``PID on HOST``."""
     incarnation: int
-    """Of self-play: the least that the process writes as."""
+    """The process's among those of its role; of self-play the least that it writes as.
+    """
     events: int
     """The number of the process's event file."""
     is_away: bool
@@ -81,6 +88,19 @@ def write_mirror(run: RunDirectory, record: MirrorRecord) -> None:
         raise storage_error(folder, error) from error
     content = {"schema": _SCHEMA, **dataclasses.asdict(record)}
     publish_json(folder / f"{record.mirror}.json", content)
+
+
+def evict_mirrors(run: RunDirectory, role: str, index: int) -> None:
+    """Has a run's service give a place back, for a process with the run directory.
+
+    The lock of the place is free some seconds later, where a service holds it.
+
+    Raises:
+        RunError: The disk refuses, or a record is damaged.
+    """
+    for record in read_mirrors(run):
+        if (record.role, record.index) == (role, index):
+            forget_mirror(run, record.mirror)
 
 
 def forget_mirror(run: RunDirectory, mirror: str) -> None:

@@ -69,7 +69,6 @@ def held(marker: Path, text: str, far: bool) -> Any:
             True,
             [["far", f"{tempfile.gettempdir()}/tengen-some-folder"], "secret"],
         ),
-        ("4567", False, [["near"], None]),
     ],
 )
 def test_a_process_works_where_the_run_is_or_on_a_mirror(
@@ -82,6 +81,11 @@ def test_a_process_works_where_the_run_is_or_on_a_mirror(
     assert holder.end(30.0) == 8
     holder.write(b"too late\n")  # its end is read
     assert holder.read() == b""
+
+
+def test_a_host_that_came_later_without_the_run_is_no_place(marker):
+    with pytest.raises(RuntimeError, match="has not the run"):
+        held(marker, "4567", far=False)
 
 
 def test_one_that_does_not_leave_is_killed(marker):

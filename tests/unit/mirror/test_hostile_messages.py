@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from tengen.errors import TengenError, UsageError
+from tengen.errors import RunError, TengenError, UsageError
 from tengen.mirror.growing_file import CopiedFiles
 from tengen.mirror.messages import PIECE_BYTES, encoded
 from tengen.mirror.run_client import RunClient
@@ -71,6 +71,28 @@ def files_of(run) -> set[str]:
                 "data": PIECE,
             },
         ),
+        (
+            "append",
+            {
+                "kind": "journal",
+                "generation": 1,
+                "incarnation": 10**9,
+                "offset": 0,
+                "crc": 0,
+                "data": PIECE,
+            },
+        ),
+        (
+            "segment",
+            {
+                "generation": 77,
+                "incarnation": 1,
+                "size": 1,
+                "crc": 0,
+                "offset": 0,
+                "data": PIECE,
+            },
+        ),
         ("totals", {"num_rows": 3, "num_episodes": 1}),
         ("model", {"number": "../../000001"}),
         ("piece", {"number": 0, "name": "../run.json", "offset": 0}),
@@ -104,7 +126,7 @@ def test_what_is_no_segment_is_not_published(host, ask):
     for data in (b"", b"PK\x03\x04 no archive", os.urandom(2000)):
         with pytest.raises(UsageError, match="that arrived is none"):
             ask("segment", **segment_message(generation, data))
-    with pytest.raises(UsageError, match="arrived damaged"):
+    with pytest.raises(RunError, match="arrived damaged"):
         ask("segment", **segment_message(generation, b"some bytes", crc=7))
     assert find_files(host.run.experience, "*/*/*.npz") == []
     assert len(find_files(host.run.experience, "*/*/*.journal")) == 1

@@ -34,7 +34,7 @@ def connect(config: RunConfig) -> None:
     if ray.is_initialized():
         return
     given = config.launch.address or os.environ.get("RAY_ADDRESS", "")
-    where = f"launch.address ({given})"
+    where = f"launch.address ({given or 'none, the cluster of this host'})"
     if given and given not in ("auto", "local"):
         _check_address(given, where)
     # A cluster that this call begins reports no usage.

@@ -95,6 +95,9 @@ def holder_class(ray: Any) -> Any:
                     is_near = file.read().strip() == text
             except OSError:
                 is_near = False
+            if not is_near and marker and not far:
+                # One that came later: its death is told, and another host tried.
+                raise RuntimeError(f"host {os.uname().nodename} has not the run")
             env = dict(os.environ)
             arguments = near
             if not is_near and far:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import itertools
 import json
 import queue
@@ -166,7 +167,12 @@ class Runner:
     def _take(self, rank: int, message: dict[str, Any]) -> None:
         with self._changed:
             if "hello" in message:
-                self._hellos[rank] = RankInfo(**message["hello"])
+                # A rank of another version may tell more, and is refused by name.
+                told = {field.name for field in dataclasses.fields(RankInfo)}
+                hello = message["hello"]
+                self._hellos[rank] = RankInfo(
+                    **{name: hello[name] for name in told if name in hello}
+                )
             elif "looked" in message:
                 self._looked[rank] = message["found"]
             elif "pong" in message:

@@ -19,8 +19,9 @@ from tengen.inference import DriveStats, central
 from tengen.roles.actor.links import Driven, Group, LinkLost
 from tengen.roles.config import RunConfig
 from tengen.roles.doors import STORE, server_name, way_to
+from tengen.roles.patience import patiently
 from tengen.roles.role import RoleContext
-from tengen.run import RunDirectory
+from tengen.run import RunDirectory, evict_mirrors
 from tengen.run.actor_counts import ActorCounts
 from tengen.transport import Client, is_net
 
@@ -66,7 +67,12 @@ class RemoteLink:
             "raise launch.roles.actor.count",
         )
         self._stop = context.stop
-        self._lock = run.lock(f"actor-{context.index}")
+        name = f"actor-{context.index}"
+        if context.is_vouched and context.mirror is None:
+            evict_mirrors(run, "actor", context.index)
+            self._lock = patiently(lambda: run.lock(name), context.stop)
+        else:
+            self._lock = run.lock(name)
         self._is_closed = threading.Event()
         self._is_far = False
         sizes = agent.actor.group_sizes()

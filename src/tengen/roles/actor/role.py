@@ -58,6 +58,7 @@ class ActorRole:
         self._ports: list[EnvironmentPort] = []
         self._stats = EnvironmentStats()
         self._begun_s: float | None = None
+        self._num_lives = 0
         # From its making on: the first turn follows at once.
         self._is_turning = True
         self._sign_lock = threading.Lock()
@@ -118,8 +119,14 @@ class ActorRole:
         agent, config, context = self._agent, self._config, self._context
         # An actor that resumes gets other episodes, and draws other actions, than the
         # one before it began with.
-        incarnation = self._run.new_incarnation("actor")
-        seeds = np.random.SeedSequence((config.seed, incarnation, context.index))
+        life: tuple[int, ...]
+        if context.mirror is None:
+            life = (self._run.new_incarnation("actor"), context.index)
+        else:
+            # Counted at the run's host, and here since.
+            self._num_lives += 1
+            life = (context.mirror.place.incarnation, context.index, self._num_lives)
+        seeds = np.random.SeedSequence((config.seed, *life))
         sizes = agent.actor.group_sizes() if context.at_once else [agent.actor.num_envs]
         env_seed, draw_seed, *rest = map(
             int, seeds.generate_state(1 + len(sizes), np.uint64)

@@ -27,12 +27,13 @@ from tengen.experience import (
 )
 from tengen.models import load_model
 from tengen.roles.book import run_book
-from tengen.roles.config import RunConfig, newest_inference
+from tengen.roles.config import RunConfig, newest_inference, read_config
+from tengen.roles.patience import patiently
 from tengen.roles.role import Report, RoleContext
 from tengen.roles.selfplay.forks import fork_sources
 from tengen.roles.selfplay.resignation import check_resignation
 from tengen.roles.selfplay.threads_play import PlayingThreads, take_counts
-from tengen.run import RunDirectory
+from tengen.run import RunDirectory, evict_mirrors
 
 __all__ = ["SelfplayRole"]
 
@@ -198,7 +199,8 @@ class SelfplayRole:
             return None
         if self._writer.unsealed():
             return None
-        count = self._config.launch.of("selfplay").count
+        # As it is now: ``tengen scale`` may have changed it.
+        count = read_config(self._run).launch.of("selfplay").count
         return adopt_writer(
             self._run,
             lambda: self._run.new_incarnation("selfplay"),
@@ -274,7 +276,11 @@ def _writer(run: RunDirectory, context: RoleContext) -> ExperienceWriter:
     if context.writer is None:
         writer = claim_writer(run, incarnation)
     else:
-        writer = ExperienceWriter(writer_directory(run, context.writer), incarnation)
+        folder = writer_directory(run, context.writer)
+        # A mirror may have been this writer in an earlier call, or on a host that is
+        # lost; and the first process may just play what this one's has left.
+        evict_mirrors(run, "selfplay", context.writer)
+        writer = patiently(lambda: ExperienceWriter(folder, incarnation), context.stop)
     run.forget_incarnations("selfplay", incarnation)
     return writer
 
