@@ -46,7 +46,7 @@ def pids_of(role: str, folder: Path) -> list[int]:
     return [int(word) for word in found.stdout.split()]
 
 
-@pytest.mark.slow
+@pytest.mark.soak
 def test_two_players_that_share_no_disk_with_the_learner(tmp_path, far):
     out = tmp_path / "run"
     run = RunDirectory(out)

@@ -93,8 +93,8 @@ def test_a_learner_that_is_killed_ends_a_step_and_not_the_run(
         if run.poll() is None:
             os.killpg(run.pid, signal.SIGKILL)
             run.communicate()
-    deaths = [(death["role"], death["how"]) for death in events(out, "death")]
-    assert deaths == [("learn", "signal 9")] * 3
+    # Of the process that leads whichever of its roles had a turn.
+    assert [death["how"] for death in events(out, "death")] == ["signal 9"] * 3
     steps = [turn["total_steps"] for turn in learned(out)]
     assert steps == sorted(steps)
     directory = RunDirectory(out)
@@ -110,6 +110,7 @@ def test_a_learner_that_is_killed_ends_a_step_and_not_the_run(
         assert check_models(directory) > 0
 
 
+@pytest.mark.soak
 def test_a_budget_in_frames_is_kept_with_two_learners(out: Path) -> None:
     done = run_command(environment(out, "--launch", "local", "--frames", "20000"))
     assert (done.returncode, done.stderr) == (0, "")

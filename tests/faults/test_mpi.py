@@ -106,7 +106,7 @@ def test_a_rank_that_is_killed_ends_the_call_and_the_next_goes_on(
     check_models(run)
 
 
-@pytest.mark.slow
+@pytest.mark.soak
 def test_a_role_that_is_killed_begins_again_and_a_stop_saves_all(
     tmp_path: Path, start: Callable[[list[str]], subprocess.Popen[str]]
 ) -> None:
@@ -144,7 +144,7 @@ def test_ranks_that_do_not_fit_are_one_line(tmp_path: Path) -> None:
     assert not out.exists()
 
 
-@pytest.mark.slow
+@pytest.mark.soak
 def test_environments_are_trained_by_ranks(tmp_path: Path) -> None:
     needs_mpi()
     pytest.importorskip("gymnasium")

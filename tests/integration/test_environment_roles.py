@@ -108,7 +108,7 @@ def test_an_actor_of_another_host(
     monkeypatch.setenv("TENGEN_RUN_TOKEN", 32 * "0")
     done = run_command(role("actor", far, *connect))
     assert done.returncode == 2
-    assert "token (not shown) must be the inference's" in done.stderr
+    assert "token (not shown) must be the run's" in done.stderr
     secret = run / "endpoints" / "token"
     assert secret.stat().st_mode & 0o077 == 0
     monkeypatch.setenv("TENGEN_RUN_TOKEN", secret.read_text())

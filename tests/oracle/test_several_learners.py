@@ -65,7 +65,7 @@ def test_two_learners_learn_what_one_does(
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("size", [2, 4])
+@pytest.mark.parametrize("size", [2, pytest.param(4, marks=pytest.mark.soak)])
 @pytest.mark.parametrize("case", CASES)
 def test_a_hundred_steps(
     followers: Followers, case: str, size: int, tmp_path: Path
