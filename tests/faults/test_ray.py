@@ -141,9 +141,9 @@ def test_a_stop_ends_it_while_the_cluster_has_no_room(
     needs_ray()
     out = tmp_path / "run"
     run = RunDirectory(out)
-    wanted = (*SETTINGS, "launch.roles.learn.num_gpus=9")
+    wanted = (*SETTINGS, "launch.roles.learn.num_gpus=9", "launch.grows=true")
     child = start(command(out, "ray", FAR, wanted))
-    wait_for(lambda: run.lock_holder("export"), 300)
+    wait_for(lambda: run.incarnations("hosts"), 300)
     if number is None:
         run.request_stop()
     else:
@@ -173,3 +173,25 @@ def test_environments_are_trained_on_ray_and_gone_on_with_inline(
     done = run_command([*words, "--launch", "inline", "--frames", "4k"])
     assert done.returncode == 0, done.stderr
     assert len(RunDirectory(out).models.numbers()) > num_models
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("setting", "line"),
+    [
+        ("launch.roles.learn.num_gpus=9", "has no room in the cluster beside"),
+        ("launch.address=127.0.0.1:9", "does not answer"),
+        ("launch.address=ray://127.0.0.1:10001", "must be HOST:PORT"),
+        ("launch.runtime_env=no_such_file.json", "cannot be read"),
+    ],
+)
+def test_what_cannot_work_is_one_line_before_anything_starts(
+    tmp_path: Path, setting: str, line: str
+) -> None:
+    needs_ray()
+    out = tmp_path / "run"
+    done = run_command(command(out, "ray", 24, (*SETTINGS, setting)), timeout_s=200)
+    assert done.returncode == 2
+    assert line in done.stderr
+    assert len(done.stderr.splitlines()) == 1
+    assert not out.exists()
