@@ -83,7 +83,7 @@ def goes_on(out: Path, role: str) -> Callable[[], bool]:
     return lambda: len(turns(out, role)) > before
 
 
-@pytest.mark.slow
+@pytest.mark.soak
 def test_a_kill_of_every_role(
     tmp_path: Path, start: Callable[[list[str]], subprocess.Popen[str]]
 ) -> None:

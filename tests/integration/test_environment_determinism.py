@@ -38,7 +38,7 @@ def newest(out: Path) -> list[bytes]:
     [
         "ppo",
         pytest.param("vtrace", marks=pytest.mark.soak),
-        pytest.param("dqn", marks=pytest.mark.slow),
+        pytest.param("dqn", marks=pytest.mark.soak),
         pytest.param("r2d2", marks=pytest.mark.soak),
     ],
 )

@@ -45,8 +45,10 @@ class Host:
 
 
 @pytest.fixture
-def host(tmp_path: Path) -> Iterator[Host]:
-    """A host that serves."""
+def host(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Host]:
+    """A host that serves mirrors which ask often."""
+    for name in ("_LOOK_S", "_RETRY_S"):
+        monkeypatch.setattr(f"tengen.mirror.mirror.{name}", 0.1)
     made = Host(tmp_path / "run")
     yield made
     made.close()
