@@ -37,6 +37,8 @@ def connect(config: RunConfig) -> None:
     where = f"launch.address ({given or 'none, the cluster of this host'})"
     if given and given not in ("auto", "local"):
         _check_address(given, where)
+    if not given and not _is_any_here():
+        given = "local"
     # A cluster that this call begins reports no usage.
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
     runtime_env = _runtime_env(config.launch.runtime_env)
@@ -45,7 +47,7 @@ def connect(config: RunConfig) -> None:
             ray.init(
                 address=given or None,
                 log_to_driver=False,
-                include_dashboard=False if not given else None,
+                include_dashboard=None if given not in ("", "local") else False,
                 logging_level=logging.ERROR,
                 runtime_env=runtime_env,
             )
@@ -62,6 +64,20 @@ def disconnect() -> None:
     if _OURS.is_set():
         _OURS.clear()
         ray.shutdown()
+
+
+def _is_any_here() -> bool:
+    """Returns whether the cluster that began last on this host still answers.
+
+    Ray would wait for one that is gone, whose address it has in a file.
+    """
+    try:
+        known = Path("/tmp/ray/ray_current_cluster").read_text().strip()
+        host, _, port = known.rpartition(":")
+        socket.create_connection((host, int(port)), _CONNECT_S).close()
+    except (OSError, ValueError, OverflowError):
+        return False
+    return True
 
 
 def _check_address(given: str, where: str) -> None:
