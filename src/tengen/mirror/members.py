@@ -173,14 +173,19 @@ class Members:
         )
         return member
 
-    def part_with(self, member: Member) -> None:
+    def part_with(self, member: Member, *, were_begun: bool = True) -> None:
         """Seals what a mirror has sent and gives its place to others.
+
+        Args:
+            member: The mirror.
+            were_begun: See ``close_generations``.
 
         Raises:
             RunError: The disk refuses, or what was sent is damaged; it keeps its place.
         """
         if member.record.role == "selfplay":
-            close_generations(folder_of(self._run, member))
+            folder = folder_of(self._run, member)
+            close_generations(folder, were_begun=were_begun)
         self._members.pop(member.record.mirror, None)
         forget_mirror(self._run, member.record.mirror)
         member.lock.release()

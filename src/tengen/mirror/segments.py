@@ -83,11 +83,13 @@ def take_segment(
     return True, size
 
 
-def close_generations(folder: Path) -> int:
+def close_generations(folder: Path, *, were_begun: bool) -> int:
     """Seals what a writer that is gone for good has sent of its generations.
 
     Args:
         folder: The writer's, whose lock the caller holds.
+        were_begun: Whether it may have played what it has not sent; then no number of
+            a generation without games is used again.
 
     Returns:
         How many segments were sealed; generations without games are given up.
@@ -107,7 +109,7 @@ def close_generations(folder: Path) -> int:
     for generation, path in sorted(places.items()):
         num_sealed += seal(folder, generation) is not None
         sealed = {int(one.stem) for one in writer_files(folder, "npz")}
-        if generation not in sealed:
+        if were_begun and generation not in sealed:
             # The number is not used again: who was away may have played it.
             path.with_suffix(f".{SET_ASIDE}").touch()
     return num_sealed

@@ -305,7 +305,8 @@ class RunService:
 
     def _leave(self, message: Message) -> None:
         with self._lock:
-            self._members.part_with(self._member(message))
+            # It has sent all that it began.
+            self._members.part_with(self._member(message), were_begun=False)
 
     def _told(self) -> Any:
         """Returns the run's status, read anew every few seconds at most."""

@@ -17,6 +17,7 @@ from tengen.experience import (
     has_orphan,
     writer_directory,
 )
+from tengen.experience.games.files import SET_ASIDE
 from tengen.experience.games.segment import recorded_games
 from tengen.observe.status import read_status
 from tengen.roles.patience import patiently
@@ -274,6 +275,13 @@ def test_a_clean_end_gives_the_place_back(host, mirror_at, tmp_path):
     assert games_at(host.run) == [(generation, 3)]
     assert read_mirrors(host.run) == []
     assert find_files(host.run.experience, "*/*/*.journal") == []
+    # The numbers that it has not begun are free again.
+    assert find_files(host.run.experience, f"*/*/*.{SET_ASIDE}") == []
+    near = claim_writer(host.run, host.run.new_incarnation("selfplay"))
+    number, _, segment = begin_generation(host.run, near, "tictactoe")
+    segment.close()
+    near.release()
+    assert number == generation + 1
 
 
 def test_a_mirror_may_begin_when_there_are_models(host, mirror_at, tmp_path):
