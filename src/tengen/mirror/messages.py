@@ -17,7 +17,6 @@ from tengen.errors import UsageError
 from tengen.transport import Dialect
 
 __all__ = [
-    "GAME_ROLES",
     "MAX_FILE_BYTES",
     "MIRROR_ROLES",
     "PIECE_BYTES",
@@ -32,7 +31,6 @@ __all__ = [
 RUN = Dialect("run", version=1)
 """The service of a run directory; its token is TENGEN_RUN_TOKEN."""
 
-GAME_ROLES = ("selfplay",)
 MIRROR_ROLES = ("selfplay", "actor")
 """Roles that work on a mirror."""
 

@@ -54,8 +54,8 @@ from tengen.transport import Message, Service
 __all__ = ["AWAY_S", "RunService"]
 
 AWAY_S = 7200.0
-"""How long a mirror that is not heard of keeps its place: more than an outage of an
-hour. Then what it has sent is sealed, and what it plays meanwhile is lost."""
+"""Seconds for which a mirror that is not heard of keeps its place: more than an outage
+of an hour. Then the service seals what the mirror has sent, and takes no more of it."""
 
 _LOOK_S = 5.0
 _HERE_S = 6.0
@@ -323,8 +323,9 @@ class RunService:
         return self._members.of(word_in(message, "mirror"), events)
 
     def _watching(self) -> None:
-        late: list[Member] = []
         while not self._is_over.wait(min(_LOOK_S, self._away_s / 4)):
+            # Anew each time: a place that was given back may be another's by now.
+            late: list[Member] = []
             with self._lock, suppress(TengenError):  # a full disk: the next time
                 late = self._members.look(self._away_s)
             for member in late:

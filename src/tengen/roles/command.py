@@ -9,6 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from tengen.config import check_range
 from tengen.errors import DiskFullError, RunError
 from tengen.games import add_task_argument, check_typed
 from tengen.mirror import Mirror
@@ -24,6 +25,8 @@ from tengen.run import RunDirectory, remove_leftovers, usable_threads
 
 __all__ = [
     "add_arguments",
+    "add_index",
+    "check_index",
     "export",
     "gate",
     "serve",
@@ -48,6 +51,31 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--threads", type=int, help="cores to use (all)")
     parser.add_argument("--devices", help="cpu, cuda:0 or cuda:0,cuda:1 (the run's)")
     add_task_argument(parser)
+
+
+def add_index(parser: argparse.ArgumentParser, what: str) -> None:
+    """Declares ``--index`` of a role that a run has several of.
+
+    Args:
+        parser: The command's.
+        what: Which of them it says, a phrase.
+    """
+    parser.add_argument("--index", type=int, default=0, help=f"{what} (0)")
+
+
+def check_index(args: argparse.Namespace, role: str) -> None:
+    """Makes sure that a run has a process of so high an index.
+
+    Args:
+        args: As ``add_arguments`` and ``add_index`` declare them.
+        role: Whose number of processes counts, as ``launch.roles`` has it.
+
+    Raises:
+        UsageError: It has none, or ``--threads`` is out of its range.
+    """
+    usable_threads(args.threads)  # as every role, before it looks at the run
+    count = read_config(RunDirectory.open(args.run)).launch.of(role).count
+    check_range("index", args.index, 0, count - 1, f"raise launch.roles.{role}.count")
 
 
 def shuffle(args: argparse.Namespace) -> dict[str, Any]:

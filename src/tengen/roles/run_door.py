@@ -42,7 +42,10 @@ def open_run_door(
     with ExitStack() as failing:
         listener = doors.net.open(RUN)
         failing.callback(listener.close)
-        service = RunService(run, config.task, status=lambda: read_status(run))
+        service = RunService(
+            run, config.task, status=lambda: read_status(run), say=_say
+        )
+        failing.callback(service.close)
         server = Server(listener, service.service)
         failing.pop_all()
     ending.callback(service.close)
@@ -55,3 +58,7 @@ def open_run_door(
     ending.callback(wait)
     doors.publish()
     return ending
+
+
+def _say(text: str) -> None:
+    print(f"learn: {text}", flush=True)

@@ -22,7 +22,6 @@ from scripts.manifests.commands import (
 )
 
 from tengen.errors import UsageError
-from tengen.launch import LAUNCHERS
 
 ROOT = Path(__file__).resolve().parents[3]
 SLURM = ROOT / "deploy" / "slurm"
@@ -49,8 +48,6 @@ def test_they_are_found() -> None:
     "typed", list(all_commands()), ids=lambda typed: " ".join(typed.words)
 )
 def test_tengen_takes_it(typed: Typed) -> None:
-    if "mpi" in typed.words and "mpi" not in LAUNCHERS:
-        pytest.skip("the launcher mpi is not in this checkout")
     parse(typed)
 
 

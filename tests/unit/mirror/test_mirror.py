@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import shutil
 import threading
+import time
 
 import pytest
 
 from tengen.cli import main
-from tengen.errors import UsageError
+from tengen.errors import RunError, UsageError
 from tengen.experience import (
     ExperienceWriter,
     Manifest,
@@ -264,6 +265,35 @@ def test_a_process_with_the_run_directory_takes_a_mirrors_place(
         lambda: ExperienceWriter(folder, incarnation), threading.Event()
     ).release()
     wait_for(lambda: mirror._error is not None)
+
+
+def test_who_was_parted_with_is_not_parted_with_again(
+    host, mirror_at, tmp_path, monkeypatch
+):
+    """Its place may be another's by then, whose journals would be sealed."""
+    monkeypatch.setattr("tengen.mirror.service._LOOK_S", 0.05)
+    host.close()
+    host.open()
+    mirror_at(tmp_path / "far")
+    members = host.service._members
+    (member,) = members._members.values()
+    looks = iter([[member]])
+    parted = []
+
+    def look(away_s):
+        for found in looks:
+            return found
+        raise RunError("the disk refuses")
+
+    def part_with(member):
+        parted.append(member)
+
+    monkeypatch.setattr(members, "look", look)
+    monkeypatch.setattr(members, "part_with", part_with)
+    wait_for(lambda: parted)
+    time.sleep(0.5)
+    assert parted == [member]
+    monkeypatch.undo()
 
 
 def test_a_clean_end_gives_the_place_back(host, mirror_at, tmp_path):

@@ -13,11 +13,8 @@ __all__ = ["actor", "add_arguments"]
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declares the arguments of ``tengen actor``."""
     command.add_arguments(parser)
-    parser.add_argument(
-        "--index",
-        type=int,
-        default=0,
-        help="which of the run's actors it is, from 0 (0); see tengen train --actors",
+    command.add_index(
+        parser, "which of the run's actors it is, from 0; see tengen train --actors"
     )
     connecting.add_arguments(parser)
 
