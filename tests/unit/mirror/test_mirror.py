@@ -319,6 +319,20 @@ def test_a_mirror_may_begin_when_there_are_models(host, mirror_at, tmp_path):
     assert mirror_at(tmp_path / "far").run.models.numbers() == [0]
 
 
+def test_a_model_that_arrives_damaged_is_none(host, mirror_at, tmp_path):
+    mirror = mirror_at(tmp_path / "far")
+    tell = host.service.service.questions["model"]
+    wrong = {"sha256": "0" * 64}
+    host.service.service.questions["model"] = lambda message: [
+        {**file, **wrong} for file in tell(message)
+    ]
+    host.run.models.publish(0, lambda folder: (folder / "meta.json").touch())
+    wait_for(lambda: mirror._away_since_s is not None)
+    assert mirror.run.models.numbers() == []
+    wrong.clear()
+    wait_for(lambda: mirror.run.models.numbers() == [0])
+
+
 def test_what_the_run_says_is_heard(host, mirror_at, tmp_path):
     mirror = mirror_at(tmp_path / "far")
     assert mirror.run.read_run()["config"] == {"task": "tictactoe"}
