@@ -152,6 +152,9 @@ def test_games_come_once_from_hosts_that_are_killed_and_cut_off(
         wait_for(lambda: all(sealed_by(run, far) >= 1 for far in far_play), 90)
         # Numbers for an hour, which is many of such small generations.
         wait_for(lambda: num_claimed(run, second) > 100, 90)
+        # The mirror knows of them once it sends again: it asks one thing at a time.
+        num_here = sealed_by(run, second)
+        wait_for(lambda: sealed_by(run, second) > num_here, 90)
         durable = first.durable()
         first.kill()
         durable |= first.durable()
