@@ -23,7 +23,7 @@ import threading
 import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from tengen.errors import RunError, TengenError, UsageError
 from tengen.experience import writer_directory
@@ -45,6 +45,8 @@ from tengen.run import (
 from tengen.transport import Client, NoAnswer
 
 __all__ = ["Mirror"]
+
+_Answer = TypeVar("_Answer")
 
 _SCHEMA = 1
 _FILE = "mirror.json"
@@ -138,13 +140,13 @@ class Mirror:
         try:
             self._client = RunClient(self._service, known["mirror"])
             publish_json(self.run.path / _FILE, known)
-            self.place = self._first(known["run"])
+            self.place = self._waited_for(lambda: self._join(known["run"]))
             publish_json(self.run.path / _FILE, {**known, "run": self.place.run})
             if self.run.is_new:
-                self._take_config(self._client.look(""))
+                self._take_config(self._waited_for(lambda: self._client.look("")))
             self.run = RunDirectory.create_or_resume(self.run.path)
             self._make_outboxes()
-            self._sync()
+            self._waited_for(self._sync)
         except BaseException:
             self._held.release()
             raise
@@ -277,16 +279,19 @@ class Mirror:
             )
         return {"schema": _SCHEMA, "mirror": secrets.token_hex(16), "run": None}
 
-    def _first(self, run: str | None) -> Place:
-        """Takes the place, of a host that may begin after this role."""
+    def _join(self, run: str | None) -> Place:
+        return self._client.join(
+            self._role, self._index, run, is_vouched=self._is_vouched
+        )
+
+    def _waited_for(self, ask: Callable[[], _Answer]) -> _Answer:
+        """Asks a host that may begin after this role, or again while it begins."""
         patience_s = _PATIENCE_OF_RUN_S if self._is_vouched else _PATIENCE_S
         until = time.monotonic() + patience_s
         is_told = False
         while True:
             try:
-                return self._client.join(
-                    self._role, self._index, run, is_vouched=self._is_vouched
-                )
+                return ask()
             except NoAnswer as error:
                 if self._stop.is_set():
                     raise

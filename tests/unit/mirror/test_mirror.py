@@ -20,6 +20,7 @@ from tengen.experience import (
 )
 from tengen.experience.games.files import SET_ASIDE
 from tengen.experience.games.segment import recorded_games
+from tengen.mirror.run_client import RunClient
 from tengen.observe.status import read_status
 from tengen.roles.patience import patiently
 from tengen.run import (
@@ -428,3 +429,25 @@ def test_a_host_that_never_answers_is_an_error(host, tmp_path, monkeypatch, mirr
     with pytest.raises(UsageError, match=r"does not answer.*, for 0 s"):
         mirror_at(tmp_path / "far")
     host.open()
+
+
+@pytest.mark.parametrize("lost", ["look", "claim"])
+def test_a_host_that_is_lost_while_a_mirror_begins_is_waited_for(
+    host, mirror_at, tmp_path, monkeypatch, lost
+):
+    ask = RunClient._ask
+    said: list[str] = []
+
+    def once_lost(client, what, **fields):
+        if what == lost and not said:
+            host.close()
+            try:
+                return ask(client, what, **fields)
+            finally:
+                host.open()
+        return ask(client, what, **fields)
+
+    monkeypatch.setattr(RunClient, "_ask", once_lost)
+    mirror = mirror_at(tmp_path / "far", say=said.append)
+    assert said[0].startswith("waits for the run's host: run (tcp://127.0.0.1:")
+    claimed(mirror)
