@@ -13,13 +13,16 @@ from typing import Any
 from scripts.manifests.overlay import Overlay
 
 from tengen.cli import parse_command
+from tengen.errors import UsageError
 
 __all__ = [
     "Typed",
     "container_commands",
     "entrypoint_commands",
+    "is_of_steps",
     "page_commands",
     "parse",
+    "parsed_commands",
     "script_commands",
     "settings_of",
 ]
@@ -56,6 +59,21 @@ def settings_of(args: argparse.Namespace) -> dict[str, str]:
     """Returns what ``--set a.b=v`` sets, by name; none of a command without it."""
     pairs = (one.partition("=") for one in getattr(args, "settings", ()))
     return {name: value for name, _, value in pairs}
+
+
+def is_of_steps(args: argparse.Namespace) -> bool:
+    """Returns whether a command trains in an environment; else its run is of games."""
+    budgets = (getattr(args, name, None) for name in ("actors", "frames"))
+    return any(one is not None for one in budgets)
+
+
+def parsed_commands(overlay: Overlay) -> Iterator[tuple[Typed, argparse.Namespace]]:
+    """Yields those of an overlay that tengen takes, with their arguments."""
+    for typed in (*entrypoint_commands(overlay), *container_commands(overlay)):
+        try:
+            yield typed, parse(typed)
+        except UsageError:
+            continue  # check_commands tells
 
 
 def container_commands(overlay: Overlay) -> Iterator[Typed]:

@@ -23,11 +23,12 @@ ROOT = Path(__file__).resolve().parents[2]
 K8S = ROOT / "deploy" / "k8s"
 
 _IMAGES = "images"
-# Kueue admits no cluster that is there already or that scales itself, and on Ray
-# tengen looks for the GPU on the head: see these components.
+# Kueue admits no cluster that is there already or that scales itself, on Ray tengen
+# looks for the GPU on the head, and mirrors are of Jobs: see these components.
 _NOT_FOR = {
     "queue-kueue": ("raycluster-atari",),
     "gpu": ("raycluster-atari", "rayjob-go9"),
+    "mirrors": ("raycluster-atari", "rayjob-go9"),
 }
 
 

@@ -15,6 +15,12 @@ from scripts.manifests.checks.endings import (
     check_rayjob_ends,
     check_writers,
 )
+from scripts.manifests.checks.mirrors import (
+    check_connections,
+    check_mirrors,
+    check_refusals,
+    check_tokens,
+)
 from scripts.manifests.checks.names import check_names
 from scripts.manifests.checks.pods import (
     check_readiness,
@@ -34,7 +40,9 @@ from scripts.manifests.checks.references import (
     check_accounts,
     check_claims,
     check_secrets,
+    check_sharing,
     check_sources,
+    check_variables,
     check_volumes,
 )
 from scripts.manifests.checks.sizes import check_requests, check_resources
@@ -50,8 +58,10 @@ CHECKS: tuple[Check, ...] = (
     check_names,
     check_volumes,
     check_claims,
+    check_sharing,
     check_sources,
     check_secrets,
+    check_variables,
     check_accounts,
     check_images,
     check_ray_version,
@@ -76,4 +86,8 @@ CHECKS: tuple[Check, ...] = (
     check_commands,
     check_run_directory,
     check_deadline,
+    check_mirrors,
+    check_connections,
+    check_tokens,
+    check_refusals,
 )

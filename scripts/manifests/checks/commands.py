@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -11,6 +10,7 @@ from scripts.manifests.commands import (
     container_commands,
     entrypoint_commands,
     parse,
+    parsed_commands,
 )
 from scripts.manifests.finding import Finding
 from scripts.manifests.overlay import Overlay, Pod
@@ -22,7 +22,7 @@ __all__ = ["check_commands", "check_deadline", "check_run_directory"]
 
 def check_commands(overlay: Overlay) -> Iterator[Finding]:
     """Yields command lines that tengen's own parser refuses."""
-    for typed in _typed(overlay):
+    for typed in (*entrypoint_commands(overlay), *container_commands(overlay)):
         try:
             parse(typed)
         except UsageError as error:
@@ -32,9 +32,14 @@ def check_commands(overlay: Overlay) -> Iterator[Finding]:
 
 
 def check_run_directory(overlay: Overlay) -> Iterator[Finding]:
-    """Yields runs that are on no claim of their pods, or not the others' run."""
+    """Yields runs that are on no claim of their pods, or not the others' run.
+
+    A mirror is neither: ``check_mirrors``.
+    """
     first = None
-    for typed, args in _parsed(overlay):
+    for typed, args in parsed_commands(overlay):
+        if getattr(args, "connect", None) is not None:
+            continue
         run = str(getattr(args, "run", None) or getattr(args, "out", None) or "absent")
         for pod in _pods_of(overlay, typed):
             if not _is_on_claim(pod, run):
@@ -53,7 +58,7 @@ def check_run_directory(overlay: Overlay) -> Iterator[Finding]:
 
 def check_deadline(overlay: Overlay) -> Iterator[Finding]:
     """Yields jobs that are ended before the minutes of their command are over."""
-    for typed, args in _parsed(overlay):
+    for typed, args in parsed_commands(overlay):
         deadline_s = typed.document["spec"].get("activeDeadlineSeconds")
         minutes = getattr(args, "minutes", None)
         makes_only = getattr(args, "games", None) == 0
@@ -64,19 +69,6 @@ def check_deadline(overlay: Overlay) -> Iterator[Finding]:
             yield overlay.finding(
                 typed.document, "spec.activeDeadlineSeconds", deadline_s, rule
             )
-
-
-def _typed(overlay: Overlay) -> Iterator[Typed]:
-    yield from entrypoint_commands(overlay)
-    yield from container_commands(overlay)
-
-
-def _parsed(overlay: Overlay) -> Iterator[tuple[Typed, argparse.Namespace]]:
-    for typed in _typed(overlay):
-        try:
-            yield typed, parse(typed)
-        except UsageError:
-            continue  # check_commands tells
 
 
 def _pods_of(overlay: Overlay, typed: Typed) -> Iterator[Pod]:

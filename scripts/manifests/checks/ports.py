@@ -3,27 +3,45 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from scripts.manifests.commands import (
-    container_commands,
-    entrypoint_commands,
-    parse,
+    Typed,
+    is_of_steps,
+    parsed_commands,
     settings_of,
 )
 from scripts.manifests.finding import Finding
 from scripts.manifests.overlay import Overlay, Pod
 
-from tengen.errors import UsageError
+from tengen.roles import doors
 
-__all__ = ["check_listener", "check_services"]
+__all__ = [
+    "check_listener",
+    "check_services",
+    "has_secret_file",
+    "listeners",
+    "port_of",
+    "ports_of",
+    "selected_pods",
+]
+
+
+def port_of(port: int, service: str) -> int:
+    """Returns where a service of a run listens.
+
+    Args:
+        port: That of launch.listen.
+        service: As ``tengen.roles.doors`` has it.
+    """
+    return port + doors._PORTS[service]
 
 
 def check_services(overlay: Overlay) -> Iterator[Finding]:
     """Yields services that reach no pod or no port, and programs at another one."""
     for one in overlay.of_kind("Service"):
-        pods = _selected(overlay, one)
+        pods = selected_pods(overlay, one)
         if not pods:
             rule = "must be labels of a pod of the overlay; correct it"
             found = one["spec"].get("selector", {})
@@ -54,47 +72,59 @@ def check_services(overlay: Overlay) -> Iterator[Finding]:
 
 
 def check_listener(overlay: Overlay) -> Iterator[Finding]:
-    """Yields addresses that roles are to listen on and that are not their pod's.
+    """Yields addresses that roles are to listen on and that nobody reaches.
 
-    The learner's table is at the port, inference at the next; both by TLS, whose files
-    a secret of the pod must have.
+    In environments the learner's table is at the port, inference at the next; in games
+    mirrors ask for the run itself, at the one after that. All by TLS, whose files a
+    secret of the pod must have.
     """
-    for typed in (*entrypoint_commands(overlay), *container_commands(overlay)):
-        try:
-            settings = settings_of(parse(typed))
-        except UsageError:
-            continue  # check_commands tells
-        listen = settings.get("launch.listen")
-        if listen is None:
-            continue
+    for typed, settings, needed in listeners(overlay):
+        listen = settings["launch.listen"]
         host, _, port = listen.rpartition(":")
         where = f"{typed.path}, launch.listen"
         if not port.isdecimal():
             rule = "must be HOST:PORT; correct it"
             yield overlay.finding(typed.document, where, listen, rule)
             continue
-        service = overlay.documents.get(("Service", host))
-        if service is None or service["spec"].get("clusterIP") != "None":
-            rule = "must have the name of a Service with clusterIP None; correct it"
+        services = _services(overlay, typed, host)
+        if not services:
+            rule = (
+                "must be of a pod that a Service selects; add one"
+                if host in doors.ANYWHERE
+                else "must have the name of a Service with clusterIP None; correct it"
+            )
             yield overlay.finding(typed.document, where, listen, rule)
             continue
-        pods = _selected(overlay, service)
-        for number in (int(port), int(port) + 1):
-            if number not in {one["port"] for one in service["spec"].get("ports", ())}:
-                rule = f"needs port {number} of Service/{host}; add it, or correct it"
+        pods = [pod for one in services for pod in selected_pods(overlay, one)]
+        names = ", ".join(f"Service/{one['metadata']['name']}" for one in services)
+        for number in (port_of(int(port), one) for one in needed):
+            if not any(number in ports_of(one) for one in services):
+                rule = f"needs port {number} of {names}; add it, or correct it"
                 yield overlay.finding(typed.document, where, listen, rule)
             if pods and _number(pods, number) is None:
-                rule = f"needs port {number} of the pod of Service/{host}; add it"
+                rule = f"needs port {number} of the pod of {names}; add it"
                 yield overlay.finding(typed.document, where, listen, rule)
         for name in ("launch.certificate_file", "launch.key_file"):
             file = settings.get(name, "absent")
-            if not any(_has_secret_file(pod, file) for pod in pods):
-                rule = f"must be in a secret that the pod of Service/{host} mounts"
+            if not any(has_secret_file(pod, file) for pod in pods):
+                rule = f"must be in a secret that the pod of {names} mounts"
                 path = f"{typed.path}, {name}"
                 yield overlay.finding(typed.document, path, file, f"{rule}; mount it")
 
 
-def _selected(overlay: Overlay, service: Mapping[str, Any]) -> list[Pod]:
+def listeners(
+    overlay: Overlay,
+) -> Iterator[tuple[Typed, Mapping[str, str], Sequence[str]]]:
+    """Yields commands with launch.listen, what they set, and the services needed."""
+    for typed, args in parsed_commands(overlay):
+        settings = settings_of(args)
+        if "launch.listen" in settings:
+            steps = (doors.STORE, doors.INFERENCE)
+            yield typed, settings, steps if is_of_steps(args) else (doors.RUN_SERVICE,)
+
+
+def selected_pods(overlay: Overlay, service: Mapping[str, Any]) -> list[Pod]:
+    """Returns the pods that a Service is of."""
     wanted = service["spec"].get("selector", {}).items()
     return [
         pod
@@ -102,6 +132,38 @@ def _selected(overlay: Overlay, service: Mapping[str, Any]) -> list[Pod]:
         if wanted
         and wanted <= pod.template.get("metadata", {}).get("labels", {}).items()
     ]
+
+
+def ports_of(service: Mapping[str, Any]) -> set[int]:
+    """Returns the ports of a Service."""
+    return {one["port"] for one in service["spec"].get("ports", ())}
+
+
+def has_secret_file(pod: Pod, file: str) -> bool:
+    """Returns whether a file is where a container of a pod mounts a secret."""
+    volumes = {one["name"]: one for one in pod.spec.get("volumes", ())}
+    return any(
+        file.startswith(mount["mountPath"].rstrip("/") + "/")
+        and "secret" in volumes.get(mount["name"], {})
+        for _, container in pod.containers()
+        for mount in container.get("volumeMounts", ())
+    )
+
+
+def _services(overlay: Overlay, typed: Typed, host: str) -> list[Mapping[str, Any]]:
+    """Returns the Services by which others reach who listens at a host's name."""
+    if host in doors.ANYWHERE:
+        # Whatever address the pod has: that of any Service leads there.
+        return [
+            one
+            for one in overlay.of_kind("Service")
+            if any(
+                pod.document is typed.document for pod in selected_pods(overlay, one)
+            )
+        ]
+    service = overlay.documents.get(("Service", host))
+    is_name = service is not None and service["spec"].get("clusterIP") == "None"
+    return [service] if service is not None and is_name else []
 
 
 def _number(pods: list[Pod], target: object) -> int | None:
@@ -112,13 +174,3 @@ def _number(pods: list[Pod], target: object) -> int | None:
                 if target in (port.get("name"), port["containerPort"]):
                     return int(port["containerPort"])
     return None
-
-
-def _has_secret_file(pod: Pod, file: str) -> bool:
-    volumes = {one["name"]: one for one in pod.spec.get("volumes", ())}
-    return any(
-        file.startswith(mount["mountPath"].rstrip("/") + "/")
-        and "secret" in volumes.get(mount["name"], {})
-        for _, container in pod.containers()
-        for mount in container.get("volumeMounts", ())
-    )

@@ -8,7 +8,12 @@ from decimal import Decimal
 from typing import Any
 
 from scripts.manifests.checks.sizes import pod_limits
-from scripts.manifests.commands import entrypoint_commands, parse, settings_of
+from scripts.manifests.commands import (
+    entrypoint_commands,
+    is_of_steps,
+    parse,
+    settings_of,
+)
 from scripts.manifests.finding import Finding
 from scripts.manifests.overlay import Overlay
 
@@ -147,9 +152,8 @@ class _Group:
 
 def _roles(args: Any) -> dict[str, _Role]:
     settings = settings_of(args)
-    is_steps = args.actors is not None or args.frames is not None
     found = {}
-    for name in STEP_ROLES if is_steps else GAME_ROLES:
+    for name in STEP_ROLES if is_of_steps(args) else GAME_ROLES:
         cpus, gpus, count = (
             _count(settings.get(f"launch.roles.{name}.{field}", default)) or 0
             for field, default in (("num_cpus", "0"), ("num_gpus", "0"), ("count", "1"))

@@ -1,4 +1,7 @@
-"""What a pod refers to is there: volumes, claims, maps, secrets, accounts."""
+"""What a pod refers to is there: volumes, claims, maps, secrets, variables, accounts.
+
+A claim is not mounted by more pods than may.
+"""
 
 from __future__ import annotations
 
@@ -13,12 +16,16 @@ __all__ = [
     "check_accounts",
     "check_claims",
     "check_secrets",
+    "check_sharing",
     "check_sources",
+    "check_variables",
     "check_volumes",
 ]
 
 _PAGE = ROOT / "docs" / "deploy.md"
 _SECRET_WORDS = re.compile("TOKEN|PASSWORD|SECRET|KEY")
+# Two dollars stand for one.
+_VARIABLE = re.compile(r"(?<!\$)\$\((\w+)\)")
 
 
 def check_volumes(overlay: Overlay) -> Iterator[Finding]:
@@ -47,6 +54,25 @@ def check_claims(overlay: Overlay) -> Iterator[Finding]:
                 )
                 rule = "must be a PersistentVolumeClaim of the overlay; add it"
                 yield pod.finding(where, claim, rule)
+
+
+def check_sharing(overlay: Overlay) -> Iterator[Finding]:
+    """Yields claims that more pods mount than their access modes allow.
+
+    Pods of one node may share a ReadWriteOnce claim, but nothing keeps them there: one
+    that begins again on another node waits for the others to end.
+    """
+    for claim in overlay.of_kind("PersistentVolumeClaim"):
+        name, modes = claim["metadata"]["name"], claim["spec"]["accessModes"]
+        num_pods = sum(
+            pod.max_replicas
+            for pod in overlay.pods()
+            for volume in pod.spec.get("volumes", ())
+            if volume.get("persistentVolumeClaim", {}).get("claimName") == name
+        )
+        if num_pods > 1 and "ReadWriteMany" not in modes:
+            rule = f"must have ReadWriteMany, as {num_pods} pods mount it; add it"
+            yield overlay.finding(claim, "spec.accessModes", modes, rule)
 
 
 def check_sources(overlay: Overlay) -> Iterator[Finding]:
@@ -78,6 +104,26 @@ def check_secrets(overlay: Overlay) -> Iterator[Finding]:
                     where = f"{path}.env[{index}].value"
                     rule = "must come from a secret; use valueFrom.secretKeyRef"
                     yield pod.finding(where, "not shown", rule)
+
+
+def check_variables(overlay: Overlay) -> Iterator[Finding]:
+    """Yields ``$(NAME)`` in commands that the container has no variable for.
+
+    Kubernetes would hand it on as it is written.
+    """
+    for pod in overlay.pods():
+        for path, container in pod.containers():
+            known = {one["name"] for one in container.get("env", ())}
+            for one in container.get("envFrom", ()):
+                source = "ConfigMap", one.get("configMapRef", {}).get("name", "")
+                known |= overlay.documents.get(source, {}).get("data", {}).keys()
+            for field in ("command", "args"):
+                for index, word in enumerate(container.get(field, ())):
+                    for name in _VARIABLE.findall(str(word)):
+                        # In a script of a shell it runs a program.
+                        if name not in known and "\n" not in word:
+                            rule = "must be a variable of its container; add it to env"
+                            yield pod.finding(f"{path}.{field}[{index}]", word, rule)
 
 
 def check_accounts(overlay: Overlay) -> Iterator[Finding]:

@@ -27,7 +27,7 @@ def test_the_overlays_and_components_are_there() -> None:
     assert OVERLAYS == ["jobs-selfplay", "raycluster-atari", "rayjob-go9"]
     used = {one for _, components in RENDERS for one in components}
     # Every overlay has the other two.
-    assert used == {"gpu", "queue-kueue", "queue-volcano"}
+    assert used == {"gpu", "mirrors", "queue-kueue", "queue-volcano"}
 
 
 @pytest.mark.parametrize(("name", "components"), RENDERS, ids=IDS)
@@ -38,9 +38,19 @@ def test_it_has_no_error(name: str, components: tuple[str, ...]) -> None:
 
 
 @pytest.mark.parametrize(
+    "components",
+    [("gpu", "mirrors"), ("mirrors", "gpu"), ("mirrors", "queue-volcano")],
+    ids="+".join,
+)
+def test_mirrors_go_with_the_others(components: tuple[str, ...]) -> None:
+    assert lines(rendered("jobs-selfplay", *components)) == []
+
+
+@pytest.mark.parametrize(
     ("name", "components"),
     [
         ("jobs-selfplay", ("gpu", "queue-volcano")),
+        ("jobs-selfplay", ("gpu", "mirrors", "queue-kueue")),
         ("raycluster-atari", ("queue-volcano",)),
         ("rayjob-go9", ("queue-kueue",)),
         ("rayjob-go9", ()),
@@ -98,7 +108,7 @@ def test_the_command_says_what_is_wrong(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     assert check_manifests.main(["jobs-selfplay", "--builtin"]) == 0
-    assert capsys.readouterr().out == "4 renders: 0 errors\n"
+    assert capsys.readouterr().out == "5 renders: 0 errors\n"
     assert check_manifests.main(["--builtin", "--node", "cpu=12,memory=1Ti"]) == 1
     found = capsys.readouterr().out.splitlines()
     assert found[0] == (
@@ -108,7 +118,7 @@ def test_the_command_says_what_is_wrong(
     )
     # Its three renders and the sum; no other pod is as large.
     assert len(found) == 4
-    assert found[-1] == "9 renders: 3 errors"
+    assert found[-1] == "10 renders: 3 errors"
 
 
 @pytest.mark.parametrize(

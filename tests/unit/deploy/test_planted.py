@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 import pytest
@@ -11,7 +10,9 @@ from scripts.check_manifests import findings
 from scripts.manifests.checks import CHECKS
 from scripts.manifests.overlay import Overlay
 
-from tests.unit.deploy.overlays import place, rendered
+from tests.unit.deploy.overlays import rendered
+from tests.unit.deploy.planted_mirrors import MIRRORS
+from tests.unit.deploy.planting import Planted, of, plant
 
 GO9 = ("RayJob", "go9")
 ATARI = ("RayCluster", "atari")
@@ -22,27 +23,6 @@ BOARD = ("Deployment", "tengen-tensorboard")
 _HEAD = "spec.rayClusterSpec.headGroupSpec"
 _GROUPS = "spec.rayClusterSpec.workerGroupSpecs"
 _POD = "spec.template.spec"
-
-
-@dataclass(frozen=True)
-class Planted:
-    """An error, and what is found."""
-
-    what: str
-    overlay: str
-    document: tuple[str, str]
-    path: str
-    """Of what holds the field that is changed, as a.b.0."""
-    key: str
-    value: Any
-    """None removes the field."""
-    found: tuple[str, ...]
-    """The beginning of each line after the file: kind, name, field, value."""
-    components: tuple[str, ...] = ()
-
-
-def of(document: tuple[str, str], rest: str) -> tuple[str, ...]:
-    return (f"{document[0]}/{document[1]} {rest}",)
 
 
 PLANTED = [
@@ -372,19 +352,13 @@ PLANTED = [
         *("activeDeadlineSeconds", 36000),
         of(GO9, "spec.activeDeadlineSeconds (36000) must be more than the command's"),
     ),
+    *MIRRORS,
 ]
 
 
 @pytest.mark.parametrize("planted", PLANTED, ids=lambda planted: planted.what)
 def test_it_is_found_alone(planted: Planted) -> None:
-    overlay = rendered(planted.overlay, *planted.components)
-    document = overlay.documents[planted.document]
-    holder = place(document, planted.path) if planted.path else document
-    key: Any = int(planted.key) if isinstance(holder, list) else planted.key
-    if planted.value is None:
-        del holder[key]
-    else:
-        holder[key] = planted.value
+    overlay = plant(planted)
     found = [one.line("") for one in findings(overlay)]
     assert len(found) == len(planted.found), found
     for line, expected in zip(found, planted.found, strict=True):
@@ -439,13 +413,7 @@ def test_every_check_finds_something() -> None:
     """A check that nothing above makes speak would be one that cannot fail."""
     speaking: set[Callable[..., Any]] = set()
     for planted in PLANTED:
-        overlay = rendered(planted.overlay, *planted.components)
-        document = overlay.documents[planted.document]
-        holder = place(document, planted.path) if planted.path else document
-        key: Any = int(planted.key) if isinstance(holder, list) else planted.key
-        holder[key] = planted.value
-        if planted.value is None:
-            del holder[key]
+        overlay = plant(planted)
         for check in CHECKS:
             try:
                 if next(iter(check(overlay)), None) is not None:
