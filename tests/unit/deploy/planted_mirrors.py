@@ -108,6 +108,22 @@ MIRRORS = [
         of(SELFPLAY, f"{_PLAYER}, --connect (go9-learner:7070) must have the port of"),
     ),
     _of_mirrors(
+        "a listener without a port",
+        LEARNER,
+        f"{_POD}.initContainers.0.args",
+        *("9", "launch.listen=0.0.0.0"),
+        (
+            f"Job/go9-learner {_MAKER}, launch.listen (0.0.0.0) must be HOST:PORT",
+            f"Job/go9-selfplay {_PLAYER}, --connect (go9-learner:7070) must have the p",
+        ),
+    ),
+    _of_mirrors(
+        "a pod of another port than its learner's",
+        LEARNER,
+        *(f"{_POD}.containers.0.ports.0", "containerPort", 7073),
+        of(LEARNER, f"{_MAKER}, launch.listen (0.0.0.0:7070) needs port 7072 of the p"),
+    ),
+    _of_mirrors(
         "a listener that no service selects",
         SERVICE,
         "spec.selector",
