@@ -28,6 +28,7 @@ from tengen.experience import (
 from tengen.models import load_model
 from tengen.roles.book import run_book
 from tengen.roles.config import RunConfig, newest_inference, read_config
+from tengen.roles.devices import check_evaluating
 from tengen.roles.patience import patiently
 from tengen.roles.role import Report, RoleContext
 from tengen.roles.selfplay.forks import fork_sources
@@ -57,7 +58,8 @@ class SelfplayRole:
         context: Threads, stop and progress.
 
     Raises:
-        UsageError: The run has no self-play, or another process is its writer now.
+        UsageError: The run has no self-play, another process is its writer now, or a
+            GPU is not here.
     """
 
     def __init__(
@@ -69,6 +71,7 @@ class SelfplayRole:
                 f"role (selfplay) is not part of a run that learns from the games of "
                 f"{agent.learn_from}; run it there"
             )
+        check_evaluating(config)
         self.waits_for = ""
         self._config = config
         self._actor = agent.actor
