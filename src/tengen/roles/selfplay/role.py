@@ -145,7 +145,7 @@ class SelfplayRole:
         stopped = self._context.stop.is_set()
         if not stopped:
             self._context.write(lambda: self._seal(writer, generation))
-            if mirror is not None and self._context.writer is not None:
+            if mirror is not None and self._context.is_vouched:
                 # Whoever gives the turns takes the games for played, and learned from.
                 mirror.wait_until_sent(_SENT_S)
         return {
@@ -182,7 +182,7 @@ class SelfplayRole:
     def _take_over(self) -> None:
         """Moves to a writer whose process died, once the own generations are sealed."""
         context = self._context
-        is_free = context.writer is None and context.mirror is None
+        is_free = not context.is_vouched and context.mirror is None
         if not is_free or self._writer.unsealed():
             return
         if has_orphan(self._run):
@@ -198,7 +198,8 @@ class SelfplayRole:
         generation is sealed.
         """
         context = self._context
-        if context.mirror is not None or context.writer != TRAIN_WRITER:
+        is_first = context.is_vouched and context.index == 0
+        if context.mirror is not None or not is_first:
             return None
         if self._writer.unsealed():
             return None
@@ -276,13 +277,14 @@ def _writer(run: RunDirectory, context: RoleContext) -> ExperienceWriter:
         folder = writer_directory(run, context.mirror.place.index)
         return ExperienceWriter(folder, context.mirror.new_incarnation())
     incarnation = run.new_incarnation("selfplay")
-    if context.writer is None:
+    if not context.is_vouched:
         writer = claim_writer(run, incarnation)
     else:
-        folder = writer_directory(run, context.writer)
+        number = TRAIN_WRITER + context.index
+        folder = writer_directory(run, number)
         # A mirror may have been this writer in an earlier call, or on a host that is
         # lost; and the first process may just play what this one's has left.
-        evict_mirrors(run, "selfplay", context.writer)
+        evict_mirrors(run, "selfplay", number)
         writer = patiently(lambda: ExperienceWriter(folder, incarnation), context.stop)
     run.forget_incarnations("selfplay", incarnation)
     return writer
