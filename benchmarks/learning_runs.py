@@ -49,7 +49,7 @@ ROWS = {
     ),
     "vizdoom-vtrace": Row("vizdoom/Basic", "vtrace", (FRAMES, "250000"), 80.0),
     "vizdoom-ppo": Row("vizdoom/Basic", "ppo", (FRAMES, "120000"), 80.0),
-    "hopper-sac": Row("mujoco/Hopper", "sac", (FRAMES, "100000"), 1000.0),
+    "hopper-sac": Row("mujoco/Hopper", "sac", (FRAMES, "250000"), 1000.0),
     "pendulum-sac": Row("Pendulum-v1", "sac", (FRAMES, "20000"), -170.0),
     "acrobot-ppo": Row("Acrobot-v1", "ppo", (MINUTES, "5"), -90.0),
     "breakout-minatar": Row("minatar/Breakout", "ppo", (FRAMES, "2000000"), 20.0),

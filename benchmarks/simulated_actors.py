@@ -15,8 +15,9 @@ batches of the same size is the bound where it is lower. Latency is counted from
 request was due, which is 16 ms after the answer before, whether or not it could be sent
 then.
 
-At last one of the processes is killed with a tenth of the actors. The longest time for
-which no other actor was answered is told, before that and from then on.
+At last one of the processes is killed with a tenth of the actors, and at least one. The
+longest time for which no other actor was answered is told, before that and from then
+on.
 
 Prints a table, and the last line as JSON (``--json``: alone). Needs Linux and a C
 compiler.
@@ -298,6 +299,9 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=2.0, help="of a round")
     parser.add_argument("--json", action="store_true")
     args = parser.parse_args()
+    for name in ("actors", "processes"):
+        if getattr(args, name) < 2:
+            parser.error(f"{name} must be at least 2, as one is killed")
     report = measure(args)
     if not args.json:
         show(report)

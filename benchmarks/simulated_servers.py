@@ -45,9 +45,10 @@ class Workload:
             asked = self.config.agent.signature(self.config.task)
             self.signature = self.config.net.signature(asked)
         self.input_bytes = sum(one.num_bytes for one in self.signature.inputs.values())
-        # A killed process takes a tenth with it.
-        self.shares = [args.actors // 10]
-        others = args.processes - 1
+        # A killed process takes a tenth with it, and at least one.
+        self.shares = [max(1, args.actors // 10)]
+        # None without an actor.
+        others = min(args.processes, args.actors) - 1
         for i in range(others):
             left = args.actors - sum(self.shares)
             self.shares.append(left // (others - i))

@@ -180,6 +180,7 @@ def test_environments_are_trained_on_ray_and_gone_on_with_inline(
     ("setting", "line"),
     [
         ("launch.roles.learn.num_gpus=9", "has no room in the cluster beside"),
+        ("learner.device=cuda:0", "(cuda:0) is on no host of the cluster: "),
         ("launch.address=127.0.0.1:9", "does not answer"),
         ("launch.address=ray://127.0.0.1:10001", "must be HOST:PORT"),
         ("launch.runtime_env=no_such_file.json", "cannot be read"),

@@ -61,6 +61,20 @@ def test_an_own_environment_is_trained_resumed_and_scored(folder: Path) -> None:
     assert report["lengths"] == [9] * 20
 
 
+def test_sac_learns_by_numbers_in_units_of_their_own(folder: Path) -> None:
+    """Its critics are shown the action too, which the actor's units are not of."""
+    words = ["train", "my_envs:Reach", "--agent", "sac", "--out", "run", "--json"]
+    words += ["--set", "net.standardizes=true", "--set", "net.num_units=16"]
+    words += ["--set", "store.min_items=64", "--set", "learner.batch_size=16"]
+    words += ["--set", "store.samples_per_item=16"]
+    # The second call goes on from the checkpoint, which has the critics' units.
+    steps = [
+        report_of(tengen(folder, *words, "--frames", 200))["num_steps"]
+        for _ in range(2)
+    ]
+    assert 0 < steps[0] < steps[1]
+
+
 @pytest.mark.parametrize(
     ("name", "line"),
     [

@@ -185,7 +185,7 @@ def _config(case: str) -> RunConfig:
     fields: dict[str, Any] = {"num_units": 8}
     if case == "r2d2":
         fields["lstm_units"] = 8
-    elif case != "sac":
+    else:
         fields["standardizes"] = True
     assert isinstance(run.store, ReplayConfig)
     return replace(

@@ -284,9 +284,8 @@ class SacUpdate(Update):
                 list(self.critics.parameters()),
                 self._agent.target_rate,
             )
-            for name, statistic in net.named_buffers():
-                for critic in (*self.critics.nets, *self.target.nets):
-                    critic.get_buffer(name).copy_(statistic)
+        for critics in (self.critics, self.target):
+            critics.see_as(net)
 
     def state(self) -> dict[str, Tensor]:
         """See ``Update.state``."""

@@ -25,6 +25,7 @@ __all__ = [
     "check_launch",
     "check_room",
     "fit",
+    "is_on_cluster",
     "join",
     "run_by",
 ]
@@ -114,6 +115,11 @@ def _named(target: str) -> Any:
     return getattr(importlib.import_module(module), function)
 
 
+def is_on_cluster(name: str | None) -> bool:
+    """Returns whether a launcher has roles on other hosts than that of the command."""
+    return name in _PACKAGES
+
+
 def check_launch(name: str, config: RunConfig) -> None:
     """Makes sure that a launcher can run a config.
 
@@ -143,6 +149,6 @@ def check_room(name: str, config: RunConfig, run: RunDirectory) -> str:
     Raises:
         UsageError: It does not fit the memory or the disk.
     """
-    if name in _PACKAGES:
+    if is_on_cluster(name):
         return ""
     return roles.check_room(config, run, at_once=name != _INLINE)

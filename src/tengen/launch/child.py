@@ -31,7 +31,6 @@ from tengen.games import add_task_argument
 from tengen.launch.protocol import log_name, read_message, write_message
 from tengen.mirror import Mirror
 from tengen.roles import (
-    TRAIN_WRITER,
     Connect,
     Report,
     RoleContext,
@@ -149,8 +148,6 @@ class _Child:
             connect=connect,
             mirror=mirror,
             progress=self._progress,
-            # Of self-play alone: each of several has a writer of its own.
-            writer=TRAIN_WRITER + args.index,
             index=args.index,
             at_once=args.at_once,
             die=self._die,

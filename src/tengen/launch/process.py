@@ -22,6 +22,7 @@ __all__ = [
     "ProcessLauncher",
     "RoleProcess",
     "child_arguments",
+    "ended",
     "start_process",
 ]
 
@@ -283,6 +284,27 @@ def start_process(command: list[str], *, own_session: bool = False) -> Child:
     return _Subprocess(command, own_session=own_session)
 
 
+def ended(process: subprocess.Popen[bytes], timeout_s: float) -> str:
+    """Closes a process's input and waits for its end; says how it ended, in words.
+
+    Blocks.
+
+    Args:
+        process: It ends by itself once its input is closed.
+        timeout_s: After that it is killed.
+    """
+    assert process.stdin is not None
+    # What a dead one did not read, or another thread is sending.
+    with contextlib.suppress(BrokenPipeError, ValueError):
+        process.stdin.close()
+    try:
+        code = process.wait(timeout_s)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        code = process.wait()
+    return f"signal {-code}" if code < 0 else f"exit code {code}"
+
+
 class _Subprocess:
     """A ``Child`` of this process."""
 
@@ -308,18 +330,10 @@ class _Subprocess:
         self._process.kill()
 
     def end(self, timeout_s: float) -> str:
-        assert self._process.stdin is not None
         assert self._process.stdout is not None
-        # What a dead one did not read, or another thread is sending.
-        with contextlib.suppress(BrokenPipeError, ValueError):
-            self._process.stdin.close()
-        try:
-            code = self._process.wait(timeout_s)
-        except subprocess.TimeoutExpired:
-            self._process.kill()
-            code = self._process.wait()
+        how = ended(self._process, timeout_s)
         self._process.stdout.close()
-        return f"signal {-code}" if code < 0 else f"exit code {code}"
+        return how
 
 
 def _last_message(

@@ -41,6 +41,7 @@ from tengen.launch.cluster.nodes import (
     Node,
     Request,
     check_fits,
+    check_gpus,
     nodes_of,
     requests_of,
 )
@@ -85,10 +86,11 @@ def fit_cluster(config: RunConfig, *, keeps_count: bool) -> RunConfig:
 
     Raises:
         UsageError: There is no such cluster, a host has another tengen, or a role asks
-            for what no host has.
+            for what no host has, or a device of the config is on none.
     """
     connect(config)
     nodes = nodes_of(ray.nodes())
+    check_gpus(config, nodes)
     if not config.launch.grows:
         check_fits(requests_of(config, _workers(config, nodes), nodes), nodes)
     _check_versions(_probe(nodes, "", ""))

@@ -19,6 +19,7 @@ from tengen.launch import (
     check_launch,
     check_room,
     fit,
+    is_on_cluster,
     join,
     run_by,
 )
@@ -159,8 +160,11 @@ def train_task(
         config = checked_source(config)
         config = checked_initial_model(config, run)
         config, book = checked_book(config, run)
-        config = move_run(run, config, devices)
-        check_devices(config)
+        # Elsewhere each role looks for its GPUs when it begins.
+        is_here = not only_makes and not is_on_cluster(launch)
+        config = move_run(run, config, devices, is_here=is_here)
+        if is_here:
+            check_devices(config)
         check_wandb(config.observe)
         check_machine(config.inference)
         config.agent.check_task(config)

@@ -14,7 +14,7 @@ from tengen.roles.config import (
     write_config,
 )
 from tengen.roles.connecting import mirrored
-from tengen.roles.devices import check_devices, move_run, with_devices
+from tengen.roles.devices import check_devices, gpus_named, move_run, with_devices
 from tengen.roles.doors import TOKEN_VARIABLE, Connect, connect_to
 from tengen.roles.experience import check_room
 from tengen.roles.host import RoleHost
@@ -48,6 +48,7 @@ __all__ = [
     "checked_source",
     "config_changes",
     "connect_to",
+    "gpus_named",
     "keep_book",
     "make_role",
     "mirrored",

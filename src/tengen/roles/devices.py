@@ -14,10 +14,19 @@ from tengen.inference import (
 from tengen.roles.config import RunConfig
 from tengen.run import RunDirectory
 
-__all__ = ["check_devices", "learner_device", "move_run", "with_devices"]
+__all__ = [
+    "check_devices",
+    "check_evaluating",
+    "gpus_named",
+    "learner_device",
+    "move_run",
+    "with_devices",
+]
 
 
-def with_devices(config: RunConfig, devices: str | None) -> RunConfig:
+def with_devices(
+    config: RunConfig, devices: str | None, *, is_here: bool = True
+) -> RunConfig:
     """Returns the config with inference and learner on the devices of ``--devices``.
 
     The learner takes the first of them.
@@ -25,6 +34,7 @@ def with_devices(config: RunConfig, devices: str | None) -> RunConfig:
     Args:
         config: A run's config.
         devices: ``cpu`` or GPUs with commas between; None changes nothing.
+        is_here: Whether this host has them; else those that compute look for them.
 
     Raises:
         UsageError: It is written otherwise, or a GPU is not here.
@@ -33,7 +43,9 @@ def with_devices(config: RunConfig, devices: str | None) -> RunConfig:
         return config
     check_device_words("devices", devices)
     check(devices != "auto", "devices", devices, "must be named; leave it out")
-    first = parse_devices("devices", devices)[0]
+    if is_here:
+        parse_devices("devices", devices)
+    first = devices.split(",")[0]
     return dataclasses.replace(
         config,
         inference=dataclasses.replace(config.inference, devices=devices),
@@ -41,7 +53,9 @@ def with_devices(config: RunConfig, devices: str | None) -> RunConfig:
     )
 
 
-def move_run(run: RunDirectory, config: RunConfig, devices: str | None) -> RunConfig:
+def move_run(
+    run: RunDirectory, config: RunConfig, devices: str | None, *, is_here: bool = True
+) -> RunConfig:
     """Returns ``with_devices`` for a run that goes on.
 
     What was chosen by measurement on other devices is open again.
@@ -49,7 +63,7 @@ def move_run(run: RunDirectory, config: RunConfig, devices: str | None) -> RunCo
     Raises:
         UsageError: As ``with_devices``.
     """
-    moved = with_devices(config, devices)
+    moved = with_devices(config, devices, is_here=is_here)
     was_measured = not run.is_new and "inference" in run.read_run().get("measured", {})
     if not was_measured or moved.inference.devices == config.inference.devices:
         return moved
@@ -65,12 +79,27 @@ def check_devices(config: RunConfig) -> None:
     Raises:
         UsageError: A GPU is not.
     """
-    for name, devices in (
-        ("inference.devices", config.inference.devices),
-        ("learner.device", config.learner.device),
-    ):
-        if devices != "auto":
-            parse_devices(name, devices)
+    for name, devices in gpus_named(config).items():
+        parse_devices(name, devices)
+
+
+def check_evaluating(config: RunConfig) -> None:
+    """Makes sure that this host has the GPUs that a role of it is to evaluate on.
+
+    Raises:
+        UsageError: It has not.
+    """
+    if config.inference.is_on_gpu:
+        parse_devices("inference.devices", config.inference.devices)
+
+
+def gpus_named(config: RunConfig) -> dict[str, str]:
+    """Returns the fields that name GPUs, and what they name."""
+    fields = {
+        "inference.devices": config.inference.devices,
+        "learner.device": config.learner.device,
+    }
+    return {name: text for name, text in fields.items() if text not in ("auto", "cpu")}
 
 
 def learner_device(config: RunConfig) -> str:

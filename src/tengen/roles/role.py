@@ -80,8 +80,6 @@ class RoleContext:
     core_minutes_in_all: float | None = None
     """These, and what this call has still to come; None where it has no budget in
     minutes, so that no stage in core-minutes begins."""
-    writer: int | None = None
-    """The self-play writer to be; None takes one that is free."""
     follow_models: bool = False
     """Whether a generation may go on with a model that is published meanwhile; a run
     whose roles take turns is the same for a seed, and never does."""
@@ -102,7 +100,8 @@ class RoleContext:
     says it."""
     is_vouched: bool = False
     """Whether a runner gives the turns, and this is its only process of the index: then
-    another one that holds what is this role's ends, or is a mirror's that is lost."""
+    another one that holds what is this role's ends, or is a mirror's that is lost.
+    Self-play is the writer of its index then, else one that is free."""
     mirror: Mirror | None = None
     """Where the run directory is on another host: the run is then this mirror's folder.
     """

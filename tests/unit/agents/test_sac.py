@@ -213,3 +213,36 @@ def test_critics_see_pictures_less_the_mean_that_the_actor_knows() -> None:
         # Looking at other pictures does not move it.
         critics(shifted, {}, None)
         assert torch.equal(critics(seen, {}, None), found)
+
+
+def test_critics_see_numbers_in_the_actors_units_and_the_action_as_it_is() -> None:
+    agent = Sac()
+    wanted = Signature(
+        inputs={"observation": TensorSpec(shape=(3,))},
+        outputs=agent.outputs_of(NUMBERS),
+    )
+    net = MlpConfig(num_units=16, standardizes=True).build(wanted)
+    update = SacUpdate(agent, net, NUMBERS)
+    action = torch.rand(BATCH, 2) * 2 - 1
+    # Far from 0 and wide, so that units make a difference.
+    seen = 50 + 20 * torch.randn(BATCH, 3)
+    net.answer({"observation": seen}, {})
+    update.stepped(net, 1, {})
+    units = (seen - seen.mean(0)) / seen.std(0, correction=0)
+    for critics in (update.critics, update.target):
+        found = critics({"observation": seen}, {}, action)
+        plain = MlpConfig(num_units=16)
+        for critic, q in zip(critics.nets, found, strict=True):
+            assert isinstance(critic, Net)
+            other = plain.build(critic.wanted)
+            other.load_state_dict(
+                {
+                    name: tensor
+                    for name, tensor in critic.state_dict().items()
+                    if not name.startswith("standard.")
+                }
+            )
+            shown = {"observation": units, "critic_action": action}
+            q_plain = other.answer(shown, {})[0]["q"]
+            torch.testing.assert_close(q, q_plain, rtol=0, atol=1e-4)
+        assert found.std() > 0

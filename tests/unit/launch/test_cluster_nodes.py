@@ -8,6 +8,7 @@ from tengen.errors import UsageError
 from tengen.launch.cluster.nodes import (
     Node,
     check_fits,
+    check_gpus,
     nodes_of,
     requests_of,
 )
@@ -103,3 +104,21 @@ def test_what_has_no_room_is_refused(settings, fits):
     line = r"launch.roles.\w+ \(.* has no room in the cluster .*a has 8 cores and 1 GPU"
     with pytest.raises(UsageError, match=line):
         check_fits(list(found.values()), nodes)
+
+
+@pytest.mark.parametrize(
+    ("setting", "line"),
+    [
+        ("learner.device=cuda:0", r"^learner.device \(cuda:0\) is on no host of the "),
+        ("inference.devices=cuda:0,cuda:1", r"^inference.devices \(cuda:0,cuda:1\) "),
+    ],
+)
+def test_a_cluster_without_gpus_has_no_role_on_one(setting, line):
+    config = config_of("go/9", None, setting)
+    without = [node("a", 8), node("b", 8)]
+    with pytest.raises(UsageError, match=line):
+        check_gpus(config, without)
+    # Which of them has enough its host says, and hosts may come.
+    check_gpus(config, [*without, node("c", 8, 1)])
+    check_gpus(config_of("go/9", None, setting, "launch.grows=true"), without)
+    check_gpus(config_of("go/9", None, "learner.device=cpu"), without)

@@ -5,12 +5,21 @@ from pathlib import Path
 
 import pytest
 
+from tengen import launch
 from tengen.cli import main
-from tengen.errors import UsageError
+from tengen.errors import RunError, UsageError
 from tengen.inference import Choice, InferenceConfig
 from tengen.learners import LearnerConfig
 from tengen.recipes import make_config
-from tengen.roles import RunConfig, check_devices, move_run, with_devices, write_config
+from tengen.roles import (
+    RoleContext,
+    RunConfig,
+    check_devices,
+    make_role,
+    move_run,
+    with_devices,
+    write_config,
+)
 from tengen.roles.config import read_config, record_inference
 from tengen.roles.devices import learner_device
 from tengen.run import RunDirectory
@@ -92,6 +101,46 @@ def test_train_refuses_before_it_writes(
     assert error.startswith(f"tengen: devices ({words[1]}) ")
     assert error.count("\n") == 1
     assert not out.exists()
+
+
+def fit_elsewhere(config: RunConfig, *, keeps_count: bool) -> RunConfig:
+    """A cluster's: stands for all that comes once the host of the command agrees."""
+    raise RunError(f"on a cluster: {config.inference.devices}, {config.learner.device}")
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["--devices", "cuda:4"],
+        ["--set", "inference.devices=cuda:4", "--set", "learner.device=cuda:4"],
+    ],
+)
+def test_a_gpu_of_a_cluster_is_not_looked_for_on_the_commands_host(
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    words: list[str],
+) -> None:
+    monkeypatch.setitem(launch._PACKAGES, "ray", "json")
+    monkeypatch.setitem(launch.LAUNCHERS, "ray", f"{__name__}:fit_elsewhere")
+    monkeypatch.setitem(launch._FIT, "ray", f"{__name__}:fit_elsewhere")
+    command = ["train", "tictactoe", "--out", str(tmp_path / "run"), *words]
+    assert main([*command, "--launch", "ray"]) == 1
+    assert capsys.readouterr().err == "tengen: on a cluster: cuda:4, cuda:4\n"
+    # What is no device is refused wherever it would be.
+    assert main([*command, "--launch", "ray", "--devices", "gpu"]) == 2
+    assert capsys.readouterr().err.startswith("tengen: devices (gpu) must be ")
+    assert main(command) == 2
+    assert "(cuda:4) is not here" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("name", ["selfplay", "learn"])
+def test_a_role_looks_for_its_gpus_when_it_begins(tmp_path: Path, name: str) -> None:
+    run = RunDirectory.create_or_resume(tmp_path / "run")
+    config = with_devices(config_with(), "cuda:4", is_here=False)
+    write_config(run, config)
+    with pytest.raises(UsageError, match=r"\(cuda:4\) is not here, torch sees cuda:0 "):
+        make_role(name, config, run, RoleContext())
 
 
 def test_a_role_refuses_an_absent_gpu(

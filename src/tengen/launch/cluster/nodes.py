@@ -9,9 +9,9 @@ from typing import Any
 
 from tengen.errors import UsageError
 from tengen.launch.workers import Worker
-from tengen.roles import RunConfig
+from tengen.roles import RunConfig, gpus_named
 
-__all__ = ["Node", "Request", "check_fits", "nodes_of", "requests_of"]
+__all__ = ["Node", "Request", "check_fits", "check_gpus", "nodes_of", "requests_of"]
 
 _NOW_AND_THEN = 0.01
 """Of a core, for roles that work now and then: above none, so that a head that has no
@@ -136,6 +136,27 @@ def check_fits(requests: Sequence[Request], nodes: Sequence[Node]) -> None:
                 f"lower num_cpus, num_gpus or count, or set launch.grows=true where "
                 f"the cluster adds hosts"
             )
+
+
+def check_gpus(config: RunConfig, nodes: Sequence[Node]) -> None:
+    """Makes sure that a cluster has a GPU at all where the config names one.
+
+    A role looks for its own on the host that it is given.
+
+    Args:
+        config: The run's.
+        nodes: The cluster's hosts.
+
+    Raises:
+        UsageError: No host has one, and the cluster adds none.
+    """
+    if config.launch.grows or any(node.num_gpus for node in nodes):
+        return
+    for name, devices in gpus_named(config).items():
+        raise UsageError(
+            f"{name} ({devices}) is on no host of the cluster: {_listed(nodes)}; add "
+            f"one with a GPU, or use --devices cpu"
+        )
 
 
 def _listed(nodes: Sequence[Node]) -> str:

@@ -37,6 +37,7 @@ from pathlib import Path
 from typing import Any
 
 from tengen.errors import refusal
+from tengen.launch.process import ended
 from tengen.observe import read_hosts
 from tengen.run import RunDirectory
 
@@ -161,13 +162,5 @@ class _Held:
         self._send({"closed": self._number})
 
     def _end(self, timeout_s: float) -> None:
-        assert self._process.stdin is not None
-        with contextlib.suppress(BrokenPipeError, ValueError):
-            self._process.stdin.close()
-        try:
-            code = self._process.wait(timeout_s)
-        except subprocess.TimeoutExpired:
-            self._process.kill()
-            code = self._process.wait()
-        how = f"signal {-code}" if code < 0 else f"exit code {code}"
+        how = ended(self._process, timeout_s)
         self._send({"ended": self._number, "how": how})

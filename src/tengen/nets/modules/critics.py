@@ -8,6 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from tengen.nets.modules.net import Net, Tensors
+from tengen.nets.modules.standard import Standard
 from tengen.tensors import Signature, TensorSpec
 
 __all__ = ["Critics"]
@@ -58,6 +59,24 @@ class Critics(nn.Module):
         for net in self.nets:
             assert isinstance(net, Net)
             net.compute_dtype = dtype
+
+    @torch.no_grad()
+    def see_as(self, net: Net) -> None:
+        """Takes over the statistics of what the actor's network has seen.
+
+        Args:
+            net: The actor's network. It is not shown the action, which a critic sees in
+                units of the environment's bounds, after all that the actor sees.
+        """
+        for critic in self.nets:
+            for name, module in net.named_modules():
+                if isinstance(module, Standard):
+                    own = critic.get_submodule(name)
+                    assert isinstance(own, Standard)
+                    own.follow(module)
+                    continue
+                for part, statistic in module.named_buffers(name, recurse=False):
+                    critic.get_buffer(part).copy_(statistic)
 
     def forward(self, inputs: Tensors, state: Tensors, action: Tensor | None) -> Tensor:
         """Returns ``[C, B]`` of drawn actions, or ``[C, B, A]``.

@@ -56,6 +56,21 @@ class Standard(nn.Module):
         return ((rows - mean.float()) / deviation.float()).clamp(-_MOST, _MOST)
 
     @torch.no_grad()
+    def follow(self, other: Standard) -> None:
+        """Sees the first numbers as another one sees its own, and the rest as they are.
+
+        Args:
+            other: Of as many numbers as this one, or fewer.
+        """
+        num_same = len(other.total)
+        self.num_rows.copy_(other.num_rows)
+        self.total.zero_()
+        # A mean of 0 and a deviation of 1.
+        self.squares.copy_(other.num_rows.expand_as(self.squares))
+        self.total[:num_same].copy_(other.total)
+        self.squares[:num_same].copy_(other.squares)
+
+    @torch.no_grad()
     def _observe(self, rows: Tensor) -> None:
         if self.num_rows >= _MAX_ROWS:
             return

@@ -28,6 +28,7 @@ from tengen.experience import (
 from tengen.models import load_model
 from tengen.roles.book import run_book
 from tengen.roles.config import RunConfig, newest_inference, read_config
+from tengen.roles.devices import check_evaluating
 from tengen.roles.patience import patiently
 from tengen.roles.role import Report, RoleContext
 from tengen.roles.selfplay.forks import fork_sources
@@ -57,7 +58,8 @@ class SelfplayRole:
         context: Threads, stop and progress.
 
     Raises:
-        UsageError: The run has no self-play, or another process is its writer now.
+        UsageError: The run has no self-play, another process is its writer now, or a
+            GPU is not here.
     """
 
     def __init__(
@@ -69,6 +71,7 @@ class SelfplayRole:
                 f"role (selfplay) is not part of a run that learns from the games of "
                 f"{agent.learn_from}; run it there"
             )
+        check_evaluating(config)
         self.waits_for = ""
         self._config = config
         self._actor = agent.actor
@@ -142,7 +145,7 @@ class SelfplayRole:
         stopped = self._context.stop.is_set()
         if not stopped:
             self._context.write(lambda: self._seal(writer, generation))
-            if mirror is not None and self._context.writer is not None:
+            if mirror is not None and self._context.is_vouched:
                 # Whoever gives the turns takes the games for played, and learned from.
                 mirror.wait_until_sent(_SENT_S)
         return {
@@ -179,7 +182,7 @@ class SelfplayRole:
     def _take_over(self) -> None:
         """Moves to a writer whose process died, once the own generations are sealed."""
         context = self._context
-        is_free = context.writer is None and context.mirror is None
+        is_free = not context.is_vouched and context.mirror is None
         if not is_free or self._writer.unsealed():
             return
         if has_orphan(self._run):
@@ -195,7 +198,8 @@ class SelfplayRole:
         generation is sealed.
         """
         context = self._context
-        if context.mirror is not None or context.writer != TRAIN_WRITER:
+        is_first = context.is_vouched and context.index == 0
+        if context.mirror is not None or not is_first:
             return None
         if self._writer.unsealed():
             return None
@@ -273,13 +277,14 @@ def _writer(run: RunDirectory, context: RoleContext) -> ExperienceWriter:
         folder = writer_directory(run, context.mirror.place.index)
         return ExperienceWriter(folder, context.mirror.new_incarnation())
     incarnation = run.new_incarnation("selfplay")
-    if context.writer is None:
+    if not context.is_vouched:
         writer = claim_writer(run, incarnation)
     else:
-        folder = writer_directory(run, context.writer)
+        number = TRAIN_WRITER + context.index
+        folder = writer_directory(run, number)
         # A mirror may have been this writer in an earlier call, or on a host that is
         # lost; and the first process may just play what this one's has left.
-        evict_mirrors(run, "selfplay", context.writer)
+        evict_mirrors(run, "selfplay", number)
         writer = patiently(lambda: ExperienceWriter(folder, incarnation), context.stop)
     run.forget_incarnations("selfplay", incarnation)
     return writer

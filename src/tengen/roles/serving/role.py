@@ -41,7 +41,8 @@ class InferenceRole:
         context: Threads, the stop, and which of several servers it is.
 
     Raises:
-        UsageError: The run has no environments, or another process is this role.
+        UsageError: The run has no environments, another process is this role, or a GPU
+            is not here.
     """
 
     def __init__(
@@ -50,6 +51,7 @@ class InferenceRole:
         agent = EnvironmentAgent.of(config, "inference")
         self.waits_for = ""
         self._config = config
+        self._part = _part_of(config, context.index)
         self._index = context.index
         self._run = run
         self._context = context
@@ -133,9 +135,7 @@ class InferenceRole:
                 error=RunError,
             )
             backend = open_backend(
-                directory.path,
-                _part_of(self._config, self._index),
-                self._context.num_threads,
+                directory.path, self._part, self._context.num_threads
             )
         except Exception:
             if self._run.models.entry(number).exists():
