@@ -22,6 +22,7 @@ from tengen.run import (
     MirrorRecord,
     RunDirectory,
     WriterLock,
+    change_mirror,
     forget_mirror,
     read_mirrors,
     write_mirror,
@@ -84,24 +85,23 @@ class Members:
         """
         member = self._members.get(mirror)
         if member is None:
-            raise UsageError(
-                f"mirror ({mirror}) has no place in this run any more, as it was away "
-                f"for too long or its run was removed; start the role again"
-            )
+            raise _has_no_place(mirror)
         if events != member.record.events:
             raise UsageError(
                 f"mirror ({mirror}) is worked on by process {member.record.process} "
                 f"now; stop one of them, or use another folder"
             )
         member.heard_s = time.monotonic()
-        if member.record.is_away:
-            self._publish(member, is_away=False)
+        if member.record.is_away and not self._change(member, is_away=False):
+            self.part_with(member)
+            raise _has_no_place(mirror)
         return member
 
     def bye(self, member: Member) -> None:
         """Takes down that a mirror's process ends."""
         member.is_here = False
-        self._publish(member, is_away=True)
+        if not self._change(member, is_away=True):
+            self.part_with(member)
 
     def num_here(self, within_s: float) -> int:
         """Returns how many processes were heard of within so many seconds."""
@@ -133,7 +133,8 @@ class Members:
                 takes that of one that was not heard of for some seconds.
 
         Raises:
-            UsageError: The place is taken, or there is none.
+            UsageError: The place is taken, as by who evicted this mirror, or there is
+                none.
             RunError: The disk refuses.
         """
         member = self._members.get(mirror)
@@ -145,6 +146,12 @@ class Members:
         if member is not None and index not in (None, member.record.index):
             self.part_with(member)
             member = None
+        if member is not None and not self._change(member):
+            self.part_with(member)
+            member = None
+            if index is not None and not is_vouched:
+                # Else it might be here before the process that its place is for.
+                raise _has_no_place(mirror)
         if member is None:
             lock, index = self._place(role, index, 0.0 if is_vouched else _SILENT_S)
             record = MirrorRecord(
@@ -157,6 +164,7 @@ class Members:
                 is_away=False,
             )
             member = self._members[mirror] = Member(record, lock)
+            write_mirror(self._run, record)
         member.heard_s = time.monotonic()
         member.is_here = True
         incarnation = self._run.new_incarnation(role)
@@ -164,7 +172,7 @@ class Members:
         if role == "selfplay":
             folder = writer_directory(self._run, member.record.index)
             (folder / str(incarnation)).mkdir(parents=True, exist_ok=True)
-        self._publish(
+        self._change(
             member,
             is_away=False,
             process=process,
@@ -203,7 +211,7 @@ class Members:
                 continue
             silent_s = time.monotonic() - member.heard_s
             if silent_s >= _AWAY_S and not member.record.is_away:
-                self._publish(member, is_away=True)
+                self._change(member, is_away=True)
             if silent_s >= away_s:
                 late.append(member)
         return late
@@ -214,10 +222,15 @@ class Members:
             member.lock.release()
         self._members.clear()
 
-    def _publish(self, member: Member, **changes: object) -> None:
+    def _change(self, member: Member, **changes: object) -> bool:
+        """Publishes changes of a record; returns False where it was evicted.
+
+        The member has the changes in either case.
+        """
         record = dataclasses.replace(member.record, **changes)  # type: ignore[arg-type]
-        write_mirror(self._run, record)
+        is_there = change_mirror(self._run, record)
         member.record = record
+        return is_there
 
     def _place(
         self, role: str, index: int | None, silent_s: float
@@ -258,6 +271,14 @@ class Members:
             folder = writer_directory(self._run, index)
             return WriterLock(folder / "lock", folder)
         return self._run.lock(f"{role}-{index}")
+
+
+def _has_no_place(mirror: str) -> UsageError:
+    return UsageError(
+        f"mirror ({mirror}) has no place in this run any more, as it was away for too "
+        f"long, a process of the run's host has its place or its run was removed; "
+        f"start the role again"
+    )
 
 
 def log_name(role: str, place: MirrorRecord | Place) -> str:
