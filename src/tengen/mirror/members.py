@@ -8,6 +8,7 @@ service waits for it; a service that is started again waits anew.
 from __future__ import annotations
 
 import dataclasses
+import threading
 import time
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -48,10 +49,15 @@ class Member:
     """When it last asked something."""
     is_here: bool = True
     """Whether its process has not said that it ends."""
+    working: threading.Lock = field(default_factory=threading.Lock)
+    """Held where its files are written, or who works on it changes. Whoever holds it
+    does not wait for the lock of all members."""
+    has_place: bool = True
+    """Whether it was not parted with."""
 
 
 class Members:
-    """Not thread-safe: the service asks under its lock.
+    """Not thread-safe but for ``check``: the service asks under its lock.
 
     Args:
         run: The run. The records of an earlier service are taken over.
@@ -86,16 +92,31 @@ class Members:
         member = self._members.get(mirror)
         if member is None:
             raise _has_no_place(mirror)
-        if events != member.record.events:
-            raise UsageError(
-                f"mirror ({mirror}) is worked on by process {member.record.process} "
-                f"now; stop one of them, or use another folder"
-            )
+        self.check(member, events)
         member.heard_s = time.monotonic()
         if member.record.is_away and not self._change(member, is_away=False):
             self.part_with(member)
             raise _has_no_place(mirror)
         return member
+
+    def check(self, member: Member, events: int) -> None:
+        """Makes sure that a process still works on a member.
+
+        Args:
+            member: The member; what holds ``working`` knows that it stays so.
+            events: What ``join`` gave the process that asks.
+
+        Raises:
+            UsageError: It does not.
+        """
+        record = member.record
+        if not member.has_place:
+            raise _has_no_place(record.mirror)
+        if events != record.events:
+            raise UsageError(
+                f"mirror ({record.mirror}) is worked on by process {record.process} "
+                f"now; stop one of them, or use another folder"
+            )
 
     def bye(self, member: Member) -> None:
         """Takes down that a mirror's process ends."""
@@ -172,17 +193,18 @@ class Members:
         if role == "selfplay":
             folder = writer_directory(self._run, member.record.index)
             (folder / str(incarnation)).mkdir(parents=True, exist_ok=True)
-        self._change(
-            member,
-            is_away=False,
-            process=process,
-            incarnation=incarnation,
-            events=self._run.new_incarnation(f"{role}-command"),
-        )
+        with member.working:
+            self._change(
+                member,
+                is_away=False,
+                process=process,
+                incarnation=incarnation,
+                events=self._run.new_incarnation(f"{role}-command"),
+            )
         return member
 
     def part_with(self, member: Member, *, were_begun: bool = True) -> None:
-        """Seals what a mirror has sent and gives its place to others.
+        """Seals what a mirror has sent and gives its place to others, once.
 
         Args:
             member: The mirror.
@@ -191,12 +213,16 @@ class Members:
         Raises:
             RunError: The disk refuses, or what was sent is damaged; it keeps its place.
         """
-        if member.record.role == "selfplay":
-            folder = folder_of(self._run, member)
-            close_generations(folder, were_begun=were_begun)
-        self._members.pop(member.record.mirror, None)
-        forget_mirror(self._run, member.record.mirror)
-        member.lock.release()
+        with member.working:
+            if not member.has_place:
+                return  # another one may have it by now
+            if member.record.role == "selfplay":
+                folder = folder_of(self._run, member)
+                close_generations(folder, were_begun=were_begun)
+            member.has_place = False
+            self._members.pop(member.record.mirror, None)
+            forget_mirror(self._run, member.record.mirror)
+            member.lock.release()
 
     def look(self, away_s: float) -> list[Member]:
         """Publishes who is away, and returns those to part with.
@@ -219,7 +245,9 @@ class Members:
     def close(self) -> None:
         """Lets go of every lock; the records stay for the next service."""
         for member in self._members.values():
-            member.lock.release()
+            with member.working:
+                member.has_place = False
+                member.lock.release()
         self._members.clear()
 
     def _change(self, member: Member, **changes: object) -> bool:

@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from tengen.errors import UsageError
-from tengen.experience import ExperienceWriter, writer_directory
+from tengen.experience import ExperienceWriter, claim_ahead, writer_directory
+from tengen.experience.games.files import SET_ASIDE, writer_files
 from tengen.mirror.members import Members
 from tengen.run import RunDirectory, evict_mirrors, read_mirrors
 
@@ -83,3 +84,28 @@ def test_one_that_was_only_away_goes_on(run: RunDirectory, members: Members) -> 
     assert [record.is_away for record in read_mirrors(run)] == [True]
     assert members.of(NAME, member.record.events) is member
     assert [record.is_away for record in read_mirrors(run)] == [False]
+
+
+def test_who_was_parted_with_is_parted_with_once(
+    run: RunDirectory, members: Members
+) -> None:
+    member = members.join(NAME, "selfplay", 0, PROCESS)
+    members.part_with(member)
+    again = members.join(32 * "b", "selfplay", 0, PROCESS)
+    folder = writer_directory(run, 0)
+    begun = claim_ahead(run, folder, again.record.incarnation, "tictactoe", 1)
+    members.part_with(member)
+    assert read_mirrors(run) == [again.record]
+    # Its successor's generation is not given up.
+    assert begun == [1]
+    assert writer_files(folder, SET_ASIDE) == []
+    with pytest.raises(UsageError, match="has no place in this run any more"):
+        members.check(member, member.record.events)
+
+
+def test_a_process_that_another_one_followed_is_refused(members: Members) -> None:
+    first = members.join(NAME, "selfplay", 0, PROCESS).record.events
+    member = members.join(NAME, "selfplay", 0, "8 on far")
+    with pytest.raises(UsageError, match="is worked on by process 8 on far now"):
+        members.check(member, first)
+    members.check(member, member.record.events)
