@@ -264,7 +264,8 @@ class _AtOnce:
                 self._players.count(count, [worker.name for worker in leaving])
                 for worker in leaving:
                     self._reached.pop(worker.name, None)
-                self._journal.scaled(self._schedule.acting, count, refused)
+                outgrown = self._crew.outgrown(count)
+                self._journal.scaled(self._schedule.acting, count, refused, outgrown)
         self.kill_soon(leaving)
         self._crew.start_threads(self._serve)
 

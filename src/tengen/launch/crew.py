@@ -18,6 +18,11 @@ from tengen.run import RunDirectory, lock_holder
 __all__ = ["Crew"]
 
 
+_MOST_GROWTH = 4
+"""Times the actors that inference was sized for. It takes no more rows than of eight
+times as many, those of actors that died a moment ago among them."""
+
+
 class Crew:
     """Used by the thread of the call; ``handles`` by any thread.
 
@@ -42,7 +47,10 @@ class Crew:
         self._launcher = launcher
         self._config = config
         self._run = run
-        self._acting = config.agent.schedule(config).acting
+        schedule = config.agent.schedule(config)
+        self._acting = schedule.acting
+        # What serves actors is sized for these; nothing is for self-play.
+        self._sized = config.launch.of(self._acting).count if schedule.serving else 0
         self._looked: tuple[int, int] = self._stamp()
         self._lock = threading.Lock()
         self._handles: dict[str, Handle] = {}
@@ -98,6 +106,13 @@ class Crew:
         for index in range(wanted):
             if index in known:
                 continue
+            if self._sized and index >= _MOST_GROWTH * self._sized:
+                refused = (
+                    f"launch.roles.{self._acting}.count ({wanted}) must be at most "
+                    f"{_MOST_GROWTH * self._sized} in this call, {_MOST_GROWTH} times "
+                    f"the {self._sized} that it began with; start the command again"
+                )
+                break
             name = f"{self._acting}-{index}"
             leaving_thread = self.threads.get(name)
             if leaving_thread is not None and leaving_thread.is_alive():
@@ -126,6 +141,15 @@ class Crew:
             self.handle(worker).stop()
         count = sum(one.roles == (self._acting,) for one in self.workers)
         return count, leaving, refused
+
+    def outgrown(self, count: int) -> str:
+        """Returns what is not sized for so many processes that act, or nothing."""
+        if not 0 < self._sized < count:
+            return ""
+        return (
+            f"inference's batches and a queue's memory are those of {self._sized}; "
+            f"start the command again to size them anew"
+        )
 
     def _held_by(self, index: int) -> str:
         """Returns who plays as the writer that a new process would be, or nothing."""

@@ -123,17 +123,18 @@ class RunJournal:
         """
         self._events.write("late", name=name, why=why)
 
-    def scaled(self, role: str, count: int, refused: str) -> None:
+    def scaled(self, role: str, count: int, refused: str, outgrown: str = "") -> None:
         """Shows and keeps that a role has more processes now, or fewer.
 
         Args:
             role: Which.
             count: How many it has.
             refused: Why it has not as many as wanted; empty where it has.
+            outgrown: What is not sized for so many; empty where all is.
         """
         self._events.write("scaled", role=role, count=count, refused=refused)
-        why = f"; {refused}" if refused else ""
-        self._view.message(f"role ({role}) has {count} processes now{why}")
+        parts = (f"role ({role}) has {count} processes now", refused, outgrown)
+        self._view.message("; ".join(part for part in parts if part))
 
     def report(self, role: str, report: Mapping[str, Any], seconds: float) -> None:
         """Takes a turn's report and writes it as an event; a warning is shown."""

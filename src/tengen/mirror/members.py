@@ -8,6 +8,7 @@ service waits for it; a service that is started again waits anew.
 from __future__ import annotations
 
 import dataclasses
+import threading
 import time
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -22,6 +23,7 @@ from tengen.run import (
     MirrorRecord,
     RunDirectory,
     WriterLock,
+    change_mirror,
     forget_mirror,
     read_mirrors,
     write_mirror,
@@ -47,10 +49,15 @@ class Member:
     """When it last asked something."""
     is_here: bool = True
     """Whether its process has not said that it ends."""
+    working: threading.Lock = field(default_factory=threading.Lock)
+    """Held where its files are written, or who works on it changes. Whoever holds it
+    does not wait for the lock of all members."""
+    has_place: bool = True
+    """Whether it was not parted with."""
 
 
 class Members:
-    """Not thread-safe: the service asks under its lock.
+    """Not thread-safe but for ``check``: the service asks under its lock.
 
     Args:
         run: The run. The records of an earlier service are taken over.
@@ -84,24 +91,38 @@ class Members:
         """
         member = self._members.get(mirror)
         if member is None:
+            raise _has_no_place(mirror)
+        self.check(member, events)
+        member.heard_s = time.monotonic()
+        if member.record.is_away and not self._change(member, is_away=False):
+            self.part_with(member)
+            raise _has_no_place(mirror)
+        return member
+
+    def check(self, member: Member, events: int) -> None:
+        """Makes sure that a process still works on a member.
+
+        Args:
+            member: The member; what holds ``working`` knows that it stays so.
+            events: What ``join`` gave the process that asks.
+
+        Raises:
+            UsageError: It does not.
+        """
+        record = member.record
+        if not member.has_place:
+            raise _has_no_place(record.mirror)
+        if events != record.events:
             raise UsageError(
-                f"mirror ({mirror}) has no place in this run any more, as it was away "
-                f"for too long or its run was removed; start the role again"
-            )
-        if events != member.record.events:
-            raise UsageError(
-                f"mirror ({mirror}) is worked on by process {member.record.process} "
+                f"mirror ({record.mirror}) is worked on by process {record.process} "
                 f"now; stop one of them, or use another folder"
             )
-        member.heard_s = time.monotonic()
-        if member.record.is_away:
-            self._publish(member, is_away=False)
-        return member
 
     def bye(self, member: Member) -> None:
         """Takes down that a mirror's process ends."""
         member.is_here = False
-        self._publish(member, is_away=True)
+        if not self._change(member, is_away=True):
+            self.part_with(member)
 
     def num_here(self, within_s: float) -> int:
         """Returns how many processes were heard of within so many seconds."""
@@ -133,7 +154,8 @@ class Members:
                 takes that of one that was not heard of for some seconds.
 
         Raises:
-            UsageError: The place is taken, or there is none.
+            UsageError: The place is taken, as by who evicted this mirror, or there is
+                none.
             RunError: The disk refuses.
         """
         member = self._members.get(mirror)
@@ -145,6 +167,12 @@ class Members:
         if member is not None and index not in (None, member.record.index):
             self.part_with(member)
             member = None
+        if member is not None and not self._change(member):
+            self.part_with(member)
+            member = None
+            if index is not None and not is_vouched:
+                # Else it might be here before the process that its place is for.
+                raise _has_no_place(mirror)
         if member is None:
             lock, index = self._place(role, index, 0.0 if is_vouched else _SILENT_S)
             record = MirrorRecord(
@@ -157,6 +185,7 @@ class Members:
                 is_away=False,
             )
             member = self._members[mirror] = Member(record, lock)
+            write_mirror(self._run, record)
         member.heard_s = time.monotonic()
         member.is_here = True
         incarnation = self._run.new_incarnation(role)
@@ -164,17 +193,18 @@ class Members:
         if role == "selfplay":
             folder = writer_directory(self._run, member.record.index)
             (folder / str(incarnation)).mkdir(parents=True, exist_ok=True)
-        self._publish(
-            member,
-            is_away=False,
-            process=process,
-            incarnation=incarnation,
-            events=self._run.new_incarnation(f"{role}-command"),
-        )
+        with member.working:
+            self._change(
+                member,
+                is_away=False,
+                process=process,
+                incarnation=incarnation,
+                events=self._run.new_incarnation(f"{role}-command"),
+            )
         return member
 
     def part_with(self, member: Member, *, were_begun: bool = True) -> None:
-        """Seals what a mirror has sent and gives its place to others.
+        """Seals what a mirror has sent and gives its place to others, once.
 
         Args:
             member: The mirror.
@@ -183,12 +213,16 @@ class Members:
         Raises:
             RunError: The disk refuses, or what was sent is damaged; it keeps its place.
         """
-        if member.record.role == "selfplay":
-            folder = folder_of(self._run, member)
-            close_generations(folder, were_begun=were_begun)
-        self._members.pop(member.record.mirror, None)
-        forget_mirror(self._run, member.record.mirror)
-        member.lock.release()
+        with member.working:
+            if not member.has_place:
+                return  # another one may have it by now
+            if member.record.role == "selfplay":
+                folder = folder_of(self._run, member)
+                close_generations(folder, were_begun=were_begun)
+            member.has_place = False
+            self._members.pop(member.record.mirror, None)
+            forget_mirror(self._run, member.record.mirror)
+            member.lock.release()
 
     def look(self, away_s: float) -> list[Member]:
         """Publishes who is away, and returns those to part with.
@@ -203,7 +237,7 @@ class Members:
                 continue
             silent_s = time.monotonic() - member.heard_s
             if silent_s >= _AWAY_S and not member.record.is_away:
-                self._publish(member, is_away=True)
+                self._change(member, is_away=True)
             if silent_s >= away_s:
                 late.append(member)
         return late
@@ -211,13 +245,20 @@ class Members:
     def close(self) -> None:
         """Lets go of every lock; the records stay for the next service."""
         for member in self._members.values():
-            member.lock.release()
+            with member.working:
+                member.has_place = False
+                member.lock.release()
         self._members.clear()
 
-    def _publish(self, member: Member, **changes: object) -> None:
+    def _change(self, member: Member, **changes: object) -> bool:
+        """Publishes changes of a record; returns False where it was evicted.
+
+        The member has the changes in either case.
+        """
         record = dataclasses.replace(member.record, **changes)  # type: ignore[arg-type]
-        write_mirror(self._run, record)
+        is_there = change_mirror(self._run, record)
         member.record = record
+        return is_there
 
     def _place(
         self, role: str, index: int | None, silent_s: float
@@ -258,6 +299,14 @@ class Members:
             folder = writer_directory(self._run, index)
             return WriterLock(folder / "lock", folder)
         return self._run.lock(f"{role}-{index}")
+
+
+def _has_no_place(mirror: str) -> UsageError:
+    return UsageError(
+        f"mirror ({mirror}) has no place in this run any more, as it was away for too "
+        f"long, a process of the run's host has its place or its run was removed; "
+        f"start the role again"
+    )
 
 
 def log_name(role: str, place: MirrorRecord | Place) -> str:

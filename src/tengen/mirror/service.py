@@ -21,8 +21,8 @@ import json
 import math
 import threading
 import time
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -97,6 +97,7 @@ class RunService:
         self._away_s = away_s
         self._status = status
         self._say = say
+        # Of the members. What a disk takes for one of them is done under its own.
         self._lock = threading.Lock()
         self._reading = threading.Lock()
         self._read_s = -math.inf
@@ -200,8 +201,7 @@ class RunService:
 
     def _claim(self, message: Message) -> list[int]:
         num_wanted = number_in(message, "num_wanted", _MOST_AHEAD)
-        with self._lock:
-            member = self._member(message)
+        with self._working(message) as member:
             return claim_ahead(
                 self._run,
                 folder_of(self._run, member),
@@ -216,8 +216,7 @@ class RunService:
             raise UsageError(f"piece ({len(data)} bytes) must be at most {PIECE_BYTES}")
         offset = number_in(message, "offset", 1 << 40)
         crc = number_in(message, "crc", (1 << 32) - 1)
-        with self._lock:
-            member = self._member(message)
+        with self._working(message) as member:
             path = self._growing(member, message)
             if path is None:
                 return {"size": offset + len(data)}
@@ -247,8 +246,7 @@ class RunService:
 
     def _segment(self, message: Message) -> dict[str, Any]:
         data = decoded(message)
-        with self._lock:
-            member = self._member(message)
+        with self._working(message) as member:
             is_whole, held = take_segment(
                 folder_of(self._run, member),
                 self._incarnation(member, message),
@@ -264,8 +262,7 @@ class RunService:
         return {"done": is_whole, "size": held}
 
     def _totals(self, message: Message) -> None:
-        with self._lock:
-            member = self._member(message)
+        with self._working(message) as member:
             if member.record.role != "actor":
                 raise UsageError("totals must be of an actor")
             totals = (
@@ -321,6 +318,15 @@ class RunService:
     def _member(self, message: Message) -> Member:
         events = number_in(message, "events")
         return self._members.of(word_in(message, "mirror"), events)
+
+    @contextmanager
+    def _working(self, message: Message) -> Iterator[Member]:
+        """Has the files of a member to itself; others go on meanwhile."""
+        with self._lock:
+            member = self._member(message)
+        with member.working:
+            self._members.check(member, number_in(message, "events"))
+            yield member
 
     def _watching(self) -> None:
         while not self._is_over.wait(min(_LOOK_S, self._away_s / 4)):

@@ -36,6 +36,7 @@ from tengen.run.machine import (
 )
 from tengen.run.mirrors import (
     MirrorRecord,
+    change_mirror,
     evict_mirrors,
     forget_mirror,
     read_mirrors,
@@ -62,6 +63,7 @@ __all__ = [
     "WriterLock",
     "available_cores",
     "available_memory_bytes",
+    "change_mirror",
     "evict_mirrors",
     "file_sha256",
     "find_files",

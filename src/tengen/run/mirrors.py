@@ -17,6 +17,7 @@ from tengen.run.reading import find_files, read_object
 
 __all__ = [
     "MirrorRecord",
+    "change_mirror",
     "evict_mirrors",
     "forget_mirror",
     "read_mirrors",
@@ -24,6 +25,8 @@ __all__ = [
 ]
 
 _SCHEMA = 1
+_LOCK = "mirror-records"
+"""Held where a record is published anew or evicted: an eviction is not overwritten."""
 _TYPES = {
     "mirror": str,
     "role": str,
@@ -90,6 +93,22 @@ def write_mirror(run: RunDirectory, record: MirrorRecord) -> None:
     publish_json(folder / f"{record.mirror}.json", content)
 
 
+def change_mirror(run: RunDirectory, record: MirrorRecord) -> bool:
+    """Publishes a record anew, unless it was evicted.
+
+    Returns:
+        Whether it is there still.
+
+    Raises:
+        RunError: The disk refuses.
+    """
+    with run.lock(_LOCK, wait=True):
+        is_there = (run.path / "mirrors" / f"{record.mirror}.json").exists()
+        if is_there:
+            write_mirror(run, record)
+        return is_there
+
+
 def evict_mirrors(run: RunDirectory, role: str, index: int) -> None:
     """Has a run's service give a place back, for a process with the run directory.
 
@@ -100,7 +119,8 @@ def evict_mirrors(run: RunDirectory, role: str, index: int) -> None:
     """
     for record in read_mirrors(run):
         if (record.role, record.index) == (role, index):
-            forget_mirror(run, record.mirror)
+            with run.lock(_LOCK, wait=True):
+                forget_mirror(run, record.mirror)
 
 
 def forget_mirror(run: RunDirectory, mirror: str) -> None:

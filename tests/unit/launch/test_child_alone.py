@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import os
 import signal
+import socket
 import subprocess
 import sys
 import threading
@@ -14,23 +15,21 @@ import pytest
 
 from tengen.launch import child
 from tengen.recipes import make_config
-from tengen.roles import write_config
+from tengen.roles import TOKEN_VARIABLE, write_config
 from tengen.run import RunDirectory
 
 
 def listening(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: bytes
-) -> tuple[child._Child, list[int]]:
-    run = RunDirectory.create_or_resume(tmp_path / "run")
+    monkeypatch: pytest.MonkeyPatch, text: bytes
+) -> tuple[child._Commands, list[int]]:
     alarms: list[int] = []
     monkeypatch.setattr(signal, "alarm", alarms.append)
-    args = child.arguments([str(run.path), "1", "learn"])
-    made = child._Child(run, args, io.BytesIO())
+    made = child._Commands()
     reading, writing = os.pipe()
     os.write(writing, text)
     thread = threading.Thread(target=made.listen, args=(io.FileIO(reading),))
     thread.start()
-    assert made._context.stop.wait(20)
+    assert made.stop.wait(20)
     assert alarms == []  # the runner is there: it decides
     os.close(writing)
     thread.join(20)
@@ -38,10 +37,10 @@ def listening(
 
 
 def test_a_stop_ends_the_turn_and_the_closed_input_the_process(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     text = b'{"turn": "learn"}\n{"stop": true}\n'
-    made, alarms = listening(tmp_path, monkeypatch, text)
+    made, alarms = listening(monkeypatch, text)
     assert made._turns == [{"turn": "learn"}]
     assert alarms == [child._ALONE_S]
 
@@ -61,3 +60,39 @@ def test_one_that_hangs_is_ended_by_the_system(tmp_path: Path) -> None:
     process = subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
     process.communicate(timeout=60)
     assert process.returncode == -signal.SIGALRM
+
+
+@pytest.mark.parametrize("is_asked", [True, False], ids=["stop", "closed"])
+def test_one_that_waits_for_the_runs_host_hears_the_stop(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_asked: bool
+) -> None:
+    """Nobody listens there; the run would let it wait for ten minutes."""
+    monkeypatch.setenv(TOKEN_VARIABLE, 32 * "0")
+    with socket.create_server(("127.0.0.1", 0)) as closed:
+        port = closed.getsockname()[1]
+    words = [sys.executable, "-P", "-m", "tengen.launch.child", "--at-once"]
+    words += [f"--connect=127.0.0.1:{port}", "--", str(tmp_path / "far"), "1"]
+    process = subprocess.Popen(
+        [*words, "selfplay"],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    )
+    assert process.stdin is not None
+    assert process.stderr is not None
+    assert process.stdout is not None
+    try:
+        assert b"waits for the run's host" in process.stderr.readline()
+        if is_asked:
+            process.stdin.write(b'{"stop": true}\n')
+            process.stdin.flush()
+        else:
+            process.stdin.close()
+        # An error would end the run that is stopped; a signal is the system's.
+        assert process.wait(30) == 0
+        assert process.stdout.read() == b""
+    finally:
+        process.kill()
+        process.wait()
+        for stream in (process.stdin, process.stdout, process.stderr):
+            stream.close()

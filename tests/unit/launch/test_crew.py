@@ -142,6 +142,37 @@ def test_where_there_is_no_room_it_says_so(run):
     assert crew.follow_config() == (3, [], "")
 
 
+def test_what_serves_actors_is_outgrown(run):
+    """Inference turns away what it has no rows for, so they are not begun."""
+    pytest.importorskip("gymnasium")
+    assert scale(run, "actors=2") == 0
+    crew, _, _ = crew_of(run, FakeLauncher())
+    assert crew.outgrown(2) == ""
+    assert scale(run, "actors=9") == 0
+    count, _, refused = crew.follow_config()
+    assert count == 8
+    assert refused == (
+        "launch.roles.actor.count (9) must be at most 8 in this call, 4 times the 2 "
+        "that it began with; start the command again"
+    )
+    assert crew.outgrown(count) == (
+        "inference's batches and a queue's memory are those of 2; start the command "
+        "again to size them anew"
+    )
+    # A command that is started again is sized for all of them.
+    again, _, _ = crew_of(run, FakeLauncher())
+    assert (len(actors(again)), again.outgrown(9)) == (9, "")
+
+
+def test_self_play_is_served_by_nobody_and_grows_at_will(tmp_path):
+    made = RunDirectory.create_or_resume(tmp_path / "go")
+    write_config(made, make_config("tictactoe", None, None))
+    crew, _, _ = crew_of(made, FakeLauncher())
+    assert scale(made, "selfplay=20") == 0
+    assert crew.follow_config() == (20, [], "")
+    assert crew.outgrown(20) == ""
+
+
 @pytest.mark.parametrize(
     ("text", "line"),
     [

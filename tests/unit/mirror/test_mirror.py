@@ -21,6 +21,7 @@ from tengen.experience import (
 from tengen.experience.games.files import SET_ASIDE
 from tengen.experience.games.segment import recorded_games
 from tengen.mirror.run_client import RunClient
+from tengen.mirror.segments import take_segment
 from tengen.observe.status import read_status
 from tengen.roles.patience import patiently
 from tengen.run import (
@@ -295,6 +296,30 @@ def test_who_was_parted_with_is_not_parted_with_again(
     time.sleep(0.5)
     assert parted == [member]
     monkeypatch.undo()
+
+
+def test_a_slow_disk_for_one_mirror_holds_up_no_other(
+    host, mirror_at, tmp_path, monkeypatch
+):
+    begun, may_end = threading.Event(), threading.Event()
+
+    def slowly(*args):
+        begun.set()
+        assert may_end.wait(60)
+        return take_segment(*args)
+
+    monkeypatch.setattr("tengen.mirror.service.take_segment", slowly)
+    mirror = mirror_at(tmp_path / "far")
+    claimed(mirror)
+    with writer_of(mirror) as writer:
+        generation = play(mirror, writer, range(3))
+        assert begun.wait(60)
+        other = mirror_at(tmp_path / "other")
+        assert other._client.look("")["stop"] is False
+        assert other.place.index != mirror.place.index
+        assert games_at(host.run) == []
+        may_end.set()
+        wait_for(lambda: games_at(host.run) == [(generation, 3)])
 
 
 def test_a_clean_end_gives_the_place_back(host, mirror_at, tmp_path):

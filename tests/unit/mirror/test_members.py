@@ -1,0 +1,111 @@
+"""The places of mirrors, and who may come back to one; without a service."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from tengen.errors import UsageError
+from tengen.experience import ExperienceWriter, claim_ahead, writer_directory
+from tengen.experience.games.files import SET_ASIDE, writer_files
+from tengen.mirror.members import Members
+from tengen.run import RunDirectory, evict_mirrors, read_mirrors
+
+NAME, PROCESS = 32 * "a", "7 on far"
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> RunDirectory:
+    return RunDirectory.create_or_resume(tmp_path / "run")
+
+
+@pytest.fixture
+def members(run: RunDirectory) -> Iterator[Members]:
+    made = Members(run)
+    yield made
+    made.close()
+
+
+def is_free(run: RunDirectory) -> bool:
+    try:
+        ExperienceWriter(writer_directory(run, 0), 1000).release()
+    except UsageError:
+        return False
+    return True
+
+
+@pytest.mark.parametrize(
+    "come_back",
+    [
+        lambda members, events: members.of(NAME, events),
+        lambda members, events: members.join(NAME, "selfplay", 0, PROCESS),
+    ],
+    ids=["asks", "joins"],
+)
+def test_who_was_evicted_while_away_is_told_when_it_comes_back(
+    run: RunDirectory, members: Members, come_back: Callable[[Members, int], object]
+) -> None:
+    """Also before the service has looked whom it is to part with."""
+    member = members.join(NAME, "selfplay", 0, PROCESS)
+    members.bye(member)
+    assert not is_free(run)
+    evict_mirrors(run, "selfplay", 0)
+    with pytest.raises(UsageError, match="has no place in this run any more"):
+        come_back(members, member.record.events)
+    assert read_mirrors(run) == []
+    assert is_free(run)
+
+
+def test_the_last_word_of_one_that_was_evicted_gives_the_place_back(
+    run: RunDirectory, members: Members
+) -> None:
+    member = members.join(NAME, "selfplay", 0, PROCESS)
+    evict_mirrors(run, "selfplay", 0)
+    members.bye(member)
+    assert read_mirrors(run) == []
+    assert is_free(run)
+
+
+def test_who_the_run_has_started_again_has_its_place(
+    run: RunDirectory, members: Members
+) -> None:
+    members.join(NAME, "selfplay", 0, PROCESS)
+    evict_mirrors(run, "selfplay", 0)
+    again = members.join(NAME, "selfplay", 0, PROCESS, is_vouched=True)
+    assert read_mirrors(run) == [again.record]
+    assert not is_free(run)
+
+
+def test_one_that_was_only_away_goes_on(run: RunDirectory, members: Members) -> None:
+    member = members.join(NAME, "selfplay", 0, PROCESS)
+    members.bye(member)
+    assert [record.is_away for record in read_mirrors(run)] == [True]
+    assert members.of(NAME, member.record.events) is member
+    assert [record.is_away for record in read_mirrors(run)] == [False]
+
+
+def test_who_was_parted_with_is_parted_with_once(
+    run: RunDirectory, members: Members
+) -> None:
+    member = members.join(NAME, "selfplay", 0, PROCESS)
+    members.part_with(member)
+    again = members.join(32 * "b", "selfplay", 0, PROCESS)
+    folder = writer_directory(run, 0)
+    begun = claim_ahead(run, folder, again.record.incarnation, "tictactoe", 1)
+    members.part_with(member)
+    assert read_mirrors(run) == [again.record]
+    # Its successor's generation is not given up.
+    assert begun == [1]
+    assert writer_files(folder, SET_ASIDE) == []
+    with pytest.raises(UsageError, match="has no place in this run any more"):
+        members.check(member, member.record.events)
+
+
+def test_a_process_that_another_one_followed_is_refused(members: Members) -> None:
+    first = members.join(NAME, "selfplay", 0, PROCESS).record.events
+    member = members.join(NAME, "selfplay", 0, "8 on far")
+    with pytest.raises(UsageError, match="is worked on by process 8 on far now"):
+        members.check(member, first)
+    members.check(member, member.record.events)
