@@ -178,10 +178,11 @@ def test_a_run_goes_on_where_an_environment_raises_now_and_then(
             "environment (my_envs:Spinning) hangs",
             marks=pytest.mark.soak,
         ),
-        (
+        pytest.param(
             "Raising",
             'environment ("my_envs:Raising") must not raise, but copy 0 raised '
             "ValueError: step 15",
+            marks=pytest.mark.soak,
         ),
         pytest.param("Crashing", "signal 11", marks=pytest.mark.soak),
         pytest.param(

@@ -79,7 +79,7 @@ def test_the_same_verdict_and_no_game_twice(run: RunDirectory, tmp_path: Path) -
     assert {json.loads(line)["index"] for line in kept} <= set(indices)
 
 
-@pytest.mark.slow
+@pytest.mark.soak
 def test_killed_while_it_passes_over_older_candidates(run: RunDirectory) -> None:
     """Three candidates of one model; each kill comes after one of them has moved."""
     for number in (2, 3):

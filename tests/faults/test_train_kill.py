@@ -180,11 +180,8 @@ def test_a_kill_between_epochs_costs_no_more_than_one(
     assert_same(out, reference)
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    "point",
-    ["publish.written", pytest.param("publish.renamed", marks=pytest.mark.soak)],
-)
+@pytest.mark.soak
+@pytest.mark.parametrize("point", ["publish.written", "publish.renamed"])
 def test_a_killed_shuffle_draws_the_same_again(
     reference: Path, tmp_path: Path, point: str
 ) -> None:

@@ -69,4 +69,4 @@ def test_scores_are_those_of_gnugo(size: int) -> None:
 @pytest.mark.slow
 def test_scores_of_many_games_are_those_of_gnugo() -> None:
     for size in range(5, 20):
-        compare_scores(size, 100 // size)
+        compare_scores(size, 50 // size)
