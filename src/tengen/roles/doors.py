@@ -29,6 +29,7 @@ __all__ = [
     "Doors",
     "Way",
     "connect_to",
+    "port_offset",
     "server_name",
     "way_to",
 ]
@@ -62,12 +63,20 @@ def server_name(index: int) -> str:
     return f"{INFERENCE}-{index}" if index else INFERENCE
 
 
+def port_offset(name: str) -> int:
+    """Returns by how much a service's port is above the one of ``launch.listen``.
+
+    Args:
+        name: As for ``Doors``.
+    """
+    if name in _PORTS:
+        return _PORTS[name]
+    return _FIRST_FURTHER + int(name.removeprefix(f"{INFERENCE}-"))
+
+
 def _moved(address: NetAddress, name: str) -> NetAddress:
     """Returns where a service is, of the address in ``launch.listen``."""
-    offset = _PORTS.get(name)
-    if offset is None:
-        offset = _FIRST_FURTHER + int(name.removeprefix(f"{INFERENCE}-"))
-    return NetAddress(address.host, address.port + offset)
+    return NetAddress(address.host, address.port + port_offset(name))
 
 
 class Doors:
