@@ -21,7 +21,7 @@ __all__ = ["check_commands", "check_deadline", "check_run_directory"]
 
 
 def check_commands(overlay: Overlay) -> Iterator[Finding]:
-    """Yields command lines that tengen's own parser refuses."""
+    """Yields command lines that tengen refuses before it looks at a run."""
     for typed in (*entrypoint_commands(overlay), *container_commands(overlay)):
         try:
             parse(typed)

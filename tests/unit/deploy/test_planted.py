@@ -227,22 +227,32 @@ PLANTED = [
         *(f"{_GROUPS}.0.rayStartParams", "num-gpus", "one"),
         (
             f"RayJob/go9 {_GROUPS}[0].template, num-gpus of its group (one) must be a",
-            "RayJob/go9 spec.entrypoint, launch.roles.learn (4 cores, 1 GPUs) must fin",
+            "RayJob/go9 spec.entrypoint, its roles (5 processes on 3 pods) must fit "
+            "the pods of its start: launch.roles.learn (4 cores, 1 GPUs) has no room",
         ),
     ),
     Planted(
-        *("room for self-play alone", "rayjob-go9", GO9),
-        *(f"{_GROUPS}.1.rayStartParams", "num-cpus", "18"),
+        *("no room for self-play", "rayjob-go9", GO9),
+        *(f"{_GROUPS}.1.rayStartParams", "num-cpus", "15"),
         of(
             GO9,
-            "spec.entrypoint, launch.roles.selfplay (16 cores, 0 GPUs) must find its "
-            "cores and GPUs in a pod beside",
+            "spec.entrypoint, its roles (5 processes on 3 pods) must fit the pods of "
+            "its start: launch.roles.selfplay (16 cores, 0 GPUs) has no room",
         ),
     ),
     Planted(
         *("fewer pods than actors need", "raycluster-atari", ATARI),
         *("spec.workerGroupSpecs.1", "maxReplicas", 3),
-        of(TRAIN, "spec.entrypoint, cores of all roles (40) must be at most 32"),
+        of(
+            TRAIN,
+            "spec.entrypoint, its roles (34 processes on 5 pods) must fit the pods "
+            "that there may be: launch.roles.actor (1 cores, 0 GPUs) has no room",
+        ),
+    ),
+    Planted(
+        *("a cluster that does not grow", "raycluster-atari", ATARI, "spec"),
+        *("enableInTreeAutoscaling", False),
+        of(TRAIN, "spec.entrypoint, launch.grows (true) must be left out where the cl"),
     ),
     Planted(
         *("a job for no cluster", "raycluster-atari", TRAIN, "spec.clusterSelector"),
@@ -367,8 +377,10 @@ def test_it_is_found_alone(planted: Planted) -> None:
         assert "\n" not in line
 
 
-def changed(overlay: Overlay, old: str, new: str) -> None:
-    spec = overlay.documents[GO9]["spec"]
+def changed(
+    overlay: Overlay, old: str, new: str, document: tuple[str, str] = GO9
+) -> None:
+    spec = overlay.documents[document]["spec"]
     assert old in spec["entrypoint"]
     spec["entrypoint"] = spec["entrypoint"].replace(old, new)
 
@@ -378,17 +390,27 @@ def changed(overlay: Overlay, old: str, new: str) -> None:
     [
         ("--minutes", "--minute", 'option (--minute) is not known; did you mean "--mi'),
         ("--launch ray", "--launch rey", "invalid choice: 'rey'"),
+        ("--launch ray", "--launch mpi --agent dqn", "agent (dqn) does not train go/9"),
         (
-            "--set launch.roles.gate.num_cpus=1",
-            "--set launch.roles.gate.num_cpus=one",
-            "launch.roles.gate.num_cpus (0) must name its cores",
+            "gate.num_cpus=1",
+            "gate.num_cpus=one",
+            'gate.num_cpus ("one") must be a whol',
         ),
+        ("roles.rate", "roles.rating", "launch.roles (rating) is not a role of this r"),
+        (
+            "600",
+            "600 --set agent.nope=3",
+            "agent.nope (3) is not a known key; known: a",
+        ),
+        (
+            "600",
+            "600 --set net.num_blocks=banana",
+            'net.num_blocks ("banana") must be a',
+        ),
+        ("600", "600 --set net.num_blocks=0", "num_blocks (0) must be"),
+        ("600", "600 --frames 5", "frames (5) must be left out where games are played"),
+        ("go/9 --launch", "go/99 --launch", "task (go/99) must be go/9 or go/9x13"),
         ("tengen train", "tengen trane", "command (trane) is not known"),
-        (
-            "--set launch.roles.gate.num_cpus=1",
-            "",
-            "launch.roles.gate.num_cpus (0) must name its cores",
-        ),
         ("/runs/go9", "/data/go9", "its run directory (/data/go9, spec.rayClusterSpec"),
     ],
 )
@@ -399,6 +421,42 @@ def test_a_command_that_is_wrong(old: str, new: str, expected: str) -> None:
     # The run directory is that of the head and of both groups.
     assert len(found) == (3 if "directory" in expected else 1)
     assert all(expected in line for line in found)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "expected"),
+    [
+        ("--agent vtrace", "--agent vtracee", "agent (vtracee) is not known; did you"),
+        (
+            "--agent vtrace",
+            "--agent vtrace --set agent.actor.num_envs=0",
+            "agent.actor.num_envs (0) must be 1 to 4096",
+        ),
+        (
+            "--set launch.grows=true",
+            "",
+            "its roles (34 processes on 3 pods) must fit the pods of its start: "
+            "launch.roles.actor (1 cores, 0 GPUs) has no room",
+        ),
+        (
+            "launch.roles.learn.num_cpus=4",
+            "launch.roles.learn.num_cpus=5",
+            "must fit the pods that there may be: launch.roles.inference (4 cores, 1 G",
+        ),
+        (
+            "--set launch.grows=true",
+            "--set launch.grows=true --set launch.roles.inference.count=2",
+            "launch.listen (atari-learner:7070) needs port 7074 of Service/atari-lear",
+        ),
+    ],
+)
+def test_a_command_of_environments_that_is_wrong(
+    old: str, new: str, expected: str
+) -> None:
+    overlay = rendered("raycluster-atari")
+    changed(overlay, old, new, TRAIN)
+    found = [one.line("") for one in findings(overlay)]
+    assert any(expected in line for line in found), found
 
 
 def test_two_queues_are_one_too_many() -> None:
