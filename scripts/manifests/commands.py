@@ -21,6 +21,7 @@ from tengen.roles import RunConfig
 
 __all__ = [
     "Typed",
+    "all_commands",
     "config_of",
     "container_commands",
     "entrypoint_commands",
@@ -92,11 +93,16 @@ def _taken(words: tuple[str, ...]) -> tuple[argparse.Namespace, RunConfig | None
 
 def parsed_commands(overlay: Overlay) -> Iterator[tuple[Typed, argparse.Namespace]]:
     """Yields those of an overlay that tengen takes, with their arguments."""
-    for typed in (*entrypoint_commands(overlay), *container_commands(overlay)):
+    for typed in all_commands(overlay):
         try:
             yield typed, parse(typed)
         except UsageError:
             continue  # check_commands tells
+
+
+def all_commands(overlay: Overlay) -> list[Typed]:
+    """Returns those of an overlay, whether tengen takes them or not."""
+    return [*entrypoint_commands(overlay), *container_commands(overlay)]
 
 
 def container_commands(overlay: Overlay) -> Iterator[Typed]:

@@ -12,6 +12,7 @@ from scripts.manifests.overlay import Overlay
 
 from tests.unit.deploy.overlays import rendered
 from tests.unit.deploy.planted_mirrors import MIRRORS
+from tests.unit.deploy.planted_processes import PROCESSES
 from tests.unit.deploy.planting import Planted, of, plant
 
 GO9 = ("RayJob", "go9")
@@ -203,11 +204,6 @@ PLANTED = [
         of(GO9, "spec.shutdownAfterJobFinishes (False) must be true"),
     ),
     Planted(
-        *("more pods than writers", "jobs-selfplay", SELFPLAY, "spec"),
-        *("parallelism", 257),
-        of(SELFPLAY, "spec.parallelism (257) must be at most 256"),
-    ),
-    Planted(
         *("more replicas than may be", "raycluster-atari", ATARI),
         *("spec.workerGroupSpecs.1", "replicas", 7),
         of(ATARI, "spec.workerGroupSpecs[1].replicas (7) must be 1 to 6"),
@@ -363,6 +359,7 @@ PLANTED = [
         of(GO9, "spec.activeDeadlineSeconds (36000) must be more than the command's"),
     ),
     *MIRRORS,
+    *PROCESSES,
 ]
 
 
