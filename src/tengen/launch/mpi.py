@@ -57,7 +57,13 @@ from tengen.roles import (
 )
 from tengen.run import RunDirectory, available_cores, lock_holder
 
-__all__ = ["MpiLauncher", "fit_ranks", "join_ranks", "run_mpi"]
+__all__ = [
+    "MpiLauncher",
+    "fit_ranks",
+    "has_learner_here",
+    "join_ranks",
+    "run_mpi",
+]
 
 # What mpirun of Open MPI, Slurm's srun, and mpirun of MPICH and Intel set.
 _STARTED = ("OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK")
@@ -116,6 +122,17 @@ def fit_ranks(config: RunConfig, *, keeps_count: bool) -> RunConfig:
     config = config if keeps_count else filled(config, ranks)
     place(config, ranks)
     return config
+
+
+def has_learner_here(config: RunConfig) -> bool:
+    """Returns whether the learner's rank is on the host of the first one.
+
+    Args:
+        config: The run's, as ``fit_ranks`` returned it.
+    """
+    ranks = _joined().ranks
+    (learner,) = (one for one in place(config, ranks) if "learn" in one.worker.roles)
+    return learner.host == ranks[0].host
 
 
 def run_mpi(

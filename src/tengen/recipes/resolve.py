@@ -137,18 +137,22 @@ def sets(settings: Sequence[str], *fields: str) -> bool:
     return any(f"{path}.".startswith(f"{field}.") for path in paths for field in fields)
 
 
-def launch_for(config: RunConfig) -> str:
+def launch_for(config: RunConfig, *, has_actors: bool = False) -> str:
     """Returns the launcher of a run for which none is named.
 
-    Where acting has a device of its own, the learner need not wait for it; and several
-    actors are processes that work at once.
+    Where acting has a device of its own, the learner need not wait for it; actors that
+    are asked for, or several of them, are processes that work at once; and others come
+    in by ``launch.listen`` where roles do.
+
+    Args:
+        config: The run's.
+        has_actors: Whether the call says how many actors there are.
     """
     schedule = config.agent.schedule(config)
-    has_many = config.launch.of(schedule.acting).count > 1
-    on_gpu = config.inference.is_on_gpu and (
-        not schedule.is_shared or bool(schedule.serving)
-    )
-    return "local" if has_many or on_gpu else "inline"
+    has_many = has_actors or config.launch.of(schedule.acting).count > 1
+    can_be_at_once = not schedule.is_shared or bool(schedule.serving)
+    wants_to = config.inference.is_on_gpu or bool(config.launch.listen)
+    return "local" if has_many or (can_be_at_once and wants_to) else "inline"
 
 
 def check_budget(config: RunConfig, games: int | None, frames: int | None) -> None:

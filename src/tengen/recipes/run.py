@@ -16,6 +16,7 @@ from tengen.inference import check_machine
 from tengen.launch import (
     Budget,
     RunJournal,
+    check_doors,
     check_launch,
     check_room,
     fit,
@@ -93,8 +94,9 @@ def train_task(
         agent: None for the task's own.
         recipe: None for the task's own.
         launch: ``inline``, ``local``, ``ray`` or ``mpi``, where of the ranks of
-            ``mpirun`` the first alone returns; None: ``local`` on a GPU, and where
-            there are several actors, else ``inline``.
+            ``mpirun`` the first alone returns; None: ``local`` on a GPU, with
+            ``actors`` or several of them in the run, and where ``launch.listen`` lets
+            others in, else ``inline``.
         actors: Processes that step environments; None for as many as the run has, one
             in a new run.
         minutes: Wall time of this call; the recipe's where no budget is given. With
@@ -170,12 +172,15 @@ def train_task(
         check_wandb(config.observe)
         check_machine(config.inference)
         config.agent.check_task(config)
-        launch = launch or launch_for(config)
+        launch = launch or launch_for(config, has_actors=actors is not None)
         check_launch(launch, config)
         acting = config.agent.schedule(config).acting
         has_count = sets(settings, f"launch.roles.{acting}.count")
         config = fit(launch, config, keeps_count=has_count)
         room = "" if only_makes else check_room(launch, config, run)
+        # One that trains already has its ports, and is named where its lock is taken.
+        if not only_makes and (run.is_new or run.lock_holder("train") is None):
+            check_doors(launch, config)
         run = RunDirectory.create_or_resume(path)
         locks.enter_context(run.lock("train"))
         if book is not None:

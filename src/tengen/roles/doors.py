@@ -28,6 +28,7 @@ __all__ = [
     "Connect",
     "Doors",
     "Way",
+    "address_of",
     "connect_to",
     "port_offset",
     "server_name",
@@ -79,6 +80,16 @@ def _moved(address: NetAddress, name: str) -> NetAddress:
     return NetAddress(address.host, address.port + port_offset(name))
 
 
+def address_of(config: LaunchConfig, name: str) -> NetAddress:
+    """Returns where a service listens for other hosts.
+
+    Args:
+        config: With ``listen``.
+        name: As for ``Doors``.
+    """
+    return _moved(NetAddress.parse(config.listen), name)
+
+
 class Doors:
     """Where one service is let into.
 
@@ -101,7 +112,7 @@ class Doors:
         if config.listen:
             pem, key = config.certificate_file, config.key_file
             self.net = NetDoor(
-                listen=str(_moved(NetAddress.parse(config.listen), name)),
+                listen=str(address_of(config, name)),
                 token=run_token(run),
                 certificate_file=Path(pem) if pem else None,
                 key_file=Path(key) if key else None,

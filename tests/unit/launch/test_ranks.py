@@ -7,6 +7,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -20,7 +21,7 @@ from tengen.launch.ranks import runner as runner_module
 from tengen.launch.ranks.holder import Holder
 from tengen.launch.ranks.post import Post
 from tengen.launch.ranks.runner import Runner
-from tengen.launch.ranks.table import Placed, place
+from tengen.launch.ranks.table import Placed, filled, place
 from tengen.launch.workers import Worker
 from tengen.observe import HostsLog, Place, read_hosts
 from tengen.observe.status import read_status
@@ -318,6 +319,17 @@ def test_status_says_where_processes_are(tmp_path: Path) -> None:
     other.close()
     with run.lock("train"):
         assert read_status(run)["places"] == []
+
+
+def test_it_is_known_whether_the_learner_is_beside_the_runner(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    ranks = [info(0), info(1), info(2, "b", devices=["0"]), info(3, "b")]
+    monkeypatch.setattr(mpi, "_runner", SimpleNamespace(ranks=ranks))
+    made = make_config("tictactoe", None, None)
+    assert mpi.has_learner_here(filled(made, ranks))
+    away = override(made, ["launch.roles.learn.num_gpus=1"])
+    assert not mpi.has_learner_here(filled(away, ranks))
 
 
 def test_without_mpirun_it_says_how_to_start(
