@@ -132,6 +132,7 @@ def train_task(
     path = Path(out) if out is not None else Path("runs") / task.replace(":", "_")
     allow(task)
     run = RunDirectory(path)
+    run.check_writable()
     run.check_new()
     if agent is None and not run.is_new:
         # Whoever goes on need not say again by which agent.
