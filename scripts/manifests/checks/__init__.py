@@ -21,6 +21,7 @@ from scripts.manifests.checks.mirrors import (
     check_tokens,
 )
 from scripts.manifests.checks.names import check_names
+from scripts.manifests.checks.network import check_network
 from scripts.manifests.checks.pods import (
     check_readiness,
     check_security,
@@ -69,6 +70,7 @@ CHECKS: tuple[Check, ...] = (
     check_requests,
     check_shared_memory,
     check_security,
+    check_network,
     check_readiness,
     check_grace,
     check_job_ends,

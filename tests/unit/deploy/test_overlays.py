@@ -23,8 +23,8 @@ IDS = ["+".join((name, *components)) for name, components in RENDERS]
 def test_the_overlays_and_components_are_there() -> None:
     assert OVERLAYS == ["jobs-selfplay", "raycluster-atari", "rayjob-go9"]
     used = {one for _, components in RENDERS for one in components}
-    # Every overlay has the other two.
-    assert used == {"gpu", "mirrors", "queue-kueue", "queue-volcano"}
+    # Every overlay has the other two, and those of Ray the network too.
+    assert used == {"gpu", "mirrors", "network", "queue-kueue", "queue-volcano"}
 
 
 @pytest.mark.parametrize(("name", "components"), RENDERS, ids=IDS)
@@ -36,7 +36,11 @@ def test_it_has_no_error(name: str, components: tuple[str, ...]) -> None:
 
 @pytest.mark.parametrize(
     "components",
-    [("gpu", "mirrors"), ("mirrors", "gpu"), ("mirrors", "queue-volcano")],
+    [
+        ("gpu", "mirrors"),
+        ("mirrors", "gpu"),
+        ("mirrors", "network", "queue-volcano"),
+    ],
     ids="+".join,
 )
 def test_mirrors_go_with_the_others(components: tuple[str, ...]) -> None:
@@ -47,7 +51,7 @@ def test_mirrors_go_with_the_others(components: tuple[str, ...]) -> None:
     ("name", "components"),
     [
         ("jobs-selfplay", ("gpu", "queue-volcano")),
-        ("jobs-selfplay", ("gpu", "mirrors", "queue-kueue")),
+        ("jobs-selfplay", ("gpu", "mirrors", "network", "queue-kueue")),
         ("raycluster-atari", ("queue-volcano",)),
         ("rayjob-go9", ("queue-kueue",)),
         ("rayjob-go9", ()),
@@ -106,7 +110,7 @@ def test_the_command_says_what_is_wrong(
 ) -> None:
     pytest.importorskip("ale_py", reason="ale-py is not installed")
     assert check_manifests.main(["jobs-selfplay", "--builtin"]) == 0
-    assert capsys.readouterr().out == "5 renders: 0 errors\n"
+    assert capsys.readouterr().out == "6 renders: 0 errors\n"
     assert check_manifests.main(["--builtin", "--node", "cpu=12,memory=1Ti"]) == 1
     found = capsys.readouterr().out.splitlines()
     assert found[0] == (
@@ -116,7 +120,7 @@ def test_the_command_says_what_is_wrong(
     )
     # Its three renders and the sum; no other pod is as large.
     assert len(found) == 4
-    assert found[-1] == "10 renders: 3 errors"
+    assert found[-1] == "11 renders: 3 errors"
 
 
 @pytest.mark.parametrize(
