@@ -1,7 +1,9 @@
 """The model of clusters against what is known of queues, and the limits it names."""
 
+import itertools
 import json
 import random
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -20,6 +22,8 @@ from cluster_model.settings import Cluster, SelfplayCluster, changed  # noqa: E4
 from cluster_model.stations import Station, Table  # noqa: E402
 
 from tengen.errors import UsageError  # noqa: E402
+from tengen.overrides import override  # noqa: E402
+from tengen.recipes import make_config  # noqa: E402
 
 FEW = 6_000
 """Steps that are simulated where the answer is exact or close to it."""
@@ -176,6 +180,18 @@ def test_a_planted_limit_is_named_and_its_remedy_helps(limit, fields):
     assert found.steps_per_s <= most * 1.03
     if limit not in ("environments", "answers"):
         assert found.steps_per_s == pytest.approx(most, rel=0.15)
+
+
+def test_what_to_add_names_settings_that_a_run_has():
+    made = make_config("CartPole-v1", "vtrace", None)
+    named = {
+        limit: re.findall(r"\b((?:launch|agent)(?:\.[a-z_]+)+)(?:=(\w+))?", text)
+        for limit, text in REMEDIES.items()
+    }
+    assert ("launch.roles.inference.count", "2") in named["inference"]
+    assert ("launch.roles.learn.count", "2") in named["learner"]
+    for name, value in itertools.chain(*named.values()):
+        override(made, [f"{name}={value or '127.0.0.1:7000'}"])
 
 
 def test_a_second_server_shard_or_learner_lifts_its_limit():
