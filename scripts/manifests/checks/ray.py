@@ -12,7 +12,12 @@ from scripts.manifests.finding import Finding
 from scripts.manifests.overlay import Overlay, Pod
 
 from tengen.errors import UsageError
-from tengen.launch.cluster.nodes import Node, check_fits, requests_of
+from tengen.launch.cluster.nodes import (
+    Node,
+    check_fits,
+    check_gpus,
+    requests_of,
+)
 from tengen.launch.workers import workers_at_once
 
 __all__ = [
@@ -111,6 +116,7 @@ def check_roles(overlay: Overlay) -> Iterator[Finding]:
         workers = workers_at_once(config, max(1, int(nodes[0].num_cpus)))
         requests = requests_of(config, workers, nodes, grows=grows)
         try:
+            check_gpus(config, nodes)
             check_fits(requests, nodes)
         except UsageError as error:
             when = "that there may be" if grows else "of its start"

@@ -10,7 +10,7 @@ from scripts.check_manifests import findings
 from scripts.manifests.checks import CHECKS
 from scripts.manifests.overlay import Overlay
 
-from tests.unit.deploy.overlays import rendered
+from tests.unit.deploy.overlays import place, rendered
 from tests.unit.deploy.planted_mirrors import MIRRORS
 from tests.unit.deploy.planted_network import NETWORK
 from tests.unit.deploy.planted_processes import PROCESSES
@@ -456,6 +456,16 @@ def test_a_command_of_environments_that_is_wrong(
     changed(overlay, old, new, TRAIN)
     found = [one.line("") for one in findings(overlay)]
     assert any(expected in line for line in found), found
+
+
+def test_a_device_that_no_pod_has() -> None:
+    overlay = rendered("rayjob-go9")
+    changed(
+        overlay, "--set launch.roles.learn.num_gpus=1", "--set learner.device=cuda:0"
+    )
+    del place(overlay.documents[GO9], f"{_GROUPS}.0.rayStartParams")["num-gpus"]
+    (found,) = findings(overlay)
+    assert "learner.device (cuda:0) is on no host of the cluster" in found.line("")
 
 
 def test_two_queues_are_one_too_many() -> None:
