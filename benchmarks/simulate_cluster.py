@@ -11,7 +11,8 @@ changes a field. With ``--games`` hosts play by themselves and a learner, a stor
 gate follow (``SelfplayCluster``). How long each part takes is read from
 ``results/service_times.json``, which ``--measure`` writes on this machine from the
 project's own benchmarks. ``--validate`` measures real processes of this machine at
-several sizes and prints each prediction beside it.
+several sizes and prints each prediction beside it, and names each check that it did not
+run.
 
 A size's row has the throughput, the share of what the environments alone would make
 (``linear``), each role's load (throughput over what the role alone would let through),
@@ -194,13 +195,15 @@ def run(args: argparse.Namespace) -> dict[str, Any]:
         ) from None
     times = read_times(args.times, GAME_PARTS if args.games else ACTOR_PARTS)
     if args.validate:
-        from simulate_validate import show_check, validate
+        from simulate_validate import show_check, summary, validate
 
-        checks = []
+        checks: list[dict[str, Any]] = []
         for check in validate(times, quick=args.quick):
             checks.append(check)
             if not args.json:
                 show_check(check)
+        if not args.json:
+            print(summary(checks))
         return {"checks": checks}
     rows = predict(args, times)
     if not args.json:

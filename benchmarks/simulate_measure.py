@@ -22,6 +22,9 @@ import numpy as np
 HERE = Path(__file__).parent
 ROWS = (1, 8, 32, 128, 512)
 ITEM_STEPS = 20
+CALIBRATED = {"many_actors.py": 30, "simulated_actors.py": 300}
+"""With how many actors each script measures service times; no check of
+``simulate_validate.py`` has as many of the same script."""
 _TURNS = 5
 
 
@@ -41,8 +44,9 @@ def measure(path: Path) -> dict[str, Any]:
 
 
 def run_times() -> dict[str, float]:
-    """Returns CPU-seconds of a step by process, of thirty actors on this host."""
-    found = script("many_actors.py", "--actors", "30", "--seconds", "8")
+    """Returns CPU-seconds of a step by process, of actors on this host."""
+    number = str(CALIBRATED["many_actors.py"])
+    found = script("many_actors.py", "--actors", number, "--seconds", "8")
     spent = {role: ms / 1000 for role, ms in found["cpu_ms_per_step"].items()}
     return {
         "cpu_s_per_step": spent["actor"],
@@ -55,7 +59,8 @@ def run_times() -> dict[str, float]:
 
 def inference_times() -> dict[str, Any]:
     """Returns CPU-seconds of the server's own work a request, and of networks."""
-    words = ("--actors", "300", "--rounds", "2", "--seconds", "1")
+    number = str(CALIBRATED["simulated_actors.py"])
+    words = ("--actors", number, "--rounds", "2", "--seconds", "1")
     served = script("simulated_actors.py", *words)
     nets: dict[str, dict[str, float]] = {
         name: net_times(*spec) for name, spec in NETS.items()

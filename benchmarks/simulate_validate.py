@@ -2,7 +2,11 @@
 
 Each check runs real processes and predicts the same figure from the service times and
 from nothing that the check itself measured, but for one thing: how much of the cores
-other programs took meanwhile (``/proc/stat``), as the machine may be shared.
+other programs took meanwhile (``/proc/stat``), as the machine may be shared. What the
+service times were measured on (``simulate_measure.CALIBRATED``) is checked by none.
+
+Every check has a row, also one that was not run or that failed, so that a table of them
+leaves none out.
 """
 
 from __future__ import annotations
@@ -11,31 +15,58 @@ import math
 import os
 import shutil
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from typing import Any
 
 from cluster_model.actors import simulate
 from cluster_model.settings import Cluster
 from simulate_measure import ITEM_STEPS, script
 
+__all__ = ["CHECKS", "Check", "show_check", "summary", "validate"]
+
 _NAMESPACE = "tengen-simulate"
 
-
-def validate(times: dict[str, Any], *, quick: bool) -> Iterator[dict[str, Any]]:
-    """Yields a check each: ``name``, ``predicted``, ``measured``, ``error``."""
-    for number, step_ms in ((10, 16.0), (100, 16.0), (30, 50.0), (300, 16.0)):
-        if not quick or number in (10, 100):
-            yield actors_on_a_host(times, number, step_ms)
-    for number in (20,) if quick else (10, 20, 100):
-        yield inference_alone(times, number)
-    for rate in (20e6,) if quick else (20e6, 80e6):
-        if (check := slow_link(times, rate)) is not None:
-            yield check
+Figures = tuple[float, float]
+"""What is predicted, and what is measured."""
 
 
-def actors_on_a_host(
-    times: dict[str, Any], number: int, step_ms: float
-) -> dict[str, Any]:
+@dataclass(frozen=True)
+class Check:
+    """One figure that is predicted and measured."""
+
+    name: str
+    run: Callable[..., Figures]
+    """Takes the service times and ``settings``."""
+    settings: tuple[float, ...]
+    is_quick: bool = False
+    """Whether it is of the few that ``--quick`` runs."""
+    refusal: Callable[[], str] = lambda: ""
+    """Returns why it cannot be run here; empty where it can."""
+
+
+def validate(times: dict[str, Any], *, quick: bool = False) -> Iterator[dict[str, Any]]:
+    """Yields a row for every check: ``name``, ``predicted``, ``measured``, ``error``.
+
+    One that was not run, or whose processes failed, has ``not_run`` instead, which says
+    why.
+    """
+    for check in CHECKS:
+        why = check.refusal()
+        if quick and not check.is_quick:
+            why = "left out by --quick"
+        if not why:
+            try:
+                predicted, measured = check.run(times, *check.settings)
+            except SystemExit as error:  # of script
+                why = " ".join(str(error).split())
+        if why:
+            yield {"name": check.name, "not_run": why}
+        else:
+            yield row_of(check.name, predicted, measured)
+
+
+def actors_on_a_host(times: dict[str, Any], number: int, step_ms: float) -> Figures:
     """Real actor processes on this host, steps a second; ``many_actors.py``."""
     words = ("--actors", number, "--step-ms", step_ms, "--seconds", "10")
     real = script("many_actors.py", *map(str, words))
@@ -54,11 +85,10 @@ def actors_on_a_host(
         queue_items=max(64, 4 * number),
     )
     found = simulate(cluster, most_steps=30_000)
-    name = f"{number} actors of {step_ms:g} ms on one host, steps/s"
-    return check_of(name, found.steps_per_s, real["before"]["steps_per_s"])
+    return found.steps_per_s, real["before"]["steps_per_s"]
 
 
-def inference_alone(times: dict[str, Any], number: int) -> dict[str, Any]:
+def inference_alone(times: dict[str, Any], number: int) -> Figures:
     """Few simulated actors of a large network: the server's CPU-seconds an answer."""
     words = ("--actors", number, "--step-ms", "4", "--net", "nature", "--rounds", "3")
     real = script("simulated_actors.py", *map(str, words), "--processes", "2")
@@ -72,18 +102,23 @@ def inference_alone(times: dict[str, Any], number: int) -> dict[str, Any]:
     )
     found = simulate(cluster, most_steps=10_000)
     predicted = 1000 * found.utilisation["inference"] / found.steps_per_s
-    name = f"inference of nature, {number} actors of 4 ms: CPU ms an answer"
-    return check_of(name, predicted, real["server"]["cpu_s_per_1000"])
+    return predicted, real["server"]["cpu_s_per_1000"]
 
 
-def slow_link(times: dict[str, Any], bits_per_s: float) -> dict[str, Any] | None:
-    """Simulated actors over a link of a network namespace; None where that is not ours.
+def no_namespace() -> str:
+    """Returns why this process has no network namespace; empty where it may have."""
+    if os.geteuid() != 0:
+        return "needs root, for a network namespace"
+    missing = [name for name in ("tc", "ip") if shutil.which(name) is None]
+    return f"needs {missing[0]}" if missing else ""
+
+
+def slow_link(times: dict[str, Any], bits_per_s: float) -> Figures:
+    """Simulated actors over a link of a network namespace, steps a second.
 
     The link is a token bucket (``tc tbf``) on the loopback interface of a namespace,
     which requests and answers share.
     """
-    if os.geteuid() != 0 or shutil.which("tc") is None or shutil.which("ip") is None:
-        return None
     inside = ["ip", "netns", "exec", _NAMESPACE]
     subprocess.run(["ip", "netns", "add", _NAMESPACE], check=True)
     try:
@@ -114,12 +149,11 @@ def slow_link(times: dict[str, Any], bits_per_s: float) -> dict[str, Any] | None
         item_steps=1_000_000,
     )
     found = simulate(cluster, most_steps=5_000)
-    name = f"20 actors by TCP over a link of {bits_per_s / 1e6:g} Mb/s, steps/s"
-    return check_of(name, found.steps_per_s, real["server"]["rate"])
+    return found.steps_per_s, real["server"]["rate"]
 
 
-def check_of(name: str, predicted: float, measured: float) -> dict[str, Any]:
-    """Returns a check; ``error`` is of the measurement, more than it where above 0."""
+def row_of(name: str, predicted: float, measured: float) -> dict[str, Any]:
+    """Returns a check's row; ``error`` is a share of what was measured."""
     error = predicted / measured - 1 if measured else math.inf
     return {
         "name": name,
@@ -130,9 +164,53 @@ def check_of(name: str, predicted: float, measured: float) -> dict[str, Any]:
 
 
 def show_check(check: dict[str, Any]) -> None:
-    """Prints a check: predicted, measured, error."""
+    """Prints a check: predicted, measured, error, or why it was not run."""
+    if "not_run" in check:
+        print(f"{check['name']:58} not run: {check['not_run']}", flush=True)
+        return
     print(
         f"{check['name']:58} {check['predicted']:10.4g} {check['measured']:10.4g} "
         f"{100 * check['error']:+7.1f} %",
         flush=True,
     )
+
+
+def summary(checks: list[dict[str, Any]]) -> str:
+    """Returns how many checks there are and were run, and the largest error."""
+    errors = [abs(one["error"]) for one in checks if "error" in one]
+    worst = f", the largest error {100 * max(errors):.1f} %" if errors else ""
+    return f"{len(checks)} checks, {len(errors)} run{worst}"
+
+
+CHECKS = (
+    *(
+        Check(
+            f"{number} actors of {step_ms:g} ms on one host, steps/s",
+            actors_on_a_host,
+            (number, step_ms),
+            is_quick=number in (10, 100),
+        )
+        # As many as the service times were measured with is no check.
+        for number, step_ms in ((10, 16.0), (100, 16.0), (60, 50.0), (300, 16.0))
+    ),
+    *(
+        Check(
+            f"inference of nature, {number} actors of 4 ms: CPU ms an answer",
+            inference_alone,
+            (number,),
+            is_quick=number == 20,
+        )
+        for number in (10, 20, 100)
+    ),
+    *(
+        Check(
+            f"20 actors by TCP over a link of {rate / 1e6:g} Mb/s, steps/s",
+            slow_link,
+            (rate,),
+            is_quick=rate == 20e6,
+            refusal=no_namespace,
+        )
+        for rate in (20e6, 80e6)
+    ),
+)
+"""All of them, in order."""

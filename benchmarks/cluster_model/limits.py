@@ -19,11 +19,12 @@ REMEDIES = {
     "steps while the other is answered",
     "actor hosts": "more hosts for actors, or more copies an actor",
     "cores": "cores: move actors to hosts of their own (launch.listen)",
-    "inference": "a device with cheaper rows, or a second inference server (another "
-    "run of actors beside it: one run has one server today)",
+    "inference": "a device with cheaper rows, or another inference server "
+    "(launch.roles.inference.count=2), on cores or a device of its own",
     "network": "a faster link to the servers' host, or smaller observations",
     "store": "more store shards",
-    "learner": "a second learner, larger batches, or a faster device for it",
+    "learner": "a second learner (launch.roles.learn.count=2), larger batches, or a "
+    "faster device for it",
     "self-play": "more self-play hosts: the learner waits for rows",
     "gate": "fewer games a match, or more cores for the gate",
 }

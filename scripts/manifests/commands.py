@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import functools
 import re
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
@@ -14,17 +15,20 @@ from scripts.manifests.overlay import Overlay
 
 from tengen.cli import parse_command
 from tengen.errors import UsageError
+from tengen.launch import check_launch
+from tengen.recipes.resolve import new_config
+from tengen.roles import RunConfig
 
 __all__ = [
     "Typed",
+    "all_commands",
+    "config_of",
     "container_commands",
     "entrypoint_commands",
-    "is_of_steps",
     "page_commands",
     "parse",
     "parsed_commands",
     "script_commands",
-    "settings_of",
 ]
 
 # The images' ENTRYPOINT, which a container without a command has.
@@ -50,30 +54,55 @@ def parse(typed: Typed) -> argparse.Namespace:
     """Returns the arguments as tengen itself takes them.
 
     Raises:
-        UsageError: It does not take them.
+        UsageError: It does not take them, or of ``train`` the task, the agent or a
+            setting.
     """
-    return parse_command(typed.words)[1]
+    return _taken(typed.words)[0]
 
 
-def settings_of(args: argparse.Namespace) -> dict[str, str]:
-    """Returns what ``--set a.b=v`` sets, by name; none of a command without it."""
-    pairs = (one.partition("=") for one in getattr(args, "settings", ()))
-    return {name: value for name, _, value in pairs}
+def config_of(typed: Typed) -> RunConfig | None:
+    """Returns the config that ``train`` gives a new run; None of another command.
+
+    Raises:
+        UsageError: As ``parse``.
+    """
+    return _taken(typed.words)[1]
 
 
-def is_of_steps(args: argparse.Namespace) -> bool:
-    """Returns whether a command trains in an environment; else its run is of games."""
-    budgets = (getattr(args, name, None) for name in ("actors", "frames"))
-    return any(one is not None for one in budgets)
+@functools.cache
+def _taken(words: tuple[str, ...]) -> tuple[argparse.Namespace, RunConfig | None]:
+    command, args = parse_command(words)
+    if command.name != "train":
+        return args, None
+    config = new_config(
+        args.task,
+        agent=args.agent,
+        recipe=args.recipe,
+        launch=args.launch,
+        actors=args.actors,
+        minutes=args.minutes,
+        games=args.games,
+        frames=args.frames,
+        seed=args.seed,
+        settings=args.settings,
+    )
+    if args.launch is not None:
+        check_launch(args.launch, config)
+    return args, config
 
 
 def parsed_commands(overlay: Overlay) -> Iterator[tuple[Typed, argparse.Namespace]]:
     """Yields those of an overlay that tengen takes, with their arguments."""
-    for typed in (*entrypoint_commands(overlay), *container_commands(overlay)):
+    for typed in all_commands(overlay):
         try:
             yield typed, parse(typed)
         except UsageError:
             continue  # check_commands tells
+
+
+def all_commands(overlay: Overlay) -> list[Typed]:
+    """Returns those of an overlay, whether tengen takes them or not."""
+    return [*entrypoint_commands(overlay), *container_commands(overlay)]
 
 
 def container_commands(overlay: Overlay) -> Iterator[Typed]:

@@ -43,7 +43,7 @@ class Pod:
     template: Mapping[str, Any]
     """``metadata`` and ``spec``."""
     replicas: int
-    """At least, or those of a Job."""
+    """At the start, or those of a Job."""
     max_replicas: int
     """At most."""
     ray_params: Mapping[str, str] | None = None
@@ -233,7 +233,7 @@ def _ray_pods(
             document,
             f"{path}.workerGroupSpecs[{index}].template",
             group["template"],
-            group.get("minReplicas", 0),
+            group.get("replicas", group.get("minReplicas", 0)),
             group.get("maxReplicas", group.get("replicas", 0)),
             group.get("rayStartParams", {}),
             group["groupName"],

@@ -13,7 +13,6 @@ from scripts.manifests.checks.endings import (
     check_grace,
     check_job_ends,
     check_rayjob_ends,
-    check_writers,
 )
 from scripts.manifests.checks.mirrors import (
     check_connections,
@@ -22,12 +21,14 @@ from scripts.manifests.checks.mirrors import (
     check_tokens,
 )
 from scripts.manifests.checks.names import check_names
+from scripts.manifests.checks.network import check_network
 from scripts.manifests.checks.pods import (
     check_readiness,
     check_security,
     check_shared_memory,
 )
 from scripts.manifests.checks.ports import check_listener, check_services
+from scripts.manifests.checks.processes import check_processes
 from scripts.manifests.checks.queues import check_capacity, check_queue_labels
 from scripts.manifests.checks.ray import (
     check_cluster_selector,
@@ -69,11 +70,11 @@ CHECKS: tuple[Check, ...] = (
     check_requests,
     check_shared_memory,
     check_security,
+    check_network,
     check_readiness,
     check_grace,
     check_job_ends,
     check_rayjob_ends,
-    check_writers,
     check_replicas,
     check_head,
     check_ray_cores,
@@ -86,6 +87,7 @@ CHECKS: tuple[Check, ...] = (
     check_commands,
     check_run_directory,
     check_deadline,
+    check_processes,
     check_mirrors,
     check_connections,
     check_tokens,

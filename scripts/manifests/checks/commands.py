@@ -7,8 +7,7 @@ from typing import Any
 
 from scripts.manifests.commands import (
     Typed,
-    container_commands,
-    entrypoint_commands,
+    all_commands,
     parse,
     parsed_commands,
 )
@@ -21,8 +20,8 @@ __all__ = ["check_commands", "check_deadline", "check_run_directory"]
 
 
 def check_commands(overlay: Overlay) -> Iterator[Finding]:
-    """Yields command lines that tengen's own parser refuses."""
-    for typed in (*entrypoint_commands(overlay), *container_commands(overlay)):
+    """Yields command lines that tengen refuses before it looks at a run."""
+    for typed in all_commands(overlay):
         try:
             parse(typed)
         except UsageError as error:

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 
 from scripts.manifests.checks.pods import is_working
 from scripts.manifests.finding import Finding
-from scripts.manifests.overlay import ROOT, Overlay
+from scripts.manifests.overlay import Overlay
 
 from tengen.launch import process
 
-__all__ = ["check_grace", "check_job_ends", "check_rayjob_ends", "check_writers"]
+__all__ = ["check_grace", "check_job_ends", "check_rayjob_ends"]
 
 # Of RayJobs that make a cluster.
 _CLUSTER_ENDS = ("preRunningDeadlineSeconds", "ttlSecondsAfterFinished")
@@ -70,15 +69,3 @@ def check_rayjob_ends(overlay: Overlay) -> Iterator[Finding]:
         if policy != "Never":
             path = "spec.submitterPodTemplate.spec.restartPolicy"
             yield overlay.finding(one, path, policy, "must be Never; set it")
-
-
-def check_writers(overlay: Overlay) -> Iterator[Finding]:
-    """Yields Jobs with more pods than a run has writers for self-play."""
-    page = (ROOT / "docs" / "roles.md").read_text()
-    (said,) = re.findall(r"^\| selfplay \| up to (\d+) \|", page, re.M)
-    most = int(said)
-    for one in overlay.of_kind("Job"):
-        count = one["spec"].get("parallelism", 1)
-        if count > most:
-            rule = f"must be at most {most}, the writers of a run; lower it"
-            yield overlay.finding(one, "spec.parallelism", count, rule)

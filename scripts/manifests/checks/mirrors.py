@@ -22,7 +22,7 @@ from scripts.manifests.overlay import Overlay, Pod
 from scripts.manifests.quantities import parse_quantity
 
 from tengen.mirror import Mirror
-from tengen.roles import doors
+from tengen.roles import LaunchConfig, doors
 
 __all__ = ["check_connections", "check_mirrors", "check_refusals", "check_tokens"]
 
@@ -124,7 +124,7 @@ def check_tokens(overlay: Overlay) -> Iterator[Finding]:
         env = {each["name"]: each for each in one.container.get("env", ())}
         given = env.get(doors.TOKEN_VARIABLE, {})
         secret = given.get("valueFrom", {}).get("secretKeyRef", {})
-        for typed, settings in _listening(overlay, one):
+        for typed, launch in _listening(overlay, one):
             pods = [pod for pod in overlay.pods() if pod.document is typed.document]
             file = f"{_run_of(typed)}/endpoints/token"
             if not secret:
@@ -139,7 +139,7 @@ def check_tokens(overlay: Overlay) -> Iterator[Finding]:
                 rule = "must be filled from a secret by a container of the start; add"
                 where = f"{typed.path}, the token of its run"
                 yield overlay.finding(typed.document, where, file, f"{rule} it")
-            if "launch.certificate_file" in settings and one.args.fingerprint is None:
+            if launch.certificate_file and one.args.fingerprint is None:
                 rule = "must be there, as the learner has a certificate; add it"
                 yield one.finding("--fingerprint", "absent", rule)
 
@@ -203,17 +203,15 @@ def _empty_dir(one: _Connected, run: str) -> Mapping[str, Any] | None:
     return None
 
 
-def _listening(
-    overlay: Overlay, one: _Connected
-) -> list[tuple[Typed, Mapping[str, str]]]:
+def _listening(overlay: Overlay, one: _Connected) -> list[tuple[Typed, LaunchConfig]]:
     """Returns the commands that listen where a role connects to."""
     service = overlay.documents.get(("Service", one.host))
     pods = [] if service is None else selected_pods(overlay, service)
     return [
-        (typed, settings)
-        for typed, settings, _ in listeners(overlay)
+        (typed, launch)
+        for typed, launch, _ in listeners(overlay)
         if any(pod.document is typed.document for pod in pods)
-        and settings["launch.listen"].rpartition(":")[2] == str(one.port)
+        and launch.listen.rpartition(":")[2] == str(one.port)
     ]
 
 

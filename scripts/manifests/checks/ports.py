@@ -6,16 +6,11 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from scripts.manifests.commands import (
-    Typed,
-    is_of_steps,
-    parsed_commands,
-    settings_of,
-)
+from scripts.manifests.commands import Typed, config_of, parsed_commands
 from scripts.manifests.finding import Finding
 from scripts.manifests.overlay import Overlay, Pod
 
-from tengen.roles import doors
+from tengen.roles import LaunchConfig, doors
 
 __all__ = [
     "check_listener",
@@ -35,7 +30,7 @@ def port_of(port: int, service: str) -> int:
         port: That of launch.listen.
         service: As ``tengen.roles.doors`` has it.
     """
-    return port + doors._PORTS[service]
+    return port + doors.port_offset(service)
 
 
 def check_services(overlay: Overlay) -> Iterator[Finding]:
@@ -78,14 +73,10 @@ def check_listener(overlay: Overlay) -> Iterator[Finding]:
     mirrors ask for the run itself, at the one after that. All by TLS, whose files a
     secret of the pod must have.
     """
-    for typed, settings, needed in listeners(overlay):
-        listen = settings["launch.listen"]
+    for typed, launch, needed in listeners(overlay):
+        listen = launch.listen
         host, _, port = listen.rpartition(":")
         where = f"{typed.path}, launch.listen"
-        if not port.isdecimal():
-            rule = "must be HOST:PORT; correct it"
-            yield overlay.finding(typed.document, where, listen, rule)
-            continue
         services = _services(overlay, typed, host)
         if not services:
             rule = (
@@ -104,23 +95,27 @@ def check_listener(overlay: Overlay) -> Iterator[Finding]:
             if pods and _number(pods, number) is None:
                 rule = f"needs port {number} of the pod of {names}; add it"
                 yield overlay.finding(typed.document, where, listen, rule)
-        for name in ("launch.certificate_file", "launch.key_file"):
-            file = settings.get(name, "absent")
+        for name in ("certificate_file", "key_file"):
+            file = getattr(launch, name) or "absent"
             if not any(has_secret_file(pod, file) for pod in pods):
                 rule = f"must be in a secret that the pod of {names} mounts"
-                path = f"{typed.path}, {name}"
+                path = f"{typed.path}, launch.{name}"
                 yield overlay.finding(typed.document, path, file, f"{rule}; mount it")
 
 
 def listeners(
     overlay: Overlay,
-) -> Iterator[tuple[Typed, Mapping[str, str], Sequence[str]]]:
+) -> Iterator[tuple[Typed, LaunchConfig, Sequence[str]]]:
     """Yields commands with launch.listen, what they set, and the services needed."""
-    for typed, args in parsed_commands(overlay):
-        settings = settings_of(args)
-        if "launch.listen" in settings:
-            steps = (doors.STORE, doors.INFERENCE)
-            yield typed, settings, steps if is_of_steps(args) else (doors.RUN_SERVICE,)
+    for typed, _ in parsed_commands(overlay):
+        config = config_of(typed)
+        if config is None or not config.launch.listen:
+            continue
+        serving = config.agent.schedule(config).serving
+        count = config.launch.of(serving).count
+        servers = [doors.server_name(index) for index in range(count)]
+        needed = [doors.STORE, *servers] if serving else [doors.RUN_SERVICE]
+        yield typed, config.launch, needed
 
 
 def selected_pods(overlay: Overlay, service: Mapping[str, Any]) -> list[Pod]:

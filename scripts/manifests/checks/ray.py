@@ -3,36 +3,30 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
 
 from scripts.manifests.checks.sizes import pod_limits
-from scripts.manifests.commands import (
-    entrypoint_commands,
-    is_of_steps,
-    parse,
-    settings_of,
-)
+from scripts.manifests.commands import config_of, parsed_commands
 from scripts.manifests.finding import Finding
-from scripts.manifests.overlay import Overlay
+from scripts.manifests.overlay import Overlay, Pod
 
 from tengen.errors import UsageError
+from tengen.launch.cluster.nodes import (
+    Node,
+    check_fits,
+    check_gpus,
+    requests_of,
+)
+from tengen.launch.workers import workers_at_once
 
 __all__ = [
-    "GAME_ROLES",
-    "STEP_ROLES",
     "check_cluster_selector",
     "check_head",
     "check_ray_cores",
     "check_replicas",
     "check_roles",
 ]
-
-GAME_ROLES = ("selfplay", "learn", "export", "gate", "rate")
-"""Processes of a run of games whose roles work at once."""
-STEP_ROLES = ("learn", "inference", "actor")
-"""Those of a run of environments."""
 
 
 def check_replicas(overlay: Overlay) -> Iterator[Finding]:
@@ -98,109 +92,71 @@ def check_cluster_selector(overlay: Overlay) -> Iterator[Finding]:
 
 
 def check_roles(overlay: Overlay) -> Iterator[Finding]:
-    """Yields roles that name no cores, or that may never find those that they name.
+    """Yields commands whose roles the cluster has no room for, as tengen counts it.
 
-    Ray may start roles in any order on any pod that has room. So a role must find room
-    in a pod where every role that could be there already is.
+    tengen refuses what does not fit the pods of the start. By ``launch.grows`` it waits
+    for those that may come, which a cluster that does not scale itself never adds.
     """
-    for typed in entrypoint_commands(overlay):
-        try:
-            args = parse(typed)
-        except UsageError:
-            continue  # check_commands tells
-        if getattr(args, "launch", None) != "ray":
+    for typed, args in parsed_commands(overlay):
+        config = config_of(typed)
+        if config is None or args.launch != "ray":
             continue
-        roles = _roles(args)
-        groups = _groups(overlay, typed.document)
-        if not groups:
+        cluster, pods = _cluster_of(overlay, typed.document)
+        if not pods:
             continue  # check_cluster_selector tells
-        for name, role in roles.items():
-            where = f"{typed.path}, launch.roles.{name}"
-            if role.num_cpus < 1:
-                rule = "must name its cores, or it may begin on the head; --set them"
-                yield overlay.finding(
-                    typed.document, f"{where}.num_cpus", role.num_cpus, rule
-                )
-            elif not any(_has_room(name, roles, group) for group in groups):
-                rule = (
-                    "must find its cores and GPUs in a pod beside the other roles that "
-                    "may be there; ask for less, or enlarge a group"
-                )
-                asked = f"{role.num_cpus} cores, {role.num_gpus} GPUs"
-                yield overlay.finding(typed.document, where, asked, rule)
-        total = sum(role.num_cpus * role.count for role in roles.values())
-        there = sum(group.num_cpus * group.most for group in groups)
-        if total > there:
-            rule = f"must be at most {there}, what the groups grow to; ask for less"
-            where = f"{typed.path}, cores of all roles"
-            yield overlay.finding(typed.document, where, total, rule)
+        grows = config.launch.grows
+        if grows and not cluster.get("enableInTreeAutoscaling"):
+            rule = (
+                "must be left out where the cluster does not scale itself, as tengen "
+                "would wait for ever; remove it, or set enableInTreeAutoscaling"
+            )
+            where = f"{typed.path}, launch.grows"
+            yield overlay.finding(typed.document, where, "true", rule)
+        nodes = _nodes(pods, most=grows)
+        workers = workers_at_once(config, max(1, int(nodes[0].num_cpus)))
+        requests = requests_of(config, workers, nodes, grows=grows)
+        try:
+            check_gpus(config, nodes)
+            check_fits(requests, nodes)
+        except UsageError as error:
+            when = "that there may be" if grows else "of its start"
+            shown = f"{len(workers)} processes on {len(nodes)} pods"
+            rule = f"must fit the pods {when}: {error}"
+            where = f"{typed.path}, its roles"
+            yield overlay.finding(typed.document, where, shown, rule)
 
 
-@dataclass(frozen=True)
-class _Role:
-    num_cpus: int
-    num_gpus: int
-    count: int
-
-
-@dataclass(frozen=True)
-class _Group:
-    num_cpus: int
-    num_gpus: int
-    most: int
-
-
-def _roles(args: Any) -> dict[str, _Role]:
-    settings = settings_of(args)
-    found = {}
-    for name in STEP_ROLES if is_of_steps(args) else GAME_ROLES:
-        cpus, gpus, count = (
-            _count(settings.get(f"launch.roles.{name}.{field}", default)) or 0
-            for field, default in (("num_cpus", "0"), ("num_gpus", "0"), ("count", "1"))
-        )
-        if name == "actor" and args.actors is not None:
-            count = args.actors
-        found[name] = _Role(cpus, gpus, count)
-    return found
-
-
-def _groups(overlay: Overlay, job: Mapping[str, Any]) -> list[_Group]:
+def _cluster_of(
+    overlay: Overlay, job: Mapping[str, Any]
+) -> tuple[Mapping[str, Any], list[Pod]]:
+    """Returns the spec of the cluster that a job runs on, and its pods."""
     wanted = job["spec"].get("clusterSelector", {}).get("ray.io/cluster")
     name = wanted or job["metadata"]["name"]
-    found = []
-    for pod in overlay.pods():
-        if pod.ray_params is None or pod.group == "head":
-            continue
-        if pod.document["metadata"]["name"] == name:
-            cpus, gpus = (
-                _count(pod.ray_params.get(word, "0")) or 0
-                for word in ("num-cpus", "num-gpus")
-            )
-            found.append(_Group(cpus, gpus, pod.max_replicas))
-    return found
+    for one, _, spec in _clusters(overlay):
+        if one["metadata"]["name"] == name:
+            pods = [pod for pod in overlay.pods() if pod.document is one]
+            return spec, [pod for pod in pods if pod.ray_params is not None]
+    return {}, []
+
+
+def _nodes(pods: Sequence[Pod], *, most: bool) -> list[Node]:
+    """Returns what Ray would list of a cluster's pods, the largest first."""
+    nodes = []
+    for pod in pods:
+        params = pod.ray_params or {}
+        cpus, gpus = (
+            float(_count(params.get(word, "0")) or 0)
+            for word in ("num-cpus", "num-gpus")
+        )
+        for index in range(pod.max_replicas if most else pod.replicas):
+            name = f"{pod.group}-{index}"
+            nodes.append(Node(node=name, host=name, num_cpus=cpus, num_gpus=gpus))
+    return sorted(nodes, key=lambda node: (-node.num_cpus, node.node))
 
 
 def _count(text: str) -> int | None:
     """Returns the whole number that a text is; None where it is none."""
     return int(text) if text.isdecimal() else None
-
-
-def _has_room(name: str, roles: Mapping[str, _Role], group: _Group) -> bool:
-    """Returns whether a role finds room in a pod of a group whoever came before."""
-    role = roles[name]
-    others = [
-        one
-        for other, one in roles.items()
-        # Actors begin after the others; among them the total counts.
-        if name != "actor" and other not in (name, "actor") and _fits([one], group)
-    ]
-    return _fits([role, *others], group)
-
-
-def _fits(roles: Sequence[_Role], group: _Group) -> bool:
-    cpus = sum(one.num_cpus for one in roles)
-    gpus = sum(one.num_gpus for one in roles)
-    return cpus <= group.num_cpus and gpus <= group.num_gpus
 
 
 def _clusters(

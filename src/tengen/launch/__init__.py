@@ -8,11 +8,12 @@ cluster or beside ranks of ``mpirun``.
 from __future__ import annotations
 
 import importlib
+import warnings
 from collections.abc import Callable
 from typing import Any
 
 from tengen import roles
-from tengen.errors import UsageError, did_you_mean
+from tengen.errors import TengenWarning, UsageError, did_you_mean
 from tengen.launch.budget import Budget
 from tengen.launch.journal import RunJournal
 from tengen.roles import RunConfig
@@ -22,6 +23,7 @@ __all__ = [
     "LAUNCHERS",
     "Budget",
     "RunJournal",
+    "check_doors",
     "check_launch",
     "check_room",
     "fit",
@@ -51,6 +53,8 @@ _FIT = {
     "mpi": "tengen.launch.mpi:fit_ranks",
 }
 """Of those on a cluster: has the roles fit it, before anything starts."""
+_HAS_LEARNER = {"mpi": "tengen.launch.mpi:has_learner_here"}
+"""Of those that know before the start whether the learner is on this host."""
 
 
 def run_by(name: str) -> Callable[..., None]:
@@ -132,6 +136,33 @@ def check_launch(name: str, config: RunConfig) -> None:
             f"launch ({name}) does not go with agent {config.agent.kind}, whose actor "
             f"and learner share a process; use --launch {_INLINE}"
         )
+
+
+def check_doors(name: str, config: RunConfig) -> None:
+    """Makes sure that ``launch.listen`` can be used, where the learner is on this host.
+
+    Elsewhere the learner sees to it itself. Where roles take turns nobody comes in: a
+    TengenWarning says so.
+
+    Args:
+        name: The launcher, after ``fit``.
+        config: The run's.
+
+    Raises:
+        UsageError: It cannot; the message says which door and why.
+    """
+    if name == _INLINE and config.launch.listen:
+        text = (
+            f"launch.listen ({config.launch.listen}) has no effect where roles take "
+            f"turns; use --launch local to let others in"
+        )
+        warnings.warn(text, TengenWarning, stacklevel=2)
+    if name in _HAS_LEARNER:
+        is_here: bool = _named(_HAS_LEARNER[name])(config)
+    else:
+        is_here = name != _INLINE and not is_on_cluster(name)
+    if is_here:
+        roles.check_doors(config)
 
 
 def check_room(name: str, config: RunConfig, run: RunDirectory) -> str:

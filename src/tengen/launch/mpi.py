@@ -29,7 +29,6 @@ import sys
 import threading
 import uuid
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any, NoReturn
 
 from tengen import __version__
@@ -37,8 +36,14 @@ from tengen.errors import RunError, UsageError
 from tengen.launch.at_once import run_at_once
 from tengen.launch.budget import Budget
 from tengen.launch.journal import RunJournal
-from tengen.launch.process import ProcessLauncher, RoleProcess, child_arguments
+from tengen.launch.process import (
+    Child,
+    RoleProcess,
+    child_arguments,
+    start_process,
+)
 from tengen.launch.protocol import log_name
+from tengen.launch.ranks.devices import environment_with, visible_devices
 from tengen.launch.ranks.holder import Holder
 from tengen.launch.ranks.post import SILENCE_S, Post
 from tengen.launch.ranks.runner import Runner
@@ -52,7 +57,13 @@ from tengen.roles import (
 )
 from tengen.run import RunDirectory, available_cores, lock_holder
 
-__all__ = ["MpiLauncher", "fit_ranks", "join_ranks", "run_mpi"]
+__all__ = [
+    "MpiLauncher",
+    "fit_ranks",
+    "has_learner_here",
+    "join_ranks",
+    "run_mpi",
+]
 
 # What mpirun of Open MPI, Slurm's srun, and mpirun of MPICH and Intel set.
 _STARTED = ("OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK")
@@ -113,6 +124,17 @@ def fit_ranks(config: RunConfig, *, keeps_count: bool) -> RunConfig:
     return config
 
 
+def has_learner_here(config: RunConfig) -> bool:
+    """Returns whether the learner's rank is on the host of the first one.
+
+    Args:
+        config: The run's, as ``fit_ranks`` returned it.
+    """
+    ranks = _joined().ranks
+    (learner,) = (one for one in place(config, ranks) if "learn" in one.worker.roles)
+    return learner.host == ranks[0].host
+
+
 def run_mpi(
     config: RunConfig,
     run: RunDirectory,
@@ -166,7 +188,6 @@ class MpiLauncher:
         self._task = task
         self._runner = runner
         self._table = {(one.worker.roles, one.worker.index): one for one in table}
-        self._here = ProcessLauncher(run, task, at_once=True, own_session=True)
 
     def start(
         self,
@@ -183,13 +204,24 @@ class MpiLauncher:
                 f"start mpirun with more ranks"
             )
         threads = placed.worker.num_threads
-        if placed.rank == 0:
-            return self._here.start(roles, threads, resources, index)
         words = child_arguments(
             self._run, roles, threads, self._task, index, at_once=True
         )
-        logs = f"{self._run.logs / log_name(roles, index)} and what mpirun prints"
-        return RoleProcess(roles, lambda: self._runner.start(placed.rank, words), logs)
+        logs = str(self._run.logs / log_name(roles, index))
+
+        def start_here() -> Child:
+            return start_process(
+                [sys.executable, *words],
+                own_session=True,
+                environment=environment_with(placed.devices),
+            )
+
+        def start_beside() -> Child:
+            return self._runner.start(placed.rank, words, placed.devices)
+
+        if placed.rank == 0:
+            return RoleProcess(roles, start_here, logs)
+        return RoleProcess(roles, start_beside, f"{logs} and what mpirun prints")
 
 
 class _Watching:
@@ -304,7 +336,7 @@ def _describe(rank: int, threads: int | None) -> RankInfo:
         host=socket.gethostname(),
         cores=cores if threads is None else max(1, min(cores, threads)),
         bound_to=bound,
-        gpus=len(list(Path("/dev").glob("nvidia[0-9]*"))),
+        devices=visible_devices(),
         version=__version__,
         python=".".join(platform.python_version_tuple()[:2]),
     )
@@ -360,12 +392,18 @@ def _lines(ranks: Sequence[RankInfo], table: Sequence[Placed]) -> list[str]:
     lines = []
     for rank in ranks:
         held = [
-            f"{one.worker.name} ({one.worker.num_threads})"
+            f"{one.worker.name} ({one.worker.num_threads}{_gpus(one)})"
             for one in table
             if one.rank == rank.rank
         ]
         lines.append(f"rank {rank.rank} on {rank.host}: {', '.join(held)}")
-    return [*lines, "in brackets the threads of each process"]
+    return [*lines, "in brackets the threads of each process, and its GPUs"]
+
+
+def _gpus(one: Placed) -> str:
+    if one.devices is None:
+        return ""
+    return f", GPU {','.join(one.devices) or 'none'}"
 
 
 def _await_earlier(

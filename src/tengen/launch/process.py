@@ -195,7 +195,6 @@ class ProcessLauncher:
         task: The run's, as the user typed it; None where nobody did, so that a game in
             Python is refused.
         at_once: Whether the roles of different processes work at the same time.
-        own_session: Whether whoever kills the group of this process lets them save.
     """
 
     def __init__(
@@ -204,12 +203,10 @@ class ProcessLauncher:
         task: str | None,
         *,
         at_once: bool = False,
-        own_session: bool = False,
     ) -> None:
         self._run = run
         self._task = task
         self._at_once = at_once
-        self._own_session = own_session
 
     def start(
         self,
@@ -223,7 +220,7 @@ class ProcessLauncher:
         log = self._run.logs / log_name(roles, index)
 
         def start() -> Child:
-            return start_process(command, own_session=self._own_session)
+            return start_process(command)
 
         return RoleProcess(roles, start, str(log))
 
@@ -274,14 +271,21 @@ def child_arguments(
     return [*words, "--", where, str(num_threads), *roles]
 
 
-def start_process(command: list[str], *, own_session: bool = False) -> Child:
+def start_process(
+    command: list[str],
+    *,
+    own_session: bool = False,
+    environment: Mapping[str, str] | None = None,
+) -> Child:
     """Starts a process of this machine.
 
     Args:
         command: Its command line, as ``ProcessLauncher.command`` makes it.
-        own_session: Whether it is no part of this process's group.
+        own_session: Whether it is no part of this process's group, and so may save
+            where somebody kills that.
+        environment: None for this process's own.
     """
-    return _Subprocess(command, own_session=own_session)
+    return _Subprocess(command, own_session=own_session, environment=environment)
 
 
 def ended(process: subprocess.Popen[bytes], timeout_s: float) -> str:
@@ -308,12 +312,19 @@ def ended(process: subprocess.Popen[bytes], timeout_s: float) -> str:
 class _Subprocess:
     """A ``Child`` of this process."""
 
-    def __init__(self, command: list[str], *, own_session: bool) -> None:
+    def __init__(
+        self,
+        command: list[str],
+        *,
+        own_session: bool,
+        environment: Mapping[str, str] | None,
+    ) -> None:
         self._process = subprocess.Popen(
             command,
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             start_new_session=own_session,
+            env=environment,
         )
 
     def send(self, message: dict[str, Any]) -> None:

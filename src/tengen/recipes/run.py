@@ -9,13 +9,14 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
-from tengen.config import check, check_range, to_dict
+from tengen.config import check, to_dict
 from tengen.errors import UsageError
 from tengen.games import allow, task_words
 from tengen.inference import check_machine
 from tengen.launch import (
     Budget,
     RunJournal,
+    check_doors,
     check_launch,
     check_room,
     fit,
@@ -32,10 +33,19 @@ from tengen.observe import (
 )
 from tengen.observe.roles import needed_roles
 from tengen.observe.wandb_run import check_wandb
-from tengen.overrides import override
 from tengen.recipes.finale import final_match, match_line
-from tengen.recipes.growth import grows_by_recipe, made_for, with_own_net
+from tengen.recipes.growth import grows_by_recipe
 from tengen.recipes.registry import make_config
+from tengen.recipes.resolve import (
+    check_arguments,
+    check_budget,
+    fresh_config,
+    identity,
+    launch_for,
+    resolved,
+    sets,
+    with_arguments,
+)
 from tengen.roles import (
     RUN_LOCK,
     RunConfig,
@@ -56,10 +66,6 @@ from tengen.run import RunDirectory, usable_threads
 __all__ = ["train_task"]
 
 _INTERRUPTED = 130
-# Beyond what any machine lives for or plays, and far from what a number holds.
-_MAX_MINUTES = 10_000_000
-_MAX_GAMES = 1_000_000_000
-_MAX_FRAMES = 1_000_000_000_000
 
 
 def train_task(
@@ -88,8 +94,9 @@ def train_task(
         agent: None for the task's own.
         recipe: None for the task's own.
         launch: ``inline``, ``local``, ``ray`` or ``mpi``, where of the ranks of
-            ``mpirun`` the first alone returns; None: ``local`` on a GPU, and where
-            there are several actors, else ``inline``.
+            ``mpirun`` the first alone returns; None: ``local`` on a GPU, with
+            ``actors`` or several of them in the run, and where ``launch.listen`` lets
+            others in, else ``inline``.
         actors: Processes that step environments; None for as many as the run has, one
             in a new run.
         minutes: Wall time of this call; the recipe's where no budget is given. With
@@ -119,32 +126,30 @@ def train_task(
     if launch is not None:
         run_by(launch)  # refuses one that there is not
         join(launch, threads)
-    _check_arguments(launch, actors, minutes, games, frames, out)
+    check_arguments(launch, actors, minutes, games, frames)
+    check(out != "", "out", "", "must name a directory; use . for this one")
     num_threads = usable_threads(threads)
     path = Path(out) if out is not None else Path("runs") / task.replace(":", "_")
     allow(task)
     run = RunDirectory(path)
+    run.check_writable()
     run.check_new()
     if agent is None and not run.is_new:
         # Whoever goes on need not say again by which agent.
         kept = read_config(run)
         agent = kept.agent.kind if kept.task == task else None
     # What cannot work is refused before anything is written.
-    fresh = make_config(task, agent, recipe)
-    if actors is not None:
-        settings = [f"launch.roles.actor.count={actors}", *settings]
-    if seed is not None:
-        settings = [f"seed={seed}", *settings]
+    settings = with_arguments(settings, actors, seed)
     if run.is_new:
-        asked = override(with_own_net(fresh, settings), settings).minutes
-        if not games:
-            fresh = make_config(task, agent, recipe, num_threads)
-        if only_makes:
-            # Roles by themselves have no budget of which a share could be spent.
-            given = asked if minutes is None else minutes
-            if not _sets(settings, "net", "agent.stages"):
-                fresh = made_for(fresh, given * num_threads)
-        fresh = with_own_net(fresh, settings)
+        fresh = fresh_config(
+            *(task, agent, recipe, settings),
+            minutes=minutes,
+            games=games,
+            frames=frames,
+            num_threads=num_threads,
+        )
+    else:
+        fresh = make_config(task, agent, recipe)
     with ExitStack() as locks:
         # Export writes what it measured there, perhaps now.
         changing = None if run.is_new else run.lock(RUN_LOCK, wait=True)
@@ -153,10 +158,10 @@ def train_task(
         found = None if run.is_new else read_config(run)
         known = found
         # Whoever says which stages the run has need not be given others.
-        if found is not None and not _sets(settings, "agent.stages"):
+        if found is not None and not sets(settings, "agent.stages"):
             known = grows_by_recipe(run, found, fresh)
         config = _resolve(run, known, fresh, settings)
-        _check_budget(config, games, frames)
+        check_budget(config, games, frames)
         config = checked_source(config)
         config = checked_initial_model(config, run)
         config, book = checked_book(config, run)
@@ -168,17 +173,20 @@ def train_task(
         check_wandb(config.observe)
         check_machine(config.inference)
         config.agent.check_task(config)
-        launch = launch or _launch_for(config)
+        launch = launch or launch_for(config, has_actors=actors is not None)
         check_launch(launch, config)
         acting = config.agent.schedule(config).acting
-        has_count = _sets(settings, f"launch.roles.{acting}.count")
+        has_count = sets(settings, f"launch.roles.{acting}.count")
         config = fit(launch, config, keeps_count=has_count)
         room = "" if only_makes else check_room(launch, config, run)
+        # One that trains already has its ports, and is named where its lock is taken.
+        if not only_makes and (run.is_new or run.lock_holder("train") is None):
+            check_doors(launch, config)
         run = RunDirectory.create_or_resume(path)
         locks.enter_context(run.lock("train"))
         if book is not None:
             keep_book(run, book, config.agent.book)
-        write_config(run, config, keeps_asked=not _sets(settings, "inference"))
+        write_config(run, config, keeps_asked=not sets(settings, "inference"))
         if known != found:
             print(
                 f"{run.path} is of an earlier version, and its network grows from now "
@@ -198,61 +206,6 @@ def train_task(
         return _train(run, config, budget, num_threads, launch)
 
 
-def _sets(settings: Sequence[str], *fields: str) -> bool:
-    """Returns whether one of ``--set`` names one of the fields, or a part of it."""
-    paths = [setting.partition("=")[0].strip() for setting in settings]
-    return any(f"{path}.".startswith(f"{field}.") for path in paths for field in fields)
-
-
-def _check_budget(config: RunConfig, games: int | None, frames: int | None) -> None:
-    schedule = config.agent.schedule(config)
-    check(
-        not (config.agent.learn_from and games),
-        "games",
-        games,
-        "must be left out where none are played; use --minutes",
-    )
-    check(
-        games is None or not schedule.counts_frames,
-        "games",
-        games,
-        "must be left out where environments are stepped; use --frames",
-    )
-    check(
-        frames is None or schedule.counts_frames,
-        "frames",
-        frames,
-        "must be left out where games are played; use --games",
-    )
-
-
-def _check_arguments(
-    launch: str | None,
-    actors: int | None,
-    minutes: float | None,
-    games: int | None,
-    frames: int | None,
-    out: Path | str | None,
-) -> None:
-    check(
-        launch != "inline" or actors is None or actors == 1,
-        "actors",
-        actors,
-        "must be 1 where roles take turns; use --launch local",
-    )
-    check(
-        minutes is None or 0 < minutes <= _MAX_MINUTES,
-        "minutes",
-        minutes,
-        f"must be above 0 and at most {_MAX_MINUTES}; 10 suits a first run",
-    )
-    if games is not None:
-        check_range("games", games, 0, _MAX_GAMES, "leave it out")
-    if frames is not None:
-        check_range("frames", frames, 0, _MAX_FRAMES, "leave it out")
-    check(out != "", "out", "", "must name a directory; use . for this one")
-
-
 def _resolve(
     run: RunDirectory,
     known: RunConfig | None,
@@ -268,15 +221,8 @@ def _resolve(
         settings: Of the call.
     """
     if known is None:
-        config = override(fresh, settings)
-        given, kept = _identity(config), _identity(fresh)
-        for name, wanted in given.items():
-            if wanted != kept[name]:
-                raise UsageError(
-                    f"{name} ({wanted}) must not be set; give it as an argument"
-                )
-        return config
-    given, theirs = _identity(fresh), _identity(known)
+        return resolved(fresh, settings)
+    given, theirs = identity(fresh), identity(known)
     for name in ("task", "agent"):
         wanted, kept_name = given[name], theirs[name]
         if wanted != kept_name:
@@ -285,25 +231,6 @@ def _resolve(
                 f"{run.path}; choose another --out"
             )
     return change_config(known, settings)
-
-
-def _launch_for(config: RunConfig) -> str:
-    """Returns the launcher of a run for which none is named.
-
-    Where acting has a device of its own, the learner need not wait for it; and several
-    actors are processes that work at once.
-    """
-    schedule = config.agent.schedule(config)
-    has_many = config.launch.of(schedule.acting).count > 1
-    on_gpu = config.inference.is_on_gpu and (
-        not schedule.is_shared or bool(schedule.serving)
-    )
-    return "local" if has_many or on_gpu else "inline"
-
-
-def _identity(config: RunConfig) -> dict[str, str]:
-    """Returns what is given as an argument, and what a run keeps for good."""
-    return {"task": config.task, "agent": config.agent.kind, "recipe": config.recipe}
 
 
 def _train(

@@ -26,9 +26,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--launch",
         choices=list(LAUNCHERS),
-        help="inline: roles take turns; local: all at once, as where there is a GPU; "
-        "ray: on a Ray cluster that shares the run directory; mpi: by the ranks of "
-        "mpirun -n N, which share it too",
+        help="inline: roles take turns; local: all at once, as where there is a GPU, "
+        "with --actors or with launch.listen; ray: on a Ray cluster; mpi: by the ranks "
+        "of mpirun -n N, which share the run directory",
     )
     parser.add_argument(
         "--actors",

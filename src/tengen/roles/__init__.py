@@ -15,7 +15,7 @@ from tengen.roles.config import (
 )
 from tengen.roles.connecting import mirrored
 from tengen.roles.devices import check_devices, gpus_named, move_run, with_devices
-from tengen.roles.doors import TOKEN_VARIABLE, Connect, connect_to
+from tengen.roles.doors import TOKEN_VARIABLE, Connect, check_doors, connect_to
 from tengen.roles.experience import check_room
 from tengen.roles.host import RoleHost
 from tengen.roles.initial_model import checked_initial_model
@@ -42,6 +42,7 @@ __all__ = [
     "StopListener",
     "change_config",
     "check_devices",
+    "check_doors",
     "check_room",
     "checked_book",
     "checked_initial_model",

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import os
 import platform
+import secrets
 from dataclasses import dataclass
 from pathlib import Path
 
 from tengen.errors import UsageError
+from tengen.mirror import RUN
+from tengen.roles.config import RunConfig
 from tengen.roles.launch_config import LaunchConfig
 from tengen.run import (
     RunDirectory,
@@ -28,7 +31,9 @@ __all__ = [
     "Connect",
     "Doors",
     "Way",
+    "check_doors",
     "connect_to",
+    "port_offset",
     "server_name",
     "way_to",
 ]
@@ -62,12 +67,20 @@ def server_name(index: int) -> str:
     return f"{INFERENCE}-{index}" if index else INFERENCE
 
 
+def port_offset(name: str) -> int:
+    """Returns by how much a service's port is above the one of ``launch.listen``.
+
+    Args:
+        name: As for ``Doors``.
+    """
+    if name in _PORTS:
+        return _PORTS[name]
+    return _FIRST_FURTHER + int(name.removeprefix(f"{INFERENCE}-"))
+
+
 def _moved(address: NetAddress, name: str) -> NetAddress:
     """Returns where a service is, of the address in ``launch.listen``."""
-    offset = _PORTS.get(name)
-    if offset is None:
-        offset = _FIRST_FURTHER + int(name.removeprefix(f"{INFERENCE}-"))
-    return NetAddress(address.host, address.port + offset)
+    return NetAddress(address.host, address.port + port_offset(name))
 
 
 class Doors:
@@ -110,6 +123,51 @@ class Doors:
             if self.net.certificate_file is not None:
                 fingerprint = fingerprint_of(self.net.certificate_file)
         write_endpoint(self._run, self._name, address, fingerprint)
+
+
+def check_doors(config: RunConfig) -> None:
+    """Makes sure that roles of this host can let others in at ``launch.listen``.
+
+    Every door is opened for a moment: its name is looked up, its port taken, and the
+    certificate read.
+
+    Args:
+        config: The run's; without ``launch.listen`` there is nothing to look at.
+
+    Raises:
+        UsageError: A door cannot be opened; the message names its port and whose it is.
+    """
+    launch = config.launch
+    if not launch.listen:
+        return
+    for name in _services(config):
+        pem, key = launch.certificate_file, launch.key_file
+        door = NetDoor(
+            listen=str(_moved(NetAddress.parse(launch.listen), name)),
+            # The run's own need not be there yet.
+            token=secrets.token_hex(),
+            certificate_file=Path(pem) if pem else None,
+            key_file=Path(key) if key else None,
+        )
+        try:
+            door.open(RUN).close()
+        except UsageError as error:
+            raise UsageError(
+                f"launch.listen ({launch.listen}) cannot let others in to {name}, "
+                f"{error}"
+            ) from None
+
+
+def _services(config: RunConfig) -> list[str]:
+    """Returns what a run serves to other hosts where all its roles work at once."""
+    schedule = config.agent.schedule(config)
+    services = [STORE] if schedule.is_shared else []
+    if schedule.serving:
+        count = config.launch.of(schedule.serving).count
+        services += [server_name(index) for index in range(count)]
+    if config.launch.of("learn").count > 1:
+        services.append(LEARNERS)
+    return [*services, RUN_SERVICE]
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -29,8 +29,8 @@ class RoleResources:
     part of this machine's cores, or of the largest host's of a cluster, which keeps as
     many for roles that always work."""
     num_gpus: int = bounded(0, 0, 64, "leave it out")
-    """GPUs that a cluster keeps for the role, 0 to 64; on one machine the role uses
-    those of --devices, and this changes nothing."""
+    """GPUs that a cluster, or the ranks of mpirun, keep for each process of the role, 0
+    to 64; on one machine the role uses those of --devices, and this changes nothing."""
 
     def __post_init__(self) -> None:
         """Checks the ranges.

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import re
+import tempfile
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from pathlib import Path
@@ -16,6 +17,7 @@ from tengen.errors import RunError, UsageError
 from tengen.run.code import code_text
 from tengen.run.lock import WriterLock, lock_holder
 from tengen.run.publish import (
+    first_error,
     publish_directory,
     publish_file,
     publish_json,
@@ -140,8 +142,8 @@ class RunDirectory:
 
         Raises:
             UsageError: ``path`` is a file, holds something else, or a run of a newer
-                schema.
-            RunError: The directory cannot be written.
+                schema; or this process may not write there.
+            RunError: The disk refuses.
         """
         run = cls(path)
         if not run.is_new:
@@ -157,7 +159,7 @@ class RunDirectory:
                 f"choose another --out"
             ) from None
         except OSError as error:
-            raise storage_error(run.path, error) from error
+            raise first_error(run.path, error) from error
         for folder in (run.path, *(run.path / name for name in _FOLDERS)):
             remove_leftovers(folder)
         return run
@@ -183,6 +185,24 @@ class RunDirectory:
     def is_new(self) -> bool:
         """Whether no ``run.json`` was written yet."""
         return not (self.path / "run.json").exists()
+
+    def check_writable(self) -> None:
+        """Makes sure that this process may write the run, or make it; leaves nothing.
+
+        Raises:
+            UsageError: It may not, or the disk is mounted read-only.
+        """
+        try:
+            folder = self.path.absolute()
+            while not folder.exists():
+                folder = folder.parent
+            # One without a name, where the filesystem can.
+            tempfile.TemporaryFile(dir=folder).close()
+        except OSError as error:
+            refused = first_error(self.path, error)
+            if isinstance(refused, UsageError):
+                raise refused from error
+            # A disk that is full, or no folder: whoever writes there says so.
 
     def check_new(self) -> None:
         """Makes sure that a run may begin here.

@@ -19,10 +19,17 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-from tengen.errors import DiskFullError, RunError, os_reason
+from tengen.errors import (
+    DiskFullError,
+    RunError,
+    TengenError,
+    UsageError,
+    os_reason,
+)
 from tengen.run.faults import reach
 
 __all__ = [
+    "first_error",
     "move_directory",
     "publish_directory",
     "publish_file",
@@ -33,6 +40,7 @@ __all__ = [
 ]
 
 _PREFIX = ".tmp-"
+_DENIED = (errno.EACCES, errno.EPERM)
 # Tells this process from an earlier one with the same number (1, in a container).
 _TOKEN = secrets.token_hex(4)
 
@@ -168,7 +176,12 @@ def storage_error(path: Path, error: OSError) -> RunError:
             f"path ({path}) cannot be written, the disk is full; free some space and "
             f"run the same command again, nothing published is lost"
         )
-    if error.errno in (errno.EACCES, errno.EPERM, errno.EROFS):
+    if error.errno == errno.EROFS:
+        return RunError(
+            f"path ({path}) cannot be written, it is mounted read-only; mount it for "
+            f"writing or choose another folder"
+        )
+    if error.errno in _DENIED:
         return RunError(
             f"path ({path}) cannot be written, access is denied; change its "
             f"permissions or choose another folder"
@@ -177,6 +190,18 @@ def storage_error(path: Path, error: OSError) -> RunError:
         f"path ({path}) cannot be written, {os_reason(error)}; "
         f"check the folder and run the same command again"
     )
+
+
+def first_error(path: Path, error: OSError) -> TengenError:
+    """Returns ``storage_error`` for what is written first.
+
+    A folder that this process may not write at all is bad usage then, as nothing was
+    begun in it.
+    """
+    told = storage_error(path, error)
+    if error.errno in (*_DENIED, errno.EROFS):
+        return UsageError(str(told))
+    return told
 
 
 @contextmanager

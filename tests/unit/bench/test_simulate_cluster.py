@@ -1,7 +1,10 @@
 """The model of clusters against what is known of queues, and the limits it names."""
 
+import dataclasses
+import itertools
 import json
 import random
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -13,6 +16,8 @@ simpy = pytest.importorskip("simpy", reason="simpy is not installed")
 BENCHMARKS = Path(__file__).parents[3] / "benchmarks"
 sys.path.append(str(BENCHMARKS))
 
+import simulate_measure  # noqa: E402
+import simulate_validate  # noqa: E402
 from cluster_model.actors import bounds, simulate  # noqa: E402
 from cluster_model.games import simulate_games  # noqa: E402
 from cluster_model.limits import REMEDIES, limit_of, limit_of_games  # noqa: E402
@@ -20,6 +25,8 @@ from cluster_model.settings import Cluster, SelfplayCluster, changed  # noqa: E4
 from cluster_model.stations import Station, Table  # noqa: E402
 
 from tengen.errors import UsageError  # noqa: E402
+from tengen.overrides import override  # noqa: E402
+from tengen.recipes import make_config  # noqa: E402
 
 FEW = 6_000
 """Steps that are simulated where the answer is exact or close to it."""
@@ -178,6 +185,18 @@ def test_a_planted_limit_is_named_and_its_remedy_helps(limit, fields):
         assert found.steps_per_s == pytest.approx(most, rel=0.15)
 
 
+def test_what_to_add_names_settings_that_a_run_has():
+    made = make_config("CartPole-v1", "vtrace", None)
+    named = {
+        limit: re.findall(r"\b((?:launch|agent)(?:\.[a-z_]+)+)(?:=(\w+))?", text)
+        for limit, text in REMEDIES.items()
+    }
+    assert ("launch.roles.inference.count", "2") in named["inference"]
+    assert ("launch.roles.learn.count", "2") in named["learner"]
+    for name, value in itertools.chain(*named.values()):
+        override(made, [f"{name}={value or '127.0.0.1:7000'}"])
+
+
 def test_a_second_server_shard_or_learner_lifts_its_limit():
     for fields, more in (
         ({"row_s": 0.001}, {"num_servers": 2}),
@@ -252,6 +271,58 @@ def test_what_cannot_be_is_refused(fields, line):
     with pytest.raises(UsageError) as refused:
         changed(Cluster(), fields)
     assert str(refused.value) == line
+
+
+def test_every_check_has_a_row_whether_it_ran_or_not(monkeypatch, capsys):
+    def figures(times, *settings):
+        if settings == (100, 16.0):
+            raise SystemExit("many_actors.py failed:\nno memory")
+        return 11.0, 10.0
+
+    checks = [
+        dataclasses.replace(one, run=figures, refusal=lambda: "")
+        for one in simulate_validate.CHECKS
+    ]
+    checks[-1] = dataclasses.replace(checks[-1], refusal=lambda: "needs tc")
+    monkeypatch.setattr(simulate_validate, "CHECKS", checks)
+    rows = list(simulate_validate.validate({}))
+    assert [row["name"] for row in rows] == [one.name for one in checks]
+    assert len({row["name"] for row in rows}) == 9
+    not_run = {n: row["not_run"] for n, row in enumerate(rows) if "not_run" in row}
+    assert not_run == {1: "many_actors.py failed: no memory", 8: "needs tc"}
+    assert rows[0]["error"] == pytest.approx(0.1)
+    for row in rows:
+        simulate_validate.show_check(row)
+    shown = capsys.readouterr().out.splitlines()
+    assert len(shown) == 9
+    assert shown[8].endswith("not run: needs tc")
+    assert simulate_validate.summary(rows) == (
+        "9 checks, 7 run, the largest error 10.0 %"
+    )
+    few = list(simulate_validate.validate({}, quick=True))
+    assert len(few) == 9
+    assert few[2]["not_run"] == "left out by --quick"
+
+
+def test_nothing_is_checked_that_the_service_times_were_measured_on():
+    scripts = {
+        simulate_validate.actors_on_a_host: "many_actors.py",
+        simulate_validate.inference_alone: "simulated_actors.py",
+    }
+    checked = [
+        (scripts[one.run], one.settings[0])
+        for one in simulate_validate.CHECKS
+        if one.run in scripts
+    ]
+    assert len(checked) == 7
+    assert not {*simulate_measure.CALIBRATED.items()} & {*checked}
+
+
+def test_the_results_name_every_check():
+    page = (BENCHMARKS / "results" / "scaling.md").read_text()
+    _, _, rest = page.partition("## The model beside measurements")
+    table = [line for line in rest.splitlines() if line.startswith("| ")]
+    assert len(table) - 1 == len(simulate_validate.CHECKS)
 
 
 def test_the_script_predicts_and_refuses():

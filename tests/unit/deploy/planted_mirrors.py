@@ -113,7 +113,7 @@ MIRRORS = [
         f"{_POD}.initContainers.0.args",
         *("9", "launch.listen=0.0.0.0"),
         (
-            f"Job/go9-learner {_MAKER}, launch.listen (0.0.0.0) must be HOST:PORT",
+            f"Job/go9-learner {_MAKER} (tengen train go/9 --out /runs/go9 --games 0 --",
             f"Job/go9-selfplay {_PLAYER}, --connect (go9-learner:7070) must have the p",
         ),
     ),

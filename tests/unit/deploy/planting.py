@@ -42,3 +42,10 @@ def plant(planted: Planted) -> Overlay:
     else:
         holder[key] = planted.value
     return overlay
+
+
+def changed(overlay: Overlay, document: tuple[str, str], old: str, new: str) -> None:
+    """Changes the command of a RayJob."""
+    spec = overlay.documents[document]["spec"]
+    assert old in spec["entrypoint"]
+    spec["entrypoint"] = spec["entrypoint"].replace(old, new)

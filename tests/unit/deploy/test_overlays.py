@@ -4,20 +4,17 @@ from __future__ import annotations
 
 import shutil
 import tomllib
+from collections import Counter
 from pathlib import Path
 
 import pytest
 from scripts import check_manifests
-from scripts.manifests.checks.ray import GAME_ROLES, STEP_ROLES
-from scripts.manifests.commands import entrypoint_commands
+from scripts.manifests.commands import config_of, entrypoint_commands
 from scripts.manifests.overlay import K8S, open_overlay
 from scripts.manifests.render import render
 
-from tengen import cli
 from tengen.errors import UsageError
 from tengen.launch.workers import workers_at_once
-from tengen.roles import read_config
-from tengen.run import RunDirectory
 from tests.unit.deploy.overlays import OVERLAYS, RENDERS, lines, rendered
 
 IDS = ["+".join((name, *components)) for name, components in RENDERS]
@@ -26,8 +23,8 @@ IDS = ["+".join((name, *components)) for name, components in RENDERS]
 def test_the_overlays_and_components_are_there() -> None:
     assert OVERLAYS == ["jobs-selfplay", "raycluster-atari", "rayjob-go9"]
     used = {one for _, components in RENDERS for one in components}
-    # Every overlay has the other two.
-    assert used == {"gpu", "mirrors", "queue-kueue", "queue-volcano"}
+    # Every overlay has the other two, and those of Ray the network too.
+    assert used == {"gpu", "mirrors", "network", "queue-kueue", "queue-volcano"}
 
 
 @pytest.mark.parametrize(("name", "components"), RENDERS, ids=IDS)
@@ -39,7 +36,11 @@ def test_it_has_no_error(name: str, components: tuple[str, ...]) -> None:
 
 @pytest.mark.parametrize(
     "components",
-    [("gpu", "mirrors"), ("mirrors", "gpu"), ("mirrors", "queue-volcano")],
+    [
+        ("gpu", "mirrors"),
+        ("mirrors", "gpu"),
+        ("mirrors", "network", "queue-volcano"),
+    ],
     ids="+".join,
 )
 def test_mirrors_go_with_the_others(components: tuple[str, ...]) -> None:
@@ -50,7 +51,7 @@ def test_mirrors_go_with_the_others(components: tuple[str, ...]) -> None:
     ("name", "components"),
     [
         ("jobs-selfplay", ("gpu", "queue-volcano")),
-        ("jobs-selfplay", ("gpu", "mirrors", "queue-kueue")),
+        ("jobs-selfplay", ("gpu", "mirrors", "network", "queue-kueue")),
         ("raycluster-atari", ("queue-volcano",)),
         ("rayjob-go9", ("queue-kueue",)),
         ("rayjob-go9", ()),
@@ -107,8 +108,9 @@ def test_the_renderer_refuses(
 def test_the_command_says_what_is_wrong(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
+    pytest.importorskip("ale_py", reason="ale-py is not installed")
     assert check_manifests.main(["jobs-selfplay", "--builtin"]) == 0
-    assert capsys.readouterr().out == "5 renders: 0 errors\n"
+    assert capsys.readouterr().out == "6 renders: 0 errors\n"
     assert check_manifests.main(["--builtin", "--node", "cpu=12,memory=1Ti"]) == 1
     found = capsys.readouterr().out.splitlines()
     assert found[0] == (
@@ -118,7 +120,7 @@ def test_the_command_says_what_is_wrong(
     )
     # Its three renders and the sum; no other pod is as large.
     assert len(found) == 4
-    assert found[-1] == "10 renders: 3 errors"
+    assert found[-1] == "11 renders: 3 errors"
 
 
 @pytest.mark.parametrize(
@@ -143,29 +145,22 @@ def test_bad_usage_is_one_line(
     assert said in shown.err
 
 
-@pytest.mark.parametrize("name", ["rayjob-go9", "raycluster-atari"])
-def test_the_run_of_its_command_has_the_roles_that_are_checked(
-    name: str, tmp_path: Path
+@pytest.mark.parametrize(
+    ("name", "roles"),
+    [
+        ("rayjob-go9", {"selfplay": 1, "learn": 1, "export": 1, "gate": 1, "rate": 1}),
+        ("raycluster-atari", {"learn": 1, "inference": 1, "actor": 32}),
+    ],
+)
+def test_each_role_of_ray_has_the_cores_that_its_command_names(
+    name: str, roles: dict[str, int]
 ) -> None:
-    if name == "raycluster-atari":
-        pytest.importorskip("ale_py", reason="ale-py is not installed")
     (typed,) = entrypoint_commands(rendered(name))
-    words = list(typed.words)
-    for option in ("--out", "--launch", "--frames"):
-        if option in words:
-            at = words.index(option)
-            del words[at : at + 2]
-    budget = "--games" if name == "rayjob-go9" else "--frames"
-    run = tmp_path / "run"
-    assert cli.main([*words, "--out", str(run), budget, "0", "--devices", "cpu"]) == 0
-    config = read_config(RunDirectory(run))
+    config = config_of(typed)
+    assert config is not None
     workers = workers_at_once(config, 2)
-    expected = GAME_ROLES if name == "rayjob-go9" else STEP_ROLES
-    assert {one.roles[0] for one in workers} == set(expected)
-    # Each has the cores that its command names.
+    assert Counter(one.roles[0] for one in workers) == roles
     assert all(config.launch.of(one.roles[0]).num_cpus for one in workers)
-    if name == "raycluster-atari":
-        assert sum(one.roles == ("actor",) for one in workers) == 32
 
 
 def test_the_wheel_has_none_of_it() -> None:

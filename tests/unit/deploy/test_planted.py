@@ -8,11 +8,12 @@ from typing import Any
 import pytest
 from scripts.check_manifests import findings
 from scripts.manifests.checks import CHECKS
-from scripts.manifests.overlay import Overlay
 
 from tests.unit.deploy.overlays import rendered
 from tests.unit.deploy.planted_mirrors import MIRRORS
-from tests.unit.deploy.planting import Planted, of, plant
+from tests.unit.deploy.planted_network import NETWORK
+from tests.unit.deploy.planted_processes import PROCESSES
+from tests.unit.deploy.planting import Planted, changed, of, plant
 
 GO9 = ("RayJob", "go9")
 ATARI = ("RayCluster", "atari")
@@ -203,11 +204,6 @@ PLANTED = [
         of(GO9, "spec.shutdownAfterJobFinishes (False) must be true"),
     ),
     Planted(
-        *("more pods than writers", "jobs-selfplay", SELFPLAY, "spec"),
-        *("parallelism", 257),
-        of(SELFPLAY, "spec.parallelism (257) must be at most 256"),
-    ),
-    Planted(
         *("more replicas than may be", "raycluster-atari", ATARI),
         *("spec.workerGroupSpecs.1", "replicas", 7),
         of(ATARI, "spec.workerGroupSpecs[1].replicas (7) must be 1 to 6"),
@@ -227,22 +223,32 @@ PLANTED = [
         *(f"{_GROUPS}.0.rayStartParams", "num-gpus", "one"),
         (
             f"RayJob/go9 {_GROUPS}[0].template, num-gpus of its group (one) must be a",
-            "RayJob/go9 spec.entrypoint, launch.roles.learn (4 cores, 1 GPUs) must fin",
+            "RayJob/go9 spec.entrypoint, its roles (5 processes on 3 pods) must fit "
+            "the pods of its start: launch.roles.learn (4 cores, 1 GPUs) has no room",
         ),
     ),
     Planted(
-        *("room for self-play alone", "rayjob-go9", GO9),
-        *(f"{_GROUPS}.1.rayStartParams", "num-cpus", "18"),
+        *("no room for self-play", "rayjob-go9", GO9),
+        *(f"{_GROUPS}.1.rayStartParams", "num-cpus", "15"),
         of(
             GO9,
-            "spec.entrypoint, launch.roles.selfplay (16 cores, 0 GPUs) must find its "
-            "cores and GPUs in a pod beside",
+            "spec.entrypoint, its roles (5 processes on 3 pods) must fit the pods of "
+            "its start: launch.roles.selfplay (16 cores, 0 GPUs) has no room",
         ),
     ),
     Planted(
         *("fewer pods than actors need", "raycluster-atari", ATARI),
         *("spec.workerGroupSpecs.1", "maxReplicas", 3),
-        of(TRAIN, "spec.entrypoint, cores of all roles (40) must be at most 32"),
+        of(
+            TRAIN,
+            "spec.entrypoint, its roles (34 processes on 5 pods) must fit the pods "
+            "that there may be: launch.roles.actor (1 cores, 0 GPUs) has no room",
+        ),
+    ),
+    Planted(
+        *("a cluster that does not grow", "raycluster-atari", ATARI, "spec"),
+        *("enableInTreeAutoscaling", False),
+        of(TRAIN, "spec.entrypoint, launch.grows (true) must be left out where the cl"),
     ),
     Planted(
         *("a job for no cluster", "raycluster-atari", TRAIN, "spec.clusterSelector"),
@@ -353,6 +359,8 @@ PLANTED = [
         of(GO9, "spec.activeDeadlineSeconds (36000) must be more than the command's"),
     ),
     *MIRRORS,
+    *NETWORK,
+    *PROCESSES,
 ]
 
 
@@ -365,40 +373,6 @@ def test_it_is_found_alone(planted: Planted) -> None:
         assert line.startswith(f": {expected}")
         assert "; " in line
         assert "\n" not in line
-
-
-def changed(overlay: Overlay, old: str, new: str) -> None:
-    spec = overlay.documents[GO9]["spec"]
-    assert old in spec["entrypoint"]
-    spec["entrypoint"] = spec["entrypoint"].replace(old, new)
-
-
-@pytest.mark.parametrize(
-    ("old", "new", "expected"),
-    [
-        ("--minutes", "--minute", 'option (--minute) is not known; did you mean "--mi'),
-        ("--launch ray", "--launch rey", "invalid choice: 'rey'"),
-        (
-            "--set launch.roles.gate.num_cpus=1",
-            "--set launch.roles.gate.num_cpus=one",
-            "launch.roles.gate.num_cpus (0) must name its cores",
-        ),
-        ("tengen train", "tengen trane", "command (trane) is not known"),
-        (
-            "--set launch.roles.gate.num_cpus=1",
-            "",
-            "launch.roles.gate.num_cpus (0) must name its cores",
-        ),
-        ("/runs/go9", "/data/go9", "its run directory (/data/go9, spec.rayClusterSpec"),
-    ],
-)
-def test_a_command_that_is_wrong(old: str, new: str, expected: str) -> None:
-    overlay = rendered("rayjob-go9")
-    changed(overlay, old, new)
-    found = [one.line("") for one in findings(overlay)]
-    # The run directory is that of the head and of both groups.
-    assert len(found) == (3 if "directory" in expected else 1)
-    assert all(expected in line for line in found)
 
 
 def test_two_queues_are_one_too_many() -> None:
@@ -421,6 +395,6 @@ def test_every_check_finds_something() -> None:
             except (KeyError, TypeError):
                 continue  # of an object that its schema refuses
     overlay = rendered("rayjob-go9")
-    changed(overlay, "--minutes", "--minute")
+    changed(overlay, GO9, "--minutes", "--minute")
     speaking |= {check for check in CHECKS if next(iter(check(overlay)), None)}
     assert {check.__name__ for check in CHECKS} == {one.__name__ for one in speaking}

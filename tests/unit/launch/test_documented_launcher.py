@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import os
 import re
 from pathlib import Path
@@ -11,8 +12,10 @@ import pytest
 
 from tengen import launch
 from tengen.launch import LAUNCHERS, run_by
+from tengen.launch.launcher import Handle, Launcher
+from tengen.launch.process import Child, child_arguments
 from tengen.recipes import make_config, train
-from tengen.roles import RoleResources, write_config
+from tengen.roles import TOKEN_VARIABLE, Connect, RoleResources, write_config
 from tengen.run import RunDirectory
 from tests.integration.runs import events
 
@@ -30,6 +33,37 @@ def run_nice(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
     monkeypatch.setattr(launch, "__path__", [*launch.__path__, str(tmp_path)])
     monkeypatch.setitem(LAUNCHERS, *row)
     return run_by(row[0])
+
+
+@pytest.mark.parametrize("protocol", [Child, Handle, Launcher])
+def test_the_page_names_every_method_of_what_a_launcher_has(protocol: type) -> None:
+    named = set(re.findall(r"`(\w+)(?:\([^`]*\))?`", PAGE.read_text()))
+    methods = {name for name in vars(protocol) if not name.startswith("_")}
+    assert methods
+    assert methods <= named
+
+
+def test_the_page_names_every_word_of_a_child() -> None:
+    """What a process with roles is told by its command line, but for what is usual."""
+    signature = inspect.signature(child_arguments).parameters
+    page = PAGE.read_text()
+    assert {"connect", "folder"} <= set(signature)
+    for word in ("connect", "folder"):
+        assert f"{word}=" in page
+    for option in ("--connect", "--fingerprint"):
+        assert f"`{option}`" in page
+    assert TOKEN_VARIABLE in page
+    run = RunDirectory(Path("run"))
+    connect = Connect(address="a:1", fingerprint="f")
+    words = child_arguments(run, ("r",), 1, None, connect=connect, folder="m")
+    told = {word.partition("=")[0] for word in words if word.startswith("--c")}
+    assert told == {"--connect"}
+
+
+@pytest.mark.parametrize("table", ["_JOIN", "_FIT", "_HAS_LEARNER", "_PACKAGES"])
+def test_the_page_names_the_tables_of_launchers(table: str) -> None:
+    assert isinstance(getattr(launch, table), dict)
+    assert f"`{table}`" in PAGE.read_text()
 
 
 def test_its_processes_take_turns_with_a_lower_priority(

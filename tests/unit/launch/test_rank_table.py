@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from tengen.errors import UsageError
+from tengen.launch.ranks.devices import visible_devices
 from tengen.launch.ranks.table import RankInfo, check_alike, filled, place
 from tengen.overrides import override
 from tengen.recipes import make_config
@@ -59,7 +62,12 @@ def test_ranks_that_mpirun_binds_have_cores_of_their_own() -> None:
 
 
 def test_a_role_goes_where_its_resources_are() -> None:
-    ranks = [info(0, "a"), info(1, "a"), info(2, "b", gpus=1), info(3, "b", gpus=1)]
+    ranks = [
+        info(0, "a"),
+        info(1, "a"),
+        info(2, "b", devices=["0"]),
+        info(3, "b", devices=["0"]),
+    ]
     made = filled(config("launch.roles.learn.num_gpus=1"), ranks)
     assert ranks_of(made, ranks) == [
         ("export", 0),
@@ -74,6 +82,74 @@ def test_a_role_goes_where_its_resources_are() -> None:
     threads = threads_of(made, many)
     assert ("gate", 1) in ranks_of(made, many)
     assert (threads["gate"], threads["selfplay"]) == (8, 16)
+
+
+def devices_of(
+    made: RunConfig, ranks: list[RankInfo]
+) -> dict[str, tuple[str, ...] | None]:
+    return {one.worker.name: one.devices for one in place(made, ranks)}
+
+
+def test_gpus_that_are_asked_for_are_handed_out_and_nobody_else_has_them() -> None:
+    ranks = [info(rank, devices=["0", "1", "2", "3"]) for rank in range(3)]
+    asked = ("launch.roles.learn.num_gpus=1", "launch.roles.selfplay.num_gpus=1")
+    assert devices_of(filled(config(*asked), ranks), ranks) == {
+        "learn": ("0",),
+        "export": ("3",),
+        "gate": ("3",),
+        "rate": ("3",),
+        "selfplay-0": ("1",),
+        "selfplay-1": ("2",),
+    }
+    full = filled(config(*asked, "launch.roles.gate.num_gpus=1"), ranks)
+    assert devices_of(full, ranks)["gate"] == ("1",)
+    assert devices_of(full, ranks)["export"] == ()
+    beyond = config(*asked, "launch.roles.learn.num_gpus=3")
+    line = (
+        r"^launch.roles.selfplay.num_gpus \(1\) must be at most 0, the GPUs that rank"
+    )
+    with pytest.raises(UsageError, match=line):
+        place(filled(beyond, ranks), ranks)
+
+
+def test_where_nobody_asks_for_gpus_all_of_a_host_s_are_seen() -> None:
+    ranks = [info(0, "a", devices=["0"]), info(1, "b", devices=["0"])]
+    assert set(devices_of(filled(config(), ranks), ranks).values()) == {None}
+    # On another host than the one where somebody does, too.
+    seen = devices_of(config("launch.roles.learn.num_gpus=1"), ranks)
+    assert (seen["learn"], seen["export"], seen["selfplay"]) == (("0",), (), None)
+
+
+def test_a_rank_hands_out_what_it_sees_itself() -> None:
+    ranks = [info(0), info(1, devices=["2"]), info(2, devices=["3", "2"])]
+    made = filled(config("launch.roles.selfplay.num_gpus=1"), ranks)
+    seen = devices_of(made, ranks)
+    assert (seen["selfplay-0"], seen["selfplay-1"]) == (("2",), ("3",))
+    with pytest.raises(UsageError, match="num_gpus"):
+        place(made, [info(0), info(1, devices=["2"]), info(2, devices=["2"])])
+
+
+@pytest.mark.parametrize(
+    ("count", "given", "seen"),
+    [
+        (0, None, ()),
+        (0, "0,1", ()),
+        (3, None, ("0", "1", "2")),
+        (3, "", ()),
+        (3, "2", ("2",)),
+        (3, "2, 0", ("2", "0")),
+        (3, "1,3,0", ("1",)),
+        (3, "-1", ()),
+        (3, "GPU-8932f937,MIG-a7/1/0", ("GPU-8932f937", "MIG-a7/1/0")),
+    ],
+)
+def test_the_gpus_of_a_host_are_those_that_are_visible(
+    tmp_path: Path, count: int, given: str | None, seen: tuple[str, ...]
+) -> None:
+    for name in ("nvidiactl", "nvidia-uvm", *(f"nvidia{k}" for k in range(count))):
+        (tmp_path / name).touch()
+    known = {} if given is None else {"CUDA_VISIBLE_DEVICES": given}
+    assert visible_devices(known, tmp_path) == seen
 
 
 @pytest.mark.parametrize(
@@ -123,7 +199,7 @@ def test_a_table_that_does_not_fit_is_refused(
 
 def test_what_leaves_no_rank_to_play_is_refused_before_it_is_counted() -> None:
     for size, needed in ((1, 2), (2, 3)):
-        ranks = [info(rank, "ab"[rank], gpus=rank) for rank in range(size)]
+        ranks = [info(rank, "ab"[rank], devices=["0"][:rank]) for rank in range(size)]
         asked = ["launch.roles.learn.num_gpus=1"] if size > 1 else []
         with pytest.raises(UsageError, match=rf"^ranks .* give mpirun -n {needed}$"):
             filled(config(*asked), ranks)
@@ -146,7 +222,7 @@ def test_actors_of_environments_reach_the_learner() -> None:
         place(filled(made, away), away)
     let_in = config("launch.listen=127.0.0.1:7070", task="CartPole-v1")
     assert ("actor-2", 3) in ranks_of(filled(let_in, away), away)
-    apart = [*here, info(4, "b", gpus=1)]
+    apart = [*here, info(4, "b", devices=["0"])]
     asked = config("launch.roles.inference.num_gpus=1", task="CartPole-v1")
     with pytest.raises(UsageError, match=r"inference \(on b\) must be on the host of"):
         place(filled(asked, apart), apart)

@@ -7,6 +7,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -20,12 +21,13 @@ from tengen.launch.ranks import runner as runner_module
 from tengen.launch.ranks.holder import Holder
 from tengen.launch.ranks.post import Post
 from tengen.launch.ranks.runner import Runner
-from tengen.launch.ranks.table import place
+from tengen.launch.ranks.table import Placed, filled, place
+from tengen.launch.workers import Worker
 from tengen.observe import HostsLog, Place, read_hosts
 from tengen.observe.status import read_status
 from tengen.overrides import override
 from tengen.recipes import make_config
-from tengen.roles import write_config
+from tengen.roles import RoleResources, write_config
 from tengen.run import RunDirectory
 from tests.integration.runs import wait_for
 from tests.unit.launch.fake_ranks import FakeWires, info
@@ -42,6 +44,14 @@ for line in sys.stdin:
         os.unlink(message["mine"])
         sys.exit(3)
     print(json.dumps({"report": message}), flush=True)
+"""
+
+SAYS = """
+import json, os, sys
+sys.stdin.readline()
+report = {"sees": os.environ.get("CUDA_VISIBLE_DEVICES")}
+print(json.dumps({"report": report}), flush=True)
+sys.stdin.readline()
 """
 
 
@@ -124,6 +134,40 @@ def test_a_role_beside_a_rank_is_as_one_of_this_machine(
         process.stop()
         process.close()
     assert both.runner.losses == []
+
+
+SEES = "import json, os; print(json.dumps(os.environ.get('CUDA_VISIBLE_DEVICES')))"
+
+
+def test_a_process_sees_the_gpus_that_it_is_given(
+    ranks: Callable[..., Ranks], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "4,5,6")
+    both = ranks(2)
+    both.runner.begin()
+    for devices, seen in ((["5", "6"], "5,6"), ([], ""), (None, "4,5,6")):
+        child = both.runner.start(1, ["-c", SEES], devices)
+        assert child.receive() == seen
+        child.end(20.0)
+
+
+@pytest.mark.parametrize("rank", [0, 1])
+def test_the_launcher_gives_each_process_its_gpus(
+    rank: int,
+    ranks: Callable[..., Ranks],
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+) -> None:
+    monkeypatch.setattr(mpi, "child_arguments", lambda *words, **more: ["-c", SAYS])
+    both = ranks(2)
+    both.runner.begin()
+    run = RunDirectory.create_or_resume(tmp_path / "run")
+    worker = Worker(name="learn", roles=("learn",))
+    table = [Placed(worker=worker, rank=rank, host="a", devices=("3",))]
+    launcher = mpi.MpiLauncher(run, "tictactoe", both.runner, table)
+    process = launcher.start(("learn",), 1, RoleResources())
+    assert process.turn("learn", nothing, nothing, {}) == {"sees": "3"}
+    process.close()
 
 
 def test_a_process_is_killed_beside_its_rank(ranks: Callable[..., Ranks]) -> None:
@@ -275,6 +319,17 @@ def test_status_says_where_processes_are(tmp_path: Path) -> None:
     other.close()
     with run.lock("train"):
         assert read_status(run)["places"] == []
+
+
+def test_it_is_known_whether_the_learner_is_beside_the_runner(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    ranks = [info(0), info(1), info(2, "b", devices=["0"]), info(3, "b")]
+    monkeypatch.setattr(mpi, "_runner", SimpleNamespace(ranks=ranks))
+    made = make_config("tictactoe", None, None)
+    assert mpi.has_learner_here(filled(made, ranks))
+    away = override(made, ["launch.roles.learn.num_gpus=1"])
+    assert not mpi.has_learner_here(filled(away, ranks))
 
 
 def test_without_mpirun_it_says_how_to_start(

@@ -176,7 +176,7 @@ def test_a_disk_that_refuses_the_cleaning_too_is_one_clear_line(tmp_path, monkey
 
     monkeypatch.setattr(os, "fsync", refuse)
     monkeypatch.setattr(Path, "unlink", refuse)
-    with pytest.raises(RunError, match="access is denied") as error:
+    with pytest.raises(RunError, match="is mounted read-only") as error:
         publish_file(tmp_path / "a", b"new")
     assert f"path ({tmp_path / 'a'})" in str(error.value)
 
@@ -186,10 +186,18 @@ def test_absent_folder_is_one_clear_line(tmp_path):
         publish_file(tmp_path / "no" / "a", b"")
 
 
-@pytest.mark.parametrize("number", [errno.EACCES, errno.EROFS, errno.EPERM])
+@pytest.mark.parametrize("number", [errno.EACCES, errno.EPERM])
 def test_denied_is_told_from_full(number):
     error = storage_error(Path("/x"), OSError(number, os.strerror(number)))
     assert "access is denied; change its permissions" in str(error)
+
+
+def test_a_disk_that_is_mounted_read_only_has_no_permissions_to_change():
+    error = storage_error(Path("/x"), OSError(errno.EROFS, "Read-only file system"))
+    assert str(error) == (
+        "path (/x) cannot be written, it is mounted read-only; mount it for writing or "
+        "choose another folder"
+    )
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")

@@ -3,7 +3,8 @@
 The first rank, the runner, tells it which to start, and what they say to each other
 passes through it. From the runner:
 
-    {"begin": ID, "words": [...]}      starts Python with these arguments
+    {"begin": ID, "words": [...],      starts Python with these arguments, which sees
+     "devices": [...] | null}          these GPUs alone; null: those of the rank
     {"tell": ID, "line": TEXT}         a line for the process
     {"kill": ID}
     {"end": ID, "timeout_s": S}        closes its input; killed after S seconds
@@ -38,6 +39,7 @@ from typing import Any
 
 from tengen.errors import refusal
 from tengen.launch.process import ended
+from tengen.launch.ranks.devices import environment_with
 from tengen.observe import read_hosts
 from tengen.run import RunDirectory
 
@@ -66,7 +68,7 @@ class Holder:
     def take(self, message: dict[str, Any]) -> None:
         """Does what the runner says. Does not block; one thread."""
         if "begin" in message:
-            self._begin(message["begin"], message["words"])
+            self._begin(message["begin"], message["words"], message["devices"])
         elif "tell" in message and (held := self._held.get(message["tell"])):
             held.write(message["line"])
         elif "kill" in message and (held := self._held.get(message["kill"])):
@@ -98,9 +100,9 @@ class Holder:
             thread.join()
         return self._why
 
-    def _begin(self, number: int, words: list[str]) -> None:
+    def _begin(self, number: int, words: list[str], devices: list[str] | None) -> None:
         try:
-            self._held[number] = _Held(number, words, self._send)
+            self._held[number] = _Held(number, words, devices, self._send)
         except OSError as error:
             known = refusal(error) or error
             text = json.dumps({"error": str(known), "exit_code": 1})
@@ -126,7 +128,11 @@ class _Held:
     """A role's process, whose lines go to the runner."""
 
     def __init__(
-        self, number: int, words: list[str], send: Callable[[dict[str, Any]], None]
+        self,
+        number: int,
+        words: list[str],
+        devices: list[str] | None,
+        send: Callable[[dict[str, Any]], None],
     ) -> None:
         self._number = number
         self._send = send
@@ -135,6 +141,7 @@ class _Held:
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             start_new_session=True,
+            env=environment_with(devices),
         )
         threading.Thread(target=self._read, daemon=True).start()
 

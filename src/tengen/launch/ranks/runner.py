@@ -106,8 +106,15 @@ class Runner:
             for one in table:
                 self._holds.setdefault(one.rank, []).append(one.worker.name)
 
-    def start(self, rank: int, words: list[str]) -> RankChild:
+    def start(
+        self, rank: int, words: list[str], devices: Sequence[str] | None = None
+    ) -> RankChild:
         """Starts Python with some arguments beside a rank. Does not block.
+
+        Args:
+            rank: That is to hold the process.
+            words: What follows Python.
+            devices: GPUs that the process is to see and no other; None: the rank's.
 
         Raises:
             RunError: The rank is lost.
@@ -117,7 +124,8 @@ class Runner:
                 raise RunError(self._loss(rank))
             child = RankChild(self, rank, next(self._numbers))
             self._children[child.number] = child
-        self._post.send(rank, {"begin": child.number, "words": words})
+        begin = {"begin": child.number, "words": words, "devices": devices}
+        self._post.send(rank, begin)
         return child
 
     def send(self, rank: int, message: dict[str, Any]) -> None:

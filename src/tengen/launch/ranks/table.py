@@ -5,12 +5,14 @@ asks for. The first rank is the runner's and has the roles that learn, judge and
 one that asks for cores or GPUs which its host has not is on the first rank whose host
 has them, and has that rank for itself. Each of the other ranks has one process that
 acts: a self-play process, or an actor of environments.
+
+A role that asks for GPUs has these and no other, and nobody else has them: a process
+that asks for none sees what is left of its host's.
 """
 
 from __future__ import annotations
 
 import dataclasses
-from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -33,8 +35,8 @@ class RankInfo:
     """That its processes may use; ranks that may use the same ones share them."""
     bound_to: str = ""
     """Which cores these are, in words; the same for ranks that share them."""
-    gpus: int = 0
-    """Of its host."""
+    devices: Sequence[str] = ()
+    """GPUs that its processes may use, as CUDA_VISIBLE_DEVICES names them."""
     version: str = ""
     """Of tengen."""
     python: str = ""
@@ -51,6 +53,9 @@ class Placed:
     """That holds it."""
     host: str
     """The rank's."""
+    devices: tuple[str, ...] | None = None
+    """GPUs that it is to see and no other; None: all that the rank sees, as on its host
+    no process asks for one."""
 
 
 def check_alike(ranks: Sequence[RankInfo]) -> None:
@@ -123,7 +128,9 @@ def place(config: RunConfig, ranks: Sequence[RankInfo]) -> list[Placed]:
         here = [one for one in workers if where[one.name] in numbers]
         for worker in with_cores(config, here, sharing[0].cores):
             rank = where[worker.name]
-            placed.append(Placed(worker=worker, rank=rank, host=ranks[rank].host))
+            devices = room.devices_of(worker, rank)
+            host = ranks[rank].host
+            placed.append(Placed(worker=worker, rank=rank, host=host, devices=devices))
     order = {one.name: number for number, one in enumerate(workers)}
     return sorted(placed, key=lambda one: (one.rank, order[one.worker.name]))
 
@@ -184,7 +191,8 @@ class _Room:
     def __init__(self, ranks: Sequence[RankInfo]) -> None:
         self._ranks = ranks
         self._cores = {(one.host, one.bound_to): one.cores for one in ranks}
-        self._gpus = Counter({one.host: one.gpus for one in ranks})
+        self._kept: dict[str, tuple[str, ...]] = {}
+        self._kept_on: dict[str, list[str]] = {one.host: [] for one in ranks}
 
     def place(self, config: RunConfig, workers: Sequence[Worker]) -> dict[str, int]:
         """Returns the rank of each process that does not act, by its name."""
@@ -207,12 +215,27 @@ class _Room:
             raise UsageError(lack)
         asked, one = config.launch.of(worker.given_as), self._ranks[rank]
         self._cores[one.host, one.bound_to] -= asked.num_cpus
-        self._gpus[one.host] -= asked.num_gpus
+        kept = self._free_devices(rank)[: asked.num_gpus]
+        self._kept[worker.name] = kept
+        self._kept_on[one.host] += kept
+
+    def devices_of(self, worker: Worker, rank: int) -> tuple[str, ...] | None:
+        """Returns what a process sees once all are placed; see ``Placed.devices``."""
+        if not self._kept_on[self._ranks[rank].host]:
+            return None
+        return self._kept[worker.name] or self._free_devices(rank)
+
+    def _free_devices(self, rank: int) -> tuple[str, ...]:
+        """Returns the GPUs that a rank sees and that no process of its host keeps."""
+        one = self._ranks[rank]
+        kept = self._kept_on[one.host]
+        return tuple(name for name in one.devices if name not in kept)
 
     def _lack(self, config: RunConfig, worker: Worker, rank: int) -> str:
         asked, one = config.launch.of(worker.given_as), self._ranks[rank]
         name = f"launch.roles.{worker.roles[0]}"
-        cores, gpus = self._cores[one.host, one.bound_to], self._gpus[one.host]
+        cores = self._cores[one.host, one.bound_to]
+        gpus = len(self._free_devices(rank))
         if asked.num_cpus > cores:
             return (
                 f"{name}.num_cpus ({asked.num_cpus}) must be at most {cores}, the "

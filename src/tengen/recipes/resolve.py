@@ -1,0 +1,212 @@
+"""What ``tengen train`` makes of its arguments, before there is a run."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from tengen.config import check, check_range
+from tengen.errors import UsageError
+from tengen.overrides import override
+from tengen.recipes.growth import made_for, with_own_net
+from tengen.recipes.registry import USUAL_THREADS, make_config
+from tengen.roles import RunConfig
+
+__all__ = [
+    "check_arguments",
+    "check_budget",
+    "fresh_config",
+    "identity",
+    "launch_for",
+    "new_config",
+    "resolved",
+    "sets",
+    "with_arguments",
+]
+
+# Beyond what any machine lives for or plays, and far from what a number holds.
+_MAX_MINUTES = 10_000_000
+_MAX_GAMES = 1_000_000_000
+_MAX_FRAMES = 1_000_000_000_000
+
+
+def new_config(
+    task: str,
+    *,
+    agent: str | None = None,
+    recipe: str | None = None,
+    launch: str | None = None,
+    actors: int | None = None,
+    minutes: float | None = None,
+    games: int | None = None,
+    frames: int | None = None,
+    seed: int | None = None,
+    settings: Sequence[str] = (),
+) -> RunConfig:
+    """Returns the config that a call gives a new run; reads and writes no file.
+
+    The arguments are those of ``train_task``, which makes the same of them; files that
+    the config names are not looked for.
+
+    Raises:
+        UsageError: One of them is refused.
+    """
+    check_arguments(launch, actors, minutes, games, frames)
+    settings = with_arguments(settings, actors, seed)
+    fresh = fresh_config(
+        task, agent, recipe, settings, minutes=minutes, games=games, frames=frames
+    )
+    config = resolved(fresh, settings)
+    check_budget(config, games, frames)
+    config.agent.check_task(config)
+    return config
+
+
+def with_arguments(
+    settings: Sequence[str], actors: int | None, seed: int | None
+) -> list[str]:
+    """Returns the settings of a call with those that have an argument of their own."""
+    first = [] if seed is None else [f"seed={seed}"]
+    if actors is not None:
+        first.append(f"launch.roles.actor.count={actors}")
+    return [*first, *settings]
+
+
+def fresh_config(
+    task: str,
+    agent: str | None,
+    recipe: str | None,
+    settings: Sequence[str],
+    *,
+    minutes: float | None,
+    games: int | None,
+    frames: int | None,
+    num_threads: int = USUAL_THREADS,
+) -> RunConfig:
+    """Returns the recipe's config of a new run, with the network of ``--set``.
+
+    Args:
+        task: A game or an environment.
+        agent: None for the task's own.
+        recipe: None for the task's own.
+        settings: Of the call; of those of other parts the budget alone counts.
+        minutes: Of the call.
+        games: Of the call; the config is then one for any machine, and with 0 it
+            begins with the network that the budget would end with.
+        frames: Of the call; with 0 as with games.
+        num_threads: Cores to use.
+
+    Raises:
+        UsageError: One of them is refused.
+    """
+    fresh = make_config(task, agent, recipe)
+    asked = override(with_own_net(fresh, settings), settings).minutes
+    if not games:
+        fresh = make_config(task, agent, recipe, num_threads)
+    if games == 0 or frames == 0:
+        # Roles by themselves have no budget of which a share could be spent.
+        given = asked if minutes is None else minutes
+        if not sets(settings, "net", "agent.stages"):
+            fresh = made_for(fresh, given * num_threads)
+    return with_own_net(fresh, settings)
+
+
+def resolved(fresh: RunConfig, settings: Sequence[str]) -> RunConfig:
+    """Returns a new run's config, with every setting of its call.
+
+    Raises:
+        UsageError: A setting is refused.
+    """
+    config = override(fresh, settings)
+    given, kept = identity(config), identity(fresh)
+    for name, wanted in given.items():
+        if wanted != kept[name]:
+            raise UsageError(
+                f"{name} ({wanted}) must not be set; give it as an argument"
+            )
+    return config
+
+
+def identity(config: RunConfig) -> dict[str, str]:
+    """Returns what is given as an argument, and what a run keeps for good."""
+    return {"task": config.task, "agent": config.agent.kind, "recipe": config.recipe}
+
+
+def sets(settings: Sequence[str], *fields: str) -> bool:
+    """Returns whether one of ``--set`` names one of the fields, or a part of it."""
+    paths = [setting.partition("=")[0].strip() for setting in settings]
+    return any(f"{path}.".startswith(f"{field}.") for path in paths for field in fields)
+
+
+def launch_for(config: RunConfig, *, has_actors: bool = False) -> str:
+    """Returns the launcher of a run for which none is named.
+
+    Where acting has a device of its own, the learner need not wait for it; actors that
+    are asked for, or several of them, are processes that work at once; and others come
+    in by ``launch.listen`` where roles do.
+
+    Args:
+        config: The run's.
+        has_actors: Whether the call says how many actors there are.
+    """
+    schedule = config.agent.schedule(config)
+    has_many = has_actors or config.launch.of(schedule.acting).count > 1
+    can_be_at_once = not schedule.is_shared or bool(schedule.serving)
+    wants_to = config.inference.is_on_gpu or bool(config.launch.listen)
+    return "local" if has_many or (can_be_at_once and wants_to) else "inline"
+
+
+def check_budget(config: RunConfig, games: int | None, frames: int | None) -> None:
+    """Makes sure that a budget is of what a run is counted in.
+
+    Raises:
+        UsageError: It is of the other.
+    """
+    schedule = config.agent.schedule(config)
+    check(
+        not (config.agent.learn_from and games),
+        "games",
+        games,
+        "must be left out where none are played; use --minutes",
+    )
+    check(
+        games is None or not schedule.counts_frames,
+        "games",
+        games,
+        "must be left out where environments are stepped; use --frames",
+    )
+    check(
+        frames is None or schedule.counts_frames,
+        "frames",
+        frames,
+        "must be left out where games are played; use --games",
+    )
+
+
+def check_arguments(
+    launch: str | None,
+    actors: int | None,
+    minutes: float | None,
+    games: int | None,
+    frames: int | None,
+) -> None:
+    """Makes sure that the numbers of a call are in their ranges.
+
+    Raises:
+        UsageError: One is not, or the launcher is not for so many actors.
+    """
+    check(
+        launch != "inline" or actors is None or actors == 1,
+        "actors",
+        actors,
+        "must be 1 where roles take turns; use --launch local",
+    )
+    check(
+        minutes is None or 0 < minutes <= _MAX_MINUTES,
+        "minutes",
+        minutes,
+        f"must be above 0 and at most {_MAX_MINUTES}; 10 suits a first run",
+    )
+    if games is not None:
+        check_range("games", games, 0, _MAX_GAMES, "leave it out")
+    if frames is not None:
+        check_range("frames", frames, 0, _MAX_FRAMES, "leave it out")

@@ -1,0 +1,188 @@
+"""``launch.listen`` that cannot be used is refused before there is a run."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import socket
+import warnings
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tengen import cli, launch
+from tengen.errors import TengenWarning
+from tengen.overrides import override
+from tengen.recipes import make_config
+from tengen.recipes.resolve import launch_for
+from tengen.roles import RunConfig
+from tests.integration.test_environment_roles import free_port
+
+CERTIFICATE = Path(__file__).parents[1] / "store" / "tls_certificate.pem"
+Refused = Callable[..., str]
+
+
+@pytest.fixture
+def refused(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Refused:
+    """Runs a command that is refused; returns its line."""
+    monkeypatch.chdir(tmp_path)
+
+    def run(*words: str) -> str:
+        assert cli.main(["train", *words, "--launch", "local"]) == 2
+        captured = capsys.readouterr()
+        assert captured.out == ""
+        assert captured.err.count("\n") == 1
+        assert list(tmp_path.iterdir()) == []
+        return captured.err
+
+    return run
+
+
+@pytest.fixture
+def port() -> int:
+    return free_port()
+
+
+@contextlib.contextmanager
+def taken(port: int) -> Iterator[None]:
+    with socket.create_server(("127.0.0.1", port)):
+        yield
+
+
+def listen(port: int, *more: str) -> list[str]:
+    settings = (f"launch.listen=127.0.0.1:{port}", *more)
+    return [word for one in settings for word in ("--set", one)]
+
+
+@pytest.mark.parametrize(
+    ("offset", "service"), [(0, "store"), (1, "inference"), (2, "run"), (3, "learners")]
+)
+def test_a_port_that_is_taken(
+    refused: Refused, port: int, offset: int, service: str
+) -> None:
+    pytest.importorskip("gymnasium")
+    words = listen(port, "launch.roles.learn.count=2")
+    with taken(port + offset):
+        line = refused("CartPole-v1", "--frames", "1000", *words)
+    assert f"launch.listen (127.0.0.1:{port}) cannot let others in to {service}" in line
+    assert f"127.0.0.1:{port + offset}" in line
+    assert "address already in use" in line
+
+
+def test_the_port_of_a_second_server(refused: Refused, port: int) -> None:
+    pytest.importorskip("gymnasium")
+    words = listen(port, "launch.roles.inference.count=2")
+    while True:
+        with contextlib.suppress(OSError), taken(port + 4):
+            line = refused("CartPole-v1", "--frames", "1000", *words)
+            break
+        words = listen(port := free_port(), "launch.roles.inference.count=2")
+    assert "cannot let others in to inference-1, " in line
+
+
+def test_a_run_of_games_needs_the_port_of_the_run_alone(
+    refused: Refused, port: int
+) -> None:
+    made = override(make_config("tictactoe", None, None), listen(port)[1::2])
+    with taken(port), taken(port + 1):
+        launch.check_doors("local", made)
+    with taken(port + 2):
+        assert "in to run, " in refused("tictactoe", "--games", "10", *listen(port))
+
+
+def test_a_host_that_nobody_knows(refused: Refused) -> None:
+    words = ("--set", "launch.listen=no-such-host.invalid:7200")
+    line = refused("tictactoe", "--games", "10", *words)
+    assert (
+        "launch.listen (no-such-host.invalid:7200) cannot let others in to run" in line
+    )
+
+
+@pytest.mark.parametrize(
+    ("certificate", "key"),
+    [
+        ("absent.pem", "absent_key.pem"),
+        (str(CERTIFICATE), "absent_key.pem"),
+        (str(CERTIFICATE), str(CERTIFICATE)),
+    ],
+)
+def test_a_certificate_that_is_not_there(
+    refused: Refused, port: int, certificate: str, key: str
+) -> None:
+    words = listen(
+        port, f"launch.certificate_file={certificate}", f"launch.key_file={key}"
+    )
+    line = refused("tictactoe", "--games", "10", *words)
+    assert f"certificate_file ({certificate}) and its key cannot be used" in line
+
+
+def test_a_run_that_is_only_made_needs_no_port(
+    port: int, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = ["train", "tictactoe", "--games", "0", "--out", str(tmp_path / "run")]
+    with taken(port + 2):
+        assert cli.main([*words, *listen(port)]) == 0
+    assert capsys.readouterr().err == ""
+
+
+def games(*settings: str) -> RunConfig:
+    return override(make_config("tictactoe", None, None), list(settings))
+
+
+def test_roles_in_turns_say_that_nobody_comes_in(port: int) -> None:
+    made = games(f"launch.listen=127.0.0.1:{port}")
+    with taken(port + 2), pytest.warns(TengenWarning, match="has no effect where role"):
+        launch.check_doors("inline", made)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        launch.check_doors("inline", games())
+
+
+def test_whether_the_learner_is_here_is_the_ranks_to_say(
+    port: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[RunConfig] = []
+    monkeypatch.setitem(launch._HAS_LEARNER, "mpi", "tests.here:has_learner")
+    monkeypatch.setattr(
+        launch, "_named", lambda target: lambda config: bool(asked.append(config))
+    )
+    made = games(f"launch.listen=127.0.0.1:{port}")
+    with taken(port + 2):
+        launch.check_doors("mpi", made)  # it is on another host
+        launch.check_doors("ray", made)
+    assert asked == [made]
+
+
+@pytest.mark.parametrize("actors", [1, 2])
+def test_actors_that_are_asked_for_are_processes(
+    actors: int, port: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("gymnasium")
+    launched: list[str] = []
+
+    def train(*words: Any) -> dict[str, Any]:
+        launched.append(words[-1])
+        return {}
+
+    monkeypatch.setattr("tengen.recipes.run._train", train)
+    words = ["train", "CartPole-v1", "--actors", str(actors), *listen(port)]
+    assert cli.main([*words, "--frames", "9", "--out", str(tmp_path / "run")]) == 0
+    assert launched == ["local"]
+
+
+def test_who_listens_or_has_actors_works_at_once() -> None:
+    assert launch_for(games()) == "inline"
+    assert launch_for(games("launch.listen=127.0.0.1:7200")) == "local"
+    pytest.importorskip("gymnasium")
+    steps = make_config("CartPole-v1", None, None)
+    assert launch_for(steps) == "inline"
+    assert launch_for(steps, has_actors=True) == "local"
+    assert launch_for(override(steps, ["launch.roles.actor.count=2"])) == "local"
+    on_gpu = dataclasses.replace(
+        steps, inference=dataclasses.replace(steps.inference, devices="cuda:0")
+    )
+    assert launch_for(on_gpu) == "local"
