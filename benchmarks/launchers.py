@@ -134,6 +134,9 @@ def _run(work: Work, launcher: str) -> Spent:
         command += ["--agent", "ppo"]
     for setting in work.settings:
         command += ["--set", setting]
+    if launcher == "ray":
+        # A cluster for the call, so that all that Ray takes is seen.
+        command += ["--set", "launch.address=local"]
     if launcher == "mpi":
         mpirun = ["mpirun", "--oversubscribe", "--bind-to", "none"]
         mpirun += ["--allow-run-as-root"] if os.geteuid() == 0 else []

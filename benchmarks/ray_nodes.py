@@ -109,6 +109,8 @@ def _of_row(row: Row, role: str | None, seed: int, folder: Path) -> dict[str, An
     os.environ["RAY_TMPDIR"] = str(folder)
     # Nodes begin slowly where other work has the cores.
     os.environ.setdefault("RAY_raylet_start_wait_time_s", "120")
+    # What other work there is does not come before the roles.
+    os.environ.setdefault("RAY_worker_niceness", "0")
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
     from ray.cluster_utils import Cluster
 
