@@ -126,7 +126,7 @@ def _of_row(row: Row, role: str | None, seed: int, folder: Path) -> dict[str, An
             process = subprocess.Popen(command, stdout=printed, stderr=printed)
         limit = threading.Timer(_WAIT_S, process.kill)
         limit.start()
-        look = _frames if row.frames else _games
+        look = frames if row.frames else games
         while process.poll() is None and not any(look(run).values()):
             time.sleep(_LOOK_S)
         first_row_s = time.monotonic() - start_s
@@ -161,13 +161,16 @@ def _of_row(row: Row, role: str | None, seed: int, folder: Path) -> dict[str, An
         missed.append("no death is named in the events")
     found |= {"deaths": deaths, "before_the_loss": len(before)}
     if row.frames:
-        found |= _of_frames(run, row.frames, before, missed)
-        if code == 0:
-            found["mean_return"] = _score(run)
+        counts, wrong = of_frames(run, row.frames, before)
     else:
-        found |= _of_games(run, before, missed)
+        config = read_config(run)
+        asked = config.agent.schedule(config).games_per_turn
+        counts, wrong = of_games(run, asked, before)
+    found |= counts
+    if row.frames and code == 0:
+        found["mean_return"] = _score(run)
     shutil.rmtree(run.path)
-    return {**found, "missed": missed}
+    return {**found, "missed": missed + wrong}
 
 
 def _lasts(process: subprocess.Popen[bytes], seconds: float) -> bool:
@@ -189,15 +192,25 @@ def _node_of(run: RunDirectory, role: str) -> str:
     return places[-1].removeprefix("node ")
 
 
-def _of_games(run: RunDirectory, before: Kept, missed: list[str]) -> dict[str, Any]:
-    """Counts games; appends to ``missed`` what was lost, doubled or changed."""
-    config = read_config(run)
-    asked = config.agent.schedule(config).games_per_turn
+def of_games(
+    run: RunDirectory, asked: int, before: Kept
+) -> tuple[dict[str, Any], list[str]]:
+    """Counts games, once nobody plays.
+
+    Args:
+        run: The run.
+        asked: Games of a generation.
+        before: Those that were durable before the loss.
+
+    Returns:
+        How many there are, and what was lost, doubled or changed.
+    """
+    missed: list[str] = []
     found: Kept = {}
     sealed: dict[int, list[int]] = {}
     for path, game, content in _recorded(run):
         if game in found:
-            missed.append(f"game {game} is twice, again in {path.name}")
+            missed.append(f"game {game} is there twice")
         found[game] = content
         if path.suffix == ".npz":
             sealed.setdefault(game[0], []).append(game[1])
@@ -210,28 +223,42 @@ def _of_games(run: RunDirectory, before: Kept, missed: list[str]) -> dict[str, A
     changed = [game for game in before if found.get(game) != before[game]]
     if changed:
         missed.append(f"games that were durable are lost or changed, {changed}")
-    return {"games": len(found), "generations": len(sealed)}
+    return {"games": len(found), "generations": len(sealed)}, missed
 
 
-def _of_frames(
-    run: RunDirectory, budget: int, before: Kept, missed: list[str]
-) -> dict[str, Any]:
-    """Counts frames; appends to ``missed`` what was lost or doubled."""
-    found = _frames(run)
-    fewer = [actor for (actor, _), frames in before.items() if found[actor, 0] < frames]
+def of_frames(
+    run: RunDirectory, budget: int, before: Kept
+) -> tuple[dict[str, Any], list[str]]:
+    """Counts frames, once nobody acts.
+
+    Args:
+        run: The run.
+        budget: Frames.
+        before: What each actor counted before the loss.
+
+    Returns:
+        How many there are, and what was lost or doubled.
+    """
+    missed: list[str] = []
+    found = frames(run)
+    fewer = [
+        one for (one, _), count in before.items() if found.get((one, 0), 0) < count
+    ]
     if fewer:
         missed.append(f"actors count fewer frames than before, {fewer}")
     total = sum(found.values())
     if not budget <= total <= _OVER * budget:
         missed.append(f"{total} frames of a budget of {budget}")
-    return {"frames": total, "budget": budget}
+    return {"frames": total, "budget": budget}, missed
 
 
-def _games(run: RunDirectory) -> Kept:
+def games(run: RunDirectory) -> Kept:
+    """Returns what each game that is durable now holds."""
     return {game: content for _, game, content in _recorded(run)}
 
 
-def _frames(run: RunDirectory) -> Kept:
+def frames(run: RunDirectory) -> Kept:
+    """Returns how many frames each actor counts now."""
     numbers = [int(path.name) for path in run.actors.glob("[0-9]*")]
     return {(number, 0): read_actor_totals(run, number)[0] for number in numbers}
 
